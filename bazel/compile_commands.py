@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Writes compile_commands.json for clang-tidy and editors from `bazel aquery`.
+
+Run it from the repository root after `bazel build //...`: generated headers
+must exist. Only our own sources are listed (no generated code, no tests of
+third parties). Extra arguments go to bazel, for example --config=clang.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+
+def main():
+    flags = sys.argv[1:]
+    query = 'mnemonic("CppCompile", //...)'
+    out = subprocess.run(
+        ["bazel", "aquery", "--output=jsonproto", "--include_artifacts=false", *flags, query],
+        check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    root = subprocess.run(
+        ["bazel", "info", "execution_root", *flags],
+        check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode().strip()
+    commands = {}
+    for action in json.loads(out.stdout).get("actions", []):
+        args = action["arguments"]
+        source = args[args.index("-c") + 1]
+        if source.startswith(("bazel-out/", "external/")):
+            continue
+        # GCC-only options that clang does not know.
+        args = [a for a in args if a not in ("-fno-canonical-system-headers", "-Wunused-but-set-parameter")]
+        commands.setdefault(source, {
+            "directory": root,
+            "file": os.path.join(os.getcwd(), source),
+            "arguments": args,
+        })
+    with open("compile_commands.json", "w") as f:
+        json.dump(sorted(commands.values(), key=lambda c: c["file"]), f, indent=1)
+    print("compile_commands.json: %d files" % len(commands))
+
+
+if __name__ == "__main__":
+    main()

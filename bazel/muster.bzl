@@ -1,0 +1,29 @@
+"""The one place that sets our own C++ warnings and test defaults."""
+
+load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
+
+COPTS = [
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wnon-virtual-dtor",
+    "-Wno-unused-parameter",
+    "-Wno-missing-field-initializers",
+]
+
+def muster_cc_library(name, copts = [], **kwargs):
+    cc_library(name = name, copts = COPTS + copts, **kwargs)
+
+def muster_cc_binary(name, copts = [], malloc = "@sys//:tcmalloc", **kwargs):
+    # The sanitizer configurations override malloc with --custom_malloc.
+    cc_binary(name = name, copts = COPTS + copts, malloc = malloc, **kwargs)
+
+def muster_cc_test(name, copts = [], deps = [], data = [], size = "small", **kwargs):
+    cc_test(
+        name = name,
+        size = size,
+        copts = COPTS + copts,
+        data = data + ["//bazel/sanitizers:suppressions"],
+        deps = deps + ["@sys//:gtest_main"],
+        **kwargs
+    )

@@ -1,0 +1,3 @@
+module muster.example
+
+go 1.26.8
