@@ -1,0 +1,90 @@
+#include "services/common/base/error.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "services/common/base/strings.h"
+
+namespace muster {
+namespace {
+
+constexpr char kReason[] = "muster/reason";
+constexpr char kNextStep[] = "muster/next-step";
+constexpr char kRetryAfter[] = "muster/retry-after";
+
+std::string Payload(const absl::Status& status, const char* key) {
+  auto payload = status.GetPayload(key);
+  return payload ? std::string(*payload) : std::string();
+}
+
+struct ErrnoClass {
+  absl::StatusCode code;
+  std::string_view reason;
+  std::string_view next_step;
+};
+
+ErrnoClass Classify(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return {absl::StatusCode::kResourceExhausted, "DISK_FULL",
+              "Free space on that file system, then try again."};
+    case ENOENT:
+      return {absl::StatusCode::kNotFound, "FILE_NOT_FOUND", "Check the path."};
+    case EACCES:
+    case EPERM:
+      return {absl::StatusCode::kPermissionDenied, "FILE_NOT_ACCESSIBLE",
+              "Check owner and mode of the file and its folders."};
+    case EEXIST:
+      return {absl::StatusCode::kAlreadyExists, "FILE_EXISTS", "Choose another name."};
+    default:
+      return {absl::StatusCode::kInternal, "IO_ERROR", "Check the disk and the kernel's log."};
+  }
+}
+
+}  // namespace
+
+absl::Status MakeError(absl::StatusCode code, std::string_view reason, std::string_view message,
+                       std::string_view next_step) {
+  absl::Status status(code, ToAbsl(message));
+  status.SetPayload(kReason, absl::Cord(ToAbsl(reason)));
+  if (!next_step.empty()) status.SetPayload(kNextStep, absl::Cord(ToAbsl(next_step)));
+  return status;
+}
+
+std::string ReasonOf(const absl::Status& status) { return Payload(status, kReason); }
+
+std::string NextStepOf(const absl::Status& status) { return Payload(status, kNextStep); }
+
+absl::Status WithRetryAfter(absl::Status status, absl::Duration delay) {
+  if (!status.ok()) {
+    status.SetPayload(kRetryAfter, absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(delay))));
+  }
+  return status;
+}
+
+std::optional<absl::Duration> RetryAfterOf(const absl::Status& status) {
+  const std::string text = Payload(status, kRetryAfter);
+  if (text.empty()) return std::nullopt;
+  return absl::Milliseconds(std::strtoll(text.c_str(), nullptr, 10));
+}
+
+absl::Status Annotate(const absl::Status& status, std::string_view context) {
+  if (status.ok()) return status;
+  absl::Status annotated(status.code(), absl::StrCat(ToAbsl(context), ": ", status.message()));
+  status.ForEachPayload(
+      [&](absl::string_view key, const absl::Cord& value) { annotated.SetPayload(key, value); });
+  return annotated;
+}
+
+absl::Status ErrnoError(int error_number, std::string_view what, std::string_view subject) {
+  const ErrnoClass c = Classify(error_number);
+  char buffer[256];
+  const char* text = strerror_r(error_number, buffer, sizeof(buffer));
+  return MakeError(c.code, c.reason, absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", text),
+                   c.next_step);
+}
+
+}  // namespace muster

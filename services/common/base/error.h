@@ -1,0 +1,49 @@
+// Errors that a person can act on.
+//
+// Every error that leaves a Muster program is an absl::Status with three parts: a stable reason
+// for programs (UPPER_SNAKE_CASE, at most 63 characters), a message that says what happened and to
+// what, and the next step for the reader. The reason and the next step travel as payloads of the
+// status, so that they survive the way through gRPC (services/common/rpc/status.h) to the CLI.
+//
+// Use the catalogue (services/common/errors.h) rather than MakeError: there each reason, its code
+// and its wording are decided once.
+#ifndef MUSTER_SERVICES_COMMON_BASE_ERROR_H_
+#define MUSTER_SERVICES_COMMON_BASE_ERROR_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace muster {
+
+// An error with its three parts. `next_step` is a full sentence, or empty if nothing can be done.
+absl::Status MakeError(absl::StatusCode code, std::string_view reason, std::string_view message,
+                       std::string_view next_step);
+
+// The machine-readable reason, or an empty string for a status that was not made by MakeError.
+std::string ReasonOf(const absl::Status& status);
+
+// What to do next, or an empty string.
+std::string NextStepOf(const absl::Status& status);
+
+// Adds the time after which the caller may try again. Returns the same status for chaining.
+absl::Status WithRetryAfter(absl::Status status, absl::Duration delay);
+
+// The time to wait before the next try, if the error named one.
+std::optional<absl::Duration> RetryAfterOf(const absl::Status& status);
+
+// The same error with `context` before its message ("open upload: ..."); reason, next step and
+// retry time are kept. An OK status stays OK.
+absl::Status Annotate(const absl::Status& status, std::string_view context);
+
+// An error from errno: "what subject: strerror". ENOSPC and EDQUOT become RESOURCE_EXHAUSTED with
+// reason DISK_FULL, ENOENT becomes NOT_FOUND, EACCES and EPERM PERMISSION_DENIED, EEXIST
+// ALREADY_EXISTS, anything else INTERNAL with reason IO_ERROR.
+absl::Status ErrnoError(int error_number, std::string_view what, std::string_view subject);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_BASE_ERROR_H_
