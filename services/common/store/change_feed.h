@@ -1,0 +1,46 @@
+// What happened, in order, for others to follow.
+//
+// Changes are written in the transaction of what they tell, numbered without gaps. A follower keeps
+// the sequence of the last one it has dealt with as its cursor and resumes from there; if the feed
+// no longer goes back that far, it takes a snapshot and continues from the snapshot's cursor.
+#ifndef MUSTER_SERVICES_COMMON_STORE_CHANGE_FEED_H_
+#define MUSTER_SERVICES_COMMON_STORE_CHANGE_FEED_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "services/common/store/records.h"
+
+namespace muster {
+
+// Thread-safe. Read may wait for the disk.
+class ChangeFeed {
+ public:
+  virtual ~ChangeFeed() = default;
+
+  // Up to `limit` changes after sequence `after`, in order; empty if there is none yet.
+  // OUT_OF_RANGE with reason CURSOR_COMPACTED if some of them were dropped (the feed keeps at least
+  // the newest kRetainedChanges), or with CURSOR_UNKNOWN if `after` lies in the future.
+  virtual absl::StatusOr<std::vector<ChangeRecord>> Read(int64_t after, int limit) = 0;
+
+  // Sequence of the newest change, 0 if there is none.
+  virtual absl::StatusOr<int64_t> Last() = 0;
+
+  // Calls `on_change` on the store's thread after each commit that wrote changes, until the
+  // returned object is destroyed (which waits for a call under way). It must not block.
+  class Subscription {
+   public:
+    virtual ~Subscription() = default;
+  };
+  virtual std::unique_ptr<Subscription> Subscribe(std::function<void(int64_t last)> on_change) = 0;
+
+  static constexpr int64_t kRetainedChanges = 1'000'000;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_STORE_CHANGE_FEED_H_

@@ -1,0 +1,219 @@
+// The changes that a StateStore can make. Each is one atomic step with a typed outcome; a driver
+// may put many into one transaction. Nothing here knows of SQL.
+//
+// Refusals are outcomes, not errors: a driver answers with an error status only if it could not
+// decide (disk, corruption), and then nothing has changed.
+#ifndef MUSTER_SERVICES_COMMON_STORE_COMMANDS_H_
+#define MUSTER_SERVICES_COMMON_STORE_COMMANDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "services/common/store/records.h"
+
+namespace muster {
+
+// Creates a run with its plan and its authority, in state kPlanned. `run.planned`, `pending` and
+// the other counters are set by the store from `pairs`.
+struct CreateRun {
+  RunRecord run;
+  std::vector<PlannedPair> pairs;
+  RunAuthorityRecord authority;
+
+  struct Result {
+    std::string run;       // the new run's id, or the earlier one's
+    bool existed = false;  // a run with this request_id was there: nothing was changed
+  };
+};
+
+// What the gateway says of the run's listener. A port, once set, is never changed by this.
+struct ReportListener {
+  std::string run;
+  ListenerRecord listener;
+  int64_t at = 0;
+
+  struct Result {
+    bool found = false;
+    ListenerRecord listener;  // as it is now
+  };
+};
+
+// Opens an upload or takes over an open one (same key: the epoch rises, the id and the bytes stay
+// if `attempt` is the same; a higher attempt starts a new upload and abandons the old one).
+struct OpenUpload {
+  UploadRecord upload;  // id: to be used if a new one is made; epoch is ignored
+  int64_t at = 0;
+
+  enum class Verdict {
+    kOpen,        // upload: go on from there
+    kNotPlanned,  // the plan of the run does not name this pair
+    kRunNotFound,
+    kCommitted,     // committed: a genuine result is there (errors may be replaced)
+    kSealed,        // the run is complete, or its seal grace is over
+    kCancelled,     // the run was cancelled or failed
+    kStaleAttempt,  // a higher attempt was opened before
+  };
+  struct Result {
+    Verdict verdict = Verdict::kOpen;
+    UploadRecord upload;
+    bool created = false;                   // else taken over
+    std::optional<ResultRecord> committed;  // without its body
+    std::string abandoned;                  // id of the upload that this one replaced, or empty
+  };
+};
+
+// Commits a result. `result.generation` is set by the store. If the pair was the last without an
+// outcome, the run goes to kPostProcessing in the same transaction. Ends the pair's open upload
+// when `upload_id` names it; an upload that was taken over (epoch) cannot commit.
+struct CommitResult {
+  ResultRecord result;
+  std::string upload_id;  // empty: a small result, delivered in one piece
+  int64_t epoch = 0;
+
+  enum class Verdict {
+    kCommitted,  // stored, durable
+    kSame,       // this content was there already: a success
+    kConflict,   // another content is there: audited, not stored
+    kNotPlanned,
+    kRunNotFound,
+    kSealed,  // audited
+    kCancelled,
+    kTakenOver,  // a later open owns the upload
+    kErrorKept,  // an error after a genuine result: ignored
+  };
+  struct Result {
+    Verdict verdict = Verdict::kCommitted;
+    ResultRecord head;  // what is there now, without its body
+    bool last = false;  // this was the last pair: the run moved on
+  };
+};
+
+// Fills in the SHA-256 of a committed result that was hashed after its commit.
+struct SetDigest {
+  ResultKey key;
+  int64_t generation = 0;
+  std::string sha256;
+
+  struct Result {
+    bool changed = false;
+  };
+};
+
+// Forgets an open upload without a result (expired, or given up by its sender).
+struct AbandonUpload {
+  std::string upload_id;
+
+  struct Result {
+    bool found = false;
+  };
+};
+
+// What had arrived for a pair when its time was over.
+struct PartialData {
+  std::string plugin;
+  std::string node;
+  std::string blob;
+  int64_t size = 0;
+};
+
+// Gives every pending pair of a run the outcome kTimedOut with `error`, keeps the partial data, and
+// moves the run to kPostProcessing. A genuine result still replaces such an outcome until the seal.
+struct TimeOutRun {
+  std::string run;
+  std::string error;
+  std::vector<PartialData> partial;
+  int64_t at = 0;
+
+  struct Result {
+    bool changed = false;  // false: no such run, or it had moved on
+    int64_t timed_out = 0;
+  };
+};
+
+// Moves a run to kComplete with its archive. Refused (changed = false) if the run is not in
+// kPostProcessing or if a result was committed since `expected_change` (the archive is stale then).
+struct SealRun {
+  std::string run;
+  ArchiveRecord archive;
+  int64_t expected_change = 0;  // RunView::last_change when the archive was begun
+  int64_t at = 0;
+
+  struct Result {
+    bool changed = false;
+  };
+};
+
+// Ends a run as kCancelled or kFailed.
+struct EndRun {
+  std::string run;
+  RunState state = RunState::kCancelled;
+  std::string reason;
+  std::string actor;
+  int64_t at = 0;
+
+  struct Result {
+    bool found = false;
+    bool changed = false;  // false: it had ended before
+    RunState state = RunState::kPlanned;
+  };
+};
+
+// Removes everything of a run that has ended, but for its audit records. The caller removes blobs.
+struct DeleteRun {
+  std::string run;
+  std::string actor;
+  int64_t at = 0;
+
+  struct Result {
+    bool found = false;
+    bool deleted = false;  // false: it has not ended
+  };
+};
+
+// Forgets a run's key and closes its listener: the run's credentials are worth nothing any more.
+struct WipeAuthority {
+  std::string run;
+  int64_t at = 0;
+
+  struct Result {
+    bool changed = false;
+  };
+};
+
+struct Revoke {
+  RevocationRecord revocation;
+
+  struct Result {
+    bool changed = false;  // false: it was revoked before
+  };
+};
+
+struct RecordIssued {
+  IssuedRecord issued;
+
+  struct Result {};
+};
+
+// Writes an audit record on its own; the other commands write theirs with what they do.
+struct AppendAudit {
+  AuditRecord record;
+
+  struct Result {};
+};
+
+using Command = std::variant<CreateRun, ReportListener, OpenUpload, CommitResult, SetDigest,
+                             AbandonUpload, TimeOutRun, SealRun, EndRun, DeleteRun, WipeAuthority,
+                             Revoke, RecordIssued, AppendAudit>;
+
+using CommandResult =
+    std::variant<CreateRun::Result, ReportListener::Result, OpenUpload::Result,
+                 CommitResult::Result, SetDigest::Result, AbandonUpload::Result, TimeOutRun::Result,
+                 SealRun::Result, EndRun::Result, DeleteRun::Result, WipeAuthority::Result,
+                 Revoke::Result, RecordIssued::Result, AppendAudit::Result>;
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_STORE_COMMANDS_H_

@@ -1,0 +1,127 @@
+// The aggregator's memory: typed, batched changes and consistent reads; no SQL above it.
+//
+// A change is durable before its callback runs. Drivers group concurrent changes into one commit,
+// so a caller should have many under way rather than wait for one after the other.
+#ifndef MUSTER_SERVICES_COMMON_STORE_STATE_STORE_H_
+#define MUSTER_SERVICES_COMMON_STORE_STATE_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "services/common/store/commands.h"
+#include "services/common/store/records.h"
+
+namespace muster {
+
+// One page of a listing. `next` continues it; empty at the end. Tokens stay valid while rows come
+// and go.
+template <typename T>
+struct Page {
+  std::vector<T> items;
+  std::string next;
+};
+
+// Filters are exact; empty means any.
+struct ResultFilter {
+  std::string run;  // required
+  std::string plugin;
+  std::string node;
+  bool with_pending = false;  // also pairs without an outcome (generation 0)
+};
+
+// A run with what changes too often for RunRecord.
+struct RunView {
+  RunRecord run;
+  int64_t last_change = 0;  // sequence of the newest change of this run in the feed
+};
+
+// Thread-safe. Every method but Apply may wait for the disk: never call those on a gRPC thread.
+class StateStore {
+ public:
+  virtual ~StateStore() = default;
+
+  // Applies a command; `done` runs on the store's own thread after the commit, in the order of the
+  // calls, and must not block. When the queue is full (a stated limit) `done` runs at once with
+  // RESOURCE_EXHAUSTED and a time to wait.
+  template <typename C>
+  void Apply(C command, absl::AnyInvocable<void(absl::StatusOr<typename C::Result>)> done) {
+    Enqueue(Command(std::move(command)),
+            [done = std::move(done)](absl::StatusOr<CommandResult> result) mutable {
+              if (!result.ok()) {
+                done(result.status());
+              } else {
+                done(std::get<typename C::Result>(*std::move(result)));
+              }
+            });
+  }
+
+  // The same, waiting for the outcome. Not on the store's own thread.
+  template <typename C>
+  absl::StatusOr<typename C::Result> ApplyAndWait(C command) {
+    auto result = EnqueueAndWait(Command(std::move(command)));
+    if (!result.ok()) return result.status();
+    return std::get<typename C::Result>(*std::move(result));
+  }
+
+  virtual absl::StatusOr<std::optional<RunView>> GetRun(std::string_view run) = 0;
+
+  // Newest first. `limit` is at most 1000.
+  virtual absl::StatusOr<Page<RunRecord>> ListRuns(std::string_view page_token, int limit) = 0;
+
+  // Runs that have not ended, with those whose authority has not been wiped: what has to be watched
+  // after a start. Bounded by the number of live runs.
+  virtual absl::StatusOr<std::vector<RunView>> LiveRuns() = 0;
+
+  virtual absl::StatusOr<std::optional<RunAuthorityRecord>> GetAuthority(std::string_view run) = 0;
+
+  // Whether the run's plan has this pair.
+  virtual absl::StatusOr<bool> IsPlanned(const ResultKey& key) = 0;
+
+  // The current result with its body if inline; kPending (generation 0) if there is none yet;
+  // nullopt if the pair is not planned.
+  virtual absl::StatusOr<std::optional<ResultRecord>> GetResult(const ResultKey& key) = 0;
+
+  // Earlier generations of a pair (errors that were replaced), oldest first, without bodies.
+  virtual absl::StatusOr<std::vector<ResultRecord>> History(const ResultKey& key) = 0;
+
+  // In order of plugin, node; without bodies. `limit` is at most 10000.
+  virtual absl::StatusOr<Page<ResultRecord>> ListResults(const ResultFilter& filter,
+                                                         std::string_view page_token,
+                                                         int limit) = 0;
+
+  // Results of a run whose SHA-256 is not known yet: what has to be hashed before the seal.
+  virtual absl::StatusOr<std::vector<ResultRecord>> Unhashed(std::string_view run, int limit) = 0;
+
+  virtual absl::StatusOr<std::optional<UploadRecord>> GetUpload(std::string_view id) = 0;
+
+  // Every open upload of a run, or of all runs if `run` is empty.
+  virtual absl::StatusOr<std::vector<UploadRecord>> OpenUploads(std::string_view run) = 0;
+
+  virtual absl::StatusOr<std::vector<RevocationRecord>> Revocations() = 0;
+
+  // Certificates issued for URIs that begin with `prefix`, newest first, at most `limit`.
+  virtual absl::StatusOr<std::vector<IssuedRecord>> Issued(std::string_view prefix, int limit) = 0;
+
+  virtual absl::StatusOr<Page<AuditRecord>> Audit(std::string_view run, std::string_view page_token,
+                                                  int limit) = 0;
+
+ protected:
+  virtual void Enqueue(Command command,
+                       absl::AnyInvocable<void(absl::StatusOr<CommandResult>)> done) = 0;
+
+ private:
+  absl::StatusOr<CommandResult> EnqueueAndWait(Command command);
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_STORE_STATE_STORE_H_
