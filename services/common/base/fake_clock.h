@@ -1,0 +1,48 @@
+// A clock that stands still until a test moves it, and the timers that go with it.
+#ifndef MUSTER_SERVICES_COMMON_BASE_FAKE_CLOCK_H_
+#define MUSTER_SERVICES_COMMON_BASE_FAKE_CLOCK_H_
+
+#include <cstddef>
+#include <limits>
+#include <mutex>
+
+#include "absl/time/time.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/timer_queue.h"
+#include "services/common/base/timers.h"
+
+namespace muster {
+
+// Clock and TimerService in one. Thread-safe; timers fire on the thread that calls Advance.
+class FakeClock final : public Clock, public TimerService {
+ public:
+  explicit FakeClock(absl::Time start = absl::FromUnixSeconds(1'750'000'000),
+                     size_t max_timers = std::numeric_limits<size_t>::max());
+
+  absl::Time Now() const override;
+  absl::Duration MonotonicNow() const override;
+
+  absl::StatusOr<TimerId> Schedule(absl::Duration delay,
+                                   absl::AnyInvocable<void()> callback) override;
+  bool Cancel(TimerId id) override;
+
+  // Moves both times on, firing each timer at its own moment, also those that callbacks schedule
+  // on the way.
+  void Advance(absl::Duration by);
+
+  // Sets the wall time alone, as an administrator or NTP may.
+  void JumpWall(absl::Time now);
+
+  size_t waiting_timers() const;
+
+ private:
+  mutable std::mutex mutex_;
+  const size_t max_timers_;
+  absl::Time wall_origin_;  // wall time at monotonic zero; guarded by mutex_
+  absl::Duration elapsed_;  // guarded by mutex_
+  TimerQueue queue_;        // guarded by mutex_
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_BASE_FAKE_CLOCK_H_

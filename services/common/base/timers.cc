@@ -1,0 +1,91 @@
+#include "services/common/base/timers.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+#include "services/common/base/timer_queue.h"
+
+namespace muster {
+namespace {
+
+class ThreadTimerService final : public TimerService {
+ public:
+  explicit ThreadTimerService(size_t max_timers)
+      : max_timers_(max_timers), thread_([this] { Run(); }) {}
+
+  ~ThreadTimerService() override {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  absl::StatusOr<TimerId> Schedule(absl::Duration delay,
+                                   absl::AnyInvocable<void()> callback) override {
+    std::lock_guard lock(mutex_);
+    if (queue_.size() >= max_timers_) return TooManyTimers(max_timers_);
+    const TimerId id = queue_.Add(clock_.MonotonicNow() + std::max(delay, absl::ZeroDuration()),
+                                  std::move(callback));
+    wake_.notify_one();
+    return id;
+  }
+
+  bool Cancel(TimerId id) override {
+    TimerQueue::Callback dropped;  // destroyed after the lock is released
+    std::lock_guard lock(mutex_);
+    dropped = queue_.Remove(id);
+    return dropped != nullptr;
+  }
+
+ private:
+  void Run() {
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+      if (TimerQueue::Callback callback = queue_.TakeDue(clock_.MonotonicNow())) {
+        lock.unlock();
+        callback();
+        callback = nullptr;
+        lock.lock();
+        continue;
+      }
+      const auto due = queue_.NextDue();
+      if (!due) {
+        wake_.wait(lock);
+      } else {
+        wake_.wait_for(lock, absl::ToChronoNanoseconds(
+                                 std::min(*due - clock_.MonotonicNow(), absl::Hours(1))));
+      }
+    }
+  }
+
+  const size_t max_timers_;
+  const Clock& clock_ = SystemClock();
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  TimerQueue queue_;       // guarded by mutex_
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread thread_;     // last: it uses all of the above
+};
+
+}  // namespace
+
+absl::Status TooManyTimers(size_t max_timers) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_TIMERS",
+                   ToStd(absl::StrCat("all ", max_timers, " timers of this process are in use")),
+                   "Try again later.");
+}
+
+std::unique_ptr<TimerService> MakeTimerService(size_t max_timers) {
+  return std::make_unique<ThreadTimerService>(max_timers);
+}
+
+}  // namespace muster
