@@ -1,0 +1,146 @@
+#include "services/common/base/executor.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster {
+namespace {
+
+// A strand gives its thread back after so many tasks, so that strands share threads fairly.
+constexpr int kStrandTurn = 16;
+
+constexpr size_t kMaxThreadName = 15;
+
+}  // namespace
+
+Executor::Executor(Options options) : options_(std::move(options)) {
+  for (size_t i = 0; i < std::max<size_t>(options_.threads, 1); ++i) {
+    threads_.emplace_back([this] { Work(); });
+    pthread_setname_np(threads_.back().native_handle(),
+                       options_.name.substr(0, kMaxThreadName).c_str());
+  }
+}
+
+Executor::~Executor() {
+  Drain(absl::InfiniteDuration()).IgnoreError();  // without a limit it cannot fail
+  for (std::thread& thread : threads_) thread.join();
+}
+
+bool Executor::Post(Task task) {
+  {
+    std::lock_guard lock(mutex_);
+    if (draining_ || queue_.size() >= options_.max_queue) {
+      ++refused_;
+      return false;
+    }
+    queue_.push_back(std::move(task));
+  }
+  work_.notify_one();
+  return true;
+}
+
+absl::Status Executor::Drain(absl::Duration limit) {
+  std::unique_lock lock(mutex_);
+  draining_ = true;
+  work_.notify_all();
+  const auto drained = [this] { return queue_.empty() && running_ == 0; };
+  if (limit == absl::InfiniteDuration()) {
+    idle_.wait(lock, drained);
+  } else if (!idle_.wait_for(lock, absl::ToChronoNanoseconds(limit), drained)) {
+    return MakeError(absl::StatusCode::kDeadlineExceeded, "DRAIN_TIMEOUT",
+                     ToStd(absl::StrCat(queue_.size() + running_, " tasks of ", options_.name,
+                                        " did not end within ", absl::FormatDuration(limit))),
+                     "");
+  }
+  return absl::OkStatus();
+}
+
+size_t Executor::queued() const {
+  std::lock_guard lock(mutex_);
+  return queue_.size();
+}
+
+uint64_t Executor::refused() const {
+  std::lock_guard lock(mutex_);
+  return refused_;
+}
+
+void Executor::Work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    work_.wait(lock, [this] { return draining_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    Task task = std::move(queue_.front());
+    queue_.pop_front();
+    ++running_;
+    lock.unlock();
+    task();
+    task = nullptr;  // what it captured goes outside the lock, and before the task counts as ended
+    lock.lock();
+    --running_;
+    idle_.notify_all();
+  }
+}
+
+struct Strand::State {
+  State(Executor& executor, size_t max_queue) : executor(executor), max_queue(max_queue) {}
+
+  Executor& executor;
+  const size_t max_queue;
+  std::mutex mutex;
+  std::deque<Executor::Task> queue;  // guarded by mutex
+  bool scheduled = false;            // a Run is queued or running; guarded by mutex
+  uint64_t refused = 0;              // guarded by mutex
+};
+
+Strand::Strand(Executor& executor, size_t max_queue)
+    : state_(std::make_shared<State>(executor, max_queue)) {}
+
+bool Strand::Post(Executor::Task task) {
+  std::lock_guard lock(state_->mutex);
+  if (state_->queue.size() >= state_->max_queue) {
+    ++state_->refused;
+    return false;
+  }
+  if (!state_->scheduled) {
+    // Under the lock, so that a refusal cannot strand a task that another thread posts meanwhile.
+    if (!state_->executor.Post([state = state_] { Run(state); })) return false;
+    state_->scheduled = true;
+  }
+  state_->queue.push_back(std::move(task));
+  return true;
+}
+
+uint64_t Strand::refused() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->refused;
+}
+
+void Strand::Run(const std::shared_ptr<State>& state) {
+  for (int turn = 1;; ++turn) {
+    Executor::Task task;
+    {
+      std::lock_guard lock(state->mutex);
+      if (state->queue.empty()) {
+        state->scheduled = false;
+        return;
+      }
+      // Where the executor has no room, or drains, the strand keeps the thread it has.
+      if (turn > kStrandTurn && state->executor.queued() > 0 &&
+          state->executor.Post([state] { Run(state); })) {
+        return;
+      }
+      task = std::move(state->queue.front());
+      state->queue.pop_front();
+    }
+    task();
+  }
+}
+
+}  // namespace muster
