@@ -145,10 +145,11 @@ struct UploadRecord {
 };
 
 enum class ChangeKind {
-  kRun = 1,         // a run was created or its state, counters, listener or archive changed
+  kRun = 1,         // the state, counters, listener or archive of a run changed
   kResult = 2,      // a result was committed or replaced
   kRunDeleted = 3,  // the run and everything of it is gone
   kRevoked = 4,     // an identity or a certificate was revoked
+  kRunCreated = 5,  // a run and its plan came to be
 };
 
 // One entry of the change feed. It names what changed and carries what a follower needs.
