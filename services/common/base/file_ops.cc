@@ -1,0 +1,85 @@
+#include "services/common/base/file_ops.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+
+namespace muster {
+
+std::string ParentFolder(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return ".";
+  return std::string(slash == 0 ? "/" : path.substr(0, slash));
+}
+
+absl::Status MakeFolders(FileOps& ops, const std::string& path) {
+  const absl::Status made = ops.MakeFolder(path);
+  if (absl::IsAlreadyExists(made)) {
+    auto info = ops.Stat(path);
+    if (!info.ok()) return info.status();
+    if (info->type == FileType::kFolder) return absl::OkStatus();
+    return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_A_FOLDER",
+                     absl::StrCat(path, " is there, but it is not a folder."),
+                     "Move it away or choose another path.");
+  }
+  if (absl::IsNotFound(made)) {
+    if (absl::Status above = MakeFolders(ops, ParentFolder(path)); !above.ok()) return above;
+    if (absl::Status again = ops.MakeFolder(path); !again.ok() && !absl::IsAlreadyExists(again)) {
+      return again;
+    }
+  } else if (!made.ok()) {
+    return made;
+  }
+  return ops.SyncFolder(ParentFolder(path));
+}
+
+absl::Status WriteFileDurably(FileOps& ops, const std::string& path, std::string_view data) {
+  const std::string staged = absl::StrCat(path, ".new");
+  if (absl::Status removed = ops.Remove(staged); !removed.ok() && !absl::IsNotFound(removed)) {
+    return removed;
+  }
+  auto file = ops.Create(staged);
+  if (!file.ok()) return file.status();
+  if (absl::Status written = (*file)->WriteAt(data, 0); !written.ok()) return written;
+  if (absl::Status synced = (*file)->SyncData(); !synced.ok()) return synced;
+  if (absl::Status renamed = ops.Rename(staged, path); !renamed.ok()) return renamed;
+  return ops.SyncFolder(ParentFolder(path));
+}
+
+absl::StatusOr<std::string> ReadSmallFile(FileOps& ops, const std::string& path, int64_t limit) {
+  auto file = ops.Open(path, OpenMode::kRead);
+  if (!file.ok()) return file.status();
+  std::string content;
+  while (true) {
+    const size_t have = content.size();
+    const size_t step = std::min<size_t>(64 * 1024, limit + 1 - have);
+    content.resize(have + step);
+    auto got = (*file)->ReadAt({content.data() + have, step}, static_cast<int64_t>(have));
+    if (!got.ok()) return got.status();
+    content.resize(have + *got);
+    if (static_cast<int64_t>(content.size()) > limit) {
+      return MakeError(absl::StatusCode::kOutOfRange, "FILE_TOO_LARGE",
+                       absl::StrCat(path, " holds more than ", limit, " bytes."),
+                       "Check that this is the right file.");
+    }
+    if (*got < step) return content;
+  }
+}
+
+absl::Status RemoveTree(FileOps& ops, const std::string& path) {
+  auto entries = ops.List(path);
+  if (absl::IsNotFound(entries.status())) return absl::OkStatus();
+  if (!entries.ok()) return entries.status();
+  for (const FolderEntry& entry : *entries) {
+    const std::string child = absl::StrCat(path, "/", entry.name);
+    absl::Status removed =
+        entry.type == FileType::kFolder ? RemoveTree(ops, child) : ops.Remove(child);
+    if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  }
+  absl::Status removed = ops.RemoveFolder(path);
+  return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+}
+
+}  // namespace muster

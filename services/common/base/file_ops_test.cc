@@ -1,0 +1,133 @@
+#include "services/common/base/file_ops.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "services/common/base/error.h"
+#include "services/common/base/simulated_disk.h"
+
+namespace muster {
+namespace {
+
+// Both disks keep the same promises while nothing crashes.
+class FileOpsTest : public ::testing::TestWithParam<bool> {
+ protected:
+  FileOpsTest() {
+    if (GetParam()) {
+      simulated_ = std::make_unique<SimulatedDisk>();
+      ops_ = simulated_.get();
+      EXPECT_TRUE(ops_->MakeFolder("/t").ok());
+      root_ = "/t";
+    } else {
+      root_ = ::testing::TempDir() + "file_ops_XXXXXX";
+      EXPECT_NE(mkdtemp(root_.data()), nullptr);
+      ops_ = &PosixFileOps();
+    }
+  }
+  ~FileOpsTest() override { EXPECT_TRUE(RemoveTree(*ops_, root_).ok()); }
+
+  std::string Path(const std::string& name) const { return root_ + "/" + name; }
+  std::string Content(const std::string& name) {
+    auto content = ReadSmallFile(*ops_, Path(name), 1 << 20);
+    return content.ok() ? *content : std::string(content.status().message());
+  }
+
+  std::unique_ptr<SimulatedDisk> simulated_;
+  FileOps* ops_ = nullptr;
+  std::string root_;
+};
+
+TEST_P(FileOpsTest, WritesAndReadsBack) {
+  auto file = ops_->Create(Path("a"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->Reserve(1 << 20).ok());
+  ASSERT_TRUE((*file)->WriteAt("hello world", 0).ok());
+  ASSERT_TRUE((*file)->WriteAt("W", 6).ok());
+  (*file)->StartWriteback(0, 11);
+  ASSERT_TRUE((*file)->SyncData().ok());
+  EXPECT_EQ(*(*file)->Size(), 11);  // a reservation does not change the size
+  char buffer[32];
+  EXPECT_EQ(*(*file)->ReadAt(buffer, 6), 5u);
+  EXPECT_EQ(std::string(buffer, 5), "World");
+  EXPECT_EQ(*(*file)->ReadAt(buffer, 11), 0u);
+  ASSERT_TRUE((*file)->Truncate(5).ok());
+  EXPECT_EQ(Content("a"), "hello");
+  EXPECT_EQ(ops_->Stat(Path("a"))->size, 5);
+}
+
+TEST_P(FileOpsTest, NamesAreRefusedWhenTaken) {
+  ASSERT_TRUE(WriteFileDurably(*ops_, Path("a"), "1").ok());
+  ASSERT_TRUE(WriteFileDurably(*ops_, Path("b"), "2").ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(ops_->Create(Path("a")).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(ops_->RenameNoReplace(Path("a"), Path("b"))));
+  EXPECT_EQ(Content("b"), "2");
+  ASSERT_TRUE(ops_->Rename(Path("a"), Path("b")).ok());
+  EXPECT_EQ(Content("b"), "1");
+  ASSERT_TRUE(ops_->RenameNoReplace(Path("b"), Path("c")).ok());
+  EXPECT_TRUE(absl::IsNotFound(ops_->Stat(Path("b")).status()));
+  EXPECT_TRUE(absl::IsNotFound(ops_->Remove(Path("b"))));
+  EXPECT_TRUE(absl::IsNotFound(ops_->Open(Path("b"), OpenMode::kReadWrite).status()));
+  ASSERT_TRUE(ops_->Open(Path("b"), OpenMode::kReadWriteOrCreate).ok());
+  EXPECT_EQ(Content("b"), "");
+}
+
+TEST_P(FileOpsTest, UnnamedFilesGetANameOnce) {
+  auto file = ops_->CreateUnnamed(root_);
+  if (absl::IsUnimplemented(file.status())) GTEST_SKIP() << file.status();
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->WriteAt("x", 0).ok());
+  EXPECT_TRUE(ops_->List(root_)->empty());
+  ASSERT_TRUE((*file)->LinkTo(Path("x")).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists((*file)->LinkTo(Path("x"))));
+  EXPECT_EQ(Content("x"), "x");
+}
+
+TEST_P(FileOpsTest, OneLockAtATime) {
+  auto first = ops_->Open(Path("lock"), OpenMode::kReadWriteOrCreate);
+  auto second = ops_->Open(Path("lock"), OpenMode::kReadWriteOrCreate);
+  ASSERT_TRUE((*first)->Lock().ok());
+  const absl::Status refused = (*second)->Lock();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_EQ(ReasonOf(refused), "FILE_LOCKED");
+  first->reset();
+  EXPECT_TRUE((*second)->Lock().ok());
+}
+
+TEST_P(FileOpsTest, FoldersAreMadeListedAndRemoved) {
+  ASSERT_TRUE(MakeFolders(*ops_, Path("a/b/c")).ok());
+  ASSERT_TRUE(MakeFolders(*ops_, Path("a/b/c")).ok());
+  ASSERT_TRUE(WriteFileDurably(*ops_, Path("a/f"), "1").ok());
+  auto entries = ops_->List(Path("a"));
+  ASSERT_TRUE(entries.ok());
+  EXPECT_EQ(entries->size(), 2u);
+  EXPECT_EQ(ReasonOf(MakeFolders(*ops_, Path("a/f"))), "NOT_A_FOLDER");
+  EXPECT_FALSE(ops_->RemoveFolder(Path("a")).ok());
+  ASSERT_TRUE(RemoveTree(*ops_, Path("a")).ok());
+  EXPECT_TRUE(ops_->List(root_)->empty());
+  EXPECT_TRUE(RemoveTree(*ops_, Path("a")).ok());
+  EXPECT_GT(ops_->Space(root_)->available, 0);
+}
+
+TEST_P(FileOpsTest, SmallFilesHaveALimit) {
+  ASSERT_TRUE(WriteFileDurably(*ops_, Path("a"), "12345").ok());
+  EXPECT_EQ(*ReadSmallFile(*ops_, Path("a"), 5), "12345");
+  EXPECT_EQ(ReasonOf(ReadSmallFile(*ops_, Path("a"), 4).status()), "FILE_TOO_LARGE");
+  ASSERT_TRUE(WriteFileDurably(*ops_, Path("a"), "new").ok());
+  EXPECT_EQ(Content("a"), "new");
+}
+
+INSTANTIATE_TEST_SUITE_P(Disks, FileOpsTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Simulated" : "Posix"; });
+
+TEST(ParentFolderTest, NamesTheFolder) {
+  EXPECT_EQ(ParentFolder("/a/b"), "/a");
+  EXPECT_EQ(ParentFolder("/a/b/"), "/a");
+  EXPECT_EQ(ParentFolder("/a"), "/");
+  EXPECT_EQ(ParentFolder("a"), ".");
+}
+
+}  // namespace
+}  // namespace muster

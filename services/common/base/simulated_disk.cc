@@ -1,0 +1,445 @@
+#include "services/common/base/simulated_disk.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kSector = 512;
+
+// Path components without empty ones and ".".
+std::vector<std::string> Split(std::string_view path) {
+  std::vector<std::string> parts;
+  while (!path.empty()) {
+    const size_t slash = std::min(path.find('/'), path.size());
+    const std::string_view part = path.substr(0, slash);
+    if (!part.empty() && part != ".") parts.emplace_back(part);
+    path.remove_prefix(std::min(slash + 1, path.size()));
+  }
+  return parts;
+}
+
+std::string BaseName(std::string_view path) {
+  const auto parts = Split(path);
+  return parts.empty() ? "" : parts.back();
+}
+
+void Put(std::string& content, int64_t offset, std::string_view data) {
+  const size_t end = static_cast<size_t>(offset) + data.size();
+  if (content.size() < end) content.resize(end, '\0');
+  content.replace(static_cast<size_t>(offset), data.size(), data);
+}
+
+bool Toss(std::mt19937_64& chance) { return (chance() & 1) != 0; }
+
+}  // namespace
+
+class SimulatedFile final : public File {
+ public:
+  SimulatedFile(SimulatedDisk* disk, SimulatedDisk::NodePtr node, std::string path)
+      : disk_(disk), node_(std::move(node)), path_(std::move(path)), life_(disk->life_) {}
+
+  ~SimulatedFile() override {
+    std::lock_guard lock(disk_->mutex_);
+    if (locked_ && life_ == disk_->life_) node_->locked = false;
+  }
+
+  absl::Status WriteAt(std::string_view data, int64_t offset) override {
+    std::lock_guard lock(disk_->mutex_);
+    if (absl::Status s = Enter(SimulatedDisk::Call::kWrite, true); !s.ok()) {
+      // A full disk takes what fits.
+      if (absl::IsResourceExhausted(s) && data.size() > 1) {
+        disk_->WriteLocked(*node_, data.substr(0, data.size() / 2), offset, path_).IgnoreError();
+      }
+      return s;
+    }
+    return disk_->WriteLocked(*node_, data, offset, path_);
+  }
+
+  absl::StatusOr<size_t> ReadAt(std::span<char> buffer, int64_t offset) override {
+    std::lock_guard lock(disk_->mutex_);
+    if (absl::Status s = Enter(SimulatedDisk::Call::kRead, false); !s.ok()) return s;
+    const std::string& content = node_->content;
+    if (offset >= static_cast<int64_t>(content.size())) return 0;
+    return content.copy(buffer.data(), buffer.size(), static_cast<size_t>(offset));
+  }
+
+  absl::Status Reserve(int64_t size) override {
+    std::lock_guard lock(disk_->mutex_);
+    if (absl::Status s = Enter(SimulatedDisk::Call::kReserve, true); !s.ok()) return s;
+    const int64_t more = size - SimulatedDisk::UsedBelow(*node_);
+    if (more > disk_->capacity_ - disk_->Used()) return ErrnoError(ENOSPC, "reserve", path_);
+    node_->reserved = std::max(node_->reserved, size);
+    return absl::OkStatus();
+  }
+
+  void StartWriteback(int64_t, int64_t) override {}
+
+  absl::Status SyncData() override {
+    std::lock_guard lock(disk_->mutex_);
+    const uint64_t life = disk_->life_;
+    absl::Status s = Enter(SimulatedDisk::Call::kSync, true);
+    if (!s.ok() && (disk_->powered_off_ || life != life_)) return s;
+    // A failed sync leaves the pages marked clean: they are never written again.
+    for (const SimulatedDisk::Write& write : node_->unsynced) {
+      if (!s.ok()) break;
+      if (write.truncate) {
+        node_->durable.resize(static_cast<size_t>(*write.truncate), '\0');
+      } else {
+        Put(node_->durable, write.offset, write.data);
+      }
+    }
+    node_->unsynced.clear();
+    return s;
+  }
+
+  absl::Status Truncate(int64_t size) override {
+    std::lock_guard lock(disk_->mutex_);
+    if (absl::Status s = Enter(SimulatedDisk::Call::kTruncate, true); !s.ok()) return s;
+    node_->content.resize(static_cast<size_t>(size), '\0');
+    node_->reserved = 0;
+    node_->unsynced.push_back({0, "", size});
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int64_t> Size() override {
+    std::lock_guard lock(disk_->mutex_);
+    if (absl::Status s = Enter(SimulatedDisk::Call::kStat, false); !s.ok()) return s;
+    return static_cast<int64_t>(node_->content.size());
+  }
+
+  absl::Status LinkTo(const std::string& path) override {
+    std::lock_guard lock(disk_->mutex_);
+    if (absl::Status s = Enter(SimulatedDisk::Call::kLink, true); !s.ok()) return s;
+    auto folder = disk_->FolderOf(path);
+    if (!folder.ok()) return folder.status();
+    if (!(*folder)->names.emplace(BaseName(path), node_).second) {
+      return ErrnoError(EEXIST, "link", path);
+    }
+    (*folder)->unsynced_names.push_back({BaseName(path), node_, nullptr, nullptr, ""});
+    return absl::OkStatus();
+  }
+
+  absl::Status Lock() override {
+    std::lock_guard lock(disk_->mutex_);
+    if (node_->locked && !locked_) {
+      return MakeError(absl::StatusCode::kFailedPrecondition, "FILE_LOCKED",
+                       absl::StrCat(path_, " is locked."), "Stop the other process first.");
+    }
+    node_->locked = locked_ = true;
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Enter(SimulatedDisk::Call call, bool changes) {
+    if (life_ != disk_->life_) return ErrnoError(EIO, "use after a crash:", path_);
+    return disk_->Enter(call, path_, changes);
+  }
+
+  SimulatedDisk* const disk_;
+  const SimulatedDisk::NodePtr node_;
+  const std::string path_;
+  const uint64_t life_;
+  bool locked_ = false;
+};
+
+SimulatedDisk::SimulatedDisk(int64_t capacity)
+    : capacity_(capacity), root_(std::make_shared<Node>()) {
+  root_->type = FileType::kFolder;
+}
+
+// ---- Faults ----
+
+absl::Status SimulatedDisk::Enter(Call call, std::string_view subject, bool changes) {
+  if (changes && !powered_off_) {
+    ++changes_;
+    if (power_off_at_ >= 0 && changes_ >= power_off_at_) powered_off_ = true;
+  }
+  if (powered_off_) return ErrnoError(EIO, "no power:", subject);
+  const auto fault = faults_.find(call);
+  if (fault == faults_.end() || --fault->second.first > 0) return absl::OkStatus();
+  const int error_number = fault->second.second;
+  faults_.erase(fault);
+  return ErrnoError(error_number, "injected fault:", subject);
+}
+
+void SimulatedDisk::PowerOffAt(int n) {
+  std::lock_guard lock(mutex_);
+  power_off_at_ = changes_ + n;
+}
+
+bool SimulatedDisk::powered_off() const {
+  std::lock_guard lock(mutex_);
+  return powered_off_;
+}
+
+int64_t SimulatedDisk::changes() const {
+  std::lock_guard lock(mutex_);
+  return changes_;
+}
+
+void SimulatedDisk::FailAt(Call call, int n, int error_number) {
+  std::lock_guard lock(mutex_);
+  faults_[call] = {n, error_number};
+}
+
+void SimulatedDisk::FlipBit(const std::string& path, int64_t offset) {
+  std::lock_guard lock(mutex_);
+  const NodePtr node = Find(path);
+  if (node == nullptr || offset >= static_cast<int64_t>(node->content.size())) return;
+  node->content[static_cast<size_t>(offset)] ^= 1;
+  if (offset < static_cast<int64_t>(node->durable.size())) {
+    node->durable[static_cast<size_t>(offset)] ^= 1;
+  }
+}
+
+void SimulatedDisk::Restart() {
+  std::lock_guard lock(mutex_);
+  ++life_;
+  ReleaseLocks(*root_);
+}
+
+void SimulatedDisk::ReleaseLocks(Node& node) {
+  node.locked = false;
+  for (const auto& [name, child] : node.names) ReleaseLocks(*child);
+}
+
+void SimulatedDisk::Crash(uint64_t seed) {
+  std::lock_guard lock(mutex_);
+  ++life_;
+  powered_off_ = false;
+  power_off_at_ = -1;
+  faults_.clear();
+  std::mt19937_64 chance(seed);
+  std::vector<NodePtr> seen;
+  Settle(root_, chance, seen);
+}
+
+void SimulatedDisk::Settle(const NodePtr& node, std::mt19937_64& chance,
+                           std::vector<NodePtr>& seen) {
+  if (std::find(seen.begin(), seen.end(), node) != seen.end()) return;
+  seen.push_back(node);
+  node->locked = false;
+  node->reserved = 0;
+  if (node->type == FileType::kFile) return CrashContent(*node, chance);
+  CrashNames(node, chance);
+  for (const auto& [name, child] : node->names) Settle(child, chance, seen);
+}
+
+void SimulatedDisk::CrashContent(Node& node, std::mt19937_64& chance) {
+  std::string survived = node.durable;
+  std::optional<int64_t> size;
+  for (const Write& write : node.unsynced) {
+    if (write.truncate) {
+      if (Toss(chance)) size = *write.truncate;
+      continue;
+    }
+    const int64_t end = write.offset + static_cast<int64_t>(write.data.size());
+    for (int64_t at = write.offset; at < end;) {
+      const int64_t next = std::min(end, (at / kSector + 1) * kSector);
+      const std::string_view part =
+          std::string_view(write.data)
+              .substr(static_cast<size_t>(at - write.offset), static_cast<size_t>(next - at));
+      if (Toss(chance)) Put(survived, at, part);
+      at = next;
+    }
+  }
+  if (size) survived.resize(static_cast<size_t>(*size), '\0');
+  node.content = node.durable = std::move(survived);
+  node.unsynced.clear();
+}
+
+void SimulatedDisk::CrashNames(const NodePtr& folder, std::mt19937_64& chance) {
+  for (const NameChange& change : folder->unsynced_names) {
+    if (!Toss(chance)) continue;
+    if (change.node != nullptr) {
+      folder->durable_names[change.name] = change.node;
+    } else if (change.moved_node == nullptr) {
+      folder->durable_names.erase(change.name);
+    } else {
+      // The old name of a rename: it goes only if the new one is there to stay.
+      const auto& names = change.moved_folder->durable_names;
+      const auto moved = names.find(change.moved_name);
+      if (moved != names.end() && moved->second == change.moved_node) {
+        folder->durable_names.erase(change.name);
+      }
+    }
+  }
+  folder->unsynced_names.clear();
+  folder->names = folder->durable_names;
+}
+
+// ---- The tree ----
+
+SimulatedDisk::NodePtr SimulatedDisk::Find(std::string_view path) const {
+  NodePtr node = root_;
+  for (const std::string& part : Split(path)) {
+    const auto child = node->names.find(part);
+    if (child == node->names.end()) return nullptr;
+    node = child->second;
+  }
+  return node;
+}
+
+absl::StatusOr<SimulatedDisk::NodePtr> SimulatedDisk::FolderOf(const std::string& path) const {
+  NodePtr folder = Find(ParentFolder(path));
+  if (folder == nullptr) return ErrnoError(ENOENT, "find the folder of", path);
+  if (folder->type != FileType::kFolder) return ErrnoError(ENOTDIR, "find the folder of", path);
+  return folder;
+}
+
+int64_t SimulatedDisk::UsedBelow(const Node& node) {
+  if (node.type == FileType::kFile) {
+    return std::max(node.reserved, static_cast<int64_t>(node.content.size()));
+  }
+  int64_t used = 0;
+  for (const auto& [name, child] : node.names) used += UsedBelow(*child);
+  return used;
+}
+
+int64_t SimulatedDisk::Used() const { return UsedBelow(*root_); }
+
+absl::Status SimulatedDisk::WriteLocked(Node& node, std::string_view data, int64_t offset,
+                                        std::string_view path) {
+  const int64_t end = offset + static_cast<int64_t>(data.size());
+  const int64_t more = end - UsedBelow(node);
+  if (more > 0 && more > capacity_ - Used()) return ErrnoError(ENOSPC, "write", path);
+  Put(node.content, offset, data);
+  node.unsynced.push_back({offset, std::string(data), std::nullopt});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::CreateLocked(const std::string& path) {
+  auto folder = FolderOf(path);
+  if (!folder.ok()) return folder.status();
+  auto node = std::make_shared<Node>();
+  if (!(*folder)->names.emplace(BaseName(path), node).second) {
+    return ErrnoError(EEXIST, "create", path);
+  }
+  (*folder)->unsynced_names.push_back({BaseName(path), node, nullptr, nullptr, ""});
+  return std::make_unique<SimulatedFile>(this, node, path);
+}
+
+absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Create(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  if (absl::Status s = Enter(Call::kCreate, path, true); !s.ok()) return s;
+  return CreateLocked(path);
+}
+
+absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::CreateUnnamed(const std::string& folder) {
+  std::lock_guard lock(mutex_);
+  if (absl::Status s = Enter(Call::kCreate, folder, true); !s.ok()) return s;
+  if (Find(folder) == nullptr) return ErrnoError(ENOENT, "create a file in", folder);
+  return std::make_unique<SimulatedFile>(this, std::make_shared<Node>(), folder);
+}
+
+absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& path, OpenMode mode) {
+  std::lock_guard lock(mutex_);
+  if (absl::Status s = Enter(Call::kOpen, path, false); !s.ok()) return s;
+  const NodePtr node = Find(path);
+  if (node == nullptr && mode == OpenMode::kReadWriteOrCreate) return CreateLocked(path);
+  if (node == nullptr) return ErrnoError(ENOENT, "open", path);
+  if (node->type != FileType::kFile) return ErrnoError(EISDIR, "open", path);
+  return std::make_unique<SimulatedFile>(this, node, path);
+}
+
+absl::Status SimulatedDisk::RenameLocked(const std::string& from, const std::string& to,
+                                         bool replace) {
+  auto source = FolderOf(from);
+  if (!source.ok()) return source.status();
+  auto target = FolderOf(to);
+  if (!target.ok()) return target.status();
+  const auto old = (*source)->names.find(BaseName(from));
+  if (old == (*source)->names.end()) return ErrnoError(ENOENT, "rename", from);
+  const NodePtr node = old->second;
+  if (!replace && (*target)->names.contains(BaseName(to))) return ErrnoError(EEXIST, "rename", to);
+  (*source)->names.erase(old);
+  (*target)->names[BaseName(to)] = node;
+  (*target)->unsynced_names.push_back({BaseName(to), node, nullptr, nullptr, ""});
+  (*source)->unsynced_names.push_back({BaseName(from), nullptr, node, *target, BaseName(to)});
+  return absl::OkStatus();
+}
+
+absl::Status SimulatedDisk::Rename(const std::string& from, const std::string& to) {
+  std::lock_guard lock(mutex_);
+  if (absl::Status s = Enter(Call::kRename, to, true); !s.ok()) return s;
+  return RenameLocked(from, to, true);
+}
+
+absl::Status SimulatedDisk::RenameNoReplace(const std::string& from, const std::string& to) {
+  std::lock_guard lock(mutex_);
+  if (absl::Status s = Enter(Call::kRename, to, true); !s.ok()) return s;
+  return RenameLocked(from, to, false);
+}
+
+absl::Status SimulatedDisk::SyncFolder(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  if (absl::Status s = Enter(Call::kSyncFolder, path, true); !s.ok()) return s;
+  const NodePtr folder = Find(path);
+  if (folder == nullptr) return ErrnoError(ENOENT, "sync", path);
+  folder->durable_names = folder->names;
+  folder->unsynced_names.clear();
+  return absl::OkStatus();
+}
+
+absl::Status SimulatedDisk::Remove(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  if (absl::Status s = Enter(Call::kRemove, path, true); !s.ok()) return s;
+  auto folder = FolderOf(path);
+  if (!folder.ok()) return folder.status();
+  if ((*folder)->names.erase(BaseName(path)) == 0) return ErrnoError(ENOENT, "remove", path);
+  (*folder)->unsynced_names.push_back({BaseName(path), nullptr, nullptr, nullptr, ""});
+  return absl::OkStatus();
+}
+
+absl::Status SimulatedDisk::RemoveFolder(const std::string& path) {
+  {
+    std::lock_guard lock(mutex_);
+    const NodePtr node = Find(path);
+    if (node != nullptr && !node->names.empty()) return ErrnoError(ENOTEMPTY, "remove", path);
+  }
+  return Remove(path);
+}
+
+absl::Status SimulatedDisk::MakeFolder(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  if (absl::Status s = Enter(Call::kMakeFolder, path, true); !s.ok()) return s;
+  if (Find(path) != nullptr) return ErrnoError(EEXIST, "make", path);
+  auto folder = FolderOf(path);
+  if (!folder.ok()) return folder.status();
+  auto node = std::make_shared<Node>();
+  node->type = FileType::kFolder;
+  (*folder)->names[BaseName(path)] = node;
+  (*folder)->unsynced_names.push_back({BaseName(path), node, nullptr, nullptr, ""});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<FolderEntry>> SimulatedDisk::List(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  if (absl::Status s = Enter(Call::kList, path, false); !s.ok()) return s;
+  const NodePtr folder = Find(path);
+  if (folder == nullptr) return ErrnoError(ENOENT, "list", path);
+  std::vector<FolderEntry> entries;
+  for (const auto& [name, node] : folder->names) entries.push_back({name, node->type});
+  return entries;
+}
+
+absl::StatusOr<FileInfo> SimulatedDisk::Stat(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  if (absl::Status s = Enter(Call::kStat, path, false); !s.ok()) return s;
+  const NodePtr node = Find(path);
+  if (node == nullptr) return ErrnoError(ENOENT, "stat", path);
+  return FileInfo{node->type, static_cast<int64_t>(node->content.size()), 0};
+}
+
+absl::StatusOr<SpaceInfo> SimulatedDisk::Space(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  if (absl::Status s = Enter(Call::kSpace, path, false); !s.ok()) return s;
+  return SpaceInfo{capacity_, capacity_ - Used()};
+}
+
+}  // namespace muster

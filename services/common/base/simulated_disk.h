@@ -1,0 +1,145 @@
+// A disk in memory that remembers what was synced and what was not, for tests of crash safety.
+//
+// What is written or named becomes visible at once, as on a real machine, but survives Crash() only
+// if it was synced. What was not synced is dropped or kept by chance, in any combination: data in
+// sectors of 512 bytes (so writes are torn and reordered), sizes, and names one by one. The
+// adversary is harsher than a journalling file system; only a rename never loses its file: it may
+// not have happened, have happened, or have left both names.
+#ifndef MUSTER_SERVICES_COMMON_BASE_SIMULATED_DISK_H_
+#define MUSTER_SERVICES_COMMON_BASE_SIMULATED_DISK_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "services/common/base/file_ops.h"
+
+namespace muster {
+
+// Thread-safe.
+class SimulatedDisk final : public FileOps {
+ public:
+  enum class Call {
+    kCreate,
+    kOpen,
+    kWrite,
+    kRead,
+    kReserve,
+    kSync,
+    kTruncate,
+    kLink,  // File::LinkTo
+    kRename,
+    kSyncFolder,
+    kRemove,
+    kMakeFolder,
+    kList,
+    kStat,
+    kSpace,
+  };
+
+  // `capacity`: bytes that files may take together.
+  explicit SimulatedDisk(int64_t capacity = int64_t{1} << 40);
+
+  // Power is lost: every open file dies, and what was not synced is kept or dropped as `seed` says.
+  // Calls work again after that.
+  void Crash(uint64_t seed);
+
+  // The process is lost: every open file dies; what was written stays visible, synced or not.
+  void Restart();
+
+  // Power fails at the n-th call from now that changes anything (1: the next one): it and all later
+  // calls fail, until Crash().
+  void PowerOffAt(int n);
+  bool powered_off() const;
+
+  // Calls that changed anything so far: the upper end for PowerOffAt.
+  int64_t changes() const;
+
+  // The n-th call of this kind from now fails with `error_number`. A write that fails with ENOSPC
+  // has written its first half; a sync that fails forgets what it should have made durable, and a
+  // later one does not bring it back.
+  void FailAt(Call call, int n, int error_number);
+
+  // Flips one bit of a file's content, also of what is durable.
+  void FlipBit(const std::string& path, int64_t offset);
+
+  absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<File>> CreateUnnamed(const std::string& folder) override;
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenMode mode) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status RenameNoReplace(const std::string& from, const std::string& to) override;
+  absl::Status SyncFolder(const std::string& path) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::Status RemoveFolder(const std::string& path) override;
+  absl::Status MakeFolder(const std::string& path) override;
+  absl::StatusOr<std::vector<FolderEntry>> List(const std::string& path) override;
+  absl::StatusOr<FileInfo> Stat(const std::string& path) override;
+  absl::StatusOr<SpaceInfo> Space(const std::string& path) override;
+
+ private:
+  friend class SimulatedFile;
+  struct Node;
+  using NodePtr = std::shared_ptr<Node>;
+
+  // A change of a file's content that is not synced: bytes at an offset, or a new size.
+  struct Write {
+    int64_t offset = 0;
+    std::string data;
+    std::optional<int64_t> truncate;
+  };
+
+  // A change of a folder's names that is not synced. `moved_*`: what a rename took away, and where
+  // to; the removal of the old name survives only with the new name.
+  struct NameChange {
+    std::string name;
+    NodePtr node;  // null: removed
+    NodePtr moved_node;
+    NodePtr moved_folder;
+    std::string moved_name;
+  };
+
+  struct Node {
+    FileType type = FileType::kFile;
+    bool locked = false;
+    int64_t reserved = 0;
+    std::string content, durable;                         // files
+    std::vector<Write> unsynced;                          // files
+    std::map<std::string, NodePtr> names, durable_names;  // folders
+    std::vector<NameChange> unsynced_names;               // folders
+  };
+
+  // All below: with mutex_ held.
+  absl::Status Enter(Call call, std::string_view subject, bool changes);
+  NodePtr Find(std::string_view path) const;
+  absl::StatusOr<NodePtr> FolderOf(const std::string& path) const;
+  absl::StatusOr<std::unique_ptr<File>> CreateLocked(const std::string& path);
+  absl::Status RenameLocked(const std::string& from, const std::string& to, bool replace);
+  absl::Status WriteLocked(Node& node, std::string_view data, int64_t offset,
+                           std::string_view path);
+  int64_t Used() const;
+  static int64_t UsedBelow(const Node& node);
+  static void ReleaseLocks(Node& node);
+  void CrashNames(const NodePtr& folder, std::mt19937_64& chance);
+  void CrashContent(Node& node, std::mt19937_64& chance);
+  void Settle(const NodePtr& node, std::mt19937_64& chance, std::vector<NodePtr>& seen);
+
+  mutable std::mutex mutex_;
+  const int64_t capacity_;
+  NodePtr root_;
+  uint64_t life_ = 0;  // rises with each Crash and Restart: files opened before are dead
+  bool powered_off_ = false;
+  int64_t changes_ = 0;
+  int64_t power_off_at_ = -1;
+  std::map<Call, std::pair<int, int>> faults_;  // calls left, errno
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_BASE_SIMULATED_DISK_H_
