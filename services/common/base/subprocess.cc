@@ -1,0 +1,353 @@
+#include "services/common/base/subprocess.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster {
+namespace {
+
+// What a child's descriptors are moved to before they get their numbers there, so that giving one
+// its number cannot close another.
+constexpr int kParkingFd = 100;
+
+// After the child's end only this much is still read: a process that fled the group could write
+// for ever. Twice what a pipe holds.
+constexpr size_t kMaxLateOutput = size_t{128} * 1024;
+
+absl::Status Invalid(std::string_view message) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND", message,
+                   "Correct the command.");
+}
+
+absl::Status Check(const SubprocessOptions& options) {
+  if (options.argv.empty() || options.argv[0].empty()) return Invalid("the command is empty");
+  for (const std::string& argument : options.argv) {
+    if (argument.find('\0') != std::string::npos) return Invalid("an argument holds a NUL byte");
+  }
+  for (const std::string& entry : options.environment) {
+    const size_t equals = entry.find('=');
+    if (equals == 0 || equals == std::string::npos || entry.find('\0') != std::string::npos) {
+      return Invalid("an environment entry is not NAME=value");  // its value may be a secret
+    }
+  }
+  if (options.out.kind == ChildOutput::Kind::kSameAsStdout) {
+    return Invalid("stdout cannot go to where stdout goes");
+  }
+  if (!options.working_directory.empty()) {
+    struct stat info;
+    if (stat(options.working_directory.c_str(), &info) != 0) {
+      return ErrnoError(errno, "enter working directory", options.working_directory);
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
+  for (const std::string& s : strings) pointers.push_back(const_cast<char*>(s.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// A parent's copy of a descriptor for the child, out of the way of the numbers given there.
+absl::StatusOr<UniqueFd> Park(int fd) {
+  UniqueFd parked(fcntl(fd, F_DUPFD_CLOEXEC, kParkingFd));
+  if (!parked.valid())
+    return ErrnoError(errno, "duplicate", ToStd(absl::StrCat("descriptor ", fd)));
+  return parked;
+}
+
+// The child's end of one output stream, and the parent's if there is a pipe.
+struct StreamEnds {
+  UniqueFd child;
+  UniqueFd parent;
+};
+
+absl::StatusOr<StreamEnds> OpenStream(const ChildOutput& output, int number, int child_stdout) {
+  StreamEnds ends;
+  UniqueFd opened;
+  int source = number;
+  switch (output.kind) {
+    case ChildOutput::Kind::kInherit:
+      break;
+    case ChildOutput::Kind::kSameAsStdout:
+      source = child_stdout;
+      break;
+    case ChildOutput::Kind::kNull:
+    case ChildOutput::Kind::kFile: {
+      const bool null = output.kind == ChildOutput::Kind::kNull;
+      const std::string path = null ? "/dev/null" : output.path;
+      opened.reset(open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | (null ? 0 : O_CREAT),
+                        S_IRUSR | S_IWUSR));
+      if (!opened.valid()) return ErrnoError(errno, "open", path);
+      source = opened.get();
+      break;
+    }
+    case ChildOutput::Kind::kPipe:
+    case ChildOutput::Kind::kTail: {
+      std::array<int, 2> pipe_ends;
+      if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) return ErrnoError(errno, "make", "a pipe");
+      ends.parent.reset(pipe_ends[0]);
+      opened.reset(pipe_ends[1]);
+      source = opened.get();
+      break;
+    }
+  }
+  absl::StatusOr<UniqueFd> parked = Park(source);
+  if (!parked.ok()) return parked.status();
+  ends.child = *std::move(parked);
+  return ends;
+}
+
+// posix_spawn's two argument objects with their clean-up.
+class SpawnPlan {
+ public:
+  SpawnPlan() {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawnattr_init(&attributes_);
+    sigset_t none;
+    sigset_t all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigdefault(&attributes_, &all);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnPlan() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+
+  // Descriptor i of `parked` becomes i in the child, and all others are closed there.
+  void SetDescriptors(const std::vector<UniqueFd>& parked) {
+    for (size_t i = 0; i < parked.size(); ++i) {
+      posix_spawn_file_actions_adddup2(&actions_, parked[i].get(), static_cast<int>(i));
+    }
+    posix_spawn_file_actions_addclosefrom_np(&actions_, static_cast<int>(parked.size()));
+  }
+
+  int Spawn(const SubprocessOptions& options, pid_t* pid) {
+    if (!options.working_directory.empty()) {
+      posix_spawn_file_actions_addchdir_np(&actions_, options.working_directory.c_str());
+    }
+    return posix_spawnp(pid, options.argv[0].c_str(), &actions_, &attributes_,
+                        Pointers(options.argv).data(), Pointers(options.environment).data());
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+int PollMilliseconds(absl::Duration left) {
+  if (left == absl::InfiniteDuration()) return -1;
+  return static_cast<int>(std::clamp<int64_t>(
+      absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))), 0, int64_t{3600} * 1000));
+}
+
+}  // namespace
+
+// Reads a pipe on a thread of its own and keeps the last bytes. Thread-safe.
+class Subprocess::TailReader {
+ public:
+  TailReader(UniqueFd pipe, size_t limit)
+      : limit_(limit), pipe_(std::move(pipe)), stop_(eventfd(0, EFD_CLOEXEC)) {
+    fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
+    thread_ = std::thread([this] { Read(); });
+  }
+  ~TailReader() { Finish(); }
+
+  // Takes in what the pipe still holds, and ends. Call it when the child has ended.
+  void Finish() {
+    if (!thread_.joinable()) return;
+    eventfd_write(stop_.get(), 1);
+    thread_.join();
+  }
+
+  std::string Tail() const {
+    std::lock_guard lock(mutex_);
+    return tail_.size() > limit_ ? tail_.substr(tail_.size() - limit_) : tail_;
+  }
+
+ private:
+  void Read() {
+    std::array<pollfd, 2> waits = {{{pipe_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
+    for (;;) {
+      if (poll(waits.data(), waits.size(), -1) < 0) continue;  // EINTR
+      const bool last = waits[1].revents != 0;
+      if (!ReadAvailable() || last) return;
+    }
+  }
+
+  // False at the end of the stream.
+  bool ReadAvailable() {
+    std::array<char, 16 * 1024> buffer;
+    for (size_t total = 0; total < kMaxLateOutput;) {
+      const ssize_t n = read(pipe_.get(), buffer.data(), buffer.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return errno == EAGAIN;
+      if (n == 0) return false;
+      total += static_cast<size_t>(n);
+      std::lock_guard lock(mutex_);
+      tail_.append(buffer.data(), static_cast<size_t>(n));
+      if (tail_.size() > 2 * limit_) tail_.erase(0, tail_.size() - limit_);
+    }
+    return true;
+  }
+
+  const size_t limit_;
+  const UniqueFd pipe_;
+  const UniqueFd stop_;
+  mutable std::mutex mutex_;
+  std::string tail_;  // at most twice limit_ between reads; guarded by mutex_
+  std::thread thread_;
+};
+
+std::string ExitStatus::Describe() const {
+  if (signal == 0) return absl::StrCat("exit code ", exit_code);
+  const char* name = sigdescr_np(signal);
+  return absl::StrCat("killed by signal ", signal, " (", name != nullptr ? name : "unknown", ")");
+}
+
+absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(SubprocessOptions options) {
+  if (absl::Status status = Check(options); !status.ok()) return status;
+  std::vector<UniqueFd> parked;
+  UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  absl::StatusOr<UniqueFd> in = Park(null.get());
+  if (!in.ok()) return in.status();
+  parked.push_back(*std::move(in));
+  absl::StatusOr<StreamEnds> out = OpenStream(options.out, STDOUT_FILENO, -1);
+  if (!out.ok()) return out.status();
+  parked.push_back(std::move(out->child));
+  absl::StatusOr<StreamEnds> err = OpenStream(options.err, STDERR_FILENO, parked[1].get());
+  if (!err.ok()) return err.status();
+  parked.push_back(std::move(err->child));
+  for (const int fd : options.pass_fds) {
+    absl::StatusOr<UniqueFd> passed = Park(fd);
+    if (!passed.ok()) return passed.status();
+    parked.push_back(*std::move(passed));
+  }
+
+  SpawnPlan plan;
+  plan.SetDescriptors(parked);
+  pid_t pid = 0;
+  if (const int error = plan.Spawn(options, &pid); error != 0) {
+    return ErrnoError(error, "start", options.argv[0]);
+  }
+  // glibc 2.36 declares pidfd_open for C alone. The number is ours until we reap the child.
+  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd.valid()) {
+    const int error = errno;
+    kill(-pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    return ErrnoError(error, "watch", options.argv[0]);
+  }
+  parked.clear();  // the child's ends of pipes, or they would never end
+  std::unique_ptr<Subprocess> process(new Subprocess(pid, std::move(pidfd)));
+  if (options.out.kind == ChildOutput::Kind::kTail) {
+    process->stdout_tail_ =
+        std::make_unique<TailReader>(std::move(out->parent), options.out.tail_bytes);
+  }
+  if (options.err.kind == ChildOutput::Kind::kTail) {
+    process->stderr_tail_ =
+        std::make_unique<TailReader>(std::move(err->parent), options.err.tail_bytes);
+  }
+  process->stdout_ = std::move(out->parent);
+  process->stderr_ = std::move(err->parent);
+  return process;
+}
+
+Subprocess::Subprocess(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+
+Subprocess::~Subprocess() {
+  Signal(SIGKILL);
+  Wait(absl::InfiniteDuration());
+}
+
+std::optional<ExitStatus> Subprocess::Wait(absl::Duration limit) {
+  const absl::Duration end = SystemClock().MonotonicNow() + limit;
+  for (;;) {
+    pollfd ended = {pidfd_.get(), POLLIN, 0};
+    const absl::Duration left = end - SystemClock().MonotonicNow();
+    if (poll(&ended, 1, PollMilliseconds(left)) > 0) return Reap();
+    if (left <= absl::ZeroDuration()) return std::nullopt;
+  }
+}
+
+ExitStatus Subprocess::Reap() {
+  std::lock_guard lock(mutex_);
+  if (exit_) return *exit_;
+  // Until it is reaped the dead child keeps its number, so this cannot hit a stranger's group.
+  kill(-pid_, SIGKILL);
+  siginfo_t info = {};
+  while (waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED) != 0 && errno == EINTR) {
+  }
+  ExitStatus status;
+  (info.si_code == CLD_EXITED ? status.exit_code : status.signal) = info.si_status;
+  if (stdout_tail_) stdout_tail_->Finish();
+  if (stderr_tail_) stderr_tail_->Finish();
+  exit_ = status;
+  return status;
+}
+
+void Subprocess::Signal(int signal) {
+  std::lock_guard lock(mutex_);
+  if (!exit_) kill(-pid_, signal);
+}
+
+ExitStatus Subprocess::Stop(absl::Duration grace) {
+  Signal(SIGTERM);
+  if (const auto status = Wait(grace)) return *status;
+  Signal(SIGKILL);
+  return *Wait(absl::InfiniteDuration());
+}
+
+UniqueFd Subprocess::TakeStdout() {
+  std::lock_guard lock(mutex_);
+  return std::move(stdout_);
+}
+
+UniqueFd Subprocess::TakeStderr() {
+  std::lock_guard lock(mutex_);
+  return std::move(stderr_);
+}
+
+std::string Subprocess::StdoutTail() const { return stdout_tail_ ? stdout_tail_->Tail() : ""; }
+
+std::string Subprocess::StderrTail() const { return stderr_tail_ ? stderr_tail_->Tail() : ""; }
+
+std::vector<std::string> AllowListedEnvironment(const std::vector<std::string_view>& names) {
+  std::vector<std::string> allowed;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string_view name = text.substr(0, text.find('='));
+    if (std::find(names.begin(), names.end(), name) != names.end()) allowed.emplace_back(text);
+  }
+  return allowed;
+}
+
+}  // namespace muster
