@@ -1,0 +1,33 @@
+// Small files that matter: keys, certificates, tokens, state.
+#ifndef MUSTER_SERVICES_COMMON_BASE_SECRET_FILE_H_
+#define MUSTER_SERVICES_COMMON_BASE_SECRET_FILE_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+inline constexpr size_t kMaxSecretFile = size_t{1} << 20;
+
+// Replaces the file at `path` as one step that survives a power failure: whoever opens it sees all
+// of the old content or all of the new. The file gets `mode` (0600 unless the content is public).
+// Its folder must exist. A symbolic link at `path` is replaced, not followed.
+absl::Status WriteFileAtomically(const std::string& path, std::string_view content,
+                                 unsigned mode = 0600);
+
+// Reads a secret of at most 1 MiB. FAILED_PRECONDITION (SECRET_FILE_EXPOSED) if group or others may
+// touch it, if it belongs to another user (root excepted), or if `path` is a symbolic link or no
+// plain file: such a secret may have been read or planted by somebody else.
+absl::StatusOr<std::string> ReadSecretFile(const std::string& path);
+
+// Reads a plain file whole. RESOURCE_EXHAUSTED (FILE_TOO_LARGE) if it holds more than `max_bytes`;
+// INVALID_ARGUMENT (NOT_A_FILE) for a folder, pipe or device. Follows symbolic links.
+absl::StatusOr<std::string> ReadFileBounded(const std::string& path, size_t max_bytes);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_BASE_SECRET_FILE_H_

@@ -1,0 +1,40 @@
+#include "services/common/base/utf8.h"
+
+#include <cstdint>
+
+namespace muster {
+namespace {
+
+bool IsControl(uint32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) ||  // C0, DEL, C1
+         (c >= 0x2028 && c <= 0x202e) ||         // separators, embeddings and overrides
+         (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x061c;
+}
+
+}  // namespace
+
+size_t PrintableLength(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint8_t first = byte(0);
+  size_t length = 1;
+  uint32_t c = first;
+  uint32_t smallest = 0;  // a longer form of a smaller character is not UTF-8
+  if (first >= 0xf0 && first < 0xf8) {
+    length = 4, c = first & 0x07, smallest = 0x10000;
+  } else if (first >= 0xe0 && first < 0xf0) {
+    length = 3, c = first & 0x0f, smallest = 0x800;
+  } else if (first >= 0xc0 && first < 0xe0) {
+    length = 2, c = first & 0x1f, smallest = 0x80;
+  } else if (first >= 0x80) {
+    return 0;
+  }
+  if (text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    c = c << 6 | (byte(i) & 0x3f);
+  }
+  const bool surrogate = c >= 0xd800 && c < 0xe000;
+  return c < smallest || c > 0x10ffff || surrogate || IsControl(c) ? 0 : length;
+}
+
+}  // namespace muster

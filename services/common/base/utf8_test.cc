@@ -1,0 +1,31 @@
+#include "services/common/base/utf8.h"
+
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+TEST(PrintableLengthTest, CountsTheBytesOfACharacter) {
+  EXPECT_EQ(PrintableLength("a"), 1u);
+  EXPECT_EQ(PrintableLength(" x"), 1u);
+  EXPECT_EQ(PrintableLength("\xc3\xa4x"), 2u);
+  EXPECT_EQ(PrintableLength("\xe2\x82\xac"), 3u);
+  EXPECT_EQ(PrintableLength("\xf0\x9f\x98\x80"), 4u);
+}
+
+TEST(PrintableLengthTest, RefusesControlCharacters) {
+  for (const char* text : {"\n", "\x1b[0m", "\x7f", "\xc2\x9b", "\xe2\x80\xa8", "\xe2\x80\xae"}) {
+    EXPECT_EQ(PrintableLength(text), 0u) << text;
+  }
+  EXPECT_EQ(PrintableLength(std::string_view("\0", 1)), 0u);
+}
+
+TEST(PrintableLengthTest, RefusesWhatIsNotUtf8) {
+  for (const char* text : {"\x80", "\xff", "\xc3", "\xe2\x82", "\xc3(", "\xc0\xaf", "\xe0\x80\xaf",
+                           "\xed\xa0\x80", "\xf4\x90\x80\x80"}) {
+    EXPECT_EQ(PrintableLength(text), 0u) << text;
+  }
+}
+
+}  // namespace
+}  // namespace muster
