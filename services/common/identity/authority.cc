@@ -1,0 +1,214 @@
+#include "services/common/identity/authority.h"
+
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/certificate_builder.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kRootValidity = absl::Hours(24 * 365 * 20);
+constexpr absl::Duration kIntermediateValidity = absl::Hours(24 * 365 * 5);
+constexpr absl::Duration kCredentialMargin = absl::Hours(1);
+
+// An authority's one URI is its trust domain, which is nobody's identity.
+std::string DomainUri(std::string_view host) { return absl::StrCat("spiffe://", ToAbsl(host)); }
+
+absl::Status Mismatch(std::string_view what, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_MISMATCH",
+                   absl::StrCat(ToAbsl(what), ": ", ToAbsl(why)),
+                   "Restore the matching key and certificate from a backup.");
+}
+
+// That key and certificate belong together and are the authority of `host`.
+absl::Status CheckAuthority(std::string_view what, std::string_view host, const PrivateKey& key,
+                            const Certificate& certificate) {
+  if (!certificate.Matches(key)) return Mismatch(what, "the key is not the certificate's");
+  if (X509_check_ca(certificate.get()) != 1) {
+    return Mismatch(what, "the certificate is not an authority's");
+  }
+  const auto uri = certificate.Uri();
+  if (!uri.ok() || *uri != DomainUri(host)) {
+    return Mismatch(what, absl::StrCat("the certificate is not one of ", ToAbsl(host)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSigned(std::string_view what, const Certificate& certificate,
+                         const Certificate& issuer) {
+  if (X509_check_issued(issuer.get(), certificate.get()) == X509_V_OK &&
+      X509_verify(certificate.get(), X509_get0_pubkey(issuer.get())) == 1) {
+    return absl::OkStatus();
+  }
+  return Mismatch(what, "the certificate was not signed by the one above it");
+}
+
+absl::Status MayNotSign(std::string_view issuer, std::string_view uri, std::string_view why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "ISSUER_MAY_NOT_SIGN",
+                   absl::StrCat(ToAbsl(issuer), " may not sign ", ToAbsl(uri), ": ", ToAbsl(why)),
+                   "Ask for a certificate of a name that this authority is for.");
+}
+
+CertificateSpec AuthoritySpec(std::string name, std::string_view host, int path_length,
+                              absl::Time now, absl::Time not_after) {
+  CertificateSpec spec;
+  spec.common_name = std::move(name);
+  spec.uri = DomainUri(host);
+  spec.not_before = now - kBackdate;
+  spec.not_after = not_after;
+  spec.path_length = path_length;
+  return spec;
+}
+
+// What people see in a certificate viewer. Begins with a word that no authority's name begins with.
+std::string LeafLabel(const Identity::Name& name) {
+  if (const auto* s = std::get_if<ServiceIdentity>(&name)) {
+    return absl::StrCat(ToAbsl(ServiceRoleName(s->role)), " ", s->name);
+  }
+  if (const auto* u = std::get_if<UserIdentity>(&name)) return absl::StrCat("user ", u->name);
+  if (const auto* n = std::get_if<NodeIdentity>(&name)) return absl::StrCat("node ", n->name);
+  if (const auto* r = std::get_if<RunNodeIdentity>(&name)) {
+    return absl::StrCat("plugin ", r->plugin, " node ", r->node);
+  }
+  if (const auto* r = std::get_if<RunPluginIdentity>(&name)) {
+    return absl::StrCat("plugin ", r->plugin, " any node");
+  }
+  return absl::StrCat("listener of run ", std::get<RunListenerIdentity>(name).run);
+}
+
+Usage UsageOf(const Identity::Name& name) {
+  if (std::holds_alternative<ServiceIdentity>(name)) return Usage::kClientAndServer;
+  if (std::holds_alternative<RunListenerIdentity>(name)) return Usage::kServer;
+  return Usage::kClient;
+}
+
+absl::StatusOr<CertificateSpec> LeafSpec(const Identity& identity,
+                                         const std::vector<std::string>& hosts, absl::Time now,
+                                         absl::Time not_after) {
+  auto uri = ToUri(identity);
+  if (!uri.ok()) return uri.status();
+  CertificateSpec spec;
+  spec.common_name = LeafLabel(identity.name);
+  spec.uri = *std::move(uri);
+  spec.usage = UsageOf(identity.name);
+  spec.hosts = hosts;
+  spec.not_before = now - kBackdate;
+  spec.not_after = not_after;
+  if (spec.usage == Usage::kClient && !hosts.empty()) {
+    return MayNotSign("an authority", spec.uri, "a client's certificate names no hosts");
+  }
+  return spec;
+}
+
+Identity::Name Widen(const auto& name) {
+  return std::visit([](const auto& n) -> Identity::Name { return n; }, name);
+}
+
+}  // namespace
+
+absl::Time RunCredentialsEnd(absl::Time deadline, absl::Duration seal_grace) {
+  return deadline + seal_grace + kCredentialMargin;
+}
+
+absl::StatusOr<RunAuthority> RunAuthority::Load(std::string_view fleet, std::string_view run,
+                                                PrivateKey key, Certificate fleet_signed,
+                                                Certificate self_signed) {
+  const std::string what = absl::StrCat("the authority of run ", ToAbsl(run));
+  for (const Certificate& certificate : {fleet_signed, self_signed}) {
+    absl::Status s = CheckAuthority(what, RunHost(run, fleet), key, certificate);
+    if (!s.ok()) return s;
+  }
+  return RunAuthority(std::string(fleet), std::string(run), std::move(key), std::move(fleet_signed),
+                      std::move(self_signed));
+}
+
+absl::StatusOr<Certificate> RunAuthority::Issue(const RunName& name, const PublicKey& key,
+                                                const std::vector<std::string>& hosts,
+                                                absl::Time now) const {
+  const Identity identity{fleet_, Widen(name)};
+  auto spec = LeafSpec(identity, hosts, now, NotAfter());
+  if (!spec.ok()) return spec.status();
+  if (RunOf(identity) != run_) {
+    return MayNotSign(absl::StrCat("the authority of run ", run_), spec->uri,
+                      "it belongs to another run");
+  }
+  return BuildCertificate(*spec, key, &self_signed_, key_);
+}
+
+absl::StatusOr<Intermediate> Intermediate::Load(std::string_view fleet, PrivateKey key,
+                                                Certificate certificate, Certificate root) {
+  constexpr std::string_view kWhat = "the fleet's intermediate authority";
+  if (absl::Status s = CheckAuthority(kWhat, fleet, key, certificate); !s.ok()) return s;
+  if (absl::Status s = CheckSigned(kWhat, certificate, root); !s.ok()) return s;
+  return Intermediate(std::string(fleet), std::move(key), std::move(certificate), std::move(root));
+}
+
+absl::StatusOr<Certificate> Intermediate::Issue(const FleetName& name, const PublicKey& key,
+                                                const std::vector<std::string>& hosts,
+                                                absl::Time now, absl::Time not_after) const {
+  auto spec = LeafSpec(Identity{fleet_, Widen(name)}, hosts, now,
+                       std::min(not_after, certificate_.NotAfter()));
+  if (!spec.ok()) return spec.status();
+  return BuildCertificate(*spec, key, &certificate_, key_);
+}
+
+absl::StatusOr<RunAuthority> Intermediate::CreateRunAuthority(std::string_view run, absl::Time now,
+                                                              absl::Time not_after) const {
+  if (!IsRunId(run)) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
+                     "a run id is 16 lower-case hexadecimal digits", "");
+  }
+  if (not_after > certificate_.NotAfter()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_ENDS_EARLIER",
+                     absl::StrCat("the fleet's intermediate certificate ends at ",
+                                  absl::FormatTime(certificate_.NotAfter(), absl::UTCTimeZone()),
+                                  ", before the run's credentials would"),
+                     "Renew the intermediate with \"muster up\" where the root key is, or give the "
+                     "run a shorter timeout.");
+  }
+  auto key = PrivateKey::Generate();
+  if (!key.ok()) return key.status();
+  const std::string host = RunHost(run, fleet_);
+  CertificateSpec spec =
+      AuthoritySpec(absl::StrCat("Muster run ", ToAbsl(run)), host, 0, now, not_after);
+  auto self_signed = BuildCertificate(spec, key->public_key(), nullptr, *key);
+  if (!self_signed.ok()) return self_signed.status();
+  spec.permitted_uri_host = host;
+  auto fleet_signed = BuildCertificate(spec, key->public_key(), &certificate_, key_);
+  if (!fleet_signed.ok()) return fleet_signed.status();
+  return RunAuthority::Load(fleet_, run, *std::move(key), *std::move(fleet_signed),
+                            *std::move(self_signed));
+}
+
+absl::StatusOr<FleetRoot> FleetRoot::Create(std::string_view fleet, PrivateKey key,
+                                            absl::Time now) {
+  if (absl::Status s = CheckFleet(fleet); !s.ok()) return s;
+  auto certificate = BuildCertificate(AuthoritySpec(absl::StrCat("Muster root of ", ToAbsl(fleet)),
+                                                    fleet, 2, now, now + kRootValidity),
+                                      key.public_key(), nullptr, key);
+  if (!certificate.ok()) return certificate.status();
+  return Load(fleet, std::move(key), *std::move(certificate));
+}
+
+absl::StatusOr<FleetRoot> FleetRoot::Load(std::string_view fleet, PrivateKey key,
+                                          Certificate certificate) {
+  constexpr std::string_view kWhat = "the fleet's root";
+  if (absl::Status s = CheckAuthority(kWhat, fleet, key, certificate); !s.ok()) return s;
+  if (absl::Status s = CheckSigned(kWhat, certificate, certificate); !s.ok()) return s;
+  return FleetRoot(std::string(fleet), std::move(key), std::move(certificate));
+}
+
+absl::StatusOr<Certificate> FleetRoot::SignIntermediate(const PublicKey& key,
+                                                        absl::Time now) const {
+  const absl::Time end = std::min(now + kIntermediateValidity, certificate_.NotAfter());
+  return BuildCertificate(
+      AuthoritySpec(absl::StrCat("Muster intermediate of ", fleet_), fleet_, 1, now, end), key,
+      &certificate_, key_);
+}
+
+}  // namespace muster

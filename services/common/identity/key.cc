@@ -1,0 +1,89 @@
+#include "services/common/identity/key.h"
+
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/identity/openssl_support.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxPem = 16 * 1024;
+
+absl::Status CheckCurve(EVP_PKEY* key) {
+  char curve[64] = "";
+  size_t size = 0;
+  if (EVP_PKEY_is_a(key, "EC") == 1 &&
+      EVP_PKEY_get_group_name(key, curve, sizeof(curve), &size) == 1) {
+    const std::string_view name(curve, size);
+    if (name == "prime256v1" || name == "secp384r1") return absl::OkStatus();
+  }
+  const char* type = EVP_PKEY_get0_type_name(key);
+  return MakeError(absl::StatusCode::kInvalidArgument, "KEY_UNSUPPORTED",
+                   absl::StrCat("the key is of type ", type != nullptr ? type : "unknown", " ",
+                                curve, ", neither P-256 nor P-384"),
+                   "Make the key with: openssl genpkey -algorithm EC -pkeyopt "
+                   "ec_paramgen_curve:P-256");
+}
+
+// OpenSSL would otherwise ask for a password at the terminal.
+int NoPassword(char*, int, int, void*) { return -1; }
+
+}  // namespace
+
+absl::StatusOr<PublicKey> PublicKey::Adopt(EVP_PKEY* key) {
+  std::shared_ptr<EVP_PKEY> owned(key, EVP_PKEY_free);
+  if (absl::Status s = CheckCurve(key); !s.ok()) return s;
+  return PublicKey(std::move(owned));
+}
+
+bool PublicKey::operator==(const PublicKey& other) const {
+  return EVP_PKEY_eq(get(), other.get()) == 1;
+}
+
+absl::StatusOr<PrivateKey> PrivateKey::Generate() {
+  EVP_PKEY* key = EVP_EC_gen("P-256");
+  if (key == nullptr) return OpenSslError("make a P-256 key");
+  return PrivateKey(std::shared_ptr<EVP_PKEY>(key, EVP_PKEY_free));
+}
+
+absl::StatusOr<PrivateKey> PrivateKey::FromPem(std::string_view pem) {
+  EVP_PKEY* key = nullptr;
+  if (pem.size() <= kMaxPem) {
+    const BioPtr bio = ReadBio(pem);
+    if (bio != nullptr) key = PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr);
+  }
+  const std::string reasons = DrainOpenSslErrors();
+  if (key == nullptr) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "KEY_MALFORMED",
+                     absl::StrCat("the text holds no readable private key",
+                                  reasons.empty() ? "" : ": ", reasons),
+                     "Give an unencrypted PEM key: \"PRIVATE KEY\" or \"EC PRIVATE KEY\".");
+  }
+  std::shared_ptr<EVP_PKEY> owned(key, EVP_PKEY_free);
+  if (absl::Status s = CheckCurve(key); !s.ok()) return s;
+  return PrivateKey(std::move(owned));
+}
+
+absl::StatusOr<Secret> PrivateKey::ToPkcs8Pem() const {
+  const BioPtr bio(BIO_new(BIO_s_secmem()));
+  if (bio == nullptr ||
+      PEM_write_bio_PKCS8PrivateKey(bio.get(), get(), nullptr, nullptr, 0, nullptr, nullptr) != 1) {
+    return OpenSslError("write a key as PKCS#8");
+  }
+  return Secret(TakeBio(bio.get()));
+}
+
+absl::StatusOr<Secret> PrivateKey::ToSec1Pem() const {
+  const BioPtr bio(BIO_new(BIO_s_secmem()));
+  if (bio == nullptr || PEM_write_bio_PrivateKey_traditional(bio.get(), get(), nullptr, nullptr, 0,
+                                                             nullptr, nullptr) != 1) {
+    return OpenSslError("write a key as SEC1");
+  }
+  return Secret(TakeBio(bio.get()));
+}
+
+}  // namespace muster

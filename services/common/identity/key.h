@@ -1,0 +1,66 @@
+// Keys: P-256, which all our peers (gRPC, Go, old sidecars) take and which signs fast; P-384, which
+// they take too, is accepted.
+#ifndef MUSTER_SERVICES_COMMON_IDENTITY_KEY_H_
+#define MUSTER_SERVICES_COMMON_IDENTITY_KEY_H_
+
+#include <openssl/types.h>
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "services/common/identity/secret.h"
+
+namespace muster {
+
+// A public key on P-256 or P-384. An immutable value, cheap to copy; thread-safe.
+class PublicKey {
+ public:
+  // Takes over one reference. INVALID_ARGUMENT, reason KEY_UNSUPPORTED, if it is of another kind.
+  static absl::StatusOr<PublicKey> Adopt(EVP_PKEY* key);
+
+  bool operator==(const PublicKey& other) const;
+
+  // Never null; owned by this object.
+  EVP_PKEY* get() const { return key_.get(); }
+
+ private:
+  friend class PrivateKey;
+  explicit PublicKey(std::shared_ptr<EVP_PKEY> key) : key_(std::move(key)) {}
+
+  std::shared_ptr<EVP_PKEY> key_;
+};
+
+// A private key on P-256 or P-384. An immutable value, cheap to copy; thread-safe. The key's memory
+// is wiped with the last copy.
+class PrivateKey {
+ public:
+  // A new key on P-256.
+  static absl::StatusOr<PrivateKey> Generate();
+
+  // PKCS#8 ("PRIVATE KEY") or SEC1 ("EC PRIVATE KEY"), at most 16 KiB. INVALID_ARGUMENT: reason
+  // KEY_MALFORMED (also for an encrypted key: nobody is there to be asked for a password) or
+  // KEY_UNSUPPORTED (of another kind).
+  static absl::StatusOr<PrivateKey> FromPem(std::string_view pem);
+
+  // One "PRIVATE KEY" block.
+  absl::StatusOr<Secret> ToPkcs8Pem() const;
+
+  // One "EC PRIVATE KEY" block and nothing before it: the only form that old sidecars load.
+  absl::StatusOr<Secret> ToSec1Pem() const;
+
+  PublicKey public_key() const { return PublicKey(key_); }
+
+  // Never null; owned by this object.
+  EVP_PKEY* get() const { return key_.get(); }
+
+ private:
+  explicit PrivateKey(std::shared_ptr<EVP_PKEY> key) : key_(std::move(key)) {}
+
+  std::shared_ptr<EVP_PKEY> key_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_IDENTITY_KEY_H_
