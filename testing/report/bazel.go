@@ -71,6 +71,9 @@ func (t *tally) bazel(events io.Reader) error {
 			broken["bazel"] = event.Aborted.Description
 		}
 	}
+	if len(status)+len(broken) == 0 {
+		t.fail("bazel test ran nothing")
+	}
 	for _, label := range sorted(status) {
 		delete(broken, label)
 		t.target(label, status[label], logs[label])

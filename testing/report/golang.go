@@ -41,6 +41,9 @@ func (t *tally) golang(events io.Reader) error {
 			outcome[test] = event.Action
 		}
 	}
+	if len(order) == 0 {
+		t.fail("go test ran nothing")
+	}
 	nests := map[goTest]bool{}     // has tests inside
 	explained := map[goTest]bool{} // a test inside failed
 	for test, result := range outcome {
