@@ -1,0 +1,274 @@
+#include "services/common/errors.h"
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster::errors {
+namespace {
+
+using Code = absl::StatusCode;
+
+template <typename... Parts>
+std::string Text(const Parts&... parts) {
+  return absl::StrCat(parts...);
+}
+
+absl::string_view A(std::string_view s) { return ToAbsl(s); }
+
+}  // namespace
+
+absl::Status RunNotFound(std::string_view run) {
+  return MakeError(Code::kNotFound, "RUN_NOT_FOUND", Text("there is no run \"", A(run), "\""),
+                   "List the runs: muster runs.");
+}
+
+absl::Status RunNotEnded(std::string_view run) {
+  return MakeError(Code::kFailedPrecondition, "RUN_NOT_ENDED",
+                   Text("run ", A(run), " has not ended"), "Cancel it first, or wait for its end.");
+}
+
+absl::Status RunEnded(std::string_view run) {
+  return MakeError(Code::kFailedPrecondition, "RUN_ENDED",
+                   Text("run ", A(run), " has ended and its authority is gone"),
+                   "Start a new run.");
+}
+
+absl::Status RunSealed(std::string_view run) {
+  return MakeError(Code::kFailedPrecondition, "RUN_SEALED",
+                   Text("run ", A(run), " is sealed: nothing can be added"),
+                   "Deliver to a newer run; the archive says what this pair has.");
+}
+
+absl::Status RunCancelled(std::string_view run) {
+  return MakeError(Code::kFailedPrecondition, "RUN_CANCELLED",
+                   Text("run ", A(run), " was cancelled or has failed"), "Start a new run.");
+}
+
+absl::Status PairNotPlanned(std::string_view run, std::string_view plugin, std::string_view node) {
+  return MakeError(
+      Code::kPermissionDenied, "PAIR_NOT_PLANNED",
+      Text("the plan of run ", A(run), " has no result of plugin \"", A(plugin), "\" from node \"",
+           A(node), "\""),
+      "Check both names against the run's plan (muster status); a plugin that runs once delivers "
+      "for the node \"global\".");
+}
+
+absl::Status InvalidPlugin(std::string_view plugin, std::string_view why) {
+  return MakeError(Code::kInvalidArgument, "INVALID_PLUGIN",
+                   Text("plugin ", A(plugin), ": ", A(why)),
+                   "Correct the definition; docs/plugins.md describes it.");
+}
+
+absl::Status InvalidTimeout(std::string_view field, std::string_view limits) {
+  return MakeError(Code::kInvalidArgument, "INVALID_TIMEOUT",
+                   Text(A(field), " is outside ", A(limits)), "Give a value within these limits.");
+}
+
+absl::Status EmptyPlan() {
+  return MakeError(Code::kInvalidArgument, "EMPTY_PLAN",
+                   "the plan expects no result: there is no plugin, or no node for a plugin that "
+                   "runs on each node",
+                   "Name at least one plugin, and nodes unless every plugin runs once.");
+}
+
+absl::Status PlanTooLarge(int64_t pairs, int64_t limit) {
+  return MakeError(Code::kInvalidArgument, "PLAN_TOO_LARGE",
+                   Text("the plan has ", pairs, " results, more than ", limit),
+                   "Split it into several runs.");
+}
+
+absl::Status TextTooLong(std::string_view field, int64_t limit) {
+  return MakeError(Code::kInvalidArgument, "TEXT_TOO_LONG",
+                   Text(A(field), " is longer than ", limit, " bytes"), "Shorten it.");
+}
+
+absl::Status InvalidPageToken() {
+  return MakeError(Code::kInvalidArgument, "INVALID_PAGE_TOKEN",
+                   "the page token was not given by this service", "Start again without one.");
+}
+
+absl::Status InvalidPageSize(int64_t limit) {
+  return MakeError(Code::kInvalidArgument, "INVALID_PAGE_SIZE",
+                   Text("the page size is not between 0 and ", limit), "Choose a smaller page.");
+}
+
+absl::Status ResultConflict(std::string_view plugin, std::string_view node) {
+  return MakeError(Code::kAlreadyExists, "RESULT_CONFLICT",
+                   Text("another result of plugin \"", A(plugin), "\" from node \"", A(node),
+                        "\" is committed already; this one was not stored"),
+                   "Nothing: the first result counts. The audit log names both deliverers.");
+}
+
+absl::Status ResultNotThere(std::string_view plugin, std::string_view node) {
+  return MakeError(Code::kNotFound, "RESULT_NOT_THERE",
+                   Text("plugin \"", A(plugin), "\" has no result from node \"", A(node), "\" yet"),
+                   "Wait for it: muster status --watch.");
+}
+
+absl::Status ResultReplaced(int64_t asked, int64_t current) {
+  return MakeError(Code::kFailedPrecondition, "RESULT_REPLACED",
+                   Text("generation ", asked, " is not the current one, ", current),
+                   "Read again from the beginning.");
+}
+
+absl::Status UploadNotFound(std::string_view upload) {
+  return MakeError(Code::kNotFound, "UPLOAD_NOT_FOUND",
+                   Text("there is no open upload \"", A(upload), "\""),
+                   "Open the upload again: the answer says where to go on.");
+}
+
+absl::Status StaleAttempt(int64_t attempt) {
+  return MakeError(Code::kAborted, "TAKEN_OVER",
+                   Text("a later attempt than ", attempt, " has begun to deliver this result"),
+                   "Stop this sender: another one has taken over.");
+}
+
+absl::Status TakenOver(std::string_view upload) {
+  return MakeError(Code::kAborted, "TAKEN_OVER",
+                   Text("another stream has taken over upload ", A(upload)),
+                   "Stop this sender, or open the upload again if it is the only one.");
+}
+
+absl::Status TooManyUploads(int64_t limit) {
+  return WithRetryAfter(
+      MakeError(Code::kResourceExhausted, "TOO_MANY_UPLOADS",
+                Text("more than ", limit, " uploads are open"), "Try again later."),
+      absl::Seconds(5));
+}
+
+absl::Status UploadStalled() {
+  return MakeError(Code::kDeadlineExceeded, "UPLOAD_STALLED",
+                   "the upload brought less than 1 KiB/s for 60 s",
+                   "Open the upload again: it goes on where it stopped.");
+}
+
+absl::Status OffsetTooHigh(int64_t offset, int64_t expected) {
+  return MakeError(Code::kOutOfRange, "OFFSET_TOO_HIGH",
+                   Text("offset ", offset, " lies beyond ", expected),
+                   Text("Go on from byte ", expected, "."));
+}
+
+absl::Status InvalidOffset(int64_t offset) {
+  return MakeError(Code::kInvalidArgument, "INVALID_OFFSET",
+                   Text("offset ", offset, " is not a position in a file"),
+                   "Offsets count raw bytes from 0.");
+}
+
+absl::Status ChunkTooLarge(int64_t size, int64_t limit) {
+  return MakeError(Code::kInvalidArgument, "CHUNK_TOO_LARGE",
+                   Text("a chunk of ", size, " raw bytes; at most ", limit, " are taken"),
+                   "Keep to the chunk_max of the open upload.");
+}
+
+absl::Status InvalidChunk(std::string_view why) {
+  return MakeError(Code::kInvalidArgument, "INVALID_CHUNK", Text("chunk refused: ", A(why)),
+                   "Send what UploadRequest describes: start, chunks in order, finish.");
+}
+
+absl::Status CrcMismatch(std::string_view of) {
+  return MakeError(Code::kDataLoss, "CRC_MISMATCH",
+                   Text("the CRC32C of the ", A(of), " does not match its bytes"),
+                   "Open the upload again and send from the offset it names; if it happens again, "
+                   "suspect the memory or the network of the sender.");
+}
+
+absl::Status DigestMismatch() {
+  return MakeError(Code::kDataLoss, "DIGEST_MISMATCH",
+                   "the SHA-256 of what arrived is not the one that was named",
+                   "Start the delivery again with a new attempt.");
+}
+
+absl::Status SizeMismatch(int64_t said, int64_t received) {
+  return MakeError(Code::kDataLoss, "SIZE_MISMATCH",
+                   Text(received, " bytes arrived, not the ", said, " that were named"),
+                   "Open the upload again and go on from the offset it names.");
+}
+
+absl::Status TooLargeForSubmit(int64_t size, int64_t limit) {
+  return MakeError(Code::kInvalidArgument, "TOO_LARGE_FOR_SUBMIT",
+                   Text(size, " bytes; SubmitResult takes at most ", limit),
+                   "Use OpenUpload and Upload.");
+}
+
+absl::Status InvalidSignature(std::string_view why) {
+  return MakeError(Code::kPermissionDenied, "INVALID_SIGNATURE",
+                   Text("the signature over the result is not accepted: ", A(why)),
+                   "Sign with the key of the delivering node, over the text that the API states.");
+}
+
+absl::Status ArchiveNotReady(std::string_view run) {
+  return MakeError(Code::kFailedPrecondition, "ARCHIVE_NOT_READY",
+                   Text("run ", A(run), " is not complete yet"),
+                   "Wait for it: muster status --watch.");
+}
+
+absl::Status NoArchive(std::string_view run) {
+  return MakeError(Code::kFailedPrecondition, "NO_ARCHIVE",
+                   Text("run ", A(run), " ended without an archive"),
+                   "Read single results, as far as they were committed: muster results.");
+}
+
+absl::Status ListenerNotReady(std::string_view run, std::string_view fault) {
+  return WithRetryAfter(
+      MakeError(Code::kUnavailable, "LISTENER_NOT_READY",
+                Text("the listener of run ", A(run), " is not open",
+                     fault.empty() ? absl::string_view("") : absl::string_view(": "), A(fault)),
+                "Check that the gateway runs and that its port range has a free port."),
+      absl::Seconds(2));
+}
+
+absl::Status PortIsFixed(std::string_view run, int port) {
+  return MakeError(Code::kFailedPrecondition, "PORT_IS_FIXED",
+                   Text("the listener of run ", A(run), " has port ", port, " for ever"),
+                   "Open that port.");
+}
+
+absl::Status OperatorNotFound(std::string_view name) {
+  return MakeError(Code::kNotFound, "OPERATOR_NOT_FOUND",
+                   Text("there is no operator \"", A(name), "\""),
+                   "List the operators: muster operator list.");
+}
+
+absl::Status OperatorRevoked(std::string_view name) {
+  return MakeError(Code::kFailedPrecondition, "OPERATOR_REVOKED",
+                   Text("operator \"", A(name), "\" was revoked; its name is never given again"),
+                   "Choose another name.");
+}
+
+absl::Status LastOperator() {
+  return MakeError(Code::kFailedPrecondition, "LAST_OPERATOR",
+                   "this is the last operator: nobody could administer the fleet any more",
+                   "Add another operator first: muster operator add NAME.");
+}
+
+absl::Status CursorUnknown() {
+  return MakeError(Code::kOutOfRange, "CURSOR_UNKNOWN",
+                   "the cursor was not given by this fleet's change feed",
+                   "Follow from a snapshot: send no cursor.");
+}
+
+absl::Status FollowerTooSlow() {
+  return MakeError(Code::kResourceExhausted, "FOLLOWER_TOO_SLOW",
+                   "an event could not be sent for 30 s", "Follow again from the last cursor.");
+}
+
+absl::Status InvalidProgress(std::string_view why) {
+  return MakeError(Code::kInvalidArgument, "INVALID_PROGRESS", Text("progress refused: ", A(why)),
+                   "Counts are not negative and at most 10^12.");
+}
+
+absl::Status StatusNotReady() {
+  return WithRetryAfter(MakeError(Code::kUnavailable, "STATUS_NOT_READY",
+                                  "the status service has not caught up with the aggregator yet",
+                                  "Try again in a moment."),
+                        absl::Seconds(1));
+}
+
+absl::Status Draining() {
+  return WithRetryAfter(MakeError(Code::kUnavailable, "DRAINING", "the service is stopping",
+                                  "Try again: it comes back, or another one takes over."),
+                        absl::Seconds(1));
+}
+
+}  // namespace muster::errors

@@ -1,0 +1,79 @@
+#include "services/common/rpc/call.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/rpc/caller.h"
+#include "services/common/rpc/rpc_metrics.h"
+#include "services/common/rpc/status.h"
+
+namespace muster {
+
+Call::Call(const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method)
+    : runtime_(runtime), method_(method) {
+  auto caller = runtime_.callers->Resolve(*context->auth_context(), context->client_metadata());
+  caller_status_ = caller.status();
+  if (!caller.ok()) return;
+  caller_ = *std::move(caller);
+  live_ = runtime_.live->Add(caller_, context);
+}
+
+Call::~Call() = default;
+
+absl::Status Call::Authorize(const Resource& resource) {
+  if (!caller_status_.ok()) return caller_status_;
+  asked_ = true;
+  return muster::Authorize(caller_, method_, resource);
+}
+
+grpc::Status Call::Final(const absl::Status& status) {
+  absl::Status answer = status;
+  if (answer.ok() && !asked_) {
+    answer = MakeError(absl::StatusCode::kInternal, "NOT_AUTHORIZED_BY_HANDLER",
+                       absl::StrCat(std::string(method_), " did not ask whether it is allowed"),
+                       "This is a defect of the service: report it.");
+  }
+  live_.reset();
+  runtime_.metrics->Count(method_, answer.code());
+  return ToGrpc(answer);
+}
+
+absl::Status Overloaded() {
+  return WithRetryAfter(
+      MakeError(absl::StatusCode::kResourceExhausted, "OVERLOADED",
+                "the service has more requests waiting than it can queue", "Try again later."),
+      absl::Seconds(1));
+}
+
+grpc::ServerUnaryReactor* AnswerLater(
+    const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
+    absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
+  auto call = std::make_shared<Call>(runtime, context, method);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (!call->caller_status().ok()) {
+    reactor->Finish(call->Final(call->caller_status()));
+    return reactor;
+  }
+  Finish finish = [reactor, call](const absl::Status& status) {
+    reactor->Finish(call->Final(status));
+  };
+  const bool queued = runtime.executor->Post(
+      [call, handler = std::move(handler), finish = std::move(finish)]() mutable {
+        handler(call, std::move(finish));
+      });
+  if (!queued) reactor->Finish(call->Final(Overloaded()));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* Answer(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
+                                 std::string_view method,
+                                 absl::AnyInvocable<absl::Status(Call&)> handler) {
+  return AnswerLater(
+      runtime, context, method,
+      [handler = std::move(handler)](const std::shared_ptr<Call>& call, Finish finish) mutable {
+        finish(handler(*call));
+      });
+}
+
+}  // namespace muster

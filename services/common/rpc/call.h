@@ -1,0 +1,82 @@
+// One RPC as its handler sees it, and the two ways to answer one.
+//
+// Every handler has to ask Call::Authorize for the resource it touches before it answers: an RPC
+// that ends well without having asked is turned into an error, so that a forgotten check refuses
+// rather than admits.
+#ifndef MUSTER_SERVICES_COMMON_RPC_CALL_H_
+#define MUSTER_SERVICES_COMMON_RPC_CALL_H_
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "services/common/base/executor.h"
+#include "services/common/identity/policy.h"
+#include "services/common/rpc/live_calls.h"
+
+namespace muster {
+
+class CallerResolver;
+class RpcMetrics;
+
+// What the handlers of a server share. The pointers outlive every call.
+struct RpcRuntime {
+  CallerResolver* callers = nullptr;
+  Executor* executor = nullptr;  // where handlers run: they may wait for the disk
+  LiveCalls* live = nullptr;
+  RpcMetrics* metrics = nullptr;
+};
+
+// Thread-safe. `method` is the full name, "/muster.v1.RunService/GetRun".
+class Call {
+ public:
+  Call(const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method);
+  ~Call();
+
+  // Who calls. Not OK only if the gate before the handlers was passed by mistake.
+  const absl::Status& caller_status() const { return caller_status_; }
+  const Caller& caller() const { return caller_; }
+  std::string_view method() const { return method_; }
+
+  // Whether the caller may do this to `resource`; PERMISSION_DENIED with the reason if not.
+  absl::Status Authorize(const Resource& resource);
+
+  // What goes to the client for `status`: the status itself, or an error if nobody authorised what
+  // it did. Counts the call.
+  grpc::Status Final(const absl::Status& status);
+
+ private:
+  const RpcRuntime runtime_;
+  const std::string_view method_;
+  absl::Status caller_status_;
+  Caller caller_;
+  std::atomic<bool> asked_ = false;
+  LiveCalls::Handle live_;
+};
+
+using Finish = absl::AnyInvocable<void(absl::Status)>;
+
+// Answers a unary RPC: runs `handler` on the executor; it calls `finish` once, from any thread.
+// RESOURCE_EXHAUSTED (OVERLOADED) if the executor's queue is full.
+grpc::ServerUnaryReactor* AnswerLater(
+    const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
+    absl::AnyInvocable<void(std::shared_ptr<Call> call, Finish finish)> handler);
+
+// The same for a handler that has its answer when it returns.
+grpc::ServerUnaryReactor* Answer(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
+                                 std::string_view method,
+                                 absl::AnyInvocable<absl::Status(Call& call)> handler);
+
+// The refusal when the server has more to do than it can queue.
+absl::Status Overloaded();
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_RPC_CALL_H_

@@ -1,0 +1,73 @@
+#include "services/common/rpc/caller.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/identity/certificate.h"
+
+namespace muster {
+namespace {
+
+// Certificates remembered at a time; when there are more, all are forgotten and parsed anew.
+constexpr size_t kMaxRemembered = 20'000;
+
+absl::Status NotForwardable(std::string_view why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "IDENTITY_NOT_FORWARDABLE",
+                   absl::StrCat("metadata ", kForwardedIdentity, ": ", std::string(why)),
+                   "Only the gateway may name the identity of its client, and only once.");
+}
+
+}  // namespace
+
+absl::StatusOr<CallerResolver::Peer> CallerResolver::PeerOf(const grpc::AuthContext& context) {
+  const std::vector<grpc::string_ref> pem = context.FindPropertyValues("x509_pem_cert");
+  if (!context.IsPeerAuthenticated() || pem.size() != 1) {
+    return MakeError(absl::StatusCode::kUnauthenticated, "NO_CERTIFICATE",
+                     "the connection carries no verified certificate",
+                     "Connect over TLS with a client certificate of this fleet.");
+  }
+  std::string key(pem[0].data(), pem[0].size());
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto it = peers_.find(key); it != peers_.end()) return it->second;
+  }
+  const auto certificate = Certificate::FromPem(key);
+  if (!certificate.ok()) return certificate.status();
+  const auto uri = certificate->Uri();
+  if (!uri.ok()) return uri.status();
+  auto identity = ParseIdentity(*uri, fleet_);
+  if (!identity.ok()) return identity.status();
+  Peer peer{*std::move(identity), certificate->IssuerKeyId(), certificate->Serial()};
+  std::lock_guard lock(mutex_);
+  if (peers_.size() >= kMaxRemembered) peers_.clear();
+  peers_.emplace(std::move(key), peer);
+  return peer;
+}
+
+absl::StatusOr<Caller> CallerResolver::Resolve(
+    const grpc::AuthContext& context,
+    const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
+  auto peer = PeerOf(context);
+  if (!peer.ok()) return peer.status();
+  Caller caller;
+  caller.issuer = peer->issuer;
+  caller.serial = peer->serial;
+  const auto forwarded = metadata.equal_range(kForwardedIdentity);
+  if (forwarded.first == forwarded.second) {
+    caller.identity = std::move(peer->identity);
+    return caller;
+  }
+  if (RoleOf(peer->identity) != Role::kGateway)
+    return NotForwardable("sent by another than a gateway");
+  if (std::next(forwarded.first) != forwarded.second) return NotForwardable("sent more than once");
+  const grpc::string_ref uri = forwarded.first->second;
+  auto identity = ParseIdentity({uri.data(), uri.size()}, fleet_);
+  if (!identity.ok()) return identity.status();
+  caller.identity = *std::move(identity);
+  caller.via = std::move(peer->identity);
+  return caller;
+}
+
+}  // namespace muster

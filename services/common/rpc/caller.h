@@ -1,0 +1,50 @@
+// Who calls: from the verified certificate, and behind the gateway from what the gateway verified.
+#ifndef MUSTER_SERVICES_COMMON_RPC_CALLER_H_
+#define MUSTER_SERVICES_COMMON_RPC_CALLER_H_
+
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/support/string_ref.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "absl/status/statusor.h"
+#include "services/common/identity/policy.h"
+
+namespace muster {
+
+// The metadata key in which the gateway names the verified URI of its own client.
+inline constexpr char kForwardedIdentity[] = "muster-forwarded-identity";
+
+// Thread-safe.
+class CallerResolver {
+ public:
+  explicit CallerResolver(std::string fleet) : fleet_(std::move(fleet)) {}
+
+  // The caller of an RPC. UNAUTHENTICATED without exactly one URI in the peer's certificate;
+  // PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE) if somebody other than a gateway forwards an
+  // identity, or if the key is there more than once.
+  absl::StatusOr<Caller> Resolve(const grpc::AuthContext& context,
+                                 const std::multimap<grpc::string_ref, grpc::string_ref>& metadata);
+
+ private:
+  struct Peer {
+    Identity identity;
+    std::string issuer;
+    std::string serial;
+  };
+
+  absl::StatusOr<Peer> PeerOf(const grpc::AuthContext& context);
+
+  const std::string fleet_;
+  std::mutex mutex_;
+  // By certificate, so that a connection's certificate is parsed once and not for each call.
+  std::unordered_map<std::string, Peer> peers_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_RPC_CALLER_H_

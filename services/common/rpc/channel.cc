@@ -1,0 +1,118 @@
+#include "services/common/rpc/channel.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "services/common/rpc/limits.h"
+
+namespace muster {
+namespace {
+
+using grpc::experimental::CertificateProviderInterface;
+using grpc::experimental::ExternalCertificateVerifier;
+using grpc::experimental::TlsCustomVerificationCheckRequest;
+
+// Accepts a server by the URI in its certificate, after the chain has been verified.
+class RoleVerifier : public ExternalCertificateVerifier {
+ public:
+  RoleVerifier(std::string fleet, std::vector<ServiceRole> roles)
+      : fleet_(std::move(fleet)), roles_(std::move(roles)) {}
+
+  bool Verify(TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
+              grpc::Status* sync_status) override {
+    *sync_status = Check(request->uri_names());
+    return true;
+  }
+
+  void Cancel(TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  grpc::Status Check(const std::vector<grpc::string_ref>& uris) const {
+    if (uris.size() != 1) {
+      return {grpc::StatusCode::UNAUTHENTICATED,
+              absl::StrCat("the server's certificate has ", uris.size(), " URIs, not one")};
+    }
+    const auto identity = ParseIdentity({uris[0].data(), uris[0].size()}, fleet_);
+    if (!identity.ok()) {
+      return {grpc::StatusCode::UNAUTHENTICATED, std::string(identity.status().message())};
+    }
+    const auto* service = std::get_if<ServiceIdentity>(&identity->name);
+    if (service == nullptr || std::ranges::find(roles_, service->role) == roles_.end()) {
+      return {grpc::StatusCode::UNAUTHENTICATED,
+              absl::StrCat("the server is ", std::string(uris[0].data(), uris[0].size()),
+                           ", which is not the service that was wanted")};
+    }
+    return grpc::Status::OK;
+  }
+
+  const std::string fleet_;
+  const std::vector<ServiceRole> roles_;
+};
+
+std::shared_ptr<grpc::ChannelCredentials> FromProvider(
+    std::shared_ptr<CertificateProviderInterface> provider, const std::string& fleet,
+    std::vector<ServiceRole> roles) {
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(std::move(provider));
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_verify_server_certs(true);
+  options.set_check_call_host(false);
+  options.set_certificate_verifier(
+      ExternalCertificateVerifier::Create<RoleVerifier>(fleet, std::move(roles)));
+  return grpc::experimental::TlsCredentials(options);
+}
+
+std::string ResolverTarget(const std::string& targets) {
+  const std::vector<std::string> list = absl::StrSplit(targets, ',');
+  if (list.size() == 1) return targets;
+  // gRPC takes a list of addresses, not of names, in one target.
+  return absl::StrCat("ipv4:", targets);
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const ChannelIdentity& identity,
+                                                                 std::vector<ServiceRole> roles) {
+  std::vector<grpc::experimental::IdentityKeyCertPair> pairs;
+  pairs.push_back({identity.private_key_pem, identity.certificate_chain_pem});
+  return FromProvider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+                          identity.fleet_ca_pem, std::move(pairs)),
+                      identity.fleet, std::move(roles));
+}
+
+std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
+    const ChannelIdentityFolder& identity, std::vector<ServiceRole> roles) {
+  return FromProvider(
+      std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+          absl::StrCat(identity.folder, "/key.pem"), absl::StrCat(identity.folder, "/cert.pem"),
+          absl::StrCat(identity.folder, "/ca.pem"), kCertificateRefreshSeconds),
+      identity.fleet, std::move(roles));
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& targets,
+                                           const std::shared_ptr<grpc::ChannelCredentials>& creds,
+                                           bool own_connection) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 15'000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // our callers retry, with what they know
+  if (own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(ResolverTarget(targets), creds, arguments);
+}
+
+}  // namespace muster

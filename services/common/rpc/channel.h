@@ -1,0 +1,49 @@
+// How a Muster program connects to a Muster service.
+#ifndef MUSTER_SERVICES_COMMON_RPC_CHANNEL_H_
+#define MUSTER_SERVICES_COMMON_RPC_CHANNEL_H_
+
+#include <grpcpp/channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/common/identity/identity.h"
+
+namespace muster {
+
+// Who we are and whom we trust. PEM texts; the chain begins with our leaf.
+struct ChannelIdentity {
+  std::string fleet;         // the trust domain of the server's URI
+  std::string fleet_ca_pem;  // the fleet's root
+  std::string certificate_chain_pem;
+  std::string private_key_pem;
+};
+
+// The same from a folder that holds key.pem, cert.pem and ca.pem and that is replaced as a whole
+// (identity/certificate_files.h): new connections use new files within a second.
+struct ChannelIdentityFolder {
+  std::string fleet;
+  std::string folder;
+};
+
+// TLS 1.3 credentials. A server is accepted if its certificate leads to the fleet's root and its
+// URI is that of a service in one of `roles`; its host name does not matter, so that a service may
+// move and be reached by any address.
+std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const ChannelIdentity& identity,
+                                                                 std::vector<ServiceRole> roles);
+std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
+    const ChannelIdentityFolder& identity, std::vector<ServiceRole> roles);
+
+// A channel to "host:port" (or several, separated by commas: the first that answers is used).
+// Keepalive finds dead paths in under a minute; connection attempts back off up to 10 s; messages
+// are bounded to what this API sends. `own_connection`: do not share a connection with other
+// channels to the same target, for parallel bulk transfers.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& targets,
+                                           const std::shared_ptr<grpc::ChannelCredentials>& creds,
+                                           bool own_connection = false);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_RPC_CHANNEL_H_

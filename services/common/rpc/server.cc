@@ -1,0 +1,154 @@
+#include "services/common/rpc/server.h"
+
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/auth_metadata_processor.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+#include <grpcpp/server_builder.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/identity/policy.h"
+#include "services/common/rpc/limits.h"
+#include "services/common/rpc/process.h"
+#include "services/common/rpc/status.h"
+
+namespace muster {
+
+// Runs before any handler, for every RPC of the server, also for methods that do not exist. It is
+// asked on gRPC's threads, so it only looks things up in memory. Its refusals cannot carry details,
+// so the message holds the reason.
+class RpcServer::Gate : public grpc::AuthMetadataProcessor {
+ public:
+  Gate(CallerResolver& callers, RpcMetrics& metrics, std::function<bool(const Caller&)> is_revoked)
+      : callers_(callers), metrics_(metrics), is_revoked_(std::move(is_revoked)) {}
+
+  bool IsBlocking() const override { return false; }
+
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
+                       OutputMetadata*) override {
+    const auto path = metadata.find(":path");
+    const std::string method =
+        path == metadata.end() ? "" : std::string(path->second.data(), path->second.size());
+    const absl::Status status = Check(metadata, *context, method);
+    if (status.ok()) return grpc::Status::OK;
+    metrics_.CountRefused(status.code());
+    return {static_cast<grpc::StatusCode>(status.code()),
+            absl::StrCat(ReasonOf(status), ": ", status.message(), ". ", NextStepOf(status))};
+  }
+
+ private:
+  absl::Status Check(const InputMetadata& metadata, const grpc::AuthContext& context,
+                     const std::string& method) {
+    auto caller = callers_.Resolve(context, metadata);
+    if (!caller.ok()) return caller.status();
+    if (is_revoked_ && is_revoked_(*caller)) {
+      return MakeError(absl::StatusCode::kPermissionDenied, "REVOKED",
+                       "this identity has been revoked", "Ask an operator for a new credential.");
+    }
+    return CheckRole(*caller, method);
+  }
+
+  CallerResolver& callers_;
+  RpcMetrics& metrics_;
+  const std::function<bool(const Caller&)> is_revoked_;
+};
+
+namespace {
+
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
+    const std::string& folder, std::shared_ptr<grpc::AuthMetadataProcessor> gate) {
+  auto provider = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+      absl::StrCat(folder, "/key.pem"), absl::StrCat(folder, "/cert.pem"),
+      absl::StrCat(folder, "/ca.pem"), kCertificateRefreshSeconds);
+  grpc::experimental::TlsServerCredentialsOptions options(std::move(provider));
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  auto credentials = grpc::experimental::TlsServerCredentials(options);
+  credentials->SetAuthMetadataProcessor(std::move(gate));
+  return credentials;
+}
+
+absl::Status ListenFailed(const std::string& address) {
+  return MakeError(
+      absl::StatusCode::kInternal, "LISTEN_FAILED", absl::StrCat("cannot listen on ", address),
+      "Check that no other program uses the port and that the address is this machine's.");
+}
+
+// Plaintext, loopback, and built before reflection and channelz are switched on: it answers health
+// checks and nothing else.
+std::unique_ptr<grpc::Server> StartHealthServer(const std::string& listen, int* port) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), port);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  return builder.BuildAndStart();
+}
+
+void SetLimits(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 15'000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  // A second instance has to fail to bind instead of taking half of the connections.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Compressed messages are no smaller than chunks that are zstd frames, and could be bombs.
+  builder.SetDefaultCompressionAlgorithm(GRPC_COMPRESS_NONE);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
+    RpcServerOptions options, CallerResolver& callers, LiveCalls& live, RpcMetrics& metrics,
+    const std::vector<grpc::Service*>& services) {
+  std::unique_ptr<RpcServer> result(new RpcServer(live));
+  result->health_server_ = StartHealthServer(options.health_listen, &result->health_port_);
+  if (result->health_server_ == nullptr) return ListenFailed(options.health_listen);
+  EnableInspectionPlugins();
+  grpc::ServerBuilder builder;
+  SetLimits(builder);
+  builder.AddListeningPort(
+      options.listen,
+      MakeServerCredentials(options.certificate_folder,
+                            std::make_shared<Gate>(callers, metrics, options.is_revoked)),
+      &result->port_);
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  result->server_ = builder.BuildAndStart();
+  if (result->server_ == nullptr || result->port_ == 0) return ListenFailed(options.listen);
+  result->SetServing(true);
+  return result;
+}
+
+RpcServer::~RpcServer() { Stop(absl::Now()); }
+
+void RpcServer::SetServing(bool serving) {
+  for (grpc::Server* server : {health_server_.get(), server_.get()}) {
+    if (server == nullptr) continue;
+    if (auto* health = server->GetHealthCheckService()) health->SetServingStatus(serving);
+  }
+}
+
+void RpcServer::Stop(absl::Time deadline) {
+  if (server_ != nullptr) {
+    SetServing(false);
+    server_->Shutdown(absl::ToChronoTime(deadline));
+    live_.CancelAll();
+    server_->Wait();
+    server_.reset();
+  }
+  if (health_server_ != nullptr) {
+    health_server_->Shutdown(absl::ToChronoTime(deadline));
+    health_server_.reset();
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,66 @@
+// Listeners: the one place where a Muster service opens a door for gRPC.
+#ifndef MUSTER_SERVICES_COMMON_RPC_SERVER_H_
+#define MUSTER_SERVICES_COMMON_RPC_SERVER_H_
+
+#include <grpcpp/server.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/common/rpc/caller.h"
+#include "services/common/rpc/live_calls.h"
+#include "services/common/rpc/rpc_metrics.h"
+
+namespace muster {
+
+struct RpcServerOptions {
+  std::string listen;         // "host:port"; port 0 takes a free one
+  std::string health_listen;  // loopback "host:port" for the plaintext health service
+  // Holds key.pem, cert.pem and ca.pem (the fleet's root), replaced as a whole when they change.
+  std::string certificate_folder;
+  // Consulted for every RPC, after the certificate was verified.
+  std::function<bool(const Caller&)> is_revoked;
+};
+
+// A server with TLS 1.3, client certificates that lead to the fleet's root, and a gate that admits
+// a role to an RPC only if the authorisation table says so. It offers reflection to every verified
+// peer and channelz to operators. Beside it a plaintext server that answers health checks and
+// nothing else. Thread-safe.
+class RpcServer {
+ public:
+  // `services` must outlive the server. INTERNAL (LISTEN_FAILED) if an address cannot be bound.
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
+      RpcServerOptions options, CallerResolver& callers, LiveCalls& live, RpcMetrics& metrics,
+      const std::vector<grpc::Service*>& services);
+
+  // Stops at once if Stop was not called.
+  ~RpcServer();
+
+  int port() const { return port_; }
+  int health_port() const { return health_port_; }
+
+  // What the health service says.
+  void SetServing(bool serving);
+
+  // Takes no new calls, lets those under way end until `deadline`, then cancels them.
+  void Stop(absl::Time deadline);
+
+ private:
+  class Gate;
+
+  RpcServer(LiveCalls& live) : live_(live) {}
+
+  LiveCalls& live_;
+  std::unique_ptr<grpc::Server> health_server_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  int health_port_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_RPC_SERVER_H_

@@ -1,0 +1,73 @@
+#include "services/common/rpc/status.h"
+
+#include <string>
+
+#include "google/rpc/status.pb.h"
+#include "muster/v1/errors.pb.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxMessage = 1024;
+
+std::string Bounded(std::string_view text) {
+  if (text.size() <= kMaxMessage) return std::string(text);
+  // Cut before a UTF-8 continuation byte, so that the text stays valid.
+  size_t end = kMaxMessage - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
+std::string EncodeDetails(const absl::Status& status, const std::string& message) {
+  muster::v1::ErrorDetail detail;
+  detail.set_reason(ReasonOf(status));
+  detail.set_next_step(Bounded(NextStepOf(status)));
+  if (const auto delay = RetryAfterOf(status)) {
+    detail.mutable_retry_after()->set_seconds(absl::ToInt64Seconds(*delay));
+    detail.mutable_retry_after()->set_nanos(static_cast<int32_t>(
+        absl::ToInt64Nanoseconds(*delay - absl::Seconds(absl::ToInt64Seconds(*delay)))));
+  }
+  google::rpc::Status wire;
+  wire.set_code(static_cast<int>(status.code()));
+  wire.set_message(message);
+  wire.add_details()->PackFrom(detail);
+  return wire.SerializeAsString();
+}
+
+}  // namespace
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  const std::string message = Bounded(ToStd(status.message()));
+  const auto code = static_cast<grpc::StatusCode>(status.code());
+  if (ReasonOf(status).empty()) return {code, message};
+  return {code, message, EncodeDetails(status, message)};
+}
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  google::rpc::Status wire;
+  muster::v1::ErrorDetail detail;
+  if (wire.ParseFromString(status.error_details()) && wire.details_size() > 0 &&
+      wire.details(0).UnpackTo(&detail)) {
+    absl::Status error =
+        MakeError(code, detail.reason(), status.error_message(), detail.next_step());
+    if (detail.has_retry_after()) {
+      error = WithRetryAfter(error, absl::Seconds(detail.retry_after().seconds()) +
+                                        absl::Nanoseconds(detail.retry_after().nanos()));
+    }
+    return error;
+  }
+  if (code == absl::StatusCode::kUnavailable) {
+    return MakeError(code, "UNREACHABLE", status.error_message(),
+                     "Check that the service runs and that the address is right; a certificate "
+                     "that is expired, revoked or of another fleet looks the same from here, and "
+                     "the service's log then says so.");
+  }
+  return absl::Status(code, status.error_message());
+}
+
+}  // namespace muster
