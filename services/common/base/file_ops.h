@@ -69,6 +69,7 @@ struct FileInfo {
   FileType type = FileType::kFile;
   int64_t size = 0;
   int64_t modified_at = 0;  // microseconds since the epoch
+  int64_t links = 1;        // names that a file has
 };
 
 struct FolderEntry {

@@ -83,6 +83,9 @@ TEST_P(FileOpsTest, UnnamedFilesGetANameOnce) {
   ASSERT_TRUE((*file)->LinkTo(Path("x")).ok());
   EXPECT_TRUE(absl::IsAlreadyExists((*file)->LinkTo(Path("x"))));
   EXPECT_EQ(Content("x"), "x");
+  EXPECT_EQ(ops_->Stat(Path("x"))->links, 1);
+  ASSERT_TRUE((*file)->LinkTo(Path("y")).ok());
+  EXPECT_EQ(ops_->Stat(Path("x"))->links, 2);
 }
 
 TEST_P(FileOpsTest, OneLockAtATime) {

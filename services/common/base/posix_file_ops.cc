@@ -195,7 +195,8 @@ class Posix final : public FileOps {
     struct stat info;
     if (stat(path.c_str(), &info) < 0) return ErrnoError(errno, "stat", path);
     return FileInfo{TypeOf(info.st_mode), info.st_size,
-                    info.st_mtim.tv_sec * 1'000'000 + info.st_mtim.tv_nsec / 1000};
+                    info.st_mtim.tv_sec * 1'000'000 + info.st_mtim.tv_nsec / 1000,
+                    static_cast<int64_t>(info.st_nlink)};
   }
 
   absl::StatusOr<SpaceInfo> Space(const std::string& path) override {

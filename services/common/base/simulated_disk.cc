@@ -200,6 +200,8 @@ void SimulatedDisk::FlipBit(const std::string& path, int64_t offset) {
 void SimulatedDisk::Restart() {
   std::lock_guard lock(mutex_);
   ++life_;
+  power_off_at_ = -1;
+  faults_.clear();
   ReleaseLocks(*root_);
 }
 
@@ -299,6 +301,14 @@ int64_t SimulatedDisk::UsedBelow(const Node& node) {
   int64_t used = 0;
   for (const auto& [name, child] : node.names) used += UsedBelow(*child);
   return used;
+}
+
+int64_t SimulatedDisk::LinksBelow(const Node& folder, const NodePtr& node) {
+  int64_t links = 0;
+  for (const auto& [name, child] : folder.names) {
+    links += (child == node ? 1 : 0) + LinksBelow(*child, node);
+  }
+  return links;
 }
 
 int64_t SimulatedDisk::Used() const { return UsedBelow(*root_); }
@@ -433,7 +443,8 @@ absl::StatusOr<FileInfo> SimulatedDisk::Stat(const std::string& path) {
   if (absl::Status s = Enter(Call::kStat, path, false); !s.ok()) return s;
   const NodePtr node = Find(path);
   if (node == nullptr) return ErrnoError(ENOENT, "stat", path);
-  return FileInfo{node->type, static_cast<int64_t>(node->content.size()), 0};
+  return FileInfo{node->type, static_cast<int64_t>(node->content.size()), 0,
+                  LinksBelow(*root_, node)};
 }
 
 absl::StatusOr<SpaceInfo> SimulatedDisk::Space(const std::string& path) {

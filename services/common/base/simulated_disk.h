@@ -48,10 +48,11 @@ class SimulatedDisk final : public FileOps {
   explicit SimulatedDisk(int64_t capacity = int64_t{1} << 40);
 
   // Power is lost: every open file dies, and what was not synced is kept or dropped as `seed` says.
-  // Calls work again after that.
+  // Calls work again after that; faults that are still due are forgotten.
   void Crash(uint64_t seed);
 
   // The process is lost: every open file dies; what was written stays visible, synced or not.
+  // Faults that are still due are forgotten.
   void Restart();
 
   // Power fails at the n-th call from now that changes anything (1: the next one): it and all later
@@ -126,6 +127,7 @@ class SimulatedDisk final : public FileOps {
   int64_t Used() const;
   static int64_t UsedBelow(const Node& node);
   static void ReleaseLocks(Node& node);
+  static int64_t LinksBelow(const Node& folder, const NodePtr& node);
   void CrashNames(const NodePtr& folder, std::mt19937_64& chance);
   void CrashContent(Node& node, std::mt19937_64& chance);
   void Settle(const NodePtr& node, std::mt19937_64& chance, std::vector<NodePtr>& seen);

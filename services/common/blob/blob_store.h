@@ -46,7 +46,8 @@ class StagedBlob {
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> Read() = 0;
 
   // Makes the bytes durable and publishes them as `name`; the staged file is gone after that.
-  // Success if a blob of this name and size is there already (a repeated publish after a crash).
+  // Success if a blob of this name and size is there already (a repeated publish after a crash);
+  // ALREADY_EXISTS if one of another size is.
   virtual absl::Status Publish(std::string_view name) = 0;
 
   // Removes the staged bytes.
@@ -58,14 +59,21 @@ class BlobStore {
  public:
   virtual ~BlobStore() = default;
 
-  // A new staged blob `id` ([a-z0-9]{1,64}). `expected_size` (-1: unknown) is reserved on the disk
-  // at once, so that a full disk is refused early. ALREADY_EXISTS if it is there.
+  // A new staged blob `id` ([a-z0-9]{1,64}), never used before. `expected_size` (-1: unknown) is
+  // reserved on the disk at once, so that a full disk is refused early. ALREADY_EXISTS if it is
+  // there.
   virtual absl::StatusOr<std::unique_ptr<StagedBlob>> Stage(std::string_view id,
                                                             int64_t expected_size) = 0;
 
   // An existing staged blob: the bytes whose checksums hold are kept, the rest is cut off.
-  // NOT_FOUND if there is none. The earlier owner's object must have been destroyed.
+  // NOT_FOUND if there is none: also if a crash came right after its publish, so a caller that
+  // published under a name of its own looks for that name (Size) before it begins anew. The earlier
+  // owner's object must have been destroyed.
   virtual absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) = 0;
+
+  // Removes a staged blob that nobody will resume, without reading it. Success also if it is not
+  // there. The owner's object must have been destroyed.
+  virtual absl::Status DiscardStaged(std::string_view id) = 0;
 
   // Reads a published blob from `offset` to its end. NOT_FOUND, or OUT_OF_RANGE beyond its size.
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> Open(std::string_view name,
@@ -79,7 +87,8 @@ class BlobStore {
   // Removes every published blob below `prefix` ("runs/<id>/").
   virtual absl::Status RemoveAll(std::string_view prefix) = 0;
 
-  // Staged blobs, for the sweep at start: ids that no upload knows are discarded.
+  // Staged blobs, for the sweep at start: ids that no upload knows go to DiscardStaged. A crash
+  // right after a publish can leave both names: DiscardStaged never harms the published blob.
   virtual absl::StatusOr<std::vector<std::string>> ListStaged() = 0;
 
   // Free bytes that new blobs may take: what the file system has less the reserve kept for state.

@@ -1,0 +1,224 @@
+// Loss of power and of the process, full and failing disks: at every call of an upload's life, over
+// many seeds. What must hold: bytes called durable come back, a published blob is there bit for
+// bit, whatever comes back is a prefix of what was sent, and the upload can always be finished.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/simulated_disk.h"
+#include "services/common/blob/blob_test_util.h"
+#include "services/common/blob/files/crc32c.h"
+#include "services/common/blob/files/files_blob_store.h"
+
+namespace muster {
+namespace {
+
+using Call = SimulatedDisk::Call;
+
+constexpr char kName[] = "runs/a/results/x";
+
+// What the sender was told.
+struct Told {
+  bool staged = false;
+  int64_t written = 0;
+  int64_t durable = 0;
+  bool published = false;
+};
+
+const std::string& Data() {
+  static const std::string data = Pattern(6000);
+  return data;
+}
+
+// Delivers the whole upload, going on from where the store is; stops at the first failure.
+absl::Status Deliver(SimulatedDisk& disk, Told& told, size_t chunk = 700) {
+  auto store = OpenFilesBlobStore({.root = "/m/blobs", .sync_every = 1500}, disk);
+  if (!store.ok()) return store.status();
+  auto blob = (*store)->Resume("up");
+  if (absl::IsNotFound(blob.status())) {
+    if ((*store)->Size(kName).ok()) return absl::OkStatus();  // published just before the crash
+    blob = (*store)->Stage("up", static_cast<int64_t>(Data().size()));
+    told = {.staged = true};
+  }
+  if (!blob.ok()) return blob.status();
+  while ((*blob)->written() < static_cast<int64_t>(Data().size())) {
+    const std::string next = Data().substr(static_cast<size_t>((*blob)->written()), chunk);
+    absl::Status added = (*blob)->Append(next, ExtendCrc32c(0, next));
+    told.written = (*blob)->written();
+    told.durable = std::max(told.durable, (*blob)->durable());
+    if (!added.ok()) return added;
+  }
+  if (absl::Status done = (*blob)->Publish(kName); !done.ok()) return done;
+  told.published = true;
+  return absl::OkStatus();
+}
+
+// The state after a crash keeps every promise; then the upload is finished.
+void CheckAndFinish(SimulatedDisk& disk, Told told, bool power_lost) {
+  {
+    auto store = OpenFilesBlobStore({.root = "/m/blobs"}, disk);
+    ASSERT_TRUE(store.ok()) << store.status();
+    auto published = (*store)->Open(kName, 0);
+    if (published.ok()) {
+      ASSERT_TRUE(ReadAll(**published) == Data());
+    } else {
+      ASSERT_FALSE(told.published) << published.status();
+      auto blob = (*store)->Resume("up");
+      if (absl::IsNotFound(blob.status())) {
+        ASSERT_EQ(told.durable, 0);
+        ASSERT_TRUE(power_lost || told.written == 0);
+      } else {
+        ASSERT_TRUE(blob.ok()) << blob.status();
+        ASSERT_GE((*blob)->written(), power_lost ? told.durable : told.written);
+        ASSERT_EQ(ReadAll(**(*blob)->Read()),
+                  Data().substr(0, static_cast<size_t>((*blob)->written())));
+        ASSERT_EQ((*blob)->durable(), (*blob)->written());
+      }
+    }
+  }
+  ASSERT_TRUE(Deliver(disk, told).ok());
+  auto store = OpenFilesBlobStore({.root = "/m/blobs"}, disk);
+  ASSERT_EQ(ReadAll(**(*store)->Open(kName, 0)), Data());
+  ASSERT_TRUE((*store)->DiscardStaged("up").ok());
+  ASSERT_TRUE((*store)->ListStaged()->empty());
+  ASSERT_EQ(ReadAll(**(*store)->Open(kName, 0)), Data());
+}
+
+void Prepare(SimulatedDisk& disk) {
+  ASSERT_TRUE(disk.MakeFolder("/m").ok());
+  ASSERT_TRUE(disk.SyncFolder("/").ok());
+}
+
+int64_t ChangesOfOneUpload() {
+  SimulatedDisk disk;
+  Prepare(disk);
+  Told told;
+  EXPECT_TRUE(Deliver(disk, told).ok());
+  return disk.changes();
+}
+
+TEST(FilesBlobCrashTest, PowerLossAtEveryChange) {
+  const int64_t changes = ChangesOfOneUpload();
+  ASSERT_GT(changes, 30);
+  for (int64_t at = 1; at <= changes + 1; ++at) {
+    for (uint64_t seed = 0; seed < 30; ++seed) {
+      SCOPED_TRACE(absl::StrCat("at ", at, " seed ", seed));
+      SimulatedDisk disk;
+      Prepare(disk);
+      disk.PowerOffAt(static_cast<int>(at));
+      Told told;
+      Deliver(disk, told).IgnoreError();
+      disk.Crash(seed);
+      ASSERT_NO_FATAL_FAILURE(CheckAndFinish(disk, told, true));
+    }
+  }
+}
+
+TEST(FilesBlobCrashTest, PowerLossAgainAndAgain) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937_64 chance(seed);
+    SimulatedDisk disk;
+    Prepare(disk);
+    Told told;
+    for (int crash = 0; crash < 6; ++crash) {
+      disk.PowerOffAt(1 + static_cast<int>(chance() % 40));
+      const size_t chunk = 1 + chance() % 1200;
+      Deliver(disk, told, chunk).IgnoreError();
+      if (chance() % 4 == 0 && !disk.powered_off()) {
+        disk.Restart();
+      } else {
+        disk.Crash(chance());
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(CheckAndFinish(disk, told, true));
+  }
+}
+
+// A failure at the n-th call of each kind, then the loss of the process or of the power.
+TEST(FilesBlobCrashTest, AFailureOfEachCall) {
+  for (const Call call :
+       {Call::kCreate, Call::kOpen, Call::kWrite, Call::kRead, Call::kReserve, Call::kSync,
+        Call::kTruncate, Call::kRename, Call::kSyncFolder, Call::kRemove, Call::kMakeFolder,
+        Call::kList, Call::kStat, Call::kSpace}) {
+    for (const int error : {EIO, ENOSPC}) {
+      for (int n = 1; n <= 25; ++n) {
+        for (uint64_t seed = 0; seed < 8; ++seed) {
+          SCOPED_TRACE(absl::StrCat("call ", static_cast<int>(call), " error ", error, " n ", n,
+                                    " seed ", seed));
+          SimulatedDisk disk;
+          Prepare(disk);
+          disk.FailAt(call, n, error);
+          Told told;
+          Deliver(disk, told).IgnoreError();
+          if (seed == 0) {
+            disk.Restart();
+          } else {
+            disk.Crash(seed);
+          }
+          ASSERT_NO_FATAL_FAILURE(CheckAndFinish(disk, told, seed != 0));
+        }
+      }
+    }
+  }
+}
+
+// The same owner goes on after a failure, without a crash in between; the power goes at the end.
+TEST(FilesBlobCrashTest, AFailedSyncIsNotBelievedLater) {
+  for (int n = 1; n <= 12; ++n) {
+    for (uint64_t seed = 0; seed < 40; ++seed) {
+      SCOPED_TRACE(absl::StrCat("n ", n, " seed ", seed));
+      SimulatedDisk disk;
+      Prepare(disk);
+      disk.FailAt(Call::kSync, n, EIO);
+      Told told;
+      absl::Status first = Deliver(disk, told);
+      if (!first.ok()) {
+        ASSERT_FALSE(told.published);
+        ASSERT_TRUE(Deliver(disk, told).ok());
+      }
+      disk.Crash(seed);
+      told.published = true;
+      ASSERT_NO_FATAL_FAILURE(CheckAndFinish(disk, told, true));
+    }
+  }
+}
+
+TEST(FilesBlobCrashTest, AFullDiskKeepsWhatWasAcceptedAndGoesOn) {
+  SimulatedDisk disk;
+  Prepare(disk);
+  auto store = *OpenFilesBlobStore({.root = "/m/blobs"}, disk);
+  for (int n = 1; n <= 2; ++n) {
+    auto blob = *store->Stage(absl::StrCat("u", n), -1);
+    ASSERT_TRUE(blob->Append("first", ExtendCrc32c(0, "first")).ok());
+    disk.FailAt(Call::kWrite, n, ENOSPC);  // of the data, or of the log
+    for (int tries = 0; blob->written() < 11; ++tries) {
+      const absl::Status added = blob->Append(" other", ExtendCrc32c(0, " other"));
+      ASSERT_TRUE(added.ok() || absl::IsResourceExhausted(added)) << added;
+      ASSERT_LT(tries, 3);
+    }
+    ASSERT_EQ(ReadAll(**blob->Read()), "first other");
+    ASSERT_TRUE(blob->Publish(absl::StrCat("x", n)).ok());
+    ASSERT_EQ(ReadAll(**store->Open(absl::StrCat("x", n), 0)), "first other");
+  }
+}
+
+// A bit that flips beyond the last mark is found; nothing after it is kept.
+TEST(FilesBlobCrashTest, FlippedBitsAreFound) {
+  SimulatedDisk disk;
+  Prepare(disk);
+  auto store = *OpenFilesBlobStore({.root = "/m/blobs"}, disk);
+  auto blob = *store->Stage("up", -1);
+  for (int i = 0; i < 10; ++i) {
+    const std::string chunk = Pattern(100, i);
+    ASSERT_TRUE(blob->Append(chunk, ExtendCrc32c(0, chunk)).ok());
+  }
+  blob.reset();
+  disk.FlipBit("/m/blobs/staged/up", 450);
+  EXPECT_EQ((*store->Resume("up"))->written(), 400);
+}
+
+}  // namespace
+}  // namespace muster

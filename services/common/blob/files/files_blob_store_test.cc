@@ -1,0 +1,77 @@
+#include "services/common/blob/files/files_blob_store.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "services/common/base/simulated_disk.h"
+#include "services/common/blob/blob_store_contract.h"
+
+namespace muster {
+namespace {
+
+class RealDisk final : public BlobStoreHarness {
+ public:
+  RealDisk() : folder_(::testing::TempDir() + "blobs_XXXXXX") {
+    EXPECT_NE(mkdtemp(folder_.data()), nullptr);
+  }
+  ~RealDisk() override { EXPECT_TRUE(RemoveTree(PosixFileOps(), folder_).ok()); }
+  absl::StatusOr<std::unique_ptr<BlobStore>> Open() override {
+    return OpenFilesBlobStore({.root = folder_ + "/deep/root", .sync_every = 100'000});
+  }
+
+ private:
+  std::string folder_;
+};
+
+class Simulated final : public BlobStoreHarness {
+ public:
+  absl::StatusOr<std::unique_ptr<BlobStore>> Open() override {
+    return OpenFilesBlobStore({.root = "/blobs"}, disk_);
+  }
+
+ private:
+  SimulatedDisk disk_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Files, BlobStoreContract,
+                         ::testing::Values([] { return std::make_unique<RealDisk>(); },
+                                           [] { return std::make_unique<Simulated>(); }),
+                         [](const auto& info) { return info.index == 0 ? "Real" : "Simulated"; });
+
+TEST(FilesBlobStoreTest, OneProcessAtATime) {
+  SimulatedDisk disk;
+  auto first = OpenFilesBlobStore({.root = "/blobs"}, disk);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenFilesBlobStore({.root = "/blobs"}, disk).status()));
+  first->reset();
+  EXPECT_TRUE(OpenFilesBlobStore({.root = "/blobs"}, disk).ok());
+}
+
+TEST(FilesBlobStoreTest, TheReserveIsLeftAlone) {
+  SimulatedDisk disk(1'000'000);
+  auto store = *OpenFilesBlobStore({.root = "/blobs", .reserve_bytes = 1 << 30}, disk);
+  EXPECT_EQ(*store->Available(), 950'000);  // no more than 5 %
+  auto blob = *store->Stage("a", -1);
+  const std::string chunk = Pattern(100'000);
+  absl::Status last;
+  for (int i = 0; i < 10 && last.ok(); ++i) last = blob->Append(chunk, ExtendCrc32c(0, chunk));
+  EXPECT_TRUE(absl::IsResourceExhausted(last)) << last;
+  const int64_t kept = blob->written();
+  EXPECT_GE(kept, 800'000);
+  blob.reset();
+  EXPECT_EQ((*store->Resume("a"))->written(), kept);
+}
+
+TEST(FilesBlobStoreTest, TheLogStaysSmall) {
+  SimulatedDisk disk;
+  auto store = *OpenFilesBlobStore({.root = "/blobs", .sync_every = 1000}, disk);
+  auto blob = *store->Stage("a", -1);
+  for (int i = 0; i < 5000; ++i) ASSERT_TRUE(blob->Append("x", ExtendCrc32c(0, "x")).ok());
+  EXPECT_LE(disk.Stat("/blobs/staged/a.log")->size, 1024 + 1000 * 32);
+  blob.reset();
+  EXPECT_EQ((*store->Resume("a"))->written(), 5000);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,302 @@
+#include "services/common/blob/files/staged_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+#include "services/common/blob/files/crc32c.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kPiece = 256 * 1024;               // read at once while recovering
+constexpr int64_t kWritebackStep = 2 << 20;          // hand dirty pages to the disk this often
+constexpr int64_t kReserveStep = int64_t{16} << 20;  // when the size is not known beforehand
+
+class FileSource final : public ByteSource {
+ public:
+  FileSource(std::shared_ptr<File> file, int64_t offset, int64_t end)
+      : file_(std::move(file)), offset_(offset), end_(end) {}
+
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
+    const auto left = static_cast<size_t>(end_ - offset_);
+    auto got = file_->ReadAt(buffer.first(std::min(buffer.size(), left)), offset_);
+    if (got.ok()) offset_ += static_cast<int64_t>(*got);
+    return got;
+  }
+
+ private:
+  const std::shared_ptr<File> file_;
+  int64_t offset_;
+  const int64_t end_;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteSource> MakeFileSource(std::shared_ptr<File> file, int64_t offset,
+                                           int64_t end) {
+  return std::make_unique<FileSource>(std::move(file), offset, end);
+}
+
+std::string StagedFile::DataPath(const StagedFileHost& host, std::string_view id) {
+  return absl::StrCat(host.StagedFolder(), "/", ToAbsl(id));
+}
+
+std::string StagedFile::LogPath(const StagedFileHost& host, std::string_view id) {
+  return absl::StrCat(host.StagedFolder(), "/", ToAbsl(id), ".log");
+}
+
+// ---- Begin and resume ----
+
+absl::StatusOr<std::unique_ptr<StagedBlob>> StagedFile::Create(StagedFileHost& host,
+                                                               std::string_view id,
+                                                               int64_t expected_size) {
+  std::unique_ptr<StagedFile> staged(new StagedFile(host, id));
+  auto data = host.ops().Create(DataPath(host, id));
+  if (!data.ok()) return data.status();
+  staged->data_ = *std::move(data);
+  if (absl::Status begun = staged->Begin(expected_size); !begun.ok()) {
+    Remove(host, id).IgnoreError();  // what is left over goes with the next sweep
+    return begun;
+  }
+  return staged;
+}
+
+absl::Status StagedFile::Begin(int64_t expected_size) {
+  auto log = host_.ops().Open(LogPath(host_, id_), OpenMode::kReadWriteOrCreate);
+  if (!log.ok()) return log.status();
+  log_ = *std::move(log);
+  if (absl::Status emptied = log_->Truncate(0); !emptied.ok()) return emptied;
+  if (expected_size > 0) {
+    if (absl::Status space = host_.CheckSpace(expected_size); !space.ok()) return space;
+    if (absl::Status kept = data_->Reserve(expected_size); !kept.ok()) return kept;
+    reserved_ = expected_size;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<StagedBlob>> StagedFile::Resume(StagedFileHost& host,
+                                                               std::string_view id) {
+  std::unique_ptr<StagedFile> staged(new StagedFile(host, id));
+  auto info = host.ops().Stat(DataPath(host, id));
+  if (!info.ok()) return info.status();
+  if (info->links > 1) {
+    // Published, but the crash that followed brought the old name back: these bytes are not ours.
+    if (absl::Status removed = Remove(host, id); !removed.ok()) return removed;
+    return absl::NotFoundError(absl::StrCat("staged blob ", ToAbsl(id), " was published"));
+  }
+  auto data = host.ops().Open(DataPath(host, id), OpenMode::kReadWrite);
+  if (!data.ok()) return data.status();
+  staged->data_ = *std::move(data);
+  auto log = host.ops().Open(LogPath(host, id), OpenMode::kReadWriteOrCreate);
+  if (!log.ok()) return log.status();
+  staged->log_ = *std::move(log);
+  if (absl::Status recovered = staged->Recover(); !recovered.ok()) return recovered;
+  return staged;
+}
+
+// Keeps what the log vouches for. What was not known to be durable is written once more before it
+// is synced: an earlier sync may have failed, and the kernel then calls the lost pages clean.
+absl::Status StagedFile::Recover() {
+  std::string stored(kMaxChunkLogSize, '\0');
+  auto log_size = log_->ReadAt({stored.data(), stored.size()}, 0);
+  if (!log_size.ok()) return log_size.status();
+  stored.resize(*log_size);
+  const ChunkLogContent log = DecodeChunkLog(stored);
+  auto size = data_->Size();
+  if (!size.ok()) return size.status();
+
+  if (log.mark.offset > *size) {
+    // What was durable is gone: the disk was damaged. Nothing of it can be vouched for.
+    if (absl::Status emptied = log_->Truncate(0); !emptied.ok()) return emptied;
+  } else if (log.mark.offset > 0) {
+    const absl::Status again =
+        log_->WriteAt(EncodeChunkRecord(log.mark), kMarkPlaces[log.mark_place]);
+    if (!again.ok()) return again;
+    if (absl::Status synced = log_->SyncData(); !synced.ok()) return Break(synced);
+    written_ = log.mark.offset;
+    crc32c_ = log.mark.crc32c;
+    mark_place_ = log.mark_place;
+  }
+  for (const ChunkRecord& range : log.ranges) {
+    if (range.offset != written_ || range.offset + range.length > *size) break;
+    bool holds = false;
+    if (absl::Status read = RecoverRange(range, holds); !read.ok()) return read;
+    if (!holds) break;
+    written_ += range.length;
+  }
+  if (*size > written_) {
+    if (absl::Status cut = data_->Truncate(written_); !cut.ok()) return cut;
+  }
+  return SyncNow();
+}
+
+absl::Status StagedFile::RecoverRange(const ChunkRecord& range, bool& holds) {
+  std::string piece;
+  uint32_t crc = 0;
+  uint32_t whole = crc32c_;
+  for (int64_t done = 0; done < range.length; done += static_cast<int64_t>(piece.size())) {
+    piece.resize(static_cast<size_t>(std::min(kPiece, range.length - done)));
+    auto got = data_->ReadAt({piece.data(), piece.size()}, range.offset + done);
+    if (!got.ok()) return got.status();
+    if (*got < piece.size()) return absl::OkStatus();
+    crc = ExtendCrc32c(crc, piece);
+    whole = ExtendCrc32c(whole, piece);
+    absl::Status again = data_->WriteAt(piece, range.offset + done);
+    if (!again.ok()) return again;
+  }
+  holds = crc == range.crc32c;
+  if (holds) crc32c_ = whole;
+  return absl::OkStatus();
+}
+
+// ---- Write ----
+
+absl::Status StagedFile::Usable() const {
+  if (!broken_ && data_ != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("staged blob ", id_, " was published, discarded, or failed before: resume it"));
+}
+
+// After this nothing more is written here; a resume finds out what holds.
+absl::Status StagedFile::Break(const absl::Status& cause) {
+  broken_ = true;
+  return MakeError(
+      absl::StatusCode::kInternal, "SYNC_FAILED",
+      absl::StrCat("staged blob ", id_, " could not be made durable: ", cause.message()),
+      "Check the disk and the kernel's log; the sender may resume.");
+}
+
+absl::Status StagedFile::Append(std::string_view data, uint32_t crc32c) {
+  if (absl::Status usable = Usable(); !usable.ok()) return usable;
+  if (data.empty()) return absl::OkStatus();
+  if (ranges_ == kMaxRanges) {
+    if (absl::Status synced = SyncNow(); !synced.ok()) return synced;
+  }
+  if (absl::Status done = Write(data, crc32c); !done.ok()) {
+    // A full disk took part of it at most; the same place is written again by the next call.
+    if (!absl::IsResourceExhausted(done)) broken_ = true;
+    return done;
+  }
+  written_ += static_cast<int64_t>(data.size());
+  crc32c_ = ExtendCrc32c(crc32c_, data);
+  ++ranges_;
+  if (written_ - durable_ >= host_.sync_every()) return SyncNow();
+  if (written_ - writeback_ >= kWritebackStep) {
+    data_->StartWriteback(writeback_, written_ - writeback_);
+    writeback_ = written_;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StagedFile::Write(std::string_view data, uint32_t crc32c) {
+  const int64_t end = written_ + static_cast<int64_t>(data.size());
+  if (end > reserved_) {
+    const int64_t reserve = std::max(end, written_ + kReserveStep);
+    if (absl::Status space = host_.CheckSpace(end - written_); !space.ok()) return space;
+    // With less than a step left, what is there is still given out.
+    if (data_->Reserve(reserve).ok()) reserved_ = reserve;
+  }
+  if (absl::Status done = data_->WriteAt(data, written_); !done.ok()) return done;
+  const ChunkRecord range = {ChunkRecord::Kind::kRange, static_cast<uint32_t>(data.size()),
+                             written_, crc32c};
+  return log_->WriteAt(EncodeChunkRecord(range), kRangesBegin + ranges_ * kChunkRecordSize);
+}
+
+absl::Status StagedFile::Sync() {
+  if (absl::Status usable = Usable(); !usable.ok()) return usable;
+  if (names_durable_ && durable_ == written_) return absl::OkStatus();
+  return SyncNow();
+}
+
+// The bytes first, then the mark that vouches for them.
+absl::Status StagedFile::SyncNow() {
+  if (absl::Status synced = data_->SyncData(); !synced.ok()) return Break(synced);
+  const int place = 1 - mark_place_;
+  const ChunkRecord mark = {ChunkRecord::Kind::kMark, 0, written_, crc32c_};
+  if (absl::Status noted = log_->WriteAt(EncodeChunkRecord(mark), kMarkPlaces[place]);
+      !noted.ok()) {
+    return Break(noted);
+  }
+  if (absl::Status synced = log_->SyncData(); !synced.ok()) return Break(synced);
+  if (!names_durable_) {
+    absl::Status synced = host_.ops().SyncFolder(host_.StagedFolder());
+    if (!synced.ok()) return Break(synced);
+    names_durable_ = true;
+  }
+  mark_place_ = place;
+  ranges_ = 0;
+  durable_ = writeback_ = written_;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ByteSource>> StagedFile::Read() {
+  if (absl::Status usable = Usable(); !usable.ok()) return usable;
+  return MakeFileSource(data_, 0, written_);
+}
+
+// ---- Publish and discard ----
+
+absl::Status StagedFile::Publish(std::string_view name) {
+  if (absl::Status usable = Usable(); !usable.ok()) return usable;
+  auto path = host_.PrepareFolders(name);
+  if (!path.ok()) return path.status();
+  if (absl::Status sealed = Seal(); !sealed.ok()) return sealed;
+  absl::Status moved = MoveTo(*path);
+  if (absl::IsAlreadyExists(moved)) {
+    auto there = host_.ops().Stat(*path);
+    if (!there.ok()) return there.status();
+    if (there->size != written_) {
+      return MakeError(absl::StatusCode::kAlreadyExists, "BLOB_EXISTS",
+                       absl::StrCat("blob ", ToAbsl(name), " is there with ", there->size,
+                                    " bytes instead of ", written_, "."),
+                       "");
+    }
+    // Published before, perhaps just before a crash: its name may not be durable yet.
+    moved = host_.ops().SyncFolder(ParentFolder(*path));
+    if (!moved.ok()) return Break(moved);
+  }
+  if (!moved.ok()) return moved;
+  data_.reset();
+  log_.reset();
+  Remove(host_, id_).IgnoreError();  // the sweep at start takes what stays behind
+  return absl::OkStatus();
+}
+
+// Every byte durable, and nothing reserved beyond them.
+absl::Status StagedFile::Seal() {
+  if (reserved_ > written_) {
+    if (absl::Status cut = data_->Truncate(written_); !cut.ok()) return cut;
+    reserved_ = written_;
+  }
+  if (absl::Status synced = data_->SyncData(); !synced.ok()) return Break(synced);
+  return absl::OkStatus();
+}
+
+absl::Status StagedFile::MoveTo(const std::string& path) {
+  const std::string from = DataPath(host_, id_);
+  if (absl::Status moved = host_.ops().RenameNoReplace(from, path); !moved.ok()) return moved;
+  absl::Status synced = host_.ops().SyncFolder(ParentFolder(path));
+  if (synced.ok()) return synced;
+  // The name may be lost with the power, so nobody may rely on it: take it back for a resume.
+  host_.ops().RenameNoReplace(path, from).IgnoreError();
+  return Break(synced);
+}
+
+absl::Status StagedFile::Discard() {
+  data_.reset();
+  log_.reset();
+  return Remove(host_, id_);
+}
+
+absl::Status StagedFile::Remove(StagedFileHost& host, std::string_view id) {
+  for (const std::string& path : {DataPath(host, id), LogPath(host, id)}) {
+    absl::Status removed = host.ops().Remove(path);
+    if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster
