@@ -1,0 +1,102 @@
+#include "services/common/identity/result_signature.h"
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/identity/identity.h"
+
+namespace muster {
+namespace {
+
+using DigestContext = std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)>;
+
+absl::Status Refused(absl::StatusCode code, std::string_view why) {
+  return MakeError(
+      code, "INVALID_SIGNATURE",
+      absl::StrCat("the signature over the result is not accepted: ", std::string(why)),
+      "Sign with the key of the delivering node, over the text that the API states.");
+}
+
+bool SpeaksFor(const Identity& identity, const SignedResult& result) {
+  if (const auto* pair = std::get_if<RunNodeIdentity>(&identity.name)) {
+    return *pair == RunNodeIdentity{result.run, result.plugin, result.node};
+  }
+  if (const auto* plugin = std::get_if<RunPluginIdentity>(&identity.name)) {
+    return *plugin == RunPluginIdentity{result.run, result.plugin};
+  }
+  if (const auto* node = std::get_if<NodeIdentity>(&identity.name)) {
+    return node->name == result.node;
+  }
+  return false;
+}
+
+const unsigned char* Bytes(std::string_view s) {
+  return reinterpret_cast<const unsigned char*>(s.data());
+}
+
+}  // namespace
+
+std::string ResultSignatureText(const SignedResult& result) {
+  return absl::StrCat("muster-result-v1\n", result.run, "\n", result.plugin, "\n", result.node,
+                      "\n", result.attempt, "\n", result.size, "\n",
+                      absl::BytesToHexString(result.sha256), "\n");
+}
+
+absl::StatusOr<std::string> SignResult(const PrivateKey& key, const SignedResult& result) {
+  const std::string text = ResultSignatureText(result);
+  const DigestContext context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  size_t size = 0;
+  if (context == nullptr ||
+      EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key.get()) != 1 ||
+      EVP_DigestSign(context.get(), nullptr, &size, Bytes(text), text.size()) != 1) {
+    return absl::InternalError("OpenSSL cannot sign with this key");
+  }
+  std::string signature(size, '\0');
+  if (EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size,
+                     Bytes(text), text.size()) != 1) {
+    return absl::InternalError("OpenSSL failed to sign");
+  }
+  signature.resize(size);
+  return signature;
+}
+
+absl::Status VerifyResultSignature(std::string_view signature, std::string_view chain_pem,
+                                   const SignedResult& result, std::string_view fleet,
+                                   const Certificate& root, absl::Time now) {
+  const auto chain = ParseChain(chain_pem);
+  if (!chain.ok()) return Annotate(chain.status(), "signer's certificate");
+  const Certificate& leaf = chain->front();
+  const std::array<Certificate, 1> roots = {root};
+  const absl::Status trusted =
+      VerifyChain(leaf, std::span(*chain).subspan(1), roots, Usage::kClient, now);
+  if (!trusted.ok()) return Annotate(trusted, "signer's certificate");
+  const auto uri = leaf.Uri();
+  if (!uri.ok()) return uri.status();
+  const auto identity = ParseIdentity(*uri, fleet);
+  if (!identity.ok()) return identity.status();
+  if (!SpeaksFor(*identity, result)) {
+    return Refused(absl::StatusCode::kPermissionDenied,
+                   absl::StrCat(*uri, " may not speak for this node"));
+  }
+  const auto key = leaf.Key();
+  if (!key.ok()) return key.status();
+  const std::string text = ResultSignatureText(result);
+  const DigestContext context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  if (context == nullptr ||
+      EVP_DigestVerifyInit(context.get(), nullptr, EVP_sha256(), nullptr, key->get()) != 1 ||
+      EVP_DigestVerify(context.get(), Bytes(signature), signature.size(), Bytes(text),
+                       text.size()) != 1) {
+    return Refused(absl::StatusCode::kUnauthenticated, "it does not match what arrived");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster
