@@ -1,0 +1,31 @@
+package main
+
+import (
+	"io"
+	"log"
+	"net/http"
+)
+
+// relayProgress listens on all interfaces and passes each request's body on as a POST; the server's code and
+// body go back to the plugin. One try; 500 if nobody answered. Losing the port to somebody else is a line
+// in the log, not an error.
+func relayProgress(c *config) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/progress", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		response, err := send(c.client, http.MethodPost, c.progressURL, http.Header{}, body, 1)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.WriteHeader(response.status)
+		if _, err := w.Write(response.body); err != nil {
+			log.Printf("progress: %v", err)
+		}
+	})
+	log.Printf("progress: %v", http.ListenAndServe(":"+c.progressPort, mux))
+}
