@@ -1,0 +1,249 @@
+#include "services/common/identity/policy.h"
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <unordered_map>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster {
+namespace {
+
+using Kind = Resource::Kind;
+
+constexpr uint32_t Bit(Role role) { return uint32_t{1} << static_cast<int>(role); }
+constexpr uint32_t Bit(Kind kind) { return uint32_t{1} << static_cast<int>(kind); }
+
+template <class T>
+constexpr uint32_t Set(std::initializer_list<T> members) {
+  uint32_t bits = 0;
+  for (const T member : members) bits |= Bit(member);
+  return bits;
+}
+
+constexpr std::array kAllRoles = {Role::kOperator, Role::kAggregator, Role::kStatus,
+                                  Role::kGateway,  Role::kRelay,      Role::kNode,
+                                  Role::kRunNode,  Role::kRunPlugin,  Role::kRunListener};
+
+constexpr uint32_t kNobody = 0;
+constexpr uint32_t kOperators = Bit(Role::kOperator);
+constexpr uint32_t kServices =
+    Set({Role::kAggregator, Role::kStatus, Role::kGateway, Role::kRelay});
+// Who may be the source of a result. Relays are not among them: they forward what nodes sign.
+constexpr uint32_t kDeliverers = Set({Role::kNode, Role::kRunNode, Role::kRunPlugin});
+// A deliverer that proved which node it is.
+constexpr uint32_t kProvenNodes = Set({Role::kNode, Role::kRunNode});
+// Every peer that a listener verifies; a run's listener is a server only.
+constexpr uint32_t kEveryPeer = kOperators | kServices | kDeliverers;
+
+// What a role may touch with a method.
+struct Grant {
+  uint32_t roles = kNobody;
+  uint32_t kinds = 0;
+};
+
+struct Row {
+  std::string_view method;
+  std::array<Grant, 2> grants;
+  // Not for callers whom the gateway speaks for: what services do among themselves.
+  bool direct_only = false;
+};
+
+constexpr bool kDirectOnly = true;
+
+// The table. Everything that is not here is refused.
+constexpr Row kTable[] = {
+    // Runs: operators everything; those who deliver see their own; the gateway opens listeners.
+    {"/muster.v1.RunService/CreateRun", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.RunService/GetRun",
+     {{{kOperators | kDeliverers | Bit(Role::kGateway), Bit(Kind::kRun)}}}},
+    {"/muster.v1.RunService/ListRuns", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
+    {"/muster.v1.RunService/WatchRun",
+     {{{kOperators | kDeliverers | Bit(Role::kGateway), Bit(Kind::kRun)}}}},
+    {"/muster.v1.RunService/CancelRun", {{{kOperators, Bit(Kind::kRun)}}}},
+    {"/muster.v1.RunService/DeleteRun", {{{kOperators, Bit(Kind::kRun)}}}},
+    {"/muster.v1.RunService/IssueCredential", {{{kOperators, Set({Kind::kRun, Kind::kPair})}}}},
+
+    // Results: delivered by their own source alone, also not by an operator. A credential that
+    // proves no node may not read what other nodes delivered.
+    {"/muster.v1.ResultService/OpenUpload", {{{kDeliverers, Bit(Kind::kPair)}}}},
+    {"/muster.v1.ResultService/Upload", {{{kDeliverers, Bit(Kind::kPair)}}}},
+    {"/muster.v1.ResultService/SubmitResult", {{{kDeliverers, Bit(Kind::kPair)}}}},
+    {"/muster.v1.ResultService/GetResult", {{{kOperators | kDeliverers, Bit(Kind::kPair)}}}},
+    {"/muster.v1.ResultService/ListResults", {{{kOperators, Bit(Kind::kRun)}}}},
+    {"/muster.v1.ResultService/ReadResult", {{{kOperators | kProvenNodes, Bit(Kind::kPair)}}}},
+
+    {"/muster.v1.ArchiveService/GetArchive", {{{kOperators, Bit(Kind::kRun)}}}},
+    {"/muster.v1.ArchiveService/ReadArchive", {{{kOperators, Bit(Kind::kRun)}}}},
+
+    // Status: operators see a run, or the newest one without its name; others their own pair.
+    {"/muster.v1.StatusService/GetStatus",
+     {{{kOperators, Set({Kind::kFleet, Kind::kRun, Kind::kPair})},
+       {kDeliverers, Bit(Kind::kPair)}}}},
+    {"/muster.v1.StatusService/ReportProgress", {{{kDeliverers, Bit(Kind::kPair)}}}},
+
+    // Identities.
+    {"/muster.v1.IdentityService/RenewCertificate",
+     {{{kOperators | kServices | Bit(Role::kNode), Bit(Kind::kOwn)}}}},
+    {"/muster.v1.IdentityService/AddOperator", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.IdentityService/RevokeOperator", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.IdentityService/ListOperators", {{{kOperators, Bit(Kind::kFleet)}}}},
+
+    // Between services.
+    {"/muster.v1.ChangeService/FollowChanges",
+     {{{Set({Role::kStatus, Role::kGateway, Role::kRelay}), Bit(Kind::kFleet)}}},
+     kDirectOnly},
+    {"/muster.v1.ListenerService/SignListenerCertificate",
+     {{{Bit(Role::kGateway), Bit(Kind::kListener)}}},
+     kDirectOnly},
+    {"/muster.v1.ListenerService/ReportListener",
+     {{{Bit(Role::kGateway), Bit(Kind::kListener)}}},
+     kDirectOnly},
+
+    // Inspection: the API and the health for every verified peer, connections for operators.
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+     {{{kEveryPeer, Bit(Kind::kFleet)}}}},
+    {"/grpc.health.v1.Health/Check", {{{kEveryPeer, Bit(Kind::kFleet)}}}},
+    {"/grpc.health.v1.Health/Watch", {{{kEveryPeer, Bit(Kind::kFleet)}}}},
+    {"/grpc.channelz.v1.Channelz/GetTopChannels", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/grpc.channelz.v1.Channelz/GetServers", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/grpc.channelz.v1.Channelz/GetServer", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/grpc.channelz.v1.Channelz/GetServerSockets",
+     {{{kOperators, Bit(Kind::kFleet)}}},
+     kDirectOnly},
+    {"/grpc.channelz.v1.Channelz/GetChannel", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/grpc.channelz.v1.Channelz/GetSubchannel", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/grpc.channelz.v1.Channelz/GetSocket", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+};
+
+const Row* FindRow(std::string_view method) {
+  static const auto* const rows = [] {
+    auto* map = new std::unordered_map<std::string_view, const Row*>();
+    for (const Row& row : kTable) map->emplace(row.method, &row);
+    return map;
+  }();
+  const auto it = rows->find(method);
+  return it == rows->end() ? nullptr : it->second;
+}
+
+uint32_t RolesOf(const Row& row) {
+  uint32_t roles = kNobody;
+  for (const Grant& grant : row.grants) roles |= grant.roles;
+  return roles;
+}
+
+// "spiffe://... (operator, forwarded by spiffe://...)"
+std::string Describe(const Caller& caller) {
+  const auto uri = [](const Identity& identity) {
+    return ToUri(identity).value_or("an invalid identity");
+  };
+  std::string text =
+      absl::StrCat(uri(caller.identity), " (", ToAbsl(RoleName(RoleOf(caller.identity))));
+  if (caller.via) absl::StrAppend(&text, ", forwarded by ", uri(*caller.via));
+  return text + ")";
+}
+
+std::string Describe(const Resource& resource) {
+  switch (resource.kind) {
+    case Kind::kFleet:
+      return "the fleet";
+    case Kind::kOwn:
+      return "its own identity";
+    case Kind::kRun:
+      return absl::StrCat("run ", resource.run);
+    case Kind::kListener:
+      return absl::StrCat("the listener of run ", resource.run);
+    case Kind::kPair:
+      break;
+  }
+  return absl::StrCat("plugin ", resource.plugin, " on node ", resource.node, " of run ",
+                      resource.run);
+}
+
+std::string RoleNames(uint32_t roles) {
+  std::string names;
+  for (const Role role : kAllRoles) {
+    if ((roles & Bit(role)) == 0) continue;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", ToAbsl(RoleName(role)));
+  }
+  return names;
+}
+
+absl::Status Refuse(std::string_view reason, const std::string& message,
+                    const std::string& next_step) {
+  return MakeError(absl::StatusCode::kPermissionDenied, reason, message, next_step);
+}
+
+// Whether the names of the caller cover the resource. Operators and services are bound to none.
+bool Covers(const Identity& identity, const Resource& resource) {
+  const bool pair = resource.kind == Kind::kPair;
+  if (const auto* r = std::get_if<RunNodeIdentity>(&identity.name)) {
+    return r->run == resource.run &&
+           (!pair || (r->plugin == resource.plugin && r->node == resource.node));
+  }
+  if (const auto* r = std::get_if<RunPluginIdentity>(&identity.name)) {
+    return r->run == resource.run && (!pair || r->plugin == resource.plugin);
+  }
+  if (const auto* n = std::get_if<NodeIdentity>(&identity.name)) {
+    return !pair || n->name == resource.node;
+  }
+  return true;
+}
+
+// The row that lets this role call the method, or why there is none.
+absl::Status FindAllowedRow(const Caller& caller, std::string_view method, const Row*& row) {
+  row = FindRow(method);
+  if (row == nullptr) {
+    return Refuse("UNKNOWN_METHOD",
+                  absl::StrCat("nobody may call ", ToAbsl(method.substr(0, 200)),
+                               ": it has no row in the authorisation table"),
+                  "Check the method's name, and that client and server are of one version.");
+  }
+  if (caller.via && (RoleOf(*caller.via) != Role::kGateway || row->direct_only)) {
+    return Refuse(
+        "ROLE_NOT_ALLOWED",
+        absl::StrCat(Describe(caller), " may not call ", ToAbsl(method), " through another"),
+        "Call the service itself, with your own certificate.");
+  }
+  if ((RolesOf(*row) & Bit(RoleOf(caller.identity))) == 0) {
+    return Refuse("ROLE_NOT_ALLOWED",
+                  absl::StrCat(Describe(caller), " may not call ", ToAbsl(method)),
+                  absl::StrCat("Use the certificate of one of: ", RoleNames(RolesOf(*row)), "."));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckRole(const Caller& caller, std::string_view method) {
+  const Row* row = nullptr;
+  return FindAllowedRow(caller, method, row);
+}
+
+absl::Status Authorize(const Caller& caller, std::string_view method, const Resource& resource) {
+  const Row* row = nullptr;
+  if (absl::Status s = FindAllowedRow(caller, method, row); !s.ok()) return s;
+  const uint32_t role = Bit(RoleOf(caller.identity));
+  for (const Grant& grant : row->grants) {
+    if ((grant.roles & role) != 0 && (grant.kinds & Bit(resource.kind)) != 0 &&
+        Covers(caller.identity, resource)) {
+      return absl::OkStatus();
+    }
+  }
+  return Refuse(
+      "NOT_YOURS",
+      absl::StrCat(Describe(caller), " may not call ", ToAbsl(method), " for ", Describe(resource)),
+      "A certificate reaches only what its name names. An operator exports another with "
+      "\"muster credentials export\".");
+}
+
+std::vector<std::string_view> PolicyMethods() {
+  std::vector<std::string_view> methods;
+  for (const Row& row : kTable) methods.push_back(row.method);
+  return methods;
+}
+
+}  // namespace muster

@@ -1,0 +1,193 @@
+#include "services/common/identity/policy.h"
+
+#include <map>
+#include <set>
+
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+
+namespace muster {
+namespace {
+
+constexpr char kFleet[] = "fleet-01.muster";
+constexpr char kRunA[] = "aaaaaaaaaaaaaaaa";
+constexpr char kRunB[] = "bbbbbbbbbbbbbbbb";
+
+Caller Direct(Identity::Name name) { return {{kFleet, std::move(name)}, std::nullopt, "", ""}; }
+Caller Forwarded(Identity::Name name) {
+  Caller caller = Direct(std::move(name));
+  caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kGateway, "g"}};
+  return caller;
+}
+
+Caller Operator() { return Direct(UserIdentity{"ann"}); }
+Caller Aggregator() { return Direct(ServiceIdentity{ServiceRole::kAggregator, "a"}); }
+Caller Status() { return Direct(ServiceIdentity{ServiceRole::kStatus, "s"}); }
+Caller Gateway() { return Direct(ServiceIdentity{ServiceRole::kGateway, "g"}); }
+Caller Relay() { return Direct(ServiceIdentity{ServiceRole::kRelay, "r"}); }
+Caller Node() { return Direct(NodeIdentity{"n1"}); }
+Caller RunNode() { return Direct(RunNodeIdentity{kRunA, "p", "n1"}); }
+Caller RunPlugin() { return Direct(RunPluginIdentity{kRunA, "p"}); }
+Caller Listener() { return Direct(RunListenerIdentity{kRunA}); }
+
+// One letter for each role: who is let in by the gate.
+const std::map<char, Caller> kCallers = {{'o', Operator()}, {'a', Aggregator()}, {'s', Status()},
+                                         {'g', Gateway()},  {'r', Relay()},      {'n', Node()},
+                                         {'1', RunNode()},  {'*', RunPlugin()},  {'l', Listener()}};
+
+// The whole table a second time, in a form that a reviewer can take in at one look.
+const std::map<std::string, std::string> kExpected = {
+    {"/muster.v1.RunService/CreateRun", "o"},
+    {"/muster.v1.RunService/GetRun", "ogn1*"},
+    {"/muster.v1.RunService/ListRuns", "og"},
+    {"/muster.v1.RunService/WatchRun", "ogn1*"},
+    {"/muster.v1.RunService/CancelRun", "o"},
+    {"/muster.v1.RunService/DeleteRun", "o"},
+    {"/muster.v1.RunService/IssueCredential", "o"},
+    {"/muster.v1.ResultService/OpenUpload", "n1*"},
+    {"/muster.v1.ResultService/Upload", "n1*"},
+    {"/muster.v1.ResultService/SubmitResult", "n1*"},
+    {"/muster.v1.ResultService/GetResult", "on1*"},
+    {"/muster.v1.ResultService/ListResults", "o"},
+    {"/muster.v1.ResultService/ReadResult", "on1"},
+    {"/muster.v1.ArchiveService/GetArchive", "o"},
+    {"/muster.v1.ArchiveService/ReadArchive", "o"},
+    {"/muster.v1.StatusService/GetStatus", "on1*"},
+    {"/muster.v1.StatusService/ReportProgress", "n1*"},
+    {"/muster.v1.IdentityService/RenewCertificate", "oasgrn"},
+    {"/muster.v1.IdentityService/AddOperator", "o"},
+    {"/muster.v1.IdentityService/RevokeOperator", "o"},
+    {"/muster.v1.IdentityService/ListOperators", "o"},
+    {"/muster.v1.ChangeService/FollowChanges", "sgr"},
+    {"/muster.v1.ListenerService/SignListenerCertificate", "g"},
+    {"/muster.v1.ListenerService/ReportListener", "g"},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "oasgrn1*"},
+    {"/grpc.health.v1.Health/Check", "oasgrn1*"},
+    {"/grpc.health.v1.Health/Watch", "oasgrn1*"},
+    {"/grpc.channelz.v1.Channelz/GetTopChannels", "o"},
+    {"/grpc.channelz.v1.Channelz/GetServers", "o"},
+    {"/grpc.channelz.v1.Channelz/GetServer", "o"},
+    {"/grpc.channelz.v1.Channelz/GetServerSockets", "o"},
+    {"/grpc.channelz.v1.Channelz/GetChannel", "o"},
+    {"/grpc.channelz.v1.Channelz/GetSubchannel", "o"},
+    {"/grpc.channelz.v1.Channelz/GetSocket", "o"},
+};
+
+TEST(PolicyTest, EachRoleMayCallExactlyThese) {
+  std::set<std::string> methods;
+  for (const std::string_view method : PolicyMethods()) {
+    EXPECT_TRUE(methods.emplace(method).second) << "two rows: " << method;
+    EXPECT_TRUE(kExpected.contains(std::string(method))) << method;
+  }
+  for (const auto& [method, allowed] : kExpected) {
+    EXPECT_TRUE(methods.contains(method)) << method;
+    for (const auto& [letter, caller] : kCallers) {
+      const absl::Status status = CheckRole(caller, method);
+      const bool expected = allowed.find(letter) != std::string::npos;
+      EXPECT_EQ(status.ok(), expected) << method << " " << letter << " " << status;
+      EXPECT_EQ(ReasonOf(status), expected ? "" : "ROLE_NOT_ALLOWED");
+    }
+  }
+}
+
+TEST(PolicyTest, WhatHasNoRowIsRefusedToEverybody) {
+  for (const char* method : {"", "/", "/muster.v1.RunService/Getrun", "muster.v1.RunService/GetRun",
+                             "/muster.v1.RunService/GetRun/", "/muster.v1.RunService/DropTables"}) {
+    for (const auto& [letter, caller] : kCallers) {
+      EXPECT_EQ(ReasonOf(CheckRole(caller, method)), "UNKNOWN_METHOD") << method;
+      EXPECT_FALSE(Authorize(caller, method, Resource::Fleet()).ok()) << method;
+    }
+  }
+}
+
+TEST(PolicyTest, ARunsCredentialReachesItsOwnPairOnly) {
+  const Resource own = Resource::Pair(kRunA, "p", "n1");
+  for (const char* method :
+       {"/muster.v1.ResultService/OpenUpload", "/muster.v1.ResultService/Upload",
+        "/muster.v1.ResultService/SubmitResult", "/muster.v1.ResultService/GetResult",
+        "/muster.v1.StatusService/ReportProgress", "/muster.v1.StatusService/GetStatus"}) {
+    SCOPED_TRACE(method);
+    EXPECT_TRUE(Authorize(RunNode(), method, own).ok());
+    EXPECT_TRUE(Authorize(Forwarded(RunNodeIdentity{kRunA, "p", "n1"}), method, own).ok());
+    EXPECT_TRUE(Authorize(Node(), method, own).ok());
+    EXPECT_TRUE(Authorize(Node(), method, Resource::Pair(kRunB, "q", "n1")).ok());
+    EXPECT_TRUE(Authorize(RunPlugin(), method, own).ok());
+    EXPECT_TRUE(Authorize(RunPlugin(), method, Resource::Pair(kRunA, "p", "n2")).ok());
+    const auto reason = [&](const Caller& caller, const Resource& resource) {
+      return ReasonOf(Authorize(caller, method, resource));
+    };
+    EXPECT_EQ(reason(RunNode(), Resource::Pair(kRunB, "p", "n1")), "NOT_YOURS");
+    EXPECT_EQ(reason(RunNode(), Resource::Pair(kRunA, "q", "n1")), "NOT_YOURS");
+    EXPECT_EQ(reason(RunNode(), Resource::Pair(kRunA, "p", "n2")), "NOT_YOURS");
+    EXPECT_EQ(reason(RunPlugin(), Resource::Pair(kRunB, "p", "n1")), "NOT_YOURS");
+    EXPECT_EQ(reason(RunPlugin(), Resource::Pair(kRunA, "q", "n1")), "NOT_YOURS");
+    EXPECT_EQ(reason(Node(), Resource::Pair(kRunA, "p", "n2")), "NOT_YOURS");
+    EXPECT_EQ(reason(Node(), Resource::Pair(kRunA, "p", "global")), "NOT_YOURS");
+    // Another kind of resource is not a way around it.
+    EXPECT_EQ(reason(RunNode(), Resource::Run(kRunA)), "NOT_YOURS");
+    EXPECT_EQ(reason(RunNode(), Resource::Fleet()), "NOT_YOURS");
+    EXPECT_EQ(reason(RunNode(), Resource::Own()), "NOT_YOURS");
+  }
+}
+
+TEST(PolicyTest, ARunsCredentialSeesItsOwnRunOnly) {
+  for (const char* method : {"/muster.v1.RunService/GetRun", "/muster.v1.RunService/WatchRun"}) {
+    for (const Caller& caller : {RunNode(), RunPlugin()}) {
+      EXPECT_TRUE(Authorize(caller, method, Resource::Run(kRunA)).ok());
+      EXPECT_EQ(ReasonOf(Authorize(caller, method, Resource::Run(kRunB))), "NOT_YOURS");
+      EXPECT_EQ(ReasonOf(Authorize(caller, method, Resource::Run(""))), "NOT_YOURS");
+    }
+    EXPECT_TRUE(Authorize(Operator(), method, Resource::Run(kRunB)).ok());
+    EXPECT_TRUE(Authorize(Gateway(), method, Resource::Run(kRunB)).ok());
+  }
+}
+
+TEST(PolicyTest, AnOperatorDeliversNothing) {
+  EXPECT_EQ(ReasonOf(Authorize(Operator(), "/muster.v1.ResultService/SubmitResult",
+                               Resource::Pair(kRunA, "p", "n1"))),
+            "ROLE_NOT_ALLOWED");
+}
+
+TEST(PolicyTest, StatusOfTheNewestRunNeedsNoName) {
+  const char* method = "/muster.v1.StatusService/GetStatus";
+  EXPECT_TRUE(Authorize(Operator(), method, Resource::Fleet()).ok());
+  EXPECT_TRUE(Authorize(Operator(), method, Resource::Run(kRunA)).ok());
+}
+
+TEST(PolicyTest, TheGatewayLendsItsRightsToNobody) {
+  // An operator behind the gateway is an operator.
+  EXPECT_TRUE(Authorize(Forwarded(UserIdentity{"ann"}), "/muster.v1.RunService/CancelRun",
+                        Resource::Run(kRunA))
+                  .ok());
+  // Nobody behind it does what services do among themselves, also not a service.
+  for (const char* method : {"/muster.v1.ChangeService/FollowChanges",
+                             "/muster.v1.ListenerService/SignListenerCertificate"}) {
+    EXPECT_EQ(ReasonOf(CheckRole(Forwarded(UserIdentity{"ann"}), method)), "ROLE_NOT_ALLOWED");
+    EXPECT_EQ(ReasonOf(CheckRole(Forwarded(ServiceIdentity{ServiceRole::kGateway, "g"}), method)),
+              "ROLE_NOT_ALLOWED");
+  }
+  // Nobody else forwards.
+  Caller caller = Operator();
+  caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r"}};
+  EXPECT_EQ(ReasonOf(CheckRole(caller, "/muster.v1.RunService/GetRun")), "ROLE_NOT_ALLOWED");
+}
+
+TEST(PolicyTest, ARefusalSaysWhoWhatAndWhatToDo) {
+  const absl::Status status =
+      CheckRole(Forwarded(RunPluginIdentity{kRunA, "p"}), "/muster.v1.RunService/CancelRun");
+  EXPECT_EQ(status.message(),
+            "spiffe://aaaaaaaaaaaaaaaa.fleet-01.muster/plugin/p (run credential of any node, "
+            "forwarded by spiffe://fleet-01.muster/service/gateway/g) may not call "
+            "/muster.v1.RunService/CancelRun");
+  EXPECT_EQ(NextStepOf(status), "Use the certificate of one of: operator.");
+  const absl::Status other =
+      Authorize(Node(), "/muster.v1.ResultService/SubmitResult", Resource::Pair(kRunA, "p", "n2"));
+  EXPECT_EQ(other.message(),
+            "spiffe://fleet-01.muster/node/n1 (node) may not call "
+            "/muster.v1.ResultService/SubmitResult for plugin p on node n2 of run "
+            "aaaaaaaaaaaaaaaa");
+  EXPECT_NE(NextStepOf(other), "");
+}
+
+}  // namespace
+}  // namespace muster
