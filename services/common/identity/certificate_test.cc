@@ -70,6 +70,16 @@ TEST(KeyTest, P384IsTakenToo) {
   EXPECT_TRUE(PrivateKey::FromPem(PemOf(key.get(), nullptr)).ok());
 }
 
+TEST(KeyTest, SignsWhatOthersCanVerify) {
+  const PrivateKey key = NewKey();
+  const auto signature = key.Sign("muster-result-v1\n");
+  ASSERT_TRUE(signature.ok()) << signature.status();
+  EXPECT_TRUE(key.public_key().Verify("muster-result-v1\n", *signature));
+  EXPECT_FALSE(key.public_key().Verify("muster-result-v2\n", *signature));
+  EXPECT_FALSE(NewKey().public_key().Verify("muster-result-v1\n", *signature));
+  EXPECT_FALSE(key.public_key().Verify("muster-result-v1\n", ""));
+}
+
 TEST(SecretTest, MovingLeavesNothingBehind) {
   Secret secret(std::string("short"));
   const Secret moved = std::move(secret);

@@ -13,6 +13,8 @@ namespace {
 
 constexpr size_t kMaxPem = 16 * 1024;
 
+using DigestPtr = OpenSslPtr<EVP_MD_CTX, EVP_MD_CTX_free>;
+
 absl::Status CheckCurve(EVP_PKEY* key) {
   char curve[64] = "";
   size_t size = 0;
@@ -44,6 +46,18 @@ bool PublicKey::operator==(const PublicKey& other) const {
   return EVP_PKEY_eq(get(), other.get()) == 1;
 }
 
+bool PublicKey::Verify(std::string_view message, std::string_view signature) const {
+  const DigestPtr context(EVP_MD_CTX_new());
+  const bool ok =
+      context != nullptr &&
+      EVP_DigestVerifyInit(context.get(), nullptr, EVP_sha256(), nullptr, get()) == 1 &&
+      EVP_DigestVerify(context.get(), reinterpret_cast<const unsigned char*>(signature.data()),
+                       signature.size(), reinterpret_cast<const unsigned char*>(message.data()),
+                       message.size()) == 1;
+  DrainOpenSslErrors();
+  return ok;
+}
+
 absl::StatusOr<PrivateKey> PrivateKey::Generate() {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   if (key == nullptr) return OpenSslError("make a P-256 key");
@@ -66,6 +80,20 @@ absl::StatusOr<PrivateKey> PrivateKey::FromPem(std::string_view pem) {
   std::shared_ptr<EVP_PKEY> owned(key, EVP_PKEY_free);
   if (absl::Status s = CheckCurve(key); !s.ok()) return s;
   return PrivateKey(std::move(owned));
+}
+
+absl::StatusOr<std::string> PrivateKey::Sign(std::string_view message) const {
+  const DigestPtr context(EVP_MD_CTX_new());
+  size_t size = static_cast<size_t>(EVP_PKEY_get_size(get()));
+  std::string signature(size, '\0');
+  if (context == nullptr ||
+      EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, get()) != 1 ||
+      EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size,
+                     reinterpret_cast<const unsigned char*>(message.data()), message.size()) != 1) {
+    return OpenSslError("sign with a key");
+  }
+  signature.resize(size);
+  return signature;
 }
 
 absl::StatusOr<Secret> PrivateKey::ToPkcs8Pem() const {

@@ -6,6 +6,7 @@
 #include <openssl/types.h>
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -21,6 +22,9 @@ class PublicKey {
   static absl::StatusOr<PublicKey> Adopt(EVP_PKEY* key);
 
   bool operator==(const PublicKey& other) const;
+
+  // Whether `signature` (ECDSA with SHA-256, DER) over `message` was made by this key's owner.
+  bool Verify(std::string_view message, std::string_view signature) const;
 
   // Never null; owned by this object.
   EVP_PKEY* get() const { return key_.get(); }
@@ -49,6 +53,9 @@ class PrivateKey {
 
   // One "EC PRIVATE KEY" block and nothing before it: the only form that old sidecars load.
   absl::StatusOr<Secret> ToSec1Pem() const;
+
+  // ECDSA with SHA-256 over `message`, DER.
+  absl::StatusOr<std::string> Sign(std::string_view message) const;
 
   PublicKey public_key() const { return PublicKey(key_); }
 

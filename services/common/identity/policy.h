@@ -53,8 +53,9 @@ struct Resource {
 absl::Status CheckRole(const Caller& caller, std::string_view method);
 
 // CheckRole, and whether `method` may touch `resource` for this caller. A credential of a run and a
-// node reach only what their names name: another's is PERMISSION_DENIED, reason NOT_YOURS. Whether
-// a pair is planned is not decided here.
+// node reach only what their names name: another's is PERMISSION_DENIED, reason NOT_YOURS. What
+// only the plan knows is not decided here: whether a pair is planned, and for an enrolled node that
+// asks for a run whether the run's plan names it.
 absl::Status Authorize(const Caller& caller, std::string_view method, const Resource& resource);
 
 // Every method that has a row, for the test that compares the table with the services.
