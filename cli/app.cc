@@ -1,0 +1,112 @@
+#include "cli/app.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "cli/exit_code.h"
+#include "cli/info_commands.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr char kFooter[] =
+    "Example:\n"
+    "  muster up\n"
+    "  muster run --plugin hostfacts --node n1 --wait\n"
+    "  muster results\n\n"
+    "`muster COMMAND --help` shows an example of each command. Data goes to stdout, messages to\n"
+    "stderr. Exit codes: 0 done, 1 error, 2 wrong arguments, 64 + N for an error N that a service\n"
+    "answered; docs/cli.md lists all of them.";
+
+// The innermost command that was named, for messages.
+const CLI::App& Named(const CLI::App& app) {
+  const std::vector<CLI::App*> inner = const_cast<CLI::App&>(app).get_subcommands();
+  return inner.empty() ? app : Named(*inner.back());
+}
+
+std::string FullName(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app.get_name()
+                                     : FullName(*app.get_parent()) + " " + app.get_name();
+}
+
+int ReportUsage(Console& console, const CommandLine& line, const CLI::ParseError& fault) {
+  const CLI::App& named = Named(line.app);
+  const std::string command = FullName(named);
+  const std::vector<std::string> unknown = named.remaining();
+  const bool groups = !named.get_subcommands({}).empty();
+  const std::string message = groups && !unknown.empty()
+                                  ? absl::StrCat("there is no command \"", unknown.front(), "\"")
+                              : groups ? "a command is missing"
+                                       : fault.what();
+  PrintError(console,
+             UsageError(message, absl::StrCat("`", command, " --help` shows what ",
+                                              groups ? "commands there are." : "it takes.")),
+             command);
+  return kExitUsage;
+}
+
+std::string Help(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return absl::StrCat(
+      absl::StripTrailingAsciiWhitespace(command.help(parent == nullptr ? "" : FullName(*parent))),
+      "\n");
+}
+
+// Help with air between its parts.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() {
+    column_width(32);
+    label("REQUIRED", "(required)");
+    label("SUBCOMMAND", "COMMAND");
+    label("Subcommands", "Commands");
+    label("Positionals", "Arguments");
+  }
+  std::string make_description(const CLI::App* app) const override {
+    return Formatter::make_description(app) + "\n";
+  }
+};
+
+int Finish(Console& console, const CommandLine& line, const absl::StatusOr<int>& outcome) {
+  const absl::Status flushed = FinishOutput(console);
+  if (!outcome.ok()) {
+    PrintError(console, outcome.status(), line.command);
+    return ExitCodeOf(outcome.status());
+  }
+  if (!flushed.ok()) {
+    PrintError(console, flushed, line.command);
+    return kExitError;
+  }
+  return *outcome;
+}
+
+}  // namespace
+
+std::unique_ptr<CommandLine> MakeCommandLine() {
+  auto line = std::make_unique<CommandLine>();
+  line->app.name("muster");
+  line->app.footer(kFooter);
+  line->app.require_subcommand(1);
+  line->app.formatter(std::make_shared<HelpFormatter>());
+  line->app.set_help_flag("-h,--help", "Show this help");
+  AddInfoCommands(*line);
+  return line;
+}
+
+int RunProgram(int argc, const char* const* argv, Console& console) {
+  const std::unique_ptr<CommandLine> line = MakeCommandLine();
+  if (argc < 2) {  // nothing was asked for
+    console.err << Help(line->app);
+    return kExitUsage;
+  }
+  try {
+    line->app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    console.out << Help(Named(line->app));
+    return Finish(console, *line, kExitOk);
+  } catch (const CLI::ParseError& fault) {
+    return ReportUsage(console, *line, fault);
+  }
+  return Finish(console, *line, line->action(console));
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,45 @@
+#include "cli/exit_code.h"
+
+#include "absl/strings/cord.h"
+#include "services/common/base/error.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr char kSubject[] = "muster/subject";
+constexpr char kService[] = "muster/from-service";
+constexpr char kUsageReason[] = "USAGE";
+
+}  // namespace
+
+absl::Status FromService(absl::Status status, const std::string& subject) {
+  if (status.ok()) return status;
+  status.SetPayload(kService, absl::Cord("1"));
+  status.SetPayload(kSubject, absl::Cord(subject));
+  return status;
+}
+
+absl::Status UsageError(const std::string& message, const std::string& next_step) {
+  return MakeError(absl::StatusCode::kInvalidArgument, kUsageReason, message, next_step);
+}
+
+absl::Status About(absl::Status status, const std::string& subject) {
+  if (!status.ok() && !status.GetPayload(kSubject)) {
+    status.SetPayload(kSubject, absl::Cord(subject));
+  }
+  return status;
+}
+
+std::string SubjectOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kSubject);
+  return payload ? std::string(*payload) : std::string();
+}
+
+int ExitCodeOf(const absl::Status& status) {
+  if (status.ok()) return kExitOk;
+  if (status.GetPayload(kService)) return kExitRpcBase + static_cast<int>(status.code());
+  if (ReasonOf(status) == kUsageReason) return kExitUsage;
+  return kExitError;
+}
+
+}  // namespace muster::cli
