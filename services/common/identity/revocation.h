@@ -1,0 +1,63 @@
+// Who is not trusted any more although the certificate still is valid.
+#ifndef MUSTER_SERVICES_COMMON_IDENTITY_REVOCATION_H_
+#define MUSTER_SERVICES_COMMON_IDENTITY_REVOCATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "services/common/identity/policy.h"
+
+namespace muster {
+
+// The subject of a revoked certificate in the change feed and in the store:
+// "<issuer key id>:<serial>", both lower-case hex. A revoked identity's subject is its URI.
+std::string CertificateSubject(std::string_view issuer, std::string_view serial);
+
+// The revoked identities and certificates, as the change feed tells them. Thread-safe; a question
+// costs a few look-ups in memory.
+class RevocationList {
+ public:
+  // Ends the subscription when it is destroyed. After that no call of it is under way.
+  using Subscription = std::shared_ptr<void>;
+
+  // From now on `subject` is refused.
+  void Add(std::string_view subject);
+
+  // The whole truth, from a snapshot.
+  void Replace(std::set<std::string> subjects);
+
+  // Whether the caller, the gateway that speaks for it, or the certificate of the connection is
+  // revoked.
+  bool IsRevoked(const Caller& caller) const;
+
+  // Whether this identity or certificate itself is.
+  bool Contains(std::string_view subject) const;
+
+  // Calls `changed` after each change that revoked something, on the thread that made it, so that
+  // live streams can be ended. It must neither block nor subscribe or unsubscribe.
+  Subscription Subscribe(std::function<void()> changed);
+
+ private:
+  // Outlives the list itself if a subscription does.
+  struct Subscribers {
+    std::mutex mutex;
+    uint64_t next = 0;
+    std::map<uint64_t, std::function<void()>> callbacks;  // guarded by mutex
+  };
+
+  void Notify();
+
+  mutable std::mutex mutex_;
+  std::set<std::string, std::less<>> subjects_;  // guarded by mutex_
+  const std::shared_ptr<Subscribers> subscribers_ = std::make_shared<Subscribers>();
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_IDENTITY_REVOCATION_H_
