@@ -1,0 +1,70 @@
+// What a program writes for its operator: one line for each event, as text or JSON.
+//
+//   Log(LogLevel::kInfo, "upload committed", {{"run", run}, {"node", node}, {"bytes", size}});
+//
+// Fields that mean the same thing have the same key everywhere: run, plugin, node, peer, bytes,
+// error. Secrets are never logged; a value from outside may hold anything and cannot forge a line.
+#ifndef MUSTER_SERVICES_COMMON_BASE_LOG_H_
+#define MUSTER_SERVICES_COMMON_BASE_LOG_H_
+
+#include <concepts>
+#include <cstddef>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace muster {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+// "debug", "info", "warning", "error": as configuration files name them.
+std::optional<LogLevel> ParseLogLevel(std::string_view name);
+
+enum class LogFormat { kText, kJson };
+
+struct LogOptions {
+  LogFormat format = LogFormat::kText;
+  LogLevel level = LogLevel::kInfo;  // what is below is dropped
+  std::string service;               // the JSON field "service"
+  std::string file;                  // empty: stderr
+  // A file that reaches this size is renamed to .1, .2, ...; the oldest is deleted.
+  size_t max_file_bytes = size_t{64} << 20;
+  size_t max_files = 4;
+};
+
+// Sets how this process logs; before the first call it is text on stderr. Call it before other
+// threads start. Fails if the file cannot be opened.
+absl::Status StartLog(const LogOptions& options);
+
+// One key and its value. Built in the call of Log and not kept.
+class LogField {
+ public:
+  LogField(std::string_view key, std::string_view value) : key(key), value(value) {}
+  LogField(std::string_view key, const char* value) : key(key), value(value) {}
+  LogField(std::string_view key, const std::string& value) : key(key), value(value) {}
+  LogField(std::string_view key, bool value)
+      : key(key), value(value ? "true" : "false"), bare(true) {}
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  LogField(std::string_view key, T value) : key(key), value(std::to_string(value)), bare(true) {}
+  LogField(std::string_view key, double value);
+  LogField(std::string_view key, absl::Duration value);
+  // "NOT_FOUND: message" with the reason's name in place of the code's if it has one.
+  LogField(std::string_view key, const absl::Status& value);
+
+  std::string_view key;
+  std::string value;
+  bool bare = false;  // a number or truth value: JSON without quotes
+};
+
+// Writes one line. Values are cut at 4 KiB; control characters and what is not UTF-8 are escaped.
+// Thread-safe; may block on the file or pipe it writes to.
+void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_BASE_LOG_H_
