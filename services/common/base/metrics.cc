@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -56,6 +57,7 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+// 0 where the kernel does not tell: a process that others may not trace, and that is not root's.
 double OpenFds() {
   std::error_code error;
   std::filesystem::directory_iterator entries("/proc/self/fd", error);
@@ -63,7 +65,7 @@ double OpenFds() {
   for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
     ++count;
   }
-  return count - 1;  // without the one that reads the folder
+  return std::max(count - 1, 0.0);  // without the one that reads the folder
 }
 
 }  // namespace
