@@ -1,0 +1,75 @@
+#include "testing/load/measurement.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <iostream>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "nlohmann/json.hpp"
+
+namespace muster::load {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Milliseconds(Clock::duration d) {
+  return std::chrono::duration<double, std::milli>(d).count();
+}
+
+double Percentile(const std::vector<double>& sorted, double part) {
+  if (sorted.empty()) return 0;
+  return sorted[std::min(sorted.size() - 1, static_cast<size_t>(part * sorted.size()))];
+}
+
+}  // namespace
+
+std::string Incompressible(size_t size) {
+  std::mt19937_64 random(1);
+  std::string bytes(size, '\0');
+  for (size_t i = 0; i < size; i += sizeof(uint64_t)) {
+    const uint64_t word = random();
+    std::memcpy(&bytes[i], &word, std::min(sizeof word, size - i));
+  }
+  return bytes;
+}
+
+int Measure(int64_t count, int senders,
+            const std::function<std::string(int sender, int64_t i)>& send) {
+  std::atomic<int64_t> next = 0;
+  std::mutex mutex;
+  std::vector<double> latencies;  // guarded by mutex
+  int64_t failed = 0;             // guarded by mutex
+  std::string first_error;        // guarded by mutex
+  const Clock::time_point begin = Clock::now();
+  std::vector<std::thread> threads;
+  for (int sender = 0; sender < senders; ++sender) {
+    threads.emplace_back([&, sender] {
+      for (int64_t i = next++; i < count; i = next++) {
+        const Clock::time_point start = Clock::now();
+        const std::string error = send(sender, i);
+        const double latency = Milliseconds(Clock::now() - start);
+        std::lock_guard lock(mutex);
+        latencies.push_back(latency);
+        if (error.empty()) continue;
+        ++failed;
+        if (first_error.empty()) first_error = error;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const double seconds = Milliseconds(Clock::now() - begin) / 1000;
+  std::sort(latencies.begin(), latencies.end());
+  std::cout << nlohmann::json{{"seconds", seconds},
+                              {"count", count},
+                              {"failed", failed},
+                              {"first_error", first_error},
+                              {"p50_ms", Percentile(latencies, 0.50)},
+                              {"p99_ms", Percentile(latencies, 0.99)}}
+            << "\n";
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace muster::load

@@ -1,0 +1,24 @@
+// What a load sender measured, as one line of JSON for testing/benchmark.
+#ifndef MUSTER_TESTING_LOAD_MEASUREMENT_H_
+#define MUSTER_TESTING_LOAD_MEASUREMENT_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace muster::load {
+
+// Bytes that do not compress, the same in every run.
+std::string Incompressible(size_t size);
+
+// Calls `send(i)` for every i below `count` from `senders` threads, each taking the next i when it
+// is done with one. `send` returns an empty text, or what went wrong. Prints a line of JSON
+// (seconds, count, failed, p50_ms, p99_ms, first_error) and returns the program's exit code.
+int Measure(int64_t count, int senders,
+            const std::function<std::string(int sender, int64_t i)>& send);
+
+}  // namespace muster::load
+
+#endif  // MUSTER_TESTING_LOAD_MEASUREMENT_H_
