@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "services/aggregator/archive/sha256.h"
 #include "services/common/base/names.h"
+#include "services/common/base/sha256.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -15,11 +15,7 @@ absl::Status Refuse(std::string_view why, std::string_view path) {
       absl::StrCat(ToAbsl(why), ": ", ToAbsl(SafeFileName(path.substr(0, 200)))));
 }
 
-std::string KeyOf(std::string_view path) {
-  Sha256 digest;
-  digest.Update(path);
-  return digest.Finish().substr(0, 16);
-}
+std::string KeyOf(std::string_view path) { return DigestBytes(Sha256::Of(path)).substr(0, 16); }
 
 }  // namespace
 

@@ -41,7 +41,7 @@ class HashingSource : public ByteSource {
     for (;;) {
       const absl::StatusOr<size_t> got = Read(buffer);
       if (!got.ok()) return got.status();
-      if (*got == 0) return digest_.FinishHex();
+      if (*got == 0) return ToHex(digest_.Finish());
     }
   }
 

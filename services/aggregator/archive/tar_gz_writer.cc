@@ -143,12 +143,12 @@ absl::StatusOr<ContentInfo> TarGzWriter::EndFile() {
   if (written_ != announced_) {
     return SizeMismatch(path_, announced_, absl::StrCat("there are ", written_));
   }
-  return ContentInfo{.size = written_, .sha256 = file_digest_.FinishHex()};
+  return ContentInfo{.size = written_, .sha256 = ToHex(file_digest_.Finish())};
 }
 
 absl::StatusOr<ContentInfo> TarGzWriter::Finish() {
   if (archive_write_close(archive_.get()) != ARCHIVE_OK) return Failure("end the archive");
-  return ContentInfo{.size = emitted_, .sha256 = stream_digest_.FinishHex()};
+  return ContentInfo{.size = emitted_, .sha256 = ToHex(stream_digest_.Finish())};
 }
 
 }  // namespace muster

@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "services/aggregator/archive/sha256.h"
 #include "services/common/base/io.h"
+#include "services/common/base/sha256.h"
 
 struct archive;
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "services/aggregator/archive/sha256.h"
 #include "services/aggregator/archive/utf8_locale.h"
+#include "services/common/base/sha256.h"
 
 namespace muster {
 namespace {
@@ -118,7 +118,7 @@ FakeCursor::Row& FakeCursor::Add(std::string plugin, std::string node, std::stri
                  .media_type = std::move(media_type),
                  .file_name = std::move(file_name),
                  .size = static_cast<int64_t>(bytes.size()),
-                 .sha256 = digest.FinishHex(),
+                 .sha256 = ToHex(digest.Finish()),
                  .delivered_by = "spiffe://fleet-0.muster/node/n"};
   row->bytes = std::move(bytes);
   return *rows_.emplace_back(std::move(row));
