@@ -111,6 +111,11 @@ Identity::Name Widen(const auto& name) {
 
 }  // namespace
 
+absl::Time RenewAt(const Certificate& certificate) {
+  const absl::Time issued = certificate.NotBefore() + kBackdate;
+  return issued + (certificate.NotAfter() - issued) / 2;
+}
+
 absl::Time RunCredentialsEnd(absl::Time deadline, absl::Duration seal_grace) {
   return deadline + seal_grace + kCredentialMargin;
 }

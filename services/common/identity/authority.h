@@ -26,6 +26,13 @@ namespace muster {
 // Every certificate begins this much before it was issued, for clocks that are slow.
 inline constexpr absl::Duration kBackdate = absl::Hours(1);
 
+// How long certificates of the fleet are valid; renewed at half-life (RenewAt).
+inline constexpr absl::Duration kServiceValidity = absl::Hours(24 * 30);
+inline constexpr absl::Duration kOperatorValidity = absl::Hours(24 * 365);
+
+// When the half of a certificate's life since it was issued is over.
+absl::Time RenewAt(const Certificate& certificate);
+
 // When a run's credentials end: an hour after the last moment at which the run takes results. A
 // client whose clock is fast, or that waits for an answer at the very end, is not shut out.
 absl::Time RunCredentialsEnd(absl::Time deadline, absl::Duration seal_grace);

@@ -255,6 +255,19 @@ absl::StatusOr<Identity> ParseIdentity(std::string_view uri, std::string_view fl
   return Identity{std::string(fleet), *std::move(name)};
 }
 
+absl::StatusOr<Identity> ParseOwnIdentity(std::string_view uri) {
+  if (!uri.starts_with(kScheme)) return Malformed(uri, "it does not begin with spiffe://");
+  std::string_view fleet = uri.substr(kScheme.size());
+  const size_t slash = std::min(fleet.find('/'), fleet.size());
+  const std::string_view path = fleet.substr(slash);
+  fleet = fleet.substr(0, slash);
+  if (path == "/listener" || path.starts_with("/plugin/")) {
+    fleet.remove_prefix(std::min(kRunIdLength + 1, fleet.size()));
+  }
+  if (!CheckFleet(fleet).ok()) return Malformed(uri, "its host is no fleet's");
+  return ParseIdentity(uri, fleet);
+}
+
 absl::StatusOr<std::string> ToUri(const Identity& identity) {
   if (absl::Status s = CheckFleet(identity.fleet); !s.ok()) return s;
   std::string uri = Compose(identity);

@@ -124,6 +124,11 @@ std::string RunHost(std::string_view run, std::string_view fleet);
 // well-formed URI of another trust domain.
 absl::StatusOr<Identity> ParseIdentity(std::string_view uri, std::string_view fleet);
 
+// The identity in our own certificate, which tells the fleet as well: the host of its URI, after
+// the run id where the path is a run's. Never use it for a peer's: that one's fleet has to be
+// known.
+absl::StatusOr<Identity> ParseOwnIdentity(std::string_view uri);
+
 // The URI of an identity. INVALID_ARGUMENT if one of its names could not be read back.
 absl::StatusOr<std::string> ToUri(const Identity& identity);
 

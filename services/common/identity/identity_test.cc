@@ -176,6 +176,20 @@ TEST(IdentityTest, FleetNames) {
   EXPECT_FALSE(CheckFleet(longest + "c").ok());
 }
 
+TEST(IdentityTest, OurOwnUriTellsTheFleet) {
+  for (const Good& good : GoodOnes()) {
+    const auto parsed = ParseOwnIdentity(good.uri);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(*parsed, (Identity{kFleet, good.name}));
+  }
+  for (const char* bad :
+       {"", "spiffe://", "spiffe://x", "spiffe:///user/ann", "spiffe://f/listener",
+        "spiffe://00112233445566aa/listener", "spiffe://00112233445566aa./plugin/p",
+        "spiffe://00112233445566aaxfleet/listener", "spiffe://Fleet/user/ann"}) {
+    EXPECT_FALSE(ParseOwnIdentity(bad).ok()) << bad;
+  }
+}
+
 TEST(IdentityTest, OnlyRunIdentitiesHaveARun) {
   EXPECT_EQ(RunOf({kFleet, RunPluginIdentity{kRun, "p"}}), kRun);
   EXPECT_EQ(RunOf({kFleet, RunListenerIdentity{kRun}}), kRun);

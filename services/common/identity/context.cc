@@ -1,0 +1,138 @@
+#include "services/common/identity/context.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/identity.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kNextStep[] =
+    "Use the file as \"muster operator add\" or \"muster up\" wrote it, or have a new one made.";
+
+absl::Status Invalid(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONTEXT", why, kNextStep);
+}
+
+// Moves the field out of `json`, so that what is left at the end is unknown.
+absl::Status TakeText(Json& json, const char* name, std::string& value) {
+  const auto it = json.find(name);
+  if (it == json.end()) return Invalid(absl::StrCat("field \"", name, "\" is missing"));
+  if (!it->is_string() || it->get_ref<const std::string&>().empty()) {
+    return Invalid(absl::StrCat("field \"", name, "\" must be a text"));
+  }
+  value = std::move(it->get_ref<std::string&>());
+  json.erase(it);
+  return absl::OkStatus();
+}
+
+absl::Status TakeList(Json& json, const char* name, std::vector<std::string>& values) {
+  const auto it = json.find(name);
+  if (it == json.end()) return Invalid(absl::StrCat("field \"", name, "\" is missing"));
+  const absl::Status wrong = Invalid(absl::StrCat("field \"", name, "\" must be a list of texts"));
+  if (!it->is_array()) return wrong;
+  for (Json& item : *it) {
+    if (!item.is_string() || item.get_ref<const std::string&>().empty()) return wrong;
+    values.push_back(std::move(item.get_ref<std::string&>()));
+  }
+  json.erase(it);
+  return absl::OkStatus();
+}
+
+absl::Status CheckIdentity(const OperatorContext& context) {
+  if (absl::Status s = CheckFleet(context.fleet); !s.ok()) return Invalid(ToStd(s.message()));
+  const auto root = Certificate::FromPem(context.fleet_ca_pem);
+  if (!root.ok()) return Annotate(Invalid(ToStd(root.status().message())), "fleet_ca_pem");
+  const auto chain = ParseChain(context.certificate_chain_pem);
+  if (!chain.ok()) {
+    return Annotate(Invalid(ToStd(chain.status().message())), "certificate_chain_pem");
+  }
+  const auto key = PrivateKey::FromPem(context.private_key_pem.view());
+  if (!key.ok()) return Annotate(Invalid(ToStd(key.status().message())), "private_key_pem");
+  if (!chain->front().Matches(*key)) {
+    return Invalid("private_key_pem is not the key of the first certificate");
+  }
+  const auto uri = chain->front().Uri();
+  if (!uri.ok()) return Invalid(ToStd(uri.status().message()));
+  const auto identity = ParseIdentity(*uri, context.fleet);
+  if (!identity.ok()) return Invalid(ToStd(identity.status().message()));
+  if (RoleOf(*identity) != Role::kOperator) {
+    return Invalid(absl::StrCat("the certificate is that of ", *uri, ", not an operator's"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OperatorContext> Parse(std::string_view text) {
+  Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return Invalid("it is not a JSON object");
+  OperatorContext context;
+  std::string key;
+  for (const auto& [name, value] : {std::pair<const char*, std::string*>{"fleet", &context.fleet},
+                                    {"fleet_ca_pem", &context.fleet_ca_pem},
+                                    {"certificate_chain_pem", &context.certificate_chain_pem},
+                                    {"private_key_pem", &key}}) {
+    if (absl::Status s = TakeText(json, name, *value); !s.ok()) return s;
+  }
+  context.private_key_pem = Secret(std::move(key));
+  for (const auto& [name, values] : {std::pair<const char*, std::vector<std::string>*>{
+                                         "aggregator_targets", &context.aggregator_targets},
+                                     {"status_targets", &context.status_targets},
+                                     {"gateway_urls", &context.gateway_urls}}) {
+    if (absl::Status s = TakeList(json, name, *values); !s.ok()) return s;
+  }
+  if (!json.empty()) {
+    return Invalid(absl::StrCat("field \"", json.begin().key(), "\" is not known"));
+  }
+  if (absl::Status s = CheckIdentity(context); !s.ok()) return s;
+  return context;
+}
+
+}  // namespace
+
+absl::StatusOr<OperatorContext> ReadContext(const std::string& path) {
+  auto content = ReadSecretFile(path);
+  if (content.status().code() == absl::StatusCode::kNotFound) {
+    return MakeError(absl::StatusCode::kNotFound, "CONTEXT_NOT_FOUND",
+                     absl::StrCat("no context of an operator at ", path),
+                     "Start services here with \"muster up\", or name a context file that an "
+                     "operator made for you: --context FILE or MUSTER_CONTEXT.");
+  }
+  if (!content.ok()) return content.status();
+  const Secret text(*std::move(content));
+  auto context = Parse(text.view());
+  if (!context.ok()) return Annotate(context.status(), absl::StrCat("context ", path));
+  return context;
+}
+
+absl::Status CheckContext(const OperatorContext& context, absl::Time now) {
+  const auto chain = ParseChain(context.certificate_chain_pem);
+  if (!chain.ok()) return chain.status();
+  const auto roots = ParseChain(context.fleet_ca_pem);
+  if (!roots.ok()) return roots.status();
+  return VerifyChain(chain->front(), std::span(*chain).subspan(1), *roots, Usage::kClient, now);
+}
+
+Secret ContextToJson(const OperatorContext& context) {
+  Json json;
+  json["fleet"] = context.fleet;
+  json["aggregator_targets"] = context.aggregator_targets;
+  json["status_targets"] = context.status_targets;
+  json["gateway_urls"] = context.gateway_urls;
+  json["fleet_ca_pem"] = context.fleet_ca_pem;
+  json["certificate_chain_pem"] = context.certificate_chain_pem;
+  json["private_key_pem"] = std::string(context.private_key_pem.view());
+  return Secret(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+absl::Status WriteContext(const std::string& path, const OperatorContext& context) {
+  return WriteFileAtomically(path, ContextToJson(context).view());
+}
+
+}  // namespace muster
