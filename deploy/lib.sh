@@ -2,6 +2,7 @@
 # checkout. What a step prints goes to one log; the screen shows the step and how long it took.
 # shellcheck shell=sh
 
+: "${root:?set root before sourcing this}"
 cache=${MUSTER_CACHE:-${HOME:?HOME is not set}/.cache/muster}
 go_release=1.27.3 # installed only where no Go that go.mod accepts is found
 log=$cache/log/${0##*/}.log
@@ -61,6 +62,7 @@ install_packages() {
 	command -v apt-get >/dev/null || die "this needs Debian 12 (apt-get was not found)"
 	missing=
 	for package in $(listed_packages "$@"); do
+		command -v "$package" >/dev/null && continue # the program is here from another source
 		case $(dpkg-query --show --showformat='${db:Status-Abbrev}' "$package" 2>/dev/null) in
 		ii*) ;;
 		*) missing="$missing $package" ;;

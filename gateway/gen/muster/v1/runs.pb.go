@@ -457,7 +457,8 @@ type CreateRunRequest struct {
 	// Plugin definitions in YAML, the format of Sonobuoy as it is; also the names of built-in plugins
 	// ("hostfacts", "systemd-logs") in place of a definition. 1 to 100.
 	Plugins []string `protobuf:"bytes,3,rep,name=plugins,proto3" json:"plugins,omitempty"`
-	// Names of the nodes; may be empty if every plugin runs once. At most 100,000.
+	// Names of the nodes; may be empty if every plugin runs once. At most 100,000,
+	// and the whole request at most 8 MiB.
 	Nodes []string `protobuf:"bytes,4,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	// From now to the deadline: 1 s to 30 days; 6 h if absent.
 	Timeout *durationpb.Duration `protobuf:"bytes,5,opt,name=timeout,proto3" json:"timeout,omitempty"`
