@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/testing/fleet"
+)
+
+// curl calls the run's listener with a credential and gives the status code and the body.
+func curl(t *testing.T, credential *fleet.Credential, arguments ...string) (code, body string) {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range map[string]string{"ca": credential.CA, "cert": credential.Certificate, "key": credential.Key} {
+		check(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+	command := exec.Command("curl", append([]string{"--silent", "--show-error", "--max-time", "60",
+		"--cacert", filepath.Join(folder, "ca"), "--cert", filepath.Join(folder, "cert"), "--key", filepath.Join(folder, "key"),
+		"--output", filepath.Join(folder, "body"), "--write-out", "%{http_code}"}, arguments...)...)
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Sprintf("%v: %s", err, stderr.String())
+	}
+	text, _ := os.ReadFile(filepath.Join(folder, "body"))
+	return string(out), string(text)
+}
+
+// The ways in which an old client may speak HTTP: all of them deliver.
+func TestCurlDeliversAsOldClientsDo(t *testing.T) {
+	f := up(t)
+	ways := map[string][]string{
+		"http11":  {"--http1.1"},
+		"chunked": {"--http1.1", "-H", "Transfer-Encoding: chunked"},
+		"noalpn":  {"--no-alpn", "-H", "Transfer-Encoding: chunked"},
+		"tls12":   {"--tls-max", "1.2", "--no-alpn"},
+		"notype":  {"--no-alpn", "-H", "Content-Type;"},
+		"default": nil,
+	}
+	var nodes []string
+	for way := range ways {
+		nodes = append(nodes, way)
+	}
+	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, nodes...)
+	file := must(f.WriteFile("r.json", `{"some":"result"}`))(t)
+	for way, flags := range ways {
+		t.Run(way, func(t *testing.T) {
+			credential := must(f.Export(id, "logs", way))(t)
+			url := credential.AggregatorURL + "/api/v1/results/by-node/" + way + "/logs"
+			code, body := curl(t, credential, append(flags, "-T", file,
+				"-H", "Content-Disposition: attachment;filename=r.json", url)...)
+			if code != "200" || body != "" {
+				t.Errorf("answered %s %q, want 200 and nothing", code, body)
+			}
+		})
+	}
+	operator(t, f).awaitState(t, id, musterv1.RunState_RUN_STATE_COMPLETE)
+	for way, files := range map[string]map[string]string{"chunked": archive(t, f, id)} {
+		wantFile(t, files, "plugins/logs/results/"+way+"/r.json", `{"some":"result"}`)
+	}
+}
+
+func TestTheListenersCodesAreThoseOfOld(t *testing.T) {
+	f := up(t)
+	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet"), sidecarPlugin("e2e", "Job")}, "n1", "n2")
+	credential := must(f.Export(id, "logs", "n1"))(t)
+	one, other := must(f.WriteFile("one", "one"))(t), must(f.WriteFile("other", "other"))(t)
+	results, progress := credential.AggregatorURL+"/api/v1/results/", credential.AggregatorURL+"/api/v1/progress/"
+	for _, c := range []struct {
+		name, want string
+		arguments  []string
+	}{
+		{"a result", "200", []string{"-T", one, results + "by-node/n1/logs"}},
+		{"the same again", "200", []string{"-T", one, results + "by-node/n1/logs"}},
+		{"the seed's spelling", "200", []string{"-T", one, results + "by_node/n1/logs"}},
+		{"another content", "409", []string{"-T", other, results + "by-node/n1/logs"}},
+		{"a node that is not its own", "403", []string{"-T", one, results + "by-node/n2/logs"}},
+		{"a plugin that is not its own", "403", []string{"-T", one, results + "global/e2e"}},
+		{"a node that nobody planned", "403", []string{"-T", one, results + "by-node/n9/logs"}},
+		{"a plugin that nobody planned", "403", []string{"-T", one, results + "by-node/n1/nothing"}},
+		{"a path that is not there", "404", []string{"-T", one, credential.AggregatorURL + "/api/v1/nothing"}},
+		{"the seed's typing error", "404", []string{"-T", one, credential.AggregatorURL + "/api/v1/resutlts/global/e2e"}},
+		{"a slash too many", "404", []string{"-T", one, results + "by-node/n1/logs/"}},
+		{"a path that climbs", "404", []string{"--path-as-is", "-T", one, results + "by-node/n1/../../x"}},
+		{"a slash in a name", "404", []string{"-T", one, results + "by-node/n1%2Fx/logs"}},
+		{"another method", "405", []string{"-X", "POST", "--data", "x", results + "by-node/n1/logs"}},
+		{"progress", "200", []string{"-X", "POST", "--data", `{"msg":"m","total":2,"completed":1}`, progress + "by-node/n1/logs"}},
+		{"progress that is no JSON", "400", []string{"-X", "POST", "--data", "x", progress + "by-node/n1/logs"}},
+		{"progress without a body", "400", []string{"-X", "POST", progress + "by-node/n1/logs"}},
+		{"another's progress", "403", []string{"-X", "POST", "--data", `{}`, progress + "by-node/n2/logs"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if code, body := curl(t, credential, append([]string{"--no-alpn"}, c.arguments...)...); code != c.want {
+				t.Errorf("answered %s %q, want %s", code, body, c.want)
+			}
+		})
+	}
+	t.Run("plain HTTP", func(t *testing.T) {
+		code, body := curl(t, credential, "-T", one, strings.Replace(results, "https:", "http:", 1)+"by-node/n1/logs")
+		if code != "400" || !strings.Contains(strings.ToLower(body), "https") {
+			t.Errorf("answered %s %q, want 400 and a line that helps", code, body)
+		}
+	})
+	t.Run("after a cancellation", func(t *testing.T) {
+		n2 := must(f.Export(id, "logs", "n2"))(t)
+		must(f.Muster("cancel", id))(t)
+		if code, body := curl(t, n2, "-T", one, results+"by-node/n2/logs"); code != "410" {
+			t.Errorf("answered %s %q, want 410", code, body)
+		}
+	})
+}
+
+// An empty file is a result.
+func TestAnEmptyFileCounts(t *testing.T) {
+	f := up(t)
+	id := run(t, f, []string{sidecarPlugin("e2e", "Job")})
+	credential := must(f.Export(id, "e2e", "global"))(t)
+	empty := must(f.WriteFile("empty", ""))(t)
+	if code, body := curl(t, credential, "-H", "Transfer-Encoding: chunked", "-T", empty,
+		credential.AggregatorURL+"/api/v1/results/global/e2e"); code != "200" {
+		t.Fatalf("answered %s %s", code, body)
+	}
+	operator(t, f).awaitState(t, id, musterv1.RunState_RUN_STATE_COMPLETE)
+	wantFile(t, archive(t, f, id), "plugins/e2e/results/global/result", "")
+}
