@@ -3,7 +3,6 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -12,6 +11,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/strings.h"
+#include "services/common/base/suggestion.h"
 
 namespace muster {
 namespace {
@@ -41,37 +41,6 @@ std::string AsYaml(const std::vector<std::string>& values) {
                                       absl::StrAppend(out, Quoted(value));
                                     }),
                       "]");
-}
-
-// How many letters to add, drop or change to make one from the other.
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, change}));
-    }
-  }
-  return row.back();
-}
-
-std::string_view LastPart(std::string_view name) { return name.substr(name.rfind('.') + 1); }
-
-// " (did you mean ...?)" for the known name nearest to `name`, or nothing.
-std::string Suggestion(std::string_view name, const std::vector<std::string>& known) {
-  const std::string* best = nullptr;
-  size_t best_distance = std::max<size_t>(2, name.size() / 4) + 1;
-  for (const std::string& candidate : known) {
-    size_t distance = EditDistance(name, candidate);
-    if (LastPart(name) == LastPart(candidate)) distance = std::min<size_t>(distance, 1);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = &candidate;
-    }
-  }
-  return best == nullptr ? "" : absl::StrCat("; did you mean ", *best, "?");
 }
 
 }  // namespace
