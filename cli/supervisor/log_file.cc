@@ -1,0 +1,49 @@
+#include "cli/supervisor/log_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace muster::supervisor {
+
+void Log(std::string_view message) {
+  std::cerr << absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone())
+            << " supervisor: " << message << "\n"
+            << std::flush;
+}
+
+void BoundLogFile(const std::string& path, int64_t limit) {
+  std::error_code fault;
+  const auto size = std::filesystem::file_size(path, fault);
+  if (fault || size <= static_cast<uintmax_t>(limit)) return;
+  std::filesystem::copy_file(path, path + ".1", std::filesystem::copy_options::overwrite_existing,
+                             fault);
+  // Emptied even where the copy failed: a full disk is the case that matters.
+  std::error_code ignored;
+  std::filesystem::resize_file(path, 0, ignored);
+  Log(absl::StrCat("log ", path, " was over ", limit, " bytes: ",
+                   fault ? "emptied, the copy failed: " + fault.message() : "moved to .1"));
+}
+
+std::string LogTail(const std::string& path, int lines) {
+  constexpr std::streamoff kMost = 16 * 1024;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return "";
+  const std::streamoff size = file.tellg();
+  file.seekg(std::max<std::streamoff>(size - kMost, 0));
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  size_t begin = text.size();
+  for (int i = 0; i <= lines && begin != std::string::npos && begin > 0; ++i) {
+    begin = text.rfind('\n', begin - 1);
+  }
+  return begin == std::string::npos || begin == 0 ? text : text.substr(begin + 1);
+}
+
+}  // namespace muster::supervisor

@@ -1,0 +1,47 @@
+#include "cli/supervisor/log_file.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "cli/supervisor/test_folder.h"
+
+namespace muster::supervisor {
+namespace {
+
+std::string Content(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(BoundLogFile, MovesTheOldAndWritersGoOn) {
+  const TestFolder folder;
+  const std::string path = folder / "a.log";
+  std::ofstream writer(path, std::ios::app);
+  writer << "0123456789" << std::flush;
+  BoundLogFile(path, 10);
+  EXPECT_EQ(Content(path), "0123456789");
+  BoundLogFile(path, 9);
+  EXPECT_EQ(Content(path), "");
+  EXPECT_EQ(Content(path + ".1"), "0123456789");
+  writer << "next" << std::flush;
+  EXPECT_EQ(Content(path), "next");
+  BoundLogFile(folder / "none.log", 9);
+}
+
+TEST(LogTail, LastLines) {
+  const TestFolder folder;
+  const std::string path = folder / "a.log";
+  std::ofstream(path) << "1\n2\n3\n4\n";
+  EXPECT_EQ(LogTail(path, 2), "3\n4\n");
+  EXPECT_EQ(LogTail(path, 4), "1\n2\n3\n4\n");
+  EXPECT_EQ(LogTail(path, 9), "1\n2\n3\n4\n");
+  std::ofstream(path) << "1\n2";
+  EXPECT_EQ(LogTail(path, 1), "2\n");
+  EXPECT_EQ(LogTail(folder / "none.log", 3), "");
+}
+
+}  // namespace
+}  // namespace muster::supervisor

@@ -1,0 +1,78 @@
+#include "cli/supervisor/process.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/supervisor/test_folder.h"
+#include "services/common/base/secret_file.h"
+
+namespace muster::supervisor {
+namespace {
+
+TEST(Process, TheSameNumberWithAnotherStartIsAStranger) {
+  const auto self = IdentifyProcess(::getpid());
+  ASSERT_TRUE(self.has_value());
+  EXPECT_TRUE(Process::Find(*self).has_value());
+
+  ProcessIdentity stranger = *self;
+  stranger.start_ticks += 1;
+  EXPECT_FALSE(Process::Find(stranger).has_value());
+  stranger = *self;
+  stranger.boot_id = "another boot";
+  EXPECT_FALSE(Process::Find(stranger).has_value());
+  EXPECT_FALSE(IdentifyProcess(0).has_value());
+}
+
+TEST(Process, PidFileComesBackAsItWas) {
+  const TestFolder folder;
+  const ProcessIdentity identity{.pid = 42, .start_ticks = 7, .boot_id = "b"};
+  ASSERT_TRUE(WritePidFile(folder / "x.pid", identity).ok());
+  EXPECT_EQ(ReadPidFile(folder / "x.pid"), identity);
+  EXPECT_FALSE(ReadPidFile(folder / "none.pid").has_value());
+  for (const char* text : {"", "42\n", "{}", "{\"pid\":\"42\"}", "[1]"}) {
+    ASSERT_TRUE(WriteFileAtomically(folder / "bad.pid", text).ok());
+    EXPECT_FALSE(ReadPidFile(folder / "bad.pid").has_value()) << text;
+  }
+}
+
+TEST(Process, SpawnedOneHasItsPidFileBeforeItRuns) {
+  const TestFolder folder;
+  const auto process = Process::Spawn({.argv = {"/bin/cat", folder / "x.pid"},
+                                       .log_file = folder / "x.log",
+                                       .pid_file = folder / "x.pid"});
+  ASSERT_TRUE(process.ok()) << process.status();
+  ASSERT_TRUE(process->WaitForEnd(absl::Seconds(20)));
+  EXPECT_EQ(process->Reap(), "exit code 0");
+  const auto log = ReadFileBounded(folder / "x.log", 1000);
+  const auto pid_file = ReadFileBounded(folder / "x.pid", 1000);
+  ASSERT_TRUE(pid_file.ok());
+  EXPECT_EQ(*log, *pid_file);
+  EXPECT_EQ(ReadPidFile(folder / "x.pid")->pid, process->pid());
+}
+
+TEST(Process, EndsByTermElseByKill) {
+  const TestFolder folder;
+  const auto sleeper =
+      Process::Spawn({.argv = {"/bin/sleep", "1000"}, .log_file = folder / "x.log"});
+  ASSERT_TRUE(sleeper.ok()) << sleeper.status();
+  EndProcess(*sleeper, absl::Seconds(20));
+  EXPECT_EQ(sleeper->Reap(), "killed by signal 15 (Terminated)");
+
+  const auto stubborn =
+      Process::Spawn({.argv = {"/bin/sh", "-c", "trap '' TERM; echo ready; exec sleep 1000"},
+                      .log_file = folder / "y.log"});
+  ASSERT_TRUE(stubborn.ok()) << stubborn.status();
+  while (ReadFileBounded(folder / "y.log", 100).value() != "ready\n") ::usleep(1000);
+  EndProcess(*stubborn, absl::Milliseconds(50));
+  EXPECT_EQ(stubborn->Reap(), "killed by signal 9 (Killed)");
+}
+
+TEST(Process, ProgramThatCannotBeStartedIsAnError) {
+  const TestFolder folder;
+  const auto process = Process::Spawn({.argv = {folder / "none"}, .log_file = folder / "x.log"});
+  EXPECT_EQ(process.status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace muster::supervisor

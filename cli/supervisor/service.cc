@@ -1,0 +1,100 @@
+#include "cli/supervisor/service.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cli/supervisor/log_file.h"
+#include "services/common/base/clock.h"
+
+namespace muster::supervisor {
+
+Service::Service(ServiceSpec spec, RestartPolicy policy, EventLoop& loop)
+    : spec_(std::move(spec)), policy_(policy), loop_(loop), back_off_(policy.first) {}
+
+Service::~Service() {
+  if (process_) loop_.Unwatch(process_->pidfd());
+}
+
+void Service::Start() {
+  if (const auto identity = ReadPidFile(spec_.pid_file)) {
+    if (auto left_over = Process::Find(*identity)) return Adopt(*std::move(left_over));
+  }
+  Spawn();
+}
+
+void Service::Adopt(Process process) {
+  Log(absl::StrCat(spec_.name, " runs already as process ", process.pid(), ": taken over"));
+  process_ = std::move(process);
+  adopted_ = true;
+  WatchProcess();
+}
+
+void Service::Spawn() {
+  if (stopping_) return;
+  auto process =
+      Process::Spawn({.argv = spec_.argv, .log_file = spec_.log_file, .pid_file = spec_.pid_file});
+  if (!process.ok()) {
+    last_end_ = std::string(process.status().message());
+    Log(absl::StrCat(spec_.name, " cannot be started: ", last_end_));
+    return StartLater();
+  }
+  process_ = *std::move(process);
+  adopted_ = false;
+  Log(absl::StrCat(spec_.name, " started as process ", process_->pid()));
+  WatchProcess();
+}
+
+void Service::WatchProcess() {
+  started_at_ = SystemClock().MonotonicNow();
+  loop_.Watch(process_->pidfd(), [this] { OnEnd(); });
+}
+
+void Service::OnEnd() {
+  loop_.Unwatch(process_->pidfd());
+  last_end_ = process_->Reap();
+  Log(absl::StrCat(spec_.name, ", process ", process_->pid(), ": ", last_end_));
+  process_.reset();
+  ::unlink(spec_.pid_file.c_str());
+  if (!stopping_) return StartLater();
+  if (on_stopped_) std::exchange(on_stopped_, nullptr)();
+}
+
+void Service::StartLater() {
+  if (SystemClock().MonotonicNow() - started_at_ >= policy_.settled) back_off_ = policy_.first;
+  ++restarts_;
+  Log(absl::StrCat(spec_.name, " starts again in ", absl::FormatDuration(back_off_)));
+  loop_.After(back_off_, [this] { Spawn(); });
+  back_off_ = std::min(back_off_ * 2, policy_.longest);
+}
+
+void Service::Stop(absl::Duration drain, std::function<void()> on_stopped) {
+  stopping_ = true;
+  if (!process_) return on_stopped();
+  on_stopped_ = std::move(on_stopped);
+  Log(absl::StrCat(spec_.name, " is asked to end"));
+  process_->Signal(SIGTERM);
+  loop_.After(drain, [this, drain] {
+    if (!process_) return;
+    Log(absl::StrCat(spec_.name, " did not end within ", absl::FormatDuration(drain), ": killed"));
+    process_->Signal(SIGKILL);
+  });
+}
+
+nlohmann::ordered_json Service::Describe() const {
+  nlohmann::ordered_json json = {{"name", spec_.name},
+                                 {"state", process_    ? "running"
+                                           : stopping_ ? "stopped"
+                                                       : "waiting"}};
+  if (process_) json["pid"] = process_->pid();
+  json["adopted"] = adopted_;
+  json["restarts"] = restarts_;
+  json["last_end"] = last_end_;
+  return json;
+}
+
+}  // namespace muster::supervisor

@@ -1,0 +1,134 @@
+#include "cli/supervisor/supervisor.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "cli/supervisor/instance_lock.h"
+#include "cli/supervisor/log_file.h"
+#include "services/common/base/error.h"
+#include "services/common/base/names.h"
+#include "services/common/base/text_values.h"
+
+namespace muster::supervisor {
+namespace {
+
+constexpr absl::Duration kLogCheck = absl::Minutes(1);
+constexpr size_t kMaxName = 300;  // "legacy/" and a run's id, with room
+
+ControlAnswer Json(const nlohmann::ordered_json& json) {
+  return {.line = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+}
+
+ControlAnswer Failure(const absl::Status& status) {
+  return Json({{"error", std::string(status.message())}, {"reason", ReasonOf(status)}});
+}
+
+ControlAnswer Malformed(const std::string& fault) {
+  return Failure(MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST", fault, ""));
+}
+
+// As many descriptors as the machine allows, for this process and for what it starts.
+void RaiseDescriptorLimit() {
+  struct rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+UniqueFd CatchStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+}  // namespace
+
+absl::Status Supervisor::Run() {
+  absl::StatusOr<InstanceLock> lock = InstanceLock::Take(options_.lock_file);
+  if (!lock.ok()) return lock.status();
+  RaiseDescriptorLimit();
+  const UniqueFd signals = CatchStopSignals();
+  loop_.Watch(signals.get(), [&] {
+    struct signalfd_siginfo info = {};
+    if (::read(signals.get(), &info, sizeof(info)) != sizeof(info)) return;
+    if (info.ssi_signo != SIGHUP) BeginStop();  // a closed terminal is no reason to stop
+  });
+  auto control = ControlSocket::Open(options_.socket, loop_,
+                                     [this](const std::string& line) { return Answer(line); });
+  if (!control.ok()) return control.status();
+
+  for (const ServiceSpec& spec : options_.services) {
+    services_.push_back(std::make_unique<Service>(spec, options_.restart, loop_));
+    services_.back()->Start();
+  }
+  BoundLogs();
+  loop_.Run();
+  services_.clear();
+  Log("stopped");
+  return absl::OkStatus();
+}
+
+ControlAnswer Supervisor::Answer(const std::string& line) {
+  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return Malformed("the line is no JSON object");
+  const auto text = [&json](const char* field) -> std::optional<std::string> {
+    const auto found = json.find(field);
+    if (found == json.end() || !found->is_string()) return std::nullopt;
+    return found->get<std::string>();
+  };
+  if (const auto address = text("listen")) {
+    const auto name = text("name");
+    if (!name || name->empty() || name->size() > kMaxName) {
+      return Malformed(absl::StrCat("\"name\" has to be 1 to ", kMaxName, " characters"));
+    }
+    return Listen(*name, *address);
+  }
+  if (const auto name = text("release")) {
+    const bool released = sockets_.Release(*name);
+    if (released) Log(absl::StrCat("released ", SafeFileName(*name)));
+    return Json({{"released", released}});
+  }
+  if (json.contains("status")) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const auto& service : services_) list.push_back(service->Describe());
+    return Json({{"services", list}});
+  }
+  return Malformed("the request has to be one of \"listen\", \"release\", \"status\"");
+}
+
+ControlAnswer Supervisor::Listen(const std::string& name, const std::string& address) {
+  const std::optional<HostPort> parsed = ParseHostPort(address);
+  if (!parsed) return Malformed("\"listen\" has to be HOST:PORT");
+  const auto socket = sockets_.Listen(name, *parsed);
+  if (!socket.ok()) return Failure(socket.status());
+  ControlAnswer answer = Json({{"address", socket->address.ToString()}});
+  answer.fd = socket->fd;
+  return answer;
+}
+
+void Supervisor::BoundLogs() {
+  for (const auto& service : services_) BoundLogFile(service->log_file(), options_.log_limit);
+  loop_.After(kLogCheck, [this] { BoundLogs(); });
+}
+
+void Supervisor::BeginStop() {
+  if (std::exchange(stopping_, true)) return;
+  Log("stopping");
+  StopFrom(services_.size());
+}
+
+// Stops the services below `index`, the last of them first, each after the one before has ended.
+void Supervisor::StopFrom(size_t index) {
+  if (index == 0) return loop_.Stop();
+  services_[index - 1]->Stop(options_.drain, [this, index] { StopFrom(index - 1); });
+}
+
+}  // namespace muster::supervisor
