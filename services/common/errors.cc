@@ -265,6 +265,13 @@ absl::Status StatusNotReady() {
                         absl::Seconds(1));
 }
 
+absl::Status Overloaded() {
+  return WithRetryAfter(
+      MakeError(Code::kResourceExhausted, "OVERLOADED",
+                "the service has more requests waiting than it can queue", "Try again later."),
+      absl::Seconds(1));
+}
+
 absl::Status Draining() {
   return WithRetryAfter(MakeError(Code::kUnavailable, "DRAINING", "the service is stopping",
                                   "Try again: it comes back, or another one takes over."),

@@ -64,7 +64,8 @@ absl::Status FollowerTooSlow();
 absl::Status InvalidProgress(std::string_view why);
 absl::Status StatusNotReady();
 
-// Stopping.
+// Of every service.
+absl::Status Overloaded();
 absl::Status Draining();
 
 }  // namespace muster::errors

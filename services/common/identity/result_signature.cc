@@ -1,9 +1,6 @@
 #include "services/common/identity/result_signature.h"
 
-#include <openssl/evp.h>
-
 #include <array>
-#include <memory>
 #include <span>
 #include <variant>
 #include <vector>
@@ -15,8 +12,6 @@
 
 namespace muster {
 namespace {
-
-using DigestContext = std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)>;
 
 absl::Status Refused(absl::StatusCode code, std::string_view why) {
   return MakeError(
@@ -38,10 +33,6 @@ bool SpeaksFor(const Identity& identity, const SignedResult& result) {
   return false;
 }
 
-const unsigned char* Bytes(std::string_view s) {
-  return reinterpret_cast<const unsigned char*>(s.data());
-}
-
 }  // namespace
 
 std::string ResultSignatureText(const SignedResult& result) {
@@ -51,21 +42,7 @@ std::string ResultSignatureText(const SignedResult& result) {
 }
 
 absl::StatusOr<std::string> SignResult(const PrivateKey& key, const SignedResult& result) {
-  const std::string text = ResultSignatureText(result);
-  const DigestContext context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  size_t size = 0;
-  if (context == nullptr ||
-      EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key.get()) != 1 ||
-      EVP_DigestSign(context.get(), nullptr, &size, Bytes(text), text.size()) != 1) {
-    return absl::InternalError("OpenSSL cannot sign with this key");
-  }
-  std::string signature(size, '\0');
-  if (EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size,
-                     Bytes(text), text.size()) != 1) {
-    return absl::InternalError("OpenSSL failed to sign");
-  }
-  signature.resize(size);
-  return signature;
+  return key.Sign(ResultSignatureText(result));
 }
 
 absl::Status VerifyResultSignature(std::string_view signature, std::string_view chain_pem,
@@ -88,12 +65,7 @@ absl::Status VerifyResultSignature(std::string_view signature, std::string_view 
   }
   const auto key = leaf.Key();
   if (!key.ok()) return key.status();
-  const std::string text = ResultSignatureText(result);
-  const DigestContext context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  if (context == nullptr ||
-      EVP_DigestVerifyInit(context.get(), nullptr, EVP_sha256(), nullptr, key->get()) != 1 ||
-      EVP_DigestVerify(context.get(), Bytes(signature), signature.size(), Bytes(text),
-                       text.size()) != 1) {
+  if (!key->Verify(ResultSignatureText(result), signature)) {
     return Refused(absl::StatusCode::kUnauthenticated, "it does not match what arrived");
   }
   return absl::OkStatus();

@@ -39,13 +39,6 @@ grpc::Status Call::Final(const absl::Status& status) {
   return ToGrpc(answer);
 }
 
-absl::Status Overloaded() {
-  return WithRetryAfter(
-      MakeError(absl::StatusCode::kResourceExhausted, "OVERLOADED",
-                "the service has more requests waiting than it can queue", "Try again later."),
-      absl::Seconds(1));
-}
-
 grpc::ServerUnaryReactor* AnswerLater(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
     absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
@@ -62,7 +55,7 @@ grpc::ServerUnaryReactor* AnswerLater(
       [call, handler = std::move(handler), finish = std::move(finish)]() mutable {
         handler(call, std::move(finish));
       });
-  if (!queued) reactor->Finish(call->Final(Overloaded()));
+  if (!queued) reactor->Finish(call->Final(errors::Overloaded()));
   return reactor;
 }
 

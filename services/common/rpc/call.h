@@ -18,6 +18,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "services/common/base/executor.h"
+#include "services/common/errors.h"
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/live_calls.h"
 
@@ -73,9 +74,6 @@ grpc::ServerUnaryReactor* AnswerLater(
 grpc::ServerUnaryReactor* Answer(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
                                  std::string_view method,
                                  absl::AnyInvocable<absl::Status(Call& call)> handler);
-
-// The refusal when the server has more to do than it can queue.
-absl::Status Overloaded();
 
 }  // namespace muster
 

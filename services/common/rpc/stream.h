@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "services/common/errors.h"
 #include "services/common/rpc/call.h"
 
 namespace muster {
@@ -92,7 +93,7 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
       source_ = *std::move(source);
       PullNext();
     });
-    if (!queued) End(Overloaded());
+    if (!queued) End(errors::Overloaded());
   }
 
   // Asks the source again if it is waiting; else remembers to, so that no wake is lost.
@@ -109,7 +110,7 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
   }
 
   void Post() {
-    if (!executor_.Post([this] { PullNext(); })) End(Overloaded());
+    if (!executor_.Post([this] { PullNext(); })) End(errors::Overloaded());
   }
 
   void PullNext() {
