@@ -91,23 +91,26 @@ struct CommitResult {
   };
 };
 
-// Fills in the SHA-256 of a committed result that was hashed after its commit.
-struct SetDigest {
-  ResultKey key;
-  int64_t generation = 0;
-  std::string sha256;
-
-  struct Result {
-    bool changed = false;
-  };
-};
-
 // Forgets an open upload without a result (expired, or given up by its sender).
 struct AbandonUpload {
   std::string upload_id;
 
   struct Result {
     bool found = false;
+  };
+};
+
+// Gives every pending pair of a run the outcome kTimedOut with `error` and moves the run to
+// kPostProcessing. Open uploads stay: a genuine result still replaces such an outcome until the
+// seal.
+struct TimeOutRun {
+  std::string run;
+  std::string error;
+  int64_t at = 0;
+
+  struct Result {
+    bool changed = false;  // false: no such run, or it had moved on
+    int64_t timed_out = 0;
   };
 };
 
@@ -119,17 +122,15 @@ struct PartialData {
   int64_t size = 0;
 };
 
-// Gives every pending pair of a run the outcome kTimedOut with `error`, keeps the partial data, and
-// moves the run to kPostProcessing. A genuine result still replaces such an outcome until the seal.
-struct TimeOutRun {
+// The end of a run's seal grace: keeps what had arrived of pairs that timed out (ignored for pairs
+// with a genuine result) and ends every open upload of the run.
+struct KeepPartials {
   std::string run;
-  std::string error;
   std::vector<PartialData> partial;
   int64_t at = 0;
 
   struct Result {
-    bool changed = false;  // false: no such run, or it had moved on
-    int64_t timed_out = 0;
+    std::vector<std::string> unused;  // blobs of `partial` that were ignored: to be removed
   };
 };
 
@@ -204,15 +205,15 @@ struct AppendAudit {
   struct Result {};
 };
 
-using Command = std::variant<CreateRun, ReportListener, OpenUpload, CommitResult, SetDigest,
-                             AbandonUpload, TimeOutRun, SealRun, EndRun, DeleteRun, WipeAuthority,
+using Command = std::variant<CreateRun, ReportListener, OpenUpload, CommitResult, AbandonUpload,
+                             TimeOutRun, KeepPartials, SealRun, EndRun, DeleteRun, WipeAuthority,
                              Revoke, RecordIssued, AppendAudit>;
 
 using CommandResult =
     std::variant<CreateRun::Result, ReportListener::Result, OpenUpload::Result,
-                 CommitResult::Result, SetDigest::Result, AbandonUpload::Result, TimeOutRun::Result,
-                 SealRun::Result, EndRun::Result, DeleteRun::Result, WipeAuthority::Result,
-                 Revoke::Result, RecordIssued::Result, AppendAudit::Result>;
+                 CommitResult::Result, AbandonUpload::Result, TimeOutRun::Result,
+                 KeepPartials::Result, SealRun::Result, EndRun::Result, DeleteRun::Result,
+                 WipeAuthority::Result, Revoke::Result, RecordIssued::Result, AppendAudit::Result>;
 
 }  // namespace muster
 

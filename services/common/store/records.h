@@ -1,7 +1,7 @@
 // What the aggregator remembers, as plain values: the vocabulary of every StateStore driver.
 //
 // Times are microseconds since the Unix epoch, given by the service (a store has no clock).
-// Sizes are bytes. Digests are raw bytes: 32 for SHA-256, empty if not known yet.
+// Sizes are bytes. Digests are raw bytes: 32 for SHA-256, empty where there is none.
 #ifndef MUSTER_SERVICES_COMMON_STORE_RECORDS_H_
 #define MUSTER_SERVICES_COMMON_STORE_RECORDS_H_
 
@@ -34,6 +34,9 @@ enum class Outcome {
 // Where the bytes of a result are: inline in the store (up to kInlineLimit), or in a blob.
 inline constexpr int64_t kInlineLimit = 64 * 1024;
 
+// How much of an error's text is kept in its row, for people to read; all of it is its body.
+inline constexpr int64_t kMaxErrorText = 4096;
+
 struct ResultKey {
   std::string run;
   std::string plugin;
@@ -44,6 +47,7 @@ struct ResultKey {
 struct PluginRecord {
   std::string name;
   bool once = false;            // a Job: one result, for the node "global"
+  bool has_image = false;       // needs a container: a sidecar delivers, not an agent
   std::string result_format;    // junit, gojson, raw, manual
   std::string definition_yaml;  // as given, verbatim
 };
@@ -108,7 +112,7 @@ struct Delivery {
   std::string signer_pem;      // the certificate it verifies with
 };
 
-// A result, or an error in its place. Immutable but for sha256, which may be filled in later.
+// A result, or an error in its place. Immutable; size, crc32c and sha256 were verified before.
 struct ResultRecord {
   ResultKey key;
   Outcome outcome = Outcome::kPending;

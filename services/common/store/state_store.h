@@ -98,9 +98,6 @@ class StateStore {
                                                          std::string_view page_token,
                                                          int limit) = 0;
 
-  // Results of a run whose SHA-256 is not known yet: what has to be hashed before the seal.
-  virtual absl::StatusOr<std::vector<ResultRecord>> Unhashed(std::string_view run, int limit) = 0;
-
   virtual absl::StatusOr<std::optional<UploadRecord>> GetUpload(std::string_view id) = 0;
 
   // Every open upload of a run, or of all runs if `run` is empty.
