@@ -1,0 +1,247 @@
+// A renewal has three steps, each durable: next-key.pem is written; cert.pem is replaced by the
+// certificate for that key (from here on the new pair counts); next-key.pem becomes key.pem. A
+// reader who finds cert.pem to be that of next-key.pem does the third step.
+#include "services/common/identity/certificate_files.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/authority.h"
+#include "services/common/identity/folder_lock.h"
+#include "services/common/identity/signing_request.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxPem = 256 * 1024;
+constexpr char kCurrent[] = "current";
+constexpr char kGeneration[] = "published.";
+
+std::string In(std::string_view folder, std::string_view name) {
+  return absl::StrCat(ToAbsl(folder), "/", ToAbsl(name));
+}
+
+absl::Status Unusable(std::string_view file, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "CERTIFICATE_FILES_UNUSABLE",
+                   absl::StrCat(ToAbsl(file), ": ", ToAbsl(why)),
+                   "\"muster up\" on the machine of the fleet's root makes what is missing; give "
+                   "key, certificate and root of one service of one fleet.");
+}
+
+absl::StatusOr<PrivateKey> ReadKey(const std::string& path) {
+  auto content = ReadSecretFile(path);
+  if (!content.ok()) return content.status();
+  const Secret text(*std::move(content));
+  auto key = PrivateKey::FromPem(text.view());
+  if (!key.ok()) return Unusable(path, ToStd(key.status().message()));
+  return key;
+}
+
+absl::StatusOr<std::vector<Certificate>> ReadCertificates(const std::string& path) {
+  auto content = ReadFileBounded(path, kMaxPem);
+  if (!content.ok()) return content.status();
+  auto chain = ParseChain(*content);
+  if (!chain.ok()) return Unusable(path, ToStd(chain.status().message()));
+  return chain;
+}
+
+// The key of `leaf`: key.pem, or next-key.pem where a crash kept that from its new name.
+absl::StatusOr<PrivateKey> ReadKeyOf(const Certificate& leaf, const std::string& folder) {
+  auto key = ReadKey(In(folder, "key.pem"));
+  if (key.ok() && leaf.Matches(*key)) return key;
+  auto next = ReadKey(In(folder, "next-key.pem"));
+  if (!next.ok() || !leaf.Matches(*next)) {
+    if (!key.ok()) return key.status();
+    return Unusable(In(folder, "key.pem"), "it is not the key of cert.pem");
+  }
+  FileOps& files = PosixFileOps();
+  absl::Status s = files.Rename(In(folder, "next-key.pem"), In(folder, "key.pem"));
+  if (s.ok()) s = files.SyncFolder(folder);
+  if (!s.ok()) return s;
+  return next;
+}
+
+absl::Status CheckTrio(const CertificateTrio& trio, const std::string& folder, ServiceRole role,
+                       absl::Time now) {
+  const auto* service = std::get_if<ServiceIdentity>(&trio.identity.name);
+  if (service == nullptr || service->role != role) {
+    return Unusable(
+        In(folder, "cert.pem"),
+        absl::StrCat("it is the certificate of ", trio.chain.front().Uri().value_or("nobody"),
+                     ", not of a service "
+                     "of role ",
+                     ToAbsl(ServiceRoleName(role))));
+  }
+  return Annotate(VerifyChain(trio.chain.front(), std::span(trio.chain).subspan(1), trio.roots,
+                              Usage::kClientAndServer, now),
+                  In(folder, "cert.pem"));
+}
+
+absl::StatusOr<CertificateTrio> MakeTrio(PrivateKey key, std::vector<Certificate> chain,
+                                         std::vector<Certificate> roots, const std::string& folder,
+                                         ServiceRole role, absl::Time now) {
+  const auto uri = chain.front().Uri();
+  if (!uri.ok()) return Unusable(In(folder, "cert.pem"), ToStd(uri.status().message()));
+  auto identity = ParseOwnIdentity(*uri);
+  if (!identity.ok()) return Unusable(In(folder, "cert.pem"), ToStd(identity.status().message()));
+  CertificateTrio trio{std::move(key), std::move(chain), std::move(roots), *std::move(identity)};
+  if (absl::Status s = CheckTrio(trio, folder, role, now); !s.ok()) return s;
+  return trio;
+}
+
+absl::StatusOr<CertificateTrio> LoadLocked(const std::string& folder, ServiceRole role,
+                                           absl::Time now) {
+  auto chain = ReadCertificates(In(folder, "cert.pem"));
+  if (!chain.ok()) return chain.status();
+  auto roots = ReadCertificates(In(folder, "ca.pem"));
+  if (!roots.ok()) return roots.status();
+  auto key = ReadKeyOf(chain->front(), folder);
+  if (!key.ok()) return key.status();
+  return MakeTrio(*std::move(key), *std::move(chain), *std::move(roots), folder, role, now);
+}
+
+bool SameFiles(const CertificateTrio& a, const CertificateTrio& b) {
+  return a.key.public_key() == b.key.public_key() && a.chain == b.chain && a.roots == b.roots;
+}
+
+}  // namespace
+
+absl::StatusOr<CertificateTrio> LoadCertificateTrio(const std::string& folder, ServiceRole role,
+                                                    absl::Time now) {
+  const auto lock = FolderLock::Take(folder);
+  if (!lock.ok()) return lock.status();
+  return LoadLocked(folder, role, now);
+}
+
+CertificateFiles::CertificateFiles(std::string folder, std::string runtime_folder, ServiceRole role,
+                                   CertificateTrio trio)
+    : folder_(std::move(folder)),
+      runtime_folder_(std::move(runtime_folder)),
+      published_folder_(In(runtime_folder_, kCurrent)),
+      role_(role),
+      trio_(std::move(trio)) {}
+
+absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(std::string folder,
+                                                                         std::string runtime_folder,
+                                                                         ServiceRole role,
+                                                                         absl::Time now) {
+  auto trio = LoadCertificateTrio(folder, role, now);
+  if (!trio.ok()) return trio.status();
+  if (absl::Status s = MakeFolders(PosixFileOps(), runtime_folder); !s.ok()) return s;
+  std::unique_ptr<CertificateFiles> files(
+      new CertificateFiles(std::move(folder), std::move(runtime_folder), role, *trio));
+  const std::lock_guard lock(files->mutex_);
+  if (absl::Status s = files->Publish(*trio); !s.ok()) return s;
+  return files;
+}
+
+Identity CertificateFiles::identity() const { return trio().identity; }
+
+Certificate CertificateFiles::certificate() const { return trio().chain.front(); }
+
+CertificateTrio CertificateFiles::trio() const {
+  const std::lock_guard lock(mutex_);
+  return trio_;
+}
+
+bool CertificateFiles::NeedsRenewal(absl::Time now) const { return now >= RenewAt(certificate()); }
+
+absl::Status CertificateFiles::Refresh(absl::Time now) {
+  const std::lock_guard lock(mutex_);
+  auto trio = LoadCertificateTrio(folder_, role_, now);
+  if (!trio.ok()) return trio.status();
+  if (SameFiles(*trio, trio_)) return absl::OkStatus();
+  return Publish(*trio);
+}
+
+absl::StatusOr<std::string> CertificateFiles::BeginRenewal() {
+  const std::lock_guard lock(mutex_);
+  const auto folder_lock = FolderLock::Take(folder_);
+  if (!folder_lock.ok()) return folder_lock.status();
+  const auto key = PrivateKey::Generate();
+  if (!key.ok()) return key.status();
+  const auto pem = key->ToPkcs8Pem();
+  if (!pem.ok()) return pem.status();
+  absl::Status s = WriteFileAtomically(In(folder_, "next-key.pem"), pem->view());
+  if (!s.ok()) return s;
+  return CreateSigningRequest(*key);
+}
+
+absl::Status CertificateFiles::CompleteRenewal(std::string_view chain_pem, absl::Time now) {
+  const std::lock_guard lock(mutex_);
+  const auto folder_lock = FolderLock::Take(folder_);
+  if (!folder_lock.ok()) return folder_lock.status();
+  auto chain = ParseChain(chain_pem);
+  if (!chain.ok()) return chain.status();
+  auto key = ReadKey(In(folder_, "next-key.pem"));
+  if (!key.ok()) return key.status();
+  if (!chain->front().Matches(*key)) {
+    return Unusable("the renewed certificate", "it is not for the key that was asked for");
+  }
+  const auto trio = MakeTrio(*std::move(key), *chain, trio_.roots, folder_, role_, now);
+  if (!trio.ok()) return trio.status();
+  if (trio->identity != trio_.identity) {
+    return Unusable("the renewed certificate", "it is for another name");
+  }
+  absl::Status s = WriteFileAtomically(In(folder_, "cert.pem"), ChainToPem(*chain), 0644);
+  if (!s.ok()) return s;
+  const auto settled = LoadLocked(folder_, role_, now);
+  if (!settled.ok()) return settled.status();
+  return Publish(*settled);
+}
+
+absl::Status CertificateFiles::Publish(const CertificateTrio& trio) {
+  const auto key = trio.key.ToPkcs8Pem();
+  if (!key.ok()) return key.status();
+  std::string folder = absl::StrCat(In(runtime_folder_, kGeneration), "XXXXXX");
+  if (mkdtemp(folder.data()) == nullptr) {  // 0700
+    return ErrnoError(errno, "make a folder in", runtime_folder_);
+  }
+  const std::string name = std::filesystem::path(folder).filename();
+  for (const auto& [file, content] :
+       {std::pair<const char*, std::string>{"cert.pem", ChainToPem(trio.chain)},
+        {"ca.pem", ChainToPem(trio.roots)}}) {
+    if (absl::Status s = WriteFileAtomically(In(folder, file), content); !s.ok()) return s;
+  }
+  absl::Status s = WriteFileAtomically(In(folder, "key.pem"), key->view());
+  if (!s.ok()) return s;
+
+  // A link is made under another name and renamed: observers see the old folder or the new one.
+  const std::string link = absl::StrCat(folder, ".link");
+  if (symlink(name.c_str(), link.c_str()) != 0) return ErrnoError(errno, "make link", link);
+  if (rename(link.c_str(), published_folder_.c_str()) != 0) {
+    return ErrnoError(errno, "replace", published_folder_);
+  }
+  RemoveAllBut(name, published_name_);
+  published_name_ = name;
+  trio_ = trio;
+  return absl::OkStatus();
+}
+
+// The folder published before stays for a reader who is in the middle of it. What cannot be removed
+// is tried again with the next publication; it harms nobody.
+void CertificateFiles::RemoveAllBut(std::string_view current, std::string_view previous) {
+  FileOps& files = PosixFileOps();
+  const auto entries = files.List(runtime_folder_);
+  if (!entries.ok()) return;
+  for (const FolderEntry& entry : *entries) {
+    if (!entry.name.starts_with(kGeneration) || entry.name == current || entry.name == previous) {
+      continue;
+    }
+    const std::string path = In(runtime_folder_, entry.name);
+    const absl::Status removed =
+        entry.type == FileType::kFolder ? RemoveTree(files, path) : files.Remove(path);
+    removed.IgnoreError();
+  }
+}
+
+}  // namespace muster
