@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,4 +131,22 @@ func TestAnEmptyFileCounts(t *testing.T) {
 	}
 	operator(t, f).awaitState(t, id, musterv1.RunState_RUN_STATE_COMPLETE)
 	wantFile(t, archive(t, f, id), "plugins/e2e/results/global/result", "")
+}
+
+// putShort announces the whole body, sends half of it, and ends the connection.
+func putShort(t *testing.T, client *http.Client, url, whole string) error {
+	t.Helper()
+	half, fail := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(fail, whole[:len(whole)/2])
+		fail.CloseWithError(errors.New("cut"))
+	}()
+	request := must(http.NewRequest(http.MethodPut, url, half))(t)
+	request.ContentLength = int64(len(whole))
+	response, err := client.Do(request)
+	if err == nil {
+		response.Body.Close()
+		t.Errorf("half a body was answered %d", response.StatusCode)
+	}
+	return err
 }

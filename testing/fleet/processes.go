@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,8 +13,9 @@ import (
 
 // Process is one of a fleet's processes.
 type Process struct {
-	PID  int
-	Name string // of its program
+	PID       int
+	Name      string   // of its program
+	Arguments []string // without the program
 }
 
 func (p Process) String() string { return fmt.Sprintf("%s (%d)", p.Name, p.PID) }
@@ -92,7 +94,9 @@ func (f *Fleet) Processes() []Process {
 		if err != nil {
 			continue // it has ended
 		}
-		process := Process{pid, filepath.Base(strings.TrimSuffix(program, " (deleted)"))}
+		command, _ := os.ReadFile(folder + "/cmdline")
+		arguments := strings.Split(strings.TrimSuffix(string(command), "\x00"), "\x00")
+		process := Process{pid, filepath.Base(strings.TrimSuffix(program, " (deleted)")), arguments[1:]}
 		if process.runs() {
 			found = append(found, process)
 		}
@@ -100,16 +104,17 @@ func (f *Fleet) Processes() []Process {
 	return found
 }
 
-// Process finds the one process of a program.
-func (f *Fleet) Process(name string) (Process, error) {
+// Process finds the one process of a program, with these first arguments if any are given.
+func (f *Fleet) Process(name string, arguments ...string) (Process, error) {
 	var found []Process
 	for _, process := range f.Processes() {
-		if process.Name == name {
+		if process.Name == name && len(process.Arguments) >= len(arguments) &&
+			slices.Equal(process.Arguments[:len(arguments)], arguments) {
 			found = append(found, process)
 		}
 	}
 	if len(found) != 1 {
-		return Process{}, fmt.Errorf("%d processes of %s run, want 1: %v", len(found), name, found)
+		return Process{}, fmt.Errorf("%d processes of %s %v run, want 1: %v", len(found), name, arguments, found)
 	}
 	return found[0], nil
 }

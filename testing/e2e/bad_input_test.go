@@ -1,0 +1,327 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/testing/fleet"
+)
+
+// smallResult is a sound delivery.
+func smallResult(run, plugin, node, body string) *musterv1.SubmitResultRequest {
+	return &musterv1.SubmitResultRequest{
+		Description: &musterv1.ResultDescription{Key: &musterv1.ResultKey{Run: run, Plugin: plugin, Node: node}, Attempt: 1},
+		Crc32C:      crc32.Checksum([]byte(body), castagnoli), Body: []byte(body)}
+}
+
+// reason is the machine-readable part of an error.
+func reason(err error) string {
+	for _, detail := range status.Convert(err).Details() {
+		if detail, ok := detail.(*musterv1.ErrorDetail); ok {
+			return detail.Reason
+		}
+	}
+	return ""
+}
+
+// wantError fails unless the error has this code and reason, a message, and a next step.
+func wantError(t *testing.T, err error, code codes.Code, why string) {
+	t.Helper()
+	if status.Code(err) != code || reason(err) != why || status.Convert(err).Message() == "" {
+		t.Errorf("got %v (reason %s), want %v (%s)", err, reason(err), code, why)
+	}
+}
+
+func TestBadPlansAreRefused(t *testing.T) {
+	f := up(t)
+	a := operator(t, f)
+	for _, c := range []struct {
+		name, reason string
+		request      *musterv1.CreateRunRequest
+	}{
+		{"a node that climbs", "INVALID_NAME", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{"../x"}}},
+		{"a node with a dot first", "INVALID_NAME", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{".x"}}},
+		{"an empty node", "INVALID_NAME", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{""}}},
+		{"a node of 254 characters", "INVALID_NAME",
+			&musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{strings.Repeat("n", 254)}}},
+		{"a node called global", "INVALID_NAME", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{"global"}}},
+		{"a plugin's name with a slash", "INVALID_NAME",
+			&musterv1.CreateRunRequest{Plugins: []string{sidecarPlugin("a/b", "Job")}}},
+		{"an unknown field", "INVALID_PLUGIN",
+			&musterv1.CreateRunRequest{Plugins: []string{sidecarPlugin("p", "Job") + "specc: {}\n"}}},
+		{"a definition without a driver", "INVALID_PLUGIN",
+			&musterv1.CreateRunRequest{Plugins: []string{"sonobuoy-config: {plugin-name: p}\nspec: {image: x}\n"}}},
+		{"no YAML", "INVALID_PLUGIN", &musterv1.CreateRunRequest{Plugins: []string{"a: [b"}}},
+		{"no plugin", "EMPTY_PLAN", &musterv1.CreateRunRequest{Nodes: []string{"n1"}}},
+		{"no node", "EMPTY_PLAN", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}}},
+		{"a time-out of nothing", "INVALID_TIMEOUT", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"},
+			Nodes: []string{"n1"}, Timeout: durationpb.New(0)}},
+		{"a time-out of a year", "INVALID_TIMEOUT", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"},
+			Nodes: []string{"n1"}, Timeout: durationpb.New(365 * 24 * time.Hour)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), soon)
+			defer cancel()
+			_, err := a.runs.CreateRun(ctx, c.request)
+			wantError(t, err, codes.InvalidArgument, c.reason)
+		})
+	}
+	t.Run("a name of 253 characters is none of these", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		must(a.runs.CreateRun(ctx, &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"},
+			Nodes: []string{strings.Repeat("n", 253)}}))(t)
+	})
+}
+
+func TestUnknownRunsPluginsAndNodesHaveTheirOwnAnswers(t *testing.T) {
+	f := up(t)
+	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
+	a := operator(t, f)
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	for _, c := range []struct {
+		run, plugin, node, reason string
+		code                      codes.Code
+	}{
+		{"0123456789abcdef", "logs", "n1", "RUN_NOT_FOUND", codes.NotFound},
+		{"no-run-id", "logs", "n1", "INVALID_NAME", codes.InvalidArgument},
+		{id, "nothing", "n1", "PAIR_NOT_PLANNED", codes.NotFound},
+		{id, "logs", "n2", "PAIR_NOT_PLANNED", codes.NotFound},
+		{id, "logs", "../n1", "INVALID_NAME", codes.InvalidArgument},
+	} {
+		_, err := a.results.GetResult(ctx, &musterv1.GetResultRequest{
+			Key: &musterv1.ResultKey{Run: c.run, Plugin: c.plugin, Node: c.node}})
+		wantError(t, err, c.code, c.reason)
+	}
+	_, err := a.archives.GetArchive(ctx, &musterv1.GetArchiveRequest{Run: id})
+	wantError(t, err, codes.FailedPrecondition, "ARCHIVE_NOT_READY")
+}
+
+// uploader is one Upload stream that a test misuses.
+type uploader struct {
+	stream musterv1.ResultService_UploadClient
+	opened *musterv1.OpenUploadResponse
+}
+
+func openUpload(t *testing.T, credential *fleet.Credential) uploader {
+	t.Helper()
+	connection := must(credential.GRPC())(t)
+	t.Cleanup(func() { connection.Close() })
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	t.Cleanup(cancel)
+	client := musterv1.NewResultServiceClient(connection)
+	opened := must(client.OpenUpload(ctx, &musterv1.OpenUploadRequest{Description: &musterv1.ResultDescription{
+		Key: &musterv1.ResultKey{Run: credential.Run, Plugin: credential.Plugin, Node: credential.Node}, Attempt: 1}}))(t)
+	stream := must(client.Upload(ctx))(t)
+	check(t, stream.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Start_{
+		Start: &musterv1.UploadRequest_Start{UploadId: opened.UploadId, Epoch: opened.Epoch}}}))
+	return uploader{stream, opened}
+}
+
+func (u uploader) chunk(offset int64, data string, crc uint32) {
+	_ = u.stream.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Chunk_{Chunk: &musterv1.UploadRequest_Chunk{
+		Offset: offset, RawSize: int64(len(data)), Crc32C: crc, Data: []byte(data)}}})
+}
+
+func (u uploader) finish(size int64, crc uint32, sha []byte) {
+	_ = u.stream.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Finish_{
+		Finish: &musterv1.UploadRequest_Finish{Size: size, Crc32C: crc, Sha256: sha}}})
+	_ = u.stream.CloseSend()
+}
+
+// end reads to the end and gives the error.
+func (u uploader) end() error {
+	for {
+		if _, err := u.stream.Recv(); err != nil {
+			return err
+		}
+	}
+}
+
+func TestBadUploadsHaveNamedOutcomesAndLoseNothing(t *testing.T) {
+	f := up(t)
+	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
+	credential := must(f.Export(id, "logs", "n1"))(t)
+	sum := func(text string) uint32 { return crc32.Checksum([]byte(text), castagnoli) }
+	for _, c := range []struct {
+		name, reason string
+		code         codes.Code
+		misuse       func(u uploader)
+	}{
+		{"an offset that is high", "OFFSET_TOO_HIGH", codes.OutOfRange, func(u uploader) { u.chunk(100, "abc", sum("abc")) }},
+		{"an offset that is negative", "INVALID_OFFSET", codes.InvalidArgument, func(u uploader) { u.chunk(-1, "abc", sum("abc")) }},
+		{"an offset that overflows", "INVALID_OFFSET", codes.InvalidArgument,
+			func(u uploader) { u.chunk(1<<63-2, "abc", sum("abc")) }},
+		{"a wrong CRC of a chunk", "CRC_MISMATCH", codes.DataLoss, func(u uploader) { u.chunk(0, "abc", 1) }},
+		{"a wrong CRC of the whole", "CRC_MISMATCH", codes.DataLoss,
+			func(u uploader) { u.chunk(0, "abc", sum("abc")); u.finish(3, 1, nil) }},
+		{"a wrong size", "SIZE_MISMATCH", codes.DataLoss,
+			func(u uploader) { u.chunk(0, "abc", sum("abc")); u.finish(4, sum("abc"), nil) }},
+		{"a wrong digest", "DIGEST_MISMATCH", codes.DataLoss,
+			func(u uploader) { u.chunk(0, "abc", sum("abc")); u.finish(3, sum("abc"), make([]byte, 32)) }},
+		{"a chunk that is too large", "CHUNK_TOO_LARGE", codes.InvalidArgument, func(u uploader) {
+			text := strings.Repeat("x", int(u.opened.ChunkMax)+1)
+			u.chunk(0, text, sum(text))
+		}},
+		{"a chunk that claims another size", "INVALID_CHUNK", codes.InvalidArgument, func(u uploader) {
+			_ = u.stream.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Chunk_{Chunk: &musterv1.UploadRequest_Chunk{
+				RawSize: 2, Crc32C: sum("abc"), Data: []byte("abc")}}})
+		}},
+		{"a frame that is no zstd", "INVALID_CHUNK", codes.InvalidArgument, func(u uploader) {
+			_ = u.stream.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Chunk_{Chunk: &musterv1.UploadRequest_Chunk{
+				RawSize: 3, Crc32C: sum("abc"), Encoding: musterv1.UploadRequest_ENCODING_ZSTD, Data: []byte("abc")}}})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u := openUpload(t, credential)
+			c.misuse(u)
+			wantError(t, u.end(), c.code, c.reason)
+		})
+	}
+	t.Run("a stream that another took over", func(t *testing.T) {
+		first := openUpload(t, credential)
+		openUpload(t, credential)
+		first.chunk(first.opened.Offset, "abc", sum("abc"))
+		wantError(t, first.end(), codes.Aborted, "TAKEN_OVER")
+	})
+	t.Run("a small result with a wrong CRC", func(t *testing.T) {
+		bad := smallResult(id, "logs", "n1", "abc")
+		bad.Crc32C++
+		connection := must(credential.GRPC())(t)
+		defer connection.Close()
+		_, err := musterv1.NewResultServiceClient(connection).SubmitResult(context.Background(), bad)
+		wantError(t, err, codes.DataLoss, "CRC_MISMATCH")
+	})
+	// None of it is in the way of the genuine result; after it, another content is a conflict.
+	check(t, submit(t, credential, id, "logs", "n1", "genuine"))
+	check(t, submit(t, credential, id, "logs", "n1", "genuine"))
+	err := submit(t, credential, id, "logs", "n1", "another")
+	if code := status.Code(err); code != codes.AlreadyExists && code != codes.FailedPrecondition {
+		t.Errorf("a second, different result got %v", err)
+	}
+	if got := operator(t, f).result(t, id, "logs", "n1"); got.Size != int64(len("genuine")) || got.Generation != 1 {
+		t.Errorf("the genuine result did not stay: %v", got)
+	}
+}
+
+// A body that is cut short is not a result; the whole one that follows is.
+func TestABodyCutShortIsNoResult(t *testing.T) {
+	f := up(t)
+	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
+	credential := must(f.Export(id, "logs", "n1"))(t)
+	whole := strings.Repeat("x", 1<<20)
+	// More is announced than is sent: the connection ends inside of the body.
+	client := must(credential.HTTP())(t)
+	_ = putShort(t, client, credential.AggregatorURL+"/api/v1/results/by-node/n1/logs", whole)
+	a := operator(t, f)
+	if got := a.result(t, id, "logs", "n1"); got.Outcome != musterv1.Outcome_OUTCOME_PENDING {
+		t.Errorf("a body that was cut short became %v", got)
+	}
+	if code, err := put(t, credential, "n1", whole); err != nil || code != 200 {
+		t.Errorf("the whole body got %d %v", code, err)
+	}
+	if got := a.result(t, id, "logs", "n1"); got.Size != int64(len(whole)) {
+		t.Errorf("the result is %v", got)
+	}
+}
+
+// Odd file names are data: they are stored, below the folder where they belong.
+func TestOddFileNamesAreStoredUnderSafeOnes(t *testing.T) {
+	f := up(t)
+	odd := map[string]string{"n1": `attachment;filename="../../../../escaped"`, "n2": `attachment;filename=with space.txt`,
+		"n3": `attachment;filename="/etc/passwd"`, "n4": `attachment;filename=".."`, "n5": `gibberish;;;`,
+		"n6": `attachment;filename="` + strings.Repeat("l", 2000) + `"`}
+	var nodes []string
+	for node := range odd {
+		nodes = append(nodes, node)
+	}
+	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, nodes...)
+	for node, disposition := range odd {
+		file := must(f.WriteFile("content-"+node, "content of "+node))(t)
+		credential := must(f.Export(id, "logs", node))(t)
+		if code, body := curl(t, credential, "--no-alpn", "-T", file, "-H", "Content-Disposition: "+disposition,
+			credential.AggregatorURL+"/api/v1/results/by-node/"+node+"/logs"); code != "200" {
+			t.Errorf("%s: answered %s %s", disposition, code, body)
+		}
+	}
+	operator(t, f).awaitState(t, id, musterv1.RunState_RUN_STATE_COMPLETE)
+	files := archive(t, f, id)
+	for node := range odd {
+		var found bool
+		for name, text := range files {
+			found = found || strings.HasPrefix(name, "plugins/logs/results/"+node+"/") && text == "content of "+node
+		}
+		if !found {
+			t.Errorf("the result of %s is not in its folder: %v", node, names(files))
+		}
+	}
+	for name := range files {
+		if strings.Contains(name, "..") || strings.HasPrefix(name, "/") {
+			t.Errorf("the archive holds %s", name)
+		}
+	}
+}
+
+// Done files that name nothing usable: an error result with the reason, never silence.
+func TestBadDoneFilesGiveErrorResults(t *testing.T) {
+	f := up(t)
+	outside := must(f.WriteFile("outside", "not the plugin's"))(t)
+	for name, shell := range map[string]string{
+		"missing":   `echo "$RESULTS_DIR/nothing" > "$RESULTS_DIR/done"`,
+		"outside":   `echo "` + outside + `" > "$RESULTS_DIR/done"`,
+		"empty":     `: > "$RESULTS_DIR/done"`,
+		"dies":      `echo "the reason is here" >&2; exit 7`,
+		"no-done":   `true`,
+		"pipe":      `mkfifo "$RESULTS_DIR/p"; echo "$RESULTS_DIR/p" > "$RESULTS_DIR/done"`,
+		"huge-path": `head -c 100000 /dev/zero | tr '\0' x > "$RESULTS_DIR/done"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := run(t, f, []string{execPlugin("p", "DaemonSet", shell)}, "n1")
+			credential := must(f.Export(id, "p", "n1"))(t)
+			ctx, cancel := context.WithTimeout(context.Background(), crashSoon)
+			defer cancel()
+			err := f.Agent(ctx, credential)
+			var exit *fleet.CommandError
+			if !errors.As(err, &exit) || exit.ExitCode != 10 {
+				t.Errorf("the agent ended with %v, want exit code 10", err)
+			}
+			got := operator(t, f).result(t, id, "p", "n1")
+			if got.Outcome != musterv1.Outcome_OUTCOME_ERROR || got.Error == "" {
+				t.Errorf("the outcome is %v, want an error with a reason", got)
+			}
+			if name == "dies" && !strings.Contains(got.Error, "7") {
+				t.Errorf("the error does not name the exit code: %q", got.Error)
+			}
+		})
+	}
+}
+
+// A configuration with a typing error: the service says which file and which field.
+func TestAConfigurationWithATypingErrorIsNamed(t *testing.T) {
+	f := up(t)
+	must(f.Muster("down"))(t)
+	file := filepath.Join(f.Home, "config", "aggregator.yaml")
+	text := must(os.ReadFile(file))(t)
+	check(t, os.WriteFile(file, append(text, "\nlisten_addres: 1\n"...), 0o600))
+	err := f.Up()
+	if err == nil {
+		t.Fatal("`muster up` started with a field that does not exist")
+	}
+	if message := err.Error() + f.Logs(); !strings.Contains(message, "aggregator.yaml") || !strings.Contains(message, "listen_addres") {
+		t.Errorf("neither file nor field is named: %s", message)
+	}
+	check(t, os.WriteFile(file, text, 0o600))
+	check(t, f.Up())
+}

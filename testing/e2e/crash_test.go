@@ -1,0 +1,249 @@
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/testing/fleet"
+)
+
+const (
+	points    = 20       // where a process is killed, spread over the upload
+	largeSize = 48 << 20 // bytes of a result that takes long enough to be interrupted
+	crashSoon = 2 * time.Minute
+)
+
+// castagnoli checks a result's whole content.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// large makes a file that does not compress.
+func large(t *testing.T, f *fleet.Fleet, seed int64) (path string, sum [32]byte, crc uint32) {
+	t.Helper()
+	content := make([]byte, largeSize)
+	rand.New(rand.NewSource(seed)).Read(content)
+	path = filepath.Join(f.Home, fmt.Sprintf("large-%d", seed))
+	check(t, os.WriteFile(path, content, 0o600))
+	return path, sha256.Sum256(content), crc32.Checksum(content, castagnoli)
+}
+
+// wantWhole fails unless exactly this content is committed, once.
+func wantWhole(t *testing.T, a api, id, plugin, node string, sum [32]byte, crc uint32) {
+	t.Helper()
+	got := a.result(t, id, plugin, node)
+	if got.Outcome != musterv1.Outcome_OUTCOME_GENUINE || got.Generation != 1 || got.Size != largeSize || got.Crc32C != crc {
+		t.Fatalf("%s on %s: %v; want %d bytes with CRC %08x, generation 1", plugin, node, got, largeSize, crc)
+	}
+	if len(got.Sha256) > 0 && [32]byte(got.Sha256) != sum {
+		t.Errorf("%s on %s: SHA-256 %x, want %x", plugin, node, got.Sha256, sum)
+	}
+}
+
+// stored is how many bytes of uploads lie below the aggregator's folder: how far a test has got.
+func stored(f *fleet.Fleet) (sum int64) {
+	_ = filepath.Walk(filepath.Join(f.Home, "aggregator", "blobs"), func(_ string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().IsRegular() {
+			sum += info.Size()
+		}
+		return nil
+	})
+	return sum
+}
+
+// awaitStored returns when this much more is stored than before, or the delivery has ended.
+func awaitStored(f *fleet.Fleet, from, more int64, ended <-chan error) {
+	for end := time.Now().Add(crashSoon); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		select {
+		case <-ended:
+			return
+		default:
+		}
+		if stored(f) >= from+more {
+			return
+		}
+	}
+}
+
+// killAtEveryPoint delivers `points` large results one after the other and kills `victim` at another place
+// in each. `deliver` starts one delivery and tells how it ended.
+func killAtEveryPoint(t *testing.T, f *fleet.Fleet, victim []string, deliver func(id, node, file string) <-chan error) {
+	t.Helper()
+	var nodes []string
+	for i := range points {
+		nodes = append(nodes, fmt.Sprintf("n%d", i))
+	}
+	nodes = append(nodes, "never") // keeps the run open
+	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, nodes...)
+	file, sum, crc := large(t, f, 1)
+	a := operator(t, f)
+	for i := range points {
+		before := stored(f)
+		ended := deliver(id, nodes[i], file)
+		outcome := make(chan error, 1)
+		watch := make(chan error)
+		go func() { err := <-ended; close(watch); outcome <- err }()
+		awaitStored(f, before, int64(largeSize)*int64(i)/points, watch)
+		if process, err := f.Process(victim[0], victim[1:]...); err == nil {
+			process.Kill()
+		} else if len(victim) == 1 { // a service is always there; the agent may have been done already
+			t.Fatal(err)
+		}
+		select {
+		case err := <-outcome:
+			if err != nil {
+				t.Fatalf("point %d: %v", i, err)
+			}
+		case <-time.After(crashSoon):
+			t.Fatalf("point %d: the delivery did not end", i)
+		}
+		check(t, fleet.Until(soon, "the aggregator answers", func() bool {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_, err := a.runs.GetRun(ctx, &musterv1.GetRunRequest{Run: id})
+			return err == nil
+		}))
+		wantWhole(t, a, id, "logs", nodes[i], sum, crc)
+	}
+}
+
+// byAgent delivers with `muster submit`.
+func byAgent(t *testing.T, f *fleet.Fleet) func(id, node, file string) <-chan error {
+	return func(id, node, file string) <-chan error {
+		credential := must(f.Export(id, "logs", node))(t)
+		ended := make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), crashSoon)
+			defer cancel()
+			_, err := f.Run(ctx, "submit", file, "--config", credential.File)
+			ended <- err
+		}()
+		return ended
+	}
+}
+
+func TestKillingTheAggregatorMidUploadLosesNothing(t *testing.T) {
+	f := up(t)
+	killAtEveryPoint(t, f, []string{fleet.Aggregator}, byAgent(t, f))
+}
+
+// The agent is killed and started again: it goes on where it was.
+func TestKillingTheAgentMidUploadLosesNothing(t *testing.T) {
+	f := up(t)
+	once := byAgent(t, f)
+	killAtEveryPoint(t, f, []string{fleet.Muster, "submit"}, func(id, node, file string) <-chan error {
+		ended := make(chan error, 1)
+		go func() {
+			if err := <-once(id, node, file); err == nil {
+				ended <- nil
+				return
+			}
+			ended <- <-once(id, node, file)
+		}()
+		return ended
+	})
+}
+
+// Old sidecars wait for an answer without limit, but give up two seconds after a refusal: while the
+// aggregator is away the gateway holds their bodies.
+func TestKillingTheAggregatorDuringALegacyPutLosesNothing(t *testing.T) {
+	f := up(t)
+	killAtEveryPoint(t, f, []string{fleet.Aggregator}, byPut(t, f, 1))
+}
+
+// A gateway that dies takes its connections with it; the listening socket stays, so that the next try of
+// an old sidecar waits for the new gateway instead of being refused.
+func TestKillingTheGatewayDuringALegacyPutLosesNothing(t *testing.T) {
+	f := up(t)
+	killAtEveryPoint(t, f, []string{fleet.Gateway}, byPut(t, f, 3))
+}
+
+// byPut delivers by HTTPS PUT, chunked, trying as often as an old sidecar does.
+func byPut(t *testing.T, f *fleet.Fleet, tries int) func(id, node, file string) <-chan error {
+	return func(id, node, file string) <-chan error {
+		credential := must(f.Export(id, "logs", node))(t)
+		client := must(credential.HTTP())(t)
+		ended := make(chan error, 1)
+		go func() {
+			for try := 1; ; try++ {
+				err := putFile(client, credential.AggregatorURL+"/api/v1/results/by-node/"+node+"/logs", file)
+				if err == nil || try == tries {
+					ended <- err
+					return
+				}
+				time.Sleep(time.Second) // what the client under test does between its tries
+			}
+		}()
+		return ended
+	}
+}
+
+func putFile(client *http.Client, url, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	request, err := http.NewRequest(http.MethodPut, url, io.NopCloser(file))
+	if err != nil {
+		return err
+	}
+	request.ContentLength = -1
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1000))
+		return fmt.Errorf("status %d: %s", response.StatusCode, text)
+	}
+	return nil
+}
+
+// Everything dies at once, the supervisor too; `muster up` goes on with what was accepted.
+func TestUpAfterKillingEverything(t *testing.T) {
+	f := up(t)
+	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
+	n1, n2 := must(f.Export(id, "logs", "n1"))(t), must(f.Export(id, "logs", "n2"))(t)
+	if code, err := put(t, n1, "n1", "before"); err != nil || code != http.StatusOK {
+		t.Fatal(code, err)
+	}
+	for _, process := range f.Processes() {
+		process.Kill()
+	}
+	check(t, f.Up())
+	// The same address, the same authority: the old credential works.
+	if code, err := put(t, n2, "n2", "after"); err != nil || code != http.StatusOK {
+		t.Fatal(code, err)
+	}
+	operator(t, f).awaitState(t, id, musterv1.RunState_RUN_STATE_COMPLETE)
+	files := archive(t, f, id)
+	wantFile(t, files, "plugins/logs/results/n1/result", "before")
+	wantFile(t, files, "plugins/logs/results/n2/result", "after")
+}
+
+// A service that dies is back by itself, and ready within seconds.
+func TestTheSupervisorRestartsWhatDied(t *testing.T) {
+	f := up(t)
+	for _, name := range []string{fleet.Aggregator, fleet.Status, fleet.Gateway} {
+		before := must(f.Process(name))(t)
+		before.Kill()
+		until(t, name+" runs again", func() bool {
+			now, err := f.Process(name)
+			return err == nil && now.PID != before.PID
+		})
+	}
+	until(t, "commands work again", func() bool {
+		_, err := f.Muster("runs")
+		return err == nil
+	})
+}
