@@ -24,29 +24,48 @@ go_host = repository_rule(
 )
 
 def go_program(name, main, module_srcs, **kwargs):
-    """A static Go binary.
+    """A static Go binary of the one module at the root.
 
     Not sandboxed: it uses the developer's own module and build caches, and the
     network when a module is missing from them. go.sum pins every module.
 
     Args:
       name: the output file.
-      main: the package to build, such as "./cmd/gateway".
-      module_srcs: go.mod, go.sum and all Go files.
+      main: the package to build, such as "./gateway/cmd/muster-gateway".
+      module_srcs: the Go files and what they embed; go.mod and go.sum come by themselves.
       **kwargs: common attributes.
     """
     native.genrule(
         name = name + "_build",
-        srcs = module_srcs + ["@go_host//:env.sh"],
+        srcs = module_srcs + ["//:go.mod", "//:go.sum", "@go_host//:env.sh"],
         outs = [name],
         cmd = """
 . $(location @go_host//:env.sh)
 out=$$PWD/$@
-cd {dir}
+cd "$$(dirname "$$(readlink -f $(location //:go.mod))")"
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -mod=readonly -ldflags=-s -o $$out {main}
-""".format(dir = native.package_name(), main = main),
+""".format(main = main),
         executable = True,
         message = "go build",
         tags = ["no-sandbox", "requires-network", "no-remote"],
+        **kwargs
+    )
+
+def go_test(name, packages, module_srcs, data = [], **kwargs):
+    """go vet and go test of some packages of the one module at the root.
+
+    Args:
+      name: the target.
+      packages: patterns such as "./gateway/...".
+      module_srcs: as for go_program.
+      data: what tests need besides.
+      **kwargs: common attributes of tests.
+    """
+    native.sh_test(
+        name = name,
+        srcs = ["//bazel:go_test.sh"],
+        args = packages,
+        data = module_srcs + data + ["//:go.mod", "//:go.sum", "@go_host//:env.sh"],
+        tags = ["local", "requires-network"],
         **kwargs
     )

@@ -27,3 +27,4 @@ rules=grpc_api_configuration=proto/muster/v1/http.yaml
   --openapiv2_opt=$rules,allow_merge=true,merge_file_name=muster,disable_default_errors=true
 go run ./gateway/openapi/merge "$work/muster.swagger.json" gateway/openapi/routes.json \
   >gateway/gen/openapi.json
+cp gateway/openapi/gen.go.in gateway/gen/gen.go

@@ -1,0 +1,88 @@
+// Muster-gateway serves the REST form of Muster's API and, on a listener of each run's own, the paths of
+// old clients.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"muster.example/gateway/app"
+	"muster.example/gateway/config"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // could not start, or stopped by itself
+	exitUsage  = 2
+)
+
+func run(args []string, out, errs io.Writer) int {
+	flags := flag.NewFlagSet("muster-gateway", flag.ContinueOnError)
+	flags.SetOutput(errs)
+	path := flags.String("config", "", "the configuration `file`")
+	print := flags.Bool("print-config", false, "print all keys with their meaning and values, and end")
+	flags.Usage = func() {
+		fmt.Fprintln(errs, "Usage: muster-gateway --config gateway.yaml\n       muster-gateway --print-config >gateway.yaml")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || (*path == "" && !*print) {
+		if err == nil {
+			flags.Usage()
+		}
+		return exitUsage
+	}
+	settings := config.Default()
+	if *path != "" {
+		var err error
+		if settings, err = config.Load(*path); err != nil {
+			fmt.Fprintln(errs, "muster-gateway:", err)
+			return exitUsage
+		}
+	}
+	if *print {
+		fmt.Fprint(out, settings.Print())
+		return exitOK
+	}
+	return serve(settings, errs)
+}
+
+func serve(settings *config.Config, errs io.Writer) int {
+	log := logger(settings, errs)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	gateway, err := app.Start(settings, log)
+	if err != nil {
+		log.Error("cannot start", "error", err)
+		return exitFailed
+	}
+	log.Info("gateway started", "gateway", gateway.Addresses.Gateway, "inspection", gateway.Addresses.Inspection)
+	code := exitOK
+	select {
+	case s := <-signals:
+		log.Info("stopping", "signal", s.String())
+	case err := <-gateway.Failed():
+		log.Error("a listener failed", "error", err)
+		code = exitFailed
+	}
+	gateway.Stop()
+	log.Info("gateway stopped")
+	return code
+}
+
+func logger(settings *config.Config, to io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(settings.LogLevel)) // the configuration was checked
+	options := &slog.HandlerOptions{Level: level}
+	if settings.LogFormat == "text" {
+		return slog.New(slog.NewTextHandler(to, options))
+	}
+	return slog.New(slog.NewJSONHandler(to, options))
+}

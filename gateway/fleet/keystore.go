@@ -1,0 +1,170 @@
+// Package fleet holds the gateway's own place in the fleet: its certificate, the root it trusts, and
+// who has been revoked.
+package fleet
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"muster.example/services/client/go/peer"
+)
+
+// Keystore is a folder with key.pem, cert.pem (leaf first, then what leads to the root) and ca.pem. The
+// pair in use is always one that was checked; a damaged or half-written one on disk changes nothing.
+// Safe for concurrent use.
+type Keystore struct {
+	folder string
+	now    func() time.Time
+	state  atomic.Pointer[material]
+}
+
+type material struct {
+	certificate *tls.Certificate
+	roots       *x509.CertPool
+	identity    peer.Identity
+	files       [3][]byte
+}
+
+var fileNames = [3]string{"key.pem", "cert.pem", "ca.pem"}
+
+// Open reads the folder. It finishes a renewal that a crash cut in the middle.
+func Open(folder string) (*Keystore, error) {
+	k := &Keystore{folder: folder, now: time.Now}
+	if err := k.finishPublish(); err != nil {
+		return nil, err
+	}
+	if _, err := k.Reload(); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Identity is the gateway's own name; the fleet's name is in it.
+func (k *Keystore) Identity() peer.Identity { return k.state.Load().identity }
+
+// Roots gives the fleet's root.
+func (k *Keystore) Roots() *x509.CertPool { return k.state.Load().roots }
+
+// Certificate gives the gateway's certificate; Leaf is set.
+func (k *Keystore) Certificate() (*tls.Certificate, error) { return k.state.Load().certificate, nil }
+
+// Reload takes the files over if they changed and are good; it tells whether they did. On an error the
+// old ones stay in use.
+func (k *Keystore) Reload() (bool, error) {
+	var files [3][]byte
+	for i, name := range fileNames {
+		content, err := os.ReadFile(filepath.Join(k.folder, name))
+		if err != nil {
+			return false, fmt.Errorf("cannot read the gateway's identity: %w", err)
+		}
+		files[i] = content
+	}
+	if old := k.state.Load(); old != nil && bytes.Equal(old.files[0], files[0]) &&
+		bytes.Equal(old.files[1], files[1]) && bytes.Equal(old.files[2], files[2]) {
+		return false, nil
+	}
+	checked, err := check(files, k.now())
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", k.folder, err)
+	}
+	k.state.Store(checked)
+	return true, nil
+}
+
+func check(files [3][]byte, now time.Time) (*material, error) {
+	pair, err := tls.X509KeyPair(files[1], files[0])
+	if err != nil {
+		return nil, fmt.Errorf("key.pem and cert.pem: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(files[2]) {
+		return nil, errors.New("ca.pem holds no certificate")
+	}
+	intermediates := x509.NewCertPool()
+	for _, der := range pair.Certificate[1:] {
+		certificate, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("cert.pem: %w", err)
+		}
+		intermediates.AddCert(certificate)
+	}
+	_, err = pair.Leaf.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: intermediates, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cert.pem does not lead to ca.pem: %w", err)
+	}
+	identity, err := peer.FromCertificate(pair.Leaf)
+	if err != nil {
+		return nil, fmt.Errorf("cert.pem: %w", err)
+	}
+	if identity.Kind != peer.Service || identity.Role != "gateway" {
+		return nil, fmt.Errorf("cert.pem names %s, not a gateway", identity.URI)
+	}
+	return &material{certificate: &pair, roots: roots, identity: identity, files: files}, nil
+}
+
+// Publish replaces key and certificate, so that a crash at any point leaves a pair that Open can use.
+func (k *Keystore) Publish(key, certificate []byte) error {
+	if _, err := check([3][]byte{key, certificate, k.state.Load().files[2]}, k.now()); err != nil {
+		return fmt.Errorf("the renewed certificate is no good: %w", err)
+	}
+	for i, content := range [][]byte{key, certificate} {
+		if err := writeSynced(filepath.Join(k.folder, fileNames[i]+".new"), content); err != nil {
+			return err
+		}
+	}
+	// The key goes first: finishPublish takes a leftover cert.pem.new for one that belongs to key.pem.
+	if err := k.rename("key.pem"); err != nil {
+		return err
+	}
+	if err := k.rename("cert.pem"); err != nil {
+		return err
+	}
+	_, err := k.Reload()
+	return err
+}
+
+func (k *Keystore) finishPublish() error {
+	read := func(name string) []byte {
+		content, _ := os.ReadFile(filepath.Join(k.folder, name))
+		return content
+	}
+	if _, err := tls.X509KeyPair(read("cert.pem"), read("key.pem")); err == nil {
+		return nil
+	}
+	if _, err := tls.X509KeyPair(read("cert.pem.new"), read("key.pem")); err != nil {
+		return nil // nothing to finish: Reload will say what is wrong
+	}
+	return k.rename("cert.pem")
+}
+
+func (k *Keystore) rename(name string) error {
+	path := filepath.Join(k.folder, name)
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	folder, err := os.Open(k.folder)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Sync()
+}
+
+func writeSynced(path string, content []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	return errors.Join(err, file.Sync(), file.Close())
+}

@@ -1,0 +1,87 @@
+package fleet
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+
+	"muster.example/services/client/go/peer"
+)
+
+// ErrRevoked ends the requests of a revoked party.
+var ErrRevoked = errors.New("the certificate is revoked")
+
+// Revoked knows who is not to be trusted any more, and ends what they are doing. Safe for concurrent
+// use.
+type Revoked struct {
+	mu       sync.Mutex
+	subjects map[string]bool
+	active   map[*request]bool
+}
+
+type request struct {
+	names  [2]string
+	cancel context.CancelCauseFunc
+}
+
+// NewRevoked knows of nobody yet.
+func NewRevoked() *Revoked {
+	return &Revoked{subjects: map[string]bool{}, active: map[*request]bool{}}
+}
+
+// names gives the two texts under which a certificate may be revoked: who it names, and itself.
+func names(certificate *x509.Certificate, id peer.Identity) [2]string {
+	serial := hex.EncodeToString(certificate.SerialNumber.Bytes())
+	return [2]string{id.URI, fmt.Sprintf("%x:%s", certificate.AuthorityKeyId, serial)}
+}
+
+// Add revokes a subject: "spiffe://..." or "<issuer key id>:<serial>".
+func (r *Revoked) Add(subject string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.subjects[subject] = true
+	r.end()
+}
+
+// Replace forgets everybody and revokes these: after a snapshot.
+func (r *Revoked) Replace(subjects []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.subjects = make(map[string]bool, len(subjects))
+	for _, subject := range subjects {
+		r.subjects[subject] = true
+	}
+	r.end()
+}
+
+// end stops what revoked parties are doing.
+func (r *Revoked) end() {
+	for active := range r.active {
+		if r.subjects[active.names[0]] || r.subjects[active.names[1]] {
+			active.cancel(ErrRevoked)
+		}
+	}
+}
+
+// Begin admits a request, or refuses it with ErrRevoked. The context ends when its party is revoked;
+// call the function when the request is over.
+func (r *Revoked) Begin(ctx context.Context, certificate *x509.Certificate, id peer.Identity) (context.Context, func(), error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	active := &request{names: names(certificate, id), cancel: cancel}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.subjects[active.names[0]] || r.subjects[active.names[1]] {
+		cancel(ErrRevoked)
+		return ctx, func() {}, ErrRevoked
+	}
+	r.active[active] = true
+	return ctx, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.active, active)
+		cancel(nil)
+	}, nil
+}

@@ -1,0 +1,153 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"muster.example/services/client/go"
+)
+
+// refuse answers with one line of text, as old clients know it.
+func refuse(w http.ResponseWriter, code int, text string) {
+	http.Error(w, strings.ReplaceAll(text, "\n", " "), code)
+}
+
+var (
+	errTooLarge = errors.New("the result is larger than this gateway takes (max_result_bytes)")
+	errStalled  = errors.New("the bytes came too slowly")
+)
+
+// reasons whose codes do not follow from their class.
+var reasons = map[string]int{
+	"RESULT_CONFLICT":  http.StatusConflict,
+	"RUN_SEALED":       http.StatusGone,
+	"RUN_CANCELLED":    http.StatusGone,
+	"RUN_NOT_FOUND":    http.StatusGone, // this listener is the run's own: the run was deleted
+	"PAIR_NOT_PLANNED": http.StatusForbidden,
+	"NOT_YOURS":        http.StatusForbidden,
+	"DISK_FULL":        http.StatusInsufficientStorage,
+	"TAKEN_OVER":       http.StatusServiceUnavailable, // another sender has begun anew: this one may, too
+	"CRC_MISMATCH":     http.StatusServiceUnavailable,
+	"DIGEST_MISMATCH":  http.StatusServiceUnavailable,
+	"SIZE_MISMATCH":    http.StatusServiceUnavailable,
+}
+
+// classes of answers whose reason says no more. Never 201, 202, 204 or 206, which old workers take for
+// a failure, never a redirect, never 429, which they do not try again.
+var classes = map[string]int{
+	"PERMISSION_DENIED": http.StatusForbidden,
+	"UNAUTHENTICATED":   http.StatusForbidden,
+	"INVALID_ARGUMENT":  http.StatusBadRequest,
+}
+
+// failure turns an error of a delivery into a code and a line. 5xx makes old workers try again.
+func failure(err error) (code int, text string, retryAfter time.Duration) {
+	var answer *muster.Error
+	var body *muster.BodyError
+	var lost *muster.LostError
+	switch {
+	case errors.Is(err, errTooLarge):
+		return http.StatusRequestEntityTooLarge, err.Error(), 0
+	case errors.Is(err, errStalled), errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusServiceUnavailable, errStalled.Error() + ": send the result again", 0
+	case errors.As(err, &body):
+		return http.StatusInternalServerError, err.Error() + ": nothing was stored", 0
+	case errors.As(err, &lost):
+		return http.StatusServiceUnavailable, "the aggregator lost what it had: send the result again", 0
+	case errors.Is(err, context.Canceled):
+		return http.StatusServiceUnavailable, "the gateway is stopping: send the result again", 0
+	case !errors.As(err, &answer):
+		return http.StatusInternalServerError, err.Error(), 0
+	}
+	code, ok := reasons[answer.Reason]
+	if !ok {
+		if code, ok = classes[answer.Code]; !ok {
+			code = http.StatusInternalServerError
+		}
+		if answer.Retryable() {
+			code = http.StatusServiceUnavailable
+		}
+	}
+	return code, answer.Error(), answer.RetryAfter
+}
+
+func answerFailure(w http.ResponseWriter, err error) int {
+	code, text, retryAfter := failure(err)
+	if retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((retryAfter+time.Second-1)/time.Second)))
+	}
+	refuse(w, code, text)
+	return code
+}
+
+const (
+	stallWindow = 60 * time.Second
+	stallBytes  = 60 << 10 // in each window: 1 KiB/s
+)
+
+// body reads a request's body under a rule of progress and a limit of size. Time that the gateway
+// itself takes between reads does not count.
+type body struct {
+	from    io.Reader
+	control *http.ResponseController
+	limit   int64 // 0: none
+	total   int64
+	count   func(int)
+
+	spent time.Duration
+	got   int
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	started := time.Now()
+	if err := b.control.SetReadDeadline(started.Add(stallWindow - b.spent)); err != nil {
+		return 0, err
+	}
+	n, err := b.from.Read(p)
+	b.spent += time.Since(started)
+	b.got += n
+	b.total += int64(n)
+	b.count(n)
+	if b.got >= stallBytes {
+		b.got, b.spent = 0, 0
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, errStalled
+	}
+	if b.limit > 0 && b.total > b.limit {
+		return n, errTooLarge
+	}
+	return n, err
+}
+
+const (
+	drainBytes = 4 << 30
+	drainTime  = 10 * time.Minute
+)
+
+// drain reads what a client still sends, so that it sees the answer: on a connection that is reset it
+// would take the answer for a broken transport and send everything again.
+func (b *body) drain(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Expect") != "" && b.total == 0 {
+		return // it waits for our word before it sends
+	}
+	b.limit = 0
+	deadline, buffer := time.Now().Add(drainTime), make([]byte, 32<<10)
+	for read := 0; read < drainBytes && time.Now().Before(deadline); {
+		n, err := b.Read(buffer)
+		read += n
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				w.Header().Set("Connection", "close")
+			}
+			return
+		}
+	}
+	w.Header().Set("Connection", "close")
+}

@@ -1,0 +1,58 @@
+package legacy
+
+import (
+	"mime"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	defaultFileName  = "result"
+	maxFileName      = 1024
+	maxMediaType     = 255
+	gzipMediaType    = "application/gzip"
+	dispositionField = "filename="
+)
+
+// fileName takes the name out of a Content-Disposition. Old workers write it without quotes, whatever
+// is in it; what names a folder is dropped; a name that says nothing is "result".
+func fileName(disposition string) string {
+	name := ""
+	if _, parameters, err := mime.ParseMediaType(disposition); err == nil {
+		name = parameters["filename"]
+	} else if at := strings.Index(strings.ToLower(disposition), dispositionField); at >= 0 && at+len(dispositionField) <= len(disposition) {
+		name = strings.TrimSpace(disposition[at+len(dispositionField):])
+		if len(name) >= 2 && name[0] == '"' && name[len(name)-1] == '"' {
+			name = name[1 : len(name)-1]
+		}
+	}
+	if at := strings.LastIndexAny(name, `/\`); at >= 0 {
+		name = name[at+1:]
+	}
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == utf8.RuneError {
+			return '_'
+		}
+		return r
+	}, name)
+	for len(name) > maxFileName {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	if strings.Trim(name, ". ") == "" {
+		return defaultFileName
+	}
+	return name
+}
+
+// mediaType passes on what the client said, if it is a text that the API takes.
+func mediaType(contentType, extension string) string {
+	if contentType == "" && (extension == ".tar.gz" || extension == ".tgz") {
+		return gzipMediaType // v0.8 to v0.10 said it by the path
+	}
+	if len(contentType) > maxMediaType || !utf8.ValidString(contentType) {
+		return ""
+	}
+	return contentType
+}

@@ -1,0 +1,243 @@
+package legacy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"muster.example/gateway/fleet"
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/gateway/listen"
+	"muster.example/services/client/go"
+)
+
+// Why a door closes.
+var (
+	goneForEver = errors.New("the run's authority is gone")
+	restarting  = errors.New("the gateway stops")
+)
+
+const plainHTTPHelp = "This port speaks HTTPS only: use https:// and the client certificate of the run " +
+	"(muster credentials export)."
+
+// door is the listener of one run, from the first certificate until the run's authority is gone.
+type door struct {
+	run     string
+	m       *Manager
+	log     *slog.Logger
+	ctx     context.Context
+	stop    context.CancelCauseFunc
+	plugins atomic.Pointer[map[string]bool]
+	end     *time.Timer
+
+	certificate atomic.Pointer[tls.Certificate]
+	refusals    refusalLog
+}
+
+func newDoor(m *Manager, run string) *door {
+	d := &door{run: run, m: m, log: m.log.With("run", run)}
+	d.ctx, d.stop = context.WithCancelCause(context.Background())
+	d.end = time.AfterFunc(time.Hour, func() { d.stop(goneForEver) })
+	d.refusals.log = d.log
+	return d
+}
+
+// update takes over what the run is now. The manager's lock is held.
+func (d *door) update(run *musterv1.Run) {
+	plugins := make(map[string]bool, len(run.Plugins))
+	for _, plugin := range run.Plugins {
+		plugins[plugin.Name] = true
+	}
+	d.plugins.Store(&plugins)
+	d.end.Reset(time.Until(authorityEnd(run)))
+}
+
+func (d *door) planned(plugin string) bool { return (*d.plugins.Load())[plugin] }
+
+// keep opens the door again and again until it is stopped.
+func (d *door) keep() {
+	defer d.m.forget(d)
+	defer d.end.Stop()
+	for failures := 0; d.ctx.Err() == nil; failures++ {
+		started := time.Now()
+		err := d.open()
+		if d.ctx.Err() != nil {
+			break
+		}
+		if answer := muster.AsError(err); answer.Reason == "RUN_NOT_FOUND" || answer.Reason == "RUN_ENDED" {
+			d.log.Info("listener of the run not opened", "error", err)
+			d.stop(goneForEver)
+			break
+		}
+		if time.Since(started) > time.Minute {
+			failures = 0
+		}
+		d.m.metrics.RunListenerFaults.Inc()
+		d.log.Warn("listener of the run closed for now", "error", err)
+		d.report(0, err.Error())
+		select {
+		case <-time.After(rand.N(min(200*time.Millisecond<<min(failures, 6), 5*time.Second))):
+		case <-d.ctx.Done():
+		}
+	}
+	if errors.Is(context.Cause(d.ctx), goneForEver) {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := d.m.sockets.Release(ctx, d.name()); err != nil {
+			d.log.Warn("the supervisor keeps the socket", "error", err)
+		}
+	}
+}
+
+func (d *door) name() string { return "legacy/" + d.run }
+
+// open serves until the door is stopped; its error says why it could not.
+func (d *door) open() error {
+	signed, renew, err := d.sign()
+	if err != nil {
+		return err
+	}
+	clients := x509.NewCertPool()
+	if !clients.AppendCertsFromPEM([]byte(signed.RunCaPem)) {
+		return errors.New("the aggregator sent no authority of the run")
+	}
+	socket, err := d.listen(int(signed.Port))
+	if err != nil {
+		return err
+	}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs:  clients, // this run's authority alone: another run's leaf fails in the handshake
+		// Old workers offer no ALPN; those who do get HTTP/1.1, which is faster for bulk.
+		NextProtos: []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return d.certificate.Load(), nil
+		},
+		SessionTicketsDisabled: true,
+	}
+	listener := listen.TLS(socket, config, listen.Options{
+		MaxConnections: d.m.settings.MaxConnections,
+		PlainHTTP:      plainHTTPHelp,
+		Refused: func(reason string, remote net.Addr, err error) {
+			d.m.metrics.RefusedHandshakes.WithLabelValues("run", reason).Inc()
+			d.refusals.note(reason, remote, err)
+		},
+	})
+	return d.serve(listener, socket.Addr().(*net.TCPAddr).Port, renew)
+}
+
+func (d *door) serve(listener net.Listener, port int, renew time.Time) error {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	server := &http.Server{
+		Handler: &handler{
+			run: d.run, planned: d.planned, deliver: d.m.deliver, revoked: d.m.revoked, metrics: d.m.metrics,
+			log: d.log, hold: d.m.settings.Hold, limit: d.m.settings.MaxResultBytes, living: d.m.living,
+		},
+		Protocols:         protocols,
+		ReadHeaderTimeout: 15 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	d.m.metrics.RunListeners.Inc()
+	defer d.m.metrics.RunListeners.Dec()
+
+	err := d.report(port, "")
+	if err == nil {
+		d.log.Info("listener of the run open", "port", port)
+		err = d.stay(served, renew)
+	}
+	if d.ctx.Err() == nil {
+		server.Close()
+		return err
+	}
+	// Requests that are under way may end, until Manager.Close has waited long enough.
+	if server.Shutdown(d.m.living) != nil {
+		server.Close()
+	}
+	return context.Cause(d.ctx)
+}
+
+// stay waits until the door is to be closed, and renews its certificate meanwhile.
+func (d *door) stay(served <-chan error, renew time.Time) error {
+	for {
+		timer := time.NewTimer(time.Until(renew))
+		select {
+		case <-d.ctx.Done():
+			timer.Stop()
+			return context.Cause(d.ctx)
+		case err := <-served:
+			timer.Stop()
+			return err
+		case <-timer.C:
+		}
+		_, next, err := d.sign()
+		if err != nil {
+			d.log.Warn("certificate of the run's listener not renewed", "error", err)
+			next = time.Now().Add(time.Minute)
+		}
+		renew = next
+	}
+}
+
+// sign has a certificate made by the run's authority; the time is when to do it again.
+func (d *door) sign() (*musterv1.SignListenerCertificateResponse, time.Time, error) {
+	key, csr, err := fleet.NewKey()
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, 30*time.Second)
+	defer cancel()
+	signed, err := d.m.listeners.SignListenerCertificate(ctx,
+		&musterv1.SignListenerCertificateRequest{Run: d.run, CsrPem: string(csr)})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	pair, err := tls.X509KeyPair([]byte(signed.CertificatePem), key)
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("the aggregator signed no certificate for the listener: %w", err)
+	}
+	d.certificate.Store(&pair)
+	left := time.Until(pair.Leaf.NotAfter)
+	return signed, time.Now().Add(max(left/2, time.Minute)), nil
+}
+
+// listen opens the run's own port, or for a new run the first free one of the range.
+func (d *door) listen(port int) (net.Listener, error) {
+	first, last := d.m.settings.FirstPort, d.m.settings.LastPort
+	if port != 0 {
+		first, last = port, port
+	}
+	var failure error
+	for try := first; try <= last; try++ {
+		socket, err := d.m.sockets.Listen(d.ctx, d.name(), net.JoinHostPort(d.m.settings.Host, strconv.Itoa(try)))
+		if err == nil {
+			return socket, nil
+		}
+		failure = fmt.Errorf("cannot listen for the run: %w", err)
+	}
+	return nil, failure
+}
+
+// report tells the aggregator that the door is open at a port, or why it is not.
+func (d *door) report(port int, fault string) error {
+	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
+	defer cancel()
+	_, err := d.m.listeners.ReportListener(ctx, &musterv1.ReportListenerRequest{
+		Run: d.run, Port: int32(port), Open: fault == "", Fault: fault[:min(len(fault), 1024)],
+	})
+	return err
+}

@@ -1,0 +1,158 @@
+package legacy
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"muster.example/gateway/fleet"
+	"muster.example/gateway/inspect"
+	"muster.example/services/client/go"
+	"muster.example/services/client/go/peer"
+)
+
+// Deliverer passes on what arrives; *muster.Client is one.
+type Deliverer interface {
+	Submit(context.Context, *muster.Delivery) (*muster.Result, error)
+	ReportProgress(context.Context, muster.Key, muster.Progress) error
+}
+
+// handler answers the requests of one run's listener. Safe for concurrent use.
+type handler struct {
+	run     string
+	planned func(plugin string) bool
+	deliver Deliverer
+	revoked *fleet.Revoked
+	metrics *inspect.Metrics
+	log     *slog.Logger
+	hold    time.Duration
+	limit   int64           // bytes of a result; 0: none
+	living  context.Context // ends deliveries when the gateway cannot wait any longer
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if clean := cleaned(r.URL.Path); clean != r.URL.Path {
+		to := url.URL{Path: clean, RawQuery: r.URL.RawQuery}
+		w.Header().Set("Location", to.String())
+		h.answered(r, "none", w, http.StatusMovedPermanently, "")
+		return
+	}
+	route, node, plugin, known := match(r.Method, r.URL.Path)
+	switch {
+	case known && route == nil:
+		h.answered(r, "none", w, http.StatusMethodNotAllowed, "")
+		return
+	case route == nil:
+		h.answered(r, "none", w, http.StatusNotFound,
+			"no such path: results go to /api/v1/results/by-node/NODE/PLUGIN or /api/v1/results/global/PLUGIN")
+		return
+	}
+	plugin, extension := splitExtension(plugin, h.planned)
+	key := muster.Key{Run: h.run, Plugin: plugin, Node: node}
+	stream := h.body(w, r)
+	if text := h.forbidden(r, key); text != "" {
+		stream.drain(w, r)
+		h.answered(r, route.Path, w, http.StatusForbidden, text)
+		return
+	}
+	leaf := r.TLS.PeerCertificates[0]
+	id, _ := peer.FromCertificate(leaf) // forbidden has looked at it
+	// A result that has arrived whole is committed even if its sender is gone by then.
+	ctx, done, err := h.revoked.Begin(h.living, leaf, id)
+	if err != nil {
+		h.metrics.RefusedIdentities.WithLabelValues("run").Inc()
+		stream.drain(w, r)
+		h.answered(r, route.Path, w, http.StatusForbidden, err.Error())
+		return
+	}
+	defer done()
+	if route.Method == http.MethodPost {
+		h.progress(ctx, w, r, stream, route, key, id)
+		return
+	}
+	h.put(ctx, w, r, stream, route, key, id, extension)
+}
+
+// forbidden says why the client may not speak for the pair; empty: it may.
+func (h *handler) forbidden(r *http.Request, key muster.Key) string {
+	pair := strconv.Quote(key.Plugin + "/" + key.Node)
+	if !peer.ValidName(key.Plugin) || !peer.ValidName(key.Node) || !h.planned(key.Plugin) {
+		return "not expected in run " + h.run + ": " + pair
+	}
+	id, err := peer.FromCertificate(r.TLS.PeerCertificates[0])
+	if err == nil {
+		err = id.DeliversFor(h.run, key.Plugin, key.Node)
+	}
+	if err != nil {
+		h.metrics.RefusedIdentities.WithLabelValues("run").Inc()
+		return "not yours to deliver: " + pair + ": " + err.Error()
+	}
+	return ""
+}
+
+func (h *handler) body(w http.ResponseWriter, r *http.Request) *body {
+	return &body{from: r.Body, control: http.NewResponseController(w), limit: h.limit,
+		count: func(n int) { h.metrics.DeliveredBytes.Add(float64(n)) }}
+}
+
+func (h *handler) put(ctx context.Context, w http.ResponseWriter, r *http.Request, stream *body, route *Route,
+	key muster.Key, id peer.Identity, extension string) {
+	h.metrics.DeliveriesActive.Inc()
+	defer h.metrics.DeliveriesActive.Dec()
+	started := time.Now()
+	log := h.log.With("plugin", key.Plugin, "node", key.Node)
+	if h.limit > 0 && r.ContentLength > h.limit {
+		stream.drain(w, r)
+		code := answerFailure(w, errTooLarge)
+		h.count(route.Path, code)
+		return
+	}
+	delivery := &muster.Delivery{
+		Key: key,
+		// A request that comes later starts from nothing: it need not carry the same bytes.
+		Attempt:    started.UnixNano(),
+		MediaType:  mediaType(r.Header.Get("Content-Type"), extension),
+		FileName:   fileName(r.Header.Get("Content-Disposition")),
+		Hold:       h.hold,
+		OnBehalfOf: id.URI,
+	}
+	if delivery.FileName == defaultFileName && extension != "" {
+		delivery.FileName += extension
+	}
+	delivery.Body = stream
+	if r.Header.Get("Content-Disposition") == "" && r.ContentLength > 0 && r.ContentLength <= maxErrorReport {
+		delivery.Body = sniffError(stream, delivery)
+	}
+	result, err := h.deliver.Submit(ctx, delivery)
+	if err != nil {
+		stream.drain(w, r)
+		code := answerFailure(w, err)
+		h.count(route.Path, code)
+		log.Warn("result not stored", "code", code, "bytes", stream.total, "uri", id.URI, "error", err)
+		return
+	}
+	h.answered(r, route.Path, w, http.StatusOK, "")
+	log.Info("result stored", "bytes", result.Size, "generation", result.Generation, "uri", id.URI,
+		"seconds", time.Since(started).Seconds())
+}
+
+// answered ends a request with a code and, for an error, one line.
+func (h *handler) answered(r *http.Request, route string, w http.ResponseWriter, code int, text string) {
+	h.count(route, code)
+	if code >= http.StatusBadRequest {
+		h.log.Debug("request refused", "method", r.Method, "path", strings.ToValidUTF8(r.URL.Path, "?"), "code", code)
+	}
+	if text != "" {
+		refuse(w, code, text)
+		return
+	}
+	w.WriteHeader(code)
+}
+
+func (h *handler) count(route string, code int) {
+	h.metrics.Requests.WithLabelValues("run", route, strconv.Itoa(code)).Inc()
+}

@@ -1,0 +1,153 @@
+package legacy
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"muster.example/gateway/fleet"
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/gateway/inspect"
+	"muster.example/gateway/listen"
+)
+
+// Settings of all listeners of runs.
+type Settings struct {
+	Host                string
+	FirstPort, LastPort int // 0, 0: any
+	Hold                time.Duration
+	MaxResultBytes      int64
+	MaxConnections      int
+}
+
+// Manager keeps one listener open for each run whose authority lives. It is a runs.Follower. Safe for
+// concurrent use.
+type Manager struct {
+	settings  Settings
+	listeners musterv1.ListenerServiceClient
+	deliver   Deliverer
+	sockets   *listen.Sockets
+	revoked   *fleet.Revoked
+	metrics   *inspect.Metrics
+	probes    *inspect.Probes
+	log       *slog.Logger
+
+	living context.Context // of deliveries
+	kill   context.CancelFunc
+
+	mu     sync.Mutex
+	doors  map[string]*door
+	closed bool
+	ended  sync.WaitGroup
+}
+
+// NewManager opens nothing yet.
+func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, deliver Deliverer, sockets *listen.Sockets,
+	revoked *fleet.Revoked, metrics *inspect.Metrics, probes *inspect.Probes, log *slog.Logger) *Manager {
+	living, kill := context.WithCancel(context.Background())
+	return &Manager{
+		settings: settings, listeners: listeners, deliver: deliver, sockets: sockets, revoked: revoked,
+		metrics: metrics, probes: probes, log: log, living: living, kill: kill, doors: map[string]*door{},
+	}
+}
+
+// Snapshot implements runs.Follower.
+func (m *Manager) Snapshot(runs []*musterv1.Run, revoked []string) {
+	m.revoked.Replace(revoked)
+	there := map[string]bool{}
+	for _, run := range runs {
+		there[run.Id] = true
+		m.Changed(run)
+	}
+	m.mu.Lock()
+	var gone []string
+	for run := range m.doors {
+		if !there[run] {
+			gone = append(gone, run)
+		}
+	}
+	m.mu.Unlock()
+	for _, run := range gone {
+		m.Deleted(run)
+	}
+}
+
+// Changed implements runs.Follower.
+func (m *Manager) Changed(run *musterv1.Run) {
+	m.metrics.FeedEvents.Inc()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.doors[run.Id]
+	if d == nil {
+		if m.closed || authorityEnd(run).Before(time.Now()) {
+			return
+		}
+		d = newDoor(m, run.Id)
+		m.doors[run.Id] = d
+		m.ended.Add(1)
+		go d.keep()
+	}
+	d.update(run)
+}
+
+// Deleted implements runs.Follower.
+func (m *Manager) Deleted(run string) {
+	m.metrics.FeedEvents.Inc()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if d := m.doors[run]; d != nil {
+		d.stop(goneForEver)
+	}
+}
+
+// Revoked implements runs.Follower.
+func (m *Manager) Revoked(subject string) {
+	m.metrics.FeedEvents.Inc()
+	m.revoked.Add(subject)
+}
+
+// Connected implements runs.Follower.
+func (m *Manager) Connected(ok bool, fault string) {
+	m.probes.Set("changes of the aggregator", fault)
+	m.metrics.FeedConnected.Set(0)
+	if ok {
+		m.metrics.FeedConnected.Set(1)
+	}
+}
+
+func (m *Manager) forget(d *door) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.doors[d.run] == d {
+		delete(m.doors, d.run)
+	}
+	m.ended.Done()
+}
+
+// Close stops accepting, and returns when all deliveries have ended or, at the context's end, were cut
+// off. What was cut off was not acknowledged: its sender has it still.
+func (m *Manager) Close(ctx context.Context) {
+	m.mu.Lock()
+	m.closed = true
+	for _, d := range m.doors {
+		d.stop(restarting)
+	}
+	m.mu.Unlock()
+	stopKill := context.AfterFunc(ctx, m.kill)
+	m.ended.Wait()
+	stopKill()
+	m.kill()
+}
+
+// authorityLinger is how long a run's authority lives after the run: DESIGN, "Who issues".
+const authorityLinger = time.Hour
+
+// authorityEnd is when a run's listener must be closed; far away while the run goes on.
+func authorityEnd(run *musterv1.Run) time.Time {
+	switch run.State {
+	case musterv1.RunState_RUN_STATE_COMPLETE, musterv1.RunState_RUN_STATE_FAILED, musterv1.RunState_RUN_STATE_CANCELLED:
+		return run.EndTime.AsTime().Add(authorityLinger)
+	}
+	return time.Now().AddDate(100, 0, 0)
+}

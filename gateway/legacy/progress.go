@@ -1,0 +1,81 @@
+package legacy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"muster.example/services/client/go"
+	"muster.example/services/client/go/peer"
+)
+
+const (
+	maxProgress     = 1 << 20
+	progressTimeout = 5 * time.Second // a slow answer slows the plugin
+	maxErrorReport  = 64 << 10
+)
+
+// update is a report as plugins send it; what else is in it is ignored.
+type update struct {
+	Message         string   `json:"msg"`
+	Total           int64    `json:"total"`
+	Completed       int64    `json:"completed"`
+	Failures        []string `json:"failures"`
+	Errors          []string `json:"errors"`
+	AppendTotals    bool     `json:"appendtotals"`
+	AppendCompleted int64    `json:"appendcompleted"`
+	AppendFailing   []string `json:"appendfailing"`
+}
+
+func (h *handler) progress(ctx context.Context, w http.ResponseWriter, r *http.Request, stream *body, route *Route,
+	key muster.Key, id peer.Identity) {
+	content, err := io.ReadAll(io.LimitReader(stream, maxProgress+1))
+	if err == nil && len(content) > maxProgress {
+		stream.drain(w, r)
+		h.answered(r, route.Path, w, http.StatusRequestEntityTooLarge, "a report of progress takes at most 1 MiB")
+		return
+	}
+	var report *update
+	if err != nil || json.Unmarshal(content, &report) != nil || report == nil {
+		h.answered(r, route.Path, w, http.StatusBadRequest, "")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
+	defer cancel()
+	err = h.deliver.ReportProgress(ctx, key, muster.Progress{
+		Message: report.Message, Total: report.Total, Completed: report.Completed,
+		Failures: report.Failures, Errors: report.Errors,
+		AppendTotals: report.AppendTotals, AppendCompleted: report.AppendCompleted, AppendFailing: report.AppendFailing,
+		OnBehalfOf: id.URI,
+	})
+	if err != nil {
+		code := answerFailure(w, err)
+		h.count(route.Path, code)
+		h.log.Debug("progress not taken", "plugin", key.Plugin, "node", key.Node, "code", code, "error", err)
+		return
+	}
+	h.answered(r, route.Path, w, http.StatusOK, "")
+}
+
+// sniffError recognises what an old worker sends in place of a result that it cannot open: a JSON object
+// with the one member "error", without a file's name. It is an error, not a result; a genuine one may
+// still replace it.
+func sniffError(stream *body, delivery *muster.Delivery) io.Reader {
+	content, err := io.ReadAll(io.LimitReader(stream, maxErrorReport+1))
+	if err != nil {
+		return io.MultiReader(bytes.NewReader(content), failing{err})
+	}
+	var members map[string]string
+	if json.Unmarshal(content, &members) == nil && len(members) == 1 && members["error"] != "" {
+		delivery.IsError, delivery.MediaType = true, "text/plain; charset=utf-8"
+		return bytes.NewReader([]byte(members["error"]))
+	}
+	return bytes.NewReader(content)
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }

@@ -1,0 +1,41 @@
+package legacy
+
+import (
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+// refusalLog writes at most one line a minute and reason, with how many there were: a client with a
+// certificate of another run may dial for hours. Safe for concurrent use.
+type refusalLog struct {
+	log   *slog.Logger
+	mu    sync.Mutex
+	notes map[string]*refusalNote
+}
+
+type refusalNote struct {
+	written time.Time
+	since   int
+}
+
+const refusalInterval = time.Minute
+
+func (r *refusalLog) note(reason string, remote net.Addr, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.notes == nil {
+		r.notes = map[string]*refusalNote{}
+	}
+	n := r.notes[reason]
+	if n == nil {
+		n = &refusalNote{}
+		r.notes[reason] = n
+	}
+	n.since++
+	if now := time.Now(); now.Sub(n.written) >= refusalInterval {
+		r.log.Warn("connection refused in the handshake", "reason", reason, "remote", remote.String(), "count", n.since, "error", err)
+		n.written, n.since = now, 0
+	}
+}

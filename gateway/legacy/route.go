@@ -1,0 +1,80 @@
+// Package legacy serves clients that know nothing of Muster's API: the paths, answers and habits of
+// Sonobuoy's aggregator, on a listener of each run's own.
+package legacy
+
+import (
+	"net/http"
+	"path"
+	"strings"
+
+	"muster.example/services/client/go"
+)
+
+// Route is one path that old clients call.
+type Route struct {
+	Method, Path string
+}
+
+// Routes are all of them, written as in the OpenAPI document.
+var Routes = []Route{
+	{http.MethodPut, "/api/v1/results/by-node/{node}/{plugin}"},
+	{http.MethodPut, "/api/v1/results/by_node/{node}/{plugin}"},
+	{http.MethodPut, "/api/v1/results/global/{plugin}"},
+	{http.MethodPost, "/api/v1/progress/by-node/{node}/{plugin}"},
+	{http.MethodPost, "/api/v1/progress/global/{plugin}"},
+}
+
+// match finds the route of a decoded path: one segment for each name, no slash at the end, letter case
+// matters. `known` is the route of that path for another method.
+func match(method, decoded string) (route *Route, node, plugin string, known bool) {
+	segments := strings.Split(decoded, "/")
+	for i := range Routes {
+		pattern := strings.Split(Routes[i].Path, "/")
+		if len(pattern) != len(segments) {
+			continue
+		}
+		node, plugin = muster.Global, ""
+		fits := true
+		for j, want := range pattern {
+			switch want {
+			case "{node}":
+				node = segments[j]
+			case "{plugin}":
+				plugin = segments[j]
+			default:
+				fits = fits && want == segments[j]
+			}
+		}
+		if !fits || node == "" || plugin == "" {
+			continue
+		}
+		if Routes[i].Method == method {
+			return &Routes[i], node, plugin, true
+		}
+		known = true
+	}
+	return nil, "", "", known
+}
+
+// cleaned gives the path as a client should have written it; the same one if it did.
+func cleaned(decoded string) string {
+	if decoded == "" {
+		return "/"
+	}
+	clean := path.Clean("/" + strings.TrimPrefix(decoded, "/"))
+	if strings.HasSuffix(decoded, "/") && clean != "/" {
+		clean += "/"
+	}
+	return clean
+}
+
+// splitExtension understands the spelling of the oldest clients, which wrote the file's extension after
+// the plugin's name: everything from the first dot on, if the whole is no plugin of the run and the
+// rest is.
+func splitExtension(name string, planned func(plugin string) bool) (plugin, extension string) {
+	stem, rest, found := strings.Cut(name, ".")
+	if !found || planned(name) || !planned(stem) {
+		return name, ""
+	}
+	return stem, "." + rest
+}

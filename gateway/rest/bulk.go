@@ -1,0 +1,204 @@
+package rest
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/gateway/inspect"
+)
+
+// bulk gives out the bytes of results and archives. Safe for concurrent use.
+type bulk struct {
+	results  musterv1.ResultServiceClient
+	archives musterv1.ArchiveServiceClient
+	metrics  *inspect.Metrics
+	log      *slog.Logger
+}
+
+// stored is a file that can be read from any offset.
+type stored struct {
+	size      int64
+	sha256    []byte // may be missing
+	mediaType string
+	name      string
+	read      func(ctx context.Context, offset int64) (grpc.ServerStreamingClient[musterv1.FileChunk], error)
+}
+
+func (b *bulk) archive(w http.ResponseWriter, r *http.Request, names map[string]string) {
+	archive, err := b.archives.GetArchive(r.Context(), &musterv1.GetArchiveRequest{Run: names["run"]})
+	if err != nil {
+		answerError(w, err)
+		return
+	}
+	b.serve(w, r, &stored{
+		size: archive.Size, sha256: archive.Sha256, mediaType: "application/gzip", name: archive.FileName,
+		read: func(ctx context.Context, offset int64) (grpc.ServerStreamingClient[musterv1.FileChunk], error) {
+			return b.archives.ReadArchive(ctx, &musterv1.ReadArchiveRequest{Run: names["run"], Offset: offset})
+		},
+	})
+}
+
+func (b *bulk) result(w http.ResponseWriter, r *http.Request, names map[string]string) {
+	key := &musterv1.ResultKey{Run: names["run"], Plugin: names["plugin"], Node: names["node"]}
+	result, err := b.results.GetResult(r.Context(), &musterv1.GetResultRequest{Key: key})
+	if err != nil {
+		answerError(w, err)
+		return
+	}
+	if result.Outcome != musterv1.Outcome_OUTCOME_GENUINE && result.Size == 0 {
+		message := fmt.Sprintf("there is no result of %s on %s yet", key.Plugin, key.Node)
+		if result.Error != "" {
+			message = fmt.Sprintf("there is no result of %s on %s: %s", key.Plugin, key.Node, result.Error)
+		}
+		answerProblem(w, http.StatusNotFound, problem{message, "RESULT_NOT_THERE",
+			"GET the same path without /content to see what became of it."})
+		return
+	}
+	mediaType := result.MediaType
+	if mediaType == "" {
+		mediaType = "application/octet-stream"
+	}
+	b.serve(w, r, &stored{
+		size: result.Size, sha256: result.Sha256, mediaType: mediaType, name: result.FileName,
+		read: func(ctx context.Context, offset int64) (grpc.ServerStreamingClient[musterv1.FileChunk], error) {
+			return b.results.ReadResult(ctx, &musterv1.ReadResultRequest{Key: key, Offset: offset, Generation: result.Generation})
+		},
+	})
+}
+
+func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
+	etag := describe(w.Header(), file)
+	if etag != "" && matches(r.Header.Get("If-None-Match"), etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	part, code := whole(file.size), http.StatusOK
+	if text := r.Header.Get("Range"); text != "" && (r.Header.Get("If-Range") == "" || r.Header.Get("If-Range") == etag) {
+		asked, result := parseRange(text, file.size)
+		switch result {
+		case rangeOutside:
+			answerProblem(w, http.StatusRequestedRangeNotSatisfiable, problem{
+				fmt.Sprintf("the range %q lies outside of %d bytes", text, file.size), "RANGE_OUTSIDE", "Ask for a range inside."})
+			return
+		case rangeGood:
+			part, code = asked, http.StatusPartialContent
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.first, part.first+part.length-1, file.size))
+		}
+	}
+	w.Header().Set("Content-Length", strconv.FormatInt(part.length, 10))
+	if r.Method == http.MethodHead || part.length == 0 {
+		w.WriteHeader(code)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	stream, err := file.read(ctx, part.first)
+	if err != nil {
+		answerError(w, err)
+		return
+	}
+	chunk, err := next(stream, part.first) // an error before the first byte still has an answer of its own
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errShort
+		}
+		answerError(w, err)
+		return
+	}
+	w.WriteHeader(code)
+	if err := b.copy(w, stream, chunk, part); err != nil {
+		b.metrics.BrokenReads.Inc()
+		b.log.Warn("download broken off", "path", r.URL.Path, "error", err)
+		// Not a clean end: the client must not take what it has for the whole.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// describe sets the headers that belong to the whole file, and gives its ETag.
+func describe(header http.Header, file *stored) (etag string) {
+	header.Set("Content-Type", file.mediaType)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Accept-Ranges", "bytes")
+	if disposition := mime.FormatMediaType("attachment", map[string]string{"filename": file.name}); disposition != "" {
+		header.Set("Content-Disposition", disposition)
+	}
+	if len(file.sha256) == 0 {
+		return ""
+	}
+	digest := base64.StdEncoding.EncodeToString(file.sha256)
+	header.Set("Digest", "sha-256="+digest)           // RFC 3230
+	header.Set("Repr-Digest", "sha-256=:"+digest+":") // RFC 9530
+	etag = `"` + hex.EncodeToString(file.sha256) + `"`
+	header.Set("ETag", etag)
+	return etag
+}
+
+var (
+	errShort   = errors.New("the file ended too early")
+	errDamaged = errors.New("bytes were damaged on their way")
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// next takes one chunk and checks it.
+func next(stream grpc.ServerStreamingClient[musterv1.FileChunk], offset int64) (*musterv1.FileChunk, error) {
+	chunk, err := stream.Recv()
+	if err != nil {
+		return nil, err
+	}
+	if chunk.Offset != offset {
+		return nil, fmt.Errorf("got byte %d instead of %d", chunk.Offset, offset)
+	}
+	if crc32.Checksum(chunk.Data, castagnoli) != chunk.Crc32C {
+		return nil, errDamaged
+	}
+	return chunk, nil
+}
+
+const (
+	writePiece   = 64 << 10
+	writeTimeout = 60 * time.Second // of a piece: about 1 KiB/s
+)
+
+func (b *bulk) copy(w http.ResponseWriter, stream grpc.ServerStreamingClient[musterv1.FileChunk], chunk *musterv1.FileChunk, part span) error {
+	control := http.NewResponseController(w)
+	offset, left := part.first, part.length
+	for {
+		data := chunk.Data[:min(int64(len(chunk.Data)), left)]
+		offset += int64(len(chunk.Data))
+		left -= int64(len(data))
+		for len(data) > 0 {
+			if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+				return err
+			}
+			n, err := w.Write(data[:min(len(data), writePiece)])
+			b.metrics.ReadBytes.Add(float64(n))
+			if err != nil {
+				return err
+			}
+			data = data[n:]
+		}
+		if left == 0 {
+			return nil
+		}
+		var err error
+		if chunk, err = next(stream, offset); errors.Is(err, io.EOF) {
+			return errShort
+		} else if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,75 @@
+// Package rest serves the API as JSON over HTTPS, and the bytes of results and archives.
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+
+	"muster.example/services/client/go"
+)
+
+// statuses of the classes of errors. FAILED_PRECONDITION is 409, not 400: the request is fine, the state
+// of what it names is in the way.
+var statuses = map[string]int{
+	"CANCELLED": 499, "INVALID_ARGUMENT": http.StatusBadRequest, "DEADLINE_EXCEEDED": http.StatusGatewayTimeout,
+	"NOT_FOUND": http.StatusNotFound, "ALREADY_EXISTS": http.StatusConflict, "PERMISSION_DENIED": http.StatusForbidden,
+	"RESOURCE_EXHAUSTED": http.StatusTooManyRequests, "FAILED_PRECONDITION": http.StatusConflict,
+	"ABORTED": http.StatusConflict, "OUT_OF_RANGE": http.StatusRequestedRangeNotSatisfiable,
+	"UNIMPLEMENTED": http.StatusNotImplemented, "UNAVAILABLE": http.StatusServiceUnavailable,
+	"DATA_LOSS": http.StatusInternalServerError, "UNAUTHENTICATED": http.StatusUnauthorized,
+}
+
+// problem is the body of every error.
+type problem struct {
+	Message  string `json:"message"`
+	Reason   string `json:"reason"`
+	NextStep string `json:"next_step"`
+}
+
+func answerError(w http.ResponseWriter, err error) {
+	answer := muster.AsError(err)
+	code, ok := statuses[answer.Code]
+	if !ok {
+		code = http.StatusInternalServerError
+	}
+	if answer.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((answer.RetryAfter+time.Second-1)/time.Second)))
+	}
+	reason := answer.Reason
+	if reason == "" {
+		reason = answer.Code
+	}
+	answerProblem(w, code, problem{answer.Message, reason, answer.NextStep})
+}
+
+func answerProblem(w http.ResponseWriter, code int, p problem) {
+	for _, name := range []string{"ETag", "Digest", "Repr-Digest", "Content-Length", "Content-Disposition", "Accept-Ranges"} {
+		w.Header().Del(name)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(p)
+}
+
+func grpcError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
+	answerError(w, err)
+}
+
+func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+	const next = "GET /api/v1/openapi.json lists what there is."
+	switch code {
+	case http.StatusNotFound:
+		answerProblem(w, code, problem{fmt.Sprintf("there is no path %s", r.URL.Path), "PATH_NOT_FOUND", next})
+	case http.StatusMethodNotAllowed:
+		answerProblem(w, code, problem{fmt.Sprintf("%s does not take %s", r.URL.Path, r.Method), "METHOD_NOT_ALLOWED", next})
+	default:
+		answerProblem(w, code, problem{"the request is not understood", "BAD_REQUEST", next})
+	}
+}

@@ -1,0 +1,178 @@
+package rest
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc"
+
+	"muster.example/gateway/fleet"
+	"muster.example/gateway/gen"
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/gateway/inspect"
+	"muster.example/services/client/go/peer"
+)
+
+const maxJSON = 16 << 20 // of a request's body: a plan of 100,000 nodes takes some MiB
+
+// Server is the main listener's. Safe for concurrent use.
+type Server struct {
+	mux     *runtime.ServeMux
+	bulk    *bulk
+	keys    *fleet.Keystore
+	revoked *fleet.Revoked
+	metrics *inspect.Metrics
+	log     *slog.Logger
+}
+
+// New serves the API of two services. The connections need the Interceptors; `status` may be the
+// aggregator's if there is no status service: it answers UNIMPLEMENTED.
+func New(aggregator, status *grpc.ClientConn, keys *fleet.Keystore, revoked *fleet.Revoked, metrics *inspect.Metrics,
+	log *slog.Logger) (*Server, error) {
+	drop := func(string) (string, bool) { return "", false }
+	s := &Server{keys: keys, revoked: revoked, metrics: metrics, log: log}
+	s.mux = runtime.NewServeMux(
+		runtime.WithIncomingHeaderMatcher(drop), runtime.WithOutgoingHeaderMatcher(drop), runtime.WithOutgoingTrailerMatcher(drop),
+		runtime.WithErrorHandler(grpcError), runtime.WithRoutingErrorHandler(routingError),
+		runtime.WithDisablePathLengthFallback(),
+	)
+	s.bulk = &bulk{
+		results:  musterv1.NewResultServiceClient(aggregator),
+		archives: musterv1.NewArchiveServiceClient(aggregator),
+		metrics:  metrics, log: log,
+	}
+	type register func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error
+	for _, r := range []register{
+		musterv1.RegisterRunServiceHandler, musterv1.RegisterResultServiceHandler,
+		musterv1.RegisterArchiveServiceHandler, musterv1.RegisterIdentityServiceHandler,
+	} {
+		if err := r(context.Background(), s.mux, aggregator); err != nil {
+			return nil, err
+		}
+	}
+	if err := musterv1.RegisterStatusServiceHandler(context.Background(), s.mux, status); err != nil {
+		return nil, err
+	}
+	for _, route := range s.routes() {
+		if err := s.mux.HandlePath(route.Method, route.Path, route.handle); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// route is one that is written by hand.
+type route struct {
+	Method, Path string
+	handle       runtime.HandlerFunc
+}
+
+func (s *Server) routes() []route {
+	const archive, result = "/api/v1/runs/{run}/archive/content", "/api/v1/runs/{run}/results/{plugin}/{node}/content"
+	return []route{
+		{http.MethodGet, "/api/v1/openapi.json", serveOpenAPI},
+		{http.MethodGet, archive, s.bulk.archive},
+		{http.MethodHead, archive, s.bulk.archive},
+		{http.MethodGet, result, s.bulk.result},
+		{http.MethodHead, result, s.bulk.result},
+	}
+}
+
+func serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ map[string]string) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(gen.OpenAPI)
+}
+
+// TLS settings of the main listener: browsers may come with TLS 1.2; everybody shows a certificate that
+// leads to the fleet's root.
+func (s *Server) TLS() *tls.Config {
+	base := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		ClientAuth: tls.RequireAndVerifyClientCert,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return s.keys.Certificate()
+		},
+		SessionTicketsDisabled: true,
+	}
+	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := base.Clone()
+		now.ClientCAs = s.keys.Roots()
+		return now, nil
+	}
+	return base
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	started := time.Now()
+	answer := &recorder{ResponseWriter: w}
+	uri := ""
+	defer func() { // also when a download is broken off by a panic
+		s.metrics.Requests.WithLabelValues("main", r.Method, strconv.Itoa(answer.code)).Inc()
+		s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "code", answer.code, "uri", uri,
+			"seconds", time.Since(started).Seconds())
+	}()
+	leaf := r.TLS.PeerCertificates[0]
+	id, err := peer.FromCertificate(leaf)
+	if err != nil || id.Fleet != s.keys.Identity().Fleet {
+		s.metrics.RefusedIdentities.WithLabelValues("main").Inc()
+		answerProblem(answer, http.StatusForbidden, problem{"the certificate names no party of this fleet", "IDENTITY_UNKNOWN",
+			"Use a certificate that muster operator add or muster credentials export gave out."})
+		return
+	}
+	uri = id.URI
+	ctx, done, err := s.revoked.Begin(r.Context(), leaf, id)
+	if err != nil {
+		s.metrics.RefusedIdentities.WithLabelValues("main").Inc()
+		answerProblem(answer, http.StatusForbidden, problem{uri + " is revoked", "REVOKED", "Ask an operator for a new identity."})
+		return
+	}
+	defer done()
+	r = r.WithContext(withIdentity(ctx, uri))
+	clean(r)
+	r.Body = http.MaxBytesReader(answer, r.Body, maxJSON)
+	s.mux.ServeHTTP(answer, r)
+}
+
+// clean takes away every header that the translation to gRPC would act on.
+func clean(r *http.Request) {
+	kept := http.Header{}
+	for _, name := range []string{"Accept", "Content-Type", "Range", "If-Range", "If-None-Match"} {
+		if values := r.Header.Values(name); len(values) > 0 {
+			kept[name] = values
+		}
+	}
+	r.Header = kept
+}
+
+// recorder remembers the status code.
+type recorder struct {
+	http.ResponseWriter
+	code int
+}
+
+func (r *recorder) WriteHeader(code int) {
+	if r.code == 0 {
+		r.code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.code == 0 {
+		r.code = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Flush is for streams of JSON.
+func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -1,0 +1,41 @@
+package rest
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"muster.example/services/client/go"
+)
+
+type identityKey struct{}
+
+// withIdentity names the verified peer that calls made with this context are for.
+func withIdentity(ctx context.Context, uri string) context.Context {
+	return context.WithValue(ctx, identityKey{}, uri)
+}
+
+// onlyIdentity replaces all metadata by the one key that services accept from a gateway: nothing that a
+// client sends gets through, whatever stands between it and here.
+func onlyIdentity(ctx context.Context) context.Context {
+	sent := metadata.MD{}
+	if uri, ok := ctx.Value(identityKey{}).(string); ok {
+		sent.Set(muster.ForwardedIdentity, uri)
+	}
+	return metadata.NewOutgoingContext(ctx, sent)
+}
+
+// Interceptors belong on every connection that carries requests of clients.
+func Interceptors() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+			invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			return invoke(onlyIdentity(ctx), method, request, reply, conn, options...)
+		}),
+		grpc.WithStreamInterceptor(func(ctx context.Context, description *grpc.StreamDesc, conn *grpc.ClientConn, method string,
+			open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+			return open(onlyIdentity(ctx), description, conn, method, options...)
+		}),
+	}
+}

@@ -1,0 +1,37 @@
+// Package channel dials services of the fleet. It is the machinery of package muster, for programs of
+// the fleet that call the API by its generated stubs.
+package channel
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+
+	"muster.example/services/client/go/peer"
+)
+
+// Dial makes a connection to the first of some targets "host:port" that answers and is the service of
+// that role. It comes about when it is needed, and again whenever it breaks.
+func Dial(role string, targets []string, roots func() *x509.CertPool, certificate func() (*tls.Certificate, error),
+	more ...grpc.DialOption) (*grpc.ClientConn, error) {
+	list := manual.NewBuilderWithScheme("muster")
+	state := resolver.State{}
+	for _, target := range targets {
+		state.Addresses = append(state.Addresses, resolver.Address{Addr: target})
+	}
+	list.InitialState(state)
+	return grpc.NewClient("muster:///"+role, append(more,
+		grpc.WithResolvers(list),
+		grpc.WithTransportCredentials(credentials.NewTLS(peer.ClientTLS(role, roots, certificate))),
+		grpc.WithDisableRetry(), // callers know what is safe to repeat
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.5, MaxDelay: 3 * time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}))...)
+}

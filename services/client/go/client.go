@@ -1,0 +1,102 @@
+package muster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"sync/atomic"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/services/client/go/channel"
+)
+
+// Options say whom to dial and as whom.
+type Options struct {
+	// AggregatorTargets are addresses "host:port" of the aggregator's API.
+	AggregatorTargets []string
+	// StatusTargets are addresses of the status service; needed for progress only.
+	StatusTargets []string
+	// Roots gives the fleet's root, and Certificate our own with its chain; asked at each handshake.
+	Roots       func() *x509.CertPool
+	Certificate func() (*tls.Certificate, error)
+	// Connections to the aggregator over which deliveries are spread; 0 means 1.
+	Connections int
+}
+
+// Client delivers results and reports progress over the API. Safe for concurrent use.
+type Client struct {
+	results  []musterv1.ResultServiceClient
+	next     atomic.Uint64
+	progress musterv1.StatusServiceClient
+	sign     signer
+	close    []func() error
+}
+
+// Dial makes a client; connections come about when they are needed, and again when they break.
+func Dial(o Options) (*Client, error) {
+	if len(o.AggregatorTargets) == 0 || o.Roots == nil || o.Certificate == nil {
+		return nil, errors.New("muster: a client needs aggregator targets, roots and a certificate")
+	}
+	c := &Client{sign: o.Certificate}
+	for range max(o.Connections, 1) {
+		connection, err := channel.Dial("aggregator", o.AggregatorTargets, o.Roots, o.Certificate)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.close = append(c.close, connection.Close)
+		c.results = append(c.results, musterv1.NewResultServiceClient(connection))
+	}
+	if len(o.StatusTargets) > 0 {
+		connection, err := channel.Dial("status", o.StatusTargets, o.Roots, o.Certificate)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.close = append(c.close, connection.Close)
+		c.progress = musterv1.NewStatusServiceClient(connection)
+	}
+	return c, nil
+}
+
+// Close ends the client; deliveries that are under way fail.
+func (c *Client) Close() error {
+	var all []error
+	for _, closeOne := range c.close {
+		all = append(all, closeOne())
+	}
+	return errors.Join(all...)
+}
+
+func (c *Client) pick() musterv1.ResultServiceClient {
+	return c.results[c.next.Add(1)%uint64(len(c.results))]
+}
+
+// Progress is what a plugin says of itself.
+type Progress struct {
+	Message          string
+	Total, Completed int64
+	Failures, Errors []string
+	// The append form: adds to what was reported before.
+	AppendTotals    bool
+	AppendCompleted int64
+	AppendFailing   []string
+	// OnBehalfOf as in Delivery.
+	OnBehalfOf string
+}
+
+// ReportProgress says once how far a plugin is. It is not repeated when it fails: the next report
+// replaces it.
+func (c *Client) ReportProgress(ctx context.Context, key Key, p Progress) error {
+	if c.progress == nil {
+		return &Error{Code: "UNAVAILABLE", Reason: "STATUS_NOT_CONFIGURED", Message: "no status service is configured",
+			NextStep: "Give the addresses of the status service."}
+	}
+	ctx, cancel := context.WithTimeout(onBehalf(ctx, p.OnBehalfOf), callTimeout)
+	defer cancel()
+	_, err := c.progress.ReportProgress(ctx, &musterv1.ReportProgressRequest{
+		Key:     &musterv1.ResultKey{Run: key.Run, Plugin: key.Plugin, Node: key.Node},
+		Message: p.Message, Total: p.Total, Completed: p.Completed, Failures: p.Failures, Errors: p.Errors,
+		AppendTotals: p.AppendTotals, AppendCompleted: p.AppendCompleted, AppendFailing: p.AppendFailing,
+	})
+	return fromRPC(err)
+}

@@ -1,0 +1,112 @@
+package muster
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+)
+
+// Error is what a service answered. Find it with errors.As.
+type Error struct {
+	// Code is the class, such as "NOT_FOUND", "PERMISSION_DENIED", "UNAVAILABLE".
+	Code string
+	// Reason is stable, for programs, such as "RESULT_CONFLICT"; docs/errors.md lists all of them. Empty
+	// when the answer did not come from Muster (a connection refused, say).
+	Reason string
+	// Message says what happened, and to what.
+	Message string
+	// NextStep is a sentence for people: what to do now. May be empty.
+	NextStep string
+	// RetryAfter is zero if the server did not ask for a wait.
+	RetryAfter time.Duration
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	text := e.Message
+	if e.Reason != "" {
+		text = fmt.Sprintf("%s (%s)", text, e.Reason)
+	} else {
+		text = fmt.Sprintf("%s (%s)", text, e.Code)
+	}
+	if e.NextStep != "" {
+		text += ": " + e.NextStep
+	}
+	return text
+}
+
+// Retryable tells whether the same call may succeed later.
+func (e *Error) Retryable() bool {
+	switch e.Code {
+	case "UNAVAILABLE", "RESOURCE_EXHAUSTED":
+		return true
+	case "INTERNAL", "UNKNOWN", "CANCELLED", "DEADLINE_EXCEEDED":
+		// From the transport, when a connection broke; from Muster these are final.
+		return e.Reason == "" || e.Reason == "UPLOAD_STALLED"
+	}
+	return false
+}
+
+// BodyError says that the bytes to deliver could not be read: nothing was committed.
+type BodyError struct{ Err error }
+
+// Error implements error.
+func (e *BodyError) Error() string { return "cannot read what is to be delivered: " + e.Err.Error() }
+
+// Unwrap gives the reader's own error.
+func (e *BodyError) Unwrap() error { return e.Err }
+
+// LostError says that a server asks for bytes that a stream cannot give again. Start the delivery anew.
+type LostError struct{ Wanted, Kept int64 }
+
+// Error implements error.
+func (e *LostError) Error() string {
+	return fmt.Sprintf("the server asks for byte %d, kept are those from %d on: deliver again", e.Wanted, e.Kept)
+}
+
+var codeNames = map[codes.Code]string{
+	codes.Canceled: "CANCELLED", codes.Unknown: "UNKNOWN", codes.InvalidArgument: "INVALID_ARGUMENT",
+	codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.NotFound: "NOT_FOUND",
+	codes.AlreadyExists: "ALREADY_EXISTS", codes.PermissionDenied: "PERMISSION_DENIED",
+	codes.ResourceExhausted: "RESOURCE_EXHAUSTED", codes.FailedPrecondition: "FAILED_PRECONDITION",
+	codes.Aborted: "ABORTED", codes.OutOfRange: "OUT_OF_RANGE", codes.Unimplemented: "UNIMPLEMENTED",
+	codes.Internal: "INTERNAL", codes.Unavailable: "UNAVAILABLE", codes.DataLoss: "DATA_LOSS",
+	codes.Unauthenticated: "UNAUTHENTICATED",
+}
+
+// AsError gives the answer of a service that an error of this API holds; never nil for an error.
+func AsError(err error) *Error {
+	var answer *Error
+	if errors.As(fromRPC(err), &answer) {
+		return answer
+	}
+	return &Error{Code: "UNKNOWN", Message: err.Error()}
+}
+
+// fromRPC turns the error of an RPC into an *Error; nil stays nil, other errors stay what they are.
+func fromRPC(err error) error {
+	if err == nil {
+		return nil
+	}
+	var own *Error
+	if errors.As(err, &own) {
+		return err
+	}
+	answer, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	result := &Error{Code: codeNames[answer.Code()], Message: answer.Message()}
+	for _, detail := range answer.Details() {
+		if d, ok := detail.(*musterv1.ErrorDetail); ok {
+			result.Reason, result.NextStep = d.GetReason(), d.GetNextStep()
+			result.RetryAfter = d.GetRetryAfter().AsDuration()
+		}
+	}
+	return result
+}

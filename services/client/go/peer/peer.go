@@ -1,0 +1,133 @@
+// Package peer knows who is called what: the one URI in a certificate of the fleet, and how to check
+// that a server is the service one wants to talk to.
+package peer
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Kind says what sort of party a certificate names.
+type Kind int
+
+// The kinds of DESIGN, "Names in certificates".
+const (
+	Service    Kind = iota + 1 // spiffe://<fleet>/service/ROLE/NAME
+	User                       // spiffe://<fleet>/user/U
+	Node                       // spiffe://<fleet>/node/N
+	AnyNode                    // spiffe://<run>.<fleet>/plugin/P: delivers for any planned node of P
+	PluginNode                 // spiffe://<run>.<fleet>/plugin/P/node/N
+	Listener                   // spiffe://<run>.<fleet>/listener: a run's listener for old clients
+)
+
+// Identity is a parsed URI. Only Parse makes one, so every field has been checked.
+type Identity struct {
+	URI   string
+	Kind  Kind
+	Fleet string
+	Run   string // of AnyNode, PluginNode and Listener
+	Role  string // of Service
+	Name  string // of Service, User and Node
+	// Plugin and PlanNode are of AnyNode and PluginNode; PlanNode may be "global".
+	Plugin   string
+	PlanNode string
+}
+
+var (
+	namePattern = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,252}$`)
+	hostPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	runPattern  = regexp.MustCompile(`^[0-9a-f]{16}$`)
+)
+
+// ValidName tells whether a text may name a plugin, a node, a user or a service.
+func ValidName(name string) bool { return namePattern.MatchString(name) }
+
+// ValidRun tells whether a text may be a run's id.
+func ValidRun(run string) bool { return runPattern.MatchString(run) }
+
+// Parse takes a URI apart. It is strict: one way to write each name, nothing else.
+func Parse(uri string) (Identity, error) {
+	refuse := func() (Identity, error) {
+		return Identity{}, fmt.Errorf("%q is not the name of a party of a fleet", uri)
+	}
+	rest, ok := strings.CutPrefix(uri, "spiffe://")
+	if !ok {
+		return refuse()
+	}
+	host, path, ok := strings.Cut(rest, "/")
+	if !ok || !hostPattern.MatchString(host) {
+		return refuse()
+	}
+	id := Identity{URI: uri, Fleet: host}
+	parts := strings.Split(path, "/")
+	var names []string
+	switch {
+	case len(parts) == 3 && parts[0] == "service":
+		id.Kind, id.Role, id.Name, names = Service, parts[1], parts[2], parts[1:]
+	case len(parts) == 2 && parts[0] == "user":
+		id.Kind, id.Name, names = User, parts[1], parts[1:]
+	case len(parts) == 2 && parts[0] == "node" && parts[1] != "global":
+		id.Kind, id.Name, names = Node, parts[1], parts[1:]
+	case len(parts) == 2 && parts[0] == "plugin":
+		id.Kind, id.Plugin, names = AnyNode, parts[1], parts[1:]
+	case len(parts) == 4 && parts[0] == "plugin" && parts[2] == "node":
+		id.Kind, id.Plugin, id.PlanNode = PluginNode, parts[1], parts[3]
+		names = []string{parts[1], parts[3]}
+	case len(parts) == 1 && parts[0] == "listener":
+		id.Kind = Listener
+	default:
+		return refuse()
+	}
+	for _, name := range names {
+		if !ValidName(name) {
+			return refuse()
+		}
+	}
+	if id.Kind >= AnyNode {
+		id.Run, id.Fleet, ok = strings.Cut(host, ".")
+		if !ok || !ValidRun(id.Run) || !hostPattern.MatchString(id.Fleet) {
+			return refuse()
+		}
+	}
+	return id, nil
+}
+
+// FromCertificate gives the one party that a certificate names. Whether the certificate is to be
+// trusted is another question: verify it first.
+func FromCertificate(certificate *x509.Certificate) (Identity, error) {
+	if len(certificate.URIs) != 1 {
+		return Identity{}, fmt.Errorf("the certificate has %d URIs instead of one", len(certificate.URIs))
+	}
+	return Parse(text(certificate.URIs[0]))
+}
+
+// text does not escape or unescape: what Parse then accepts is written in one way only.
+func text(uri *url.URL) string {
+	if uri.Opaque != "" || uri.RawPath != "" {
+		return ""
+	}
+	return uri.String()
+}
+
+// DeliversFor tells whether a party may deliver the result of a pair of a run.
+func (id Identity) DeliversFor(run, plugin, node string) error {
+	switch id.Kind {
+	case PluginNode:
+		if id.Run == run && id.Plugin == plugin && id.PlanNode == node {
+			return nil
+		}
+	case AnyNode:
+		if id.Run == run && id.Plugin == plugin {
+			return nil
+		}
+	case Node:
+		if id.Name == node {
+			return nil
+		}
+	}
+	return errors.New("the certificate names " + id.URI)
+}

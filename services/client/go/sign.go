@@ -1,0 +1,48 @@
+package muster
+
+import (
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/pem"
+	"fmt"
+	"strings"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/services/client/go/peer"
+)
+
+// signer vouches for results with the key of a certificate; without one it signs nothing.
+type signer func() (*tls.Certificate, error)
+
+// result signs as results.proto, message Signature, says. Only nodes sign, and credentials of a run.
+func (s signer) result(d *Delivery, sum summary) (*musterv1.Signature, error) {
+	if s == nil || d.OnBehalfOf != "" {
+		return nil, nil
+	}
+	certificate, err := s()
+	if err != nil {
+		return nil, err
+	}
+	id, err := peer.FromCertificate(certificate.Leaf)
+	if err != nil || (id.Kind != peer.Node && id.Kind != peer.PluginNode && id.Kind != peer.AnyNode) {
+		return nil, err
+	}
+	key, ok := certificate.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, nil
+	}
+	text := fmt.Sprintf("muster-result-v1\n%s\n%s\n%s\n%d\n%d\n%x\n",
+		d.Key.Run, d.Key.Plugin, d.Key.Node, max(d.Attempt, 1), sum.size, sum.sha256)
+	digest := sha256.Sum256([]byte(text))
+	value, err := ecdsa.SignASN1(rand.Reader, key, digest[:])
+	if err != nil {
+		return nil, fmt.Errorf("cannot sign the result: %w", err)
+	}
+	var chain strings.Builder
+	for _, der := range certificate.Certificate {
+		chain.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	}
+	return &musterv1.Signature{Value: value, CertificateChainPem: chain.String()}, nil
+}

@@ -1,0 +1,181 @@
+package muster
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+)
+
+// ForwardedIdentity is the metadata key with which a gateway names its client.
+const ForwardedIdentity = "muster-forwarded-identity"
+
+func onBehalf(ctx context.Context, uri string) context.Context {
+	if uri == "" {
+		return ctx
+	}
+	return metadata.NewOutgoingContext(ctx, metadata.Pairs(ForwardedIdentity, uri))
+}
+
+// Submit delivers a result and returns when it is committed: from then on it survives the loss of any
+// process and of power, and not before. It goes on through lost connections and restarts of the
+// server, resuming where that left off, until the context is done (or Delivery.Hold is over).
+//
+// Errors: *Error for the server's final answer, *BodyError, *LostError, the context's error.
+func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
+	rpc := c.pick()
+	ctx = onBehalf(ctx, d.OnBehalfOf)
+	var from source
+	if file, ok := d.Body.(interface {
+		io.ReaderAt
+		io.Seeker
+	}); ok {
+		size, err := file.Seek(0, io.SeekEnd)
+		if err != nil {
+			return nil, &BodyError{err}
+		}
+		if size > smallResult {
+			if from, err = newFileSource(file, size); err != nil {
+				return nil, err
+			}
+		} else if _, err = file.Seek(0, io.SeekStart); err != nil {
+			return nil, &BodyError{err}
+		}
+	}
+	if from == nil {
+		head, more, err := readHead(d.Body)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			return c.submitSmall(ctx, rpc, d, head)
+		}
+		from = newStreamSource(io.MultiReader(bytes.NewReader(head), d.Body))
+	}
+	u := &upload{rpc: rpc, delivery: d, source: from, sign: c.sign}
+	return persist(ctx, d.Hold, u.once)
+}
+
+// SubmitFile delivers a file. The delivery's Body is set here; its FileName and MediaType too if they
+// are empty.
+func (c *Client) SubmitFile(ctx context.Context, path string, d Delivery) (*Result, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, &BodyError{err}
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, &BodyError{fmt.Errorf("%s is not a regular file", path)}
+	}
+	if d.FileName == "" {
+		d.FileName = filepath.Base(path)
+	}
+	if d.MediaType == "" {
+		d.MediaType = mediaType(path)
+	}
+	d.Body = file
+	return c.Submit(ctx, &d)
+}
+
+// readHead reads up to what fits into one call, and tells whether there may be more.
+func readHead(body io.Reader) ([]byte, bool, error) {
+	head := make([]byte, 0, 4<<10)
+	for {
+		n, err := body.Read(head[len(head):cap(head)])
+		head = head[:len(head)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return head, len(head) > smallResult, nil
+		case err != nil:
+			return nil, false, &BodyError{err}
+		case len(head) > smallResult:
+			return head, true, nil
+		case len(head) == cap(head): // 4, 16, 64, 256 KiB
+			head = append(make([]byte, 0, min(4*cap(head), smallResult+4<<10)), head...)
+		}
+	}
+}
+
+func (c *Client) submitSmall(ctx context.Context, rpc musterv1.ResultServiceClient, d *Delivery, body []byte) (*Result, error) {
+	digest := sha256.Sum256(body)
+	sum := summary{int64(len(body)), crc32.Checksum(body, castagnoli), digest[:]}
+	signature, err := c.sign.result(d, sum)
+	if err != nil {
+		return nil, err
+	}
+	request := &musterv1.SubmitResultRequest{
+		Description: d.description(), Crc32C: sum.crc32c, Sha256: sum.sha256, Signature: signature, Body: body,
+	}
+	return persist(ctx, d.Hold, func(ctx context.Context) (*Result, bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		result, err := rpc.SubmitResult(ctx, request)
+		if err != nil {
+			return nil, false, err
+		}
+		return fromResult(result), true, nil
+	})
+}
+
+// maxDamaged bounds how often data that was damaged on its way is sent again.
+const maxDamaged = 5
+
+// persist calls `once` until it succeeds, its error is final, the context is done, or it made no
+// progress for `hold` (if that is not 0).
+func persist(ctx context.Context, hold time.Duration, once func(context.Context) (*Result, bool, error)) (*Result, error) {
+	wait := backoff{}
+	if hold > 0 {
+		wait.limit = 2 * time.Second
+	}
+	var stuck time.Time // since when there was no progress
+	for damaged := 0; ; {
+		started := time.Now()
+		result, progress, err := once(ctx)
+		if err == nil {
+			return result, nil
+		}
+		if ctx.Err() != nil {
+			return nil, errors.Join(ctx.Err(), fromRPC(err))
+		}
+		err = fromRPC(err)
+		var answer *Error
+		if !errors.As(err, &answer) || !again(answer, &damaged) {
+			return nil, err
+		}
+		if progress || stuck.IsZero() {
+			stuck = time.Now()
+			if !progress {
+				stuck = started
+			}
+			wait.reset()
+		}
+		if hold > 0 && time.Since(stuck) >= hold {
+			return nil, err
+		}
+		if err := wait.wait(ctx, answer.RetryAfter); err != nil {
+			return nil, errors.Join(err, answer)
+		}
+	}
+}
+
+// again tells whether to open the upload again.
+func again(answer *Error, damaged *int) bool {
+	switch answer.Reason {
+	case "UPLOAD_NOT_FOUND", "OFFSET_TOO_HIGH":
+		return true
+	case "CRC_MISMATCH":
+		*damaged++
+		return *damaged <= maxDamaged
+	}
+	return answer.Retryable()
+}

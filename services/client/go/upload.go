@@ -1,0 +1,192 @@
+package muster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+)
+
+const (
+	callTimeout   = 30 * time.Second // of a unary call
+	ackTimeout    = 90 * time.Second // without an acknowledgement of anything that was sent
+	commitTimeout = 5 * time.Minute  // from finish to committed
+	maxChunk      = 4 << 20          // whatever a server announces
+)
+
+// errStalled is ours, for a server that took bytes and says nothing.
+var errStalled error = &Error{Code: "UNAVAILABLE", Message: "the server acknowledges nothing"}
+
+// upload carries one delivery to its commit, through as many streams as it takes.
+type upload struct {
+	rpc      musterv1.ResultServiceClient
+	delivery *Delivery
+	source   source
+	sign     signer
+	reached  int64 // the highest offset that the server said it has
+}
+
+// once opens the upload and sends what is missing. The boolean tells whether it got further than any
+// time before.
+func (u *upload) once(ctx context.Context) (*Result, bool, error) {
+	opened, err := u.open(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	if opened.Committed != nil {
+		if _, ok := u.source.whole(); ok {
+			return fromResult(opened.Committed), true, nil
+		}
+		// There is a result already. Whether it is the same one is known at the end of the body.
+		if err := u.source.finish(); err != nil {
+			return nil, false, err
+		}
+		if opened, err = u.open(ctx); err != nil {
+			return nil, true, err
+		}
+		if opened.Committed != nil {
+			return fromResult(opened.Committed), true, nil
+		}
+	}
+	if opened.ChunkMax <= 0 || opened.Window <= 0 || opened.Offset < 0 {
+		return nil, false, fmt.Errorf("the server opened upload %q with nonsense: chunk_max %d, window %d, offset %d",
+			opened.UploadId, opened.ChunkMax, opened.Window, opened.Offset)
+	}
+	before := u.reached
+	u.note(opened.Offset)
+	result, err := u.stream(ctx, opened)
+	return result, err == nil || u.reached > before, err
+}
+
+func (u *upload) open(ctx context.Context) (*musterv1.OpenUploadResponse, error) {
+	request := &musterv1.OpenUploadRequest{Description: u.delivery.description()}
+	if sum, ok := u.source.whole(); ok {
+		request.Size, request.Sha256 = &sum.size, sum.sha256
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return u.rpc.OpenUpload(ctx, request)
+}
+
+// note keeps track of the server's progress and lets go of what it has.
+func (u *upload) note(written int64) {
+	u.reached = max(u.reached, written)
+	u.source.written(written)
+}
+
+// ending is how a stream ended, as its receiver saw it.
+type ending struct {
+	committed *musterv1.Result
+	err       error
+}
+
+func (u *upload) stream(ctx context.Context, opened *musterv1.OpenUploadResponse) (*Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	rpc, err := u.rpc.Upload(ctx)
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	acks, done := make(chan int64, 1), make(chan ending, 1)
+	watch := time.AfterFunc(ackTimeout, func() { cancel(errStalled) })
+	defer watch.Stop()
+	go func() {
+		committed, err := receive(rpc, acks, func() { watch.Reset(ackTimeout) })
+		done <- ending{committed, err}
+	}()
+	flow := &flow{acked: opened.Offset, sent: opened.Offset, window: opened.Window, acks: acks, progress: u.note}
+	sendErr := u.send(ctx, rpc, opened, flow, func() { watch.Reset(ackTimeout) })
+	if sendErr == nil {
+		watch.Reset(commitTimeout)
+	} else if !errors.Is(sendErr, io.EOF) {
+		cancel(sendErr)
+	}
+	end := <-done
+	cause := context.Cause(ctx)
+	cancel(nil)
+	flow.drain()
+	switch {
+	case end.committed != nil:
+		return fromResult(end.committed), nil
+	case sendErr != nil && !errors.Is(sendErr, io.EOF):
+		return nil, sendErr
+	case errors.Is(cause, errStalled):
+		return nil, cause
+	}
+	return nil, end.err
+}
+
+// receive runs until the stream ends. `alive` is called for each message.
+func receive(rpc grpc.BidiStreamingClient[musterv1.UploadRequest, musterv1.UploadResponse], acks chan int64,
+	alive func()) (*musterv1.Result, error) {
+	defer close(acks)
+	for {
+		response, err := rpc.Recv()
+		if err == io.EOF {
+			return nil, &Error{Code: "UNAVAILABLE", Message: "the stream ended before the result was committed"}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if committed := response.GetCommitted(); committed != nil {
+			return committed, nil
+		}
+		if ack := response.GetAck(); ack != nil {
+			alive()
+			select { // only the newest one counts
+			case <-acks:
+			default:
+			}
+			acks <- ack.GetWritten()
+		}
+	}
+}
+
+// send gives everything from the opened offset to the end. io.EOF means that the stream is over and
+// its receiver knows why.
+func (u *upload) send(ctx context.Context, rpc grpc.BidiStreamingClient[musterv1.UploadRequest, musterv1.UploadResponse],
+	opened *musterv1.OpenUploadResponse, flow *flow, busy func()) error {
+	start := &musterv1.UploadRequest_Start{UploadId: opened.UploadId, Epoch: opened.Epoch}
+	if err := rpc.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Start_{Start: start}}); err != nil {
+		return err
+	}
+	limit := int(min(opened.ChunkMax, opened.Window, maxChunk))
+	for {
+		// Room for the whole chunk first, so that nothing is read that may not be sent.
+		if err := flow.wait(ctx, int64(limit)); err != nil {
+			return err
+		}
+		data, err := u.source.chunk(flow.sent, limit)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		busy()
+		chunk := &musterv1.UploadRequest_Chunk{
+			Offset: flow.sent, RawSize: int64(len(data)), Crc32C: crc32.Checksum(data, castagnoli), Data: data,
+		}
+		flow.sent += int64(len(data))
+		if err := rpc.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Chunk_{Chunk: chunk}}); err != nil {
+			return err
+		}
+	}
+	sum, _ := u.source.whole()
+	finish := &musterv1.UploadRequest_Finish{Size: sum.size, Crc32C: sum.crc32c, Sha256: sum.sha256}
+	signature, err := u.sign.result(u.delivery, sum)
+	if err != nil {
+		return err
+	}
+	finish.Signature = signature
+	if err := rpc.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Finish_{Finish: finish}}); err != nil {
+		return err
+	}
+	return rpc.CloseSend()
+}
