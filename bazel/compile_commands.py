@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes compile_commands.json for clang-tidy and editors from `bazel aquery`.
 
-Run it from the repository root after `bazel build //...`: generated headers
-must exist. Only our own sources are listed (no generated code, no tests of
+Run it from the repository root after `bazel build //proto/...`: generated
+headers must exist. Only our own sources are listed (no generated code, no tests of
 third parties). Extra arguments go to bazel, for example --config=clang.
 """
 
@@ -18,9 +18,6 @@ def main():
     out = subprocess.run(
         ["bazel", "aquery", "--output=jsonproto", "--include_artifacts=false", *flags, query],
         check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    root = subprocess.run(
-        ["bazel", "info", "execution_root", *flags],
-        check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode().strip()
     commands = {}
     for action in json.loads(out.stdout).get("actions", []):
         args = action["arguments"]
@@ -30,7 +27,8 @@ def main():
         # GCC-only options that clang does not know.
         args = [a for a in args if a not in ("-fno-canonical-system-headers", "-Wunused-but-set-parameter")]
         commands.setdefault(source, {
-            "directory": root,
+            # Not Bazel's execution root, which holds only what was built last; bazel-out is here, too.
+            "directory": os.getcwd(),
             "file": os.path.join(os.getcwd(), source),
             "arguments": args,
         })

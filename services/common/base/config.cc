@@ -134,7 +134,7 @@ void Config::Add(Field field) {
   fields_.push_back(std::move(field));
 }
 
-void Config::String(std::string name, std::string* value, std::string comment, Check check) {
+void Config::String(std::string name, std::string* value, std::string comment, const Check& check) {
   Add({.name = std::move(name),
        .comment = std::move(comment),
        .allowed = "text",
@@ -220,7 +220,7 @@ void Config::ByteSize(std::string name, uint64_t* value, std::string comment, ui
 }
 
 void Config::StringList(std::string name, std::vector<std::string>* value, std::string comment,
-                        Check check_each) {
+                        const Check& check_each) {
   Add({.name = std::move(name),
        .comment = std::move(comment),
        .allowed = "a list of texts",
@@ -296,6 +296,7 @@ absl::Status Config::FieldError(std::string_view name, std::string_view problem)
 std::string Config::Print() const {
   std::string out = absl::StrCat("# Configuration of ", program_, ".\n");
   std::vector<const Field*> all;
+  all.reserve(fields_.size());
   for (const Field& field : fields_) all.push_back(&field);
   PrintGroup(all, 0, 0, &out);
   return out;

@@ -37,7 +37,7 @@ class Config {
   // `program` is named in messages and at the top of what Print writes.
   explicit Config(std::string program) : program_(std::move(program)) {}
 
-  void String(std::string name, std::string* value, std::string comment, Check check = {});
+  void String(std::string name, std::string* value, std::string comment, const Check& check = {});
   void OneOf(std::string name, std::string* value, std::string comment,
              std::vector<std::string> choices);
   void Bool(std::string name, bool* value, std::string comment);
@@ -46,7 +46,7 @@ class Config {
                 absl::Duration max);
   void ByteSize(std::string name, uint64_t* value, std::string comment, uint64_t min, uint64_t max);
   void StringList(std::string name, std::vector<std::string>* value, std::string comment,
-                  Check check_each = {});
+                  const Check& check_each = {});
   // May be left empty if its default is.
   void Address(std::string name, HostPort* value, std::string comment);
 

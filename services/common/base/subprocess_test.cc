@@ -102,9 +102,10 @@ TEST(SubprocessTest, RunsInItsWorkingDirectory) {
 }
 
 TEST(SubprocessTest, InheritsNoDescriptorButThoseGiven) {
-  const UniqueFd leak(open("/etc/passwd", O_RDONLY));  // on purpose without close-on-exec
   const UniqueFd first(open("/etc/hostname", O_RDONLY | O_CLOEXEC));
   const UniqueFd second(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  // On purpose without close-on-exec, and where no descriptor of the child's replaces it.
+  const UniqueFd leak(fcntl(first.get(), F_DUPFD, 50));
   SubprocessOptions options;
   options.pass_fds = {second.get(), first.get()};
   EXPECT_EQ(OutputOf("for n in $(seq 0 200); do [ -e /proc/$$/fd/$n ] && printf '%s ' $n; done; "
