@@ -111,6 +111,7 @@ absl::StatusOr<std::optional<TarEntry>> TarGzReader::Next() {
   out.path = path;
   out.oddity = Oddity(entry);
   out.size = archive_entry_size(entry);
+  out.mtime = archive_entry_mtime(entry);
   out.executable = (archive_entry_perm(entry) & 0100) != 0;
   if (!out.oddity.empty()) {
     out.type = TarEntry::Type::kOther;

@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_AGGREGATOR_ARCHIVE_TAR_GZ_READER_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +24,7 @@ struct TarEntry {
   std::string path;  // as it stands in the archive: may be anything
   int64_t size = 0;
   bool executable = false;
+  int64_t mtime = 0;   // seconds since the epoch
   std::string oddity;  // "a symbolic link", "setuid", ...: what we never unpack; empty if none
 };
 
@@ -31,6 +33,9 @@ struct TarGzReadLimits {
   int64_t ratio = 100;
   int64_t free_bytes = int64_t{64} << 20;  // uncompressed bytes that the ratio does not bind
 };
+
+// For archives that we made: those may well shrink by more than we would trust a stranger with.
+inline constexpr TarGzReadLimits kOwnArchive{.ratio = std::numeric_limits<int64_t>::max()};
 
 // Not thread-safe. An error of the source is passed on as it is; a stream that is no gzip tar, is
 // cut short, damaged or breaks a limit is INVALID_ARGUMENT with reason TAR_GZ_MALFORMED. Memory is
