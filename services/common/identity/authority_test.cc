@@ -96,6 +96,7 @@ TEST_F(AuthorityTest, AnOldClientNeedsOnlyItsRunsSelfSignedCertificate) {
   const PrivateKey server_key = NewKey();
   const Certificate server = *run_a_.Issue(RunListenerIdentity{kRunA}, server_key.public_key(),
                                            {"localhost", "10.0.0.7", "::1"}, kNow);
+  EXPECT_EQ(server.Hosts(), (std::vector<std::string>{"localhost", "10.0.0.7", "::1"}));
   const Certificate leaf =
       *run_a_.Issue(RunNodeIdentity{kRunA, "p", "n1"}, key_.public_key(), {}, kNow);
   const TlsEnd listener{{server}, server_key, {run_a_.self_signed()}, ""};

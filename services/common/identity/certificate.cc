@@ -1,5 +1,6 @@
 #include "services/common/identity/certificate.h"
 
+#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
@@ -134,6 +135,26 @@ absl::StatusOr<std::string> Certificate::Uri() const {
     return WithoutIdentity("names a URI with characters outside printable ASCII");
   }
   return text;
+}
+
+std::vector<std::string> Certificate::Hosts() const {
+  const GeneralNamesPtr names(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(get(), NID_subject_alt_name, nullptr, nullptr)));
+  std::vector<std::string> hosts;
+  for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type == GEN_DNS) {
+      hosts.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName)),
+                         static_cast<size_t>(ASN1_STRING_length(name->d.dNSName)));
+    } else if (name->type == GEN_IPADD) {
+      char text[INET6_ADDRSTRLEN] = "";
+      const int family = ASN1_STRING_length(name->d.iPAddress) == 4 ? AF_INET : AF_INET6;
+      if (inet_ntop(family, ASN1_STRING_get0_data(name->d.iPAddress), text, sizeof(text))) {
+        hosts.emplace_back(text);
+      }
+    }
+  }
+  return hosts;
 }
 
 std::string Certificate::IssuerKeyId() const { return Hex(X509_get0_authority_key_id(get())); }

@@ -37,6 +37,9 @@ class Certificate {
   // with characters outside printable ASCII. The X.509-SVID rule.
   absl::StatusOr<std::string> Uri() const;
 
+  // The DNS names and IP addresses (in their usual text form) that a server's certificate names.
+  std::vector<std::string> Hosts() const;
+
   // Together these name the certificate: the key id of its issuer (the key, not the certificate:
   // both certificates of a run's CA have the same) and its serial number; lower-case hex.
   std::string IssuerKeyId() const;

@@ -1,11 +1,13 @@
 #include "services/common/identity/certificate_builder.h"
 
+#include <arpa/inet.h>
 #include <openssl/bn.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
 #include <algorithm>
+#include <array>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -198,6 +200,18 @@ absl::Status CheckHost(std::string_view host) {
                    absl::StrCat("\"", ToAbsl(host.substr(0, 100)),
                                 "\" is neither a host name nor an IP address"),
                    "Give names or addresses without port, brackets or wildcard.");
+}
+
+std::string CanonicalHost(const std::string& host) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  std::array<unsigned char, sizeof(in6_addr)> address{};
+  for (const int family : {AF_INET, AF_INET6}) {
+    if (inet_pton(family, host.c_str(), address.data()) == 1 &&
+        inet_ntop(family, address.data(), text.data(), text.size()) != nullptr) {
+      return text.data();
+    }
+  }
+  return host;
 }
 
 absl::StatusOr<Certificate> BuildCertificate(const CertificateSpec& spec, const PublicKey& subject,

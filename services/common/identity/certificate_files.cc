@@ -17,12 +17,12 @@
 #include "services/common/base/strings.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/folder_lock.h"
+#include "services/common/identity/pem_files.h"
 #include "services/common/identity/signing_request.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kMaxPem = 256 * 1024;
 constexpr char kCurrent[] = "current";
 constexpr char kGeneration[] = "published.";
 
@@ -37,28 +37,11 @@ absl::Status Unusable(std::string_view file, std::string_view why) {
                    "key, certificate and root of one service of one fleet.");
 }
 
-absl::StatusOr<PrivateKey> ReadKey(const std::string& path) {
-  auto content = ReadSecretFile(path);
-  if (!content.ok()) return content.status();
-  const Secret text(*std::move(content));
-  auto key = PrivateKey::FromPem(text.view());
-  if (!key.ok()) return Unusable(path, ToStd(key.status().message()));
-  return key;
-}
-
-absl::StatusOr<std::vector<Certificate>> ReadCertificates(const std::string& path) {
-  auto content = ReadFileBounded(path, kMaxPem);
-  if (!content.ok()) return content.status();
-  auto chain = ParseChain(*content);
-  if (!chain.ok()) return Unusable(path, ToStd(chain.status().message()));
-  return chain;
-}
-
 // The key of `leaf`: key.pem, or next-key.pem where a crash kept that from its new name.
 absl::StatusOr<PrivateKey> ReadKeyOf(const Certificate& leaf, const std::string& folder) {
-  auto key = ReadKey(In(folder, "key.pem"));
+  auto key = ReadKeyFile(In(folder, "key.pem"));
   if (key.ok() && leaf.Matches(*key)) return key;
-  auto next = ReadKey(In(folder, "next-key.pem"));
+  auto next = ReadKeyFile(In(folder, "next-key.pem"));
   if (!next.ok() || !leaf.Matches(*next)) {
     if (!key.ok()) return key.status();
     return Unusable(In(folder, "key.pem"), "it is not the key of cert.pem");
@@ -100,9 +83,9 @@ absl::StatusOr<CertificateTrio> MakeTrio(PrivateKey key, std::vector<Certificate
 
 absl::StatusOr<CertificateTrio> LoadLocked(const std::string& folder, ServiceRole role,
                                            absl::Time now) {
-  auto chain = ReadCertificates(In(folder, "cert.pem"));
+  auto chain = ReadChainFile(In(folder, "cert.pem"));
   if (!chain.ok()) return chain.status();
-  auto roots = ReadCertificates(In(folder, "ca.pem"));
+  auto roots = ReadChainFile(In(folder, "ca.pem"));
   if (!roots.ok()) return roots.status();
   auto key = ReadKeyOf(chain->front(), folder);
   if (!key.ok()) return key.status();
@@ -182,7 +165,7 @@ absl::Status CertificateFiles::CompleteRenewal(std::string_view chain_pem, absl:
   if (!folder_lock.ok()) return folder_lock.status();
   auto chain = ParseChain(chain_pem);
   if (!chain.ok()) return chain.status();
-  auto key = ReadKey(In(folder_, "next-key.pem"));
+  auto key = ReadKeyFile(In(folder_, "next-key.pem"));
   if (!key.ok()) return key.status();
   if (!chain->front().Matches(*key)) {
     return Unusable("the renewed certificate", "it is not for the key that was asked for");

@@ -36,8 +36,8 @@ struct CertificateTrio {
 
 // Reads a tls/ folder: the key is this certificate's, the chain leads to ca.pem, it is valid at
 // `now` for client and server, and its URI is that of a service of `role`. A renewal that a crash
-// cut short is completed. FAILED_PRECONDITION (CERTIFICATE_FILES_UNUSABLE, SECRET_FILE_EXPOSED),
-// UNAUTHENTICATED (see VerifyChain) or NOT_FOUND; the message names the file.
+// cut short is completed. FAILED_PRECONDITION (CERTIFICATE_FILES_UNUSABLE), UNAUTHENTICATED (see
+// VerifyChain) or as pem_files.h; the message names the file.
 absl::StatusOr<CertificateTrio> LoadCertificateTrio(const std::string& folder, ServiceRole role,
                                                     absl::Time now);
 

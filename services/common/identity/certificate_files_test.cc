@@ -120,7 +120,7 @@ TEST_F(CertificateFilesTest, AFaultyReplacementIsReportedAndNotPublished) {
   Write("key.pem", PrivateKey::Generate()->ToPkcs8Pem()->view());  // a torn pair
   EXPECT_EQ(ReasonOf((*files)->Refresh(kNow)), "CERTIFICATE_FILES_UNUSABLE");
   Write("cert.pem", "garbage");
-  EXPECT_EQ(ReasonOf((*files)->Refresh(kNow)), "CERTIFICATE_FILES_UNUSABLE");
+  EXPECT_EQ(ReasonOf((*files)->Refresh(kNow)), "CERTIFICATE_MALFORMED");
   std::filesystem::remove(Tls() + "/cert.pem");
   EXPECT_EQ((*files)->Refresh(kNow).code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(IsWhole((*files)->published_folder()));

@@ -1,0 +1,302 @@
+// Every file is written whole or not at all, in an order in which each needs only those before it:
+// fleet.json, root key, root certificate, intermediate key and certificate, store key, for each
+// service key, root and certificate, the operator's context, the home's context.
+#include "services/common/identity/bootstrap.h"
+
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/names.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/authority_files.h"
+#include "services/common/identity/certificate_builder.h"
+#include "services/common/identity/certificate_files.h"
+#include "services/common/identity/folder_lock.h"
+#include "services/common/identity/key_wrap.h"
+#include "services/common/identity/pem_files.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxFleetFile = 64 * 1024;
+constexpr unsigned kPublic = 0644;
+constexpr char kFirstOperator[] = "admin";
+constexpr char kServiceName[] = "main";
+constexpr std::array kServices = {ServiceRole::kAggregator, ServiceRole::kStatus,
+                                  ServiceRole::kGateway};
+
+class Bootstrapper {
+ public:
+  Bootstrapper(const Home& home, const BootstrapOptions& options, absl::Time now)
+      : home_(home), options_(options), now_(now) {}
+
+  absl::StatusOr<BootstrapReport> Run();
+
+ private:
+  absl::Status MakeHome();
+  absl::Status EnsureFleetName();
+  absl::Status EnsureStoreKey();
+  absl::Status EnsureService(const Intermediate& intermediate, ServiceRole role);
+  absl::Status IssueServiceCertificate(const Intermediate& intermediate, ServiceRole role,
+                                       const PrivateKey& key);
+  bool IsCurrent(const CertificateTrio& trio) const;
+  absl::Status EnsureOperator(const Intermediate& intermediate);
+  absl::StatusOr<OperatorContext> NewContext(const Intermediate& intermediate);
+  absl::Status UpdateContext(const Intermediate& intermediate, OperatorContext& context,
+                             bool& changed);
+
+  const Home& home_;
+  const BootstrapOptions& options_;
+  const absl::Time now_;
+  std::vector<std::string> hosts_;
+  BootstrapReport report_;
+};
+
+absl::StatusOr<BootstrapReport> Bootstrapper::Run() {
+  if (absl::Status s = MakeHome(); !s.ok()) return s;
+  const auto lock = FolderLock::Take(home_.path());
+  if (!lock.ok()) return lock.status();
+  if (absl::Status s = EnsureFleetName(); !s.ok()) return s;
+  const auto root = EnsureRoot(home_, report_.fleet, now_, report_.done);
+  if (!root.ok()) return root.status();
+  const auto intermediate = EnsureIntermediate(home_, *root, report_.fleet, now_, report_.done);
+  if (!intermediate.ok()) return intermediate.status();
+  if (absl::Status s = EnsureStoreKey(); !s.ok()) return s;
+  for (const ServiceRole role : kServices) {
+    if (absl::Status s = EnsureService(*intermediate, role); !s.ok()) return s;
+  }
+  if (absl::Status s = EnsureOperator(*intermediate); !s.ok()) return s;
+  return report_;
+}
+
+absl::Status Bootstrapper::MakeHome() {
+  hosts_ = {"localhost", "127.0.0.1", "::1"};
+  for (const std::string& host : options_.hosts) {
+    if (absl::Status s = CheckHost(host); !s.ok()) return s;
+    if (std::find(hosts_.begin(), hosts_.end(), host) == hosts_.end()) hosts_.push_back(host);
+  }
+  std::vector<std::string> folders = {home_.path(), home_.RootFolder(), home_.OperatorsFolder()};
+  for (const ServiceRole role : kServices) folders.push_back(home_.TlsFolder(role));
+  for (const std::string& folder : folders) {
+    if (absl::Status s = MakeFolders(PosixFileOps(), folder); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Bootstrapper::EnsureFleetName() {
+  if (!options_.fleet.empty()) {
+    if (absl::Status s = CheckFleet(options_.fleet); !s.ok()) return s;
+  }
+  auto fleet = ReadFleet(home_);
+  if (fleet.ok()) {
+    report_.fleet = *std::move(fleet);
+    if (options_.fleet.empty() || options_.fleet == report_.fleet) return absl::OkStatus();
+    return MakeError(
+        absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
+        absl::StrCat(home_.path(), " belongs to fleet ", report_.fleet, ", not to ",
+                     options_.fleet),
+        "Use another MUSTER_HOME for another fleet; a fleet's name cannot be changed.");
+  }
+  if (fleet.status().code() != absl::StatusCode::kNotFound) return fleet.status();
+  for (const std::string& file : {home_.RootKey(), home_.RootCertificate(), home_.IntermediateKey(),
+                                  home_.IntermediateCertificate()}) {
+    if (FileExists(file)) {
+      return HomeIncomplete(home_.FleetFile(), absl::StrCat(file, " is there"),
+                            "Restore it from a backup.");
+    }
+  }
+  report_.fleet = options_.fleet;
+  if (report_.fleet.empty()) {
+    std::string random(4, '\0');
+    if (RAND_bytes(reinterpret_cast<unsigned char*>(random.data()), 4) != 1) {
+      return absl::InternalError("no random numbers");
+    }
+    report_.fleet = absl::StrCat("fleet-", absl::BytesToHexString(random), ".muster");
+  }
+  nlohmann::ordered_json json;
+  json["fleet"] = report_.fleet;
+  report_.done.push_back(absl::StrCat("named the fleet ", report_.fleet));
+  return WriteFileAtomically(home_.FleetFile(), json.dump(2) + "\n", kPublic);
+}
+
+absl::Status Bootstrapper::EnsureStoreKey() {
+  if (!FileExists(home_.StoreKey()) && FileExists(home_.StateDatabase())) {
+    return HomeIncomplete(home_.StoreKey(), absl::StrCat(home_.StateDatabase(), " is there"),
+                          "Restore it from a backup: the keys of live runs cannot be read without "
+                          "it.");
+  }
+  return KeyWrap::OpenOrCreate(home_.StoreKey()).status();
+}
+
+absl::Status Bootstrapper::EnsureService(const Intermediate& intermediate, ServiceRole role) {
+  const std::string folder = home_.TlsFolder(role);
+  if (FileExists(folder + "/cert.pem") && FileExists(folder + "/ca.pem") &&
+      FileExists(folder + "/key.pem")) {
+    const auto trio = LoadCertificateTrio(folder, role, now_);
+    const std::string reason = ReasonOf(trio.status());
+    if (!trio.ok() && reason != "CERTIFICATE_EXPIRED" && reason != "CERTIFICATE_NOT_YET_VALID") {
+      return trio.status();
+    }
+    if (trio.ok() && trio->identity.fleet != report_.fleet) {
+      return MakeError(absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
+                       absl::StrCat(folder, " belongs to fleet ", trio->identity.fleet),
+                       "Move it away to have a new certificate made.");
+    }
+    if (trio.ok() && IsCurrent(*trio)) return absl::OkStatus();
+  }
+  const auto lock = FolderLock::Take(folder);
+  if (!lock.ok()) return lock.status();
+  if (!FileExists(folder + "/key.pem") && FileExists(folder + "/cert.pem")) {
+    // First of all, so that a crash does not leave it beside a key that is not its own.
+    absl::Status s = PosixFileOps().Remove(folder + "/cert.pem");
+    if (!s.ok()) return s;
+  }
+  const auto key = EnsureKeyFile(folder + "/key.pem");
+  if (!key.ok()) return key.status();
+  return IssueServiceCertificate(intermediate, role, *key);
+}
+
+// Not yet half of its life old, and names all hosts.
+bool Bootstrapper::IsCurrent(const CertificateTrio& trio) const {
+  const Certificate& leaf = trio.chain.front();
+  const std::vector<std::string> named = leaf.Hosts();
+  return now_ < RenewAt(leaf) &&
+         std::all_of(
+             hosts_.begin(), hosts_.end(),
+             [&](const auto& host) {
+               return std::find(named.begin(), named.end(), CanonicalHost(host)) != named.end();
+             });
+}
+
+absl::Status Bootstrapper::IssueServiceCertificate(const Intermediate& intermediate,
+                                                   ServiceRole role, const PrivateKey& key) {
+  const std::string folder = home_.TlsFolder(role);
+  const std::string ca = folder + "/ca.pem";
+  if (!FileExists(ca)) {
+    absl::Status s = WriteFileAtomically(ca, intermediate.root().ToPem(), kPublic);
+    if (!s.ok()) return s;
+  }
+  const auto roots = ReadChainFile(ca);
+  if (!roots.ok()) return roots.status();
+  if (std::find(roots->begin(), roots->end(), intermediate.root()) == roots->end()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_MISMATCH",
+                     absl::StrCat(ca, " does not hold the fleet's root"),
+                     absl::StrCat("Add ", home_.RootCertificate(), " to it."));
+  }
+  const auto certificate = intermediate.Issue(ServiceIdentity{role, kServiceName}, key.public_key(),
+                                              hosts_, now_, now_ + kServiceValidity);
+  if (!certificate.ok()) return certificate.status();
+  const std::vector<Certificate> chain = {*certificate, intermediate.certificate()};
+  report_.done.push_back(
+      absl::StrCat("made a certificate for the service ", ToAbsl(ServiceRoleName(role))));
+  return WriteFileAtomically(folder + "/cert.pem", ChainToPem(chain), kPublic);
+}
+
+absl::StatusOr<OperatorContext> Bootstrapper::NewContext(const Intermediate& intermediate) {
+  const std::string name = options_.operator_name.empty() ? kFirstOperator : options_.operator_name;
+  if (absl::Status s = ValidateName("operator", name); !s.ok()) return s;
+  const auto key = PrivateKey::Generate();
+  if (!key.ok()) return key.status();
+  const auto certificate =
+      intermediate.Issue(UserIdentity{name}, key->public_key(), {}, now_, now_ + kOperatorValidity);
+  if (!certificate.ok()) return certificate.status();
+  auto pem = key->ToPkcs8Pem();
+  if (!pem.ok()) return pem.status();
+  OperatorContext context;
+  context.fleet = report_.fleet;
+  context.fleet_ca_pem = intermediate.root().ToPem();
+  context.certificate_chain_pem = ChainToPem(std::vector{*certificate, intermediate.certificate()});
+  context.private_key_pem = *std::move(pem);
+  report_.done.push_back(absl::StrCat("made the operator ", name));
+  return context;
+}
+
+// Renews the certificate if need be, and takes over the addresses.
+absl::Status Bootstrapper::UpdateContext(const Intermediate& intermediate, OperatorContext& context,
+                                         bool& changed) {
+  const auto take = [&](const std::vector<std::string>& from, std::vector<std::string>& to) {
+    if (from.empty() || from == to) return;
+    to = from;
+    changed = true;
+  };
+  take(options_.aggregator_targets, context.aggregator_targets);
+  take(options_.status_targets, context.status_targets);
+  take(options_.gateway_urls, context.gateway_urls);
+  const auto leaf = Certificate::FromPem(context.certificate_chain_pem);
+  if (!leaf.ok()) return leaf.status();
+  const auto identity = ParseIdentity(leaf->Uri().value_or(""), report_.fleet);
+  if (!identity.ok()) return Annotate(identity.status(), home_.ContextFile());
+  report_.operator_name = std::get<UserIdentity>(identity->name).name;
+  if (now_ < RenewAt(*leaf)) return absl::OkStatus();
+  const auto key = leaf->Key();
+  if (!key.ok()) return key.status();
+  const auto renewed = intermediate.Issue(UserIdentity{report_.operator_name}, *key, {}, now_,
+                                          now_ + kOperatorValidity);
+  if (!renewed.ok()) return renewed.status();
+  context.certificate_chain_pem = ChainToPem(std::vector{*renewed, intermediate.certificate()});
+  report_.done.push_back(
+      absl::StrCat("renewed the certificate of operator ", report_.operator_name));
+  changed = true;
+  return absl::OkStatus();
+}
+
+absl::Status Bootstrapper::EnsureOperator(const Intermediate& intermediate) {
+  const std::string name = options_.operator_name.empty() ? kFirstOperator : options_.operator_name;
+  bool changed = false;
+  auto context = ReadContext(home_.ContextFile());
+  if (context.status().code() == absl::StatusCode::kNotFound) {
+    changed = true;
+    context = ReadContext(home_.OperatorContextFile(name));  // a crash came between the two
+  }
+  if (context.status().code() == absl::StatusCode::kNotFound) context = NewContext(intermediate);
+  if (!context.ok()) return context.status();
+  if (context->fleet != report_.fleet) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
+                     absl::StrCat(home_.ContextFile(), " is for fleet ", context->fleet,
+                                  ", this home's fleet is ", report_.fleet),
+                     "Move the file away to have one made for this fleet.");
+  }
+  if (absl::Status s = UpdateContext(intermediate, *context, changed); !s.ok()) return s;
+  if (!changed) return absl::OkStatus();
+  absl::Status s = WriteContext(home_.OperatorContextFile(report_.operator_name), *context);
+  if (!s.ok()) return s;
+  return WriteContext(home_.ContextFile(), *context);
+}
+
+}  // namespace
+
+absl::StatusOr<BootstrapReport> Bootstrap(const Home& home, const BootstrapOptions& options,
+                                          absl::Time now) {
+  return Bootstrapper(home, options, now).Run();
+}
+
+absl::StatusOr<std::string> ReadFleet(const Home& home) {
+  const auto content = ReadFileBounded(home.FleetFile(), kMaxFleetFile);
+  if (content.status().code() == absl::StatusCode::kNotFound) {
+    return MakeError(absl::StatusCode::kNotFound, "HOME_NOT_SET_UP",
+                     absl::StrCat("there is no fleet in ", home.path()),
+                     "Run \"muster up\", or set MUSTER_HOME.");
+  }
+  if (!content.ok()) return content.status();
+  const auto json = nlohmann::json::parse(*content, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("fleet") || !json["fleet"].is_string()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "HOME_INCOMPLETE",
+                     absl::StrCat(home.FleetFile(), " names no fleet"),
+                     "Restore it from a backup.");
+  }
+  auto fleet = json["fleet"].get<std::string>();
+  if (absl::Status s = CheckFleet(fleet); !s.ok()) return Annotate(s, home.FleetFile());
+  return fleet;
+}
+
+}  // namespace muster

@@ -1,0 +1,270 @@
+#include "services/common/identity/bootstrap.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/identity/authority_files.h"
+#include "services/common/identity/certificate_files.h"
+
+namespace muster {
+namespace {
+
+const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
+
+// Everything in the order in which it is made.
+const std::vector<std::string> kFiles = {
+    "fleet.json",
+    "root/ca.key",
+    "root/ca.crt",
+    "aggregator/intermediate.key",
+    "aggregator/intermediate.crt",
+    "aggregator/store.key",
+    "aggregator/tls/key.pem",
+    "aggregator/tls/ca.pem",
+    "aggregator/tls/cert.pem",
+    "status/tls/key.pem",
+    "status/tls/ca.pem",
+    "status/tls/cert.pem",
+    "gateway/tls/key.pem",
+    "gateway/tls/ca.pem",
+    "gateway/tls/cert.pem",
+    "operators/ann.json",
+    "context.json",
+};
+
+class BootstrapTest : public ::testing::Test {
+ protected:
+  BootstrapTest()
+      : folder_(std::filesystem::path(::testing::TempDir()) /
+                ::testing::UnitTest::GetInstance()->current_test_info()->name()),
+        home_(folder_ / "home") {
+    options_.operator_name = "ann";
+    options_.aggregator_targets = {"127.0.0.1:1"};
+  }
+  ~BootstrapTest() override { std::filesystem::remove_all(folder_); }
+
+  absl::StatusOr<BootstrapReport> Up(absl::Time now = kNow) {
+    return Bootstrap(home_, options_, now);
+  }
+  std::string ReasonOfUp(absl::Time now = kNow) { return ReasonOf(Up(now).status()); }
+
+  std::string Path(const std::string& name) { return home_.path() + "/" + name; }
+  void Remove(const std::string& name) { ASSERT_TRUE(std::filesystem::remove(Path(name))); }
+
+  std::map<std::string, std::string> Files() {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(home_.path())) {
+      if (entry.is_directory()) continue;
+      files[std::filesystem::relative(entry.path(), home_.path())] =
+          *ReadFileBounded(entry.path(), 1 << 20);
+    }
+    return files;
+  }
+
+  // That everything is there, belongs together and is usable.
+  void ExpectWhole(absl::Time now = kNow) {
+    EXPECT_TRUE(ReadFleet(home_).ok());
+    const auto intermediate = LoadIntermediate(home_.ServiceFolder(ServiceRole::kAggregator));
+    ASSERT_TRUE(intermediate.ok()) << intermediate.status();
+    for (const ServiceRole role :
+         {ServiceRole::kAggregator, ServiceRole::kStatus, ServiceRole::kGateway}) {
+      const auto trio = LoadCertificateTrio(home_.TlsFolder(role), role, now);
+      EXPECT_TRUE(trio.ok()) << trio.status();
+    }
+    const auto context = ReadContext(home_.ContextFile());
+    ASSERT_TRUE(context.ok()) << context.status();
+    EXPECT_TRUE(CheckContext(*context, now).ok());
+  }
+
+  std::filesystem::path folder_;
+  Home home_;
+  BootstrapOptions options_;
+};
+
+TEST_F(BootstrapTest, MakesAFleetOnce) {
+  const auto report = Up();
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->operator_name, "ann");
+  EXPECT_TRUE(report->fleet.starts_with("fleet-"));
+  EXPECT_FALSE(report->done.empty());
+  ExpectWhole();
+  const auto files = Files();
+  EXPECT_EQ(files.size(), kFiles.size());
+  for (const std::string& name : kFiles) EXPECT_TRUE(files.contains(name)) << name;
+  for (const std::string& name : kFiles) {
+    struct stat info{};
+    ASSERT_EQ(stat(Path(name).c_str(), &info), 0);
+    const bool is_public = name.ends_with(".crt") || name.ends_with("cert.pem") ||
+                           name.ends_with("ca.pem") || name == "fleet.json";
+    EXPECT_EQ(info.st_mode & 0777, is_public ? 0644u : 0600u) << name;
+  }
+
+  const auto again = Up();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->fleet, report->fleet);
+  EXPECT_EQ(again->operator_name, "ann");
+  EXPECT_TRUE(again->done.empty());
+  EXPECT_EQ(Files(), files);
+}
+
+TEST_F(BootstrapTest, AfterACrashAtAnyPointTheRestIsMadeAndNothingReplaced) {
+  ASSERT_TRUE(Up().ok());
+  const auto whole = Files();
+  for (size_t made = 0; made <= kFiles.size(); ++made) {
+    SCOPED_TRACE(made);
+    std::filesystem::remove_all(home_.path());
+    for (size_t i = 0; i < made; ++i) {
+      std::filesystem::create_directories(std::filesystem::path(Path(kFiles[i])).parent_path());
+      ASSERT_TRUE(WriteFileAtomically(Path(kFiles[i]), whole.at(kFiles[i])).ok());
+    }
+    const auto report = Up();
+    ASSERT_TRUE(report.ok()) << report.status();
+    ExpectWhole();
+    const auto files = Files();
+    EXPECT_EQ(files.size(), kFiles.size());
+    for (size_t i = 0; i < made; ++i) EXPECT_EQ(files.at(kFiles[i]), whole.at(kFiles[i]));
+  }
+}
+
+TEST_F(BootstrapTest, WhatCannotBeMadeAgainIsNotMadeAgain) {
+  ASSERT_TRUE(Up().ok());
+  const auto whole = Files();
+  const std::map<std::string, std::string> refused = {
+      {"fleet.json", "HOME_INCOMPLETE"},
+      {"root/ca.crt", "HOME_INCOMPLETE"},
+      {"aggregator/intermediate.key", "HOME_INCOMPLETE"},
+      {"aggregator/store.key", "HOME_INCOMPLETE"},
+  };
+  ASSERT_TRUE(WriteFileAtomically(home_.StateDatabase(), "x").ok());
+  for (const auto& [name, reason] : refused) {
+    SCOPED_TRACE(name);
+    Remove(name);
+    const absl::Status status = Up().status();
+    EXPECT_EQ(ReasonOf(status), reason) << status;
+    EXPECT_NE(NextStepOf(status), "");
+    EXPECT_FALSE(std::filesystem::exists(Path(name)));
+    ASSERT_TRUE(WriteFileAtomically(Path(name), whole.at(name)).ok());
+    EXPECT_TRUE(Up().ok());
+  }
+  // Another key in place of one: refused, and left for the user to look at.
+  for (const char* name : {"root/ca.key", "aggregator/intermediate.key"}) {
+    const std::string other(PrivateKey::Generate()->ToPkcs8Pem()->view());
+    ASSERT_TRUE(WriteFileAtomically(Path(name), other).ok());
+    EXPECT_EQ(ReasonOfUp(), "AUTHORITY_MISMATCH") << name;
+    EXPECT_EQ(Files().at(name), other);
+    ASSERT_TRUE(WriteFileAtomically(Path(name), whole.at(name)).ok());
+  }
+  ASSERT_EQ(chmod(home_.RootKey().c_str(), 0644), 0);
+  EXPECT_EQ(ReasonOfUp(), "SECRET_FILE_EXPOSED");
+}
+
+TEST_F(BootstrapTest, AServicesLostKeyIsMadeAnew) {
+  ASSERT_TRUE(Up().ok());
+  Remove("status/tls/key.pem");
+  const auto report = Up();
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->done.size(), 1u);
+  ExpectWhole();
+}
+
+TEST_F(BootstrapTest, TheRootMayBeOffline) {
+  ASSERT_TRUE(Up().ok());
+  const std::string key(ReadFileBounded(home_.RootKey(), 1 << 20).value());
+  Remove("root/ca.key");
+  EXPECT_TRUE(Up().ok());
+  Remove("root/ca.crt");
+  Remove("gateway/tls/cert.pem");
+  EXPECT_TRUE(Up().ok());
+  ExpectWhole();
+  Remove("aggregator/intermediate.crt");
+  EXPECT_EQ(ReasonOfUp(), "ROOT_KEY_OFFLINE");
+  Remove("aggregator/tls/ca.pem");
+  EXPECT_EQ(ReasonOfUp(), "HOME_INCOMPLETE");
+}
+
+TEST_F(BootstrapTest, RenewsWhatIsHalfOver) {
+  ASSERT_TRUE(Up().ok());
+  auto files = Files();
+  absl::Time now = kNow + kServiceValidity / 2;
+  auto report = Up(now);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->done.size(), 3u);
+  ExpectWhole(now);
+
+  now = kNow + kOperatorValidity / 2;
+  report = Up(now);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->done.size(), 4u);
+  ExpectWhole(now);
+
+  // Long after everything but the root has expired.
+  now = kNow + absl::Hours(24 * 365 * 6);
+  report = Up(now);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->done.size(), 5u);
+  ExpectWhole(now);
+  // All of that without a new key.
+  for (const auto& [name, content] : Files()) {
+    const bool is_key = name.ends_with(".key") || name.ends_with("key.pem");
+    EXPECT_TRUE(!is_key || content == files[name]) << name;
+  }
+  EXPECT_EQ(ReadContext(home_.ContextFile())->private_key_pem.view(),
+            ReadContext(home_.OperatorContextFile("ann"))->private_key_pem.view());
+
+  Remove("root/ca.key");
+  EXPECT_EQ(ReasonOfUp(now + absl::Hours(24 * 365 * 6)), "ROOT_KEY_OFFLINE");
+}
+
+TEST_F(BootstrapTest, TakesOverHostsAndAddresses) {
+  ASSERT_TRUE(Up().ok());
+  options_.hosts = {"central.example.com", "10.0.0.5", "fe80:0::1"};
+  options_.status_targets = {"10.0.0.5:2"};
+  ASSERT_TRUE(Up().ok());
+  const auto hosts =
+      LoadCertificateTrio(home_.TlsFolder(ServiceRole::kGateway), ServiceRole::kGateway, kNow)
+          ->chain.front()
+          .Hosts();
+  EXPECT_EQ(hosts, (std::vector<std::string>{"localhost", "127.0.0.1", "::1", "central.example.com",
+                                             "10.0.0.5", "fe80::1"}));
+  const auto context = ReadContext(home_.ContextFile());
+  EXPECT_EQ(context->status_targets, options_.status_targets);
+  EXPECT_EQ(context->aggregator_targets, options_.aggregator_targets);
+  EXPECT_TRUE(Up()->done.empty());
+
+  options_.hosts = {"[::1]:80"};
+  EXPECT_EQ(ReasonOfUp(), "INVALID_HOST");
+}
+
+TEST_F(BootstrapTest, AHomeBelongsToOneFleet) {
+  EXPECT_EQ(ReasonOf(ReadFleet(home_).status()), "HOME_NOT_SET_UP");
+  options_.fleet = "Not One";
+  EXPECT_EQ(ReasonOfUp(), "INVALID_FLEET");
+  options_.fleet = "a.example.com";
+  ASSERT_TRUE(Up().ok());
+  EXPECT_EQ(*ReadFleet(home_), "a.example.com");
+  options_.fleet = "b.example.com";
+  EXPECT_EQ(ReasonOfUp(), "FLEET_EXISTS");
+  ASSERT_TRUE(WriteFileAtomically(home_.FleetFile(), "{}").ok());
+  EXPECT_EQ(ReasonOfUp(), "HOME_INCOMPLETE");
+}
+
+TEST_F(BootstrapTest, CallsAtTheSameTimeMakeOneFleet) {
+  std::vector<std::thread> threads;
+  std::vector<absl::StatusOr<BootstrapReport>> reports(4, absl::UnknownError(""));
+  for (auto& report : reports) threads.emplace_back([&] { report = Up(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& report : reports) {
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->fleet, reports[0]->fleet);
+  }
+  ExpectWhole();
+}
+
+}  // namespace
+}  // namespace muster

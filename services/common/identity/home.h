@@ -1,0 +1,52 @@
+// Where things lie below $MUSTER_HOME. Everything there is for its owner alone: folders 0700, files
+// 0600 (certificates may be read by others).
+#ifndef MUSTER_SERVICES_COMMON_IDENTITY_HOME_H_
+#define MUSTER_SERVICES_COMMON_IDENTITY_HOME_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "services/common/identity/identity.h"
+
+namespace muster {
+
+// Paths only; touches no file. Immutable; thread-safe.
+class Home {
+ public:
+  explicit Home(std::string path) : path_(std::move(path)) {}
+
+  const std::string& path() const { return path_; }
+
+  // The fleet's name: {"fleet": "..."}.
+  std::string FleetFile() const { return In("fleet.json"); }
+
+  // The fleet's root. The key may be taken away and kept offline.
+  std::string RootFolder() const { return In("root"); }
+  std::string RootKey() const { return In("root/ca.key"); }
+  std::string RootCertificate() const { return In("root/ca.crt"); }
+
+  // What a service owns.
+  std::string ServiceFolder(ServiceRole role) const { return In(ServiceRoleName(role)); }
+  std::string TlsFolder(ServiceRole role) const { return ServiceFolder(role) + "/tls"; }
+  std::string IntermediateKey() const { return In("aggregator/intermediate.key"); }
+  std::string IntermediateCertificate() const { return In("aggregator/intermediate.crt"); }
+  std::string StoreKey() const { return In("aggregator/store.key"); }
+  std::string StateDatabase() const { return In("aggregator/state.db"); }
+
+  // Context files of operators made here, and the one that this home's own commands use.
+  std::string OperatorsFolder() const { return In("operators"); }
+  std::string OperatorContextFile(std::string_view name) const {
+    return OperatorsFolder() + "/" + std::string(name) + ".json";
+  }
+  std::string ContextFile() const { return In("context.json"); }
+
+ private:
+  std::string In(std::string_view name) const { return path_ + "/" + std::string(name); }
+
+  const std::string path_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_IDENTITY_HOME_H_
