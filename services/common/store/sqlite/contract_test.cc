@@ -1,0 +1,20 @@
+#include <gtest/gtest.h>
+
+#include "services/common/store/change_feed_contract.h"
+#include "services/common/store/sqlite/sqlite_harness.h"
+#include "services/common/store/state_store_contract.h"
+
+namespace muster {
+namespace {
+
+std::unique_ptr<StoreHarness> MakeHarness() {
+  return std::make_unique<SqliteHarness>(SqliteStoreOptions{.retained_changes = 100});
+}
+
+INSTANTIATE_TEST_SUITE_P(Sqlite, StateStoreContract,
+                         ::testing::Values(StoreHarnessFactory(MakeHarness)));
+INSTANTIATE_TEST_SUITE_P(Sqlite, ChangeFeedContract,
+                         ::testing::Values(StoreHarnessFactory(MakeHarness)));
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,91 @@
+#include "services/common/store/sqlite/identities.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::sqlite {
+
+absl::StatusOr<Revoke::Result> Execute(WriteContext& context, const Revoke& command) {
+  const RevocationRecord& revocation = command.revocation;
+  const int64_t inserted =
+      context.db.Run("INSERT INTO revocations VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                     revocation.subject, revocation.reason, revocation.revoked_by, revocation.at);
+  if (inserted == 0) return Revoke::Result{};
+  ChangeRecord change;
+  change.at = revocation.at;
+  change.kind = ChangeKind::kRevoked;
+  change.text = revocation.subject;
+  context.AddChange(change);
+  AuditRecord record;
+  record.at = revocation.at;
+  record.kind = AuditKind::kRevocation;
+  record.actor = revocation.revoked_by;
+  record.text =
+      absl::StrCat(revocation.subject, revocation.reason.empty() ? "" : ": ", revocation.reason);
+  context.AddAudit(record);
+  return Revoke::Result{.changed = true};
+}
+
+absl::StatusOr<RecordIssued::Result> Execute(WriteContext& context, const RecordIssued& command) {
+  const IssuedRecord& issued = command.issued;
+  // The store has no clock; the time of each new certificate tells which ones ended long ago.
+  context.db.Run(
+      "DELETE FROM issued WHERE (issuer, serial) IN"
+      " (SELECT issuer, serial FROM issued WHERE expires_at < ? ORDER BY expires_at LIMIT 4)",
+      issued.issued_at - kIssuedKept);
+  context.db.Run(
+      "INSERT INTO issued (issuer, serial, uri, issued_to, issued_at, expires_at)"
+      " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+      issued.issuer, issued.serial, issued.uri, issued.issued_to, issued.issued_at,
+      issued.expires_at);
+  AuditRecord record;
+  record.at = issued.issued_at;
+  record.kind = AuditKind::kCredential;
+  record.actor = issued.issued_to;
+  record.text = absl::StrCat(issued.uri, " ", issued.issuer, ":", issued.serial);
+  context.AddAudit(record);
+  return RecordIssued::Result{};
+}
+
+absl::StatusOr<AppendAudit::Result> Execute(WriteContext& context, const AppendAudit& command) {
+  context.AddAudit(command.record);
+  return AppendAudit::Result{};
+}
+
+std::vector<RevocationRecord> ReadRevocations(Connection& db) {
+  std::vector<RevocationRecord> revocations;
+  Rows rows =
+      db.Query("SELECT subject, reason, revoked_by, at FROM revocations ORDER BY at, subject");
+  while (rows.Next()) {
+    RevocationRecord revocation;
+    revocation.subject = rows.Text();
+    revocation.reason = rows.Text();
+    revocation.revoked_by = rows.Text();
+    revocation.at = rows.Int();
+    revocations.push_back(std::move(revocation));
+  }
+  return revocations;
+}
+
+std::vector<IssuedRecord> ReadIssued(Connection& db, std::string_view prefix, int limit) {
+  std::vector<IssuedRecord> all;
+  Rows rows = db.Query(
+      "SELECT uri, issuer, serial, issued_to, issued_at, expires_at FROM issued"
+      " WHERE uri >= ? AND uri < ? ORDER BY issued_at DESC, serial LIMIT ?",
+      prefix, absl::StrCat(std::string(prefix), "\x7f"), std::clamp(limit, 0, 10'000));
+  while (rows.Next()) {
+    IssuedRecord issued;
+    issued.uri = rows.Text();
+    issued.issuer = rows.Text();
+    issued.serial = rows.Text();
+    issued.issued_to = rows.Text();
+    issued.issued_at = rows.Int();
+    issued.expires_at = rows.Int();
+    all.push_back(std::move(issued));
+  }
+  return all;
+}
+
+}  // namespace muster::sqlite

@@ -1,0 +1,29 @@
+// Revocations, issued certificates, and audit records that stand alone.
+#ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_IDENTITIES_H_
+#define MUSTER_SERVICES_COMMON_STORE_SQLITE_IDENTITIES_H_
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "services/common/store/commands.h"
+#include "services/common/store/sqlite/connection.h"
+#include "services/common/store/sqlite/feed.h"
+
+namespace muster::sqlite {
+
+// A certificate is remembered for this long after its end.
+inline constexpr int64_t kIssuedKept = int64_t{7} * 24 * 3600 * 1'000'000;
+
+absl::StatusOr<Revoke::Result> Execute(WriteContext& context, const Revoke& command);
+absl::StatusOr<RecordIssued::Result> Execute(WriteContext& context, const RecordIssued& command);
+absl::StatusOr<AppendAudit::Result> Execute(WriteContext& context, const AppendAudit& command);
+
+// Reads; the caller holds a read transaction.
+std::vector<RevocationRecord> ReadRevocations(Connection& db);
+std::vector<IssuedRecord> ReadIssued(Connection& db, std::string_view prefix, int limit);
+
+}  // namespace muster::sqlite
+
+#endif  // MUSTER_SERVICES_COMMON_STORE_SQLITE_IDENTITIES_H_

@@ -1,0 +1,67 @@
+// Connections that only read.
+#ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_READER_POOL_H_
+#define MUSTER_SERVICES_COMMON_STORE_SQLITE_READER_POOL_H_
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "services/common/store/sqlite/connection.h"
+
+namespace muster::sqlite {
+
+// A few connections, each lent to one reader at a time. Thread-safe.
+class ReaderPool {
+ public:
+  static absl::StatusOr<std::unique_ptr<ReaderPool>> Open(const std::string& path, int size);
+
+  // Runs `read(connection)` in a read transaction: all its queries see the same moment. Waits for a
+  // free connection. `read` returns a value or a StatusOr of one; a failure of the connection wins.
+  template <typename Read>
+  auto Run(Read read) {
+    const Lease lease(*this);
+    using Value = decltype(read(lease.db()));
+    using Result = typename Wrap<Value>::type;
+    lease.db().Execute("BEGIN");
+    Result result = read(lease.db());
+    absl::Status failure = lease.db().TakeStatus();
+    return failure.ok() ? std::move(result) : Result(failure);
+  }
+
+ private:
+  template <typename T>
+  struct Wrap {
+    using type = absl::StatusOr<T>;
+  };
+  template <typename T>
+  struct Wrap<absl::StatusOr<T>> {
+    using type = absl::StatusOr<T>;
+  };
+
+  class Lease {
+   public:
+    explicit Lease(ReaderPool& pool) : pool_(pool), db_(pool.Take()) {}
+    ~Lease() { pool_.Return(std::move(db_)); }
+    Connection& db() const { return *db_; }
+
+   private:
+    ReaderPool& pool_;
+    std::unique_ptr<Connection> db_;
+  };
+
+  std::unique_ptr<Connection> Take();
+  void Return(std::unique_ptr<Connection> db);
+
+  std::mutex mutex_;
+  std::condition_variable returned_;
+  std::vector<std::unique_ptr<Connection>> free_;  // guarded by mutex_
+};
+
+}  // namespace muster::sqlite
+
+#endif  // MUSTER_SERVICES_COMMON_STORE_SQLITE_READER_POOL_H_

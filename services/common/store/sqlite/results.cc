@@ -1,0 +1,241 @@
+#include "services/common/store/sqlite/results.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "services/common/store/sqlite/runs.h"
+#include "services/common/store/sqlite/uploads.h"
+
+namespace muster::sqlite {
+namespace {
+
+using Verdict = CommitResult::Verdict;
+
+// Whether two deliveries carry the same content: by SHA-256 where both are known, else by size and
+// checksum (the service finds the SHA-256 of what it commits before the seal).
+bool SameContent(const ResultRecord& a, const ResultRecord& b) {
+  if (a.size != b.size) return false;
+  if (!a.sha256.empty() && !b.sha256.empty()) return a.sha256 == b.sha256;
+  return a.crc32c == b.crc32c;
+}
+
+bool SameOutcome(const ResultRecord& a, const ResultRecord& b) {
+  return a.outcome == b.outcome && a.error == b.error && SameContent(a, b);
+}
+
+std::string Describe(const ResultRecord& result) {
+  return absl::StrCat(result.size, " bytes, ",
+                      result.sha256.empty()
+                          ? absl::StrCat("CRC32C ", absl::Hex(result.crc32c, absl::kZeroPad8))
+                          : absl::StrCat("SHA-256 ", absl::BytesToHexString(result.sha256)),
+                      result.error.empty() ? "" : absl::StrCat(", error: ", result.error));
+}
+
+AuditRecord AuditOf(AuditKind kind, const ResultRecord& result, std::string text) {
+  AuditRecord record;
+  record.at = result.committed_at;
+  record.kind = kind;
+  record.actor = result.delivery.uri;
+  record.key = result.key;
+  record.text = std::move(text);
+  return record;
+}
+
+// What is there and what came decide; the run is open, or what came is the same once more.
+Verdict Judge(const ResultRecord& head, const ResultRecord& incoming) {
+  if (head.outcome == Outcome::kPending) return Verdict::kCommitted;
+  if (incoming.outcome == Outcome::kGenuine) {
+    if (head.outcome != Outcome::kGenuine) return Verdict::kCommitted;
+    return SameContent(head, incoming) ? Verdict::kSame : Verdict::kConflict;
+  }
+  if (SameOutcome(head, incoming)) return Verdict::kSame;
+  // The node's own error says more than the time-out that was written for it.
+  return head.outcome == Outcome::kTimedOut ? Verdict::kCommitted : Verdict::kErrorKept;
+}
+
+int64_t InsertResult(Connection& db, const ResultRecord& result, int64_t generation) {
+  const bool content =
+      result.outcome == Outcome::kGenuine || !result.blob.empty() || result.size > 0;
+  const Delivery& delivery = result.delivery;
+  db.Run(
+      "INSERT INTO results (run, plugin, node, generation, outcome, size, crc32c, sha256,"
+      " media_type, file_name, blob, error, uri, node_unproven, vouched_by, signature, signer_pem,"
+      " committed_at, partial_blob, partial_size, replaced, hash_due)"
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+      result.key.run, result.key.plugin, result.key.node, generation, result.outcome, result.size,
+      result.crc32c, Blob{result.sha256}, result.media_type, result.file_name, result.blob,
+      result.error, delivery.uri, delivery.node_unproven, delivery.vouched_by,
+      Blob{delivery.signature}, delivery.signer_pem, result.committed_at, result.partial_blob,
+      result.partial_size, content && result.sha256.empty());
+  const int64_t id = db.last_id();
+  if (result.blob.empty() && !result.body.empty()) {
+    db.Run("INSERT INTO bodies (result, body) VALUES (?, ?)", id, Blob{result.body});
+  }
+  return id;
+}
+
+// How a run's counters move when a pair goes from one outcome to another.
+struct CounterSteps {
+  int64_t pending = 0, genuine = 0, errors = 0, timed_out = 0;
+
+  int64_t& Of(Outcome outcome) {
+    switch (outcome) {
+      case Outcome::kPending:
+        return pending;
+      case Outcome::kGenuine:
+        return genuine;
+      case Outcome::kError:
+        return errors;
+      case Outcome::kTimedOut:
+        break;
+    }
+    return timed_out;
+  }
+};
+
+// Stores the result, moves the counters, and the run if this was its last pair. True if it was.
+bool Store(WriteContext& context, const RunHead& run, const PairHead& pair,
+           const ResultRecord& result) {
+  Connection& db = context.db;
+  const ResultKey& key = result.key;
+  const int64_t generation = pair.generation + 1;
+  const int64_t id = InsertResult(db, result, generation);
+  if (pair.result != 0) {
+    db.Run("UPDATE results SET replaced = 1, hash_due = 0 WHERE id = ?", pair.result);
+  }
+  db.Run(
+      "UPDATE pairs SET outcome = ?, generation = ?, result = ?"
+      " WHERE run = ? AND plugin = ? AND node = ?",
+      result.outcome, generation, id, key.run, key.plugin, key.node);
+
+  ChangeRecord change;
+  change.at = result.committed_at;
+  change.kind = ChangeKind::kResult;
+  change.run = key.run;
+  change.plugin = key.plugin;
+  change.node = key.node;
+  change.outcome = result.outcome;
+  change.generation = generation;
+  change.size = result.size;
+  change.text = result.error;
+  const int64_t sequence = context.AddChange(change);
+
+  CounterSteps steps;
+  --steps.Of(pair.outcome);
+  ++steps.Of(result.outcome);
+  db.Run(
+      "UPDATE runs SET pending = pending + ?, genuine = genuine + ?, errors = errors + ?,"
+      " timed_out = timed_out + ?, last_change = ?, last_result_change = ? WHERE id = ?",
+      steps.pending, steps.genuine, steps.errors, steps.timed_out, sequence, sequence, key.run);
+  const bool last = run.pending + steps.pending == 0 && run.state < RunState::kPostProcessing;
+  if (last) {
+    MoveRun(context, key.run, RunState::kPostProcessing, result.committed_at);
+  } else if (run.state == RunState::kPlanned) {
+    MoveRun(context, key.run, RunState::kRunning, result.committed_at);
+  }
+  return last;
+}
+
+// The verdict for a delivery that the run's state alone decides; kCommitted if it does not.
+Verdict JudgeRun(WriteContext& context, const RunHead& run, const ResultRecord& result) {
+  if (run.state == RunState::kCancelled || run.state == RunState::kFailed) {
+    return Verdict::kCancelled;
+  }
+  if (!run.ClosedAt(result.committed_at)) return Verdict::kCommitted;
+  context.AddRefusal(AuditOf(AuditKind::kLate, result, absl::StrCat("late: ", Describe(result))));
+  return Verdict::kSealed;
+}
+
+bool OwnsUpload(Connection& db, const CommitResult& command) {
+  if (command.upload_id.empty()) return true;
+  const auto upload = ReadUpload(db, command.upload_id);
+  return upload && upload->epoch == command.epoch && upload->key == command.result.key;
+}
+
+void EndUpload(Connection& db, const CommitResult& command) {
+  if (command.upload_id.empty()) return;
+  db.Run("DELETE FROM uploads WHERE id = ? AND epoch = ?", command.upload_id, command.epoch);
+}
+
+void AuditVerdict(WriteContext& context, Verdict verdict, const ResultRecord& head,
+                  const ResultRecord& result) {
+  if (verdict == Verdict::kConflict || verdict == Verdict::kErrorKept) {
+    context.AddRefusal(
+        AuditOf(AuditKind::kConflict, result,
+                absl::StrCat("kept: ", Describe(head), "; refused: ", Describe(result))));
+  } else if (verdict == Verdict::kCommitted && head.outcome != Outcome::kPending) {
+    context.AddAudit(AuditOf(
+        AuditKind::kReplaced, result,
+        absl::StrCat(head.outcome == Outcome::kTimedOut ? "time-out" : "error", " of generation ",
+                     head.generation, " replaced by ", Describe(result))));
+  }
+}
+
+absl::Status CheckCommit(const ResultRecord& result) {
+  if (static_cast<int64_t>(result.body.size()) > kInlineLimit) {
+    return absl::InvalidArgumentError("an inline body is larger than kInlineLimit");
+  }
+  if (result.outcome == Outcome::kPending) {
+    return absl::InvalidArgumentError("a committed result has an outcome");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const CommitResult& command) {
+  Connection& db = context.db;
+  const ResultRecord& result = command.result;
+  if (absl::Status good = CheckCommit(result); !good.ok()) return good;
+  const auto run = FindRun(db, result.key.run);
+  if (!run) return CommitResult::Result{.verdict = Verdict::kRunNotFound};
+  const auto pair = FindPair(db, result.key);
+  auto head = ReadHead(db, result.key);
+  CommitResult::Result outcome;
+  if (head) outcome.head = *head;
+
+  // The answer to an earlier commit may have been lost: the same content stays a success, also
+  // after the seal.
+  const bool ended_otherwise =
+      run->state == RunState::kCancelled || run->state == RunState::kFailed;
+  if (pair && !ended_otherwise && Judge(*head, result) == Verdict::kSame) {
+    EndUpload(db, command);
+    outcome.verdict = Verdict::kSame;
+    return outcome;
+  }
+  if (outcome.verdict = JudgeRun(context, *run, result); outcome.verdict != Verdict::kCommitted) {
+    return outcome;
+  }
+  if (!pair) {
+    context.AddRefusal(AuditOf(AuditKind::kUnplanned, result, "not in the plan"));
+    outcome.verdict = Verdict::kNotPlanned;
+    return outcome;
+  }
+  if (!OwnsUpload(db, command)) {
+    outcome.verdict = Verdict::kTakenOver;
+    return outcome;
+  }
+  outcome.verdict = Judge(*head, result);
+  AuditVerdict(context, outcome.verdict, *head, result);
+  EndUpload(db, command);
+  if (outcome.verdict == Verdict::kCommitted) {
+    outcome.last = Store(context, *run, *pair, result);
+    outcome.head = result;
+    outcome.head.generation = pair->generation + 1;
+    outcome.head.body.clear();
+  }
+  return outcome;
+}
+
+absl::StatusOr<SetDigest::Result> Execute(WriteContext& context, const SetDigest& command) {
+  const ResultKey& key = command.key;
+  const int64_t changed = context.db.Run(
+      "UPDATE results SET sha256 = ?, hash_due = 0 WHERE hash_due = 1 AND generation = ? AND id ="
+      " (SELECT result FROM pairs WHERE run = ? AND plugin = ? AND node = ?)",
+      Blob{command.sha256}, command.generation, key.run, key.plugin, key.node);
+  return SetDigest::Result{.changed = changed > 0};
+}
+
+}  // namespace muster::sqlite

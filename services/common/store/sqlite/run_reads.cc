@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors.h"
+#include "services/common/store/sqlite/runs.h"
+
+namespace muster::sqlite {
+namespace {
+
+#define MUSTER_RUN_COLUMNS                                                                  \
+  "id, request_id, title, created_by, state, reason, created_at, deadline_at, seal_grace, " \
+  "ended_at, planned, pending, genuine, errors, timed_out, listener_hosts, listener_port, " \
+  "listener_open, listener_fault, archive_blob, archive_file_name, archive_size, "          \
+  "archive_sha256, archive_created_at, last_change"
+
+RunView ParseRun(Rows& rows) {
+  RunView view;
+  RunRecord& run = view.run;
+  run.id = rows.Text();
+  run.request_id = rows.Text();
+  run.title = rows.Text();
+  run.created_by = rows.Text();
+  run.state = rows.Enum<RunState>();
+  run.reason = rows.Text();
+  run.created_at = rows.Int();
+  run.deadline_at = rows.Int();
+  run.seal_grace = rows.Int();
+  run.ended_at = rows.Int();
+  run.planned = rows.Int();
+  run.pending = rows.Int();
+  run.genuine = rows.Int();
+  run.errors = rows.Int();
+  run.timed_out = rows.Int();
+  const std::string hosts = rows.Text();
+  if (!hosts.empty()) run.listener.hosts = absl::StrSplit(hosts, '\n');
+  run.listener.port = static_cast<int32_t>(rows.Int());
+  run.listener.open = rows.Bool();
+  run.listener.fault = rows.Text();
+  run.archive.blob = rows.Text();
+  run.archive.file_name = rows.Text();
+  run.archive.size = rows.Int();
+  run.archive.sha256 = rows.Text();
+  run.archive.created_at = rows.Int();
+  view.last_change = rows.Int();
+  return view;
+}
+
+void AddPlugins(Connection& db, RunRecord& run) {
+  Rows rows = db.Query(
+      "SELECT name, once, result_format, definition_yaml FROM run_plugins WHERE run = ?"
+      " ORDER BY position",
+      run.id);
+  while (rows.Next()) {
+    PluginRecord plugin;
+    plugin.name = rows.Text();
+    plugin.once = rows.Bool();
+    plugin.result_format = rows.Text();
+    plugin.definition_yaml = rows.Text();
+    run.plugins.push_back(std::move(plugin));
+  }
+}
+
+}  // namespace
+
+std::optional<RunView> ReadRun(Connection& db, std::string_view run) {
+  std::optional<RunView> view;
+  {
+    Rows rows = db.Query("SELECT " MUSTER_RUN_COLUMNS " FROM runs WHERE id = ?", run);
+    if (rows.Next()) view = ParseRun(rows);
+  }
+  if (view) AddPlugins(db, view->run);
+  return view;
+}
+
+// Tokens are "<created_at>/<id>" of the last run of the page before.
+absl::StatusOr<Page<RunRecord>> ReadRuns(Connection& db, std::string_view page_token, int limit) {
+  int64_t before = INT64_MAX;
+  std::string_view id = "~";  // after every id
+  if (!page_token.empty()) {
+    const size_t slash = page_token.find('/');
+    if (slash == std::string_view::npos ||
+        std::from_chars(page_token.data(), page_token.data() + slash, before).ptr !=
+            page_token.data() + slash) {
+      return errors::InvalidPageToken();
+    }
+    id = page_token.substr(slash + 1);
+  }
+  limit = std::clamp(limit, 1, 1000);
+  Page<RunRecord> page;
+  {
+    Rows rows = db.Query("SELECT " MUSTER_RUN_COLUMNS
+                         " FROM runs WHERE (created_at, id) < (?, ?)"
+                         " ORDER BY created_at DESC, id DESC LIMIT ?",
+                         before, id, limit);
+    while (rows.Next()) page.items.push_back(ParseRun(rows).run);
+  }
+  for (RunRecord& run : page.items) AddPlugins(db, run);
+  if (static_cast<int>(page.items.size()) == limit) {
+    page.next = absl::StrCat(page.items.back().created_at, "/", page.items.back().id);
+  }
+  return page;
+}
+
+std::vector<RunView> ReadLiveRuns(Connection& db) {
+  std::vector<RunView> views;
+  {
+    Rows rows = db.Query("SELECT " MUSTER_RUN_COLUMNS
+                         " FROM runs WHERE state < 4 UNION SELECT " MUSTER_RUN_COLUMNS
+                         " FROM runs WHERE id IN (SELECT run FROM run_authorities)"
+                         " ORDER BY created_at, id");
+    while (rows.Next()) views.push_back(ParseRun(rows));
+  }
+  for (RunView& view : views) AddPlugins(db, view.run);
+  return views;
+}
+
+std::optional<RunAuthorityRecord> ReadAuthority(Connection& db, std::string_view run) {
+  Rows rows = db.Query(
+      "SELECT fleet_signed_pem, self_signed_pem, wrapped_key, ends_at FROM run_authorities"
+      " WHERE run = ?",
+      run);
+  if (!rows.Next()) return std::nullopt;
+  RunAuthorityRecord authority;
+  authority.fleet_signed_pem = rows.Text();
+  authority.self_signed_pem = rows.Text();
+  authority.wrapped_key = rows.Text();
+  authority.ends_at = rows.Int();
+  return authority;
+}
+
+}  // namespace muster::sqlite

@@ -1,0 +1,226 @@
+#include "services/common/store/sqlite/schema.h"
+
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+
+namespace muster::sqlite {
+namespace {
+
+// Times are microseconds, names and texts TEXT, digests and keys BLOB ('' if not known).
+constexpr const char* kVersion1 = R"sql(
+CREATE TABLE marks (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO marks VALUES ('clean', 'yes');  -- 'no' while a process has it open
+
+CREATE TABLE runs (
+  id TEXT NOT NULL PRIMARY KEY,
+  request_id TEXT NOT NULL,
+  title TEXT NOT NULL,
+  created_by TEXT NOT NULL,
+  state INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  deadline_at INTEGER NOT NULL,
+  seal_grace INTEGER NOT NULL,
+  ended_at INTEGER NOT NULL,
+  planned INTEGER NOT NULL,
+  pending INTEGER NOT NULL,
+  genuine INTEGER NOT NULL,
+  errors INTEGER NOT NULL,
+  timed_out INTEGER NOT NULL,
+  listener_hosts TEXT NOT NULL,       -- one a line
+  listener_port INTEGER NOT NULL,
+  listener_open INTEGER NOT NULL,
+  listener_fault TEXT NOT NULL,
+  archive_blob TEXT NOT NULL,
+  archive_file_name TEXT NOT NULL,
+  archive_size INTEGER NOT NULL,
+  archive_sha256 BLOB NOT NULL,
+  archive_created_at INTEGER NOT NULL,
+  last_change INTEGER NOT NULL,       -- the newest entry of the feed about this run
+  last_result_change INTEGER NOT NULL,  -- the newest one about a result of it
+  refusals INTEGER NOT NULL           -- refused deliveries that were audited
+);
+CREATE UNIQUE INDEX runs_by_request ON runs (request_id) WHERE request_id <> '';
+CREATE INDEX runs_by_age ON runs (created_at, id);
+CREATE INDEX runs_live ON runs (state) WHERE state < 4;
+
+CREATE TABLE run_plugins (
+  run TEXT NOT NULL,
+  position INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  once INTEGER NOT NULL,
+  result_format TEXT NOT NULL,
+  definition_yaml TEXT NOT NULL,
+  PRIMARY KEY (run, position)
+);
+
+CREATE TABLE run_authorities (
+  run TEXT NOT NULL PRIMARY KEY,
+  fleet_signed_pem TEXT NOT NULL,
+  self_signed_pem TEXT NOT NULL,
+  wrapped_key BLOB NOT NULL,
+  ends_at INTEGER NOT NULL
+);
+
+-- Deleted runs whose pairs and results are still being removed, some at a time.
+CREATE TABLE deleted_runs (run TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID;
+
+-- The plan, with where each pair stands: small rows, read in order.
+CREATE TABLE pairs (
+  run TEXT NOT NULL,
+  plugin TEXT NOT NULL,
+  node TEXT NOT NULL,
+  outcome INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  result INTEGER NOT NULL,            -- results.id of the current one, 0 if there is none
+  attempt INTEGER NOT NULL,           -- the highest that was opened
+  PRIMARY KEY (run, plugin, node)
+) WITHOUT ROWID;
+
+-- Every generation of every result; only appended to.
+CREATE TABLE results (
+  id INTEGER PRIMARY KEY,
+  run TEXT NOT NULL,
+  plugin TEXT NOT NULL,
+  node TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  outcome INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  crc32c INTEGER NOT NULL,
+  sha256 BLOB NOT NULL,
+  media_type TEXT NOT NULL,
+  file_name TEXT NOT NULL,
+  blob TEXT NOT NULL,
+  error TEXT NOT NULL,
+  uri TEXT NOT NULL,
+  node_unproven INTEGER NOT NULL,
+  vouched_by TEXT NOT NULL,
+  signature BLOB NOT NULL,
+  signer_pem TEXT NOT NULL,
+  committed_at INTEGER NOT NULL,
+  partial_blob TEXT NOT NULL,
+  partial_size INTEGER NOT NULL,
+  replaced INTEGER NOT NULL,          -- 1: a later generation took its place
+  hash_due INTEGER NOT NULL           -- 1: its SHA-256 is still to be found
+);
+CREATE INDEX results_replaced ON results (run, plugin, node, generation) WHERE replaced = 1;
+CREATE INDEX results_unhashed ON results (run) WHERE hash_due = 1;
+
+-- Apart from the results, so that listings do not read them.
+CREATE TABLE bodies (result INTEGER PRIMARY KEY, body BLOB NOT NULL);
+
+CREATE TABLE uploads (
+  id TEXT NOT NULL PRIMARY KEY,
+  run TEXT NOT NULL,
+  plugin TEXT NOT NULL,
+  node TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  sha256 BLOB NOT NULL,
+  media_type TEXT NOT NULL,
+  file_name TEXT NOT NULL,
+  is_error INTEGER NOT NULL,
+  uri TEXT NOT NULL,
+  node_unproven INTEGER NOT NULL,
+  vouched_by TEXT NOT NULL,
+  signature BLOB NOT NULL,
+  signer_pem TEXT NOT NULL,
+  opened_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX uploads_by_key ON uploads (run, plugin, node);
+
+CREATE TABLE changes (
+  sequence INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  run TEXT NOT NULL,
+  plugin TEXT NOT NULL,
+  node TEXT NOT NULL,
+  outcome INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  text TEXT NOT NULL
+);
+
+CREATE TABLE revocations (
+  subject TEXT NOT NULL PRIMARY KEY,
+  reason TEXT NOT NULL,
+  revoked_by TEXT NOT NULL,
+  at INTEGER NOT NULL
+);
+
+CREATE TABLE issued (
+  issuer TEXT NOT NULL,
+  serial TEXT NOT NULL,
+  uri TEXT NOT NULL,
+  issued_to TEXT NOT NULL,
+  issued_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  PRIMARY KEY (issuer, serial)
+);
+CREATE INDEX issued_by_uri ON issued (uri, issued_at);
+CREATE INDEX issued_by_expiry ON issued (expires_at);
+
+CREATE TABLE audit (
+  sequence INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  actor TEXT NOT NULL,
+  run TEXT NOT NULL,
+  plugin TEXT NOT NULL,
+  node TEXT NOT NULL,
+  text TEXT NOT NULL
+);
+CREATE INDEX audit_by_run ON audit (run, sequence);
+CREATE INDEX audit_by_pair ON audit (run, plugin, node, kind) WHERE plugin <> '';
+)sql";
+
+constexpr const char* kSteps[] = {kVersion1};
+
+int64_t ReadVersion(Connection& db) {
+  bool there = false;
+  {
+    Rows tables = db.Query("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'");
+    there = tables.Next();
+  }
+  if (!there) return 0;
+  Rows rows = db.Query("SELECT version FROM schema_version");
+  return rows.Next() ? rows.Int() : 0;
+}
+
+}  // namespace
+
+std::span<const char* const> SchemaSteps() { return kSteps; }
+
+absl::Status Migrate(Connection& db, std::span<const char* const> steps) {
+  const auto current = static_cast<int64_t>(steps.size());
+  int64_t version = ReadVersion(db);
+  if (db.failed()) return db.TakeStatus();
+  if (version > current) {
+    return MakeError(
+        absl::StatusCode::kFailedPrecondition, "STORE_TOO_NEW",
+        absl::StrCat("The state store has schema version ", version,
+                     "; this program knows versions up to ", current, "."),
+        "Run the Muster version that wrote it or a later one, or restore a backup from before.");
+  }
+  for (; version < current; ++version) {
+    db.Execute("BEGIN IMMEDIATE");
+    db.Execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)");
+    db.Execute(steps[static_cast<size_t>(version)]);
+    db.Execute("DELETE FROM schema_version");
+    db.Run("INSERT INTO schema_version VALUES (?)", version + 1);
+    db.Execute("COMMIT");
+    if (!db.failed()) continue;
+    absl::Status failure = db.TakeStatus();
+    if (db.in_transaction()) db.Execute("ROLLBACK");
+    db.TakeStatus().IgnoreError();
+    return Annotate(failure, absl::StrCat("migrate to schema version ", version + 1));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster::sqlite

@@ -1,0 +1,215 @@
+#include "services/common/store/sqlite/sqlite_store.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/store/sqlite/connection.h"
+#include "services/common/store/sqlite/identities.h"
+#include "services/common/store/sqlite/reader_pool.h"
+#include "services/common/store/sqlite/results.h"
+#include "services/common/store/sqlite/runs.h"
+#include "services/common/store/sqlite/schema.h"
+#include "services/common/store/sqlite/subscribers.h"
+#include "services/common/store/sqlite/uploads.h"
+#include "services/common/store/sqlite/writer.h"
+
+namespace muster {
+namespace {
+
+using sqlite::Connection;
+using sqlite::ReaderPool;
+using sqlite::Rows;
+using sqlite::Subscribers;
+using sqlite::Writer;
+
+class Store final : public SqliteStore {
+ public:
+  Store(std::unique_ptr<File> lock, std::unique_ptr<Connection> db,
+        std::unique_ptr<ReaderPool> readers, const SqliteStoreOptions& options)
+      : lock_(std::move(lock)),
+        writer_(std::make_unique<Writer>(std::move(db), options, subscribers_)),
+        readers_(std::move(readers)) {}
+
+  // The readers first: the last connection to close is the one that may checkpoint.
+  ~Store() override {
+    readers_.reset();
+    writer_.reset();
+  }
+
+  absl::StatusOr<std::optional<RunView>> GetRun(std::string_view run) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadRun(db, run); });
+  }
+  absl::StatusOr<Page<RunRecord>> ListRuns(std::string_view page_token, int limit) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadRuns(db, page_token, limit); });
+  }
+  absl::StatusOr<std::vector<RunView>> LiveRuns() override {
+    return readers_->Run([](Connection& db) { return sqlite::ReadLiveRuns(db); });
+  }
+  absl::StatusOr<std::optional<RunAuthorityRecord>> GetAuthority(std::string_view run) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadAuthority(db, run); });
+  }
+  absl::StatusOr<bool> IsPlanned(const ResultKey& key) override {
+    return readers_->Run([&](Connection& db) { return sqlite::FindPair(db, key).has_value(); });
+  }
+  absl::StatusOr<std::optional<ResultRecord>> GetResult(const ResultKey& key) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadResult(db, key); });
+  }
+  absl::StatusOr<std::vector<ResultRecord>> History(const ResultKey& key) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadHistory(db, key); });
+  }
+  absl::StatusOr<Page<ResultRecord>> ListResults(const ResultFilter& filter,
+                                                 std::string_view page_token, int limit) override {
+    return readers_->Run(
+        [&](Connection& db) { return sqlite::ReadResults(db, filter, page_token, limit); });
+  }
+  absl::StatusOr<std::vector<ResultRecord>> Unhashed(std::string_view run, int limit) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadUnhashed(db, run, limit); });
+  }
+  absl::StatusOr<std::optional<UploadRecord>> GetUpload(std::string_view id) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadUpload(db, id); });
+  }
+  absl::StatusOr<std::vector<UploadRecord>> OpenUploads(std::string_view run) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadUploads(db, run); });
+  }
+  absl::StatusOr<std::vector<RevocationRecord>> Revocations() override {
+    return readers_->Run([](Connection& db) { return sqlite::ReadRevocations(db); });
+  }
+  absl::StatusOr<std::vector<IssuedRecord>> Issued(std::string_view prefix, int limit) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadIssued(db, prefix, limit); });
+  }
+  absl::StatusOr<Page<AuditRecord>> Audit(std::string_view run, std::string_view page_token,
+                                          int limit) override {
+    return readers_->Run(
+        [&](Connection& db) { return sqlite::ReadAudit(db, run, page_token, limit); });
+  }
+
+  absl::StatusOr<std::vector<ChangeRecord>> Read(int64_t after, int limit) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadChanges(db, after, limit); });
+  }
+  absl::StatusOr<int64_t> Last() override { return writer_->last_change(); }
+  std::unique_ptr<Subscription> Subscribe(std::function<void(int64_t last)> on_change) override {
+    return subscribers_.Add(std::move(on_change));
+  }
+
+  SqliteStoreStats stats() const override { return writer_->stats(); }
+
+ protected:
+  void Enqueue(Command command,
+               absl::AnyInvocable<void(absl::StatusOr<CommandResult>)> done) override {
+    writer_->Enqueue(std::move(command), std::move(done));
+  }
+
+ private:
+  const std::unique_ptr<File> lock_;
+  Subscribers subscribers_;
+  std::unique_ptr<Writer> writer_;
+  std::unique_ptr<ReaderPool> readers_;
+};
+
+absl::StatusOr<std::unique_ptr<File>> LockStore(const std::string& path) {
+  auto file = PosixFileOps().Open(path + ".lock", OpenMode::kReadWriteOrCreate);
+  if (!file.ok()) return Annotate(file.status(), "lock the state store");
+  const absl::Status locked = (*file)->Lock();
+  char text[32] = {};
+  if (absl::IsFailedPrecondition(locked)) {
+    const auto read = (*file)->ReadAt({text, sizeof(text) - 1}, 0);
+    return MakeError(
+        absl::StatusCode::kFailedPrecondition, "STORE_IN_USE",
+        absl::StrCat("The state store ", path, " is in use by another process",
+                     read.ok() && *read > 0 ? absl::StrCat(" (", text, ")") : "", "."),
+        "Stop that process first, for example with 'muster down', or give this one a store of its "
+        "own.");
+  }
+  if (!locked.ok()) return locked;
+  // For the message above; nobody relies on it.
+  const std::string self = absl::StrCat("process ", getpid());
+  (*file)->Truncate(0).IgnoreError();
+  (*file)->WriteAt(self, 0).IgnoreError();
+  return file;
+}
+
+// Made by us and not by SQLite, for its mode: run keys rest in it.
+absl::Status MakeFile(const std::string& path) {
+  FileOps& ops = PosixFileOps();
+  const auto created = ops.Create(path);
+  if (absl::IsAlreadyExists(created.status())) return absl::OkStatus();
+  if (!created.ok()) return created.status();
+  return ops.SyncFolder(ParentFolder(path));
+}
+
+absl::Status Configure(Connection& db, const SqliteStoreOptions& options) {
+  bool wal = false;
+  {
+    Rows rows = db.Query("PRAGMA journal_mode = WAL");
+    wal = rows.Next() && rows.Text() == "wal";
+  }
+  db.Execute(
+      "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 0;"
+      "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32768; PRAGMA busy_timeout = 1000;"
+      "PRAGMA journal_size_limit = 67108864;");
+  if (options.max_file_bytes > 0) {
+    db.Execute(absl::StrCat("PRAGMA max_page_count = ", options.max_file_bytes / 4096).c_str());
+  }
+  if (absl::Status failure = db.TakeStatus(); !failure.ok()) return failure;
+  if (wal) return absl::OkStatus();
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, "STORE_NOT_ACCESSIBLE",
+      absl::StrCat("The file system of ", options.path, " cannot keep a write-ahead log."),
+      "Keep the state store on a local disk.");
+}
+
+// After a stop that was not clean the whole file is checked before anything relies on it.
+absl::Status CheckAfterCrash(Connection& db, const std::string& path) {
+  bool clean = true;
+  {
+    Rows tables = db.Query("SELECT 1 FROM sqlite_schema WHERE name = 'marks'");
+    if (!tables.Next()) return db.TakeStatus();
+  }
+  {
+    Rows rows = db.Query("SELECT value FROM marks WHERE name = 'clean'");
+    clean = rows.Next() && rows.Text() == "yes";
+  }
+  if (clean || db.failed()) return db.TakeStatus();
+  std::string verdict;
+  {
+    Rows rows = db.Query("PRAGMA quick_check(1)");
+    if (rows.Next()) verdict = rows.Text();
+  }
+  if (absl::Status failure = db.TakeStatus(); !failure.ok()) return failure;
+  if (verdict == "ok") return absl::OkStatus();
+  return sqlite::SqliteError(SQLITE_CORRUPT, path, verdict);
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> OpenForWriting(const SqliteStoreOptions& options) {
+  auto opened = Connection::Open(options.path, Connection::Access::kReadWrite);
+  if (!opened.ok()) return opened.status();
+  Connection& db = **opened;
+  if (absl::Status ready = Configure(db, options); !ready.ok()) return ready;
+  if (absl::Status sound = CheckAfterCrash(db, options.path); !sound.ok()) return sound;
+  if (absl::Status current = sqlite::Migrate(db, sqlite::SchemaSteps()); !current.ok()) {
+    return Annotate(current, options.path);
+  }
+  db.Execute("UPDATE marks SET value = 'no' WHERE name = 'clean'");
+  if (absl::Status marked = db.TakeStatus(); !marked.ok()) return marked;
+  return opened;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SqliteStore>> OpenSqliteStore(SqliteStoreOptions options) {
+  auto lock = LockStore(options.path);
+  if (!lock.ok()) return lock.status();
+  if (absl::Status made = MakeFile(options.path); !made.ok()) return made;
+  auto db = OpenForWriting(options);
+  if (!db.ok()) return db.status();
+  auto readers = ReaderPool::Open(options.path, std::max(1, options.readers));
+  if (!readers.ok()) return readers.status();
+  return std::make_unique<Store>(*std::move(lock), *std::move(db), *std::move(readers), options);
+}
+
+}  // namespace muster

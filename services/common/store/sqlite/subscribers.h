@@ -1,0 +1,35 @@
+// Who wants to know of new changes.
+#ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_SUBSCRIBERS_H_
+#define MUSTER_SERVICES_COMMON_STORE_SQLITE_SUBSCRIBERS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "services/common/store/change_feed.h"
+
+namespace muster::sqlite {
+
+// Thread-safe. Must outlive the subscriptions it gives out.
+class Subscribers {
+ public:
+  std::unique_ptr<ChangeFeed::Subscription> Add(std::function<void(int64_t last)> on_change);
+  void Notify(int64_t last);
+
+ private:
+  // Its mutex is held during a call, so that a subscription's end waits for one under way.
+  struct Slot {
+    std::mutex mutex;
+    std::function<void(int64_t last)> on_change;  // empty: ended
+  };
+  class Handle;
+
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Slot>> slots_;
+};
+
+}  // namespace muster::sqlite
+
+#endif  // MUSTER_SERVICES_COMMON_STORE_SQLITE_SUBSCRIBERS_H_

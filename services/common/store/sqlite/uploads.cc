@@ -1,0 +1,162 @@
+#include "services/common/store/sqlite/uploads.h"
+
+#include <string>
+#include <utility>
+
+#include "services/common/store/sqlite/results.h"
+#include "services/common/store/sqlite/runs.h"
+
+namespace muster::sqlite {
+namespace {
+
+using Verdict = OpenUpload::Verdict;
+
+#define MUSTER_UPLOAD_COLUMNS                                                              \
+  "id, run, plugin, node, attempt, epoch, size, sha256, media_type, file_name, is_error, " \
+  "uri, node_unproven, vouched_by, signature, signer_pem, opened_at, expires_at"
+
+UploadRecord ParseUpload(Rows& rows) {
+  UploadRecord upload;
+  upload.id = rows.Text();
+  upload.key.run = rows.Text();
+  upload.key.plugin = rows.Text();
+  upload.key.node = rows.Text();
+  upload.attempt = rows.Int();
+  upload.epoch = rows.Int();
+  upload.size = rows.Int();
+  upload.sha256 = rows.Text();
+  upload.media_type = rows.Text();
+  upload.file_name = rows.Text();
+  upload.is_error = rows.Bool();
+  upload.delivery.uri = rows.Text();
+  upload.delivery.node_unproven = rows.Bool();
+  upload.delivery.vouched_by = rows.Text();
+  upload.delivery.signature = rows.Text();
+  upload.delivery.signer_pem = rows.Text();
+  upload.opened_at = rows.Int();
+  upload.expires_at = rows.Int();
+  return upload;
+}
+
+std::optional<UploadRecord> FindByKey(Connection& db, const ResultKey& key) {
+  Rows rows = db.Query("SELECT " MUSTER_UPLOAD_COLUMNS
+                       " FROM uploads WHERE run = ? AND plugin = ? AND node = ?",
+                       key.run, key.plugin, key.node);
+  if (!rows.Next()) return std::nullopt;
+  return ParseUpload(rows);
+}
+
+void Insert(Connection& db, const UploadRecord& upload) {
+  const Delivery& delivery = upload.delivery;
+  db.Run("INSERT INTO uploads (" MUSTER_UPLOAD_COLUMNS
+         ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         upload.id, upload.key.run, upload.key.plugin, upload.key.node, upload.attempt,
+         upload.epoch, upload.size, Blob{upload.sha256}, upload.media_type, upload.file_name,
+         upload.is_error, delivery.uri, delivery.node_unproven, delivery.vouched_by,
+         Blob{delivery.signature}, delivery.signer_pem, upload.opened_at, upload.expires_at);
+}
+
+// The same transfer goes on under a new epoch. What its sender did not know at first may be there
+// now; what was said before stays.
+UploadRecord TakeOver(Connection& db, UploadRecord open, const UploadRecord& incoming) {
+  ++open.epoch;
+  open.expires_at = incoming.expires_at;
+  open.delivery = incoming.delivery;
+  if (open.size < 0) open.size = incoming.size;
+  if (open.sha256.empty()) open.sha256 = incoming.sha256;
+  const Delivery& delivery = open.delivery;
+  db.Run(
+      "UPDATE uploads SET epoch = ?, size = ?, sha256 = ?, expires_at = ?, uri = ?,"
+      " node_unproven = ?, vouched_by = ?, signature = ?, signer_pem = ? WHERE id = ?",
+      open.epoch, open.size, Blob{open.sha256}, open.expires_at, delivery.uri,
+      delivery.node_unproven, delivery.vouched_by, Blob{delivery.signature}, delivery.signer_pem,
+      open.id);
+  return open;
+}
+
+// The verdict that run, plan and result decide; kOpen if they allow it.
+Verdict Judge(WriteContext& context, const OpenUpload& command, const RunHead& run,
+              const std::optional<ResultRecord>& head) {
+  if (run.state == RunState::kCancelled || run.state == RunState::kFailed) {
+    return Verdict::kCancelled;
+  }
+  const bool genuine = head && head->outcome == Outcome::kGenuine;
+  if (run.ClosedAt(command.at)) {
+    // What is there already is no late delivery.
+    const bool same = genuine && !head->sha256.empty() && head->sha256 == command.upload.sha256;
+    return same ? Verdict::kCommitted : Verdict::kSealed;
+  }
+  if (!head) {
+    AuditRecord record;
+    record.at = command.at;
+    record.kind = AuditKind::kUnplanned;
+    record.actor = command.upload.delivery.uri;
+    record.key = command.upload.key;
+    record.text = "not in the plan";
+    context.AddRefusal(record);
+    return Verdict::kNotPlanned;
+  }
+  return genuine ? Verdict::kCommitted : Verdict::kOpen;
+}
+
+}  // namespace
+
+absl::StatusOr<OpenUpload::Result> Execute(WriteContext& context, const OpenUpload& command) {
+  Connection& db = context.db;
+  const UploadRecord& incoming = command.upload;
+  const auto run = FindRun(db, incoming.key.run);
+  if (!run) return OpenUpload::Result{.verdict = Verdict::kRunNotFound};
+  auto head = ReadHead(db, incoming.key);
+  OpenUpload::Result outcome;
+  outcome.verdict = Judge(context, command, *run, head);
+  if (head && head->outcome == Outcome::kGenuine) outcome.committed = std::move(*head);
+  if (outcome.verdict != Verdict::kOpen) return outcome;
+
+  const auto pair = FindPair(db, incoming.key);
+  if (!pair) return outcome;  // only if the database failed
+  if (incoming.attempt < pair->attempt) {
+    outcome.verdict = Verdict::kStaleAttempt;
+    return outcome;
+  }
+  auto open = FindByKey(db, incoming.key);
+  if (open && open->attempt == incoming.attempt) {
+    outcome.upload = TakeOver(db, *std::move(open), incoming);
+    return outcome;
+  }
+  if (open) {
+    outcome.abandoned = open->id;
+    db.Run("DELETE FROM uploads WHERE id = ?", open->id);
+  }
+  outcome.created = true;
+  outcome.upload = incoming;
+  outcome.upload.epoch = 1;
+  Insert(db, outcome.upload);
+  db.Run("UPDATE pairs SET attempt = ? WHERE run = ? AND plugin = ? AND node = ?", incoming.attempt,
+         incoming.key.run, incoming.key.plugin, incoming.key.node);
+  if (run->state == RunState::kPlanned) {
+    MoveRun(context, incoming.key.run, RunState::kRunning, command.at);
+  }
+  return outcome;
+}
+
+absl::StatusOr<AbandonUpload::Result> Execute(WriteContext& context, const AbandonUpload& command) {
+  const int64_t removed = context.db.Run("DELETE FROM uploads WHERE id = ?", command.upload_id);
+  return AbandonUpload::Result{.found = removed > 0};
+}
+
+std::optional<UploadRecord> ReadUpload(Connection& db, std::string_view id) {
+  Rows rows = db.Query("SELECT " MUSTER_UPLOAD_COLUMNS " FROM uploads WHERE id = ?", id);
+  if (!rows.Next()) return std::nullopt;
+  return ParseUpload(rows);
+}
+
+std::vector<UploadRecord> ReadUploads(Connection& db, std::string_view run) {
+  std::vector<UploadRecord> uploads;
+  Rows rows = db.Query("SELECT " MUSTER_UPLOAD_COLUMNS
+                       " FROM uploads WHERE ? = '' OR run = ? ORDER BY run, plugin, node",
+                       run, run);
+  while (rows.Next()) uploads.push_back(ParseUpload(rows));
+  return uploads;
+}
+
+}  // namespace muster::sqlite

@@ -1,0 +1,291 @@
+#include "services/common/store/sqlite/writer.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "services/common/base/error.h"
+#include "services/common/store/sqlite/identities.h"
+#include "services/common/store/sqlite/results.h"
+#include "services/common/store/sqlite/runs.h"
+#include "services/common/store/sqlite/uploads.h"
+
+namespace muster::sqlite {
+namespace {
+
+constexpr size_t kMaxBatch = 512;
+constexpr int64_t kPruneStep = 4096;
+constexpr int kIdleCheckpoint = 1000;    // pages of the WAL (4 MiB) worth writing back when idle
+constexpr int kBusyCheckpoint = 16'384;  // 64 MiB: written back between two batches
+constexpr int kMaxWal = 65'536;          // 256 MiB: then readers are waited for
+
+// What a command takes of the queue's limit, roughly.
+size_t BytesOf(const Command& command) {
+  size_t bytes = 1024;
+  if (const auto* commit = std::get_if<CommitResult>(&command)) {
+    bytes += commit->result.body.size() + commit->result.error.size();
+  } else if (const auto* create = std::get_if<CreateRun>(&command)) {
+    bytes += create->pairs.size() * 128;
+    for (const PluginRecord& plugin : create->run.plugins) bytes += plugin.definition_yaml.size();
+  }
+  return bytes;
+}
+
+// A failure after which nobody knows what is on the disk.
+bool IsFatal(int code) {
+  switch (code & 0xff) {
+    case SQLITE_IOERR:
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Writer::Writer(std::unique_ptr<Connection> db, const SqliteStoreOptions& options,
+               Subscribers& subscribers)
+    : options_(options), subscribers_(subscribers), db_(std::move(db)), context_(*db_) {
+  context_.Load();
+  committed_change_ = context_.last_change();
+  sqlite3_wal_hook(
+      db_->handle(),
+      [](void* self, sqlite3*, const char*, int pages) {
+        static_cast<Writer*>(self)->wal_pages_ = pages;
+        return SQLITE_OK;
+      },
+      this);
+  thread_ = std::thread([this] { Loop(); });
+  pthread_setname_np(thread_.native_handle(), "store");
+}
+
+Writer::~Writer() {
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  work_.notify_one();
+  thread_.join();
+}
+
+void Writer::Enqueue(Command command, Done done) {
+  const size_t bytes = BytesOf(command);
+  absl::Status refused;
+  {
+    std::lock_guard lock(mutex_);
+    if (!fatal_.ok()) {
+      refused = fatal_;
+    } else if (queue_.size() >= options_.max_queue ||
+               (!queue_.empty() && queued_bytes_ + bytes > options_.max_queue_bytes)) {
+      ++stats_.refused;
+      refused =
+          WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "STORE_BUSY",
+                                   "The state store has more changes waiting than it may hold.",
+                                   "Try again after the time given."),
+                         absl::Seconds(1));
+    } else {
+      queued_bytes_ += bytes;
+      queue_.push_back({std::move(command), bytes, std::move(done)});
+    }
+  }
+  if (!refused.ok()) return done(refused);
+  work_.notify_one();
+}
+
+SqliteStoreStats Writer::stats() const {
+  std::lock_guard lock(mutex_);
+  SqliteStoreStats stats = stats_;
+  stats.queued = queue_.size();
+  return stats;
+}
+
+// ---- The thread ----
+
+void Writer::Loop() {
+  std::vector<Item> batch;
+  while (TakeBatch(batch)) {
+    const bool idle = batch.empty();
+    if (!idle) CommitBatch(batch);
+    batch.clear();
+    Maintain(idle);
+  }
+  if (!Begin().ok()) return;
+  db_->Execute("UPDATE marks SET value = 'yes' WHERE name = 'clean'");
+  if (Commit().ok()) Checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
+}
+
+// Takes what waits; nothing if there is only housekeeping to do. False: the end.
+bool Writer::TakeBatch(std::vector<Item>& batch) {
+  std::unique_lock lock(mutex_);
+  const auto ready = [this] { return closing_ || !queue_.empty(); };
+  const bool housekeeping = fatal_.ok() && (more_to_prune_ || checkpoint_due_);
+  if (!housekeeping) work_.wait(lock, ready);
+  while (!queue_.empty() && batch.size() < kMaxBatch) {
+    queued_bytes_ -= queue_.front().bytes;
+    batch.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return !batch.empty() || !closing_;
+}
+
+void Writer::CommitBatch(std::vector<Item>& batch) {
+  std::vector<Outcome> outcomes;
+  outcomes.reserve(batch.size());
+  const int64_t before = context_.last_change();
+  if (!TryTogether(batch, outcomes)) {
+    outcomes.clear();
+    OneByOne(batch, outcomes);
+  }
+  const int64_t last = context_.last_change();
+  uint64_t failed = 0;
+  for (const Outcome& outcome : outcomes) failed += outcome.ok() ? 0 : 1;
+  {
+    std::lock_guard lock(mutex_);
+    ++stats_.batches;
+    stats_.failed += failed;
+    stats_.commands += outcomes.size() - failed;
+    stats_.wal_bytes = int64_t{4096} * wal_pages_;
+  }
+  committed_change_.store(last, std::memory_order_release);
+  for (size_t i = 0; i < batch.size(); ++i) batch[i].done(std::move(outcomes[i]));
+  if (last != before) subscribers_.Notify(last);
+}
+
+// The usual way: all of them, in one transaction. False if any failed: then nothing has happened.
+bool Writer::TryTogether(const std::vector<Item>& batch, std::vector<Outcome>& outcomes) {
+  bool good = Begin().ok();
+  for (size_t i = 0; good && i < batch.size(); ++i) {
+    outcomes.push_back(Apply(batch[i].command));
+    good = outcomes.back().ok();
+  }
+  if (good && Commit().ok()) return true;
+  Rollback();
+  return false;
+}
+
+// Finds out which one failed: the others are not to suffer for it.
+void Writer::OneByOne(const std::vector<Item>& batch, std::vector<Outcome>& outcomes) {
+  absl::Status whole = Begin();
+  for (const Item& item : batch) {
+    if (!whole.ok()) break;
+    const int64_t before = context_.last_change();
+    db_->Execute("SAVEPOINT command");
+    outcomes.push_back(Apply(item.command));
+    if (!outcomes.back().ok()) {
+      // SQLite undoes everything by itself after some failures.
+      if (!db_->in_transaction()) whole = outcomes.back().status();
+      if (whole.ok()) db_->Execute("ROLLBACK TO command");
+      context_.set_last_change(before);
+    }
+    if (whole.ok()) db_->Execute("RELEASE command");
+  }
+  if (whole.ok()) whole = Commit();
+  if (whole.ok()) return;
+  Rollback();
+  outcomes.assign(batch.size(), whole);
+}
+
+Writer::Outcome Writer::Apply(const Command& command) {
+  Outcome outcome = std::visit(
+      [this](const auto& c) -> Outcome {
+        auto result = Execute(context_, c);
+        if (!result.ok()) return result.status();
+        return CommandResult(*std::move(result));
+      },
+      command);
+  if (db_->failed()) outcome = Failure();
+  return outcome;
+}
+
+absl::Status Writer::Begin() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!fatal_.ok()) return fatal_;
+  }
+  db_->Execute("BEGIN IMMEDIATE");
+  return db_->failed() ? Failure() : absl::OkStatus();
+}
+
+absl::Status Writer::Commit() {
+  db_->Execute("COMMIT");
+  return db_->failed() ? Failure() : absl::OkStatus();
+}
+
+void Writer::Rollback() {
+  if (db_->in_transaction()) db_->Execute("ROLLBACK");
+  db_->TakeStatus().IgnoreError();
+  context_.set_last_change(committed_change_.load(std::memory_order_relaxed));
+}
+
+// The connection's failure; stops the store if it leaves the disk in doubt.
+absl::Status Writer::Failure() {
+  const int code = db_->code();
+  absl::Status failure = db_->TakeStatus();
+  if (IsFatal(code)) Stop(failure);
+  return failure;
+}
+
+void Writer::Stop(const absl::Status& cause) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!fatal_.ok()) return;
+    fatal_ = MakeError(absl::StatusCode::kUnavailable, "STORE_FAILED",
+                       std::string("The state store stopped: ") + std::string(cause.message()),
+                       "Check the disk, then restart the service: it recovers what was answered.");
+  }
+  if (options_.on_fatal) options_.on_fatal(cause);
+}
+
+// ---- Housekeeping ----
+
+void Writer::Maintain(bool idle) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!fatal_.ok()) return;
+  }
+  Prune();
+  if (wal_pages_ >= kMaxWal) {
+    Checkpoint(SQLITE_CHECKPOINT_RESTART);
+  } else if (wal_pages_ >= kBusyCheckpoint || (idle && checkpoint_due_)) {
+    Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+  }
+  // Once after each batch, not over and over while a reader holds the WAL.
+  checkpoint_due_ = !idle && wal_pages_ >= kIdleCheckpoint;
+}
+
+void Writer::Prune() {
+  if (!Begin().ok()) return;
+  more_to_prune_ = PruneDeletedRuns(context_, kPruneStep);
+  more_to_prune_ = PruneFeed(context_, options_.retained_changes, kPruneStep) || more_to_prune_;
+  if (db_->failed()) {
+    // A full disk: deleting needs a little room too. The next batch brings the next try.
+    Failure().IgnoreError();
+    more_to_prune_ = false;
+  } else if (Commit().ok()) {
+    return;
+  }
+  Rollback();
+  more_to_prune_ = false;
+}
+
+void Writer::Checkpoint(int mode) {
+  int pages = 0;
+  int done = 0;
+  const int code = sqlite3_wal_checkpoint_v2(db_->handle(), nullptr, mode, &pages, &done);
+  {
+    std::lock_guard lock(mutex_);
+    ++stats_.checkpoints;
+  }
+  // Everything is back in the database file: the next commit begins the WAL anew. If readers still
+  // need it, it grows on and is tried again later.
+  if (code == SQLITE_OK && pages == done) wal_pages_ = 0;
+  if (IsFatal(code)) Stop(SqliteError(code, options_.path, "checkpoint"));
+}
+
+}  // namespace muster::sqlite

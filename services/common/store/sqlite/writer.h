@@ -1,0 +1,89 @@
+// The one connection that writes, and its thread.
+#ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_WRITER_H_
+#define MUSTER_SERVICES_COMMON_STORE_SQLITE_WRITER_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "services/common/store/commands.h"
+#include "services/common/store/sqlite/connection.h"
+#include "services/common/store/sqlite/feed.h"
+#include "services/common/store/sqlite/sqlite_store.h"
+#include "services/common/store/sqlite/subscribers.h"
+
+namespace muster::sqlite {
+
+// Thread-safe.
+class Writer {
+ public:
+  using Done = absl::AnyInvocable<void(absl::StatusOr<CommandResult>)>;
+
+  // `db` is ready: migrated, in WAL mode. `subscribers` must outlive this.
+  Writer(std::unique_ptr<Connection> db, const SqliteStoreOptions& options,
+         Subscribers& subscribers);
+
+  // Commits what is queued, writes everything back into the database file and marks it clean.
+  ~Writer();
+
+  void Enqueue(Command command, Done done);
+
+  int64_t last_change() const { return committed_change_.load(std::memory_order_acquire); }
+  SqliteStoreStats stats() const;
+
+ private:
+  struct Item {
+    Command command;
+    size_t bytes = 0;
+    Done done;
+  };
+  using Outcome = absl::StatusOr<CommandResult>;
+
+  void Loop();
+  bool TakeBatch(std::vector<Item>& batch);
+  void CommitBatch(std::vector<Item>& batch);
+  bool TryTogether(const std::vector<Item>& batch, std::vector<Outcome>& outcomes);
+  void OneByOne(const std::vector<Item>& batch, std::vector<Outcome>& outcomes);
+  Outcome Apply(const Command& command);
+  absl::Status Begin();
+  absl::Status Commit();
+  void Rollback();
+  absl::Status Failure();
+  void Stop(const absl::Status& cause);
+  void Maintain(bool idle);
+  void Prune();
+  void Checkpoint(int mode);
+
+  const SqliteStoreOptions options_;
+  Subscribers& subscribers_;
+  const std::unique_ptr<Connection> db_;
+  WriteContext context_;
+  bool more_to_prune_ = true;    // this and the next two: on the writer's thread
+  bool checkpoint_due_ = false;  // when there is nothing else to do
+  int wal_pages_ = 0;            // not written back yet
+
+  std::atomic<int64_t> committed_change_{0};
+  mutable std::mutex mutex_;
+  std::condition_variable work_;
+  std::deque<Item> queue_;  // this and all below: guarded by mutex_
+  size_t queued_bytes_ = 0;
+  bool closing_ = false;
+  absl::Status fatal_;
+  SqliteStoreStats stats_;
+
+  std::thread thread_;  // last: starts when all else is there
+};
+
+}  // namespace muster::sqlite
+
+#endif  // MUSTER_SERVICES_COMMON_STORE_SQLITE_WRITER_H_
