@@ -85,7 +85,7 @@ func (d *door) keep() {
 		d.log.Warn("listener of the run closed for now", "error", err)
 		d.report(0, err.Error())
 		select {
-		case <-time.After(rand.N(min(200*time.Millisecond<<min(failures, 6), 5*time.Second))):
+		case <-time.After(retryDelay(failures)):
 		case <-d.ctx.Done():
 		}
 	}
@@ -155,11 +155,8 @@ func (d *door) serve(listener net.Listener, port int, renew time.Time) error {
 	d.m.metrics.RunListeners.Inc()
 	defer d.m.metrics.RunListeners.Dec()
 
-	err := d.report(port, "")
-	if err == nil {
-		d.log.Info("listener of the run open", "port", port)
-		err = d.stay(served, renew)
-	}
+	d.log.Info("listener of the run open", "port", port)
+	err := d.stay(served, port, renew)
 	if d.ctx.Err() == nil {
 		server.Close()
 		return err
@@ -171,10 +168,12 @@ func (d *door) serve(listener net.Listener, port int, renew time.Time) error {
 	return context.Cause(d.ctx)
 }
 
-// stay waits until the door is to be closed, and renews its certificate meanwhile.
-func (d *door) stay(served <-chan error, renew time.Time) error {
-	for {
-		timer := time.NewTimer(time.Until(renew))
+// stay tells the aggregator that the door is open, renews its certificate, and waits until it is to be
+// closed. While the aggregator is away the door stays open: old clients wait behind it.
+func (d *door) stay(served <-chan error, port int, renew time.Time) error {
+	reported, next := false, time.Now()
+	for failures := 0; ; {
+		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-d.ctx.Done():
 			timer.Stop()
@@ -184,13 +183,29 @@ func (d *door) stay(served <-chan error, renew time.Time) error {
 			return err
 		case <-timer.C:
 		}
-		_, next, err := d.sign()
-		if err != nil {
-			d.log.Warn("certificate of the run's listener not renewed", "error", err)
-			next = time.Now().Add(time.Minute)
+		var err error
+		if !reported {
+			err = d.report(port, "")
+			reported, next = err == nil, renew
+		} else {
+			_, next, err = d.sign()
 		}
-		renew = next
+		if err == nil {
+			failures = 0
+			continue
+		}
+		if answer := muster.AsError(err); !answer.Retryable() {
+			return err
+		}
+		d.log.Warn("the aggregator does not hear of the run's listener", "error", err)
+		next = time.Now().Add(retryDelay(failures))
+		failures++
 	}
+}
+
+// retryDelay has full jitter.
+func retryDelay(failures int) time.Duration {
+	return rand.N(min(200*time.Millisecond<<min(failures, 6), 5*time.Second))
 }
 
 // sign has a certificate made by the run's authority; the time is when to do it again.

@@ -1,0 +1,269 @@
+package mustertest
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"hash"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+)
+
+// Aggregator is a peer in memory that keeps to the comments of the API, as far as the gateway and the
+// client use it. Its own address stays when it is stopped and started. Fields are set before Start.
+type Aggregator struct {
+	musterv1.UnimplementedResultServiceServer
+	musterv1.UnimplementedArchiveServiceServer
+	musterv1.UnimplementedListenerServiceServer
+	musterv1.UnimplementedChangeServiceServer
+	musterv1.UnimplementedStatusServiceServer
+	musterv1.UnimplementedIdentityServiceServer
+	musterv1.UnimplementedRunServiceServer
+
+	Fleet            *Fleet
+	ChunkMax, Window int64
+	// OnChunk may refuse a chunk or stop the server; nil: nothing.
+	OnChunk func(key Key, chunk *musterv1.UploadRequest_Chunk) error
+	// Forget: bytes are hashed and not kept.
+	Forget bool
+
+	t       testing.TB
+	servers []*grpc.Server
+	addr    string
+
+	mu       sync.Mutex
+	changed  *sync.Cond
+	runs     map[string]*runState
+	events   []*musterv1.FollowChangesResponse
+	uploads  map[Key]*upload
+	Results  map[Key]*Committed
+	Callers  []string // forwarded identities, in order of calls
+	Reports  []*musterv1.ReportProgressRequest
+	Archives map[string][]byte
+	Damage   bool // ReadArchive and ReadResult give bytes that do not match their CRC
+	Renewals int
+	Opened   map[Key]int // calls of OpenUpload
+}
+
+// Key names a pair.
+type Key struct{ Run, Plugin, Node string }
+
+// Committed is a result.
+type Committed struct {
+	Data        []byte
+	Size        int64
+	SHA256      []byte
+	Description *musterv1.ResultDescription
+	Signature   *musterv1.Signature
+}
+
+type runState struct {
+	run      *Run
+	proto    *musterv1.Run
+	nodes    map[string]bool
+	refusal  *status.Status // of deliveries
+	port     int32
+	reported chan struct{}
+}
+
+type upload struct {
+	id      string
+	attempt int64
+	epoch   int64
+	size    int64
+	data    []byte
+	digest  hash.Hash
+	request *musterv1.OpenUploadRequest
+}
+
+// NewAggregator makes one that is not started.
+func NewAggregator(t testing.TB, fleet *Fleet) *Aggregator {
+	a := &Aggregator{
+		Fleet: fleet, ChunkMax: 1 << 20, Window: 4 << 20, t: t, runs: map[string]*runState{}, uploads: map[Key]*upload{},
+		Results: map[Key]*Committed{}, Archives: map[string][]byte{}, Opened: map[Key]int{}, addr: "127.0.0.1:0",
+	}
+	a.changed = sync.NewCond(&a.mu)
+	t.Cleanup(a.Stop)
+	return a
+}
+
+// Start serves, at the same address as before.
+func (a *Aggregator) Start() string {
+	a.addr = a.serve("aggregator", a.addr)
+	return a.addr
+}
+
+// StartStatus serves the same at another address, as the status service.
+func (a *Aggregator) StartStatus() string { return a.serve("status", "127.0.0.1:0") }
+
+func (a *Aggregator) serve(role, address string) string {
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{a.Fleet.Service(role, "s1")},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Fleet.Root.Pool(),
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
+	musterv1.RegisterResultServiceServer(server, a)
+	musterv1.RegisterArchiveServiceServer(server, a)
+	musterv1.RegisterListenerServiceServer(server, a)
+	musterv1.RegisterChangeServiceServer(server, a)
+	musterv1.RegisterStatusServiceServer(server, a)
+	musterv1.RegisterIdentityServiceServer(server, a)
+	musterv1.RegisterRunServiceServer(server, a)
+	a.mu.Lock()
+	a.servers = append(a.servers, server)
+	a.mu.Unlock()
+	go func() { _ = server.Serve(listener) }()
+	return listener.Addr().String()
+}
+
+// Stop ends everything at once, as a crash would.
+func (a *Aggregator) Stop() {
+	a.mu.Lock()
+	servers := a.servers
+	a.servers = nil
+	a.mu.Unlock()
+	for _, server := range servers {
+		server.Stop()
+	}
+}
+
+// Address is where it serves, or served.
+func (a *Aggregator) Address() string { return a.addr }
+
+// AddRun plans plugins, each for each node, and tells the feed.
+func (a *Aggregator) AddRun(id string, plugins, nodes []string) *Run {
+	run := a.Fleet.NewRun(id)
+	state := &runState{run: run, proto: &musterv1.Run{Id: id, State: musterv1.RunState_RUN_STATE_PLANNED},
+		nodes: map[string]bool{}, reported: make(chan struct{})}
+	for _, plugin := range plugins {
+		state.proto.Plugins = append(state.proto.Plugins, &musterv1.Plugin{Name: plugin})
+	}
+	for _, node := range nodes {
+		state.nodes[node] = true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.runs[id] = state
+	a.tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
+	return run
+}
+
+// Tell adds an event to the feed.
+func (a *Aggregator) Tell(event *musterv1.FollowChangesResponse) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tell(event)
+}
+
+func (a *Aggregator) tell(event *musterv1.FollowChangesResponse) {
+	cursor := int64(len(a.events) + 1)
+	event.Cursor = &cursor
+	a.events = append(a.events, event)
+	a.changed.Broadcast()
+}
+
+// Refuse answers deliveries of a run with an error from now on.
+func (a *Aggregator) Refuse(run string, code codes.Code, reason string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.runs[run].refusal = fault(code, reason, "run "+run)
+}
+
+// Port waits until the gateway reported a run's listener, and gives its port.
+func (a *Aggregator) Port(run string) int32 {
+	a.mu.Lock()
+	reported := a.runs[run].reported
+	a.mu.Unlock()
+	select {
+	case <-reported:
+	case <-time.After(20 * time.Second):
+		a.t.Fatalf("no listener was reported for run %s", run)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.runs[run].port
+}
+
+// Get gives what is committed, nil if nothing is.
+func (a *Aggregator) Get(key Key) *Committed {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Results[key]
+}
+
+// Count tells how often an upload was opened.
+func (a *Aggregator) Count(key Key) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Opened[key]
+}
+
+func fault(code codes.Code, reason, message string) *status.Status {
+	s, err := status.New(code, message).WithDetails(&musterv1.ErrorDetail{Reason: reason, NextStep: "Do what the test says."})
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func keyOf(k *musterv1.ResultKey) Key { return Key{k.GetRun(), k.GetPlugin(), k.GetNode()} }
+
+// admit checks a delivery as the real one does.
+func (a *Aggregator) admit(key Key) error {
+	state := a.runs[key.Run]
+	if state == nil {
+		return fault(codes.NotFound, "RUN_NOT_FOUND", "no run "+key.Run).Err()
+	}
+	if state.refusal != nil {
+		return state.refusal.Err()
+	}
+	for _, plugin := range state.proto.Plugins {
+		if plugin.Name == key.Plugin && state.nodes[key.Node] {
+			return nil
+		}
+	}
+	return fault(codes.PermissionDenied, "PAIR_NOT_PLANNED", fmt.Sprintf("not planned: %v", key)).Err()
+}
+
+func (a *Aggregator) commit(key Key, c *Committed) (*musterv1.Result, error) {
+	if old := a.Results[key]; old != nil && string(old.SHA256) != string(c.SHA256) {
+		return nil, fault(codes.AlreadyExists, "RESULT_CONFLICT", "another result is there").Err()
+	} else if old == nil {
+		a.Results[key] = c
+	}
+	return a.result(key), nil
+}
+
+func (a *Aggregator) result(key Key) *musterv1.Result {
+	c := a.Results[key]
+	return &musterv1.Result{
+		Key:     &musterv1.ResultKey{Run: key.Run, Plugin: key.Plugin, Node: key.Node},
+		Outcome: musterv1.Outcome_OUTCOME_GENUINE, Generation: 1, Size: c.Size, Sha256: c.SHA256,
+		MediaType: c.Description.GetMediaType(), FileName: c.Description.GetFileName(),
+	}
+}
+
+func newUpload(id string, request *musterv1.OpenUploadRequest) *upload {
+	return &upload{id: id, attempt: request.Description.Attempt, digest: sha256.New(), request: request}
+}
+
+func expired(c *x509.Certificate) {
+	c.NotBefore, c.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
+}
+
+// Expired makes a leaf whose time is over.
+func (a *Authority) Expired(uri string) tls.Certificate { return a.Leaf(uri, expired) }

@@ -1,0 +1,305 @@
+package mustertest
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/url"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// heard notes what a call says of itself. The lock is held.
+func (a *Aggregator) heard(ctx context.Context) {
+	incoming, _ := metadata.FromIncomingContext(ctx)
+	a.Callers = append(a.Callers, fmt.Sprint(incoming.Get("muster-forwarded-identity")))
+}
+
+// SubmitResult implements the API.
+func (a *Aggregator) SubmitResult(ctx context.Context, r *musterv1.SubmitResultRequest) (*musterv1.Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard(ctx)
+	key := keyOf(r.Description.Key)
+	if err := a.admit(key); err != nil {
+		return nil, err
+	}
+	digest := sha256.Sum256(r.Body)
+	if crc32.Checksum(r.Body, castagnoli) != r.Crc32C || (len(r.Sha256) > 0 && string(r.Sha256) != string(digest[:])) {
+		return nil, fault(codes.DataLoss, "CRC_MISMATCH", "damaged").Err()
+	}
+	return a.commit(key, &Committed{r.Body, int64(len(r.Body)), digest[:], r.Description, r.Signature})
+}
+
+// OpenUpload implements the API.
+func (a *Aggregator) OpenUpload(ctx context.Context, r *musterv1.OpenUploadRequest) (*musterv1.OpenUploadResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard(ctx)
+	key := keyOf(r.Description.Key)
+	a.Opened[key]++
+	if err := a.admit(key); err != nil {
+		return nil, err
+	}
+	if old := a.Results[key]; old != nil {
+		if (r.Size != nil && *r.Size != old.Size) || (len(r.Sha256) > 0 && string(r.Sha256) != string(old.SHA256)) {
+			return nil, fault(codes.AlreadyExists, "RESULT_CONFLICT", "another result is there").Err()
+		}
+		return &musterv1.OpenUploadResponse{Committed: a.result(key)}, nil
+	}
+	u := a.uploads[key]
+	if u != nil && u.attempt > r.Description.Attempt {
+		return nil, fault(codes.Aborted, "TAKEN_OVER", "a later attempt is there").Err()
+	}
+	if u == nil || u.attempt < r.Description.Attempt {
+		u = newUpload(fmt.Sprintf("%032x", len(a.uploads)+len(a.Callers)), r)
+		a.uploads[key] = u
+	}
+	u.epoch++
+	return &musterv1.OpenUploadResponse{UploadId: u.id, Epoch: u.epoch, Offset: u.size, ChunkMax: a.ChunkMax, Window: a.Window}, nil
+}
+
+func (a *Aggregator) find(start *musterv1.UploadRequest_Start) (Key, *upload) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, u := range a.uploads {
+		if u.id == start.GetUploadId() && u.epoch == start.GetEpoch() {
+			return key, u
+		}
+	}
+	return Key{}, nil
+}
+
+// Upload implements the API.
+func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadRequest, musterv1.UploadResponse]) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	key, u := a.find(first.GetStart())
+	if u == nil {
+		return fault(codes.NotFound, "UPLOAD_NOT_FOUND", "no such upload").Err()
+	}
+	epoch := u.epoch
+	for {
+		message, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if finish := message.GetFinish(); finish != nil {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			digest := u.digest.Sum(nil)
+			if u.size != finish.Size || string(digest) != string(finish.Sha256) {
+				return fault(codes.DataLoss, "SIZE_MISMATCH", fmt.Sprintf("%d of %d bytes", u.size, finish.Size)).Err()
+			}
+			result, err := a.commit(key, &Committed{u.data, u.size, digest, u.request.Description, finish.Signature})
+			if err != nil {
+				return err
+			}
+			delete(a.uploads, key)
+			return stream.Send(&musterv1.UploadResponse{Message: &musterv1.UploadResponse_Committed{Committed: result}})
+		}
+		ack, err := a.take(key, u, epoch, message.GetChunk())
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(&musterv1.UploadResponse{Message: &musterv1.UploadResponse_Ack_{
+			Ack: &musterv1.UploadResponse_Ack{Written: ack}}}); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *Aggregator) take(key Key, u *upload, epoch int64, chunk *musterv1.UploadRequest_Chunk) (int64, error) {
+	if a.OnChunk != nil {
+		if err := a.OnChunk(key, chunk); err != nil {
+			return 0, err
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case u.epoch != epoch:
+		return 0, fault(codes.Aborted, "TAKEN_OVER", "another stream").Err()
+	case chunk.Offset > u.size:
+		return 0, fault(codes.OutOfRange, "OFFSET_TOO_HIGH", fmt.Sprint("expected ", u.size)).Err()
+	case chunk.RawSize != int64(len(chunk.Data)) || chunk.RawSize > a.ChunkMax || chunk.RawSize == 0:
+		return 0, fault(codes.InvalidArgument, "CHUNK_TOO_LARGE", fmt.Sprint(chunk.RawSize)).Err()
+	case crc32.Checksum(chunk.Data, castagnoli) != chunk.Crc32C:
+		return 0, fault(codes.DataLoss, "CRC_MISMATCH", "chunk").Err()
+	case chunk.Offset < u.size:
+		return u.size, nil
+	}
+	u.digest.Write(chunk.Data)
+	if !a.Forget {
+		u.data = append(u.data, chunk.Data...)
+	}
+	u.size += chunk.RawSize
+	return u.size, nil
+}
+
+// GetResult implements the API.
+func (a *Aggregator) GetResult(ctx context.Context, r *musterv1.GetResultRequest) (*musterv1.Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard(ctx)
+	if a.Results[keyOf(r.Key)] == nil {
+		return &musterv1.Result{Key: r.Key, Outcome: musterv1.Outcome_OUTCOME_PENDING}, nil
+	}
+	return a.result(keyOf(r.Key)), nil
+}
+
+// ReadResult implements the API.
+func (a *Aggregator) ReadResult(r *musterv1.ReadResultRequest, stream grpc.ServerStreamingServer[musterv1.FileChunk]) error {
+	return a.read(a.Get(keyOf(r.Key)).Data, r.Offset, stream)
+}
+
+// GetArchive implements the API.
+func (a *Aggregator) GetArchive(ctx context.Context, r *musterv1.GetArchiveRequest) (*musterv1.Archive, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard(ctx)
+	content, ok := a.Archives[r.Run]
+	if !ok {
+		return nil, fault(codes.FailedPrecondition, "ARCHIVE_NOT_READY", "not complete").Err()
+	}
+	digest := sha256.Sum256(content)
+	return &musterv1.Archive{Run: r.Run, FileName: r.Run + ".tar.gz", Size: int64(len(content)), Sha256: digest[:]}, nil
+}
+
+// ReadArchive implements the API.
+func (a *Aggregator) ReadArchive(r *musterv1.ReadArchiveRequest, stream grpc.ServerStreamingServer[musterv1.FileChunk]) error {
+	return a.read(a.Archives[r.Run], r.Offset, stream)
+}
+
+func (a *Aggregator) read(content []byte, offset int64, stream grpc.ServerStreamingServer[musterv1.FileChunk]) error {
+	const piece = 1000
+	for at := offset; at < int64(len(content)); at += piece {
+		data := content[at:min(at+piece, int64(len(content)))]
+		chunk := &musterv1.FileChunk{Offset: at, Crc32C: crc32.Checksum(data, castagnoli), Data: data}
+		if a.Damage && at > offset {
+			chunk.Crc32C++
+		}
+		if err := stream.Send(chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SignListenerCertificate implements the API.
+func (a *Aggregator) SignListenerCertificate(ctx context.Context, r *musterv1.SignListenerCertificateRequest) (*musterv1.SignListenerCertificateResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard(ctx)
+	state := a.runs[r.Run]
+	if state == nil {
+		return nil, fault(codes.NotFound, "RUN_NOT_FOUND", "no run").Err()
+	}
+	leaf, err := state.run.SelfSigned.SignRequest(r.CsrPem, state.run.URI("listener"), func(c *x509.Certificate) {
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	})
+	return &musterv1.SignListenerCertificateResponse{CertificatePem: leaf, RunCaPem: state.run.SelfSigned.PEM(), Port: state.port}, err
+}
+
+// ReportListener implements the API.
+func (a *Aggregator) ReportListener(_ context.Context, r *musterv1.ReportListenerRequest) (*musterv1.Run, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	state := a.runs[r.Run]
+	if r.Open && state.port != 0 && state.port != r.Port {
+		return nil, fault(codes.FailedPrecondition, "PORT_IS_FIXED", "another port").Err()
+	}
+	if r.Open && state.port == 0 {
+		state.port = r.Port
+		close(state.reported)
+	}
+	return state.proto, nil
+}
+
+// FollowChanges implements the API.
+func (a *Aggregator) FollowChanges(r *musterv1.FollowChangesRequest, stream grpc.ServerStreamingServer[musterv1.FollowChangesResponse]) error {
+	stop := context.AfterFunc(stream.Context(), a.changed.Broadcast)
+	defer stop()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	next := int(r.GetCursor())
+	var queue []*musterv1.FollowChangesResponse
+	if r.Cursor == nil {
+		next = len(a.events)
+		cursor := int64(next)
+		queue = append(queue, &musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_SnapshotBegin_{}})
+		for _, state := range a.runs {
+			queue = append(queue, &musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
+		}
+		queue = append(queue, &musterv1.FollowChangesResponse{Cursor: &cursor, Event: &musterv1.FollowChangesResponse_SnapshotEnd_{}})
+	}
+	for stream.Context().Err() == nil {
+		queue = append(queue, a.events[next:]...)
+		next = len(a.events)
+		a.mu.Unlock()
+		for _, event := range queue {
+			if err := stream.Send(event); err != nil {
+				a.mu.Lock()
+				return err
+			}
+		}
+		a.mu.Lock()
+		queue = nil
+		if next == len(a.events) && stream.Context().Err() == nil {
+			a.changed.Wait()
+		}
+	}
+	return stream.Context().Err()
+}
+
+// ReportProgress implements the API.
+func (a *Aggregator) ReportProgress(ctx context.Context, r *musterv1.ReportProgressRequest) (*musterv1.ReportProgressResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard(ctx)
+	if err := a.admit(keyOf(r.Key)); err != nil {
+		return nil, err
+	}
+	if r.Completed < 0 {
+		return nil, fault(codes.InvalidArgument, "INVALID_PROGRESS", "negative").Err()
+	}
+	a.Reports = append(a.Reports, r)
+	return &musterv1.ReportProgressResponse{}, nil
+}
+
+// RenewCertificate implements the API, for the gateway.
+func (a *Aggregator) RenewCertificate(_ context.Context, r *musterv1.RenewCertificateRequest) (*musterv1.IssuedCertificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.Renewals++
+	uri := (&url.URL{Scheme: "spiffe", Host: Domain, Path: "/service/gateway/g1"}).String()
+	chain, err := a.Fleet.Intermediate.SignRequest(r.CsrPem, uri)
+	return &musterv1.IssuedCertificate{Uri: uri, CertificateChainPem: chain}, err
+}
+
+// ListRuns implements the API.
+func (a *Aggregator) ListRuns(ctx context.Context, _ *musterv1.ListRunsRequest) (*musterv1.ListRunsResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard(ctx)
+	answer := &musterv1.ListRunsResponse{}
+	for _, state := range a.runs {
+		answer.Runs = append(answer.Runs, state.proto)
+	}
+	return answer, nil
+}
