@@ -1,0 +1,352 @@
+#include "services/client/client.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "services/client/attempt_state.h"
+#include "services/client/backoff.h"
+#include "services/client/client_status.h"
+#include "services/client/config_fields.h"
+#include "services/client/delivery.h"
+#include "services/client/done_file.h"
+#include "services/client/errors.h"
+#include "services/client/grpc_transport.h"
+#include "services/client/https_transport.h"
+#include "services/client/media_type.h"
+#include "services/client/progress_reporter.h"
+#include "services/client/sender_identity.h"
+#include "services/client/stream_spool.h"
+#include "services/common/base/error.h"
+#include "services/common/base/names.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/certificate.h"
+
+namespace muster::client {
+namespace {
+
+constexpr size_t kMaxConfigFile = size_t{1} << 20;
+constexpr size_t kMaxErrorText = size_t{64} << 10;
+// For how long after a run's deadline the fleet takes late results, and a stopped sidecar goes on.
+constexpr absl::Duration kSealGrace = absl::Seconds(120);
+constexpr absl::Duration kStopGrace = absl::Seconds(60);
+
+// A stop token that fires a while after another one.
+class DelayedStop {
+ public:
+  DelayedStop(absl::Duration delay, const std::stop_token& outer)
+      : waiter_([this, delay, outer](std::stop_token done) {
+          std::stop_source either;
+          const std::stop_callback on_outer(outer, [&] { either.request_stop(); });
+          const std::stop_callback on_done(done, [&] { either.request_stop(); });
+          if (WaitFor(absl::Hours(24 * 365), either.get_token())) return;
+          if (!done.stop_requested() && WaitFor(delay, done)) late_.request_stop();
+        }) {}
+
+  std::stop_token token() const { return late_.get_token(); }
+
+ private:
+  std::stop_source late_;
+  std::jthread waiter_;
+};
+
+std::optional<Config> Finish(absl::StatusOr<Config> config, Status* status) {
+  *status = ToClientStatus(config.status());
+  if (!config.ok()) return std::nullopt;
+  return *std::move(config);
+}
+
+absl::StatusOr<Config> LoadConfig(const std::string& path) {
+  Config config;
+  const auto fields = ClientFields(config);
+  if (!path.empty()) {
+    auto text = ReadFileBounded(path, kMaxConfigFile);
+    if (!text.ok()) return ConfigError(path, "", ToStd(text.status().message()));
+    if (auto status = ReadConfigJson(*text, path, fields, AgentOnlyFields()); !status.ok()) {
+      return status;
+    }
+  }
+  std::set<std::string> set;
+  if (auto status = ReadConfigEnvironment(std::getenv, fields, &set); !status.ok()) return status;
+  if (auto status = CompleteConfig(config, set); !status.ok()) return status;
+  return config;
+}
+
+absl::Status CheckNames(const Config& config) {
+  if (config.plugin.empty()) return ConfigError("configuration", "plugin", "it is missing");
+  if (auto status = ValidateName("plugin", config.plugin); !status.ok()) {
+    return ConfigError("configuration", "plugin", ToStd(status.message()));
+  }
+  if (auto status = ValidateName("node", config.node); !status.ok()) {
+    return ConfigError("configuration", "node", ToStd(status.message()));
+  }
+  if (config.grpc_targets.empty() && config.aggregator_url.empty()) {
+    return ConfigError("configuration", "grpc_targets",
+                       "it is missing, and so is aggregator_url: where to deliver is not known");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<SourceFile>> ErrorText(const std::string& text) {
+  UniqueFd fd(::memfd_create("muster-error", MFD_CLOEXEC));
+  if (!fd.valid()) return ErrnoError(errno, "make", "a file in memory");
+  std::string_view left = std::string_view(text).substr(0, kMaxErrorText);
+  while (!left.empty()) {
+    const ssize_t written = ::write(fd.get(), left.data(), left.size());
+    if (written < 0) return ErrnoError(errno, "write", "a file in memory");
+    left.remove_prefix(static_cast<size_t>(written));
+  }
+  return SourceFile::Adopt(std::move(fd), "the error text");
+}
+
+}  // namespace
+
+class Client::Impl {
+ public:
+  explicit Impl(Config config) : config_(std::move(config)) {}
+
+  absl::Status Prepare() {
+    if (auto status = CheckNames(config_); !status.ok()) return status;
+    return config_.grpc_targets.empty() ? PrepareHttps() : PrepareGrpc();
+  }
+
+  absl::StatusOr<CommitReceipt> Submit(absl::StatusOr<std::unique_ptr<SourceFile>> file,
+                                       const SubmitOptions& options, const std::stop_token& stop) {
+    if (!file.ok()) return file.status();
+    const int64_t size = (*file)->size();
+    if (size > config_.max_result_bytes) {
+      return TooLargeError((*file)->path(), size, config_.max_result_bytes);
+    }
+    ResultInfo info = NewInfo();
+    info.file_name = options.file_name.empty()
+                         ? std::filesystem::path((*file)->path()).filename().string()
+                         : options.file_name;
+    info.media_type =
+        options.media_type.empty() ? std::string(MediaTypeOf(info.file_name)) : options.media_type;
+    return Send(std::move(info), *std::move(file), stop);
+  }
+
+  // Tells the fleet `why` there is no result.
+  Delivery DeliverError(const absl::Status& why, const std::stop_token& stop) {
+    const std::string next_step = NextStepOf(why);
+    Delivery delivery =
+        DeliverErrorText(absl::StrCat(ReasonOf(why), ReasonOf(why).empty() ? "" : ": ",
+                                      why.message(), next_step.empty() ? "" : "\n", next_step),
+                         stop);
+    if (delivery.status.code != Code::kErrorDelivered) return delivery;
+    delivery.status.reason = ReasonOf(why);
+    delivery.status.message = std::string(why.message());
+    delivery.status.next_step = next_step;
+    return delivery;
+  }
+
+  Delivery DeliverErrorText(const std::string& text, const std::stop_token& stop) {
+    ResultInfo info = NewInfo();
+    info.is_error = true;
+    info.media_type = "text/plain; charset=utf-8";
+    std::string body = text.substr(0, kMaxErrorText);
+    if (over_https_) {
+      info.media_type = "application/json";
+      body = nlohmann::json({{"error", body}})
+                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    }
+    auto file = ErrorText(body);
+    auto receipt = file.ok() ? Send(std::move(info), *std::move(file), stop)
+                             : absl::StatusOr<CommitReceipt>(file.status());
+    Delivery delivery = ToDelivery(receipt);
+    if (receipt.ok()) {
+      delivery.status.code = Code::kErrorDelivered;
+      delivery.status.reason = "ERROR_RESULT";
+      delivery.status.message = text.substr(0, text.find('\n'));
+    }
+    return delivery;
+  }
+
+  // A genuine result, or else why there is none, if the fault lies with the result itself.
+  Delivery SubmitOrExplain(absl::StatusOr<std::unique_ptr<SourceFile>> file,
+                           const SubmitOptions& options, const std::stop_token& stop) {
+    const auto receipt = Submit(std::move(file), options, stop);
+    return IsFaultOfSource(receipt.status()) ? DeliverError(receipt.status(), stop)
+                                             : ToDelivery(receipt);
+  }
+
+  absl::Status Report(const Progress& progress) {
+    if (reporter_) return reporter_->Report(config_, progress);
+    if (config_.aggregator_url.empty()) {
+      return ConfigError("configuration", "status_targets", "it is missing");
+    }
+    return PostProgress(Https(), config_.plugin, config_.node, ProgressJson(progress));
+  }
+
+  const Config& config() const { return config_; }
+  std::mutex& one_at_a_time() { return one_at_a_time_; }
+
+  static Delivery ToDelivery(const absl::StatusOr<CommitReceipt>& receipt) {
+    Delivery delivery;
+    delivery.status = ToClientStatus(receipt.status());
+    if (receipt.ok()) {
+      delivery.receipt = {receipt->generation, receipt->size,
+                          absl::BytesToHexString(ToAbsl(receipt->sha256))};
+    }
+    return delivery;
+  }
+
+ private:
+  absl::Status PrepareGrpc() {
+    auto identity = SenderIdentity::Load(config_.client_cert, config_.client_key, absl::Now());
+    if (!identity.ok()) return identity.status();
+    if (config_.run.empty()) return ConfigError("configuration", "run", "it is missing");
+    if (auto ca = ParseChain(config_.fleet_ca_cert); !ca.ok()) {
+      return ConfigError("configuration", "fleet_ca_cert", ToStd(ca.status().message()));
+    }
+    certificate_ends_ = identity->not_after();
+    if (!config_.status_targets.empty()) {
+      reporter_ = std::make_unique<ProgressReporter>(config_.status_targets, config_.fleet_ca_cert,
+                                                     config_.client_key, *identity);
+    }
+    transport_ = MakeGrpcTransport(config_.grpc_targets, config_.fleet_ca_cert, config_.client_key,
+                                   *std::move(identity));
+    return absl::OkStatus();
+  }
+
+  absl::Status PrepareHttps() {
+    if (!config_.aggregator_url.starts_with("https://")) {
+      return ConfigError("configuration", "aggregator_url", "it does not begin with https://");
+    }
+    const auto certificate = Certificate::FromPem(config_.client_cert);
+    if (!certificate.ok()) {
+      return ConfigError("configuration", "client_cert", ToStd(certificate.status().message()));
+    }
+    const auto key = PrivateKey::FromPem(config_.client_key);
+    if (!key.ok()) return ConfigError("configuration", "client_key", ToStd(key.status().message()));
+    if (!certificate->Matches(*key)) {
+      return ConfigError("configuration", "client_key", "it is not the key of client_cert");
+    }
+    certificate_ends_ = certificate->NotAfter();
+    if (certificate_ends_ <= absl::Now()) {
+      return ConfigError("configuration", "client_cert", "the certificate is past");
+    }
+    if (auto ca = ParseChain(config_.ca_cert); !ca.ok()) {
+      return ConfigError("configuration", "ca_cert", ToStd(ca.status().message()));
+    }
+    over_https_ = true;
+    transport_ = MakeHttpsTransport(Https());
+    return absl::OkStatus();
+  }
+
+  HttpsOptions Https() const {
+    return {config_.aggregator_url, config_.ca_cert, config_.client_cert, config_.client_key};
+  }
+
+  ResultInfo NewInfo() const {
+    ResultInfo info;
+    info.run = config_.run;
+    info.plugin = config_.plugin;
+    info.node = config_.node;
+    return info;
+  }
+
+  absl::Time GiveUp() const {
+    if (!config_.deadline) return certificate_ends_;
+    return std::min(certificate_ends_, absl::FromChrono(*config_.deadline) + kSealGrace);
+  }
+
+  absl::StatusOr<CommitReceipt> Send(ResultInfo info, std::unique_ptr<SourceFile> file,
+                                     const std::stop_token& stop) {
+    if (!attempts_) {
+      auto attempts =
+          AttemptState::Open(config_.state_dir, config_.run, config_.plugin, config_.node);
+      if (!attempts.ok()) return attempts.status();
+      attempts_ = *std::move(attempts);
+    }
+    auto attempt = attempts_->Begin(file->fingerprint());
+    if (!attempt.ok()) return attempt.status();
+    info.attempt = *attempt;
+    OutgoingResult result(std::move(info), std::move(file));
+    return DeliverUntilCommitted(*transport_, result, *attempts_, GiveUp(), stop);
+  }
+
+  const Config config_;
+  bool over_https_ = false;
+  absl::Time certificate_ends_;
+  std::unique_ptr<ResultTransport> transport_;
+  std::unique_ptr<ProgressReporter> reporter_;
+  std::mutex one_at_a_time_;
+  std::unique_ptr<AttemptState> attempts_;  // guarded by one_at_a_time_
+};
+
+std::optional<Config> Config::Load(const std::string& path, Status* status) {
+  return Finish(LoadConfig(path), status);
+}
+
+std::optional<Config> Config::FromEnvironment(Status* status) {
+  return Finish(LoadConfig(""), status);
+}
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::~Client() = default;
+
+std::unique_ptr<Client> Client::Create(const Config& config, Status* status) {
+  auto impl = std::make_unique<Impl>(config);
+  const absl::Status prepared = impl->Prepare();
+  *status = ToClientStatus(prepared);
+  if (!prepared.ok()) return nullptr;
+  return std::unique_ptr<Client>(new Client(std::move(impl)));
+}
+
+Delivery Client::SubmitFile(const std::string& path, const SubmitOptions& options,
+                            std::stop_token stop) {
+  std::lock_guard lock(impl_->one_at_a_time());
+  auto file = SourceFile::Open(path);
+  if (!file.ok()) {
+    return {ToClientStatus(ConfigError("result file", "", ToStd(file.status().message()))), {}};
+  }
+  return impl_->SubmitOrExplain(std::move(file), options, stop);
+}
+
+Delivery Client::SubmitStream(const Reader& reader, const SubmitOptions& options,
+                              std::stop_token stop) {
+  std::lock_guard lock(impl_->one_at_a_time());
+  return impl_->SubmitOrExplain(
+      SpoolStream(reader, impl_->config().state_dir, impl_->config().max_result_bytes), options,
+      stop);
+}
+
+Delivery Client::SubmitError(const std::string& text, std::stop_token stop) {
+  std::lock_guard lock(impl_->one_at_a_time());
+  return impl_->DeliverErrorText(text, stop);
+}
+
+Status Client::ReportProgress(const Progress& progress) {
+  return ToClientStatus(impl_->Report(progress));
+}
+
+Delivery Client::WaitForDoneFileAndDeliver(std::stop_token stop) {
+  std::lock_guard lock(impl_->one_at_a_time());
+  const DelayedStop late(kStopGrace, stop);
+  const auto path =
+      WaitForDoneFile({impl_->config().results_dir, impl_->config().done_file_delay}, late.token());
+  if (!path.ok()) {
+    if (ReasonOf(path.status()) == "INTERRUPTED") return {ToClientStatus(path.status()), {}};
+    return impl_->DeliverError(path.status(), late.token());
+  }
+  auto file = SourceFile::Open(*path);
+  if (!file.ok()) return impl_->DeliverError(file.status(), late.token());
+  return impl_->SubmitOrExplain(std::move(file), {}, late.token());
+}
+
+}  // namespace muster::client

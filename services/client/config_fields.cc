@@ -1,0 +1,256 @@
+#include "services/client/config_fields.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "services/client/errors.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/strings.h"
+#include "services/common/base/suggestion.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/identity/identity.h"
+
+namespace muster::client {
+namespace {
+
+using Json = nlohmann::json;
+using Time = std::optional<std::chrono::system_clock::time_point>;
+
+constexpr std::string_view kAgentOnly[] = {"mode", "module", "definition", "time_limit",
+                                           "max_output_bytes"};
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+// From text, as a variable of the environment has it. False if it is not a value of that type.
+bool Assign(const ConfigField::Target& target, const std::string& text) {
+  return std::visit(Overloaded{[&](std::string* to) {
+                                 *to = text;
+                                 return true;
+                               },
+                               [&](std::vector<std::string>* to) {
+                                 *to = absl::StrSplit(text, ',', absl::SkipWhitespace());
+                                 return true;
+                               },
+                               [&](int64_t* to) { return absl::SimpleAtoi(text, to) && *to > 0; },
+                               [&](std::chrono::milliseconds* to) {
+                                 absl::Duration value;
+                                 if (!absl::ParseDuration(text, &value) ||
+                                     value < absl::ZeroDuration() ||
+                                     value > absl::Hours(24 * 365)) {
+                                   return false;
+                                 }
+                                 *to = absl::ToChronoMilliseconds(value);
+                                 return true;
+                               },
+                               [&](Time* to) {
+                                 absl::Time value;
+                                 if (!absl::ParseTime(absl::RFC3339_full, text, &value, nullptr))
+                                   return false;
+                                 *to = absl::ToChronoTime(value);
+                                 return true;
+                               }},
+                    target);
+}
+
+std::string Wanted(const ConfigField& field) {
+  return std::visit(Overloaded{[](std::string*) { return "a string"; },
+                               [](std::vector<std::string>*) { return "a list of strings"; },
+                               [](int64_t*) { return "a whole number above 0"; },
+                               [](std::chrono::milliseconds*) {
+                                 return "a duration such as \"5s\" or \"1m30s\"";
+                               },
+                               [](Time*) { return "a time such as \"2026-11-21T14:00:00Z\""; }},
+                    field.target);
+}
+
+bool AssignJson(const ConfigField& field, const Json& value) {
+  if (auto* const* list = std::get_if<std::vector<std::string>*>(&field.target)) {
+    if (!value.is_array()) return false;
+    for (const Json& item : value) {
+      if (!item.is_string()) return false;
+    }
+    **list = value.get<std::vector<std::string>>();
+    return true;
+  }
+  if (std::holds_alternative<int64_t*>(field.target)) {
+    return value.is_number_integer() && Assign(field.target, value.dump());
+  }
+  return value.is_string() && Assign(field.target, value.get<std::string>());
+}
+
+absl::Status CheckChoice(const ConfigField& field, std::string_view where) {
+  if (field.choices.empty()) return absl::OkStatus();
+  const std::string& value = *std::get<std::string*>(field.target);
+  if (value.empty() || std::ranges::find(field.choices, value) != field.choices.end()) {
+    return absl::OkStatus();
+  }
+  return ConfigError(
+      where, field.name,
+      absl::StrCat("\"", value, "\" is not one of ", absl::StrJoin(field.choices, ", ")));
+}
+
+absl::Status UnknownField(std::string_view where, std::string_view name,
+                          std::span<const ConfigField> fields,
+                          std::span<const std::string_view> others) {
+  std::vector<std::string> known(others.begin(), others.end());
+  for (const ConfigField& field : fields) known.push_back(field.name);
+  return ConfigError(where, name, "there is no such field" + Suggestion(name, known));
+}
+
+}  // namespace
+
+std::span<const std::string_view> AgentOnlyFields() { return kAgentOnly; }
+
+std::vector<ConfigField> ClientFields(Config& c) {
+  return {
+      {"grpc_targets",
+       {"MUSTER_GRPC_TARGETS"},
+       &c.grpc_targets,
+       "Addresses host:port of the result service, tried in turn.",
+       {}},
+      {"status_targets",
+       {"MUSTER_STATUS_TARGETS"},
+       &c.status_targets,
+       "Addresses host:port of the status service, for progress.",
+       {}},
+      {"aggregator_url",
+       {"AGGREGATOR_URL", "MASTER_URL"},
+       &c.aggregator_url,
+       "Base address https://host:port of the run's listener for old clients; used if grpc_targets "
+       "is empty. A path in it is ignored.",
+       {}},
+      {"run", {"MUSTER_RUN"}, &c.run, "The run's id; if left out, the one in the certificate.", {}},
+      {"plugin", {"RESULT_TYPE"}, &c.plugin, "The plugin's name.", {}},
+      {"node",
+       {"NODE_NAME"},
+       &c.node,
+       "The node's name, or global for a plugin that runs once; if left out, the one in the "
+       "certificate, else global.",
+       {}},
+      {"fleet_ca_cert",
+       {"MUSTER_FLEET_CA_CERT"},
+       &c.fleet_ca_cert,
+       "PEM: the fleet's root, which vouches for grpc_targets and status_targets.",
+       {}},
+      {"ca_cert",
+       {"CA_CERT"},
+       &c.ca_cert,
+       "PEM: the run's authority, which vouches for aggregator_url.",
+       {}},
+      {"client_cert",
+       {"CLIENT_CERT"},
+       &c.client_cert,
+       "PEM: the client certificate, then what leads from it to the fleet's root.",
+       {}},
+      {"client_key", {"CLIENT_KEY"}, &c.client_key, "PEM: the key of the client certificate.", {}},
+      {"client_key_file",
+       {"MUSTER_CLIENT_KEY_FILE"},
+       &c.client_key_file,
+       "Path of a file of mode 0600 with the key, instead of client_key.",
+       {}},
+      {"results_dir",
+       {"SONOBUOY_RESULTS_DIR", "RESULTS_DIR"},
+       &c.results_dir,
+       "Folder in which the done file appears (mode wait).",
+       {}},
+      {"done_file_delay",
+       {"SONOBUOY_DONE_FILE_DELAY"},
+       &c.done_file_delay,
+       "How long a done file has to stay before it is believed.",
+       {}},
+      {"state_dir",
+       {"MUSTER_STATE_DIR"},
+       &c.state_dir,
+       "Folder for what has to survive a restart of the sender.",
+       {}},
+      {"deadline",
+       {"MUSTER_DEADLINE"},
+       &c.deadline,
+       "The run's deadline; the sender gives up 120 s later, or when its certificate ends.",
+       {}},
+      {"max_result_bytes",
+       {"MUSTER_MAX_RESULT_BYTES"},
+       &c.max_result_bytes,
+       "The largest result; above it an error result goes in its place.",
+       {}},
+  };
+}
+
+std::string_view JsonType(const ConfigField& field) {
+  if (std::holds_alternative<std::vector<std::string>*>(field.target)) return "array";
+  if (std::holds_alternative<int64_t*>(field.target)) return "integer";
+  return "string";
+}
+
+absl::Status ReadConfigJson(std::string_view text, std::string_view where,
+                            std::span<const ConfigField> fields,
+                            std::span<const std::string_view> ignored) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return ConfigError(where, "", "it is not JSON");
+  if (!json.is_object()) return ConfigError(where, "", "it is not one JSON object");
+  for (const auto& [name, value] : json.items()) {
+    if (std::ranges::find(ignored, name) != ignored.end()) continue;
+    const auto field =
+        std::ranges::find_if(fields, [&](const ConfigField& f) { return f.name == name; });
+    if (field == fields.end()) return UnknownField(where, name, fields, ignored);
+    if (!AssignJson(*field, value)) {
+      return ConfigError(where, name, absl::StrCat("the value is not ", Wanted(*field)));
+    }
+    if (auto status = CheckChoice(*field, where); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadConfigEnvironment(const EnvironmentReader& read,
+                                   std::span<const ConfigField> fields,
+                                   std::set<std::string>* set) {
+  for (const ConfigField& field : fields) {
+    for (const std::string& variable : field.environment) {
+      const char* value = read(variable.c_str());
+      if (value == nullptr || *value == '\0') continue;
+      if (!Assign(field.target, value)) {
+        return ConfigError("environment", variable,
+                           absl::StrCat("the value is not ", Wanted(field)));
+      }
+      if (auto status = CheckChoice(field, "environment"); !status.ok()) return status;
+      set->insert(field.name);
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompleteConfig(Config& config, const std::set<std::string>& set) {
+  if (config.client_key.empty() && !config.client_key_file.empty()) {
+    auto key = ReadSecretFile(config.client_key_file);
+    if (!key.ok()) {
+      return ConfigError("client_key_file", "", ToStd(key.status().message()));
+    }
+    config.client_key = *std::move(key);
+  }
+  // Certificates that are not of Muster's making (a real old aggregator's) name nobody: no matter.
+  const auto certificate = Certificate::FromPem(config.client_cert);
+  const auto uri = certificate.ok() ? certificate->Uri() : certificate.status();
+  const auto identity = uri.ok() ? ParseOwnIdentity(*uri) : uri.status();
+  if (identity.ok()) {
+    if (const auto run = RunOf(*identity); run && config.run.empty()) config.run = *run;
+    const auto* pair = std::get_if<RunNodeIdentity>(&identity->name);
+    // An old sidecar's environment names the machine even if its plugin runs once.
+    if (pair && (config.node.empty() || (pair->node == "global" && set.contains("node")))) {
+      config.node = pair->node;
+    }
+  }
+  if (config.node.empty()) config.node = "global";
+  return absl::OkStatus();
+}
+
+}  // namespace muster::client

@@ -1,0 +1,91 @@
+#include "services/client/delivery.h"
+
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "services/client/backoff.h"
+#include "services/client/errors.h"
+#include "services/common/base/error.h"
+
+namespace muster::client {
+namespace {
+
+// A file that the service finds damaged again and again, or an attempt that somebody else overtakes
+// again and again, does not get better.
+constexpr int kMostNewAttempts = 4;
+
+// A stop token that also fires at a time, so that a try that waits ends then, too.
+class TimeLimit {
+ public:
+  TimeLimit(absl::Time end, const std::stop_token& outer)
+      : outer_(outer, [this] { inner_.request_stop(); }), timer_([this, end](std::stop_token done) {
+          if (WaitFor(end - absl::Now(), done)) inner_.request_stop();
+        }) {}
+
+  std::stop_token token() const { return inner_.get_token(); }
+
+ private:
+  std::stop_source inner_;
+  std::stop_callback<std::function<void()>> outer_;
+  std::jthread timer_;
+};
+
+}  // namespace
+
+NextMove Judge(const TryOutcome& outcome) {
+  const absl::Status& status = outcome.receipt.status();
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDeadlineExceeded:  // UPLOAD_STALLED
+    case absl::StatusCode::kOutOfRange:        // OFFSET_TOO_HIGH
+    case absl::StatusCode::kInternal:          // a fault of the service: it may be mended
+      return NextMove::kRetry;
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kCancelled:
+      // Without a reason it was made by the transport: a reset stream, a proxy that went away.
+      return ReasonOf(status).empty() ? NextMove::kRetry : NextMove::kGiveUp;
+    case absl::StatusCode::kNotFound:
+      return ReasonOf(status) == "UPLOAD_NOT_FOUND" ? NextMove::kRetry : NextMove::kGiveUp;
+    case absl::StatusCode::kDataLoss:
+      return NextMove::kNewAttempt;
+    case absl::StatusCode::kAborted:
+      if (ReasonOf(status) != "TAKEN_OVER") return NextMove::kGiveUp;
+      // Refused at the door: our number is old, for example after the state folder was lost.
+      return outcome.opened ? NextMove::kRetry : NextMove::kNewAttempt;
+    default:
+      return NextMove::kGiveUp;
+  }
+}
+
+absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
+                                                    OutgoingResult& result, AttemptState& attempts,
+                                                    absl::Time give_up,
+                                                    const std::stop_token& stop) {
+  Backoff backoff;
+  int new_attempts = 0;
+  absl::Status last;
+  TimeLimit limit(give_up, stop);
+  while (true) {
+    TryOutcome outcome = transport.Try(result, limit.token());
+    if (outcome.receipt.ok()) return outcome.receipt;
+    if (stop.stop_requested()) return InterruptedError();
+    if (limit.token().stop_requested()) return DeadlineError(last);
+    last = outcome.receipt.status();
+    const NextMove move = Judge(outcome);
+    if (move == NextMove::kGiveUp) return last;
+    if (move == NextMove::kNewAttempt) {
+      if (++new_attempts > kMostNewAttempts) return last;
+      auto attempt = attempts.Next();
+      if (!attempt.ok()) return attempt.status();
+      result.info.attempt = *attempt;
+    }
+    if (outcome.progressed) backoff.Reset();
+    if (!WaitFor(backoff.Next(RetryAfterOf(last)), limit.token())) {
+      return stop.stop_requested() ? InterruptedError() : DeadlineError(last);
+    }
+  }
+}
+
+}  // namespace muster::client

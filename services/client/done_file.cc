@@ -1,0 +1,94 @@
+#include "services/client/done_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "services/client/backoff.h"
+#include "services/client/directory_archive.h"
+#include "services/client/errors.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/strings.h"
+
+namespace muster::client {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxDoneFile = 64 * 1024;  // a path has at most 4 KiB; the rest is white space
+
+bool Exists(const std::string& path) {
+  struct stat st;
+  return ::stat(path.c_str(), &st) == 0;
+}
+
+// The path that the done file names, made absolute.
+absl::StatusOr<std::string> ReadDoneFile(const std::string& done, const std::string& results_dir) {
+  const auto content = ReadFileBounded(done, kMaxDoneFile);
+  if (!content.ok()) return DoneFileError(done, ToStd(content.status().message()));
+  const std::string path(absl::StripAsciiWhitespace(*content));
+  if (path.empty()) return DoneFileError(done, "it is empty");
+  if (path.find('\0') != std::string::npos) return DoneFileError(done, "it holds a zero byte");
+  return (fs::path(results_dir) / path).string();  // an absolute path replaces the folder
+}
+
+// Where `path` really leads, which has to be below the results folder.
+absl::StatusOr<std::string> ResolveInside(const std::string& path, const std::string& results_dir) {
+  std::error_code error;
+  const fs::path folder = fs::canonical(results_dir, error);
+  if (error) return ErrnoError(error.value(), "resolve", results_dir);
+  const fs::path real = fs::canonical(path, error);
+  if (error) return ErrnoError(error.value(), "open the result named by the done file", path);
+  const fs::path relative = real.lexically_relative(folder);
+  if (relative.empty() || *relative.begin() == "..") return OutsideError(path, results_dir);
+  return real.string();
+}
+
+// The archive that was made of the folder after the done file was written, if a process before this
+// one came that far: the same bytes, so that its upload goes on.
+bool ArchivedAlready(const std::string& archive, const std::string& done) {
+  std::error_code error;
+  const auto archive_time = fs::last_write_time(archive, error);
+  if (error) return false;
+  const auto done_time = fs::last_write_time(done, error);
+  return !error && archive_time > done_time;
+}
+
+absl::StatusOr<std::string> UsableResult(const std::string& done, const std::string& results_dir) {
+  auto named = ReadDoneFile(done, results_dir);
+  if (!named.ok()) return named;
+  auto real = ResolveInside(*named, results_dir);
+  if (!real.ok()) return real;
+  std::error_code error;
+  if (fs::is_regular_file(*real, error)) {
+    if (::access(real->c_str(), R_OK) != 0) return ErrnoError(errno, "read", *real);
+    return real;
+  }
+  if (!fs::is_directory(*real, error)) return NotAFileError(*real);
+  const std::string archive = *real + "/" + std::string(kDirectoryArchiveName);
+  if (ArchivedAlready(archive, done)) return archive;
+  if (auto status = ArchiveDirectory(*real, archive); !status.ok()) return status;
+  return archive;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> WaitForDoneFile(const DoneFileOptions& options,
+                                            const std::stop_token& stop) {
+  const std::string done = options.results_dir + "/done";
+  while (true) {
+    if (!WaitFor(absl::FromChrono(options.poll), stop)) return InterruptedError();
+    if (!Exists(done)) continue;
+    if (!WaitFor(absl::FromChrono(options.delay), stop)) return InterruptedError();
+    if (!Exists(done)) continue;
+    return UsableResult(done, options.results_dir);
+  }
+}
+
+}  // namespace muster::client

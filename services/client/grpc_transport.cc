@@ -1,0 +1,235 @@
+#include "services/client/grpc_transport.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "muster/v1/results.grpc.pb.h"
+#include "services/client/chunk_compressor.h"
+#include "services/client/errors.h"
+#include "services/client/upload_stream.h"
+#include "services/common/base/crc32c.h"
+#include "services/common/errors.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/status.h"
+
+namespace muster::client {
+namespace {
+
+constexpr int64_t kSubmitMax = 64 * 1024;        // the limit of SubmitResult
+constexpr int64_t kChunkMost = 4 * 1024 * 1024;  // whatever a server announces
+constexpr std::chrono::seconds kUnaryLimit{60};
+
+// Ends a unary call early when the caller is asked to stop.
+class StoppableContext {
+ public:
+  explicit StoppableContext(const std::stop_token& stop)
+      : cancel_(stop, [this] { context_.TryCancel(); }) {
+    context_.set_deadline(std::chrono::system_clock::now() + kUnaryLimit);
+  }
+  grpc::ClientContext* get() { return &context_; }
+
+ private:
+  grpc::ClientContext context_;
+  std::stop_callback<std::function<void()>> cancel_;
+};
+
+void Describe(const ResultInfo& info, v1::ResultDescription* description) {
+  description->mutable_key()->set_run(info.run);
+  description->mutable_key()->set_plugin(info.plugin);
+  description->mutable_key()->set_node(info.node);
+  description->set_attempt(info.attempt);
+  description->set_is_error(info.is_error);
+  description->set_media_type(info.media_type);
+  description->set_file_name(info.file_name);
+}
+
+CommitReceipt ReceiptOf(const v1::Result& result) {
+  return {result.generation(), result.size(), result.sha256()};
+}
+
+// An unary call that ran out of its own time says nothing about the result: another try may do.
+absl::Status FromUnary(const grpc::Status& status, const std::stop_token& stop) {
+  if (stop.stop_requested() && status.error_code() == grpc::StatusCode::CANCELLED) {
+    return InterruptedError();
+  }
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return StreamBrokenError("no answer within a minute");
+  }
+  return FromGrpc(status);
+}
+
+class GrpcTransport final : public ResultTransport {
+ public:
+  GrpcTransport(std::vector<std::string> targets, std::string fleet_ca_pem,
+                std::string client_key_pem, SenderIdentity identity)
+      : identity_(std::move(identity)) {
+    ChannelIdentity us{identity_.identity().fleet, std::move(fleet_ca_pem), identity_.chain_pem(),
+                       std::move(client_key_pem)};
+    const auto credentials =
+        MakeChannelCredentials(us, {ServiceRole::kAggregator, ServiceRole::kRelay});
+    for (const std::string& target : targets) {
+      stubs_.push_back(v1::ResultService::NewStub(MakeChannel(target, credentials)));
+    }
+  }
+
+  TryOutcome Try(OutgoingResult& result, const std::stop_token& stop) override {
+    TryOutcome outcome;
+    outcome.receipt =
+        result.file->size() <= kSubmitMax ? Submit(result, stop) : Upload(result, stop, &outcome);
+    const absl::StatusCode code = outcome.receipt.status().code();
+    if (code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kResourceExhausted) {
+      current_ = (current_ + 1) % stubs_.size();
+    }
+    return outcome;
+  }
+
+ private:
+  v1::ResultService::Stub& stub() { return *stubs_[current_]; }
+
+  absl::Status Sign(const OutgoingResult& result, v1::Signature* signature) const {
+    auto value = identity_.Sign(result.info, result.file->size(), result.digest.Sha256());
+    if (!value.ok()) return value.status();
+    signature->set_value(*std::move(value));
+    signature->set_certificate_chain_pem(identity_.chain_pem());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<CommitReceipt> Submit(OutgoingResult& result, const std::stop_token& stop) {
+    v1::SubmitResultRequest request;
+    Describe(result.info, request.mutable_description());
+    std::string& body = *request.mutable_body();
+    body.resize(static_cast<size_t>(result.file->size()));
+    if (auto status = result.file->ReadAt(0, body); !status.ok()) return status;
+    if (auto status = result.file->CheckUnchanged(); !status.ok()) return status;
+    result.digest.Add(0, body);
+    request.set_crc32c(Crc32c(body));
+    request.set_sha256(result.digest.Sha256());
+    if (auto status = Sign(result, request.mutable_signature()); !status.ok()) return status;
+    StoppableContext context(stop);
+    v1::Result answer;
+    const grpc::Status status = stub().SubmitResult(context.get(), request, &answer);
+    if (!status.ok()) return FromUnary(status, stop);
+    return ReceiptOf(answer);
+  }
+
+  absl::StatusOr<CommitReceipt> Upload(OutgoingResult& result, const std::stop_token& stop,
+                                       TryOutcome* outcome) {
+    v1::OpenUploadRequest request;
+    Describe(result.info, request.mutable_description());
+    request.set_size(result.file->size());
+    if (result.digest.position() == result.file->size()) {
+      request.set_sha256(result.digest.Sha256());
+    }
+    v1::OpenUploadResponse opened;
+    {
+      StoppableContext context(stop);
+      const grpc::Status status = stub().OpenUpload(context.get(), request, &opened);
+      if (!status.ok()) return FromUnary(status, stop);
+    }
+    if (opened.has_committed()) return CheckCommitted(result, opened.committed(), stop);
+    if (opened.offset() < 0 || opened.offset() > result.file->size() || opened.chunk_max() <= 0) {
+      return errors::InvalidOffset(opened.offset());
+    }
+    outcome->opened = true;
+    // Before the stream: it must not stand still while a large file is digested.
+    if (auto status = DigestUpTo(result, opened.offset(), stop); !status.ok()) return status;
+    UploadStream stream(stub(), opened.offset(), stop);
+    auto committed = Send(result, opened, stream);
+    outcome->progressed = stream.acknowledged() > opened.offset();
+    if (!committed.ok()) return committed.status();
+    return ReceiptOf(*committed);
+  }
+
+  absl::StatusOr<v1::Result> Send(OutgoingResult& result, const v1::OpenUploadResponse& opened,
+                                  UploadStream& stream) {
+    v1::UploadRequest start;
+    start.mutable_start()->set_upload_id(opened.upload_id());
+    start.mutable_start()->set_epoch(opened.epoch());
+    if (auto status = stream.Send(std::move(start), false); !status.ok()) return status;
+    if (auto status = SendChunks(result, opened, stream); !status.ok()) return status;
+    if (auto status = result.file->CheckUnchanged(); !status.ok()) return status;
+    v1::UploadRequest finish;
+    finish.mutable_finish()->set_size(result.file->size());
+    finish.mutable_finish()->set_crc32c(result.digest.crc32c());
+    finish.mutable_finish()->set_sha256(result.digest.Sha256());
+    if (auto status = Sign(result, finish.mutable_finish()->mutable_signature()); !status.ok()) {
+      return status;
+    }
+    if (auto status = stream.Send(std::move(finish), true); !status.ok()) return status;
+    return stream.AwaitCommitted();
+  }
+
+  absl::Status SendChunks(OutgoingResult& result, const v1::OpenUploadResponse& opened,
+                          UploadStream& stream) {
+    const int64_t size = result.file->size();
+    const int64_t chunk_max = std::min(opened.chunk_max(), kChunkMost);
+    // A window below one chunk would never open.
+    const int64_t window = std::max(opened.window(), chunk_max);
+    ChunkCompressor compressor;
+    std::string raw;
+    for (int64_t offset = opened.offset(); offset < size;) {
+      raw.resize(static_cast<size_t>(std::min(chunk_max, size - offset)));
+      if (auto status = result.file->ReadAt(offset, raw); !status.ok()) return status;
+      if (auto status = result.file->CheckUnchanged(); !status.ok()) return status;
+      const int64_t end = offset + static_cast<int64_t>(raw.size());
+      result.digest.Add(offset, raw);
+      v1::UploadRequest request;
+      v1::UploadRequest::Chunk& chunk = *request.mutable_chunk();
+      chunk.set_offset(offset);
+      chunk.set_raw_size(static_cast<int64_t>(raw.size()));
+      chunk.set_crc32c(Crc32c(raw));
+      if (opened.zstd_accepted() && compressor.Compress(raw, chunk.mutable_data())) {
+        chunk.set_encoding(v1::UploadRequest::ENCODING_ZSTD);
+      } else {
+        chunk.mutable_data()->swap(raw);
+      }
+      if (auto status = stream.AwaitRoom(end, window); !status.ok()) return status;
+      if (auto status = stream.Send(std::move(request), false); !status.ok()) return status;
+      offset = end;
+    }
+    return absl::OkStatus();
+  }
+
+  // Digests what another process of this sender, or this one before, has sent already.
+  absl::Status DigestUpTo(OutgoingResult& result, int64_t offset, const std::stop_token& stop) {
+    std::string raw;
+    while (result.digest.position() < offset) {
+      if (stop.stop_requested()) return InterruptedError();
+      const int64_t from = result.digest.position();
+      raw.resize(static_cast<size_t>(std::min(kChunkMost, offset - from)));
+      if (auto status = result.file->ReadAt(from, raw); !status.ok()) return status;
+      result.digest.Add(from, raw);
+    }
+    return result.file->CheckUnchanged();
+  }
+
+  // The service has a result already: is it this one?
+  absl::StatusOr<CommitReceipt> CheckCommitted(OutgoingResult& result, const v1::Result& committed,
+                                               const std::stop_token& stop) {
+    if (auto status = DigestUpTo(result, result.file->size(), stop); !status.ok()) return status;
+    const bool same = committed.size() == result.file->size() &&
+                      committed.crc32c() == result.digest.crc32c() &&
+                      (committed.sha256().empty() || committed.sha256() == result.digest.Sha256());
+    if (!same) return errors::ResultConflict(result.info.plugin, result.info.node);
+    return ReceiptOf(committed);
+  }
+
+  const SenderIdentity identity_;
+  std::vector<std::unique_ptr<v1::ResultService::Stub>> stubs_;
+  size_t current_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ResultTransport> MakeGrpcTransport(std::vector<std::string> targets,
+                                                   std::string fleet_ca_pem,
+                                                   std::string client_key_pem,
+                                                   SenderIdentity identity) {
+  return std::make_unique<GrpcTransport>(std::move(targets), std::move(fleet_ca_pem),
+                                         std::move(client_key_pem), std::move(identity));
+}
+
+}  // namespace muster::client

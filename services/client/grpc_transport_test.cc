@@ -1,0 +1,259 @@
+#include "services/client/grpc_transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "services/client/attempt_state.h"
+#include "services/client/delivery.h"
+#include "services/client/test_peer.h"
+#include "services/common/base/error.h"
+#include "services/common/errors.h"
+
+namespace muster::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr size_t kMiB = 1024 * 1024;
+
+std::string RandomBytes(size_t size) {
+  std::mt19937_64 random(7);
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+std::string TextBytes(size_t size) {
+  std::string text;
+  while (text.size() < size)
+    text += "{\"host\":\"node-1\",\"line\":" + std::to_string(text.size()) + "}\n";
+  text.resize(size);
+  return text;
+}
+
+class GrpcTransportTest : public ::testing::Test {
+ protected:
+  GrpcTransportTest() : folder_(::testing::TempDir() + "/transport_test"), peer_(fleet_) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    peer_.Start();
+    UseCredential(fleet_, fleet_.RunCredential("n1"));
+  }
+  ~GrpcTransportTest() override { std::filesystem::remove_all(folder_); }
+
+  void UseCredential(const TestFleet& fleet, std::pair<std::string, std::string> credential) {
+    auto identity = SenderIdentity::Load(credential.first, credential.second, absl::Now());
+    ASSERT_TRUE(identity.ok()) << identity.status();
+    transport_ = MakeGrpcTransport({peer_.target()}, fleet.root_pem, credential.second,
+                                   *std::move(identity));
+  }
+
+  std::string Write(const std::string& body) {
+    const std::string path = folder_ + "/result";
+    std::ofstream(path, std::ios::binary) << body;
+    return path;
+  }
+
+  absl::StatusOr<CommitReceipt> Deliver(const std::string& path, std::stop_token stop = {},
+                                        absl::Duration limit = absl::Minutes(2)) {
+    auto attempts = AttemptState::Open(folder_ + "/state", fleet_.run, "facts", "n1");
+    if (!attempts.ok()) return attempts.status();
+    auto file = SourceFile::Open(path);
+    if (!file.ok()) return file.status();
+    ResultInfo info{fleet_.run, "facts", "n1"};
+    auto attempt = (*attempts)->Begin((*file)->fingerprint());
+    if (!attempt.ok()) return attempt.status();
+    info.attempt = *attempt;
+    OutgoingResult result(info, *std::move(file));
+    return DeliverUntilCommitted(*transport_, result, **attempts, absl::Now() + limit, stop);
+  }
+
+  const TestFleet fleet_ = TestFleet::Make();
+  const std::string folder_;
+  TestPeer peer_;
+  std::unique_ptr<ResultTransport> transport_;
+};
+
+TEST_F(GrpcTransportTest, ASmallResultTakesOneCall) {
+  const auto receipt = Deliver(Write("hello"));
+  ASSERT_TRUE(receipt.ok()) << receipt.status();
+  EXPECT_EQ(receipt->generation, 1);
+  EXPECT_EQ(peer_.committed()->body, "hello");
+  EXPECT_EQ(peer_.opens, 0);
+  EXPECT_FALSE(peer_.committed()->signature.empty());
+}
+
+TEST_F(GrpcTransportTest, AnEmptyResultIsAResult) {
+  const auto receipt = Deliver(Write(""));
+  ASSERT_TRUE(receipt.ok()) << receipt.status();
+  EXPECT_EQ(peer_.committed()->body, "");
+}
+
+TEST_F(GrpcTransportTest, ALargeResultGoesInChunksWithinTheWindow) {
+  const std::string body = RandomBytes(9 * kMiB + 17);
+  peer_.window = kMiB;
+  const auto receipt = Deliver(Write(body));
+  ASSERT_TRUE(receipt.ok()) << receipt.status();
+  EXPECT_EQ(receipt->size, static_cast<int64_t>(body.size()));
+  EXPECT_TRUE(peer_.committed()->body == body);
+  EXPECT_FALSE(peer_.committed()->zstd);
+  EXPECT_LE(peer_.most_unacknowledged, static_cast<int64_t>(kMiB));
+}
+
+TEST_F(GrpcTransportTest, TextTravelsCompressedOnlyIfTheServerTakesIt) {
+  const std::string body = TextBytes(2 * kMiB);
+  ASSERT_TRUE(Deliver(Write(body)).ok());
+  EXPECT_TRUE(peer_.committed()->body == body);
+  EXPECT_TRUE(peer_.committed()->zstd);
+
+  TestPeer plain(fleet_);
+  plain.zstd = false;
+  plain.Start();
+  const auto credential = fleet_.RunCredential("n1");
+  transport_ = MakeGrpcTransport(
+      {plain.target()}, fleet_.root_pem, credential.second,
+      SenderIdentity::Load(credential.first, credential.second, absl::Now()).value());
+  ASSERT_TRUE(Deliver(Write(body)).ok());
+  EXPECT_TRUE(plain.committed()->body == body);
+  EXPECT_FALSE(plain.committed()->zstd);
+}
+
+TEST_F(GrpcTransportTest, GoesOnFromWhereACutStreamEnded) {
+  const std::string body = RandomBytes(3 * kMiB);
+  peer_.cut_after = kMiB;
+  const auto receipt = Deliver(Write(body));
+  ASSERT_TRUE(receipt.ok()) << receipt.status();
+  EXPECT_TRUE(peer_.committed()->body == body);
+  EXPECT_GE(peer_.opens, 3);
+  EXPECT_EQ(peer_.chunk_bytes, static_cast<int64_t>(body.size())) << "bytes were sent again";
+}
+
+TEST_F(GrpcTransportTest, SurvivesARestartOfTheServerInTheMiddle) {
+  const std::string body = RandomBytes(4 * kMiB);
+  std::jthread restarter;
+  std::atomic<bool> down{false};
+  peer_.on_chunk = [&](int64_t offset) {
+    if (offset < static_cast<int64_t>(2 * kMiB) || down.exchange(true)) return;
+    restarter = std::jthread([this] {
+      peer_.Stop();
+      peer_.Start();
+    });
+  };
+  const auto receipt = Deliver(Write(body));
+  restarter.join();
+  ASSERT_TRUE(receipt.ok()) << receipt.status();
+  EXPECT_TRUE(peer_.committed()->body == body);
+}
+
+TEST_F(GrpcTransportTest, AnotherProcessGoesOnWithTheSameUpload) {
+  const std::string body = RandomBytes(3 * kMiB);
+  const std::string path = Write(body);
+  std::stop_source stop;
+  peer_.on_chunk = [&](int64_t offset) {
+    if (offset >= static_cast<int64_t>(kMiB)) stop.request_stop();
+  };
+  const auto first = Deliver(path, stop.get_token());
+  ASSERT_FALSE(first.ok());
+  EXPECT_EQ(ReasonOf(first.status()), "INTERRUPTED");
+  peer_.on_chunk = nullptr;
+  UseCredential(fleet_, fleet_.RunCredential("n1"));  // all that a new process has is the folder
+  const auto second = Deliver(path);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(peer_.committed()->body == body);
+  EXPECT_EQ(peer_.committed()->description.attempt(), 1);
+  EXPECT_EQ(peer_.chunk_bytes, static_cast<int64_t>(body.size())) << "bytes were sent again";
+}
+
+TEST_F(GrpcTransportTest, AnotherContentIsAnotherAttempt) {
+  std::stop_source stop;
+  peer_.on_chunk = [&](int64_t) { stop.request_stop(); };
+  ASSERT_FALSE(Deliver(Write(RandomBytes(2 * kMiB)), stop.get_token()).ok());
+  peer_.on_chunk = nullptr;
+  const std::string body = TextBytes(3 * kMiB);
+  ASSERT_TRUE(Deliver(Write(body)).ok());
+  EXPECT_TRUE(peer_.committed()->body == body);
+  EXPECT_EQ(peer_.committed()->description.attempt(), 2);
+}
+
+TEST_F(GrpcTransportTest, ADamagedCopyIsSentAgainFromNothing) {
+  peer_.damage_digest = 1;
+  const std::string body = RandomBytes(kMiB);
+  ASSERT_TRUE(Deliver(Write(body)).ok());
+  EXPECT_TRUE(peer_.committed()->body == body);
+  EXPECT_EQ(peer_.committed()->description.attempt(), 2);
+}
+
+TEST_F(GrpcTransportTest, WaitsWhenTheServerIsFull) {
+  peer_.refuse_opens = 3;
+  ASSERT_TRUE(Deliver(Write(RandomBytes(kMiB))).ok());
+  EXPECT_EQ(peer_.opens, 4);
+}
+
+TEST_F(GrpcTransportTest, TheSameAgainSucceedsAndAnotherContentIsAConflict) {
+  const std::string body = RandomBytes(kMiB);
+  const std::string path = Write(body);
+  ASSERT_TRUE(Deliver(path).ok());
+  EXPECT_TRUE(Deliver(path).ok());
+  EXPECT_EQ(peer_.chunk_bytes, static_cast<int64_t>(body.size()));
+  const auto other = Deliver(Write(TextBytes(kMiB)));  // as long, but different
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(ReasonOf(other.status()), "RESULT_CONFLICT");
+}
+
+TEST_F(GrpcTransportTest, AFileThatChangesIsNotDelivered) {
+  const std::string path = Write(RandomBytes(3 * kMiB));
+  peer_.on_chunk = [&](int64_t offset) {
+    if (offset == static_cast<int64_t>(kMiB)) {
+      std::fstream(path, std::ios::binary | std::ios::in | std::ios::out) << "other";
+    }
+  };
+  peer_.window = kMiB;
+  const auto receipt = Deliver(path);
+  ASSERT_FALSE(receipt.ok());
+  EXPECT_EQ(ReasonOf(receipt.status()), "SOURCE_CHANGED");
+  EXPECT_FALSE(peer_.committed().has_value());
+}
+
+TEST_F(GrpcTransportTest, WhatCannotGetBetterEndsAtOnce) {
+  int asked = 0;
+  peer_.judge = [&] {
+    ++asked;
+    return errors::RunSealed(fleet_.run);
+  };
+  const auto receipt = Deliver(Write("late"));
+  ASSERT_FALSE(receipt.ok());
+  EXPECT_EQ(ReasonOf(receipt.status()), "RUN_SEALED");
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(GrpcTransportTest, GivesUpAtTheDeadlineWithTheLastReason) {
+  peer_.Stop();
+  const auto receipt = Deliver(Write("nobody"), {}, absl::Seconds(2));
+  ASSERT_FALSE(receipt.ok());
+  EXPECT_EQ(ReasonOf(receipt.status()), "NOT_COMMITTED_IN_TIME");
+  EXPECT_THAT(std::string(receipt.status().message()), HasSubstr("last try"));
+}
+
+TEST_F(GrpcTransportTest, AnotherFleetIsRefusedInTheHandshake) {
+  const TestFleet other = TestFleet::Make();
+  UseCredential(other, other.RunCredential("n1"));
+  const auto receipt = Deliver(Write("stranger"), {}, absl::Seconds(2));
+  ASSERT_FALSE(receipt.ok());
+  EXPECT_FALSE(peer_.committed().has_value());
+}
+
+TEST_F(GrpcTransportTest, OnlyOneProcessDeliversAResult) {
+  auto first = AttemptState::Open(folder_ + "/state", fleet_.run, "facts", "n1");
+  ASSERT_TRUE(first.ok());
+  const auto second = AttemptState::Open(folder_ + "/state", fleet_.run, "facts", "n1");
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(ReasonOf(second.status()), "ALREADY_RUNNING");
+}
+
+}  // namespace
+}  // namespace muster::client

@@ -1,0 +1,49 @@
+#include "services/client/sender_identity.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/client/errors.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/identity/result_signature.h"
+
+namespace muster::client {
+SenderIdentity::SenderIdentity(PrivateKey key, std::string chain_pem, Identity identity,
+                               absl::Time not_after)
+    : key_(std::move(key)),
+      chain_pem_(std::move(chain_pem)),
+      identity_(std::move(identity)),
+      not_after_(not_after) {}
+
+absl::StatusOr<SenderIdentity> SenderIdentity::Load(std::string_view chain_pem,
+                                                    std::string_view key_pem, absl::Time now) {
+  auto chain = ParseChain(chain_pem);
+  if (!chain.ok()) return ConfigError("client_cert", "", ToStd(chain.status().message()));
+  auto key = PrivateKey::FromPem(key_pem);
+  if (!key.ok()) return ConfigError("client_key", "", ToStd(key.status().message()));
+  const Certificate& leaf = chain->front();
+  if (!leaf.Matches(*key)) {
+    return ConfigError("client_key", "",
+                       "it is not the key of the first certificate of client_cert");
+  }
+  if (leaf.NotAfter() <= now) {
+    return ConfigError(
+        "client_cert", "",
+        absl::StrCat("the certificate ended at ", absl::FormatTime(leaf.NotAfter())));
+  }
+  auto uri = leaf.Uri();
+  if (!uri.ok()) return ConfigError("client_cert", "", ToStd(uri.status().message()));
+  auto identity = ParseOwnIdentity(*uri);
+  if (!identity.ok()) return ConfigError("client_cert", "", ToStd(identity.status().message()));
+  return SenderIdentity(*std::move(key), std::string(chain_pem), *std::move(identity),
+                        leaf.NotAfter());
+}
+
+absl::StatusOr<std::string> SenderIdentity::Sign(const ResultInfo& info, int64_t size,
+                                                 std::string_view sha256) const {
+  return SignResult(key_,
+                    {info.run, info.plugin, info.node, info.attempt, size, std::string(sha256)});
+}
+
+}  // namespace muster::client

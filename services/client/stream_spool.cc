@@ -1,0 +1,63 @@
+#include "services/client/stream_spool.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "services/client/errors.h"
+#include "services/common/base/error.h"
+
+namespace muster::client {
+namespace {
+
+absl::StatusOr<UniqueFd> NamelessFile(std::string folder) {
+  if (folder.empty()) {
+    const char* temporary = std::getenv("TMPDIR");
+    folder = temporary != nullptr && *temporary != '\0' ? temporary : "/var/tmp";
+  }
+  UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (fd.valid()) return fd;
+  // Some file systems have no nameless files.
+  std::string name = folder + "/muster-XXXXXX";
+  fd.reset(::mkostemp(name.data(), O_CLOEXEC));
+  if (!fd.valid()) return ErrnoError(errno, "make a temporary file in", folder);
+  ::unlink(name.c_str());
+  return fd;
+}
+
+absl::Status WriteAll(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t written = ::write(fd, data.data(), data.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return ErrnoError(errno, "write", "the temporary file of a stream");
+    data.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SourceFile>> SpoolStream(const Reader& reader, std::string folder,
+                                                        int64_t limit) {
+  auto fd = NamelessFile(std::move(folder));
+  if (!fd.ok()) return fd.status();
+  std::vector<char> buffer(256 * 1024);
+  int64_t size = 0;
+  while (true) {
+    const std::ptrdiff_t got = reader(buffer.data(), buffer.size());
+    if (got < 0) return StreamFailedError(size);
+    if (got == 0) break;
+    size += got;
+    if (size > limit) return TooLargeError("the stream", size, limit);
+    const std::string_view data(buffer.data(), static_cast<size_t>(got));
+    if (auto status = WriteAll(fd->get(), data); !status.ok()) return status;
+  }
+  return SourceFile::Adopt(*std::move(fd), "stream");
+}
+
+}  // namespace muster::client

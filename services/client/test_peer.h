@@ -1,0 +1,99 @@
+// A result service for tests of this folder: real TLS, in memory, and as unfriendly as told.
+#ifndef MUSTER_SERVICES_CLIENT_TEST_PEER_H_
+#define MUSTER_SERVICES_CLIENT_TEST_PEER_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/v1/results.grpc.pb.h"
+
+namespace muster::client {
+
+// A fleet with one run, made anew for each test.
+struct TestFleet {
+  static TestFleet Make();
+
+  // A credential of the run for plugin "facts" on `node`: chain and key.
+  std::pair<std::string, std::string> RunCredential(const std::string& node) const;
+
+  std::string fleet = "fleet-0badcafe.muster";
+  std::string run = "0123456789abcdef";
+  std::string root_pem;
+  std::string server_chain_pem;
+  std::string server_key_pem;
+  std::string run_ca_pem;          // self-signed
+  std::string listener_chain_pem;  // of the run's listener, for "localhost"
+  std::string listener_key_pem;
+  std::function<std::pair<std::string, std::string>(const std::string&)> issue;
+};
+
+// Follows results.proto closely enough for a sender: offsets, epochs, attempts, CRCs, digests,
+// signatures by length. Thread-safe.
+class TestPeer final : public v1::ResultService::Service {
+ public:
+  explicit TestPeer(const TestFleet& fleet);
+  ~TestPeer() override;
+
+  // Opens the door, on the port of before if there was one.
+  void Start();
+  // Cuts every connection and closes the door.
+  void Stop();
+  std::string target() const;
+
+  struct Committed {
+    std::string body;
+    v1::ResultDescription description;
+    int64_t generation = 0;
+    std::string signature;
+    bool zstd = false;  // a chunk came compressed
+  };
+  std::optional<Committed> committed() const;
+
+  // What the next streams suffer.
+  std::atomic<int64_t> cut_after{-1};     // bytes of one stream, then UNAVAILABLE; -1: never
+  std::atomic<int> damage_digest{0};      // so many finishes are answered DIGEST_MISMATCH
+  std::atomic<int> refuse_opens{0};       // so many opens are answered RESOURCE_EXHAUSTED
+  std::function<absl::Status()> judge;    // first word on every open and submit
+  std::function<void(int64_t)> on_chunk;  // the offset reached
+  std::atomic<int64_t> window{4 * 1024 * 1024};
+  std::atomic<bool> zstd{true};
+
+  std::atomic<int> opens{0};
+  std::atomic<int64_t> chunk_bytes{0};  // raw, of all streams
+  std::atomic<int64_t> most_unacknowledged{0};
+
+ private:
+  grpc::Status OpenUpload(grpc::ServerContext*, const v1::OpenUploadRequest*,
+                          v1::OpenUploadResponse*) override;
+  grpc::Status Upload(grpc::ServerContext*,
+                      grpc::ServerReaderWriter<v1::UploadResponse, v1::UploadRequest>*) override;
+  grpc::Status SubmitResult(grpc::ServerContext*, const v1::SubmitResultRequest*,
+                            v1::Result*) override;
+
+  absl::Status Take(const v1::UploadRequest::Chunk& chunk, int64_t epoch);
+  absl::StatusOr<v1::Result> Commit(const v1::ResultDescription& description,
+                                    const std::string& body, const std::string& signature);
+
+  const TestFleet fleet_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  mutable std::mutex mutex_;
+  v1::ResultDescription description_;   // guarded by mutex_: of the open upload
+  std::string bytes_;                   // guarded by mutex_
+  int64_t epoch_ = 0;                   // guarded by mutex_
+  bool saw_zstd_ = false;               // guarded by mutex_
+  std::optional<Committed> committed_;  // guarded by mutex_
+};
+
+}  // namespace muster::client
+
+#endif  // MUSTER_SERVICES_CLIENT_TEST_PEER_H_

@@ -1,0 +1,109 @@
+#include "services/client/upload_stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "services/client/errors.h"
+#include "services/common/rpc/status.h"
+
+namespace muster::client {
+namespace {
+
+// Longer than the server needs to make 8 MiB durable on a busy disk, or to publish a large result.
+constexpr std::chrono::seconds kStallLimit{90};
+
+}  // namespace
+
+UploadStream::UploadStream(v1::ResultService::Stub& stub, int64_t offset, std::stop_token stop)
+    : stop_(std::move(stop)), acknowledged_(offset) {
+  stub.async()->Upload(&context_, this);
+  StartRead(&response_);
+  StartCall();
+}
+
+UploadStream::~UploadStream() {
+  std::unique_lock lock(mutex_);
+  if (done_) return;
+  context_.TryCancel();
+  changed_.wait(lock, [this] { return done_; });
+}
+
+absl::Status UploadStream::Send(v1::UploadRequest request, bool last) {
+  std::unique_lock lock(mutex_);
+  if (auto status = Await(lock, [this] { return !writing_; }); !status.ok()) return status;
+  request_ = std::move(request);
+  writing_ = true;
+  // Under the lock: reads_ended_ is not set, so the read under way keeps this object alive.
+  if (last) {
+    StartWriteLast(&request_, grpc::WriteOptions());
+  } else {
+    StartWrite(&request_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UploadStream::AwaitRoom(int64_t end, int64_t window) {
+  std::unique_lock lock(mutex_);
+  return Await(lock, [&] { return end - acknowledged_ <= window; });
+}
+
+absl::StatusOr<v1::Result> UploadStream::AwaitCommitted() {
+  std::unique_lock lock(mutex_);
+  if (auto status = Await(lock, [this] { return committed_.has_value(); }); !status.ok()) {
+    return status;
+  }
+  return *committed_;
+}
+
+int64_t UploadStream::acknowledged() const {
+  std::lock_guard lock(mutex_);
+  return acknowledged_;
+}
+
+absl::Status UploadStream::Await(std::unique_lock<std::mutex>& lock,
+                                 absl::FunctionRef<bool()> ready) {
+  // Once the reads have ended nothing may be started: only the end of the stream counts then.
+  const auto usable = [&] { return (committed_ || !reads_ended_) && ready(); };
+  while (true) {
+    const uint64_t seen = events_;
+    const bool moved = changed_.wait_for(lock, stop_, kStallLimit,
+                                         [&] { return done_ || usable() || events_ != seen; });
+    if (stop_.stop_requested()) return InterruptedError();
+    if (usable()) return absl::OkStatus();
+    if (done_) {
+      return status_.ok() ? StreamBrokenError("it ended before the result was committed") : status_;
+    }
+    if (!moved) return StalledError(acknowledged_);
+  }
+}
+
+void UploadStream::OnReadDone(bool ok) {
+  std::lock_guard lock(mutex_);
+  ++events_;
+  if (!ok) {
+    reads_ended_ = true;
+  } else {
+    if (response_.has_ack()) acknowledged_ = std::max(acknowledged_, response_.ack().written());
+    if (response_.has_committed()) committed_ = std::move(*response_.mutable_committed());
+    response_.Clear();
+    StartRead(&response_);
+  }
+  changed_.notify_all();
+}
+
+void UploadStream::OnWriteDone(bool ok) {
+  std::lock_guard lock(mutex_);
+  ++events_;
+  writing_ = !ok;  // a failed write ends the stream: nothing may follow
+  changed_.notify_all();
+}
+
+void UploadStream::OnDone(const grpc::Status& status) {
+  std::lock_guard lock(mutex_);
+  done_ = true;
+  status_ = FromGrpc(status);
+  changed_.notify_all();
+}
+
+}  // namespace muster::client
