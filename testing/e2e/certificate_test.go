@@ -199,10 +199,10 @@ func TestARevokedOperatorIsRefused(t *testing.T) {
 	f := up(t)
 	second := must(f.Muster("operator", "add", "second"))(t)
 	file := must(f.WriteFile("second.json", second))(t)
-	must(f.Muster("--context", file, "runs"))(t)
+	must(f.Muster("runs", "--context", file))(t)
 	must(f.Muster("operator", "revoke", "second"))(t)
 	until(t, "the revoked operator is refused", func() bool {
-		_, err := f.Muster("--context", file, "runs")
+		_, err := f.Muster("runs", "--context", file)
 		return err != nil
 	})
 	must(f.Muster("runs"))(t)
