@@ -1,0 +1,38 @@
+package fleet
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+func TestFindsAndKillsTheProcessesOfItsHomeAlone(t *testing.T) {
+	mine, other := &Fleet{Home: t.TempDir()}, &Fleet{Home: t.TempDir()}
+	var started []*exec.Cmd
+	for _, f := range []*Fleet{mine, other} {
+		command := exec.Command("sleep", "600")
+		command.Env = append(os.Environ(), "MUSTER_HOME="+f.Home)
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		started = append(started, command)
+		t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	}
+	process, err := mine.Process("sleep", "600")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if process.PID != started[0].Process.Pid || process.PeakMemory() == 0 || process.ResetPeak() != nil {
+		t.Errorf("found %v with a peak of %d bytes, want process %d", process, process.PeakMemory(), started[0].Process.Pid)
+	}
+	if _, err := mine.Process("sleep", "5"); err == nil {
+		t.Error("found a process with other arguments")
+	}
+	process.Kill()
+	if left := mine.Processes(); len(left) != 0 {
+		t.Errorf("still there after a kill: %v", left)
+	}
+	if left := other.Processes(); len(left) != 1 {
+		t.Errorf("of the other home run %v, want its one process", left)
+	}
+}
