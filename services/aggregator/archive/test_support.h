@@ -45,7 +45,7 @@ class PatternSource : public ByteSource {
 
   absl::StatusOr<size_t> Read(std::span<char> buffer) override {
     const size_t n = static_cast<size_t>(std::min<int64_t>(left_, buffer.size()));
-    for (size_t i = 0; i < n; ++i) buffer[i] = static_cast<char>('a' + (i % 23));
+    std::memset(buffer.data(), 'a' + static_cast<int>(left_ % 23), n);
     left_ -= static_cast<int64_t>(n);
     return n;
   }
