@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"muster.example/testing/fleet"
+)
+
+var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")
+
+const cliHeading = `# The command line
+
+Data goes to stdout, everything said to a person to stderr. ` + "`--json`" + ` gives data to programs. The operator's
+context is ` + "`--context FILE`, else `$MUSTER_CONTEXT`, else `$MUSTER_HOME/context.json`" + ` (` + "`$MUSTER_HOME`" + ` is ` + "`~/.muster`" + `
+unless set).
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | an error on this side: a file, a missing context, no answer |
+| 2 | the arguments |
+| 3 | ` + "`run --wait`, `status --watch`" + `: the run is complete, some results are errors |
+| 4 | the run ended without an archive |
+| 5 | the run was cancelled |
+| 6 | the run is complete, some results did not come in time |
+| 64 + N | a service answered with the gRPC status code N: 69 is NOT_FOUND, 71 PERMISSION_DENIED, 78 UNAVAILABLE |
+| 130 | interrupted |
+
+` + "`muster agent` and `muster submit`" + ` have codes of their own:
+
+| code | meaning |
+|---|---|
+| 0 | committed |
+| 1 | none of the others; the message says what |
+| 2 | the configuration or an argument is wrong: nothing was tried |
+| 10 | there is no genuine result, and the fleet was told why |
+| 11 | this identity may not deliver this result, or nobody planned it |
+| 12 | another content is committed already; it stays |
+| 13 | the run is sealed, cancelled or gone |
+| 14 | the time was over before the result was committed |
+| 15 | asked to stop before the result was committed |
+
+## Commands
+
+Written from the program's own help: ` + "`go test ./testing/e2e -run CommandLinePage -update`" + `.
+`
+
+// help gives the help of a command and of everything below it, as Markdown.
+func help(t *testing.T, bin string, words ...string) string {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(bin, fleet.Muster), append(words, "--help")...).Output()
+	if err != nil {
+		t.Fatalf("muster %s --help: %v", strings.Join(words, " "), err)
+	}
+	if !strings.Contains(string(out), "Example") {
+		t.Errorf("muster %s --help shows no example", strings.Join(words, " "))
+	}
+	text := fmt.Sprintf("\n### muster %s\n\n```\n%s\n```\n", strings.Join(words, " "), strings.TrimSpace(string(out)))
+	if len(words) == 0 {
+		text = fmt.Sprintf("\n```\n%s\n```\n", strings.TrimSpace(string(out)))
+	}
+	below := regexp.MustCompile(`(?ms)^Subcommands:\n(.*?)(?:\n\n|\z)`).FindSubmatch(out)
+	if below == nil {
+		return text
+	}
+	for _, line := range strings.Split(string(below[1]), "\n") {
+		// Indented further: the summary's next line.
+		if strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "   ") {
+			text += help(t, bin, append(words[:len(words):len(words)], strings.Fields(line)[0])...)
+		}
+	}
+	return text
+}
+
+func TestTheCommandLinePageIsWhatTheProgramSays(t *testing.T) {
+	const page = "../../docs/cli.md"
+	want := cliHeading + help(t, must(fleet.Programs())(t))
+	if *update {
+		check(t, os.WriteFile(page, []byte(want), 0o644))
+	}
+	if got := must(os.ReadFile(page))(t); string(got) != want {
+		t.Error("docs/cli.md is old: go test ./testing/e2e -run CommandLinePage -update")
+	}
+}
+
+// Scripts rely on exit codes, on stdout holding data alone, and on errors saying what to do.
+func TestExitCodesAndErrorsOfTheCommandLine(t *testing.T) {
+	f := up(t)
+	for _, c := range []struct {
+		arguments []string
+		code      int
+		says      string
+	}{
+		{[]string{"nonsense"}, 2, ""},
+		{[]string{"run", "--nonsense"}, 2, ""},
+		{[]string{"run", "--plugin", "hostfacts", "--node", "n1", "--timeout", "soon"}, 2, ""},
+		{[]string{"status", "0123456789abcdef"}, 69, "muster runs"},
+		{[]string{"retrieve", "0123456789abcdef", "-o", filepath.Join(f.Home, "x")}, 69, "muster runs"},
+		{[]string{"run", "--plugin", "hostfacts", "--node", "../x"}, 67, ""},
+		{[]string{"runs", "--context", filepath.Join(f.Home, "nothing.json")}, 1, "--context"},
+	} {
+		out, err := f.Muster(c.arguments...)
+		var exit *fleet.CommandError
+		if !errors.As(err, &exit) || exit.ExitCode != c.code || !strings.Contains(exit.Stderr, c.says) {
+			t.Errorf("muster %v: %v, want exit code %d and %q", c.arguments, err, c.code, c.says)
+		}
+		if out != "" {
+			t.Errorf("muster %v: an error left %q on stdout", c.arguments, out)
+		}
+	}
+}
+
+// What every command that prints data gives to programs is JSON.
+func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
+	f := up(t)
+	id := run(t, f, []string{execPlugin("p", "Job", `echo x > "$RESULTS_DIR/x"; echo "$RESULTS_DIR/x" > "$RESULTS_DIR/done"`)})
+	check(t, f.Agent(context.Background(), must(f.Export(id, "p", "global"))(t)))
+	until(t, "the run is complete", func() bool {
+		status, _ := f.Muster("status", id, "--json")
+		return strings.Contains(status, `"complete"`)
+	})
+	for _, command := range []string{"runs", "status " + id, "results " + id, "operator list", "version"} {
+		out := must(f.Muster(append(strings.Fields(command), "--json")...))(t)
+		if !json.Valid([]byte(out)) {
+			t.Errorf("muster %s --json printed %q", command, out)
+		}
+	}
+}
+
+// The rest of what a user does: each command ends well and says something.
+func TestTheOtherCommands(t *testing.T) {
+	f := up(t)
+	id := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1", "n2")
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if script := must(f.Muster("completion", shell))(t); !strings.Contains(script, "credentials") {
+			t.Errorf("the completion for %s knows no commands", shell)
+		}
+	}
+	environment := must(f.Muster("credentials", "export", id, "--plugin", "p", "--any-node", "--format", "env"))(t)
+	kubernetes := must(f.Muster("credentials", "export", id, "--plugin", "p", "--node", "n1", "--format", "kubernetes"))(t)
+	secret, configuration, found := strings.Cut(kubernetes, "\n---\n")
+	if !strings.Contains(environment, "EC PRIVATE KEY") || !found || !strings.Contains(secret, "tls.key") ||
+		strings.Contains(configuration, "PRIVATE KEY") {
+		t.Errorf("a key is missing or in the wrong place:\n%s\n%s", environment, kubernetes)
+	}
+	file := must(f.WriteFile("result.txt", "from a shell script"))(t)
+	credential := must(f.Export(id, "p", "n1"))(t)
+	must(f.Muster("submit", file, "--config", credential.File))(t)
+	if report := must(f.Muster("results", id))(t); !strings.Contains(report, "p") {
+		t.Errorf("muster results: %s", report)
+	}
+	must(f.Muster("cancel", id))(t)
+	must(f.Muster("delete", id))(t)
+	if runs := must(f.Muster("runs"))(t); strings.Contains(runs, id) {
+		t.Errorf("a deleted run is listed: %s", runs)
+	}
+}
+
+// No secret is in the environment or the arguments of a service, nor in its log.
+func TestSecretsStayInTheirFiles(t *testing.T) {
+	f := up(t)
+	id := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1")
+	credential := must(f.Export(id, "p", "n1"))(t)
+	must(put(t, credential, "n1", "x"))(t)
+	var seen bytes.Buffer
+	for _, process := range f.Processes() {
+		for _, file := range []string{"environ", "cmdline"} {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", process.PID, file))
+			check(t, err)
+			seen.Write(text)
+		}
+	}
+	seen.WriteString(f.Logs())
+	if strings.Contains(seen.String(), "PRIVATE KEY") {
+		t.Error("a private key is in an environment, in arguments or in a log")
+	}
+	check(t, filepath.Walk(f.Home, func(path string, info os.FileInfo, err error) error {
+		if err != nil {
+			return nil // gone meanwhile
+		}
+		if info.Mode()&os.ModeSymlink == 0 && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v: others can see it", path, info.Mode())
+		}
+		return nil
+	}))
+}
