@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "services/common/store/change_feed_contract.h"
+#include "services/common/store/contract/change_feed_contract.h"
+#include "services/common/store/contract/state_store_contract.h"
 #include "services/common/store/sqlite/sqlite_harness.h"
-#include "services/common/store/state_store_contract.h"
 
 namespace muster {
 namespace {

@@ -129,12 +129,4 @@ absl::StatusOr<Page<ResultRecord>> ReadResults(Connection& db, const ResultFilte
   return page;
 }
 
-std::vector<ResultRecord> ReadUnhashed(Connection& db, std::string_view run, int limit) {
-  Rows rows = db.Query("SELECT r.plugin, r.node, r.outcome, r.generation, " MUSTER_RESULT_COLUMNS
-                       " FROM results AS r WHERE r.run = ? AND r.hash_due = 1"
-                       " AND EXISTS (SELECT 1 FROM runs WHERE id = r.run) ORDER BY r.id LIMIT ?",
-                       run, std::max(limit, 0));
-  return ParseAll(rows, run);
-}
-
 }  // namespace muster::sqlite

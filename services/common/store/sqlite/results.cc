@@ -13,8 +13,7 @@ namespace {
 
 using Verdict = CommitResult::Verdict;
 
-// Whether two deliveries carry the same content: by SHA-256 where both are known, else by size and
-// checksum (the service finds the SHA-256 of what it commits before the seal).
+// Whether two deliveries carry the same content: by SHA-256; by size and checksum if one has none.
 bool SameContent(const ResultRecord& a, const ResultRecord& b) {
   if (a.size != b.size) return false;
   if (!a.sha256.empty() && !b.sha256.empty()) return a.sha256 == b.sha256;
@@ -56,19 +55,17 @@ Verdict Judge(const ResultRecord& head, const ResultRecord& incoming) {
 }
 
 int64_t InsertResult(Connection& db, const ResultRecord& result, int64_t generation) {
-  const bool content =
-      result.outcome == Outcome::kGenuine || !result.blob.empty() || result.size > 0;
   const Delivery& delivery = result.delivery;
   db.Run(
       "INSERT INTO results (run, plugin, node, generation, outcome, size, crc32c, sha256,"
       " media_type, file_name, blob, error, uri, node_unproven, vouched_by, signature, signer_pem,"
-      " committed_at, partial_blob, partial_size, replaced, hash_due)"
-      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+      " committed_at, partial_blob, partial_size, replaced)"
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
       result.key.run, result.key.plugin, result.key.node, generation, result.outcome, result.size,
       result.crc32c, Blob{result.sha256}, result.media_type, result.file_name, result.blob,
       result.error, delivery.uri, delivery.node_unproven, delivery.vouched_by,
       Blob{delivery.signature}, delivery.signer_pem, result.committed_at, result.partial_blob,
-      result.partial_size, content && result.sha256.empty());
+      result.partial_size);
   const int64_t id = db.last_id();
   if (result.blob.empty() && !result.body.empty()) {
     db.Run("INSERT INTO bodies (result, body) VALUES (?, ?)", id, Blob{result.body});
@@ -103,7 +100,7 @@ bool Store(WriteContext& context, const RunHead& run, const PairHead& pair,
   const int64_t generation = pair.generation + 1;
   const int64_t id = InsertResult(db, result, generation);
   if (pair.result != 0) {
-    db.Run("UPDATE results SET replaced = 1, hash_due = 0 WHERE id = ?", pair.result);
+    db.Run("UPDATE results SET replaced = 1 WHERE id = ?", pair.result);
   }
   db.Run(
       "UPDATE pairs SET outcome = ?, generation = ?, result = ?"
@@ -227,15 +224,6 @@ absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const Commit
     outcome.head.body.clear();
   }
   return outcome;
-}
-
-absl::StatusOr<SetDigest::Result> Execute(WriteContext& context, const SetDigest& command) {
-  const ResultKey& key = command.key;
-  const int64_t changed = context.db.Run(
-      "UPDATE results SET sha256 = ?, hash_due = 0 WHERE hash_due = 1 AND generation = ? AND id ="
-      " (SELECT result FROM pairs WHERE run = ? AND plugin = ? AND node = ?)",
-      Blob{command.sha256}, command.generation, key.run, key.plugin, key.node);
-  return SetDigest::Result{.changed = changed > 0};
 }
 
 }  // namespace muster::sqlite

@@ -25,7 +25,6 @@ struct PairHead {
 std::optional<PairHead> FindPair(Connection& db, const ResultKey& key);
 
 absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const CommitResult& command);
-absl::StatusOr<SetDigest::Result> Execute(WriteContext& context, const SetDigest& command);
 
 // Reads; the caller holds a read transaction.
 
@@ -35,7 +34,6 @@ std::optional<ResultRecord> ReadResult(Connection& db, const ResultKey& key);
 std::vector<ResultRecord> ReadHistory(Connection& db, const ResultKey& key);
 absl::StatusOr<Page<ResultRecord>> ReadResults(Connection& db, const ResultFilter& filter,
                                                std::string_view page_token, int limit);
-std::vector<ResultRecord> ReadUnhashed(Connection& db, std::string_view run, int limit);
 
 }  // namespace muster::sqlite
 

@@ -51,13 +51,14 @@ RunView ParseRun(Rows& rows) {
 
 void AddPlugins(Connection& db, RunRecord& run) {
   Rows rows = db.Query(
-      "SELECT name, once, result_format, definition_yaml FROM run_plugins WHERE run = ?"
+      "SELECT name, once, has_image, result_format, definition_yaml FROM run_plugins WHERE run = ?"
       " ORDER BY position",
       run.id);
   while (rows.Next()) {
     PluginRecord plugin;
     plugin.name = rows.Text();
     plugin.once = rows.Bool();
+    plugin.has_image = rows.Bool();
     plugin.result_format = rows.Text();
     plugin.definition_yaml = rows.Text();
     run.plugins.push_back(std::move(plugin));

@@ -33,8 +33,8 @@ void InsertRun(Connection& db, const RunRecord& run) {
       run.listener.open, run.listener.fault);
   int64_t position = 0;
   for (const PluginRecord& plugin : run.plugins) {
-    db.Run("INSERT INTO run_plugins VALUES (?, ?, ?, ?, ?, ?)", run.id, position++, plugin.name,
-           plugin.once, plugin.result_format, plugin.definition_yaml);
+    db.Run("INSERT INTO run_plugins VALUES (?, ?, ?, ?, ?, ?, ?)", run.id, position++, plugin.name,
+           plugin.once, plugin.has_image, plugin.result_format, plugin.definition_yaml);
   }
 }
 
@@ -89,9 +89,9 @@ void TimeOutPairs(WriteContext& context, const TimeOutRun& command, int64_t pend
   db.Run(
       "INSERT INTO results (id, run, plugin, node, generation, outcome, size, crc32c, sha256,"
       " media_type, file_name, blob, error, uri, node_unproven, vouched_by, signature, signer_pem,"
-      " committed_at, partial_blob, partial_size, replaced, hash_due)"
+      " committed_at, partial_blob, partial_size, replaced)"
       " SELECT ? + row_number() OVER (ORDER BY plugin, node), run, plugin, node, generation + 1, ?,"
-      " 0, 0, x'', '', '', '', ?, '', 0, '', x'', '', ?, '', 0, 0, 0"
+      " 0, 0, x'', '', '', '', ?, '', 0, '', x'', '', ?, '', 0, 0"
       " FROM pairs WHERE run = ? AND outcome = 0",
       last_id, Outcome::kTimedOut, command.error, command.at, command.run);
   db.Run(
@@ -104,12 +104,6 @@ void TimeOutPairs(WriteContext& context, const TimeOutRun& command, int64_t pend
       " FROM (SELECT id, run, plugin, node, generation FROM results WHERE id > ?) AS new"
       " WHERE pairs.run = new.run AND pairs.plugin = new.plugin AND pairs.node = new.node",
       Outcome::kTimedOut, last_id);
-  for (const PartialData& partial : command.partial) {
-    db.Run(
-        "UPDATE results SET partial_blob = ?, partial_size = ? WHERE id > ? AND id ="
-        " (SELECT result FROM pairs WHERE run = ? AND plugin = ? AND node = ?)",
-        partial.blob, partial.size, last_id, command.run, partial.plugin, partial.node);
-  }
 }
 
 }  // namespace
@@ -182,6 +176,33 @@ absl::StatusOr<TimeOutRun::Result> Execute(WriteContext& context, const TimeOutR
       context.last_change(), command.run);
   MoveRun(context, command.run, RunState::kPostProcessing, command.at);
   return TimeOutRun::Result{.changed = true, .timed_out = head->pending};
+}
+
+absl::StatusOr<KeepPartials::Result> Execute(WriteContext& context, const KeepPartials& command) {
+  Connection& db = context.db;
+  const auto head = FindRun(db, command.run);
+  const bool open = head && !IsFinal(head->state);
+  KeepPartials::Result outcome;
+  bool kept = false;
+  for (const PartialData& partial : command.partial) {
+    const int64_t changed =
+        open
+            ? db.Run(
+                  "UPDATE results SET partial_blob = ?, partial_size = ? WHERE outcome = ? AND id ="
+                  " (SELECT result FROM pairs WHERE run = ? AND plugin = ? AND node = ?)"
+                  " AND partial_blob IN ('', ?)",
+                  partial.blob, partial.size, Outcome::kTimedOut, command.run, partial.plugin,
+                  partial.node, partial.blob)
+            : 0;
+    if (changed == 0) outcome.unused.push_back(partial.blob);
+    kept = kept || changed > 0;
+  }
+  db.Run("DELETE FROM uploads WHERE run = ?", command.run);
+  if (kept) {
+    NoteRun(context, command.run, ChangeKind::kRun, command.at);
+    db.Run("UPDATE runs SET last_result_change = last_change WHERE id = ?", command.run);
+  }
+  return outcome;
 }
 
 absl::StatusOr<SealRun::Result> Execute(WriteContext& context, const SealRun& command) {

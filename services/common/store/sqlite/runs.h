@@ -36,6 +36,7 @@ absl::StatusOr<CreateRun::Result> Execute(WriteContext& context, const CreateRun
 absl::StatusOr<ReportListener::Result> Execute(WriteContext& context,
                                                const ReportListener& command);
 absl::StatusOr<TimeOutRun::Result> Execute(WriteContext& context, const TimeOutRun& command);
+absl::StatusOr<KeepPartials::Result> Execute(WriteContext& context, const KeepPartials& command);
 absl::StatusOr<SealRun::Result> Execute(WriteContext& context, const SealRun& command);
 absl::StatusOr<EndRun::Result> Execute(WriteContext& context, const EndRun& command);
 absl::StatusOr<DeleteRun::Result> Execute(WriteContext& context, const DeleteRun& command);

@@ -8,7 +8,7 @@
 namespace muster::sqlite {
 namespace {
 
-// Times are microseconds, names and texts TEXT, digests and keys BLOB ('' if not known).
+// Times are microseconds, names and texts TEXT, digests and keys BLOB ('' for none).
 constexpr const char* kVersion1 = R"sql(
 CREATE TABLE marks (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 INSERT INTO marks VALUES ('clean', 'yes');  -- 'no' while a process has it open
@@ -51,6 +51,7 @@ CREATE TABLE run_plugins (
   position INTEGER NOT NULL,
   name TEXT NOT NULL,
   once INTEGER NOT NULL,
+  has_image INTEGER NOT NULL,
   result_format TEXT NOT NULL,
   definition_yaml TEXT NOT NULL,
   PRIMARY KEY (run, position)
@@ -102,11 +103,9 @@ CREATE TABLE results (
   committed_at INTEGER NOT NULL,
   partial_blob TEXT NOT NULL,
   partial_size INTEGER NOT NULL,
-  replaced INTEGER NOT NULL,          -- 1: a later generation took its place
-  hash_due INTEGER NOT NULL           -- 1: its SHA-256 is still to be found
+  replaced INTEGER NOT NULL           -- 1: a later generation took its place
 );
 CREATE INDEX results_replaced ON results (run, plugin, node, generation) WHERE replaced = 1;
-CREATE INDEX results_unhashed ON results (run) WHERE hash_due = 1;
 
 -- Apart from the results, so that listings do not read them.
 CREATE TABLE bodies (result INTEGER PRIMARY KEY, body BLOB NOT NULL);

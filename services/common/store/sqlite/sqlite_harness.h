@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "services/common/base/file_ops.h"
+#include "services/common/store/contract/store_harness.h"
 #include "services/common/store/sqlite/sqlite_store.h"
-#include "services/common/store/store_harness.h"
 
 namespace muster {
 

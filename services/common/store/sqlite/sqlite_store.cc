@@ -67,9 +67,6 @@ class Store final : public SqliteStore {
     return readers_->Run(
         [&](Connection& db) { return sqlite::ReadResults(db, filter, page_token, limit); });
   }
-  absl::StatusOr<std::vector<ResultRecord>> Unhashed(std::string_view run, int limit) override {
-    return readers_->Run([&](Connection& db) { return sqlite::ReadUnhashed(db, run, limit); });
-  }
   absl::StatusOr<std::optional<UploadRecord>> GetUpload(std::string_view id) override {
     return readers_->Run([&](Connection& db) { return sqlite::ReadUpload(db, id); });
   }

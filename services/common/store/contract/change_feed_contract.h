@@ -1,7 +1,7 @@
 // What every ChangeFeed driver promises. A driver's test includes this file and instantiates
 // ChangeFeedContract with a StoreHarnessFactory whose feed keeps 100 changes.
-#ifndef MUSTER_SERVICES_COMMON_STORE_CHANGE_FEED_CONTRACT_H_
-#define MUSTER_SERVICES_COMMON_STORE_CHANGE_FEED_CONTRACT_H_
+#ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_CHANGE_FEED_CONTRACT_H_
+#define MUSTER_SERVICES_COMMON_STORE_CONTRACT_CHANGE_FEED_CONTRACT_H_
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "services/common/base/error.h"
-#include "services/common/store/store_harness.h"
+#include "services/common/store/contract/store_harness.h"
 
 namespace muster {
 
@@ -209,4 +209,4 @@ TEST_P(ChangeFeedContract, AFollowerMissesNothing) {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_COMMON_STORE_CHANGE_FEED_CONTRACT_H_
+#endif  // MUSTER_SERVICES_COMMON_STORE_CONTRACT_CHANGE_FEED_CONTRACT_H_

@@ -1,6 +1,6 @@
 // How the contract tests of the stores get at a driver, and records for them.
-#ifndef MUSTER_SERVICES_COMMON_STORE_STORE_HARNESS_H_
-#define MUSTER_SERVICES_COMMON_STORE_STORE_HARNESS_H_
+#ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_STORE_HARNESS_H_
+#define MUSTER_SERVICES_COMMON_STORE_CONTRACT_STORE_HARNESS_H_
 
 #include <gtest/gtest.h>
 
@@ -44,8 +44,9 @@ inline CreateRun MakeRun(std::string_view id, std::vector<PlannedPair> pairs) {
   command.run.deadline_at = kDeadline;
   command.run.seal_grace = kGrace;
   command.run.listener.hosts = {"muster.example", "192.0.2.1"};
-  command.run.plugins = {{.name = "facts", .result_format = "raw", .definition_yaml = "a: 1\n"},
-                         {.name = "e2e", .once = true, .result_format = "junit"}};
+  command.run.plugins = {
+      {.name = "facts", .has_image = true, .result_format = "raw", .definition_yaml = "a: 1\n"},
+      {.name = "e2e", .once = true, .result_format = "junit"}};
   command.pairs = std::move(pairs);
   command.authority = {.fleet_signed_pem = "fleet pem",
                        .self_signed_pem = "self pem",
@@ -103,4 +104,4 @@ inline OpenUpload Opening(const ResultKey& key, std::string_view id, int64_t att
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_COMMON_STORE_STORE_HARNESS_H_
+#endif  // MUSTER_SERVICES_COMMON_STORE_CONTRACT_STORE_HARNESS_H_

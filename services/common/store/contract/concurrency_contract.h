@@ -1,0 +1,92 @@
+// What every StateStore promises when many commands come at once: included by
+// state_store_contract.h.
+#ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_CONCURRENCY_CONTRACT_H_
+#define MUSTER_SERVICES_COMMON_STORE_CONTRACT_CONCURRENCY_CONTRACT_H_
+
+#include "services/common/store/contract/state_store_fixture.h"
+
+namespace muster {
+
+TEST_P(StateStoreContract, AnswersComeInTheOrderOfTheCalls) {
+  Plan(200);
+  std::vector<int> order;
+  std::promise<void> last;
+  for (int i = 1; i <= 200; ++i) {
+    store().Apply(Genuine(KeyOf(absl::StrCat("n", i)), "x"),
+                  [&, i](absl::StatusOr<CommitResult::Result> result) {
+                    ASSERT_TRUE(result.ok()) << result.status();
+                    EXPECT_EQ(result->last, i == 200);
+                    order.push_back(i);
+                    if (i == 200) last.set_value();
+                  });
+  }
+  last.get_future().wait();
+  ASSERT_EQ(order.size(), 200u);
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(order[i], i + 1);
+  ExpectCounters(0, 200, 0, 0);
+}
+
+TEST_P(StateStoreContract, OneFailureDoesNotHarmItsNeighbours) {
+  Plan(100);
+  std::atomic<int> good = 0;
+  std::promise<void> last;
+  for (int i = 1; i <= 100; ++i) {
+    // Every tenth one cannot be done at all.
+    const std::string body(i % 10 == 0 ? kInlineLimit + 1 : 3, 'x');
+    store().Apply(Genuine(KeyOf(absl::StrCat("n", i)), body),
+                  [&, i](absl::StatusOr<CommitResult::Result> result) {
+                    EXPECT_EQ(result.ok(), i % 10 != 0) << i;
+                    good += result.ok() ? 1 : 0;
+                    if (i == 100) last.set_value();
+                  });
+  }
+  last.get_future().wait();
+  EXPECT_EQ(good, 90);
+  ExpectCounters(10, 90, 0, 0);
+}
+
+TEST_P(StateStoreContract, ManyThreadsOneTruth) {
+  constexpr int kThreads = 8;
+  constexpr int kNodes = 40;
+  Plan(kNodes);
+  std::atomic<int> committed = 0, same = 0, conflict = 0, last = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 1; i <= kNodes; ++i) {
+        // Half of the threads agree with one another, the others do not.
+        const auto result = Apply(
+            Genuine(KeyOf(absl::StrCat("n", i)), t % 2 == 0 ? "agreed" : absl::StrCat("x", t)));
+        committed += result.verdict == CommitVerdicts::kCommitted;
+        same += result.verdict == CommitVerdicts::kSame;
+        conflict += result.verdict == CommitVerdicts::kConflict;
+        last += result.last;
+        const auto view = store().GetRun(kRun);
+        ASSERT_TRUE(view.ok());
+        const RunRecord& run = (*view)->run;
+        ASSERT_EQ(run.planned, run.pending + run.genuine);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(committed, kNodes);
+  EXPECT_EQ(committed + same + conflict, kThreads * kNodes);
+  EXPECT_EQ(last, 1);
+  ExpectCounters(0, kNodes, 0, 0);
+}
+
+TEST_P(StateStoreContract, ALargePlan) {
+  std::vector<PlannedPair> pairs;
+  for (int i = 0; i < 20'000; ++i) pairs.push_back({"facts", absl::StrCat("node-", i)});
+  Apply(MakeRun(kRun, std::move(pairs)));
+  EXPECT_EQ(Run().run.pending, 20'000);
+  EXPECT_EQ(Apply(TimeOutRun{.run = kRun, .error = "x", .at = 5}).timed_out, 20'000);
+  ExpectCounters(0, 0, 0, 20'000);
+  EXPECT_EQ(Result(KeyOf("node-19999")).outcome, Outcome::kTimedOut);
+  Apply(EndRun{.run = kRun, .state = RunState::kFailed});
+  EXPECT_TRUE(Apply(DeleteRun{.run = kRun}).deleted);
+}
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_STORE_CONTRACT_CONCURRENCY_CONTRACT_H_

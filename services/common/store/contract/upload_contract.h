@@ -1,0 +1,121 @@
+// What every StateStore promises of uploads: included by state_store_contract.h.
+#ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_UPLOAD_CONTRACT_H_
+#define MUSTER_SERVICES_COMMON_STORE_CONTRACT_UPLOAD_CONTRACT_H_
+
+#include "services/common/store/contract/state_store_fixture.h"
+
+namespace muster {
+
+TEST_P(StateStoreContract, AnUploadIsTakenOverByALaterOpen) {
+  Plan(2);
+  auto opened = Apply(Opening(KeyOf("n1"), "u1"));
+  EXPECT_EQ(opened.verdict, OpenVerdicts::kOpen);
+  EXPECT_TRUE(opened.created);
+  EXPECT_EQ(opened.upload.id, "u1");
+  EXPECT_EQ(opened.upload.epoch, 1);
+  EXPECT_EQ(Run().run.state, RunState::kRunning);
+  OpenUpload again = Opening(KeyOf("n1"), "u2");
+  again.upload.size = 10;
+  again.upload.sha256 = Digest('x');
+  again.upload.expires_at = 777;
+  opened = Apply(again);
+  EXPECT_EQ(opened.verdict, OpenVerdicts::kOpen);
+  EXPECT_FALSE(opened.created);
+  EXPECT_EQ(opened.upload.id, "u1");
+  EXPECT_EQ(opened.upload.epoch, 2);
+  EXPECT_TRUE(opened.abandoned.empty());
+  Reopen();
+  auto kept = store().GetUpload("u1");
+  ASSERT_TRUE(kept->has_value());
+  EXPECT_EQ((*kept)->epoch, 2);
+  EXPECT_EQ((*kept)->size, 10);  // known only now
+  EXPECT_EQ((*kept)->sha256, Digest('x'));
+  EXPECT_EQ((*kept)->expires_at, 777);
+  EXPECT_EQ((*kept)->file_name, "r.tar.gz");
+  EXPECT_EQ((*kept)->key, KeyOf("n1"));
+  EXPECT_FALSE(store().GetUpload("u2")->has_value());
+
+  CommitResult dead = Genuine(KeyOf("n1"), "x");
+  dead.upload_id = "u1";
+  dead.epoch = 1;
+  EXPECT_EQ(Commit(dead), CommitVerdicts::kTakenOver);
+  dead.epoch = 2;
+  EXPECT_EQ(Commit(dead), CommitVerdicts::kCommitted);
+  EXPECT_FALSE(store().GetUpload("u1")->has_value());
+  EXPECT_EQ(Commit(dead), CommitVerdicts::kSame);  // the answer was lost
+}
+
+TEST_P(StateStoreContract, AHigherAttemptStartsAnew) {
+  Plan(1);
+  Apply(Opening(KeyOf("n1"), "u1", 3));
+  EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u0", 2)), OpenVerdicts::kStaleAttempt);
+  const auto opened = Apply(Opening(KeyOf("n1"), "u2", 4));
+  EXPECT_TRUE(opened.created);
+  EXPECT_EQ(opened.upload.id, "u2");
+  EXPECT_EQ(opened.upload.epoch, 1);
+  EXPECT_EQ(opened.abandoned, "u1");
+  EXPECT_FALSE(store().GetUpload("u1")->has_value());
+  EXPECT_EQ(store().OpenUploads(kRun)->size(), 1u);
+  // Also when the later one is gone again.
+  EXPECT_TRUE(Apply(AbandonUpload{.upload_id = "u2"}).found);
+  EXPECT_FALSE(Apply(AbandonUpload{.upload_id = "u2"}).found);
+  EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u3", 3)), OpenVerdicts::kStaleAttempt);
+  EXPECT_EQ(Apply(Opening(KeyOf("n1"), "u4", 4)).upload.id, "u4");
+  CommitResult lost = Genuine(KeyOf("n1"), "x");
+  lost.upload_id = "u2";
+  lost.epoch = 1;
+  EXPECT_EQ(Commit(lost), CommitVerdicts::kTakenOver);
+}
+
+TEST_P(StateStoreContract, OpenTellsOfAResultThatIsThere) {
+  Plan(2);
+  Commit(Genuine(KeyOf("n1"), "content"));
+  auto opened = Apply(Opening(KeyOf("n1"), "u1"));
+  EXPECT_EQ(opened.verdict, OpenVerdicts::kCommitted);
+  ASSERT_TRUE(opened.committed.has_value());
+  EXPECT_EQ(opened.committed->sha256, Digest('t'));
+  EXPECT_TRUE(opened.committed->body.empty());
+  Commit(Failed(KeyOf("n2"), "error"));
+  EXPECT_EQ(OpenVerdict(Opening(KeyOf("n2"), "u2")), OpenVerdicts::kOpen);
+}
+
+TEST_P(StateStoreContract, AnUploadEndsWithItsVerdict) {
+  Plan(3);
+  Commit(Genuine(KeyOf("n2"), "first"));
+  const std::vector<std::pair<std::string, CommitResult>> cases = {
+      {"n1", Genuine(KeyOf("n1"), "new")}, {"n3", Failed(KeyOf("n3"), "why")}};
+  for (auto [node, command] : cases) {
+    Apply(Opening(KeyOf(node), "u" + node));
+    command.upload_id = "u" + node;
+    command.epoch = 1;
+    EXPECT_EQ(Commit(command), CommitVerdicts::kCommitted);
+    EXPECT_FALSE(store().GetUpload("u" + node)->has_value());
+  }
+  // A small result came first while an upload was open.
+  Plan2();
+  Apply(Opening(Other("n1"), "v1"));
+  Apply(Genuine(Other("n1"), "small"));
+  EXPECT_TRUE(store().GetUpload("v1")->has_value());
+  CommitResult late = Genuine(Other("n1"), "large");
+  late.upload_id = "v1";
+  late.epoch = 1;
+  EXPECT_EQ(Commit(late), CommitVerdicts::kConflict);
+  EXPECT_FALSE(store().GetUpload("v1")->has_value());
+}
+
+TEST_P(StateStoreContract, OpenUploadsAreListed) {
+  Plan(3);
+  Plan2();
+  Apply(Opening(KeyOf("n1"), "u1"));
+  Apply(Opening(KeyOf("n2"), "u2"));
+  Apply(Opening(Other("n1"), "v1"));
+  EXPECT_EQ(store().OpenUploads(kRun)->size(), 2u);
+  EXPECT_EQ(store().OpenUploads("")->size(), 3u);
+  // They stay after the end, for their bytes to be removed.
+  Apply(EndRun{.run = kRun, .state = RunState::kCancelled});
+  EXPECT_EQ(store().OpenUploads(kRun)->size(), 2u);
+}
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_STORE_CONTRACT_UPLOAD_CONTRACT_H_
