@@ -55,7 +55,13 @@ func (s *Sockets) Listen(ctx context.Context, name, address string) (net.Listene
 		var config net.ListenConfig
 		return config.Listen(ctx, "tcp", address)
 	}
-	_, file, err := s.ask(ctx, supervisorRequest{Listen: address, Name: name})
+	file, err := s.ask(ctx, supervisorRequest{Listen: address, Name: name})
+	if errors.Is(err, errRefused) { // the name may have had another address in an earlier life
+		if _, err := s.ask(ctx, supervisorRequest{Release: name}); err != nil {
+			return nil, err
+		}
+		file, err = s.ask(ctx, supervisorRequest{Listen: address, Name: name})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -71,47 +77,46 @@ func (s *Sockets) Release(ctx context.Context, name string) error {
 	if s.Supervisor == "" {
 		return nil
 	}
-	_, file, err := s.ask(ctx, supervisorRequest{Release: name})
-	if file != nil {
-		file.Close()
-	}
+	_, err := s.ask(ctx, supervisorRequest{Release: name})
 	return err
 }
 
-func (s *Sockets) ask(ctx context.Context, request supervisorRequest) (*supervisorAnswer, *os.File, error) {
+var errRefused = errors.New("the supervisor refused")
+
+// ask gives the descriptor that came with the answer, nil if there was none.
+func (s *Sockets) ask(ctx context.Context, request supervisorRequest) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, supervisorTimeout)
 	defer cancel()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", s.Supervisor)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot reach the supervisor: %w", err)
+		return nil, fmt.Errorf("cannot reach the supervisor: %w", err)
 	}
 	defer conn.Close()
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline)
 	line, err := json.Marshal(request)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if _, err := conn.Write(append(line, '\n')); err != nil {
-		return nil, nil, fmt.Errorf("cannot ask the supervisor: %w", err)
+		return nil, fmt.Errorf("cannot ask the supervisor: %w", err)
 	}
 	text, file, err := readAnswer(conn.(*net.UnixConn))
 	if err != nil {
-		return nil, nil, fmt.Errorf("no answer from the supervisor: %w", err)
+		return nil, fmt.Errorf("no answer from the supervisor: %w", err)
 	}
-	answer := &supervisorAnswer{}
-	if err := json.Unmarshal(text, answer); err != nil {
+	var answer supervisorAnswer
+	if err = json.Unmarshal(text, &answer); err != nil {
 		err = fmt.Errorf("the supervisor answered %q: %w", text, err)
 	} else if answer.Error != "" {
-		err = errors.New("the supervisor says: " + answer.Error)
-	} else {
-		return answer, file, nil
+		err = fmt.Errorf("%w: %s", errRefused, answer.Error)
 	}
-	if file != nil {
+	if err != nil && file != nil {
 		file.Close()
+		file = nil
 	}
-	return nil, nil, err
+	return file, err
 }
 
 // readAnswer reads one line and the first descriptor that came with it.

@@ -41,18 +41,19 @@ type Aggregator struct {
 	servers []*grpc.Server
 	addr    string
 
-	mu       sync.Mutex
-	changed  *sync.Cond
-	runs     map[string]*runState
-	events   []*musterv1.FollowChangesResponse
-	uploads  map[Key]*upload
-	Results  map[Key]*Committed
-	Callers  []string // forwarded identities, in order of calls
-	Reports  []*musterv1.ReportProgressRequest
-	Archives map[string][]byte
-	Damage   bool // ReadArchive and ReadResult give bytes that do not match their CRC
-	Renewals int
-	Opened   map[Key]int // calls of OpenUpload
+	mu            sync.Mutex
+	changed       *sync.Cond
+	runs          map[string]*runState
+	events        []*musterv1.FollowChangesResponse
+	uploads       map[Key]*upload
+	Results       map[Key]*Committed
+	Callers       []string // forwarded identities, in order of calls
+	MetadataNames [][]string
+	Reports       []*musterv1.ReportProgressRequest
+	Archives      map[string][]byte
+	Damage        bool // ReadArchive and ReadResult give bytes that do not match their CRC
+	Renewals      int
+	Opened        map[Key]int // calls of OpenUpload
 }
 
 // Key names a pair.

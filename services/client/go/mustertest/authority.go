@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"net/url"
@@ -121,6 +122,9 @@ func leafTemplate(uri string, change ...func(*x509.Certificate)) *x509.Certifica
 // SignRequest signs a PKCS#10 request in PEM for one URI; the chain is in PEM too.
 func (a *Authority) SignRequest(csrPEM, uri string, change ...func(*x509.Certificate)) (chain string, err error) {
 	block, _ := pem.Decode([]byte(csrPEM))
+	if block == nil {
+		return "", errors.New("no request for a certificate")
+	}
 	csr, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return "", err

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"net/url"
+	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -23,6 +25,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func (a *Aggregator) heard(ctx context.Context) {
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	a.Callers = append(a.Callers, fmt.Sprint(incoming.Get("muster-forwarded-identity")))
+	a.MetadataNames = append(a.MetadataNames, slices.Collect(maps.Keys(incoming)))
 }
 
 // SubmitResult implements the API.
@@ -238,7 +241,7 @@ func (a *Aggregator) FollowChanges(r *musterv1.FollowChangesRequest, stream grpc
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	next := int(r.GetCursor())
-	var queue []*musterv1.FollowChangesResponse
+	queue := []*musterv1.FollowChangesResponse{{Event: &musterv1.FollowChangesResponse_Heartbeat_{}}}
 	if r.Cursor == nil {
 		next = len(a.events)
 		cursor := int64(next)

@@ -1,0 +1,299 @@
+package app_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/hex"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"muster.example/gateway/gen"
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/gateway/legacy"
+	"muster.example/services/client/go/mustertest"
+)
+
+const archivePath = "/api/v1/runs/" + runA + "/archive/content"
+
+func TestRESTNamesTheVerifiedPeerAlone(t *testing.T) {
+	w := start(t)
+	a := call(t, w.operator(alice), "GET", w.url("/api/v1/runs"), nil,
+		"Grpc-Metadata-Muster-Forwarded-Identity", "spiffe://evil/user/root", "Muster-Forwarded-Identity", "spiffe://evil/user/root",
+		"Authorization", "Bearer x", "X-Forwarded-For", "1.2.3.4", "Grpc-Timeout", "1n")
+	if a.code != 200 || !strings.Contains(a.body, runA) {
+		t.Fatalf("answered %d %s", a.code, a.body)
+	}
+	if got := w.aggregator.Callers[len(w.aggregator.Callers)-1]; got != "["+alice+"]" {
+		t.Errorf("the aggregator heard from %s", got)
+	}
+	for _, names := range w.aggregator.MetadataNames {
+		for _, name := range names {
+			switch name {
+			case ":authority", "content-type", "user-agent", "muster-forwarded-identity", "grpc-accept-encoding":
+			default:
+				t.Errorf("metadata %q got through", name)
+			}
+		}
+	}
+	for name := range a.header {
+		if strings.HasPrefix(name, "Grpc-") {
+			t.Errorf("the answer has a header %s", name)
+		}
+	}
+}
+
+func TestRESTErrors(t *testing.T) {
+	w := start(t)
+	for _, c := range []struct {
+		method, path string
+		code         int
+		reason       string
+	}{
+		{"GET", "/api/v1/runs/" + runA + "/archive", 409, "ARCHIVE_NOT_READY"},
+		{"GET", archivePath, 409, "ARCHIVE_NOT_READY"},
+		{"GET", "/api/v1/nothing", 404, "PATH_NOT_FOUND"},
+		{"PATCH", "/api/v1/runs", 405, "METHOD_NOT_ALLOWED"},
+		{"GET", "/api/v1/runs?page_size=x", 400, "INVALID_ARGUMENT"},
+		{"GET", "/api/v1/runs/" + runA, 501, "UNIMPLEMENTED"},
+		{"GET", "/api/v1/runs/" + runA + "/results/logs/n1/content", 404, "RESULT_NOT_THERE"},
+	} {
+		a := call(t, w.operator(alice), c.method, w.url(c.path), nil)
+		body := decode(t, a.body)
+		if a.code != c.code || body["reason"] != c.reason || body["message"] == "" || a.header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s: %d %s %v", c.method, c.path, a.code, a.body, a.header)
+		}
+		if _, ok := body["next_step"]; !ok || len(body) != 3 {
+			t.Errorf("%s %s: %s", c.method, c.path, a.body)
+		}
+	}
+}
+
+func TestRESTWantsACertificateOfTheFleet(t *testing.T) {
+	w := start(t)
+	foreign := mustertest.NewFleet()
+	for name, leaf := range map[string]*tls.Certificate{
+		"none": nil, "another fleet's": ptr(foreign.Intermediate.Leaf(alice)), "expired": ptr(w.fleet.Intermediate.Expired(alice)),
+		"only self-signed by the run": ptr(w.runA.SelfSigned.Leaf(w.runA.URI("plugin/logs"))),
+		"forged by a run":             ptr(w.runA.Signed.Leaf(alice)),
+	} {
+		settings := &tls.Config{RootCAs: w.fleet.Root.Pool()}
+		if leaf != nil {
+			settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return leaf, nil }
+		}
+		if a, err := try(&http.Client{Transport: &http.Transport{TLSClientConfig: settings}}, "GET", w.url("/api/v1/runs"), nil); err == nil {
+			t.Errorf("%s: answered %d %s", name, a.code, a.body)
+		}
+	}
+	// A run's credential with its chain is one of the fleet's, and the services decide what it may.
+	chained := w.runA.Signed.Leaf(w.runA.URI("plugin/logs/node/n1"))
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: w.fleet.Root.Pool(), Certificates: []tls.Certificate{chained}}}}
+	if a := call(t, client, "GET", w.url("/api/v1/runs"), nil); a.code != 200 {
+		t.Errorf("a run's credential: %d %s", a.code, a.body)
+	}
+	if a := call(t, w.operator("spiffe://other.muster/user/alice"), "GET", w.url("/api/v1/runs"), nil); a.code != 403 {
+		t.Errorf("another fleet's name: %d", a.code)
+	}
+}
+
+func ptr[T any](value T) *T { return &value }
+
+func TestRevokedAreRefused(t *testing.T) {
+	w := start(t)
+	client := w.operator(alice)
+	if a := call(t, client, "GET", w.url("/api/v1/runs"), nil); a.code != 200 {
+		t.Fatal(a)
+	}
+	revoke := func(subject string) {
+		w.aggregator.Tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Revoked_{
+			Revoked: &musterv1.FollowChangesResponse_Revoked{Subject: subject}}})
+	}
+	revoke(alice)
+	until(t, "alice is refused", func() bool {
+		a := call(t, client, "GET", w.url("/api/v1/runs"), nil)
+		return a.code == 403 && strings.Contains(a.body, "REVOKED")
+	})
+	leaf := w.leaf("logs", "n1")
+	revoke(hex.EncodeToString(leaf.Leaf.AuthorityKeyId) + ":" + hex.EncodeToString(leaf.Leaf.SerialNumber.Bytes()))
+	url := "https://" + w.address() + "/api/v1/results/by-node/n1/logs"
+	until(t, "the certificate is refused", func() bool {
+		return call(t, oldClient(w.runA, leaf), "PUT", url, strings.NewReader("x")).code == 403
+	})
+	if a := call(t, oldClient(w.runA, w.leaf("logs", "n1")), "PUT", url, strings.NewReader("x")); a.code != 200 {
+		t.Errorf("another certificate of the pair: %d %s", a.code, a.body)
+	}
+}
+
+func TestDownloads(t *testing.T) {
+	w := start(t)
+	content := bytes.Repeat([]byte("0123456789abcdef"), 1000)
+	digest := sha256.Sum256(content)
+	etag, base := `"`+hex.EncodeToString(digest[:])+`"`, base64.StdEncoding.EncodeToString(digest[:])
+	w.aggregator.Archives[runA] = content
+	w.put("logs", "n1", string(content), "Content-Disposition", "attachment;filename=r.txt", "Content-Type", "text/html")
+	client := w.operator(alice)
+	for _, path := range []string{archivePath, "/api/v1/runs/" + runA + "/results/logs/n1/content"} {
+		for _, c := range []struct {
+			asked        string
+			header       []string
+			code         int
+			first, after int
+		}{
+			{"", nil, 200, 0, 16000},
+			{"bytes=0-0", nil, 206, 0, 1},
+			{"bytes=5-9", nil, 206, 5, 10},
+			{"bytes=15990-", nil, 206, 15990, 16000},
+			{"bytes=15990-99999999999999999999", nil, 206, 15990, 16000},
+			{"bytes=-10", nil, 206, 15990, 16000},
+			{"bytes=-99999", nil, 206, 0, 16000},
+			{"bytes=16000-", nil, 416, 0, 0},
+			{"bytes=-0", nil, 416, 0, 0},
+			{"bytes=9-5", nil, 200, 0, 16000},
+			{"bytes=0-1,5-6", nil, 200, 0, 16000},
+			{"bytes=x-y", nil, 200, 0, 16000},
+			{"lines=0-1", nil, 200, 0, 16000},
+			{"bytes=5-9", []string{"If-Range", etag}, 206, 5, 10},
+			{"bytes=5-9", []string{"If-Range", `"other"`}, 200, 0, 16000},
+			{"", []string{"If-None-Match", `"x", ` + etag}, 304, 0, 0},
+			{"", []string{"If-None-Match", `"x"`}, 200, 0, 16000},
+		} {
+			for _, method := range []string{"GET", "HEAD"} {
+				header := c.header
+				if c.asked != "" {
+					header = append([]string{"Range", c.asked}, c.header...)
+				}
+				a := call(t, client, method, w.url(path), nil, header...)
+				want := string(content[c.first:c.after])
+				if method == "HEAD" {
+					want = ""
+				}
+				if a.code != c.code || c.code < 300 && a.body != want {
+					t.Errorf("%s %s %v: %d and %d bytes", method, path, header, a.code, len(a.body))
+				}
+				if c.code < 300 && (a.header.Get("ETag") != etag || a.header.Get("Digest") != "sha-256="+base ||
+					a.header.Get("Repr-Digest") != "sha-256=:"+base+":" || a.header.Get("Accept-Ranges") != "bytes" ||
+					a.header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(a.header.Get("Content-Disposition"), "attachment")) {
+					t.Errorf("%s %s: %v", method, path, a.header)
+				}
+			}
+		}
+	}
+}
+
+func TestADamagedDownloadIsBrokenOff(t *testing.T) {
+	w := start(t)
+	w.aggregator.Archives[runA] = make([]byte, 16000)
+	w.aggregator.Damage = true
+	for _, http2 := range []bool{true, false} {
+		client := w.operator(alice)
+		client.Transport.(*http.Transport).ForceAttemptHTTP2 = http2
+		if a, err := try(client, "GET", w.url(archivePath), nil); err == nil {
+			t.Errorf("HTTP/2 %v: a clean end after %d bytes", http2, len(a.body))
+		}
+	}
+	if w.metric("broken_reads_total", "") != 2 {
+		t.Error("not counted")
+	}
+}
+
+// Every path of the document is served, and every path that is served is in the document.
+func TestDocumentAndRouterAgree(t *testing.T) {
+	w := start(t)
+	document := decode(t, string(gen.OpenAPI))
+	served := call(t, w.operator(alice), "GET", w.url("/api/v1/openapi.json"), nil)
+	if served.body != string(gen.OpenAPI) {
+		t.Error("another document is served")
+	}
+	inDocument := map[string]bool{}
+	name := regexp.MustCompile(`\{[^}]*\}`)
+	for path, methods := range document["paths"].(map[string]any) {
+		for method := range methods.(map[string]any) {
+			if method == "parameters" {
+				continue
+			}
+			method = strings.ToUpper(method)
+			inDocument[method+" "+name.ReplaceAllString(path, "{}")] = true
+			concrete := name.ReplaceAllString(path, "p")
+			var a answer
+			if strings.HasPrefix(path, "/api/v1/results/") || strings.HasPrefix(path, "/api/v1/progress/") {
+				a = call(t, oldClient(w.runA, w.leaf("logs", "n1")), method, "https://"+w.address()+concrete, nil)
+			} else {
+				a = call(t, w.operator(alice), method, w.url(concrete), nil)
+			}
+			if strings.Contains(a.body, "PATH_NOT_FOUND") || strings.Contains(a.body, "no such path") || a.code == 405 {
+				t.Errorf("%s %s is in the document and not served: %d %s", method, path, a.code, a.body)
+			}
+		}
+	}
+	routes := []legacy.Route{{Method: "GET", Path: "/api/v1/openapi.json"}}
+	routes = append(routes, legacy.Routes...)
+	for _, content := range []string{archivePath, "/api/v1/runs/{}/results/{}/{}/content"} {
+		for _, method := range []string{"GET", "HEAD"} {
+			routes = append(routes, legacy.Route{Method: method, Path: strings.ReplaceAll(content, runA, "{}")})
+		}
+	}
+	for _, route := range append(routes, rules(t)...) {
+		if k := route.Method + " " + name.ReplaceAllString(route.Path, "{}"); !inDocument[k] {
+			t.Errorf("%s is served and not in the document", k)
+		}
+	}
+	if len(inDocument) != len(routes)+len(rules(t)) {
+		t.Errorf("%d in the document, %d routes", len(inDocument), len(routes)+len(rules(t)))
+	}
+}
+
+// rules reads the mapping that the REST translation is generated from.
+func rules(t *testing.T) (routes []legacy.Route) {
+	t.Helper()
+	content, err := os.ReadFile("../../proto/muster/v1/http.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		HTTP struct{ Rules []map[string]string }
+	}
+	if err := yaml.Unmarshal(content, &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range file.HTTP.Rules {
+		for _, method := range []string{"get", "post", "delete", "put", "patch"} {
+			if rule[method] != "" {
+				routes = append(routes, legacy.Route{Method: strings.ToUpper(method), Path: rule[method]})
+			}
+		}
+	}
+	return routes
+}
+
+func TestProbes(t *testing.T) {
+	w := start(t)
+	inspection := "http://" + w.gateway.Addresses.Inspection
+	until(t, "it is ready", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 200 })
+	w.aggregator.Stop()
+	until(t, "it is not ready", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 503 })
+	if a := call(t, http.DefaultClient, "GET", inspection+"/livez", nil); a.code != 200 {
+		t.Errorf("livez: %d", a.code)
+	}
+	if a := call(t, w.operator(alice), "GET", w.url("/api/v1/runs"), nil); a.code != 503 || decode(t, a.body)["reason"] != "UNAVAILABLE" {
+		t.Errorf("without an aggregator: %d %s", a.code, a.body)
+	}
+	w.aggregator.Start()
+	until(t, "it is ready again", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 200 })
+}
+
+func TestRunsOfWhileTheFeedWasAwayAreFound(t *testing.T) {
+	w := start(t)
+	w.address()
+	w.aggregator.Stop()
+	w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1"})
+	w.aggregator.Start()
+	if w.aggregator.Port(runB) == 0 {
+		t.Error("no port")
+	}
+}
