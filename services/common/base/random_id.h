@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// `bytes` (at most 256) random bytes of the kernel, in lower-case hexadecimal. Ends the process if the
-// kernel has none to give: nothing that needs an identifier could go on.
+// `bytes` (at most 256) random bytes of the kernel, in lower-case hexadecimal. Ends the process if
+// the kernel has none to give: nothing that needs an identifier could go on.
 std::string RandomHex(size_t bytes);
 
 }  // namespace muster

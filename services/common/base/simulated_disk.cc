@@ -120,7 +120,7 @@ class SimulatedFile final : public File {
     if (!(*folder)->names.emplace(BaseName(path), node_).second) {
       return ErrnoError(EEXIST, "link", path);
     }
-    (*folder)->unsynced_names.push_back({BaseName(path), node_, nullptr, nullptr, ""});
+    (*folder)->unsynced_names.push_back({BaseName(path), node_, nullptr, {}, ""});
     return absl::OkStatus();
   }
 
@@ -264,7 +264,9 @@ void SimulatedDisk::CrashNames(const NodePtr& folder, std::mt19937_64& chance) {
       folder->durable_names.erase(change.name);
     } else {
       // The old name of a rename: it goes only if the new one is there to stay.
-      const auto& names = change.moved_folder->durable_names;
+      const NodePtr target = change.moved_folder.lock();
+      if (target == nullptr) continue;
+      const auto& names = target->durable_names;
       const auto moved = names.find(change.moved_name);
       if (moved != names.end() && moved->second == change.moved_node) {
         folder->durable_names.erase(change.name);
@@ -330,7 +332,7 @@ absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::CreateLocked(const std::str
   if (!(*folder)->names.emplace(BaseName(path), node).second) {
     return ErrnoError(EEXIST, "create", path);
   }
-  (*folder)->unsynced_names.push_back({BaseName(path), node, nullptr, nullptr, ""});
+  (*folder)->unsynced_names.push_back({BaseName(path), node, nullptr, {}, ""});
   return std::make_unique<SimulatedFile>(this, node, path);
 }
 
@@ -369,7 +371,7 @@ absl::Status SimulatedDisk::RenameLocked(const std::string& from, const std::str
   if (!replace && (*target)->names.contains(BaseName(to))) return ErrnoError(EEXIST, "rename", to);
   (*source)->names.erase(old);
   (*target)->names[BaseName(to)] = node;
-  (*target)->unsynced_names.push_back({BaseName(to), node, nullptr, nullptr, ""});
+  (*target)->unsynced_names.push_back({BaseName(to), node, nullptr, {}, ""});
   (*source)->unsynced_names.push_back({BaseName(from), nullptr, node, *target, BaseName(to)});
   return absl::OkStatus();
 }
@@ -402,7 +404,7 @@ absl::Status SimulatedDisk::Remove(const std::string& path) {
   auto folder = FolderOf(path);
   if (!folder.ok()) return folder.status();
   if ((*folder)->names.erase(BaseName(path)) == 0) return ErrnoError(ENOENT, "remove", path);
-  (*folder)->unsynced_names.push_back({BaseName(path), nullptr, nullptr, nullptr, ""});
+  (*folder)->unsynced_names.push_back({BaseName(path), nullptr, nullptr, {}, ""});
   return absl::OkStatus();
 }
 
@@ -424,7 +426,7 @@ absl::Status SimulatedDisk::MakeFolder(const std::string& path) {
   auto node = std::make_shared<Node>();
   node->type = FileType::kFolder;
   (*folder)->names[BaseName(path)] = node;
-  (*folder)->unsynced_names.push_back({BaseName(path), node, nullptr, nullptr, ""});
+  (*folder)->unsynced_names.push_back({BaseName(path), node, nullptr, {}, ""});
   return absl::OkStatus();
 }
 

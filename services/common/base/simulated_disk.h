@@ -102,7 +102,7 @@ class SimulatedDisk final : public FileOps {
     std::string name;
     NodePtr node;  // null: removed
     NodePtr moved_node;
-    NodePtr moved_folder;
+    std::weak_ptr<Node> moved_folder;  // weak: it may be the folder that holds this change
     std::string moved_name;
   };
 
