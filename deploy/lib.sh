@@ -132,8 +132,8 @@ install_programs() {
 	programs_folder=$1
 	shift
 	# shellcheck disable=SC2086  # four labels
-	bazel_in_tree build "$@" $programs
-	output=$(bazel_in_tree info "$@" bazel-bin)
+	bazel_in_tree build "$@" $programs || return 1
+	output=$(bazel_in_tree info "$@" bazel-bin) || return 1
 	mkdir -p "$programs_folder"
 	for label in $programs; do
 		file=${label#//}
