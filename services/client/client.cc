@@ -11,7 +11,6 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -21,6 +20,7 @@
 #include "services/client/backoff.h"
 #include "services/client/client_status.h"
 #include "services/client/config_fields.h"
+#include "services/client/delayed_stop.h"
 #include "services/client/delivery.h"
 #include "services/client/done_file.h"
 #include "services/client/errors.h"
@@ -41,28 +41,8 @@ namespace {
 
 constexpr size_t kMaxConfigFile = size_t{1} << 20;
 constexpr size_t kMaxErrorText = size_t{64} << 10;
-// For how long after a run's deadline the fleet takes late results, and a stopped sidecar goes on.
+// For how long after a run's deadline the fleet takes late results.
 constexpr absl::Duration kSealGrace = absl::Seconds(120);
-constexpr absl::Duration kStopGrace = absl::Seconds(60);
-
-// A stop token that fires a while after another one.
-class DelayedStop {
- public:
-  DelayedStop(absl::Duration delay, const std::stop_token& outer)
-      : waiter_([this, delay, outer](std::stop_token done) {
-          std::stop_source either;
-          const std::stop_callback on_outer(outer, [&] { either.request_stop(); });
-          const std::stop_callback on_done(done, [&] { either.request_stop(); });
-          if (WaitFor(absl::Hours(24 * 365), either.get_token())) return;
-          if (!done.stop_requested() && WaitFor(delay, done)) late_.request_stop();
-        }) {}
-
-  std::stop_token token() const { return late_.get_token(); }
-
- private:
-  std::stop_source late_;
-  std::jthread waiter_;
-};
 
 std::optional<Config> Finish(absl::StatusOr<Config> config, Status* status) {
   *status = ToClientStatus(config.status());

@@ -60,7 +60,12 @@ bool ArchivedAlready(const std::string& archive, const std::string& done) {
   return !error && archive_time > done_time;
 }
 
-absl::StatusOr<std::string> UsableResult(const std::string& done, const std::string& results_dir) {
+}  // namespace
+
+bool HasDoneFile(const std::string& results_dir) { return Exists(results_dir + "/done"); }
+
+absl::StatusOr<std::string> ResultOfDoneFile(const std::string& results_dir) {
+  const std::string done = results_dir + "/done";
   auto named = ReadDoneFile(done, results_dir);
   if (!named.ok()) return named;
   auto real = ResolveInside(*named, results_dir);
@@ -77,17 +82,14 @@ absl::StatusOr<std::string> UsableResult(const std::string& done, const std::str
   return archive;
 }
 
-}  // namespace
-
 absl::StatusOr<std::string> WaitForDoneFile(const DoneFileOptions& options,
                                             const std::stop_token& stop) {
-  const std::string done = options.results_dir + "/done";
   while (true) {
     if (!WaitFor(absl::FromChrono(options.poll), stop)) return InterruptedError();
-    if (!Exists(done)) continue;
+    if (!HasDoneFile(options.results_dir)) continue;
     if (!WaitFor(absl::FromChrono(options.delay), stop)) return InterruptedError();
-    if (!Exists(done)) continue;
-    return UsableResult(done, options.results_dir);
+    if (!HasDoneFile(options.results_dir)) continue;
+    return ResultOfDoneFile(options.results_dir);
   }
 }
 

@@ -26,6 +26,13 @@ struct DoneFileOptions {
 absl::StatusOr<std::string> WaitForDoneFile(const DoneFileOptions& options,
                                             const std::stop_token& stop);
 
+// The same without waiting: the result that the done file in `results_dir` names now. NOT_FOUND
+// (FILE_NOT_FOUND) may mean the done file as well as the result.
+absl::StatusOr<std::string> ResultOfDoneFile(const std::string& results_dir);
+
+// Whether there is a done file.
+bool HasDoneFile(const std::string& results_dir);
+
 }  // namespace muster::client
 
 #endif  // MUSTER_SERVICES_CLIENT_DONE_FILE_H_

@@ -1,0 +1,222 @@
+#include "services/agent/agent.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "services/agent/agent_config.h"
+#include "services/agent/agent_state.h"
+#include "services/agent/modules.h"
+#include "services/agent/outcome.h"
+#include "services/agent/plugin_source.h"
+#include "services/agent/stop_on_signal.h"
+#include "services/client/client_status.h"
+#include "services/client/delayed_stop.h"
+#include "services/client/errors.h"
+#include "services/common/base/error.h"
+#include "services/common/base/log.h"
+#include "services/common/base/strings.h"
+
+namespace muster {
+namespace {
+
+using client::Code;
+using client::Delivery;
+
+// What the agent is going to do.
+struct Assignment {
+  const ModuleEntry* module = nullptr;
+  PluginDefinition definition;
+};
+
+std::string ModeOf(const PluginDefinition& definition) {
+  switch (definition.kind) {
+    case PluginKind::kExec:
+      return "exec";
+    case PluginKind::kModule:
+      return "module";
+    case PluginKind::kContainer:
+      return "wait";
+  }
+  return "wait";
+}
+
+// The definition, from the configuration or the fleet, if the mode needs one or is not known.
+absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& config,
+                                                               const std::stop_token& stop) {
+  if (config.definition.empty()) {
+    const ModuleEntry* module = FindModule(config.client.plugin);
+    const bool built_in = config.mode.empty() && module != nullptr && module->built_in;
+    const bool needed = config.mode == "exec" || (config.mode.empty() && config.module.empty());
+    if (built_in || !needed) return std::nullopt;
+    if (config.client.grpc_targets.empty()) {
+      if (config.mode != "exec") return std::nullopt;
+      return client::ConfigError("configuration", "definition",
+                                 "it is missing: mode exec runs its command");
+    }
+    auto planned = FetchPlannedPlugin(config.client, stop);
+    if (!planned.ok()) return planned.status();
+    config.definition = std::move(planned->definition_yaml);
+    if (!config.client.deadline) config.client.deadline = absl::ToChronoTime(planned->deadline);
+  }
+  auto definition = ParsePluginDefinition(config.definition, "definition");
+  if (!definition.ok()) {
+    return client::ConfigError("configuration", "definition", ToStd(definition.status().message()));
+  }
+  return std::optional(*std::move(definition));
+}
+
+absl::StatusOr<Assignment> Assign(AgentConfig& config, const std::stop_token& stop) {
+  auto definition = FindDefinition(config, stop);
+  if (!definition.ok()) return definition.status();
+  Assignment assignment;
+  std::string mode = config.mode;
+  if (*definition) {
+    assignment.definition = **definition;
+    if (mode.empty()) mode = ModeOf(assignment.definition);
+  }
+  const std::string name = config.module.empty() ? config.client.plugin : config.module;
+  const ModuleEntry* module = FindModule(name);
+  const bool built_in = module != nullptr && module->built_in;
+  if (mode.empty()) mode = built_in || !config.module.empty() ? "module" : "wait";
+  if (mode == "module" && !built_in) {
+    return client::ConfigError("configuration", "module",
+                               "this agent has no built-in module \"" + name + "\"");
+  }
+  if (mode == "exec" && assignment.definition.kind != PluginKind::kExec) {
+    return client::ConfigError("configuration", "definition",
+                               "it has no command to run, or names an image");
+  }
+  assignment.module = mode == "module" ? module : FindModule(mode);
+  return assignment;
+}
+
+class Agent {
+ public:
+  Agent(AgentConfig config, Assignment assignment, std::unique_ptr<client::Client> client,
+        std::unique_ptr<AgentState> state, std::stop_token stop)
+      : config_(std::move(config)),
+        assignment_(std::move(assignment)),
+        client_(std::move(client)),
+        state_(std::move(state)),
+        stop_(std::move(stop)) {}
+
+  Delivery Run() {
+    if (state_->phase() == AgentPhase::kCommitted && !waits()) {
+      Log(LogLevel::kInfo, "the result is committed already", {{"plugin", config_.client.plugin}});
+      return {};
+    }
+    if (state_->phase() == AgentPhase::kNothing || waits()) {
+      const auto result = Produce();
+      if (!result.ok()) return Explain(result.status());
+      if (auto status = state_->SetProduced(*result); !status.ok()) return Failed(status);
+    }
+    return Deliver();
+  }
+
+ private:
+  // Then the results folder is somebody else's, and its done file says where things stand.
+  bool waits() const { return assignment_.module->name == "wait"; }
+
+  absl::StatusOr<ModuleResult> Produce() {
+    if (auto status = state_->MakeFolders(); !status.ok()) return status;
+    const absl::Duration configured = absl::FromChrono(config_.time_limit);
+    ModuleContext context;
+    context.run = config_.client.run;
+    context.plugin = config_.client.plugin;
+    context.node = config_.client.node;
+    context.results_dir = waits() ? config_.client.results_dir : state_->results_dir();
+    context.scratch_dir = state_->scratch_dir();
+    context.definition = assignment_.definition;
+    context.done_file_delay = absl::FromChrono(config_.client.done_file_delay);
+    context.time_limit =
+        configured > absl::ZeroDuration() ? configured : assignment_.module->time_limit;
+    context.max_output_bytes = config_.max_output_bytes;
+    Log(LogLevel::kInfo, "producing the result",
+        {{"run", context.run},
+         {"plugin", context.plugin},
+         {"node", context.node},
+         {"module", assignment_.module->name}});
+    return assignment_.module->make()->Run(context, stop_);
+  }
+
+  // There is no result: the fleet is told why, unless we were only asked to stop.
+  Delivery Explain(const absl::Status& why) {
+    if (why.code() == absl::StatusCode::kCancelled) return Failed(why);
+    const client::DelayedStop late(client::kStopGrace, stop_);
+    Log(LogLevel::kWarning, "there is no result", {{"error", why}});
+    const std::string next_step = NextStepOf(why);
+    Delivery delivery = client_->SubmitError(ReasonOf(why) + (ReasonOf(why).empty() ? "" : ": ") +
+                                                 std::string(why.message()) +
+                                                 (next_step.empty() ? "" : "\n" + next_step),
+                                             late.token());
+    if (delivery.status.code == Code::kErrorDelivered) return Told(client::ToClientStatus(why));
+    return delivery;
+  }
+
+  Delivery Deliver() {
+    const client::DelayedStop late(client::kStopGrace, stop_);
+    client::SubmitOptions options;
+    options.media_type = state_->result().media_type;
+    Delivery delivery = client_->SubmitFile(state_->result().path, options, late.token());
+    if (delivery.status.ok()) {
+      if (auto status = state_->SetCommitted(); !status.ok()) return Failed(status);
+    } else if (delivery.status.code == Code::kErrorDelivered) {
+      return Told(delivery.status);
+    } else if (delivery.status.code == Code::kBadConfig) {
+      // It is gone since it was produced: a next start produces it again.
+      if (auto status = state_->Clear(); !status.ok()) return Failed(status);
+      delivery.status.code = Code::kFailed;
+    }
+    return delivery;
+  }
+
+  // The error result is delivered; a next start tries to get a genuine one.
+  Delivery Told(client::Status why) {
+    if (auto status = state_->Clear(); !status.ok()) return Failed(status);
+    why.code = Code::kErrorDelivered;
+    return {std::move(why), {}};
+  }
+
+  static Delivery Failed(const absl::Status& status) {
+    return {client::ToClientStatus(status), {}};
+  }
+
+  const AgentConfig config_;
+  const Assignment assignment_;
+  const std::unique_ptr<client::Client> client_;
+  const std::unique_ptr<AgentState> state_;
+  const std::stop_token stop_;
+};
+
+absl::StatusOr<Delivery> Run(const AgentOptions& options, const std::stop_token& stop) {
+  auto config = LoadAgentConfig(options.config_path, std::getenv);
+  if (!config.ok()) return config.status();
+  // Checked before anything is run: a plugin that runs for hours should not find its way barred.
+  client::Status ready;
+  if (!client::Client::Create(config->client, &ready)) return Delivery{ready, {}};
+  auto assignment = Assign(*config, stop);
+  if (!assignment.ok()) return assignment.status();
+  auto client = client::Client::Create(config->client, &ready);
+  if (!client) return Delivery{ready, {}};
+  auto state = AgentState::Open(config->client.state_dir, config->client.run, config->client.plugin,
+                                config->client.node);
+  if (!state.ok()) return state.status();
+  Agent agent(*std::move(config), *std::move(assignment), std::move(client), *std::move(state),
+              stop);
+  return agent.Run();
+}
+
+}  // namespace
+
+int RunAgent(const AgentOptions& options) {
+  const StopOnSignal signals;
+  auto delivery = Run(options, signals.token());
+  if (!delivery.ok()) delivery = Delivery{client::ToClientStatus(delivery.status()), {}};
+  return SayOutcome(*delivery);
+}
+
+}  // namespace muster

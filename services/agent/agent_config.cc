@@ -1,0 +1,110 @@
+#include "services/agent/agent_config.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "services/client/errors.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/strings.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxConfigFile = size_t{4} << 20;  // a definition may be 1 MiB
+
+}  // namespace
+
+std::vector<client::ConfigField> AgentFields(AgentConfig& c) {
+  std::vector<client::ConfigField> fields = client::ClientFields(c.client);
+  const std::vector<client::ConfigField> own = {
+      {"mode",
+       {"MUSTER_MODE"},
+       &c.mode,
+       "How the result comes about: module, exec (the definition's command) or wait (another "
+       "process "
+       "writes the done file); if left out, as the plugin's definition says.",
+       {"module", "exec", "wait"}},
+      {"module",
+       {"MUSTER_MODULE"},
+       &c.module,
+       "The built-in module of mode module; if left out, the one with the plugin's name.",
+       {}},
+      {"definition",
+       {"MUSTER_DEFINITION"},
+       &c.definition,
+       "The plugin's definition in YAML; if left out, the fleet is asked for it.",
+       {}},
+      {"time_limit",
+       {"MUSTER_TIME_LIMIT"},
+       &c.time_limit,
+       "How long the module may take; if left out, 10m for built-in modules, 6h for exec, no limit "
+       "for "
+       "wait.",
+       {}},
+      {"max_output_bytes",
+       {"MUSTER_MAX_OUTPUT_BYTES"},
+       &c.max_output_bytes,
+       "The most that systemd-logs gathers; the newest entries are kept.",
+       {}},
+  };
+  fields.insert(fields.end(), own.begin(), own.end());
+  return fields;
+}
+
+absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
+                                            const client::EnvironmentReader& environment) {
+  AgentConfig config;
+  const auto fields = AgentFields(config);
+  if (!path.empty()) {
+    auto text = ReadFileBounded(path, kMaxConfigFile);
+    if (!text.ok()) return client::ConfigError(path, "", ToStd(text.status().message()));
+    if (auto status = client::ReadConfigJson(*text, path, fields, {}); !status.ok()) return status;
+  }
+  std::set<std::string> set;
+  if (auto status = client::ReadConfigEnvironment(environment, fields, &set); !status.ok()) {
+    return status;
+  }
+  if (auto status = client::CompleteConfig(config.client, set); !status.ok()) return status;
+  if (config.client.state_dir.empty()) config.client.state_dir = DefaultStateDir(environment);
+  return config;
+}
+
+std::string DefaultStateDir(const client::EnvironmentReader& environment) {
+  const auto value = [&](const char* name) {
+    const char* text = environment(name);
+    return text == nullptr ? std::string() : std::string(text);
+  };
+  if (const std::string home = value("MUSTER_HOME"); !home.empty()) return home + "/agent";
+  if (::geteuid() == 0) return "/var/lib/muster-agent";
+  if (const std::string state = value("XDG_STATE_HOME"); !state.empty()) {
+    return state + "/muster-agent";
+  }
+  return value("HOME") + "/.local/state/muster-agent";
+}
+
+std::string AgentConfigSchema() {
+  AgentConfig config;
+  nlohmann::ordered_json properties;
+  for (const client::ConfigField& field : AgentFields(config)) {
+    nlohmann::ordered_json property;
+    property["description"] = field.description;
+    property["type"] = client::JsonType(field);
+    if (client::JsonType(field) == "array") property["items"] = {{"type", "string"}};
+    if (client::JsonType(field) == "integer") property["minimum"] = 1;
+    if (!field.choices.empty()) property["enum"] = field.choices;
+    properties[field.name] = std::move(property);
+  }
+  nlohmann::ordered_json schema;
+  schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
+  schema["title"] = "Configuration of a Muster agent";
+  schema["description"] = "What muster credentials export writes; docs/agent.md says more.";
+  schema["type"] = "object";
+  schema["additionalProperties"] = false;
+  schema["properties"] = std::move(properties);
+  return schema.dump(2) + "\n";
+}
+
+}  // namespace muster

@@ -1,0 +1,117 @@
+#include "services/agent/agent_state.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/client/attempt_state.h"
+#include "services/client/errors.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr size_t kMaxStateFile = 64 * 1024;
+
+absl::Status MakeFolder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return ErrnoError(error.value(), "make folder", folder);
+  fs::permissions(folder, fs::perms::owner_all, error);
+  return error ? ErrnoError(error.value(), "chmod", folder) : absl::OkStatus();
+}
+
+}  // namespace
+
+AgentState::AgentState(std::string folder, UniqueFd lock)
+    : folder_(std::move(folder)), lock_(std::move(lock)) {}
+
+absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& state_dir,
+                                                             std::string_view run,
+                                                             std::string_view plugin,
+                                                             std::string_view node) {
+  const std::string folder = state_dir + "/" + client::StateName(run, plugin, node);
+  if (auto status = MakeFolder(folder); !status.ok()) return status;
+  const std::string lock_path = folder + "/lock";
+  UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock.valid()) return ErrnoError(errno, "open", lock_path);
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return client::AlreadyRunningError(plugin, node, lock_path);
+    return ErrnoError(errno, "lock", lock_path);
+  }
+  std::unique_ptr<AgentState> state(new AgentState(folder, std::move(lock)));
+  const auto text = ReadFileBounded(folder + "/state.json", kMaxStateFile);
+  if (!text.ok()) {
+    if (text.status().code() == absl::StatusCode::kNotFound) return state;
+    return text.status();
+  }
+  // Written atomically by this program alone: what cannot be read is taken for nothing.
+  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return state;
+  const auto field = [&](const char* name) {
+    return json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "";
+  };
+  std::error_code error;
+  if (field("phase") == "committed") state->phase_ = AgentPhase::kCommitted;
+  if (field("phase") == "produced" && fs::exists(field("path"), error)) {
+    state->phase_ = AgentPhase::kProduced;
+    state->result_ = {field("path"), field("media_type")};
+  }
+  return state;
+}
+
+absl::Status AgentState::MakeFolders() {
+  RemoveFolders();
+  if (auto status = MakeFolder(results_dir()); !status.ok()) return status;
+  return MakeFolder(scratch_dir());
+}
+
+absl::Status AgentState::SetProduced(ModuleResult result) {
+  phase_ = AgentPhase::kProduced;
+  result_ = std::move(result);
+  return Save();
+}
+
+absl::Status AgentState::SetCommitted() {
+  phase_ = AgentPhase::kCommitted;
+  result_ = {};
+  auto status = Save();
+  if (status.ok()) RemoveFolders();
+  return status;
+}
+
+absl::Status AgentState::Clear() {
+  phase_ = AgentPhase::kNothing;
+  result_ = {};
+  auto status = Save();
+  if (status.ok()) RemoveFolders();
+  return status;
+}
+
+absl::Status AgentState::Save() {
+  constexpr const char* kNames[] = {"nothing", "produced", "committed"};
+  const Json json = {{"phase", kNames[static_cast<int>(phase_)]},
+                     {"path", result_.path},
+                     {"media_type", result_.media_type}};
+  return WriteFileAtomically(folder_ + "/state.json",
+                             json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void AgentState::RemoveFolders() {
+  // What cannot be removed now is removed before the next use.
+  std::error_code ignored;
+  fs::remove_all(results_dir(), ignored);
+  fs::remove_all(scratch_dir(), ignored);
+}
+
+}  // namespace muster

@@ -1,0 +1,33 @@
+// A child process with a limit, for modules.
+#ifndef MUSTER_SERVICES_AGENT_CHILD_H_
+#define MUSTER_SERVICES_AGENT_CHILD_H_
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "services/common/base/subprocess.h"
+
+namespace muster {
+
+// How much of a plugin's output is kept for the reader of an error.
+inline constexpr size_t kOutputTail = 8 * 1024;
+
+// Variables of the agent's own environment that its children get; nothing else, above all no key.
+std::vector<std::string> ChildEnvironment();
+
+// Why a wait ended.
+enum class ChildEnd { kExited, kTimedOut, kStopped, kEnough };
+
+// Waits for the child; stops it (SIGTERM, 10 s later SIGKILL) at the limit, on `stop`, or when
+// `enough` says so (asked every 200 ms; may be empty).
+ChildEnd AwaitChild(Subprocess& child, absl::Duration limit, const std::stop_token& stop,
+                    const std::function<bool()>& enough, std::optional<ExitStatus>* exit);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_CHILD_H_

@@ -1,0 +1,55 @@
+// What an agent can do to get a result: one interface, one file each in modules/.
+#ifndef MUSTER_SERVICES_AGENT_MODULE_H_
+#define MUSTER_SERVICES_AGENT_MODULE_H_
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/aggregator/plugin_definition.h"
+
+namespace muster {
+
+// What a module works with.
+struct ModuleContext {
+  std::string run;
+  std::string plugin;
+  std::string node;
+  // The module's own folder for its results: it exists and is empty (for `wait`: another process
+  // writes there).
+  std::string results_dir;
+  // A folder for whatever else it needs, removed afterwards; it exists and is empty.
+  std::string scratch_dir;
+  // Of the plugin; empty names unless there is one.
+  PluginDefinition definition;
+  // How long a done file has to stay before it is believed.
+  absl::Duration done_file_delay;
+  // How long the module may take.
+  absl::Duration time_limit;
+  // How much it may write, where it can choose.
+  int64_t max_output_bytes = 0;
+};
+
+// The result that a module made.
+struct ModuleResult {
+  std::string path;        // below results_dir
+  std::string media_type;  // empty: by the ending
+};
+
+// Produces one result as a file. A module never opens a connection: delivery is not its work.
+class Module {
+ public:
+  virtual ~Module() = default;
+
+  // Blocks. An error is the reason why there is no result, for people to read: it is delivered in
+  // place of the result. CANCELLED soon after `stop`, and nothing it started runs on.
+  virtual absl::StatusOr<ModuleResult> Run(const ModuleContext& context,
+                                           const std::stop_token& stop) = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_MODULE_H_

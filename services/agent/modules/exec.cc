@@ -1,0 +1,125 @@
+#include "services/agent/modules/exec.h"
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "services/agent/child.h"
+#include "services/agent/module_error.h"
+#include "services/client/directory_archive.h"
+#include "services/client/done_file.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> PluginEnvironment(const ModuleContext& context,
+                                           const std::string& config_dir) {
+  std::vector<std::string> environment = ChildEnvironment();
+  environment.insert(
+      environment.end(),
+      {"RESULTS_DIR=" + context.results_dir, "SONOBUOY_RESULTS_DIR=" + context.results_dir,
+       "SONOBUOY_CONFIG_DIR=" + config_dir, "SONOBUOY=true", "NODE_NAME=" + context.node,
+       "RESULT_TYPE=" + context.plugin, "MUSTER_RUN=" + context.run});
+  for (const auto& [name, value] : context.definition.env) {
+    std::erase_if(environment, [&](const std::string& e) { return e.starts_with(name + "="); });
+    environment.push_back(absl::StrCat(name, "=", value));
+  }
+  return environment;
+}
+
+// The definition's files, where a container would have them mounted.
+absl::Status WriteConfigMap(const ModuleContext& context, const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return ErrnoError(error.value(), "make folder", folder);
+  for (const auto& [name, content] : context.definition.config_map) {
+    if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos) {
+      return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PLUGIN",
+                       absl::StrCat("config-map: \"", name, "\" is not a file name"), "");
+    }
+    if (auto status = WriteFileAtomically(folder + "/" + name, content); !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool IsEmpty(const std::string& folder) {
+  std::error_code error;
+  return fs::is_empty(folder, error) || error;
+}
+
+class ExecModule final : public Module {
+ public:
+  absl::StatusOr<ModuleResult> Run(const ModuleContext& context,
+                                   const std::stop_token& stop) override {
+    const std::string config_dir = context.scratch_dir + "/config";
+    if (auto status = WriteConfigMap(context, config_dir); !status.ok()) return status;
+    SubprocessOptions options;
+    options.argv = context.definition.command;
+    options.argv.insert(options.argv.end(), context.definition.args.begin(),
+                        context.definition.args.end());
+    options.working_directory = context.results_dir;
+    options.environment = PluginEnvironment(context, config_dir);
+    options.out = ChildOutput::Tail(kOutputTail);
+    options.err = ChildOutput::SameAsStdout();
+    const std::string what = absl::StrCat("plugin ", context.plugin);
+    auto child = Subprocess::Start(std::move(options));
+    if (!child.ok()) {
+      return ToolNotFoundError(what, child.status(),
+                               "Check spec.command of its definition, and install what it names.");
+    }
+    std::optional<ExitStatus> exit;
+    const ChildEnd end = AwaitChild(**child, context.time_limit, stop, DoneFor(context), &exit);
+    if (end == ChildEnd::kStopped) return ModuleStoppedError();
+    return Judge(context, what, end, *exit, (*child)->StdoutTail());
+  }
+
+ private:
+  // True once the done file has been there for its delay: plugins that were made for a container
+  // may sleep for ever after it.
+  static std::function<bool()> DoneFor(const ModuleContext& context) {
+    return [folder = context.results_dir, delay = context.done_file_delay,
+            since = std::optional<absl::Time>()]() mutable {
+      if (!client::HasDoneFile(folder)) {
+        since.reset();
+        return false;
+      }
+      if (!since) since = absl::Now();
+      return absl::Now() - *since >= delay;
+    };
+  }
+
+  static absl::StatusOr<ModuleResult> Judge(const ModuleContext& context, const std::string& what,
+                                            ChildEnd end, const ExitStatus& exit,
+                                            const std::string& tail) {
+    // A done file is the plugin's word that its result is complete, however it ended after that.
+    if (client::HasDoneFile(context.results_dir)) {
+      auto path = client::ResultOfDoneFile(context.results_dir);
+      if (!path.ok()) return path.status();
+      return ModuleResult{*std::move(path), ""};
+    }
+    if (end == ChildEnd::kTimedOut) return PluginTimedOutError(what, context.time_limit, tail);
+    if (!exit.ok()) return PluginFailedError(what, exit.Describe(), tail);
+    if (IsEmpty(context.results_dir)) return NoResultError(what, tail);
+    // As old sidecars do when all containers ended well: everything there is.
+    const std::string archive = context.results_dir + "/out.tar.gz";
+    if (auto status = client::ArchiveDirectory(context.results_dir, archive); !status.ok()) {
+      return status;
+    }
+    return ModuleResult{archive, "application/gzip"};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Module> MakeExecModule() { return std::make_unique<ExecModule>(); }
+
+}  // namespace muster

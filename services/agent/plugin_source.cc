@@ -1,0 +1,80 @@
+#include "services/agent/plugin_source.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+
+#include "muster/v1/runs.grpc.pb.h"
+#include "services/client/backoff.h"
+#include "services/client/errors.h"
+#include "services/client/sender_identity.h"
+#include "services/common/base/error.h"
+#include "services/common/base/log.h"
+#include "services/common/errors.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/status.h"
+
+namespace muster {
+namespace {
+
+constexpr std::chrono::seconds kCallLimit{20};
+
+absl::StatusOr<v1::Run> GetRunOnce(const std::string& target,
+                                   const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                                   const std::string& run) {
+  const auto stub = v1::RunService::NewStub(MakeChannel(target, credentials));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
+  v1::GetRunRequest request;
+  request.set_run(run);
+  v1::Run answer;
+  const grpc::Status status = stub->GetRun(&context, request, &answer);
+  if (!status.ok()) return FromGrpc(status);
+  return answer;
+}
+
+bool WorthAnotherTry(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(const client::Config& config,
+                                                 const std::stop_token& stop) {
+  auto identity = client::SenderIdentity::Load(config.client_cert, config.client_key, absl::Now());
+  if (!identity.ok()) return identity.status();
+  const auto credentials =
+      MakeChannelCredentials(ChannelIdentity{identity->identity().fleet, config.fleet_ca_cert,
+                                             config.client_cert, config.client_key},
+                             {ServiceRole::kAggregator, ServiceRole::kRelay});
+  client::Backoff backoff;
+  for (size_t i = 0;; ++i) {
+    const std::string& target = config.grpc_targets[i % config.grpc_targets.size()];
+    const auto run = GetRunOnce(target, credentials, config.run);
+    if (run.ok()) {
+      for (const v1::Plugin& plugin : run->plugins()) {
+        if (plugin.name() != config.plugin) continue;
+        return PlannedPlugin{plugin.definition_yaml(),
+                             absl::FromUnixSeconds(run->deadline().seconds())};
+      }
+      return errors::PairNotPlanned(config.run, config.plugin, config.node);
+    }
+    if (!WorthAnotherTry(run.status())) return run.status();
+    if (absl::Now() > identity->not_after()) return client::DeadlineError(run.status());
+    Log(LogLevel::kWarning, "the fleet cannot be asked for the plugin yet",
+        {{"run", config.run}, {"plugin", config.plugin}, {"error", run.status()}});
+    if (!client::WaitFor(backoff.Next(RetryAfterOf(run.status())), stop)) {
+      return client::InterruptedError();
+    }
+  }
+}
+
+}  // namespace muster

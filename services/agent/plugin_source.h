@@ -1,0 +1,27 @@
+// Asks the fleet what a plugin is.
+#ifndef MUSTER_SERVICES_AGENT_PLUGIN_SOURCE_H_
+#define MUSTER_SERVICES_AGENT_PLUGIN_SOURCE_H_
+
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/client/client.h"
+
+namespace muster {
+
+// What the run's plan says of a plugin.
+struct PlannedPlugin {
+  std::string definition_yaml;
+  absl::Time deadline;  // of the run
+};
+
+// Tries until it is known or the certificate ends. The errors of RunService.GetRun; NOT_FOUND
+// (PAIR_NOT_PLANNED) if the run has no such plugin; CANCELLED (INTERRUPTED) on `stop`.
+absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(const client::Config& config,
+                                                 const std::stop_token& stop);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_PLUGIN_SOURCE_H_
