@@ -26,6 +26,8 @@ type Options struct {
 
 // Client delivers results and reports progress over the API. Safe for concurrent use.
 type Client struct {
+	config   *Config   // of New; else nil
+	old      *listener // instead of the API; else nil
 	results  []musterv1.ResultServiceClient
 	next     atomic.Uint64
 	progress musterv1.StatusServiceClient
@@ -58,9 +60,44 @@ func Dial(o Options) (*Client, error) {
 	return c, nil
 }
 
+// New makes a client of a configuration: over the API if it has gRPC targets, else over the run's
+// listener for old clients.
+func New(config *Config) (*Client, error) {
+	if config.certificate == nil {
+		if err := config.complete(false); err != nil {
+			return nil, err
+		}
+	}
+	if len(config.GRPCTargets) == 0 {
+		old, err := newListener(config)
+		return &Client{config: config, old: old}, err
+	}
+	roots := pool(config.FleetCA)
+	client, err := Dial(Options{
+		AggregatorTargets: config.GRPCTargets, StatusTargets: config.StatusTargets,
+		Roots:       func() *x509.CertPool { return roots },
+		Certificate: func() (*tls.Certificate, error) { return config.certificate, nil },
+	})
+	if err == nil {
+		client.config = config
+	}
+	return client, err
+}
+
+// key fills in what a configuration knows.
+func (c *Client) key(k Key) Key {
+	if c.config != nil && k == (Key{}) {
+		return Key{c.config.Run, c.config.Plugin, c.config.Node}
+	}
+	return k
+}
+
 // Close ends the client; deliveries that are under way fail.
 func (c *Client) Close() error {
 	var all []error
+	if c.old != nil {
+		c.old.http.CloseIdleConnections()
+	}
 	for _, closeOne := range c.close {
 		all = append(all, closeOne())
 	}
@@ -85,8 +122,14 @@ type Progress struct {
 }
 
 // ReportProgress says once how far a plugin is. It is not repeated when it fails: the next report
-// replaces it.
+// replaces it. The zero Key is the configuration's.
 func (c *Client) ReportProgress(ctx context.Context, key Key, p Progress) error {
+	key = c.key(key)
+	if c.old != nil {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		return c.old.progress(ctx, key, p)
+	}
 	if c.progress == nil {
 		return &Error{Code: "UNAVAILABLE", Reason: "STATUS_NOT_CONFIGURED", Message: "no status service is configured",
 			NextStep: "Give the addresses of the status service."}

@@ -2,6 +2,7 @@ package muster
 
 import (
 	"io"
+	"os"
 	"time"
 
 	musterv1 "muster.example/gateway/gen/muster/v1"
@@ -19,9 +20,11 @@ type Key struct {
 
 // Delivery is a result on its way.
 type Delivery struct {
+	// Key: the zero one is the configuration's.
 	Key Key
-	// Attempt counts the tries to produce this result, from 1 (0 means 1). A repeated delivery keeps
-	// the number; a higher one starts from nothing.
+	// Attempt numbers the tries to produce this result. A repeated delivery keeps the number and goes on
+	// where it stopped; a higher one starts from nothing. 0: the time of a file's last change, so that
+	// the same file resumes even after a restart of the sender; for a stream, the time now.
 	Attempt int64
 	// IsError: the body is a text that says why there is no result.
 	IsError bool
@@ -59,7 +62,7 @@ const smallResult = 64 << 10 // the largest that one call carries
 func (d *Delivery) description() *musterv1.ResultDescription {
 	return &musterv1.ResultDescription{
 		Key:       &musterv1.ResultKey{Run: d.Key.Run, Plugin: d.Key.Plugin, Node: d.Key.Node},
-		Attempt:   max(d.Attempt, 1),
+		Attempt:   d.Attempt,
 		IsError:   d.IsError,
 		MediaType: d.MediaType,
 		FileName:  d.FileName,
@@ -75,4 +78,19 @@ func fromResult(r *musterv1.Result) *Result {
 		NodeUnproven: r.GetDelivery().GetNodeUnproven(),
 		CommitTime:   r.GetCommitTime().AsTime(),
 	}
+}
+
+// prepared gives a copy with everything filled in.
+func (c *Client) prepared(d *Delivery) *Delivery {
+	full := *d
+	full.Key = c.key(d.Key)
+	if full.Attempt == 0 {
+		full.Attempt = time.Now().UnixNano()
+		if file, ok := d.Body.(*os.File); ok {
+			if info, err := file.Stat(); err == nil {
+				full.Attempt = max(info.ModTime().UnixNano(), 1)
+			}
+		}
+	}
+	return &full
 }

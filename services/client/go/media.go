@@ -1,27 +1,14 @@
 package muster
 
-import (
-	"mime"
-	"path/filepath"
-	"strings"
-)
+import "path/filepath"
 
-// mediaType guesses from the file's name, the same on every machine for the names that matter.
-func mediaType(path string) string {
-	switch extension := strings.ToLower(filepath.Ext(path)); extension {
-	case ".gz", ".tgz":
-		return "application/gzip"
-	case ".json":
-		return "application/json"
-	case ".xml":
-		return "text/xml; charset=utf-8"
-	case ".txt", ".log":
-		return "text/plain; charset=utf-8"
-	case ".yaml", ".yml":
-		return "application/yaml"
-	case ".tar":
-		return "application/x-tar"
-	default:
-		return mime.TypeByExtension(extension)
-	}
+// mediaTypes are the same on every machine, and those that old sidecars send.
+var mediaTypes = map[string]string{
+	".gz": "application/gzip", ".htm": "text/html; charset=utf-8", ".html": "text/html; charset=utf-8",
+	".json": "application/json", ".log": "text/x-log; charset=utf-8", ".tar": "application/x-tar",
+	".tgz": "application/x-compressed-tar", ".txt": "text/plain; charset=utf-8", ".xml": "text/xml; charset=utf-8",
+	".yaml": "application/x-yaml", ".yml": "application/x-yaml",
 }
+
+// mediaType goes by the ending of the file's name; empty if it says nothing.
+func mediaType(path string) string { return mediaTypes[filepath.Ext(path)] }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -33,6 +34,10 @@ func onBehalf(ctx context.Context, uri string) context.Context {
 //
 // Errors: *Error for the server's final answer, *BodyError, *LostError, the context's error.
 func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
+	d = c.prepared(d)
+	if c.old != nil {
+		return c.submitOld(ctx, d)
+	}
 	rpc := c.pick()
 	ctx = onBehalf(ctx, d.OnBehalfOf)
 	var from source
@@ -64,6 +69,25 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 	}
 	u := &upload{rpc: rpc, delivery: d, source: from, sign: c.sign}
 	return persist(ctx, d.Hold, u.once)
+}
+
+func (c *Client) submitOld(ctx context.Context, d *Delivery) (*Result, error) {
+	file, ok := d.Body.(*os.File)
+	if !ok {
+		var err error
+		if file, err = spool(d.Body); err != nil {
+			return nil, err
+		}
+		defer file.Close()
+	}
+	return c.old.submit(ctx, d, file)
+}
+
+// SubmitError says that there is no result, and why; at most 64 KiB of the text count. A genuine
+// result may still follow until the run is sealed. The zero Key is the configuration's.
+func (c *Client) SubmitError(ctx context.Context, key Key, text string) (*Result, error) {
+	return c.Submit(ctx, &Delivery{Key: key, IsError: true, MediaType: "text/plain; charset=utf-8",
+		Body: strings.NewReader(text[:min(len(text), smallResult)])})
 }
 
 // SubmitFile delivers a file. The delivery's Body is set here; its FileName and MediaType too if they

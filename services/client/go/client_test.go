@@ -1,0 +1,362 @@
+package muster_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/services/client/go"
+	"muster.example/services/client/go/mustertest"
+)
+
+const run = "00000000000000aa"
+
+type world struct {
+	t          *testing.T
+	aggregator *mustertest.Aggregator
+	run        *mustertest.Run
+	config     map[string]any // as the JSON file has it
+	results    string
+	path       string // of the JSON file
+}
+
+// start gives an aggregator in memory with a run, and the configuration of plugin p on node n1.
+func start(t *testing.T) *world {
+	t.Helper()
+	fleet := mustertest.NewFleet()
+	w := &world{t: t, aggregator: mustertest.NewAggregator(t, fleet), results: t.TempDir()}
+	w.run = w.aggregator.AddRun(run, []string{"p"}, []string{"n1", "global"})
+	chain, key := mustertest.PEM(w.run.Signed.Leaf(w.run.URI("plugin/p/node/n1")))
+	w.config = map[string]any{
+		"grpc_targets": []string{w.aggregator.Start()}, "status_targets": []string{w.aggregator.StartStatus()},
+		"plugin": "p", "fleet_ca_cert": fleet.Root.PEM(), "client_cert": chain, "client_key": key,
+		"results_dir": w.results, "done_file_delay": "0s", "mode": "wait",
+	}
+	return w
+}
+
+func (w *world) load() (*muster.Config, error) {
+	text, err := json.Marshal(w.config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.path = filepath.Join(w.t.TempDir(), "node.json")
+	if err := os.WriteFile(w.path, text, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return muster.LoadConfig(w.path)
+}
+
+func (w *world) client() *muster.Client {
+	w.t.Helper()
+	config, err := w.load()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	client, err := muster.New(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func (w *world) file(name string, content []byte) string {
+	w.t.Helper()
+	path := filepath.Join(w.results, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+func (w *world) committed(node string) *mustertest.Committed {
+	return w.aggregator.Get(mustertest.Key{Run: run, Plugin: "p", Node: node})
+}
+
+func bytesOf(size int) []byte {
+	content := make([]byte, size)
+	for i := range content {
+		content[i] = byte(i) ^ byte(i>>8) ^ byte(i>>16)
+	}
+	return content
+}
+
+func TestFilesAndStreamsArriveAndAreSigned(t *testing.T) {
+	for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, 3<<20 + 5} {
+		for _, stream := range []bool{false, true} {
+			w := start(t)
+			client, content := w.client(), bytesOf(size)
+			var result *muster.Result
+			var err error
+			if stream {
+				result, err = client.Submit(t.Context(), &muster.Delivery{Body: bytes.NewBuffer(content), FileName: "r.json", MediaType: "application/json"})
+			} else {
+				result, err = client.SubmitFile(t.Context(), w.file("r.json", content), muster.Delivery{})
+			}
+			if err != nil {
+				t.Fatalf("%d bytes, stream %v: %v", size, stream, err)
+			}
+			digest := sha256.Sum256(content)
+			got := w.committed("n1")
+			if !bytes.Equal(got.Data, content) || !bytes.Equal(result.SHA256, digest[:]) || result.Size != int64(size) {
+				t.Errorf("%d bytes, stream %v: committed %d bytes", size, stream, len(got.Data))
+			}
+			if got.Description.FileName != "r.json" || got.Description.MediaType != "application/json" {
+				t.Errorf("described as %v", got.Description)
+			}
+			checkSignature(t, w, got)
+		}
+	}
+}
+
+func checkSignature(t *testing.T, w *world, got *mustertest.Committed) {
+	t.Helper()
+	block, _ := pem.Decode([]byte(got.Signature.GetCertificateChainPem()))
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := sha256.Sum256(fmt.Appendf(nil, "muster-result-v1\n%s\np\nn1\n%d\n%d\n%x\n", run, got.Description.Attempt, got.Size, got.SHA256))
+	if !ecdsa.VerifyASN1(certificate.PublicKey.(*ecdsa.PublicKey), text[:], got.Signature.Value) {
+		t.Error("the signature is wrong")
+	}
+	if certificate.URIs[0].String() != w.run.URI("plugin/p/node/n1") {
+		t.Errorf("signed by %s", certificate.URIs[0])
+	}
+}
+
+func TestResumesAfterALossAtAnyPlace(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		w := start(t)
+		w.aggregator.ChunkMax, w.aggregator.Window = 64<<10, 256<<10
+		content := bytesOf(2<<20 + 77)
+		var chunks, highest atomic.Int64
+		w.aggregator.OnChunk = func(_ mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {
+			if chunk.Offset < highest.Load()-256<<10 {
+				t.Errorf("byte %d is sent again, %d was reached", chunk.Offset, highest.Load())
+			}
+			highest.Store(max(highest.Load(), chunk.Offset))
+			if chunks.Add(1)%7 == 0 {
+				return status.Error(codes.Unavailable, "lost")
+			}
+			return nil
+		}
+		var body io.Reader = bytes.NewBuffer(content)
+		if !stream {
+			file, err := os.Open(w.file("r", content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			body = file
+		}
+		if _, err := w.client().Submit(t.Context(), &muster.Delivery{Body: body}); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(w.committed("n1").Data, content) {
+			t.Error("other bytes arrived")
+		}
+	}
+}
+
+// A sender that was killed goes on where it stopped, since the attempt's number is the file's time.
+func TestAnotherProcessResumesTheFile(t *testing.T) {
+	w := start(t)
+	path := w.file("r", bytesOf(3<<20))
+	ctx, kill := context.WithCancel(t.Context())
+	var first atomic.Int64
+	first.Store(-1)
+	w.aggregator.OnChunk = func(_ mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {
+		if chunk.Offset >= 2<<20 && ctx.Err() == nil {
+			kill()
+			return status.Error(codes.Unavailable, "lost")
+		}
+		if ctx.Err() != nil {
+			first.CompareAndSwap(-1, chunk.Offset)
+		}
+		return nil
+	}
+	if _, err := w.client().SubmitFile(ctx, path, muster.Delivery{}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if _, err := w.client().SubmitFile(t.Context(), path, muster.Delivery{}); err != nil {
+		t.Fatal(err)
+	}
+	if first.Load() != 2<<20 {
+		t.Errorf("went on from byte %d", first.Load())
+	}
+}
+
+func TestFinalAnswers(t *testing.T) {
+	w := start(t)
+	client := w.client()
+	if _, err := client.SubmitFile(t.Context(), w.file("a", []byte("a")), muster.Delivery{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{5, 100 << 10} {
+		_, err := client.SubmitFile(t.Context(), w.file("b", bytesOf(size)), muster.Delivery{})
+		var answer *muster.Error
+		if !errors.As(err, &answer) || answer.Reason != "RESULT_CONFLICT" || answer.NextStep == "" || answer.Retryable() {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	if _, err := client.Submit(t.Context(), &muster.Delivery{Key: muster.Key{Run: run, Plugin: "p", Node: "n9"}, Body: strings.NewReader("x")}); err == nil ||
+		muster.AsError(err).Reason != "PAIR_NOT_PLANNED" {
+		t.Error(err)
+	}
+	var unreadable *muster.BodyError
+	if _, err := client.SubmitFile(t.Context(), filepath.Join(w.results, "nothing"), muster.Delivery{}); !errors.As(err, &unreadable) {
+		t.Error(err)
+	}
+	if _, err := client.SubmitFile(t.Context(), w.results, muster.Delivery{}); !errors.As(err, &unreadable) {
+		t.Error(err)
+	}
+}
+
+func TestTheServerMustBeAnAggregatorOfTheFleet(t *testing.T) {
+	w := start(t)
+	w.config["grpc_targets"] = w.config["status_targets"]
+	if _, err := w.client().Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x"), Hold: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "wanted is a aggregator") {
+		t.Error(err)
+	}
+	w.config["fleet_ca_cert"] = mustertest.NewFleet().Root.PEM()
+	if _, err := w.client().Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x"), Hold: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+		t.Error(err)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	w := start(t)
+	err := w.client().ReportProgress(t.Context(), muster.Key{}, muster.Progress{Message: "m", Total: 3, Failures: []string{"f"}})
+	if err != nil || len(w.aggregator.Reports) != 1 || w.aggregator.Reports[0].Message != "m" || w.aggregator.Reports[0].Key.Node != "n1" {
+		t.Errorf("%v %v", err, w.aggregator.Reports)
+	}
+}
+
+func TestWorkerDeliversWhatTheDoneFileNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(w *world) string // gives the done file's content
+		want    string                // of the result; of an error result if it begins with "!"
+	}{
+		"a file":     {func(w *world) string { return w.file("r", []byte("result")) }, "result"},
+		"with space": {func(w *world) string { return "  " + w.file("r x", []byte("result")) + " \n\n" }, "result"},
+		"relative":   {func(w *world) string { w.file("r", []byte("result")); return "r" }, "result"},
+		"missing":    {func(w *world) string { return "/tmp/none-of-this" }, "!cannot open"},
+		"empty":      {func(*world) string { return " \n" }, "!names no file"},
+		"outside":    {func(*world) string { return "/etc/hostname" }, "!outside"},
+		"climbing":   {func(*world) string { return "../../../../etc/hostname" }, "!outside"},
+		"huge":       {func(*world) string { return strings.Repeat("x", 70<<10) }, "!no file of at most"},
+		"a result too big": {func(w *world) string {
+			w.config["max_result_bytes"] = 3
+			return w.file("r", []byte("result"))
+		}, "!more than max_result_bytes"},
+		"a link outside": {func(w *world) string {
+			path := filepath.Join(w.results, "link")
+			if err := os.Symlink("/etc/hostname", path); err != nil {
+				w.t.Fatal(err)
+			}
+			return path
+		}, "!outside"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t)
+			text := c.prepare(w)
+			client := w.client()
+			w.file("done", []byte(text))
+			_, err := client.WaitAndDeliver(t.Context())
+			got := w.committed("n1")
+			if want, bad := strings.CutPrefix(c.want, "!"); bad {
+				var none *muster.NoResult
+				if !errors.As(err, &none) || !strings.Contains(err.Error(), want) || got == nil || !got.Description.IsError || !strings.Contains(string(got.Data), want) {
+					t.Errorf("%v, delivered %+v", err, got)
+				}
+			} else if err != nil || string(got.Data) != want {
+				t.Errorf("%v, delivered %+v", err, got)
+			}
+		})
+	}
+}
+
+func TestWorkerPacksAFolder(t *testing.T) {
+	w := start(t)
+	folder := filepath.Join(w.results, "out")
+	if err := errors.Join(os.MkdirAll(filepath.Join(folder, "sub"), 0o700), os.WriteFile(filepath.Join(folder, "sub", "f"), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	w.file("done", []byte(folder))
+	for range 2 { // the second life sends the same bytes
+		if _, err := w.client().WaitAndDeliver(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := w.committed("n1")
+	if got.Description.FileName != "results.tar.gz" || got.Description.MediaType != "application/gzip" {
+		t.Errorf("%v", got.Description)
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(got.Data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for tape := tar.NewReader(unzipped); ; {
+		header, err := tape.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, header.Name)
+	}
+	if strings.Join(names, " ") != "sub/ sub/f" && strings.Join(names, " ") != "sub sub/f" {
+		t.Errorf("packed %v", names)
+	}
+}
+
+func TestWorkerWaitsAnewIfTheDoneFileGoes(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.config["done_file_delay"] = "3s"
+	done := w.file("done", []byte(w.file("first", []byte("first"))))
+	client := w.client()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := client.WaitAndDeliver(t.Context())
+		ended <- err
+	}()
+	// The delay is what is tested: by now the worker has seen the file and waits for it to stay. On a
+	// machine so slow that it has not, the test proves less and still passes.
+	time.Sleep(1500 * time.Millisecond)
+	if err := os.Remove(done); err != nil {
+		t.Fatal(err)
+	}
+	second := w.file("second", []byte("second"))
+	w.file("done.new", []byte(second))
+	if err := os.Rename(filepath.Join(w.results, "done.new"), done); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil || string(w.committed("n1").Data) != "second" {
+		t.Errorf("%v %q", err, w.committed("n1").Data)
+	}
+}

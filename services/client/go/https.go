@@ -1,0 +1,166 @@
+package muster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// listener delivers to a run's listener for old clients: plain HTTPS. Safe for concurrent use.
+type listener struct {
+	base string
+	http *http.Client
+}
+
+func newListener(c *Config) (*listener, error) {
+	address, err := url.Parse(c.AggregatorURL)
+	if err != nil || address.Host == "" {
+		return nil, fmt.Errorf("aggregator_url: %q is no address", c.AggregatorURL)
+	}
+	return &listener{
+		base: "https://" + address.Host,
+		http: &http.Client{
+			// A redirected PUT would become a GET whose 200 stands for nothing.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport: &http.Transport{
+				TLSClientConfig: &tls.Config{
+					MinVersion: tls.VersionTLS12, RootCAs: pool(c.CA), Certificates: []tls.Certificate{leafOnly(c.certificate)},
+				},
+				TLSHandshakeTimeout: 15 * time.Second, MaxIdleConns: 2, IdleConnTimeout: 30 * time.Second,
+				// A gateway holds a PUT for a minute while the aggregator is away, and needs time to commit.
+				ResponseHeaderTimeout: commitTimeout,
+			},
+		},
+	}, nil
+}
+
+func (l *listener) path(kind string, key Key) string {
+	if key.Node == Global {
+		return l.base + "/api/v1/" + kind + "/global/" + url.PathEscape(key.Plugin)
+	}
+	return l.base + "/api/v1/" + kind + "/by-node/" + url.PathEscape(key.Node) + "/" + url.PathEscape(key.Plugin)
+}
+
+// submit sends the whole body again at each try, since old listeners know no resuming.
+func (l *listener) submit(ctx context.Context, d *Delivery, body *os.File) (*Result, error) {
+	size, err := body.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, &BodyError{err}
+	}
+	from, err := newFileSource(body, size)
+	if err != nil {
+		return nil, err
+	}
+	disposition := "attachment;filename=" + strings.Map(printable, d.FileName)
+	var content io.ReaderAt = body
+	if d.IsError {
+		text := make([]byte, size)
+		if _, err := body.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
+			return nil, &BodyError{err}
+		}
+		report, err := json.Marshal(map[string]string{"error": strings.ToValidUTF8(string(text), "?")})
+		if err != nil {
+			return nil, err
+		}
+		content, size, disposition = bytes.NewReader(report), int64(len(report)), ""
+	}
+	return persist(ctx, d.Hold, func(ctx context.Context) (*Result, bool, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPut, l.path("results", d.Key), io.NewSectionReader(content, 0, size))
+		if err != nil {
+			return nil, false, err
+		}
+		request.ContentLength = size
+		if size == 0 {
+			request.Body = http.NoBody
+		}
+		request.Header.Set("Content-Type", d.MediaType)
+		if disposition != "" {
+			request.Header.Set("Content-Disposition", disposition)
+		}
+		if err := l.do(request); err != nil {
+			return nil, false, err
+		}
+		return &Result{Key: d.Key, Size: from.sum.size, SHA256: from.sum.sha256}, true, nil
+	})
+}
+
+func printable(r rune) rune {
+	if r < ' ' || r == 0x7f {
+		return '_'
+	}
+	return r
+}
+
+func (l *listener) progress(ctx context.Context, key Key, p Progress) error {
+	body, err := json.Marshal(map[string]any{
+		"msg": p.Message, "total": p.Total, "completed": p.Completed, "failures": p.Failures, "errors": p.Errors,
+		"appendtotals": p.AppendTotals, "appendcompleted": p.AppendCompleted, "appendfailing": p.AppendFailing,
+	})
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.path("progress", key), bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	return l.do(request)
+}
+
+// Answers of an old listener in the words of the API.
+var listenerAnswers = map[int]Error{
+	http.StatusForbidden:             {Code: "PERMISSION_DENIED", Reason: "NOT_YOURS"},
+	http.StatusNotFound:              {Code: "NOT_FOUND", Reason: "PATH_NOT_FOUND"},
+	http.StatusConflict:              {Code: "ALREADY_EXISTS", Reason: "RESULT_CONFLICT"},
+	http.StatusGone:                  {Code: "FAILED_PRECONDITION", Reason: "RUN_SEALED"},
+	http.StatusRequestEntityTooLarge: {Code: "INVALID_ARGUMENT", Reason: "RESULT_TOO_LARGE"},
+	http.StatusBadRequest:            {Code: "INVALID_ARGUMENT", Reason: "BAD_REQUEST"},
+}
+
+func (l *listener) do(request *http.Request) error {
+	response, err := l.http.Do(request)
+	if err != nil {
+		return &Error{Code: "UNAVAILABLE", Message: err.Error()}
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
+	if response.StatusCode == http.StatusOK {
+		return nil
+	}
+	answer, ok := listenerAnswers[response.StatusCode]
+	if !ok {
+		answer = Error{Code: "UNAVAILABLE"}
+		if response.StatusCode < 500 {
+			answer = Error{Code: "FAILED_PRECONDITION", Reason: "UNEXPECTED_ANSWER"}
+		}
+	}
+	answer.Message = fmt.Sprintf("%s: %s: %s", request.URL, response.Status, strings.TrimSpace(string(text)))
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
+		answer.RetryAfter = min(time.Duration(seconds)*time.Second, 10*time.Minute)
+	}
+	return &answer
+}
+
+// spool keeps a stream in a nameless file, so that it can be sent again.
+func spool(body io.Reader) (*os.File, error) {
+	file, err := os.CreateTemp("", "muster-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	if _, err := io.Copy(file, body); err != nil {
+		return nil, errors.Join(&BodyError{err}, file.Close())
+	}
+	return file, nil
+}

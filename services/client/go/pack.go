@@ -1,0 +1,81 @@
+package muster
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// pack writes a folder as results.tar.gz into itself, as old sidecars do, and gives the archive's path.
+// The archive does not hold itself. One that is newer than the done file was made by an earlier life of
+// this worker: the same bytes again let its upload go on.
+func pack(folder, done string) (string, error) {
+	archive := filepath.Join(folder, archiveName)
+	doneInfo, err := os.Stat(done)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(archive); err == nil && info.ModTime().After(doneInfo.ModTime()) {
+		return archive, nil
+	}
+	file, err := os.CreateTemp(folder, "."+archiveName+"-*")
+	if err != nil {
+		return "", fmt.Errorf("cannot pack %s: %w", folder, err)
+	}
+	zip := gzip.NewWriter(file)
+	tape := tar.NewWriter(zip)
+	err = errors.Join(addAll(tape, folder, archive, file.Name()), tape.Close(), zip.Close(), file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), archive)
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("cannot pack %s: %w", folder, err), os.Remove(file.Name()))
+	}
+	return archive, nil
+}
+
+func addAll(tape *tar.Writer, folder string, but ...string) error {
+	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || path == folder || path == but[0] || path == but[1] {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		link := ""
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			if link, err = os.Readlink(path); err != nil {
+				return err
+			}
+		case !info.IsDir() && !info.Mode().IsRegular():
+			return nil // sockets, pipes, devices
+		}
+		header, err := tar.FileInfoHeader(info, link)
+		if err != nil {
+			return err
+		}
+		header.Name = filepath.ToSlash(name)
+		header.Uid, header.Gid, header.Uname, header.Gname = 0, 0, "", ""
+		if err := tape.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
+			return err
+		}
+		content, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer content.Close()
+		_, err = io.Copy(tape, content)
+		return err
+	})
+}

@@ -1,0 +1,166 @@
+package muster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Interrupted is how WaitAndDeliver ends when its context is done first.
+var Interrupted = errors.New("asked to stop before the result was committed")
+
+// NoResult says that there is no genuine result, and that the fleet was told why.
+type NoResult struct{ Why string }
+
+// Error implements error.
+func (e *NoResult) Error() string { return "an error result was delivered: " + e.Why }
+
+const (
+	pollInterval = time.Second
+	stopGrace    = 60 * time.Second // old sidecars go on for as long after SIGTERM
+	sealGrace    = 120 * time.Second
+	maxDoneFile  = 64 << 10 // a path has at most 4 KiB; the rest is white space
+	archiveName  = "results.tar.gz"
+)
+
+// WaitAndDeliver is the whole life of a sidecar: it waits for the done file in the configuration's
+// ResultsDir and delivers the file that it names; a folder as results.tar.gz. It polls once a second; a
+// done file that is gone again after DoneFileDelay is waited for anew, since another sidecar may take
+// it away to add to the results. One that names nothing usable gives an error result with the reason
+// (*NoResult).
+//
+// When the context is done it goes on for 60 s, as old sidecars do, and then ends with Interrupted; a
+// delivery that has begun has as long. It gives up 120 s after the configuration's Deadline, or when
+// the certificate ends.
+func (c *Client) WaitAndDeliver(ctx context.Context) (*Result, error) {
+	if c.config == nil {
+		return nil, errors.New("muster: a worker needs a client made by New")
+	}
+	lasting, cancel := c.lasting(ctx)
+	defer cancel()
+	path, err := c.waitForDone(lasting)
+	var result *Result
+	switch {
+	case lasting.Err() != nil:
+	case err == nil:
+		result, err = c.SubmitFile(lasting, path, Delivery{})
+		var unreadable *BodyError
+		if errors.As(err, &unreadable) && lasting.Err() == nil {
+			err = c.tellWhy(lasting, unreadable.Error())
+		}
+	default:
+		err = c.tellWhy(lasting, err.Error())
+	}
+	if err != nil && ctx.Err() != nil && lasting.Err() != nil {
+		return nil, errors.Join(Interrupted, err)
+	}
+	return result, err
+}
+
+func (c *Client) tellWhy(ctx context.Context, why string) error {
+	if _, err := c.SubmitError(ctx, Key{}, why); err != nil {
+		return fmt.Errorf("%s; this could not be delivered either: %w", why, err)
+	}
+	return &NoResult{why}
+}
+
+// lasting gives a context that outlives the caller's by the grace, but not the deadline.
+func (c *Client) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	end := c.config.certificate.Leaf.NotAfter
+	if d := c.config.Deadline; !d.IsZero() && d.Add(sealGrace).Before(end) {
+		end = d.Add(sealGrace)
+	}
+	lasting, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(stopGrace)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-lasting.Done():
+		}
+	})
+	return lasting, func() {
+		stop()
+		cancel()
+	}
+}
+
+// waitForDone gives the path of a result that can be delivered.
+func (c *Client) waitForDone(ctx context.Context) (string, error) {
+	done := filepath.Join(c.config.ResultsDir, "done")
+	there := func() bool {
+		_, err := os.Stat(done)
+		return err == nil
+	}
+	for {
+		if err := pause(ctx, pollInterval); err != nil {
+			return "", err
+		}
+		if !there() {
+			continue
+		}
+		if err := pause(ctx, time.Duration(c.config.DoneFileDelay)); err != nil {
+			return "", err
+		}
+		if there() {
+			return c.usable(done)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// usable reads the done file: the path of a regular file or of a folder, below the results folder.
+func (c *Client) usable(done string) (string, error) {
+	if info, err := os.Stat(done); err != nil || !info.Mode().IsRegular() || info.Size() > maxDoneFile {
+		return "", fmt.Errorf("the done file %s is no file of at most 64 KiB (%v)", done, err)
+	}
+	content, err := os.ReadFile(done)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the done file: %w", err)
+	}
+	named := strings.TrimSpace(string(content))
+	if named == "" || strings.ContainsRune(named, 0) {
+		return "", fmt.Errorf("the done file %s names no file", done)
+	}
+	if !filepath.IsAbs(named) {
+		named = filepath.Join(c.config.ResultsDir, named)
+	}
+	folder, err := filepath.EvalSymlinks(c.config.ResultsDir)
+	if err != nil {
+		return "", fmt.Errorf("cannot open the results folder: %w", err)
+	}
+	real, err := filepath.EvalSymlinks(named)
+	if err != nil {
+		return "", fmt.Errorf("cannot open the result that the done file names: %w", err)
+	}
+	if relative, err := filepath.Rel(folder, real); err != nil || relative == ".." || strings.HasPrefix(relative, "../") {
+		return "", fmt.Errorf("the done file names %s, outside of the results folder %s", named, c.config.ResultsDir)
+	}
+	info, err := os.Stat(real)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("cannot open the result that the done file names: %w", err)
+	case info.IsDir():
+		return pack(real, done)
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("the done file names %s, which is neither a file nor a folder", named)
+	case info.Size() > c.config.MaxResultBytes:
+		return "", fmt.Errorf("the result has %d bytes, more than max_result_bytes, %d", info.Size(), c.config.MaxResultBytes)
+	}
+	return real, nil
+}
