@@ -95,13 +95,15 @@ func (c *Config) parse(path string, content []byte) error {
 			}
 		}
 	}
+	var all []error
 	for _, problem := range c.problems() {
+		place := path
 		if line := lines[problem.key]; line != 0 {
-			return fmt.Errorf("%s:%d: %s: %s", path, line, problem.key, problem.text)
+			place = fmt.Sprintf("%s:%d", path, line)
 		}
-		return fmt.Errorf("%s: %s: %s", path, problem.key, problem.text)
+		all = append(all, fmt.Errorf("%s: %s: %s", place, problem.key, problem.text))
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 func wanted(t reflect.Type) string {

@@ -22,8 +22,8 @@ import (
 
 // Why a door closes.
 var (
-	goneForEver = errors.New("the run's authority is gone")
-	restarting  = errors.New("the gateway stops")
+	errGone = errors.New("the run's authority is gone")
+	errRestarting  = errors.New("the gateway stops")
 )
 
 const plainHTTPHelp = "This port speaks HTTPS only: use https:// and the client certificate of the run " +
@@ -46,7 +46,7 @@ type door struct {
 func newDoor(m *Manager, run string) *door {
 	d := &door{run: run, m: m, log: m.log.With("run", run)}
 	d.ctx, d.stop = context.WithCancelCause(context.Background())
-	d.end = time.AfterFunc(time.Hour, func() { d.stop(goneForEver) })
+	d.end = time.AfterFunc(time.Hour, func() { d.stop(errGone) })
 	d.refusals.log = d.log
 	return d
 }
@@ -75,7 +75,7 @@ func (d *door) keep() {
 		}
 		if answer := muster.AsError(err); answer.Reason == "RUN_NOT_FOUND" || answer.Reason == "RUN_ENDED" {
 			d.log.Info("listener of the run not opened", "error", err)
-			d.stop(goneForEver)
+			d.stop(errGone)
 			break
 		}
 		if time.Since(started) > time.Minute {
@@ -89,7 +89,7 @@ func (d *door) keep() {
 		case <-d.ctx.Done():
 		}
 	}
-	if errors.Is(context.Cause(d.ctx), goneForEver) {
+	if errors.Is(context.Cause(d.ctx), errGone) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := d.m.sockets.Release(ctx, d.name()); err != nil {

@@ -97,7 +97,7 @@ func (m *Manager) Deleted(run string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if d := m.doors[run]; d != nil {
-		d.stop(goneForEver)
+		d.stop(errGone)
 	}
 }
 
@@ -131,7 +131,7 @@ func (m *Manager) Close(ctx context.Context) {
 	m.mu.Lock()
 	m.closed = true
 	for _, d := range m.doors {
-		d.stop(restarting)
+		d.stop(errRestarting)
 	}
 	m.mu.Unlock()
 	stopKill := context.AfterFunc(ctx, m.kill)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Interrupted is how WaitAndDeliver ends when its context is done first.
-var Interrupted = errors.New("asked to stop before the result was committed")
+// ErrInterrupted is how WaitAndDeliver ends when its context is done first.
+var ErrInterrupted = errors.New("asked to stop before the result was committed")
 
 // NoResult says that there is no genuine result, and that the fleet was told why.
 type NoResult struct{ Why string }
@@ -33,7 +33,7 @@ const (
 // it away to add to the results. One that names nothing usable gives an error result with the reason
 // (*NoResult).
 //
-// When the context is done it goes on for 60 s, as old sidecars do, and then ends with Interrupted; a
+// When the context is done it goes on for 60 s, as old sidecars do, and then ends with ErrInterrupted; a
 // delivery that has begun has as long. It gives up 120 s after the configuration's Deadline, or when
 // the certificate ends.
 func (c *Client) WaitAndDeliver(ctx context.Context) (*Result, error) {
@@ -56,7 +56,7 @@ func (c *Client) WaitAndDeliver(ctx context.Context) (*Result, error) {
 		err = c.tellWhy(lasting, err.Error())
 	}
 	if err != nil && ctx.Err() != nil && lasting.Err() != nil {
-		return nil, errors.Join(Interrupted, err)
+		return nil, errors.Join(ErrInterrupted, err)
 	}
 	return result, err
 }
