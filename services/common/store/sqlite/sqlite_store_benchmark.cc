@@ -4,6 +4,7 @@
 //   bazel run --config=release //services/common/store/sqlite:sqlite_store_benchmark
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -73,17 +74,17 @@ CommitResult Small(int64_t number, size_t size) {
 void BM_SmallResults(benchmark::State& state) {
   const int senders = static_cast<int>(state.range(0));
   const auto size = static_cast<size_t>(state.range(1));
-  constexpr int64_t kResults = 40'000;
+  const int64_t results = std::min(senders * 1000, 40'000);
   for (auto _ : state) {
     state.PauseTiming();
     Scratch scratch;
-    if (!scratch.store().ApplyAndWait(Plan(kResults)).ok()) std::abort();
+    if (!scratch.store().ApplyAndWait(Plan(results)).ok()) std::abort();
     std::atomic<int64_t> next = 0;
     std::vector<std::thread> threads;
     state.ResumeTiming();
     for (int t = 0; t < senders; ++t) {
       threads.emplace_back([&] {
-        for (int64_t i; (i = next++) < kResults;) {
+        for (int64_t i; (i = next++) < results;) {
           auto result = scratch.store().ApplyAndWait(Small(i, size));
           if (!result.ok() || result->verdict != CommitResult::Verdict::kCommitted) std::abort();
         }
@@ -96,7 +97,7 @@ void BM_SmallResults(benchmark::State& state) {
         static_cast<double>(stats.commands) / static_cast<double>(stats.batches);
     state.ResumeTiming();
   }
-  state.SetItemsProcessed(state.iterations() * kResults);
+  state.SetItemsProcessed(state.iterations() * results);
 }
 BENCHMARK(BM_SmallResults)
     ->Args({1, 4096})
