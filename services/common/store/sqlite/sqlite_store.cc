@@ -160,8 +160,11 @@ absl::Status Configure(Connection& db, const SqliteStoreOptions& options) {
       "Keep the state store on a local disk.");
 }
 
-// After a stop that was not clean the whole file is checked before anything relies on it.
-absl::Status CheckAfterCrash(Connection& db, const std::string& path) {
+// After a stop that was not clean the whole file is checked before anything relies on it, and the
+// log is written back and cut to nothing: if its last sync had failed, the kernel may hold pages of
+// it that never reach the disk, and what is committed after such a hole would be lost with the
+// power.
+absl::Status RecoverAfterCrash(Connection& db, const std::string& path) {
   bool clean = true;
   {
     Rows tables = db.Query("SELECT 1 FROM sqlite_schema WHERE name = 'marks'");
@@ -178,8 +181,10 @@ absl::Status CheckAfterCrash(Connection& db, const std::string& path) {
     if (rows.Next()) verdict = rows.Text();
   }
   if (absl::Status failure = db.TakeStatus(); !failure.ok()) return failure;
-  if (verdict == "ok") return absl::OkStatus();
-  return sqlite::SqliteError(SQLITE_CORRUPT, path, verdict);
+  if (verdict != "ok") return sqlite::SqliteError(SQLITE_CORRUPT, path, verdict);
+  const int code =
+      sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  return code == SQLITE_OK ? absl::OkStatus() : sqlite::SqliteError(code, path, "recover the log");
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> OpenForWriting(const SqliteStoreOptions& options) {
@@ -187,7 +192,7 @@ absl::StatusOr<std::unique_ptr<Connection>> OpenForWriting(const SqliteStoreOpti
   if (!opened.ok()) return opened.status();
   Connection& db = **opened;
   if (absl::Status ready = Configure(db, options); !ready.ok()) return ready;
-  if (absl::Status sound = CheckAfterCrash(db, options.path); !sound.ok()) return sound;
+  if (absl::Status sound = RecoverAfterCrash(db, options.path); !sound.ok()) return sound;
   if (absl::Status current = sqlite::Migrate(db, sqlite::SchemaSteps()); !current.ok()) {
     return Annotate(current, options.path);
   }

@@ -239,6 +239,9 @@ void Writer::Stop(const absl::Status& cause) {
                        std::string("The state store stopped: ") + std::string(cause.message()),
                        "Check the disk, then restart the service: it recovers what was answered.");
   }
+  // SQLite would write the log back when the connection closes, and believe a sync that comes after
+  // a failed one. The next start does it from what the disk has.
+  sqlite3_db_config(db_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   if (options_.on_fatal) options_.on_fatal(cause);
 }
 

@@ -1,0 +1,178 @@
+// Loss of the process, full and failing disks: what was answered is there, what was refused is not
+// half there, and a failed sync is the store's end.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "services/common/base/error.h"
+#include "services/common/store/sqlite/connection.h"
+#include "services/common/store/sqlite/fault_vfs.h"
+#include "services/common/store/sqlite/sqlite_harness.h"
+
+namespace muster {
+namespace {
+
+using sqlite::Fault;
+using sqlite::FaultVfs;
+
+constexpr int kNodes = 3000;
+
+CreateRun Plan() {
+  std::vector<PlannedPair> pairs;
+  for (int i = 0; i < kNodes; ++i) pairs.push_back({"facts", absl::StrCat("n", i)});
+  return MakeRun(kRun, std::move(pairs));
+}
+
+// Commits from several threads and writes the number of each answered result into the pipe. Ends by
+// being killed.
+[[noreturn]] void CommitUntilKilled(const std::string& path, int first, int pipe) {
+  auto store = OpenSqliteStore({.path = path});
+  if (!store.ok()) _exit(3);
+  for (int i = first; i < kNodes; ++i) {
+    (*store)->Apply(Genuine(KeyOf(absl::StrCat("n", i)), absl::StrCat("content ", i)),
+                    [i, pipe](absl::StatusOr<CommitResult::Result> result) {
+                      if (!result.ok()) _exit(4);
+                      if (write(pipe, &i, sizeof(i)) != sizeof(i)) _exit(5);
+                    });
+  }
+  while (true) pause();
+}
+
+// Starts such a child, kills it after `answers` answers, and returns all that it gave.
+std::vector<int> KillAfter(const std::string& path, int first, int answers) {
+  int pipes[2];
+  EXPECT_EQ(pipe(pipes), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(pipes[0]);
+    CommitUntilKilled(path, first, pipes[1]);
+  }
+  close(pipes[1]);
+  std::vector<int> answered;
+  int number;
+  while (read(pipes[0], &number, sizeof(number)) == sizeof(number)) {
+    answered.push_back(number);
+    if (static_cast<int>(answered.size()) == answers) kill(child, SIGKILL);
+    if (number == kNodes - 1) kill(child, SIGKILL);
+  }
+  close(pipes[0]);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status)) << "exit code " << WEXITSTATUS(status);
+  return answered;
+}
+
+TEST(SqliteFaultTest, WhatWasAnsweredSurvivesAKill) {
+  std::mt19937 chance(20'26);
+  SqliteHarness harness;
+  ASSERT_TRUE(harness.Open().ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(Plan()).ok());
+  harness.Close();
+  int committed = 0;
+  std::vector<bool> answered(kNodes, false);
+  for (int round = 0; round < 12; ++round) {
+    for (int i : KillAfter(harness.path(), committed, 1 + static_cast<int>(chance() % 400))) {
+      answered[static_cast<size_t>(i)] = true;
+    }
+    ASSERT_TRUE(harness.Open().ok());  // with a quick_check
+    const RunRecord run = (*harness.state().GetRun(kRun))->run;
+    committed = static_cast<int>(run.genuine);
+    int there = 0;
+    for (int i = 0; i < kNodes; ++i) {
+      const auto result = *harness.state().GetResult(KeyOf(absl::StrCat("n", i)));
+      ASSERT_TRUE(result.has_value());
+      if (result->outcome == Outcome::kGenuine) {
+        ++there;
+        ASSERT_EQ(result->body, absl::StrCat("content ", i));
+      } else {
+        ASSERT_FALSE(answered[static_cast<size_t>(i)]) << "lost result " << i;
+      }
+    }
+    ASSERT_EQ(there, run.genuine);  // counters are as true as the rows
+    ASSERT_EQ(run.pending, kNodes - there);
+    // The feed has one entry for each, without a gap.
+    const auto changes = harness.feed().Read(0, 10'000);
+    int64_t results = 0;
+    for (const ChangeRecord& change : *changes) results += change.kind == ChangeKind::kResult;
+    ASSERT_EQ(results, there);
+    harness.Close();
+    if (committed == kNodes) break;
+  }
+  EXPECT_GT(committed, 0);
+}
+
+// A store under a disk that fails at the n-th write or sync. What was acknowledged must be there
+// after a restart; and every command has an answer.
+void RunWithFault(Fault fault, int n, bool for_good) {
+  SCOPED_TRACE(absl::StrCat("fault ", static_cast<int>(fault), " at ", n));
+  FaultVfs vfs;
+  absl::Status fatal;
+  SqliteHarness harness;
+  harness.options().on_fatal = [&](const absl::Status& cause) { fatal = cause; };
+  ASSERT_TRUE(harness.Open().ok());
+  std::vector<PlannedPair> pairs;
+  for (int i = 0; i < 20; ++i) pairs.push_back({"facts", absl::StrCat("n", i)});
+  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, pairs)).ok());
+  vfs.FailAt(fault, n, for_good);
+  std::vector<absl::Status> answers;
+  for (int i = 0; i < 20; ++i) {
+    const std::string body(5000, 'x');
+    answers.push_back(
+        harness.state().ApplyAndWait(Genuine(KeyOf(absl::StrCat("n", i)), body)).status());
+  }
+  const int syncs = vfs.syncs_after_failure();
+  if (fault == Fault::kFullDisk) {
+    EXPECT_TRUE(fatal.ok()) << fatal;
+    for (const absl::Status& answer : answers) {
+      EXPECT_TRUE(answer.ok() || ReasonOf(answer) == "DISK_FULL") << answer;
+    }
+    // It goes on as soon as there is room.
+    vfs.Clear();
+    EXPECT_TRUE(harness.state().ApplyAndWait(Genuine(KeyOf("n19"), "small")).ok());
+  } else if (!fatal.ok()) {
+    EXPECT_FALSE(answers.back().ok());
+    EXPECT_EQ(ReasonOf(answers.back()), "STORE_FAILED");
+    EXPECT_EQ(syncs, 0);
+  }
+  harness.Close();
+  if (fault == Fault::kSyncError && !fatal.ok()) {
+    EXPECT_EQ(vfs.syncs_after_failure(), 0);  // nor at its end
+  }
+  vfs.Clear();
+  harness.options().on_fatal = nullptr;
+  ASSERT_TRUE(harness.Open().ok());
+  for (int i = 0; i < 19; ++i) {
+    const auto result = *harness.state().GetResult(KeyOf(absl::StrCat("n", i)));
+    if (answers[static_cast<size_t>(i)].ok()) {
+      EXPECT_EQ(result->outcome, Outcome::kGenuine);
+      EXPECT_EQ(result->body.size(), 5000u);
+    }
+  }
+  const RunRecord run = (*harness.state().GetRun(kRun))->run;
+  EXPECT_EQ(run.planned, run.pending + run.genuine);
+  harness.Close();
+}
+
+TEST(SqliteFaultTest, AFullDiskRefusesAndRecovers) {
+  for (int n = 1; n <= 30; n += 3) RunWithFault(Fault::kFullDisk, n, false);
+  for (int n = 1; n <= 10; n += 3) RunWithFault(Fault::kFullDisk, n, true);
+}
+
+TEST(SqliteFaultTest, AFailedWriteEndsTheStore) {
+  for (int n = 1; n <= 20; n += 4) RunWithFault(Fault::kWriteError, n, false);
+}
+
+TEST(SqliteFaultTest, AFailedSyncEndsTheStoreAndIsNotRepeated) {
+  for (int n = 1; n <= 12; n += 2) RunWithFault(Fault::kSyncError, n, false);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,201 @@
+// What is SQLite's own: locks, versions, files, limits. The behaviour is in contract_test.cc, the
+// failures of disk and process in fault_test.cc.
+#include "services/common/store/sqlite/sqlite_store.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+#include "services/common/base/error.h"
+#include "services/common/store/sqlite/schema.h"
+#include "services/common/store/sqlite/sqlite_harness.h"
+
+namespace muster {
+namespace {
+
+// Runs SQL beside the store, as a person with the sqlite3 tool would; the first column comes back.
+std::string Sql(const std::string& path, const char* sql) {
+  auto db = sqlite::Connection::Open(path, sqlite::Connection::Access::kReadWrite);
+  if (!db.ok()) return std::string(db.status().message());
+  sqlite::Rows rows = (*db)->Query(sql);
+  return rows.Next() ? rows.Text() : "";
+}
+
+TEST(SqliteStoreTest, ASecondProcessIsRefused) {
+  SqliteHarness harness;
+  ASSERT_TRUE(harness.Open().ok());
+  const absl::Status refused = OpenSqliteStore({.path = harness.path()}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(ReasonOf(refused), "STORE_IN_USE");
+  EXPECT_NE(refused.message().find("process"), std::string::npos);
+  EXPECT_NE(refused.message().find(harness.path()), std::string::npos);
+  harness.Close();
+  EXPECT_TRUE(OpenSqliteStore({.path = harness.path()}).ok());
+}
+
+TEST(SqliteStoreTest, ANewerSchemaIsRefused) {
+  SqliteHarness harness;
+  ASSERT_TRUE(harness.Open().ok());
+  harness.Close();
+  Sql(harness.path(), "UPDATE schema_version SET version = 1000");
+  const absl::Status refused = harness.Open();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(ReasonOf(refused), "STORE_TOO_NEW");
+  EXPECT_EQ(Sql(harness.path(), "SELECT version FROM schema_version"), "1000");
+}
+
+TEST(SqliteStoreTest, OlderSchemasAreMigratedStepByStep) {
+  TempFolder folder;
+  const std::string path = folder / "db";
+  auto db = *sqlite::Connection::Open(path, sqlite::Connection::Access::kReadWrite);
+  const std::vector<const char*> steps = {"CREATE TABLE a (x)", "ALTER TABLE a ADD COLUMN y",
+                                          "CREATE TABLE b (z); INSERT INTO b VALUES (7)"};
+  ASSERT_TRUE(sqlite::Migrate(*db, {steps.data(), 1}).ok());
+  db->Execute("INSERT INTO a VALUES (1)");
+  ASSERT_TRUE(sqlite::Migrate(*db, steps).ok());
+  ASSERT_TRUE(sqlite::Migrate(*db, steps).ok());
+  EXPECT_EQ(Sql(path, "SELECT x FROM a WHERE y IS NULL"), "1");
+  EXPECT_EQ(Sql(path, "SELECT count(*) FROM b"), "1");
+  EXPECT_EQ(Sql(path, "SELECT version FROM schema_version"), "3");
+
+  // A step that fails leaves the version before it, with nothing of itself.
+  std::vector<const char*> bad = steps;
+  bad.push_back("CREATE TABLE c (x); INSERT INTO missing VALUES (1)");
+  EXPECT_FALSE(sqlite::Migrate(*db, bad).ok());
+  EXPECT_EQ(Sql(path, "SELECT version FROM schema_version"), "3");
+  EXPECT_EQ(Sql(path, "SELECT count(*) FROM sqlite_schema WHERE name = 'c'"), "0");
+}
+
+TEST(SqliteStoreTest, ItsFilesAreForTheOwnerAlone) {
+  SqliteHarness harness;
+  ASSERT_TRUE(harness.Open().ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}})).ok());
+  for (const char* suffix : {"", "-wal", "-shm", ".lock"}) {
+    struct stat info;
+    ASSERT_EQ(stat((harness.path() + suffix).c_str(), &info), 0) << suffix;
+    EXPECT_EQ(info.st_mode & 0777, 0600u) << suffix;
+  }
+}
+
+TEST(SqliteStoreTest, ACleanStopLeavesNoLog) {
+  SqliteHarness harness;
+  ASSERT_TRUE(harness.Open().ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}})).ok());
+  EXPECT_EQ(Sql(harness.path(), "SELECT value FROM marks WHERE name = 'clean'"), "no");
+  harness.Close();
+  EXPECT_FALSE(PosixFileOps().Stat(harness.path() + "-wal").ok());
+  EXPECT_EQ(Sql(harness.path(), "SELECT value FROM marks WHERE name = 'clean'"), "yes");
+}
+
+TEST(SqliteStoreTest, DamageIsFoundAfterAStopThatWasNotClean) {
+  SqliteHarness harness;
+  ASSERT_TRUE(harness.Open().ok());
+  std::vector<PlannedPair> pairs;
+  for (int i = 0; i < 5000; ++i) pairs.push_back({"facts", absl::StrCat("n", i)});
+  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, pairs)).ok());
+  harness.Close();
+  Sql(harness.path(), "UPDATE marks SET value = 'no'");
+  {
+    auto file = *PosixFileOps().Open(harness.path(), OpenMode::kReadWrite);
+    const int64_t size = *file->Size();
+    ASSERT_TRUE(file->WriteAt(std::string(4096, '\xee'), size / 8192 * 4096).ok());
+  }
+  const absl::Status refused = harness.Open();
+  EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+  EXPECT_EQ(ReasonOf(refused), "STORE_CORRUPT");
+}
+
+TEST(SqliteStoreTest, WhatIsNoDatabaseIsRefused) {
+  TempFolder folder;
+  ASSERT_TRUE(WriteFileDurably(PosixFileOps(), folder / "x.db", std::string(5000, 'x')).ok());
+  EXPECT_EQ(ReasonOf(OpenSqliteStore({.path = folder / "x.db"}).status()), "STORE_CORRUPT");
+  EXPECT_TRUE(absl::IsNotFound(OpenSqliteStore({.path = folder / "no/x.db"}).status()));
+}
+
+TEST(SqliteStoreTest, TheQueueHasALimit) {
+  SqliteHarness harness({.max_queue = 10});
+  ASSERT_TRUE(harness.Open().ok());
+  // The store's thread is held in a callback while the queue fills.
+  std::promise<void> held, release;
+  harness.state().Apply(AppendAudit{}, [&](absl::StatusOr<AppendAudit::Result>) {
+    held.set_value();
+    release.get_future().wait();
+  });
+  held.get_future().wait();
+  int good = 0, refused = 0;
+  std::promise<void> last;
+  for (int i = 0; i < 15; ++i) {
+    harness.state().Apply(AppendAudit{}, [&](absl::StatusOr<AppendAudit::Result> result) {
+      if (result.ok()) {
+        if (++good == 10) last.set_value();
+        return;
+      }
+      ++refused;
+      EXPECT_TRUE(absl::IsResourceExhausted(result.status()));
+      EXPECT_EQ(ReasonOf(result.status()), "STORE_BUSY");
+      EXPECT_TRUE(RetryAfterOf(result.status()).has_value());
+    });
+  }
+  EXPECT_EQ(refused, 5);
+  EXPECT_EQ(harness.sqlite().stats().queued, 10u);
+  release.set_value();
+  last.get_future().wait();
+  EXPECT_EQ(harness.sqlite().stats().refused, 5u);
+}
+
+TEST(SqliteStoreTest, ALimitOnItsFileIsAFullDisk) {
+  SqliteHarness harness({.max_file_bytes = 1 << 20});
+  ASSERT_TRUE(harness.Open().ok());
+  std::vector<PlannedPair> pairs;
+  for (int i = 0; i < 100; ++i) pairs.push_back({"facts", absl::StrCat("n", i)});
+  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, pairs)).ok());
+  absl::Status full;
+  int64_t kept = 0;
+  for (; full.ok() && kept < 100; ++kept) {
+    const std::string body(60'000, 'x');
+    full = harness.state().ApplyAndWait(Genuine(KeyOf(absl::StrCat("n", kept)), body)).status();
+  }
+  --kept;
+  EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
+  EXPECT_EQ(ReasonOf(full), "DISK_FULL");
+  EXPECT_EQ((*harness.state().GetRun(kRun))->run.genuine, kept);
+  // Small changes still fit, and deleting makes room again.
+  ASSERT_TRUE(harness.state().ApplyAndWait(EndRun{.run = kRun, .state = RunState::kFailed}).ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(DeleteRun{.run = kRun}).ok());
+  absl::Status again;
+  for (int tries = 0; tries < 1000; ++tries) {
+    again = harness.state().ApplyAndWait(MakeRun(kRun, pairs)).status();
+    if (!absl::IsResourceExhausted(again)) break;
+  }
+  EXPECT_TRUE(again.ok()) << again;
+}
+
+TEST(SqliteStoreTest, ADeletedRunLeavesNoRows) {
+  SqliteHarness harness;
+  ASSERT_TRUE(harness.Open().ok());
+  std::vector<PlannedPair> pairs;
+  for (int i = 0; i < 10'000; ++i) pairs.push_back({"facts", absl::StrCat("n", i)});
+  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, pairs)).ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(Failed(KeyOf("n1"), "x")).ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(Genuine(KeyOf("n1"), "x")).ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(TimeOutRun{.run = kRun, .error = "late"}).ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(EndRun{.run = kRun, .state = RunState::kFailed}).ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(DeleteRun{.run = kRun}).ok());
+  harness.Close();  // in the middle of the removal, most likely
+  ASSERT_TRUE(harness.Open().ok());
+  std::string left;
+  for (int tries = 0; tries < 10'000; ++tries) {
+    left = Sql(harness.path(),
+               "SELECT (SELECT count(*) FROM pairs) + (SELECT count(*) FROM results) +"
+               " (SELECT count(*) FROM bodies) + (SELECT count(*) FROM deleted_runs)");
+    if (left == "0") break;
+  }
+  EXPECT_EQ(left, "0");
+}
+
+}  // namespace
+}  // namespace muster
