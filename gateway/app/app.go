@@ -57,6 +57,9 @@ type Addresses struct {
 }
 
 const (
+	// deliveryMemory bounds what all deliveries keep of bytes that the aggregator has not written yet.
+	deliveryMemory = 32 << 20
+
 	feedProbe = "changes of the aggregator"
 	plainHelp = "This port speaks HTTPS only: use https:// and a client certificate of the fleet (muster operator add)."
 )
@@ -90,7 +93,7 @@ func (a *App) start() (err error) {
 	}
 	a.deliveries, err = muster.Dial(muster.Options{
 		AggregatorTargets: a.config.AggregatorTargets, StatusTargets: a.config.StatusTargets,
-		Roots: a.keys.Roots, Certificate: a.keys.Certificate, Connections: a.config.DeliveryConnections,
+		Roots: a.keys.Roots, Certificate: a.keys.Certificate, Connections: a.config.DeliveryConnections, InFlight: deliveryMemory,
 	})
 	if err != nil {
 		return err

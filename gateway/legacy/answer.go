@@ -86,16 +86,21 @@ func answerFailure(w http.ResponseWriter, err error) int {
 	return code
 }
 
-const (
-	stallWindow = 60 * time.Second
-	stallBytes  = 60 << 10 // in each window: 1 KiB/s
-)
+// pace is how fast a client must send: so many bytes in each window.
+type pace struct {
+	window time.Duration
+	bytes  int
+}
+
+// usualPace is 1 KiB/s over a minute.
+var usualPace = pace{60 * time.Second, 60 << 10}
 
 // body reads a request's body under a rule of progress and a limit of size. Time that the gateway
 // itself takes between reads does not count.
 type body struct {
 	from    io.Reader
 	control *http.ResponseController
+	pace    pace
 	limit   int64 // 0: none
 	total   int64
 	count   func(int)
@@ -106,7 +111,7 @@ type body struct {
 
 func (b *body) Read(p []byte) (int, error) {
 	started := time.Now()
-	if err := b.control.SetReadDeadline(started.Add(stallWindow - b.spent)); err != nil {
+	if err := b.control.SetReadDeadline(started.Add(b.pace.window - b.spent)); err != nil {
 		return 0, err
 	}
 	n, err := b.from.Read(p)
@@ -114,7 +119,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.got += n
 	b.total += int64(n)
 	b.count(n)
-	if b.got >= stallBytes {
+	if b.got >= b.pace.bytes {
 		b.got, b.spent = 0, 0
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {

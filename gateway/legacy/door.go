@@ -22,8 +22,8 @@ import (
 
 // Why a door closes.
 var (
-	errGone = errors.New("the run's authority is gone")
-	errRestarting  = errors.New("the gateway stops")
+	errGone       = errors.New("the run's authority is gone")
+	errRestarting = errors.New("the gateway stops")
 )
 
 const plainHTTPHelp = "This port speaks HTTPS only: use https:// and the client certificate of the run " +

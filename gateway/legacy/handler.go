@@ -95,7 +95,7 @@ func (h *handler) forbidden(r *http.Request, key muster.Key) string {
 }
 
 func (h *handler) body(w http.ResponseWriter, r *http.Request) *body {
-	return &body{from: r.Body, control: http.NewResponseController(w), limit: h.limit,
+	return &body{from: r.Body, control: http.NewResponseController(w), pace: usualPace, limit: h.limit,
 		count: func(n int) { h.metrics.DeliveredBytes.Add(float64(n)) }}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"math"
 	"sync/atomic"
 
 	musterv1 "muster.example/gateway/gen/muster/v1"
@@ -22,6 +23,9 @@ type Options struct {
 	Certificate func() (*tls.Certificate, error)
 	// Connections to the aggregator over which deliveries are spread; 0 means 1.
 	Connections int
+	// InFlight bounds the bytes that all deliveries together keep because the server has not
+	// acknowledged them; each has an equal share, but at least a chunk. 0 means what the server allows.
+	InFlight int64
 }
 
 // Client delivers results and reports progress over the API. Safe for concurrent use.
@@ -30,6 +34,8 @@ type Client struct {
 	old      *listener // instead of the API; else nil
 	results  []musterv1.ResultServiceClient
 	next     atomic.Uint64
+	uploads  atomic.Int64
+	inFlight int64
 	progress musterv1.StatusServiceClient
 	sign     signer
 	close    []func() error
@@ -40,7 +46,7 @@ func Dial(o Options) (*Client, error) {
 	if len(o.AggregatorTargets) == 0 || o.Roots == nil || o.Certificate == nil {
 		return nil, errors.New("muster: a client needs aggregator targets, roots and a certificate")
 	}
-	c := &Client{sign: o.Certificate}
+	c := &Client{sign: o.Certificate, inFlight: o.InFlight}
 	for range max(o.Connections, 1) {
 		connection, err := channel.Dial("aggregator", o.AggregatorTargets, o.Roots, o.Certificate)
 		if err != nil {
@@ -102,6 +108,14 @@ func (c *Client) Close() error {
 		all = append(all, closeOne())
 	}
 	return errors.Join(all...)
+}
+
+// share is what one of the uploads under way may keep.
+func (c *Client) share() int64 {
+	if c.inFlight == 0 {
+		return math.MaxInt64
+	}
+	return c.inFlight / max(c.uploads.Load(), 1)
 }
 
 func (c *Client) pick() musterv1.ResultServiceClient {

@@ -4,7 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 )
+
+// shareWait bounds how long a sender that has used up its share of the client's memory waits for an
+// acknowledgement before it uses the server's whole window: a server need not acknowledge each chunk.
+const shareWait = 2 * time.Second
 
 // flow keeps the sender within the server's window. One goroutine uses it; acknowledgements come by
 // the channel, which the receiver closes when the stream is over.
@@ -12,10 +17,13 @@ type flow struct {
 	acked, sent, window int64
 	acks                <-chan int64
 	progress            func(written int64)
+	// share is how much of the window to use while acknowledgements come quickly.
+	share func() int64
 }
 
 // wait returns when `room` more bytes may be sent; io.EOF when the stream is over.
 func (f *flow) wait(ctx context.Context, room int64) error {
+	var patience <-chan time.Time
 	for {
 		select {
 		case ack, ok := <-f.acks:
@@ -25,14 +33,22 @@ func (f *flow) wait(ctx context.Context, room int64) error {
 			continue
 		default:
 		}
-		if f.sent+room <= f.acked+f.window {
+		flying := f.sent + room - f.acked
+		if flying <= max(min(f.share(), f.window), room) {
 			return nil
+		}
+		if flying <= f.window && patience == nil {
+			timer := time.NewTimer(shareWait)
+			defer timer.Stop()
+			patience = timer.C
 		}
 		select {
 		case ack, ok := <-f.acks:
 			if err := f.take(ack, ok); err != nil {
 				return err
 			}
+		case <-patience:
+			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

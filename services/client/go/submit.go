@@ -67,7 +67,9 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 		}
 		from = newStreamSource(io.MultiReader(bytes.NewReader(head), d.Body))
 	}
-	u := &upload{rpc: rpc, delivery: d, source: from, sign: c.sign}
+	c.uploads.Add(1)
+	defer c.uploads.Add(-1)
+	u := &upload{rpc: rpc, delivery: d, source: from, sign: c.sign, share: c.share}
 	return persist(ctx, d.Hold, u.once)
 }
 

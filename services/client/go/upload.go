@@ -29,7 +29,8 @@ type upload struct {
 	delivery *Delivery
 	source   source
 	sign     signer
-	reached  int64 // the highest offset that the server said it has
+	share    func() int64 // of the client's memory, in bytes
+	reached  int64        // the highest offset that the server said it has
 }
 
 // once opens the upload and sends what is missing. The boolean tells whether it got further than any
@@ -100,7 +101,7 @@ func (u *upload) stream(ctx context.Context, opened *musterv1.OpenUploadResponse
 		committed, err := receive(rpc, acks, func() { watch.Reset(ackTimeout) })
 		done <- ending{committed, err}
 	}()
-	flow := &flow{acked: opened.Offset, sent: opened.Offset, window: opened.Window, acks: acks, progress: u.note}
+	flow := &flow{acked: opened.Offset, sent: opened.Offset, window: opened.Window, acks: acks, progress: u.note, share: u.share}
 	sendErr := u.send(ctx, rpc, opened, flow, func() { watch.Reset(ackTimeout) })
 	if sendErr == nil {
 		watch.Reset(commitTimeout)

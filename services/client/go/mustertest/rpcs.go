@@ -249,6 +249,11 @@ func (a *Aggregator) FollowChanges(r *musterv1.FollowChangesRequest, stream grpc
 		for _, state := range a.runs {
 			queue = append(queue, &musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
 		}
+		for _, event := range a.events {
+			if event.GetRevoked() != nil {
+				queue = append(queue, &musterv1.FollowChangesResponse{Event: event.Event})
+			}
+		}
 		queue = append(queue, &musterv1.FollowChangesResponse{Cursor: &cursor, Event: &musterv1.FollowChangesResponse_SnapshotEnd_{}})
 	}
 	for stream.Context().Err() == nil {
