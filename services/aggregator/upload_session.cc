@@ -24,9 +24,6 @@ constexpr int64_t kProgressBytes = 64 * 1024;
 
 constexpr size_t kReadBuffer = 256 * 1024;
 
-// How much of an error's text is kept in its row, for people to read; all of it is its body.
-constexpr int64_t kMaxErrorText = 4096;
-
 // Feeds everything of `source` to `sink`.
 absl::Status ForEachPiece(ByteSource& source, const std::function<void(std::string_view)>& sink) {
   std::vector<char> buffer(kReadBuffer);

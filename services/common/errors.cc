@@ -218,6 +218,11 @@ absl::Status ListenerNotReady(std::string_view run, std::string_view fault) {
       absl::Seconds(2));
 }
 
+absl::Status InvalidPort(int port) {
+  return MakeError(Code::kInvalidArgument, "INVALID_PORT", Text(port, " is no port"),
+                   "Ports go from 1 to 65535.");
+}
+
 absl::Status PortIsFixed(std::string_view run, int port) {
   return MakeError(Code::kFailedPrecondition, "PORT_IS_FIXED",
                    Text("the listener of run ", A(run), " has port ", port, " for ever"),

@@ -53,6 +53,7 @@ absl::Status NoArchive(std::string_view run);
 
 // Listeners, identities, the feed.
 absl::Status ListenerNotReady(std::string_view run, std::string_view fault);
+absl::Status InvalidPort(int port);
 absl::Status PortIsFixed(std::string_view run, int port);
 absl::Status OperatorNotFound(std::string_view name);
 absl::Status OperatorRevoked(std::string_view name);

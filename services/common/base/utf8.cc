@@ -37,4 +37,12 @@ size_t PrintableLength(std::string_view text) {
   return c < smallest || c > 0x10ffff || surrogate || IsControl(c) ? 0 : length;
 }
 
+std::string_view CutUtf8(std::string_view text, size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  size_t end = max_bytes;
+  // Before a continuation byte is within a character.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
 }  // namespace muster

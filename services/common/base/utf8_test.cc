@@ -27,5 +27,12 @@ TEST(PrintableLengthTest, RefusesWhatIsNotUtf8) {
   }
 }
 
+TEST(CutUtf8Test, CutsBetweenCharacters) {
+  EXPECT_EQ(CutUtf8("abc", 3), "abc");
+  EXPECT_EQ(CutUtf8("abc", 2), "ab");
+  EXPECT_EQ(CutUtf8("a\xC3\xA9", 2), "a");
+  EXPECT_EQ(CutUtf8("\xE2\x82\xAC", 2), "");
+}
+
 }  // namespace
 }  // namespace muster

@@ -11,6 +11,10 @@ inline constexpr int kChunkMaxLarge = 1024 * 1024;
 // The largest raw chunk when many uploads are open.
 inline constexpr int kChunkMaxSmall = 128 * 1024;
 
+// What a sender may have on its way without an acknowledgement: at 100 ms of round trip still
+// 160 MB/s.
+inline constexpr int kUploadWindow = 16 * 1024 * 1024;
+
 // A message is at most a chunk with its header; a plan of 100,000 nodes (CreateRun) is the only
 // other large one and has to fit as well. gRPC grants a peer credit for one whole message, so this
 // bounds what a stream can make a server hold.

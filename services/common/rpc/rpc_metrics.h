@@ -5,19 +5,24 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "services/common/base/metrics.h"
 
 namespace muster {
 
 // Thread-safe. Labels are bounded: the methods of our services times the codes of gRPC.
 class RpcMetrics {
  public:
-  virtual ~RpcMetrics() = default;
+  explicit RpcMetrics(Metrics& metrics);
 
-  // A call that a handler answered.
-  virtual void Count(std::string_view method, absl::StatusCode code) = 0;
+  // A call that a handler answered. `method` is one of ours, not what a peer sent.
+  void Count(std::string_view method, absl::StatusCode code) const;
 
-  // A call that the gate refused.
-  virtual void CountRefused(absl::StatusCode code) = 0;
+  // A call that the gate refused before any handler.
+  void CountRefused(absl::StatusCode code) const;
+
+ private:
+  Labelled<Counter> calls_;
+  Labelled<Counter> refused_;
 };
 
 }  // namespace muster

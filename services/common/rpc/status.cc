@@ -6,6 +6,7 @@
 #include "muster/v1/errors.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
+#include "services/common/base/utf8.h"
 
 namespace muster {
 namespace {
@@ -14,10 +15,7 @@ constexpr size_t kMaxMessage = 1024;
 
 std::string Bounded(std::string_view text) {
   if (text.size() <= kMaxMessage) return std::string(text);
-  // Cut before a UTF-8 continuation byte, so that the text stays valid.
-  size_t end = kMaxMessage - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + "...";
+  return std::string(CutUtf8(text, kMaxMessage - 3)) + "...";
 }
 
 std::string EncodeDetails(const absl::Status& status, const std::string& message) {

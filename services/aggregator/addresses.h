@@ -1,0 +1,18 @@
+// Where the fleet's services are reached from outside: configured, never guessed.
+#ifndef MUSTER_SERVICES_AGGREGATOR_ADDRESSES_H_
+#define MUSTER_SERVICES_AGGREGATOR_ADDRESSES_H_
+
+#include <string>
+#include <vector>
+
+namespace muster {
+
+struct Addresses {
+  std::vector<std::string> aggregator_targets;  // "host:port"
+  std::vector<std::string> status_targets;      // "host:port"
+  std::vector<std::string> gateway_urls;        // "https://host:port"
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_ADDRESSES_H_

@@ -1,0 +1,326 @@
+#include "services/aggregator/aggregator.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/aggregator/archive_service.h"
+#include "services/aggregator/authorities.h"
+#include "services/aggregator/change_dispatcher.h"
+#include "services/aggregator/change_service.h"
+#include "services/aggregator/committer.h"
+#include "services/aggregator/identity_service.h"
+#include "services/aggregator/lifecycle.h"
+#include "services/aggregator/listener_service.h"
+#include "services/aggregator/listener_waits.h"
+#include "services/aggregator/result_service.h"
+#include "services/aggregator/run_service.h"
+#include "services/aggregator/runs.h"
+#include "services/aggregator/sealer.h"
+#include "services/aggregator/uploads.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/inspection_server.h"
+#include "services/common/base/log.h"
+#include "services/common/base/metrics.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/timers.h"
+#include "services/common/blob/files/files_blob_store.h"
+#include "services/common/identity/certificate_files.h"
+#include "services/common/identity/revocation.h"
+#include "services/common/rpc/server.h"
+#include "services/common/store/sqlite/sqlite_store.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxTimers = 100'000;
+constexpr size_t kMaxQueue = 16'384;
+constexpr absl::Duration kTick = absl::Seconds(1);
+// Every so many ticks uploads are swept, and silent streams get a sign of life.
+constexpr int kSweepTicks = 5;
+constexpr int kCertificateTicks = 30;
+constexpr absl::Duration kSealRetry = absl::Seconds(5);
+
+absl::StatusOr<Intermediate> LoadIntermediate(const AggregatorConfig& config,
+                                              const CertificateFiles& tls) {
+  const std::string stem = absl::StrCat(config.state_folder, "/intermediate");
+  const auto key_pem = ReadSecretFile(stem + ".key");
+  if (!key_pem.ok()) return key_pem.status();
+  const auto certificate_pem = ReadFileBounded(stem + ".crt", kMaxSecretFile);
+  if (!certificate_pem.ok()) return certificate_pem.status();
+  auto key = PrivateKey::FromPem(*key_pem);
+  if (!key.ok()) return key.status();
+  auto certificate = Certificate::FromPem(*certificate_pem);
+  if (!certificate.ok()) return certificate.status();
+  const CertificateTrio trio = tls.trio();
+  return Intermediate::Load(trio.identity.fleet, *std::move(key), *std::move(certificate),
+                            trio.roots.front());
+}
+
+Addresses MakeAddresses(const AggregatorConfig& config) {
+  Addresses addresses = {config.aggregator_targets, config.status_targets, config.gateway_urls};
+  if (addresses.aggregator_targets.empty()) {
+    for (const std::string& host : config.advertise) {
+      addresses.aggregator_targets.push_back(HostPort{host, config.listen.port}.ToString());
+    }
+  }
+  return addresses;
+}
+
+// What has to be there before anything else: opened in this order, closed in reverse.
+struct Foundation {
+  std::unique_ptr<CertificateFiles> tls;
+  std::unique_ptr<SqliteStore> store;
+  std::unique_ptr<BlobStore> blobs;
+  std::unique_ptr<Authorities> authorities;
+};
+
+absl::StatusOr<Foundation> OpenFoundation(const AggregatorConfig& config,
+                                          std::function<void(const absl::Status&)> fail) {
+  Foundation f;
+  const std::string& folder = config.state_folder;
+  const Clock& clock = SystemClock();
+  auto tls = CertificateFiles::Open(folder + "/tls", folder + "/tls-published",
+                                    ServiceRole::kAggregator, clock.Now());
+  if (!tls.ok()) return tls.status();
+  f.tls = *std::move(tls);
+  SqliteStoreOptions store_options;
+  store_options.path = folder + "/state.db";
+  store_options.on_fatal = std::move(fail);
+  auto store = OpenSqliteStore(std::move(store_options));
+  if (!store.ok()) return store.status();
+  f.store = *std::move(store);
+  FilesBlobStoreOptions blob_options;
+  blob_options.root = folder + "/blobs";
+  auto blobs = OpenFilesBlobStore(std::move(blob_options));
+  if (!blobs.ok()) return blobs.status();
+  f.blobs = *std::move(blobs);
+  auto intermediate = LoadIntermediate(config, *f.tls);
+  if (!intermediate.ok()) return intermediate.status();
+  auto wrap = KeyWrap::OpenOrCreate(folder + "/store.key");
+  if (!wrap.ok()) return wrap.status();
+  f.authorities =
+      std::make_unique<Authorities>(*std::move(intermediate), *std::move(wrap), *f.store, clock);
+  return f;
+}
+
+class Assembly : public Aggregator {
+ public:
+  Assembly(AggregatorConfig config, Foundation foundation)
+      : config_(std::move(config)),
+        f_(std::move(foundation)),
+        timers_(MakeTimerService(kMaxTimers)),
+        requests_({"request", static_cast<size_t>(config_.request_threads), kMaxQueue}),
+        disk_({"disk", static_cast<size_t>(config_.disk_threads), kMaxQueue}),
+        rpc_metrics_(metrics_),
+        callers_(f_.authorities->fleet()),
+        committer_(*f_.store, *f_.blobs, requests_, clock_, f_.authorities->fleet(),
+                   f_.authorities->root()),
+        uploads_(*f_.store, *f_.blobs, committer_, disk_, clock_,
+                 {config_.max_uploads, config_.max_streams, config_.upload_expiry}),
+        runs_(*f_.store, *f_.blobs, uploads_, *f_.authorities, clock_, config_.advertise),
+        listener_waits_(*f_.store, clock_),
+        changes_(*f_.store, requests_),
+        lifecycle_(std::make_shared<Lifecycle>(*f_.store, uploads_, *timers_, requests_, clock_)),
+        sealer_(*f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_,
+                [this](const std::string& run) { lifecycle_->ReviewAfter(run, kSealRetry); }),
+        runtime_{&callers_, &requests_, &live_, &rpc_metrics_},
+        run_service_(runtime_, runs_, *f_.authorities, listener_waits_, changes_, *f_.store,
+                     MakeAddresses(config_)),
+        result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_),
+        archive_service_(runtime_, runs_, *f_.blobs),
+        change_service_(runtime_, *f_.store, *f_.store, changes_, clock_),
+        listener_service_(runtime_, runs_, *f_.authorities, *f_.store, clock_),
+        identity_service_(runtime_, *f_.authorities, *f_.store, clock_, MakeAddresses(config_),
+                          config_.advertise) {}
+
+  ~Assembly() override { Stop(); }
+
+  absl::Status Begin();
+  void Stop() override;
+
+  int port() const override { return server_->port(); }
+  int health_port() const override { return server_->health_port(); }
+
+ private:
+  absl::Status LoadRevocations();
+  void Observe(const ChangeRecord& change);
+  absl::Status Serve();
+  void ScheduleTick();
+  void Tick();
+  void RenewOwnCertificate();
+  void AddGauges();
+
+  const AggregatorConfig config_;
+  const Clock& clock_ = SystemClock();
+  Foundation f_;
+  Metrics metrics_;
+  std::unique_ptr<TimerService> timers_;
+  Executor requests_;
+  Executor disk_;
+  RpcMetrics rpc_metrics_;
+  CallerResolver callers_;
+  LiveCalls live_;
+  RevocationList revocations_;
+  Committer committer_;
+  Uploads uploads_;
+  Runs runs_;
+  ListenerWaits listener_waits_;
+  ChangeDispatcher changes_;
+  std::shared_ptr<Lifecycle> lifecycle_;
+  Sealer sealer_;
+  const RpcRuntime runtime_;
+  RunService run_service_;
+  ResultService result_service_;
+  ArchiveService archive_service_;
+  ChangeService change_service_;
+  ListenerService listener_service_;
+  IdentityService identity_service_;
+  std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<InspectionServer> inspection_;
+  std::atomic<bool> stopping_ = false;
+  int ticks_ = 0;
+};
+
+absl::Status Assembly::Begin() {
+  if (const absl::Status status = uploads_.Recover(); !status.ok()) return status;
+  if (const absl::Status status = LoadRevocations(); !status.ok()) return status;
+  changes_.AddObserver([this](const ChangeRecord& change) { Observe(change); });
+  if (const absl::Status status = changes_.Start(); !status.ok()) return status;
+  const absl::Status started =
+      lifecycle_->Start([this](const std::string& run) { sealer_.Seal(run); });
+  if (!started.ok()) return started;
+  AddGauges();
+  if (const absl::Status status = Serve(); !status.ok()) return status;
+  ScheduleTick();
+  return absl::OkStatus();
+}
+
+absl::Status Assembly::LoadRevocations() {
+  const auto revocations = f_.store->Revocations();
+  if (!revocations.ok()) return revocations.status();
+  for (const RevocationRecord& revocation : *revocations) revocations_.Add(revocation.subject);
+  return absl::OkStatus();
+}
+
+void Assembly::Observe(const ChangeRecord& change) {
+  switch (change.kind) {
+    case ChangeKind::kRun:
+    case ChangeKind::kRunCreated:
+      lifecycle_->ReviewSoon(change.run);
+      listener_waits_.Check();
+      break;
+    case ChangeKind::kRevoked:
+      revocations_.Add(change.text);
+      live_.CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+      break;
+    case ChangeKind::kResult:
+    case ChangeKind::kRunDeleted:
+      break;
+  }
+}
+
+absl::Status Assembly::Serve() {
+  RpcServerOptions options;
+  options.listen = config_.listen.ToString();
+  options.health_listen = absl::StrCat("127.0.0.1:", config_.health_port);
+  options.certificate_folder = f_.tls->published_folder();
+  options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
+  auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
+                                 {&run_service_, &result_service_, &archive_service_,
+                                  &change_service_, &listener_service_, &identity_service_});
+  if (!server.ok()) return server.status();
+  server_ = *std::move(server);
+  InspectionServer::Options inspection;
+  inspection.port = static_cast<uint16_t>(config_.inspection_port);
+  inspection.ready = [this] {
+    return stopping_ ? absl::UnavailableError("stopping") : absl::OkStatus();
+  };
+  auto started = InspectionServer::Start(metrics_, std::move(inspection));
+  if (!started.ok()) return started.status();
+  inspection_ = *std::move(started);
+  return WriteAddresses(
+      config_.addresses_file,
+      {{"aggregator",
+        HostPort{config_.listen.host, static_cast<uint16_t>(server_->port())}.ToString()},
+       {"health", absl::StrCat("127.0.0.1:", server_->health_port())},
+       {"inspection", absl::StrCat("127.0.0.1:", inspection_->port())}});
+}
+
+void Assembly::AddGauges() {
+  metrics_.AddProcessMetrics();
+  metrics_.AddSampledGauge("muster_upload_streams", "Upload streams that are attached.",
+                           [this] { return static_cast<double>(uploads_.streams()); });
+  metrics_.AddSampledGauge("muster_requests_queued", "Requests that wait for a thread.",
+                           [this] { return static_cast<double>(requests_.queued()); });
+  metrics_.AddSampledGauge("muster_disk_queued", "Pieces of uploads that wait for a thread.",
+                           [this] { return static_cast<double>(disk_.queued()); });
+  metrics_.AddSampledCounter("muster_store_commands_total", "Changes committed to the store.",
+                             [this] { return static_cast<double>(f_.store->stats().commands); });
+  metrics_.AddSampledCounter("muster_store_commits_total", "Transactions of the store.",
+                             [this] { return static_cast<double>(f_.store->stats().batches); });
+}
+
+void Assembly::ScheduleTick() {
+  const auto timer = timers_->Schedule(kTick, [this] {
+    if (stopping_) return;
+    if (!requests_.Post([this] { Tick(); })) ScheduleTick();
+  });
+  if (!timer.ok()) Log(LogLevel::kError, "no timer is left", {{"error", timer.status()}});
+}
+
+void Assembly::Tick() {
+  if (stopping_) return;
+  ++ticks_;
+  listener_waits_.Check();
+  if (ticks_ % kSweepTicks == 0) {
+    uploads_.Sweep();
+    changes_.WakeAll();
+  }
+  if (ticks_ % kCertificateTicks == 0) RenewOwnCertificate();
+  ScheduleTick();
+}
+
+void Assembly::RenewOwnCertificate() {
+  const absl::Time now = clock_.Now();
+  absl::Status status = f_.tls->Refresh(now);
+  if (status.ok() && f_.tls->NeedsRenewal(now)) {
+    const auto request = f_.tls->BeginRenewal();
+    status = request.status();
+    if (request.ok()) {
+      const Identity identity = f_.tls->identity();
+      const auto issued = f_.authorities->SignForFleet(
+          std::get<ServiceIdentity>(identity.name), *request, config_.advertise, kServiceValidity,
+          ToUri(identity).value_or(""));
+      status = issued.ok()
+                   ? f_.tls->CompleteRenewal(absl::StrCat(issued->leaf_pem, issued->chain_pem), now)
+                   : issued.status();
+    }
+  }
+  if (!status.ok()) Log(LogLevel::kError, "cannot renew the certificate", {{"error", status}});
+}
+
+void Assembly::Stop() {
+  if (stopping_.exchange(true)) return;
+  if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
+  lifecycle_->Stop();
+  changes_.Stop();
+  timers_.reset();
+  requests_.Drain(config_.drain).IgnoreError();
+  disk_.Drain(config_.drain).IgnoreError();
+  inspection_.reset();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(
+    const AggregatorConfig& config, std::function<void(const absl::Status&)> fail) {
+  auto foundation = OpenFoundation(config, std::move(fail));
+  if (!foundation.ok()) return foundation.status();
+  auto assembly = std::make_unique<Assembly>(config, *std::move(foundation));
+  if (const absl::Status status = assembly->Begin(); !status.ok()) return status;
+  return assembly;
+}
+
+}  // namespace muster

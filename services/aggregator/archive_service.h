@@ -1,0 +1,35 @@
+// muster.v1.ArchiveService.
+#ifndef MUSTER_SERVICES_AGGREGATOR_ARCHIVE_SERVICE_H_
+#define MUSTER_SERVICES_AGGREGATOR_ARCHIVE_SERVICE_H_
+
+#include "muster/v1/archives.grpc.pb.h"
+#include "services/aggregator/runs.h"
+#include "services/common/blob/blob_store.h"
+#include "services/common/rpc/call.h"
+#include "services/common/rpc/stream.h"
+
+namespace muster {
+
+// Thread-safe.
+class ArchiveService : public v1::ArchiveService::CallbackService {
+ public:
+  ArchiveService(const RpcRuntime& runtime, Runs& runs, BlobStore& blobs)
+      : runtime_(runtime), runs_(runs), blobs_(blobs) {}
+
+  grpc::ServerUnaryReactor* GetArchive(grpc::CallbackServerContext* context,
+                                       const v1::GetArchiveRequest* request,
+                                       v1::Archive* response) override;
+  grpc::ServerWriteReactor<v1::FileChunk>* ReadArchive(
+      grpc::CallbackServerContext* context, const v1::ReadArchiveRequest* request) override;
+
+ private:
+  absl::StatusOr<ArchiveRecord> Find(Call& call, const std::string& run);
+
+  const RpcRuntime runtime_;
+  Runs& runs_;
+  BlobStore& blobs_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_ARCHIVE_SERVICE_H_

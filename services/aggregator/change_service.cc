@@ -1,0 +1,27 @@
+#include "services/aggregator/change_service.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "services/aggregator/change_source.h"
+
+namespace muster {
+
+grpc::ServerWriteReactor<v1::FollowChangesResponse>* ChangeService::FollowChanges(
+    grpc::CallbackServerContext* context, const v1::FollowChangesRequest* request) {
+  return StreamReactor<v1::FollowChangesResponse>::Start(
+      runtime_, context, "/muster.v1.ChangeService/FollowChanges",
+      [this, request](Call& call, std::function<void()> wake)
+          -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FollowChangesResponse>>> {
+        if (const absl::Status allowed = call.Authorize(Resource::Fleet()); !allowed.ok()) {
+          return allowed;
+        }
+        std::optional<int64_t> cursor;
+        if (request->has_cursor()) cursor = request->cursor();
+        return std::make_unique<ChangeSource>(store_, feed_, clock_, cursor, request->runs_only(),
+                                              changes_.Watch(std::move(wake)));
+      });
+}
+
+}  // namespace muster

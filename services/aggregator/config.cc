@@ -1,0 +1,34 @@
+#include "services/aggregator/config.h"
+
+#include "services/common/service/common_fields.h"
+
+namespace muster {
+void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
+  BindStateFolder(&config->state_folder,
+                  "Where everything is kept: the intermediate, the store, the blobs.", file);
+  file->Address("listen", &config->listen, "Where gRPC is served. Port 0 takes a free one.");
+  BindInspection(&config->health_port, &config->inspection_port, &config->addresses_file, file);
+  file->StringList("advertise", &config->advertise,
+                   "Names and addresses by which clients reach this fleet; they stand in its "
+                   "certificates.");
+  file->StringList("aggregator_targets", &config->aggregator_targets,
+                   "What credentials say of where gRPC is: host:port each. Empty: every advertised "
+                   "host with the port of listen.");
+  file->StringList("status_targets", &config->status_targets,
+                   "What credentials say of where the status service is: host:port each.");
+  file->StringList("gateway_urls", &config->gateway_urls,
+                   "What credentials say of where REST is: https://host:port each.");
+  BindLogConfig(&config->log, file);
+  file->Duration("drain", &config->drain, "How long a stop waits for calls under way.",
+                 absl::ZeroDuration(), absl::Minutes(10));
+  file->Duration("limits.upload_expiry", &config->upload_expiry,
+                 "An upload that no stream carries is forgotten after this.", absl::Minutes(1),
+                 absl::Hours(24 * 30));
+  file->Int("limits.uploads", &config->max_uploads, "Uploads that may be open.", 1, 1'000'000);
+  file->Int("limits.streams", &config->max_streams,
+            "Upload streams at a time: each may hold a chunk of memory.", 1, 100'000);
+  file->Int("threads.requests", &config->request_threads, "Threads that answer.", 2, 256);
+  file->Int("threads.disk", &config->disk_threads, "Threads that write and hash uploads.", 1, 256);
+}
+
+}  // namespace muster

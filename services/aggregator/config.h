@@ -1,0 +1,41 @@
+// The aggregator's configuration file.
+#ifndef MUSTER_SERVICES_AGGREGATOR_CONFIG_H_
+#define MUSTER_SERVICES_AGGREGATOR_CONFIG_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/common/base/config.h"
+#include "services/common/base/text_values.h"
+#include "services/common/service/service_main.h"
+
+namespace muster {
+
+struct AggregatorConfig {
+  std::string state_folder;  // intermediate, store key, tls/, state.db, blobs/
+  HostPort listen = {"127.0.0.1", 7440};
+  int64_t health_port = 0;
+  int64_t inspection_port = 0;
+  std::string addresses_file;
+  std::vector<std::string> advertise = {"127.0.0.1", "localhost"};
+  std::vector<std::string> aggregator_targets;
+  std::vector<std::string> status_targets;
+  std::vector<std::string> gateway_urls;
+  LogConfig log;
+  absl::Duration drain = absl::Seconds(10);
+  absl::Duration upload_expiry = absl::Hours(24);
+  int64_t max_uploads = 10'000;
+  int64_t max_streams = 1'000;
+  int64_t request_threads = 8;
+  int64_t disk_threads = 4;
+};
+
+// Binds the fields of `config` to their names, comments and limits.
+void BindAggregatorConfig(AggregatorConfig* config, Config* file);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_CONFIG_H_

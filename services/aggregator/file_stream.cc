@@ -1,0 +1,101 @@
+#include "services/aggregator/file_stream.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "services/common/base/crc32c.h"
+#include "services/common/errors.h"
+
+namespace muster {
+namespace {
+
+// One message to a reader: large enough for speed, small enough for many readers.
+constexpr size_t kReadChunk = 256 * 1024;
+
+// Bytes that are in memory already: an inline result.
+class StringSource : public ByteSource {
+ public:
+  StringSource(std::string text, size_t offset) : text_(std::move(text)), position_(offset) {}
+
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
+    const size_t n = std::min(buffer.size(), text_.size() - position_);
+    std::copy_n(text_.data() + position_, n, buffer.data());
+    position_ += n;
+    return n;
+  }
+
+ private:
+  const std::string text_;
+  size_t position_;
+};
+
+class ChunkSource : public FileChunkSource {
+ public:
+  ChunkSource(std::unique_ptr<ByteSource> source, int64_t offset)
+      : source_(std::move(source)), offset_(offset) {}
+
+  absl::StatusOr<Pull> Next(v1::FileChunk* chunk) override {
+    std::string* data = chunk->mutable_data();
+    data->resize(kReadChunk);
+    size_t filled = 0;
+    while (filled < kReadChunk) {
+      const auto n = source_->Read(std::span(*data).subspan(filled));
+      if (!n.ok()) return n.status();
+      if (*n == 0) break;
+      filled += *n;
+    }
+    if (filled == 0) return Pull::kEnd;
+    data->resize(filled);
+    chunk->set_offset(offset_);
+    chunk->set_crc32c(Crc32c(*data));
+    offset_ += static_cast<int64_t>(filled);
+    return Pull::kMessage;
+  }
+
+ private:
+  const std::unique_ptr<ByteSource> source_;
+  int64_t offset_;
+};
+
+absl::Status CheckOffset(int64_t offset, int64_t size) {
+  if (offset < 0) return errors::InvalidOffset(offset);
+  return offset > size ? errors::OffsetTooHigh(offset, size) : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ResultRecord> FindResult(StateStore& store, const ResultKey& key) {
+  auto result = store.GetResult(key);
+  if (!result.ok()) return result.status();
+  if (*result) return **std::move(result);
+  const auto run = store.GetRun(key.run);
+  if (!run.ok()) return run.status();
+  if (!*run) return errors::RunNotFound(key.run);
+  return errors::PairNotPlanned(key.run, key.plugin, key.node);
+}
+
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenResult(BlobStore& blobs, ResultRecord result,
+                                                       int64_t offset) {
+  if (const absl::Status status = CheckOffset(offset, result.size); !status.ok()) return status;
+  if (!result.blob.empty()) return blobs.Open(result.blob, offset);
+  return std::make_unique<StringSource>(std::move(result.body), static_cast<size_t>(offset));
+}
+
+absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamResult(BlobStore& blobs, ResultRecord result,
+                                                              int64_t offset) {
+  auto source = OpenResult(blobs, std::move(result), offset);
+  if (!source.ok()) return source.status();
+  return std::make_unique<ChunkSource>(*std::move(source), offset);
+}
+
+absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamBlob(BlobStore& blobs,
+                                                            const std::string& name, int64_t size,
+                                                            int64_t offset) {
+  if (const absl::Status status = CheckOffset(offset, size); !status.ok()) return status;
+  auto source = blobs.Open(name, offset);
+  if (!source.ok()) return source.status();
+  return std::make_unique<ChunkSource>(*std::move(source), offset);
+}
+
+}  // namespace muster

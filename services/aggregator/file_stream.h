@@ -1,0 +1,38 @@
+// Stored bytes on their way to a reader, chunk by chunk.
+#ifndef MUSTER_SERVICES_AGGREGATOR_FILE_STREAM_H_
+#define MUSTER_SERVICES_AGGREGATOR_FILE_STREAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "muster/v1/types.pb.h"
+#include "services/common/base/io.h"
+#include "services/common/blob/blob_store.h"
+#include "services/common/rpc/stream.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+// The current result of a pair; NOT_FOUND for a run that is not there, PERMISSION_DENIED
+// (PAIR_NOT_PLANNED) for a pair that is not planned.
+absl::StatusOr<ResultRecord> FindResult(StateStore& store, const ResultKey& key);
+
+// A result's bytes from `offset`, wherever they rest. OUT_OF_RANGE beyond the end.
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenResult(BlobStore& blobs, ResultRecord result,
+                                                       int64_t offset);
+
+using FileChunkSource = StreamSource<v1::FileChunk>;
+
+absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamResult(BlobStore& blobs, ResultRecord result,
+                                                              int64_t offset);
+
+// A blob of `size` bytes from `offset`.
+absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamBlob(BlobStore& blobs,
+                                                            const std::string& name, int64_t size,
+                                                            int64_t offset);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_FILE_STREAM_H_

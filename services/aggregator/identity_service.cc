@@ -1,0 +1,153 @@
+#include "services/aggregator/identity_service.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "services/aggregator/convert.h"
+#include "services/common/base/error.h"
+#include "services/common/base/names.h"
+#include "services/common/errors.h"
+
+namespace muster {
+namespace {
+
+constexpr int kMaxIssued = 10'000;
+constexpr size_t kMaxReason = 1024;
+
+std::string UriOf(const Call& call) { return ToUri(call.caller().identity).value_or(""); }
+
+}  // namespace
+
+void IdentityService::Describe(const SignedCertificate& certificate,
+                               v1::IssuedCertificate* response) const {
+  response->set_uri(certificate.uri);
+  response->set_certificate_chain_pem(absl::StrCat(certificate.leaf_pem, certificate.chain_pem));
+  response->set_fleet_ca_pem(authorities_.FleetCaPem());
+  *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(certificate.expires));
+  for (const std::string& target : addresses_.aggregator_targets) {
+    response->add_aggregator_targets(target);
+  }
+  for (const std::string& target : addresses_.status_targets) response->add_status_targets(target);
+  for (const std::string& url : addresses_.gateway_urls) response->add_gateway_urls(url);
+}
+
+absl::Status IdentityService::Renew(Call& call, const v1::RenewCertificateRequest& request,
+                                    v1::IssuedCertificate* response) {
+  if (const absl::Status allowed = call.Authorize(Resource::Own()); !allowed.ok()) return allowed;
+  const Identity& identity = call.caller().identity;
+  absl::StatusOr<SignedCertificate> issued = absl::InternalError("no such identity");
+  if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) {
+    issued = authorities_.SignForFleet(*service, request.csr_pem(), service_hosts_,
+                                       kServiceValidity, UriOf(call));
+  } else if (const auto* user = std::get_if<UserIdentity>(&identity.name)) {
+    issued =
+        authorities_.SignForFleet(*user, request.csr_pem(), {}, kOperatorValidity, UriOf(call));
+  } else if (const auto* node = std::get_if<NodeIdentity>(&identity.name)) {
+    issued = authorities_.SignForFleet(*node, request.csr_pem(), {}, kNodeValidity, UriOf(call));
+  }
+  if (issued.ok()) Describe(*issued, response);
+  return issued.status();
+}
+
+absl::Status IdentityService::Add(Call& call, const v1::AddOperatorRequest& request,
+                                  v1::IssuedCertificate* response) {
+  if (const absl::Status allowed = call.Authorize(Resource::Fleet()); !allowed.ok()) return allowed;
+  if (const absl::Status status = ValidateName("operator", request.name()); !status.ok()) {
+    return status;
+  }
+  const auto operators = Operators();
+  if (!operators.ok()) return operators.status();
+  const auto known = operators->find(request.name());
+  if (known != operators->end() && known->second.revoked()) {
+    return errors::OperatorRevoked(request.name());
+  }
+  const auto issued = authorities_.SignForFleet(UserIdentity{request.name()}, request.csr_pem(), {},
+                                                kOperatorValidity, UriOf(call));
+  if (issued.ok()) Describe(*issued, response);
+  return issued.status();
+}
+
+absl::Status IdentityService::Revoke(Call& call, const v1::RevokeOperatorRequest& request,
+                                     v1::Operator* response) {
+  if (const absl::Status allowed = call.Authorize(Resource::Fleet()); !allowed.ok()) return allowed;
+  if (request.reason().size() > kMaxReason) return errors::TextTooLong("reason", kMaxReason);
+  auto operators = Operators();
+  if (!operators.ok()) return operators.status();
+  const auto known = operators->find(request.name());
+  if (known == operators->end()) return errors::OperatorNotFound(request.name());
+  const auto left =
+      std::ranges::count_if(*operators, [](const auto& entry) { return !entry.second.revoked(); });
+  if (!known->second.revoked() && left == 1) return errors::LastOperator();
+  RevocationRecord revocation;
+  revocation.subject = known->second.uri();
+  revocation.reason = request.reason();
+  revocation.revoked_by = UriOf(call);
+  revocation.at = absl::ToUnixMicros(clock_.Now());
+  const auto outcome = store_.ApplyAndWait(muster::Revoke{std::move(revocation)});
+  if (!outcome.ok()) return outcome.status();
+  *response = known->second;
+  response->set_revoked(true);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::map<std::string, v1::Operator>> IdentityService::Operators() const {
+  const std::string prefix = absl::StrCat("spiffe://", authorities_.fleet(), "/user/");
+  const auto issued = store_.Issued(prefix, kMaxIssued);
+  if (!issued.ok()) return issued.status();
+  const auto revocations = store_.Revocations();
+  if (!revocations.ok()) return revocations.status();
+  std::set<std::string> revoked;
+  for (const RevocationRecord& revocation : *revocations) revoked.insert(revocation.subject);
+  std::map<std::string, v1::Operator> operators;
+  for (const IssuedRecord& record : *issued) {  // newest first
+    const std::string name = record.uri.substr(prefix.size());
+    const auto [it, added] = operators.try_emplace(name);
+    if (!added) continue;
+    it->second.set_name(name);
+    it->second.set_uri(record.uri);
+    it->second.set_revoked(revoked.contains(record.uri));
+    *it->second.mutable_issue_time() = ToTimestamp(record.issued_at);
+    *it->second.mutable_expire_time() = ToTimestamp(record.expires_at);
+  }
+  return operators;
+}
+
+grpc::ServerUnaryReactor* IdentityService::RenewCertificate(
+    grpc::CallbackServerContext* context, const v1::RenewCertificateRequest* request,
+    v1::IssuedCertificate* response) {
+  return Answer(runtime_, context, "/muster.v1.IdentityService/RenewCertificate",
+                [this, request, response](Call& call) { return Renew(call, *request, response); });
+}
+
+grpc::ServerUnaryReactor* IdentityService::AddOperator(grpc::CallbackServerContext* context,
+                                                       const v1::AddOperatorRequest* request,
+                                                       v1::IssuedCertificate* response) {
+  return Answer(runtime_, context, "/muster.v1.IdentityService/AddOperator",
+                [this, request, response](Call& call) { return Add(call, *request, response); });
+}
+
+grpc::ServerUnaryReactor* IdentityService::RevokeOperator(grpc::CallbackServerContext* context,
+                                                          const v1::RevokeOperatorRequest* request,
+                                                          v1::Operator* response) {
+  return Answer(runtime_, context, "/muster.v1.IdentityService/RevokeOperator",
+                [this, request, response](Call& call) { return Revoke(call, *request, response); });
+}
+
+grpc::ServerUnaryReactor* IdentityService::ListOperators(grpc::CallbackServerContext* context,
+                                                         const v1::ListOperatorsRequest*,
+                                                         v1::ListOperatorsResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.IdentityService/ListOperators",
+                [this, response](Call& call) -> absl::Status {
+                  const absl::Status allowed = call.Authorize(Resource::Fleet());
+                  if (!allowed.ok()) return allowed;
+                  const auto operators = Operators();
+                  if (!operators.ok()) return operators.status();
+                  for (const auto& [name, entry] : *operators) *response->add_operators() = entry;
+                  return absl::OkStatus();
+                });
+}
+
+}  // namespace muster

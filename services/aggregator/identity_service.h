@@ -1,0 +1,64 @@
+// muster.v1.IdentityService: certificates of the fleet, operators, revocation.
+#ifndef MUSTER_SERVICES_AGGREGATOR_IDENTITY_SERVICE_H_
+#define MUSTER_SERVICES_AGGREGATOR_IDENTITY_SERVICE_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "muster/v1/identities.grpc.pb.h"
+#include "services/aggregator/addresses.h"
+#include "services/aggregator/authorities.h"
+#include "services/common/base/clock.h"
+#include "services/common/rpc/call.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+// Thread-safe.
+class IdentityService : public v1::IdentityService::CallbackService {
+ public:
+  // `service_hosts`: what the certificates of services name besides their URI.
+  IdentityService(const RpcRuntime& runtime, Authorities& authorities, StateStore& store,
+                  const Clock& clock, Addresses addresses, std::vector<std::string> service_hosts)
+      : runtime_(runtime),
+        authorities_(authorities),
+        store_(store),
+        clock_(clock),
+        addresses_(std::move(addresses)),
+        service_hosts_(std::move(service_hosts)) {}
+
+  grpc::ServerUnaryReactor* RenewCertificate(grpc::CallbackServerContext* context,
+                                             const v1::RenewCertificateRequest* request,
+                                             v1::IssuedCertificate* response) override;
+  grpc::ServerUnaryReactor* AddOperator(grpc::CallbackServerContext* context,
+                                        const v1::AddOperatorRequest* request,
+                                        v1::IssuedCertificate* response) override;
+  grpc::ServerUnaryReactor* RevokeOperator(grpc::CallbackServerContext* context,
+                                           const v1::RevokeOperatorRequest* request,
+                                           v1::Operator* response) override;
+  grpc::ServerUnaryReactor* ListOperators(grpc::CallbackServerContext* context,
+                                          const v1::ListOperatorsRequest* request,
+                                          v1::ListOperatorsResponse* response) override;
+
+ private:
+  absl::Status Renew(Call& call, const v1::RenewCertificateRequest& request,
+                     v1::IssuedCertificate* response);
+  absl::Status Add(Call& call, const v1::AddOperatorRequest& request,
+                   v1::IssuedCertificate* response);
+  absl::Status Revoke(Call& call, const v1::RevokeOperatorRequest& request, v1::Operator* response);
+  // By name, with whether it is revoked.
+  absl::StatusOr<std::map<std::string, v1::Operator>> Operators() const;
+  void Describe(const SignedCertificate& certificate, v1::IssuedCertificate* response) const;
+
+  const RpcRuntime runtime_;
+  Authorities& authorities_;
+  StateStore& store_;
+  const Clock& clock_;
+  const Addresses addresses_;
+  const std::vector<std::string> service_hosts_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_IDENTITY_SERVICE_H_

@@ -1,0 +1,42 @@
+// muster.v1.ListenerService: what the gateway needs to open a door for a run's old clients.
+#ifndef MUSTER_SERVICES_AGGREGATOR_LISTENER_SERVICE_H_
+#define MUSTER_SERVICES_AGGREGATOR_LISTENER_SERVICE_H_
+
+#include "muster/v1/listeners.grpc.pb.h"
+#include "services/aggregator/authorities.h"
+#include "services/aggregator/runs.h"
+#include "services/common/base/clock.h"
+#include "services/common/rpc/call.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+// Thread-safe.
+class ListenerService : public v1::ListenerService::CallbackService {
+ public:
+  ListenerService(const RpcRuntime& runtime, Runs& runs, Authorities& authorities,
+                  StateStore& store, const Clock& clock)
+      : runtime_(runtime), runs_(runs), authorities_(authorities), store_(store), clock_(clock) {}
+
+  grpc::ServerUnaryReactor* SignListenerCertificate(
+      grpc::CallbackServerContext* context, const v1::SignListenerCertificateRequest* request,
+      v1::SignListenerCertificateResponse* response) override;
+  grpc::ServerUnaryReactor* ReportListener(grpc::CallbackServerContext* context,
+                                           const v1::ReportListenerRequest* request,
+                                           v1::Run* response) override;
+
+ private:
+  absl::Status Sign(Call& call, const v1::SignListenerCertificateRequest& request,
+                    v1::SignListenerCertificateResponse* response);
+  absl::Status Report(Call& call, const v1::ReportListenerRequest& request, v1::Run* response);
+
+  const RpcRuntime runtime_;
+  Runs& runs_;
+  Authorities& authorities_;
+  StateStore& store_;
+  const Clock& clock_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_LISTENER_SERVICE_H_

@@ -1,0 +1,194 @@
+#include "services/aggregator/result_service.h"
+
+#include <memory>
+#include <utility>
+
+#include "services/aggregator/convert.h"
+#include "services/aggregator/file_stream.h"
+#include "services/common/base/crc32c.h"
+#include "services/common/base/sha256.h"
+#include "services/common/errors.h"
+#include "services/common/rpc/limits.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kReadAheadBytes = 64 * 1024 * 1024;
+constexpr int kMaxPage = 10'000;
+constexpr int kDefaultPage = 1'000;
+
+absl::Status CheckSha256(const std::string& sha256) {
+  if (sha256.empty() || sha256.size() == kSha256Size) return absl::OkStatus();
+  return errors::InvalidChunk("a SHA-256 that is not 32 bytes");
+}
+
+absl::StatusOr<UploadRecord> ToUpload(Call& call, const v1::OpenUploadRequest& request) {
+  auto upload = FromProto(request.description(), call.caller());
+  if (!upload.ok()) return upload.status();
+  const ResultKey& key = upload->key;
+  const absl::Status allowed = call.Authorize(Resource::Pair(key.run, key.plugin, key.node));
+  if (!allowed.ok()) return allowed;
+  if (request.has_size() && request.size() < 0) return errors::InvalidOffset(request.size());
+  upload->size = request.has_size() ? request.size() : -1;
+  if (const absl::Status status = CheckSha256(request.sha256()); !status.ok()) return status;
+  upload->sha256 = request.sha256();
+  return upload;
+}
+
+// A small result, verified: what it says of itself is true of its bytes.
+absl::StatusOr<VerifiedResult> Verify(Call& call, const v1::SubmitResultRequest& request) {
+  auto upload = FromProto(request.description(), call.caller());
+  if (!upload.ok()) return upload.status();
+  const ResultKey& key = upload->key;
+  const absl::Status allowed = call.Authorize(Resource::Pair(key.run, key.plugin, key.node));
+  if (!allowed.ok()) return allowed;
+  const auto size = static_cast<int64_t>(request.body().size());
+  if (size > kInlineLimit) return errors::TooLargeForSubmit(size, kInlineLimit);
+  if (Crc32c(request.body()) != request.crc32c()) return errors::CrcMismatch("result");
+  const std::string sha256 = DigestBytes(Sha256::Of(request.body()));
+  if (const absl::Status status = CheckSha256(request.sha256()); !status.ok()) return status;
+  if (!request.sha256().empty() && request.sha256() != sha256) return errors::DigestMismatch();
+  VerifiedResult verified;
+  verified.attempt = upload->attempt;
+  ResultRecord& result = verified.result;
+  result.key = upload->key;
+  result.outcome = upload->is_error ? Outcome::kError : Outcome::kGenuine;
+  result.size = size;
+  result.crc32c = request.crc32c();
+  result.sha256 = sha256;
+  result.media_type = upload->media_type;
+  result.file_name = upload->file_name;
+  if (upload->is_error) result.error = request.body().substr(0, kMaxErrorText);
+  result.body = request.body();
+  result.delivery = upload->delivery;
+  result.delivery.signature = request.signature().value();
+  result.delivery.signer_pem = request.signature().certificate_chain_pem();
+  return verified;
+}
+
+}  // namespace
+
+ResultService::ResultService(const RpcRuntime& runtime, StateStore& store, BlobStore& blobs,
+                             Uploads& uploads, Committer& committer)
+    : runtime_(runtime),
+      store_(store),
+      blobs_(blobs),
+      uploads_(uploads),
+      committer_(committer),
+      read_ahead_(kReadAheadBytes) {}
+
+grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext* context,
+                                                    const v1::OpenUploadRequest* request,
+                                                    v1::OpenUploadResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.ResultService/OpenUpload",
+                [this, request, response](Call& call) -> absl::Status {
+                  auto upload = ToUpload(call, *request);
+                  if (!upload.ok()) return upload.status();
+                  auto opened = uploads_.Open(*std::move(upload));
+                  if (!opened.ok()) return opened.status();
+                  if (opened->committed) {
+                    *response->mutable_committed() = ToProto(*opened->committed);
+                    return absl::OkStatus();
+                  }
+                  response->set_upload_id(opened->id);
+                  response->set_epoch(opened->epoch);
+                  response->set_offset(opened->offset);
+                  response->set_chunk_max(opened->chunk_max);
+                  response->set_window(kUploadWindow);
+                  *response->mutable_expire_time() = ToTimestamp(opened->expires_at);
+                  response->set_zstd_accepted(true);
+                  return absl::OkStatus();
+                });
+}
+
+grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse>* ResultService::Upload(
+    grpc::CallbackServerContext* context) {
+  return UploadReactor::Start(runtime_, context, uploads_, read_ahead_);
+}
+
+grpc::ServerUnaryReactor* ResultService::SubmitResult(grpc::CallbackServerContext* context,
+                                                      const v1::SubmitResultRequest* request,
+                                                      v1::Result* response) {
+  return AnswerLater(runtime_, context, "/muster.v1.ResultService/SubmitResult",
+                     [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
+                       auto verified = Verify(*call, *request);
+                       if (!verified.ok()) return finish(verified.status());
+                       committer_.Commit(*std::move(verified),
+                                         [response, finish = std::move(finish)](
+                                             absl::StatusOr<ResultRecord> result) mutable {
+                                           if (result.ok()) *response = ToProto(*result);
+                                           finish(result.status());
+                                         });
+                     });
+}
+
+grpc::ServerUnaryReactor* ResultService::GetResult(grpc::CallbackServerContext* context,
+                                                   const v1::GetResultRequest* request,
+                                                   v1::Result* response) {
+  return Answer(runtime_, context, "/muster.v1.ResultService/GetResult",
+                [this, request, response](Call& call) -> absl::Status {
+                  const ResultKey key = FromProto(request->key());
+                  if (const absl::Status status = CheckKey(key); !status.ok()) return status;
+                  const absl::Status allowed =
+                      call.Authorize(Resource::Pair(key.run, key.plugin, key.node));
+                  if (!allowed.ok()) return allowed;
+                  const auto result = FindResult(store_, key);
+                  if (!result.ok()) return result.status();
+                  *response = ToProto(*result);
+                  return absl::OkStatus();
+                });
+}
+
+grpc::ServerUnaryReactor* ResultService::ListResults(grpc::CallbackServerContext* context,
+                                                     const v1::ListResultsRequest* request,
+                                                     v1::ListResultsResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.ResultService/ListResults",
+                [this, request, response](Call& call) -> absl::Status {
+                  if (const absl::Status status = CheckRunId(request->run()); !status.ok()) {
+                    return status;
+                  }
+                  const absl::Status allowed = call.Authorize(Resource::Run(request->run()));
+                  if (!allowed.ok()) return allowed;
+                  const int size = request->page_size() == 0 ? kDefaultPage : request->page_size();
+                  if (size < 1 || size > kMaxPage) return errors::InvalidPageSize(kMaxPage);
+                  const auto run = store_.GetRun(request->run());
+                  if (!run.ok()) return run.status();
+                  if (!*run) return errors::RunNotFound(request->run());
+                  ResultFilter filter;
+                  filter.run = request->run();
+                  filter.plugin = request->plugin();
+                  filter.node = request->node();
+                  filter.with_pending = true;
+                  const auto page = store_.ListResults(filter, request->page_token(), size);
+                  if (!page.ok()) return page.status();
+                  for (const ResultRecord& result : page->items) {
+                    *response->add_results() = ToProto(result);
+                  }
+                  response->set_next_page_token(page->next);
+                  return absl::OkStatus();
+                });
+}
+
+grpc::ServerWriteReactor<v1::FileChunk>* ResultService::ReadResult(
+    grpc::CallbackServerContext* context, const v1::ReadResultRequest* request) {
+  return StreamReactor<v1::FileChunk>::Start(
+      runtime_, context, "/muster.v1.ResultService/ReadResult",
+      [this, request](Call& call, const std::function<void()>&)
+          -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FileChunk>>> {
+        const ResultKey key = FromProto(request->key());
+        if (const absl::Status status = CheckKey(key); !status.ok()) return status;
+        const absl::Status allowed = call.Authorize(Resource::Pair(key.run, key.plugin, key.node));
+        if (!allowed.ok()) return allowed;
+        auto result = FindResult(store_, key);
+        if (!result.ok()) return result.status();
+        if (result->outcome == Outcome::kPending) {
+          return errors::ResultNotThere(key.plugin, key.node);
+        }
+        if (request->generation() != 0 && request->generation() != result->generation) {
+          return errors::ResultReplaced(request->generation(), result->generation);
+        }
+        return StreamResult(blobs_, *std::move(result), request->offset());
+      });
+}
+
+}  // namespace muster

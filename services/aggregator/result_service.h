@@ -1,0 +1,49 @@
+// muster.v1.ResultService: checks and translates; what it does lies in uploads.h and committer.h.
+#ifndef MUSTER_SERVICES_AGGREGATOR_RESULT_SERVICE_H_
+#define MUSTER_SERVICES_AGGREGATOR_RESULT_SERVICE_H_
+
+#include "muster/v1/results.grpc.pb.h"
+#include "services/aggregator/committer.h"
+#include "services/aggregator/upload_reactor.h"
+#include "services/aggregator/uploads.h"
+#include "services/common/blob/blob_store.h"
+#include "services/common/rpc/call.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+// Thread-safe.
+class ResultService : public v1::ResultService::CallbackService {
+ public:
+  ResultService(const RpcRuntime& runtime, StateStore& store, BlobStore& blobs, Uploads& uploads,
+                Committer& committer);
+
+  grpc::ServerUnaryReactor* OpenUpload(grpc::CallbackServerContext* context,
+                                       const v1::OpenUploadRequest* request,
+                                       v1::OpenUploadResponse* response) override;
+  grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse>* Upload(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* SubmitResult(grpc::CallbackServerContext* context,
+                                         const v1::SubmitResultRequest* request,
+                                         v1::Result* response) override;
+  grpc::ServerUnaryReactor* GetResult(grpc::CallbackServerContext* context,
+                                      const v1::GetResultRequest* request,
+                                      v1::Result* response) override;
+  grpc::ServerUnaryReactor* ListResults(grpc::CallbackServerContext* context,
+                                        const v1::ListResultsRequest* request,
+                                        v1::ListResultsResponse* response) override;
+  grpc::ServerWriteReactor<v1::FileChunk>* ReadResult(
+      grpc::CallbackServerContext* context, const v1::ReadResultRequest* request) override;
+
+ private:
+  const RpcRuntime runtime_;
+  StateStore& store_;
+  BlobStore& blobs_;
+  Uploads& uploads_;
+  Committer& committer_;
+  ReadAheadBudget read_ahead_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_RESULT_SERVICE_H_

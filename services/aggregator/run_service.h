@@ -1,0 +1,66 @@
+// muster.v1.RunService: checks and translates; what it does lies in runs.h and authorities.h.
+#ifndef MUSTER_SERVICES_AGGREGATOR_RUN_SERVICE_H_
+#define MUSTER_SERVICES_AGGREGATOR_RUN_SERVICE_H_
+
+#include "muster/v1/runs.grpc.pb.h"
+#include "services/aggregator/addresses.h"
+#include "services/aggregator/authorities.h"
+#include "services/aggregator/change_dispatcher.h"
+#include "services/aggregator/listener_waits.h"
+#include "services/aggregator/runs.h"
+#include "services/common/rpc/call.h"
+#include "services/common/rpc/stream.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+// Thread-safe.
+class RunService : public v1::RunService::CallbackService {
+ public:
+  RunService(const RpcRuntime& runtime, Runs& runs, Authorities& authorities,
+             ListenerWaits& listener_waits, ChangeDispatcher& changes, StateStore& store,
+             Addresses addresses)
+      : runtime_(runtime),
+        runs_(runs),
+        authorities_(authorities),
+        listener_waits_(listener_waits),
+        changes_(changes),
+        store_(store),
+        addresses_(std::move(addresses)) {}
+
+  grpc::ServerUnaryReactor* CreateRun(grpc::CallbackServerContext* context,
+                                      const v1::CreateRunRequest* request,
+                                      v1::Run* response) override;
+  grpc::ServerUnaryReactor* GetRun(grpc::CallbackServerContext* context,
+                                   const v1::GetRunRequest* request, v1::Run* response) override;
+  grpc::ServerUnaryReactor* ListRuns(grpc::CallbackServerContext* context,
+                                     const v1::ListRunsRequest* request,
+                                     v1::ListRunsResponse* response) override;
+  grpc::ServerWriteReactor<v1::Run>* WatchRun(grpc::CallbackServerContext* context,
+                                              const v1::WatchRunRequest* request) override;
+  grpc::ServerUnaryReactor* CancelRun(grpc::CallbackServerContext* context,
+                                      const v1::CancelRunRequest* request,
+                                      v1::Run* response) override;
+  grpc::ServerUnaryReactor* DeleteRun(grpc::CallbackServerContext* context,
+                                      const v1::DeleteRunRequest* request,
+                                      v1::DeleteRunResponse* response) override;
+  grpc::ServerUnaryReactor* IssueCredential(grpc::CallbackServerContext* context,
+                                            const v1::IssueCredentialRequest* request,
+                                            v1::Credential* response) override;
+
+ private:
+  absl::Status SignCredential(const v1::IssueCredentialRequest& request, const RunRecord& run,
+                              const std::string& asked_by, v1::Credential* response);
+
+  const RpcRuntime runtime_;
+  Runs& runs_;
+  Authorities& authorities_;
+  ListenerWaits& listener_waits_;
+  ChangeDispatcher& changes_;
+  StateStore& store_;
+  const Addresses addresses_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_RUN_SERVICE_H_

@@ -1,0 +1,257 @@
+#include "services/aggregator/upload_reactor.h"
+
+#include <utility>
+
+#include "services/aggregator/convert.h"
+#include "services/common/base/log.h"
+#include "services/common/errors.h"
+#include "services/common/rpc/limits.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kMethod = "/muster.v1.ResultService/Upload";
+
+// An acknowledgement goes out after this much, and whenever nothing is left to store.
+constexpr int64_t kAckEvery = 4 * 1024 * 1024;
+
+}  // namespace
+
+UploadReactor* UploadReactor::Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
+                                    Uploads& uploads, ReadAheadBudget& budget) {
+  std::shared_ptr<UploadReactor> reactor(new UploadReactor(runtime, context, uploads, budget));
+  reactor->self_ = reactor;
+  if (!reactor->call_.caller_status().ok()) {
+    reactor->End(reactor->call_.caller_status());
+  } else if (const absl::Status status = uploads.AddStream(); !status.ok()) {
+    reactor->End(status);
+  } else {
+    reactor->counted_ = true;
+    reactor->reading_ = true;
+    reactor->StartRead(&reactor->request_);
+  }
+  return reactor.get();
+}
+
+UploadReactor::UploadReactor(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
+                             Uploads& uploads, ReadAheadBudget& budget)
+    : runtime_(runtime), uploads_(uploads), budget_(budget), call_(runtime, context, kMethod) {}
+
+void UploadReactor::OnReadDone(bool ok) {
+  {
+    std::lock_guard lock(mutex_);
+    reading_ = false;
+  }
+  if (!ok) {
+    // The sender is gone, or has half-closed. Without a finish the upload stays open.
+    bool finishing = false;
+    {
+      std::lock_guard lock(mutex_);
+      finishing = finishing_;
+    }
+    if (!finishing) {
+      End(session_ == nullptr ? errors::InvalidChunk("the stream ended before its start")
+                              : absl::OkStatus());
+    }
+    return;
+  }
+  switch (request_.message_case()) {
+    case v1::UploadRequest::kStart:
+      return session_ == nullptr ? Begin(request_.start())
+                                 : End(errors::InvalidChunk("a second start"));
+    case v1::UploadRequest::kChunk:
+      return session_ == nullptr ? End(errors::InvalidChunk("it comes before the start"))
+                                 : TakeChunk(request_.mutable_chunk());
+    case v1::UploadRequest::kFinish:
+      return session_ == nullptr ? End(errors::InvalidChunk("a finish before the start"))
+                                 : TakeFinish(request_.finish());
+    case v1::UploadRequest::MESSAGE_NOT_SET:
+      return End(errors::InvalidChunk("an empty message"));
+  }
+}
+
+void UploadReactor::Begin(const v1::UploadRequest::Start& start) {
+  const bool queued = runtime_.executor->Post([self = shared_from_this(), start] {
+    const absl::Status status = self->AttachTo(start);
+    if (!status.ok()) return self->End(status);
+    self->ReadMore();
+  });
+  if (!queued) End(errors::Overloaded());
+}
+
+absl::Status UploadReactor::AttachTo(const v1::UploadRequest::Start& start) {
+  auto session = uploads_.Find(start.upload_id());
+  // Not found is told to nobody who was not allowed to look.
+  const ResultKey key = session.ok() ? (*session)->key() : ResultKey{};
+  if (!session.ok()) {
+    const absl::Status allowed = call_.Authorize(OwnPair(call_.caller()));
+    return allowed.ok() ? session.status() : allowed;
+  }
+  const absl::Status allowed = call_.Authorize(Resource::Pair(key.run, key.plugin, key.node));
+  if (!allowed.ok()) return allowed;
+  session_ = *session;
+  epoch_ = start.epoch();
+  const bool queued = session_->strand().Post([self = shared_from_this()] {
+    const absl::Status status = self->session_->Attach(
+        self->epoch_, [weak = self->weak_from_this()](const absl::Status& why) {
+          if (auto reactor = weak.lock()) reactor->End(why);
+        });
+    if (!status.ok()) self->End(status);
+  });
+  return queued ? absl::OkStatus() : errors::Overloaded();
+}
+
+// Reads the next message if none is being read and there is room for what it may bring.
+void UploadReactor::ReadMore() {
+  std::lock_guard lock(mutex_);
+  if (reading_ || finishing_ || ended_ || end_) return;
+  if (storing_ > 1) return;
+  reading_ = true;
+  StartRead(&request_);
+}
+
+void UploadReactor::TakeChunk(v1::UploadRequest::Chunk* chunk) {
+  if (chunk->raw_size() < 0 || chunk->raw_size() > kChunkMaxLarge) {
+    return End(errors::ChunkTooLarge(chunk->raw_size(), kChunkMaxLarge));
+  }
+  UploadChunk taken;
+  taken.offset = chunk->offset();
+  taken.raw_size = chunk->raw_size();
+  taken.crc32c = chunk->crc32c();
+  taken.zstd = chunk->encoding() == v1::UploadRequest::ENCODING_ZSTD;
+  taken.data = std::move(*chunk->mutable_data());
+  const int64_t bytes = taken.raw_size;
+  const bool ahead = budget_.TryTake(bytes);
+  {
+    std::lock_guard lock(mutex_);
+    if (finishing_) {
+      if (ahead) budget_.Return(bytes);
+      return;
+    }
+    ++storing_;
+  }
+  const bool queued = session_->strand().Post(
+      [self = shared_from_this(), taken = std::move(taken), bytes, ahead]() mutable {
+        self->ChunkDone(self->session_->Append(self->epoch_, std::move(taken)), bytes, ahead);
+      });
+  if (!queued) {
+    if (ahead) budget_.Return(bytes);
+    return End(errors::Overloaded());
+  }
+  if (ahead) ReadMore();
+}
+
+void UploadReactor::ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t bytes, bool ahead) {
+  if (ahead) budget_.Return(bytes);
+  {
+    std::lock_guard lock(mutex_);
+    --storing_;
+    if (ack.ok()) ack_ = *ack;
+  }
+  if (!ack.ok()) return End(ack.status());
+  SendAck();
+  ReadMore();
+}
+
+void UploadReactor::SendAck() {
+  std::lock_guard lock(mutex_);
+  if (writing_ || ended_ || end_ || committed_ || !ack_) return;
+  if (storing_ > 0 && ack_->written - acked_ < kAckEvery) return;
+  acked_ = ack_->written;
+  response_.mutable_ack()->set_written(ack_->written);
+  response_.mutable_ack()->set_durable(ack_->durable);
+  ack_.reset();
+  writing_ = true;
+  StartWrite(&response_);
+}
+
+void UploadReactor::TakeFinish(const v1::UploadRequest::Finish& finish) {
+  UploadFinish taken;
+  taken.size = finish.size();
+  taken.crc32c = finish.crc32c();
+  taken.sha256 = finish.sha256();
+  taken.signature = finish.signature().value();
+  taken.signer_chain_pem = finish.signature().certificate_chain_pem();
+  {
+    std::lock_guard lock(mutex_);
+    finishing_ = true;
+  }
+  if (!taken.sha256.empty() && taken.sha256.size() != 32) {
+    return End(errors::InvalidChunk("a SHA-256 that is not 32 bytes"));
+  }
+  const bool queued =
+      session_->strand().Post([self = shared_from_this(), taken = std::move(taken)] {
+        self->session_->Complete(self->epoch_, taken, [self](absl::StatusOr<ResultRecord> result) {
+          self->Committed(std::move(result));
+        });
+      });
+  if (!queued) End(errors::Overloaded());
+}
+
+void UploadReactor::Committed(absl::StatusOr<ResultRecord> result) {
+  if (!result.ok()) return End(result.status());
+  uploads_.Forget(session_->id());
+  // The session may go with its staged bytes once its stream does.
+  if (!session_->strand().Post([session = session_] { session->Close(); })) {
+    Log(LogLevel::kWarning, "staged bytes stay until the next start", {{"upload", session_->id()}});
+  }
+  std::lock_guard lock(mutex_);
+  if (ended_ || end_) return;
+  committed_ = *std::move(result);
+  if (writing_) return;
+  response_.Clear();
+  *response_.mutable_committed() = ToProto(*committed_);
+  ended_ = true;
+  StartWriteAndFinish(&response_, grpc::WriteOptions(), call_.Final(absl::OkStatus()));
+}
+
+void UploadReactor::OnWriteDone(bool ok) {
+  std::unique_lock lock(mutex_);
+  writing_ = false;
+  if (ended_) return;
+  if (end_) {
+    ended_ = true;
+    const grpc::Status status = call_.Final(*end_);
+    lock.unlock();
+    Finish(status);
+    return;
+  }
+  if (committed_) {
+    response_.Clear();
+    *response_.mutable_committed() = ToProto(*committed_);
+    ended_ = true;
+    StartWriteAndFinish(&response_, grpc::WriteOptions(), call_.Final(absl::OkStatus()));
+    return;
+  }
+  lock.unlock();
+  if (!ok) return End(absl::CancelledError("the sender went away"));
+  SendAck();
+}
+
+void UploadReactor::OnCancel() { End(absl::CancelledError("the call was cancelled")); }
+
+void UploadReactor::End(const absl::Status& status) {
+  std::unique_lock lock(mutex_);
+  if (ended_ || end_) return;
+  end_ = status;
+  if (writing_) return;
+  ended_ = true;
+  const grpc::Status final = call_.Final(status);
+  lock.unlock();
+  Finish(final);
+}
+
+void UploadReactor::OnDone() {
+  if (counted_) uploads_.RemoveStream();
+  if (session_ != nullptr) {
+    const auto session = session_;
+    const int64_t epoch = epoch_;
+    if (!session->strand().Post([session, epoch] { session->Detach(epoch); })) {
+      Log(LogLevel::kWarning, "an upload's file stays open until its next stream",
+          {{"upload", session->id()}});
+    }
+  }
+  self_.reset();
+}
+
+}  // namespace muster

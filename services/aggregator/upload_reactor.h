@@ -1,0 +1,91 @@
+// The stream that carries an upload: where a chunk is received and answered.
+//
+// A chunk is read on gRPC's threads, handed to the session's strand (upload_session.h), and
+// acknowledged from there. While one chunk is stored the next may be read: the bytes in our hands
+// are bounded by one chunk for each stream, and for the second one by a budget that all share.
+#ifndef MUSTER_SERVICES_AGGREGATOR_UPLOAD_REACTOR_H_
+#define MUSTER_SERVICES_AGGREGATOR_UPLOAD_REACTOR_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "muster/v1/results.pb.h"
+#include "services/aggregator/uploads.h"
+#include "services/common/rpc/call.h"
+
+namespace muster {
+
+// Bytes that streams may hold beyond one chunk each. Thread-safe.
+class ReadAheadBudget {
+ public:
+  explicit ReadAheadBudget(int64_t bytes) : left_(bytes) {}
+
+  bool TryTake(int64_t bytes) {
+    if (left_.fetch_sub(bytes) >= bytes) return true;
+    left_ += bytes;
+    return false;
+  }
+  void Return(int64_t bytes) { left_ += bytes; }
+
+ private:
+  std::atomic<int64_t> left_;
+};
+
+// Deletes itself when gRPC and the strand are both done with it.
+class UploadReactor : public grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse>,
+                      public std::enable_shared_from_this<UploadReactor> {
+ public:
+  static UploadReactor* Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
+                              Uploads& uploads, ReadAheadBudget& budget);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  UploadReactor(const RpcRuntime& runtime, grpc::CallbackServerContext* context, Uploads& uploads,
+                ReadAheadBudget& budget);
+
+  void Begin(const v1::UploadRequest::Start& start);
+  absl::Status AttachTo(const v1::UploadRequest::Start& start);
+  void TakeChunk(v1::UploadRequest::Chunk* chunk);
+  void ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t bytes, bool ahead);
+  void TakeFinish(const v1::UploadRequest::Finish& finish);
+  void Committed(absl::StatusOr<ResultRecord> result);
+  void ReadMore();
+  void SendAck();
+  void End(const absl::Status& status);
+
+  const RpcRuntime runtime_;
+  Uploads& uploads_;
+  ReadAheadBudget& budget_;
+  Call call_;
+  std::shared_ptr<UploadReactor> self_;  // until OnDone
+  std::shared_ptr<UploadSession> session_;
+  int64_t epoch_ = 0;
+  v1::UploadRequest request_;
+  v1::UploadResponse response_;
+
+  std::mutex mutex_;
+  // All below are guarded by mutex_.
+  int storing_ = 0;                        // chunks on the strand
+  bool reading_ = false;                   // a StartRead is out
+  bool writing_ = false;                   // a StartWrite is out
+  bool finishing_ = false;                 // finish came: nothing may follow
+  bool counted_ = false;                   // among the streams of uploads_
+  int64_t acked_ = 0;                      // `written` of the last acknowledgement
+  std::optional<UploadAck> ack_;           // the newest that has not been sent
+  std::optional<ResultRecord> committed_;  // to be sent as the last message
+  std::optional<absl::Status> end_;        // to end with once no write is out
+  bool ended_ = false;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_UPLOAD_REACTOR_H_

@@ -1,0 +1,29 @@
+#include "services/common/service/certificate_renewal.h"
+
+#include <grpcpp/client_context.h>
+
+#include <chrono>
+
+#include "muster/v1/identities.grpc.pb.h"
+#include "services/common/rpc/status.h"
+
+namespace muster {
+
+absl::Status RenewIfDue(CertificateFiles& files, const std::shared_ptr<grpc::Channel>& aggregator,
+                        absl::Time now) {
+  if (const absl::Status status = files.Refresh(now); !status.ok()) return status;
+  if (!files.NeedsRenewal(now)) return absl::OkStatus();
+  const auto csr = files.BeginRenewal();
+  if (!csr.ok()) return csr.status();
+  const auto stub = v1::IdentityService::NewStub(aggregator);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  v1::RenewCertificateRequest request;
+  request.set_csr_pem(*csr);
+  v1::IssuedCertificate issued;
+  const grpc::Status called = stub->RenewCertificate(&context, request, &issued);
+  if (!called.ok()) return FromGrpc(called);
+  return files.CompleteRenewal(issued.certificate_chain_pem(), now);
+}
+
+}  // namespace muster

@@ -1,0 +1,71 @@
+#include "services/status/feed_follower.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <utility>
+
+#include "absl/random/random.h"
+#include "absl/time/time.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/error.h"
+#include "services/common/base/log.h"
+#include "services/common/rpc/status.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kFirstBackOff = absl::Milliseconds(200);
+constexpr absl::Duration kLongestBackOff = absl::Seconds(10);
+// The aggregator says that it lives every 5 s.
+constexpr absl::Duration kSilence = absl::Seconds(15);
+
+}  // namespace
+
+FeedFollower::FeedFollower(std::shared_ptr<grpc::Channel> channel,
+                           std::function<void(const v1::FollowChangesResponse&)> take)
+    : stub_(v1::ChangeService::NewStub(std::move(channel))),
+      take_(std::move(take)),
+      thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+
+FeedFollower::~FeedFollower() = default;
+
+bool FeedFollower::connected() const {
+  const int64_t heard = heard_at_;
+  return heard != 0 && SystemClock().MonotonicNow() - absl::Nanoseconds(heard) < kSilence;
+}
+
+void FeedFollower::Run(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any sleeper;
+  absl::BitGen random;
+  absl::Duration limit = kFirstBackOff;
+  while (!stop.stop_requested()) {
+    const int64_t heard_before = heard_at_;
+    FollowOnce(stop);
+    limit = heard_at_ != heard_before ? kFirstBackOff : std::min(limit * 2, kLongestBackOff);
+    const absl::Duration wait =
+        absl::Nanoseconds(absl::Uniform<int64_t>(random, 0, absl::ToInt64Nanoseconds(limit)));
+    std::unique_lock lock(mutex);
+    sleeper.wait_for(lock, stop, absl::ToChronoNanoseconds(wait), [] { return false; });
+  }
+}
+
+void FeedFollower::FollowOnce(const std::stop_token& stop) {
+  grpc::ClientContext context;
+  const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
+  v1::FollowChangesRequest request;
+  if (cursor_) request.set_cursor(*cursor_);
+  const auto stream = stub_->FollowChanges(&context, request);
+  v1::FollowChangesResponse event;
+  while (stream->Read(&event)) {
+    heard_at_ = absl::ToInt64Nanoseconds(SystemClock().MonotonicNow());
+    take_(event);
+    if (event.has_cursor()) cursor_ = event.cursor();
+  }
+  const absl::Status status = FromGrpc(stream->Finish());
+  if (stop.stop_requested()) return;
+  if (ReasonOf(status) == "CURSOR_UNKNOWN") cursor_.reset();
+  Log(LogLevel::kWarning, "the change feed is interrupted", {{"error", status}});
+}
+
+}  // namespace muster

@@ -1,0 +1,49 @@
+// Follows the aggregator's change feed, for as long as the service lives.
+#ifndef MUSTER_SERVICES_STATUS_FEED_FOLLOWER_H_
+#define MUSTER_SERVICES_STATUS_FEED_FOLLOWER_H_
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+#include "muster/v1/changes.grpc.pb.h"
+
+namespace muster {
+
+// One thread with one stream: it is the only call a status service makes, so a blocking one is the
+// simplest that works. Reconnects with full jitter; goes on after the last event it has dealt with.
+// Thread-safe.
+class FeedFollower {
+ public:
+  // `take` gets each event in order, on the follower's thread.
+  FeedFollower(std::shared_ptr<grpc::Channel> channel,
+               std::function<void(const v1::FollowChangesResponse&)> take);
+
+  // Stops.
+  ~FeedFollower();
+
+  // Whether a stream is open and brought something within the last 15 s.
+  bool connected() const;
+
+ private:
+  void Run(const std::stop_token& stop);
+  void FollowOnce(const std::stop_token& stop);
+
+  const std::unique_ptr<v1::ChangeService::Stub> stub_;
+  const std::function<void(const v1::FollowChangesResponse&)> take_;
+  std::optional<int64_t> cursor_;      // the thread's own
+  std::atomic<int64_t> heard_at_ = 0;  // monotonic nanoseconds
+  std::jthread thread_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_FEED_FOLLOWER_H_

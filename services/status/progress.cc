@@ -1,0 +1,61 @@
+#include "services/status/progress.h"
+
+#include <algorithm>
+#include <string>
+
+#include "services/common/base/utf8.h"
+#include "services/common/errors.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kMaxCount = 1'000'000'000'000;
+constexpr size_t kMaxMessage = 4096;
+constexpr size_t kMaxName = 1024;
+constexpr int kMaxNames = 100;
+
+using Names = google::protobuf::RepeatedPtrField<std::string>;
+
+void AddNames(const Names& from, Names* to) {
+  for (const std::string& name : from) to->Add(std::string(CutUtf8(name, kMaxName)));
+  if (to->size() > kMaxNames) to->DeleteSubrange(0, to->size() - kMaxNames);
+}
+
+bool IsAppend(const v1::ReportProgressRequest& report) {
+  return report.append_totals() || report.append_completed() != 0 ||
+         report.append_failing_size() > 0;
+}
+
+}  // namespace
+
+absl::Status CheckProgress(const v1::ReportProgressRequest& report) {
+  for (const int64_t count : {report.total(), report.completed(), report.append_completed()}) {
+    if (count < 0) return errors::InvalidProgress("a count is negative");
+    if (count > kMaxCount) return errors::InvalidProgress("a count is too large");
+  }
+  return absl::OkStatus();
+}
+
+void ApplyProgress(const v1::ReportProgressRequest& report, absl::Time now,
+                   v1::Progress* progress) {
+  if (IsAppend(report)) {
+    progress->set_completed(std::min(kMaxCount, progress->completed() + report.append_completed()));
+    AddNames(report.append_failing(), progress->mutable_failures());
+    if (report.append_totals()) {
+      progress->set_total(std::min(
+          kMaxCount, progress->total() + report.append_completed() + report.append_failing_size()));
+    }
+  } else {
+    progress->Clear();
+    progress->set_total(report.total());
+    progress->set_completed(report.completed());
+    AddNames(report.failures(), progress->mutable_failures());
+    AddNames(report.errors(), progress->mutable_errors());
+  }
+  progress->set_message(std::string(CutUtf8(report.message(), kMaxMessage)));
+  progress->mutable_time()->set_seconds(absl::ToUnixSeconds(now));
+  progress->mutable_time()->set_nanos(static_cast<int32_t>(
+      absl::ToInt64Nanoseconds(now - absl::FromUnixSeconds(absl::ToUnixSeconds(now)))));
+}
+
+}  // namespace muster

@@ -1,0 +1,174 @@
+#include "services/status/status_server.h"
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/common/base/inspection_server.h"
+#include "services/common/base/log.h"
+#include "services/common/base/metrics.h"
+#include "services/common/base/timers.h"
+#include "services/common/identity/certificate_files.h"
+#include "services/common/identity/revocation.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/server.h"
+#include "services/common/service/certificate_renewal.h"
+#include "services/status/board.h"
+#include "services/status/feed_follower.h"
+#include "services/status/status_service.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxTimers = 1000;
+constexpr size_t kMaxQueue = 16'384;
+constexpr absl::Duration kRenewalCheck = absl::Seconds(30);
+
+class Assembly : public StatusServer {
+ public:
+  Assembly(StatusConfig config, std::unique_ptr<CertificateFiles> tls)
+      : config_(std::move(config)),
+        tls_(std::move(tls)),
+        timers_(MakeTimerService(kMaxTimers)),
+        requests_({"request", static_cast<size_t>(config_.request_threads), kMaxQueue}),
+        rpc_metrics_(metrics_),
+        callers_(tls_->identity().fleet),
+        service_({&callers_, &requests_, &live_, &rpc_metrics_}, board_, clock_),
+        aggregator_(
+            MakeChannel(absl::StrJoin(config_.aggregator_targets, ","),
+                        MakeChannelCredentials(
+                            ChannelIdentityFolder{tls_->identity().fleet, tls_->published_folder()},
+                            {ServiceRole::kAggregator}))) {}
+
+  ~Assembly() override { Stop(); }
+
+  absl::Status Begin();
+  void Stop() override;
+  int port() const override { return server_->port(); }
+
+ private:
+  void Take(const v1::FollowChangesResponse& event);
+  absl::Status Serve();
+  void ScheduleRenewal();
+
+  const StatusConfig config_;
+  const Clock& clock_ = SystemClock();
+  const std::unique_ptr<CertificateFiles> tls_;
+  Metrics metrics_;
+  std::unique_ptr<TimerService> timers_;
+  Executor requests_;
+  RpcMetrics rpc_metrics_;
+  CallerResolver callers_;
+  LiveCalls live_;
+  RevocationList revocations_;
+  std::set<std::string> snapshot_revoked_;  // the follower's thread alone
+  bool in_snapshot_ = false;                // the follower's thread alone
+  Board board_;
+  StatusService service_;
+  const std::shared_ptr<grpc::Channel> aggregator_;
+  std::unique_ptr<FeedFollower> follower_;
+  std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<InspectionServer> inspection_;
+  std::atomic<bool> stopping_ = false;
+};
+
+absl::Status Assembly::Begin() {
+  metrics_.AddProcessMetrics();
+  metrics_.AddSampledGauge("muster_feed_connected", "1 while the aggregator's feed is heard.",
+                           [this] { return follower_ != nullptr && follower_->connected(); });
+  follower_ = std::make_unique<FeedFollower>(
+      aggregator_, [this](const v1::FollowChangesResponse& event) { Take(event); });
+  if (const absl::Status status = Serve(); !status.ok()) return status;
+  ScheduleRenewal();
+  return absl::OkStatus();
+}
+
+void Assembly::Take(const v1::FollowChangesResponse& event) {
+  board_.Apply(event, clock_.Now());
+  switch (event.event_case()) {
+    case v1::FollowChangesResponse::kSnapshotBegin:
+      in_snapshot_ = true;
+      snapshot_revoked_.clear();
+      return;
+    case v1::FollowChangesResponse::kSnapshotEnd:
+      in_snapshot_ = false;
+      revocations_.Replace(std::exchange(snapshot_revoked_, {}));
+      break;
+    case v1::FollowChangesResponse::kRevoked:
+      if (in_snapshot_) {
+        snapshot_revoked_.insert(event.revoked().subject());
+        return;
+      }
+      revocations_.Add(event.revoked().subject());
+      break;
+    default:
+      return;
+  }
+  live_.CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+}
+
+absl::Status Assembly::Serve() {
+  RpcServerOptions options;
+  options.listen = config_.listen.ToString();
+  options.health_listen = absl::StrCat("127.0.0.1:", config_.health_port);
+  options.certificate_folder = tls_->published_folder();
+  options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
+  auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, {&service_});
+  if (!server.ok()) return server.status();
+  server_ = *std::move(server);
+  InspectionServer::Options inspection;
+  inspection.port = static_cast<uint16_t>(config_.inspection_port);
+  inspection.ready = [this] {
+    return stopping_ ? absl::UnavailableError("stopping") : board_.Ready();
+  };
+  auto started = InspectionServer::Start(metrics_, std::move(inspection));
+  if (!started.ok()) return started.status();
+  inspection_ = *std::move(started);
+  return WriteAddresses(
+      config_.addresses_file,
+      {{"status", HostPort{config_.listen.host, static_cast<uint16_t>(server_->port())}.ToString()},
+       {"health", absl::StrCat("127.0.0.1:", server_->health_port())},
+       {"inspection", absl::StrCat("127.0.0.1:", inspection_->port())}});
+}
+
+void Assembly::ScheduleRenewal() {
+  const auto timer = timers_->Schedule(kRenewalCheck, [this] {
+    if (stopping_) return;
+    const bool queued = requests_.Post([this] {
+      const absl::Status status = RenewIfDue(*tls_, aggregator_, clock_.Now());
+      if (!status.ok()) {
+        Log(LogLevel::kError, "cannot renew the certificate", {{"error", status}});
+      }
+    });
+    if (!queued) Log(LogLevel::kWarning, "no thread is free to renew the certificate");
+    ScheduleRenewal();
+  });
+  if (!timer.ok()) Log(LogLevel::kError, "no timer is left", {{"error", timer.status()}});
+}
+
+void Assembly::Stop() {
+  if (stopping_.exchange(true)) return;
+  if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
+  follower_.reset();
+  timers_.reset();
+  requests_.Drain(config_.drain).IgnoreError();
+  inspection_.reset();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StatusServer>> StatusServer::Start(const StatusConfig& config) {
+  auto tls =
+      CertificateFiles::Open(config.state_folder + "/tls", config.state_folder + "/tls-published",
+                             ServiceRole::kStatus, SystemClock().Now());
+  if (!tls.ok()) return tls.status();
+  auto assembly = std::make_unique<Assembly>(config, *std::move(tls));
+  if (const absl::Status status = assembly->Begin(); !status.ok()) return status;
+  return assembly;
+}
+
+}  // namespace muster
