@@ -1,0 +1,97 @@
+// Package docs checks that what the documentation points at is there.
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	quoted  = regexp.MustCompile("`([^`\\s]+)`")
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	// What a path of the tree begins with; a name in backticks that does not is something else.
+	ours = regexp.MustCompile(`^(bazel|cli|deploy|docs|gateway|proto|services|testing)/[\w./*-]*$`)
+)
+
+// pages are README.md and everything below docs/.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	add := func(path string) {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[path] = fenced.ReplaceAllString(string(text), "")
+	}
+	add("README.md")
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".md" {
+			name, _ := filepath.Rel(root, path)
+			add(name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, match := range heading.FindAllStringSubmatch(text, -1) {
+		plain := regexp.MustCompile("[^a-z0-9 _-]").ReplaceAllString(strings.ToLower(match[1]), "")
+		found[strings.ReplaceAll(plain, " ", "-")] = true
+	}
+	return found
+}
+
+func TestLinksLeadSomewhereAndEveryPageIsLinked(t *testing.T) {
+	all := pages(t)
+	linked := map[string]bool{"README.md": true}
+	for page, text := range all {
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
+			target, anchor, _ := strings.Cut(match[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			to := page
+			if target != "" {
+				to = filepath.Join(filepath.Dir(page), target)
+			}
+			linked[to] = true
+			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, match[1])
+			} else if anchor != "" && !anchors(all[to])[anchor] {
+				t.Errorf("%s links to %s, which has no such heading", page, match[1])
+			}
+		}
+	}
+	for page := range all {
+		if !linked[page] {
+			t.Errorf("no page links to %s", page)
+		}
+	}
+}
+
+func TestFilesThatTheDocsNameAreThere(t *testing.T) {
+	for page, text := range pages(t) {
+		for _, match := range quoted.FindAllStringSubmatch(text, -1) {
+			if !ours.MatchString(match[1]) {
+				continue
+			}
+			if found, err := filepath.Glob(filepath.Join(root, match[1])); err != nil || len(found) == 0 {
+				t.Errorf("%s names %s, which is not there", page, match[1])
+			}
+		}
+	}
+}
