@@ -221,7 +221,7 @@ absl::StatusOr<OperatorContext> Bootstrapper::NewContext(const Intermediate& int
   return context;
 }
 
-// Renews the certificate if need be, and takes over the addresses.
+// Renews the certificate if need be, and takes over addresses and a new root.
 absl::Status Bootstrapper::UpdateContext(const Intermediate& intermediate, OperatorContext& context,
                                          bool& changed) {
   const auto take = [&](const std::vector<std::string>& from, std::vector<std::string>& to) {
@@ -232,6 +232,12 @@ absl::Status Bootstrapper::UpdateContext(const Intermediate& intermediate, Opera
   take(options_.aggregator_targets, context.aggregator_targets);
   take(options_.status_targets, context.status_targets);
   take(options_.gateway_urls, context.gateway_urls);
+  const auto roots = ParseChain(context.fleet_ca_pem);
+  if (!roots.ok()) return Annotate(roots.status(), home_.ContextFile());
+  if (std::find(roots->begin(), roots->end(), intermediate.root()) == roots->end()) {
+    context.fleet_ca_pem += intermediate.root().ToPem();  // a root that replaces the old one
+    changed = true;
+  }
   const auto leaf = Certificate::FromPem(context.certificate_chain_pem);
   if (!leaf.ok()) return leaf.status();
   const auto identity = ParseIdentity(leaf->Uri().value_or(""), report_.fleet);

@@ -221,6 +221,33 @@ TEST_F(BootstrapTest, RenewsWhatIsHalfOver) {
   EXPECT_EQ(ReasonOfUp(now + absl::Hours(24 * 365 * 6)), "ROOT_KEY_OFFLINE");
 }
 
+// As docs/security.md tells: both roots are trusted first, then the new one takes over.
+TEST_F(BootstrapTest, TheRootRollsOver) {
+  ASSERT_TRUE(Up().ok());
+  const auto old = Files();
+  const std::vector<std::string> authorities = {
+      "root/ca.key", "root/ca.crt", "aggregator/intermediate.key", "aggregator/intermediate.crt"};
+  for (const std::string& name : authorities) Remove(name);
+  const PrivateKey key = *PrivateKey::Generate();
+  const FleetRoot root = *FleetRoot::Create(*ReadFleet(home_), key, kNow);
+  ASSERT_TRUE(WriteFileAtomically(home_.RootKey(), key.ToPkcs8Pem()->view()).ok());
+  ASSERT_TRUE(WriteFileAtomically(home_.RootCertificate(), root.certificate().ToPem()).ok());
+
+  const absl::Time later = kNow + kServiceValidity / 2;  // everything is due for renewal
+  EXPECT_EQ(ReasonOfUp(later), "AUTHORITY_MISMATCH");    // the new root is not trusted yet
+  for (const ServiceRole role :
+       {ServiceRole::kAggregator, ServiceRole::kStatus, ServiceRole::kGateway}) {
+    ASSERT_TRUE(WriteFileAtomically(home_.TlsFolder(role) + "/ca.pem",
+                                    old.at("aggregator/tls/ca.pem") + root.certificate().ToPem())
+                    .ok());
+  }
+  ASSERT_TRUE(Up(later).ok());
+  ExpectWhole(later);
+  const auto intermediate = LoadIntermediate(home_.ServiceFolder(ServiceRole::kAggregator));
+  EXPECT_EQ(intermediate->root(), root.certificate());
+  EXPECT_EQ(ParseChain(ReadContext(home_.ContextFile())->fleet_ca_pem)->back(), root.certificate());
+}
+
 TEST_F(BootstrapTest, TakesOverHostsAndAddresses) {
   ASSERT_TRUE(Up().ok());
   options_.hosts = {"central.example.com", "10.0.0.5", "fe80:0::1"};

@@ -95,7 +95,7 @@ bool AddAlternativeNames(X509* certificate, const CertificateSpec& spec) {
   const GeneralNamesPtr names(sk_GENERAL_NAME_new_null());
   const auto push = [&](GeneralNamePtr name) {
     if (name == nullptr || sk_GENERAL_NAME_push(names.get(), name.get()) == 0) return false;
-    name.release();  // the stack owns it now
+    static_cast<void>(name.release());  // the stack owns it now
     return true;
   };
   if (names == nullptr || !push(TextName(GEN_URI, spec.uri))) return false;
@@ -141,7 +141,7 @@ bool AddUriConstraint(X509* certificate, const std::string& host) {
   subtree->base = base.release();
   constraints->permittedSubtrees = sk_GENERAL_SUBTREE_new_null();
   if (sk_GENERAL_SUBTREE_push(constraints->permittedSubtrees, subtree.get()) == 0) return false;
-  subtree.release();  // the stack owns it now
+  static_cast<void>(subtree.release());  // the stack owns it now
   return Add(certificate, NID_name_constraints, constraints.get(), kCritical);
 }
 

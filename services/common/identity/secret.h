@@ -6,7 +6,7 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 namespace muster {
 
@@ -15,31 +15,24 @@ namespace muster {
 class Secret {
  public:
   Secret() = default;
-  explicit Secret(std::string bytes) : bytes_(std::move(bytes)) {}
-  Secret(Secret&& other) noexcept : bytes_(other.bytes_) { other.Wipe(); }
+  explicit Secret(std::string bytes) : bytes_(bytes.begin(), bytes.end()) {
+    OPENSSL_cleanse(bytes.data(), bytes.size());
+  }
+  Secret(Secret&& other) noexcept = default;
   Secret& operator=(Secret&& other) noexcept {
-    if (this != &other) {
-      Wipe();
-      bytes_ = other.bytes_;
-      other.Wipe();
-    }
+    bytes_.swap(other.bytes_);  // and `other` wipes what was here
     return *this;
   }
   Secret(const Secret&) = delete;
   Secret& operator=(const Secret&) = delete;
-  ~Secret() { Wipe(); }
+  ~Secret() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
 
   // Valid as long as this object. Whoever copies it takes over the duty to wipe.
-  std::string_view view() const { return bytes_; }
+  std::string_view view() const { return {bytes_.data(), bytes_.size()}; }
   bool empty() const { return bytes_.empty(); }
 
  private:
-  void Wipe() {
-    OPENSSL_cleanse(bytes_.data(), bytes_.size());
-    bytes_.clear();
-  }
-
-  std::string bytes_;
+  std::vector<char> bytes_;  // no string: a short one would leave a copy where it is moved from
 };
 
 }  // namespace muster
