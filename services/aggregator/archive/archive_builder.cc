@@ -10,6 +10,7 @@
 #include "services/aggregator/archive/results_tree.h"
 #include "services/aggregator/archive/results_yaml.h"
 #include "services/aggregator/archive/run_files.h"
+#include "services/common/base/names.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -95,7 +96,9 @@ class Builder {
     const absl::StatusOr<bool> more = cursor_.Next(row_);
     if (!more.ok()) return more.status();
     have_row_ = *more;
-    if (have_row_ && !first && std::pair(row_.plugin, row_.node) <= before) {
+    if (!have_row_) return absl::OkStatus();
+    if (auto s = ValidateName("a result's node", row_.node); !s.ok()) return s;
+    if (!first && std::pair(row_.plugin, row_.node) <= before) {
       return absl::InvalidArgumentError(
           absl::StrCat("result ", row_.plugin, "/", row_.node, " is out of order"));
     }
@@ -150,6 +153,17 @@ class Builder {
   ArchiveReport report_;
 };
 
+// Names are folders in the archive, each its own.
+absl::Status CheckPlugins(const std::vector<ArchivePlugin>& sorted) {
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (auto s = ValidateName("a plugin", sorted[i].name); !s.ok()) return s;
+    if (i > 0 && sorted[i].name == sorted[i - 1].name) {
+      return absl::InvalidArgumentError(absl::StrCat("plugin ", sorted[i].name, " is there twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ArchiveReport> BuildArchive(const ArchiveRun& run, ResultCursor& results,
@@ -158,6 +172,7 @@ absl::StatusOr<ArchiveReport> BuildArchive(const ArchiveRun& run, ResultCursor& 
   ArchiveRun sorted = run;
   std::sort(sorted.plugins.begin(), sorted.plugins.end(),
             [](const ArchivePlugin& a, const ArchivePlugin& b) { return a.name < b.name; });
+  if (auto s = CheckPlugins(sorted.plugins); !s.ok()) return s;
   auto tar = TarGzWriter::Create(sink, {.level = options.gzip_level, .mtime = run.created});
   if (!tar.ok()) return tar.status();
   return Builder(sorted, results, std::move(spool), **tar, options).Build();

@@ -181,7 +181,7 @@ TEST_F(ArchiveBuilderTest, UnpacksAGzipTarAndReadsWhatIsInIt) {
   EXPECT_EQ(entries[2]["original_name"], "odd\x01name");
   const ResultItem tree = Tree(files, "e2e");
   EXPECT_EQ(tree.items[0].meta.at("file"), "results/global/out/junit_01.xml");
-  EXPECT_THAT(report_.plugins.at("e2e").failed, ElementsAre(" c"));
+  EXPECT_THAT(report_.plugins.at("e2e").failed, ElementsAre("c"));
   EXPECT_EQ(report_.stored_as_is, 0);
 }
 
@@ -348,6 +348,11 @@ TEST_F(ArchiveBuilderTest, RefusesRowsThatCouldOverwriteOneAnother) {
   EXPECT_TRUE(absl::IsInvalidArgument(build({{"p", "b"}, {"p", "a"}})));
   EXPECT_TRUE(absl::IsInvalidArgument(build({{"q", "a"}, {"p", "a"}})));
   EXPECT_TRUE(absl::IsInvalidArgument(build({{"p", "a"}, {"r", "a"}})));
+  EXPECT_TRUE(absl::IsInvalidArgument(build({{"p", "../a"}})));
+  AddPlugin("q", false, "raw");
+  EXPECT_TRUE(absl::IsInvalidArgument(build({{"p", "a"}})));
+  run_.plugins.back().name = "a/b";
+  EXPECT_TRUE(absl::IsInvalidArgument(build({{"p", "a"}})));
 }
 
 TEST_F(ArchiveBuilderTest, GivesTheSameBytesForTheSameRun) {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -106,7 +106,9 @@ void ListFailures(const ResultItem& item, size_t max_failed, ResultSummary& summ
     if (summary.failed.size() >= max_failed) {
       ++summary.failed_not_listed;
     } else {
-      summary.failed.emplace_back(absl::StripPrefix(item.name, "[It]"));
+      absl::string_view name = item.name;
+      if (absl::ConsumePrefix(&name, "[It]")) name = absl::StripLeadingAsciiWhitespace(name);
+      summary.failed.emplace_back(name);
     }
   }
 }
@@ -140,6 +142,17 @@ ResultSummary Summarize(const ResultItem& root, size_t max_failed) {
   ResultSummary summary{.name = root.name, .status = root.status, .counts = CountLeaves(root)};
   ListFailures(root, max_failed, summary);
   return summary;
+}
+
+void VisitLeaves(
+    const ResultItem& root,
+    const std::function<void(const std::string& above, const ResultItem& leaf)>& visit) {
+  const auto walk = [&visit](const auto& self, const std::string& above, const ResultItem& item) {
+    if (item.items.empty()) return visit(above, item);
+    const std::string path = absl::StrCat(above, above.empty() ? "" : "|", item.name);
+    for (const ResultItem& child : item.items) self(self, path, child);
+  };
+  walk(walk, "", root);
 }
 
 const ResultItem* FindItem(const ResultItem& root, std::string_view name) {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -68,6 +69,12 @@ struct ResultSummary {
 
 // At most `max_failed` names are listed, without the "[It]" that Ginkgo puts before them.
 ResultSummary Summarize(const ResultItem& root, size_t max_failed = 10'000);
+
+// Calls `visit` for each leaf, in order, with the names of the items above it, joined by "|": what
+// a detailed listing shows. A leaf with kMetaFile stands for that file's content.
+void VisitLeaves(
+    const ResultItem& root,
+    const std::function<void(const std::string& above, const ResultItem& leaf)>& visit);
 
 // The first item called `name`, depth first, the root included; nullptr if there is none.
 const ResultItem* FindItem(const ResultItem& root, std::string_view name);

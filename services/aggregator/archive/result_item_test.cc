@@ -67,10 +67,20 @@ TEST(SummarizeTest, CountsLeavesAndListsFailures) {
   EXPECT_EQ(summary.count(kFailed), 1);
   EXPECT_EQ(summary.count(kTimeout), 1);
   EXPECT_EQ(summary.count("blue"), 0);
-  EXPECT_THAT(summary.failed, ElementsAre(" does", "timeout: n2"));
+  EXPECT_THAT(summary.failed, ElementsAre("does", "timeout: n2"));
   const ResultSummary one = Summarize(root, 1);
   EXPECT_THAT(one.failed, SizeIs(1));
   EXPECT_EQ(one.failed_not_listed, 1);
+}
+
+TEST(VisitLeavesTest, TellsWhatStandsAboveEachLeaf) {
+  const ResultItem root{
+      .name = "p", .items = {{.name = "n1", .items = {Leaf(kPassed, "a")}}, Leaf(kFailed, "b")}};
+  std::vector<std::string> seen;
+  VisitLeaves(root, [&seen](const std::string& above, const ResultItem& leaf) {
+    seen.push_back(above + " " + leaf.name);
+  });
+  EXPECT_THAT(seen, ElementsAre("p|n1 a", "p b"));
 }
 
 TEST(FindItemTest, FindsTheFirstDepthFirst) {

@@ -33,7 +33,7 @@ void TarGzWriter::Free::operator()(archive* a) const {
 }
 
 TarGzWriter::TarGzWriter(ByteSink& sink, const TarGzOptions& options)
-    : sink_(sink), mtime_(options.mtime), archive_(archive_write_new()) {}
+    : mtime_(options.mtime), gzip_(sink, options.level), archive_(archive_write_new()) {}
 
 TarGzWriter::~TarGzWriter() = default;
 
@@ -45,12 +45,7 @@ absl::StatusOr<std::unique_ptr<TarGzWriter>> TarGzWriter::Create(ByteSink& sink,
   const auto emit = [](archive*, void* self, const void* data, size_t size) -> la_ssize_t {
     return static_cast<TarGzWriter*>(self)->Emit(data, size);
   };
-  const std::string level = absl::StrCat(options.level);
-  if (archive_write_add_filter_gzip(a) != ARCHIVE_OK ||
-      archive_write_set_filter_option(a, "gzip", "compression-level", level.c_str()) !=
-          ARCHIVE_OK ||
-      archive_write_set_filter_option(a, "gzip", "timestamp", nullptr) != ARCHIVE_OK ||
-      archive_write_set_format_pax_restricted(a) != ARCHIVE_OK ||
+  if (archive_write_set_format_pax_restricted(a) != ARCHIVE_OK ||
       archive_write_set_bytes_per_block(a, kBlock) != ARCHIVE_OK ||
       archive_write_set_bytes_in_last_block(a, 1) != ARCHIVE_OK ||
       archive_write_open(a, writer.get(), nullptr, emit, nullptr) != ARCHIVE_OK) {
@@ -60,11 +55,8 @@ absl::StatusOr<std::unique_ptr<TarGzWriter>> TarGzWriter::Create(ByteSink& sink,
 }
 
 long TarGzWriter::Emit(const void* data, size_t size) {
-  const std::string_view bytes(static_cast<const char*>(data), size);
-  sink_status_ = sink_.Write(bytes);
+  sink_status_ = gzip_.Write({static_cast<const char*>(data), size});
   if (!sink_status_.ok()) return -1;
-  stream_digest_.Update(bytes);
-  emitted_ += static_cast<int64_t>(size);
   return static_cast<long>(size);
 }
 
@@ -148,7 +140,8 @@ absl::StatusOr<ContentInfo> TarGzWriter::EndFile() {
 
 absl::StatusOr<ContentInfo> TarGzWriter::Finish() {
   if (archive_write_close(archive_.get()) != ARCHIVE_OK) return Failure("end the archive");
-  return ContentInfo{.size = emitted_, .sha256 = ToHex(stream_digest_.Finish())};
+  if (auto s = gzip_.Finish(); !s.ok()) return s;
+  return ContentInfo{.size = gzip_.size(), .sha256 = ToHex(gzip_.digest())};
 }
 
 }  // namespace muster

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/aggregator/archive/gzip_sink.h"
 #include "services/common/base/io.h"
 #include "services/common/base/sha256.h"
 
@@ -68,11 +69,9 @@ class TarGzWriter {
     void operator()(archive* a) const;
   };
 
-  ByteSink& sink_;
   const absl::Time mtime_;
+  GzipSink gzip_;
   absl::Status sink_status_;
-  int64_t emitted_ = 0;
-  Sha256 stream_digest_;
   std::string path_;       // of the open file
   int64_t announced_ = 0;  // its size
   int64_t written_ = 0;    // of it so far
