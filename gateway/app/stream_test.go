@@ -140,7 +140,7 @@ func TestAPutIsHeldWhileTheAggregatorIsAway(t *testing.T) {
 	const size = 9<<20 + 5
 	var stops atomic.Int32
 	w := start(t)
-	w.aggregator.OnChunk = func(k mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {
+	w.aggregator.OnChunk(func(k mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {
 		if n := stops.Load(); int64(n) < 4 && chunk.Offset >= int64(n)*2<<20 && stops.CompareAndSwap(n, n+1) {
 			go func() {
 				w.aggregator.Stop()
@@ -149,7 +149,7 @@ func TestAPutIsHeldWhileTheAggregatorIsAway(t *testing.T) {
 			return status.Error(codes.Unavailable, "going away")
 		}
 		return nil
-	}
+	})
 	a, err := w.putStream("logs", "n1", stream(size))
 	if err != nil || a.code != 200 {
 		t.Fatalf("%v %d %s", err, a.code, a.body)

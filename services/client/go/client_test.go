@@ -151,7 +151,7 @@ func TestResumesAfterALossAtAnyPlace(t *testing.T) {
 		w.aggregator.ChunkMax, w.aggregator.Window = 64<<10, 256<<10
 		content := bytesOf(2<<20 + 77)
 		var chunks, highest atomic.Int64
-		w.aggregator.OnChunk = func(_ mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {
+		w.aggregator.OnChunk(func(_ mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {
 			if chunk.Offset < highest.Load()-256<<10 {
 				t.Errorf("byte %d is sent again, %d was reached", chunk.Offset, highest.Load())
 			}
@@ -160,7 +160,7 @@ func TestResumesAfterALossAtAnyPlace(t *testing.T) {
 				return status.Error(codes.Unavailable, "lost")
 			}
 			return nil
-		}
+		})
 		var body io.Reader = bytes.NewBuffer(content)
 		if !stream {
 			file, err := os.Open(w.file("r", content))
@@ -186,7 +186,7 @@ func TestAnotherProcessResumesTheFile(t *testing.T) {
 	ctx, kill := context.WithCancel(t.Context())
 	var first atomic.Int64
 	first.Store(-1)
-	w.aggregator.OnChunk = func(_ mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {
+	w.aggregator.OnChunk(func(_ mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {
 		if chunk.Offset >= 2<<20 && ctx.Err() == nil {
 			kill()
 			return status.Error(codes.Unavailable, "lost")
@@ -195,7 +195,7 @@ func TestAnotherProcessResumesTheFile(t *testing.T) {
 			first.CompareAndSwap(-1, chunk.Offset)
 		}
 		return nil
-	}
+	})
 	if _, err := w.client().SubmitFile(ctx, path, muster.Delivery{}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}

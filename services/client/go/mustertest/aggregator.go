@@ -32,8 +32,6 @@ type Aggregator struct {
 
 	Fleet            *Fleet
 	ChunkMax, Window int64
-	// OnChunk may refuse a chunk or stop the server; nil: nothing.
-	OnChunk func(key Key, chunk *musterv1.UploadRequest_Chunk) error
 	// Forget: bytes are hashed and not kept.
 	Forget bool
 
@@ -42,6 +40,7 @@ type Aggregator struct {
 	addr    string
 
 	mu            sync.Mutex
+	onChunk       func(key Key, chunk *musterv1.UploadRequest_Chunk) error
 	changed       *sync.Cond
 	runs          map[string]*runState
 	events        []*musterv1.FollowChangesResponse
@@ -100,8 +99,18 @@ func NewAggregator(t testing.TB, fleet *Fleet) *Aggregator {
 
 // Start serves, at the same address as before.
 func (a *Aggregator) Start() string {
-	a.addr = a.serve("aggregator", a.addr)
-	return a.addr
+	address := a.serve("aggregator", a.Address())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.addr = address
+	return address
+}
+
+// OnChunk sets what sees each chunk first: it may refuse it, or stop the server.
+func (a *Aggregator) OnChunk(see func(key Key, chunk *musterv1.UploadRequest_Chunk) error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onChunk = see
 }
 
 // StartStatus serves the same at another address, as the status service.
@@ -143,7 +152,11 @@ func (a *Aggregator) Stop() {
 }
 
 // Address is where it serves, or served.
-func (a *Aggregator) Address() string { return a.addr }
+func (a *Aggregator) Address() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.addr
+}
 
 // AddRun plans plugins, each for each node, and tells the feed.
 func (a *Aggregator) AddRun(id string, plugins, nodes []string) *Run {

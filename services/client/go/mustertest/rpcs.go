@@ -72,15 +72,15 @@ func (a *Aggregator) OpenUpload(ctx context.Context, r *musterv1.OpenUploadReque
 	return &musterv1.OpenUploadResponse{UploadId: u.id, Epoch: u.epoch, Offset: u.size, ChunkMax: a.ChunkMax, Window: a.Window}, nil
 }
 
-func (a *Aggregator) find(start *musterv1.UploadRequest_Start) (Key, *upload) {
+func (a *Aggregator) find(start *musterv1.UploadRequest_Start) (Key, *upload, int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for key, u := range a.uploads {
 		if u.id == start.GetUploadId() && u.epoch == start.GetEpoch() {
-			return key, u
+			return key, u, u.epoch
 		}
 	}
-	return Key{}, nil
+	return Key{}, nil, 0
 }
 
 // Upload implements the API.
@@ -89,11 +89,10 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 	if err != nil {
 		return err
 	}
-	key, u := a.find(first.GetStart())
+	key, u, epoch := a.find(first.GetStart())
 	if u == nil {
 		return fault(codes.NotFound, "UPLOAD_NOT_FOUND", "no such upload").Err()
 	}
-	epoch := u.epoch
 	for {
 		message, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -128,8 +127,11 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 }
 
 func (a *Aggregator) take(key Key, u *upload, epoch int64, chunk *musterv1.UploadRequest_Chunk) (int64, error) {
-	if a.OnChunk != nil {
-		if err := a.OnChunk(key, chunk); err != nil {
+	a.mu.Lock()
+	onChunk := a.onChunk
+	a.mu.Unlock()
+	if onChunk != nil {
+		if err := onChunk(key, chunk); err != nil {
 			return 0, err
 		}
 	}
