@@ -23,9 +23,9 @@
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
-#include "services/common/base/secret_file.h"
 #include "services/common/base/timers.h"
 #include "services/common/blob/files/files_blob_store.h"
+#include "services/common/identity/authority_files.h"
 #include "services/common/identity/certificate_files.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/server.h"
@@ -41,22 +41,6 @@ constexpr absl::Duration kTick = absl::Seconds(1);
 constexpr int kSweepTicks = 5;
 constexpr int kCertificateTicks = 30;
 constexpr absl::Duration kSealRetry = absl::Seconds(5);
-
-absl::StatusOr<Intermediate> LoadIntermediate(const AggregatorConfig& config,
-                                              const CertificateFiles& tls) {
-  const std::string stem = absl::StrCat(config.state_folder, "/intermediate");
-  const auto key_pem = ReadSecretFile(stem + ".key");
-  if (!key_pem.ok()) return key_pem.status();
-  const auto certificate_pem = ReadFileBounded(stem + ".crt", kMaxSecretFile);
-  if (!certificate_pem.ok()) return certificate_pem.status();
-  auto key = PrivateKey::FromPem(*key_pem);
-  if (!key.ok()) return key.status();
-  auto certificate = Certificate::FromPem(*certificate_pem);
-  if (!certificate.ok()) return certificate.status();
-  const CertificateTrio trio = tls.trio();
-  return Intermediate::Load(trio.identity.fleet, *std::move(key), *std::move(certificate),
-                            trio.roots.front());
-}
 
 Addresses MakeAddresses(const AggregatorConfig& config) {
   Addresses addresses = {config.aggregator_targets, config.status_targets, config.gateway_urls};
@@ -96,9 +80,9 @@ absl::StatusOr<Foundation> OpenFoundation(const AggregatorConfig& config,
   auto blobs = OpenFilesBlobStore(std::move(blob_options));
   if (!blobs.ok()) return blobs.status();
   f.blobs = *std::move(blobs);
-  auto intermediate = LoadIntermediate(config, *f.tls);
+  auto intermediate = LoadIntermediate(folder);
   if (!intermediate.ok()) return intermediate.status();
-  auto wrap = KeyWrap::OpenOrCreate(folder + "/store.key");
+  auto wrap = KeyWrap::Open(folder + "/store.key");
   if (!wrap.ok()) return wrap.status();
   f.authorities =
       std::make_unique<Authorities>(*std::move(intermediate), *std::move(wrap), *f.store, clock);
@@ -291,8 +275,8 @@ void Assembly::RenewOwnCertificate() {
     if (request.ok()) {
       const Identity identity = f_.tls->identity();
       const auto issued = f_.authorities->SignForFleet(
-          std::get<ServiceIdentity>(identity.name), *request, config_.advertise, kServiceValidity,
-          ToUri(identity).value_or(""));
+          std::get<ServiceIdentity>(identity.name), *request, f_.tls->certificate().Hosts(),
+          kServiceValidity, ToUri(identity).value_or(""));
       status = issued.ok()
                    ? f_.tls->CompleteRenewal(absl::StrCat(issued->leaf_pem, issued->chain_pem), now)
                    : issued.status();
