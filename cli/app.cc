@@ -2,8 +2,16 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "cli/agent_commands.h"
+#include "cli/credentials_commands.h"
 #include "cli/exit_code.h"
 #include "cli/info_commands.h"
+#include "cli/operator_commands.h"
+#include "cli/results_commands.h"
+#include "cli/retrieve_commands.h"
+#include "cli/run_commands.h"
+#include "cli/service_commands.h"
+#include "cli/status_commands.h"
 
 namespace muster::cli {
 namespace {
@@ -57,8 +65,6 @@ class HelpFormatter : public CLI::Formatter {
   HelpFormatter() {
     column_width(32);
     label("REQUIRED", "(required)");
-    label("SUBCOMMAND", "COMMAND");
-    label("Subcommands", "Commands");
     label("Positionals", "Arguments");
   }
   std::string make_description(const CLI::App* app) const override {
@@ -88,6 +94,15 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   line->app.require_subcommand(1);
   line->app.formatter(std::make_shared<HelpFormatter>());
   line->app.set_help_flag("-h,--help", "Show this help");
+  AddServiceCommands(*line);
+  AddRunCommand(*line);
+  AddStatusCommands(*line);
+  AddResultsCommands(*line);
+  AddRetrieveCommands(*line);
+  AddRunsCommands(*line);
+  AddCredentialsCommands(*line);
+  AddAgentCommands(*line);
+  AddOperatorCommands(*line);
   AddInfoCommands(*line);
   return line;
 }

@@ -15,11 +15,6 @@
 namespace muster::cli {
 namespace {
 
-int TerminalWidth(int fd) {
-  struct winsize size = {};
-  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
-
 // What helps where a service said nothing of the kind (a connection that failed, a bare status).
 std::string_view UsualNextStep(const absl::Status& status) {
   switch (status.code()) {
@@ -40,15 +35,22 @@ std::string_view UsualNextStep(const absl::Status& status) {
 
 }  // namespace
 
+ScreenSize CurrentScreenSize() {
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct winsize size = {};
+    if (::isatty(fd) == 1 && ::ioctl(fd, TIOCGWINSZ, &size) == 0) {
+      return {.width = size.ws_col, .height = size.ws_row};
+    }
+  }
+  return {};
+}
+
 Console SystemConsole() {
-  const bool out = ::isatty(STDOUT_FILENO) == 1;
-  const bool err = ::isatty(STDERR_FILENO) == 1;
-  const int width = out ? TerminalWidth(STDOUT_FILENO) : err ? TerminalWidth(STDERR_FILENO) : 0;
   return {.out = std::cout,
           .err = std::cerr,
-          .out_is_terminal = out,
-          .err_is_terminal = err,
-          .width = width};
+          .out_is_terminal = ::isatty(STDOUT_FILENO) == 1,
+          .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
+          .width = CurrentScreenSize().width};
 }
 
 void PrintError(Console& console, const absl::Status& status, std::string_view command) {

@@ -11,14 +11,23 @@
 
 namespace muster::cli {
 
+// Columns and lines of a terminal; 0 where there is none: never cut anything then.
+struct ScreenSize {
+  int width = 0;
+  int height = 0;
+};
+
 // Not thread-safe.
 struct Console {
   std::ostream& out;
   std::ostream& err;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
-  int width = 0;  // of the terminal; 0 where there is none: never cut anything then
+  int width = 0;  // of the terminal, 0 where there is none
 };
+
+// The size of the program's terminal now: it may have changed.
+ScreenSize CurrentScreenSize();
 
 // std::cout and std::cerr as they are connected now.
 Console SystemConsole();

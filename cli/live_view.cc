@@ -33,19 +33,19 @@ std::vector<std::string> Fit(std::string_view text, int height, int width) {
 }  // namespace
 
 LiveView::~LiveView() {
-  if (begun_) console_.out << kShowCursor << std::flush;
+  if (begun_) terminal_ << kShowCursor << std::flush;
 }
 
-void LiveView::Show(std::string_view text, int height) {
+void LiveView::Show(std::string_view text, ScreenSize size) {
   std::string frame;
   if (!begun_) frame += kHideCursor;
   begun_ = true;
   if (lines_ > 0) absl::StrAppend(&frame, "\x1b[", lines_, "A\r");
-  const std::vector<std::string> lines = Fit(text, height, console_.width);
+  const std::vector<std::string> lines = Fit(text, size.height, size.width);
   for (const std::string& line : lines) absl::StrAppend(&frame, line, kEraseLineEnd, "\n");
   frame += kEraseBelow;
   lines_ = static_cast<int>(lines.size());
-  console_.out << frame << std::flush;
+  terminal_ << frame << std::flush;
 }
 
 }  // namespace muster::cli

@@ -2,19 +2,19 @@
 #ifndef MUSTER_CLI_LIVE_VIEW_H_
 #define MUSTER_CLI_LIVE_VIEW_H_
 
-#include <string>
+#include <ostream>
 #include <string_view>
 
 #include "cli/console.h"
 
 namespace muster::cli {
 
-// Draws on stdout, which has to be a terminal. Each Show is one write that goes over the lines
+// Draws on a stream that has to be a terminal. Each Show is one write that goes over the lines
 // before without clearing them first: nothing flickers. The cursor is hidden meanwhile. Not
 // thread-safe.
 class LiveView {
  public:
-  explicit LiveView(Console& console) : console_(console) {}
+  explicit LiveView(std::ostream& terminal) : terminal_(terminal) {}
 
   // Leaves the last text standing, the cursor below it and visible.
   ~LiveView();
@@ -22,12 +22,12 @@ class LiveView {
   LiveView(const LiveView&) = delete;
   LiveView& operator=(const LiveView&) = delete;
 
-  // `text` is lines that end with a newline. What does not fit into `height` lines is left out and
-  // counted, so that the view never scrolls.
-  void Show(std::string_view text, int height);
+  // `text` is lines that end with a newline. What does not fit into the screen is cut; lines that
+  // are left out are counted, so that the view never scrolls.
+  void Show(std::string_view text, ScreenSize size);
 
  private:
-  Console& console_;
+  std::ostream& terminal_;
   int lines_ = 0;  // drawn, above the cursor
   bool begun_ = false;
 };

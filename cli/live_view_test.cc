@@ -9,12 +9,10 @@ namespace {
 
 TEST(LiveView, DrawsOverTheLinesBeforeAndGivesTheCursorBack) {
   std::ostringstream out;
-  std::ostringstream err;
-  Console console{.out = out, .err = err, .out_is_terminal = true, .width = 20};
   {
-    LiveView view(console);
-    view.Show("one\ntwo\n", 0);
-    view.Show("three\n", 0);
+    LiveView view(out);
+    view.Show("one\ntwo\n", {});
+    view.Show("three\n", {});
   }
   EXPECT_EQ(out.str(),
             "\x1b[?25lone\x1b[K\ntwo\x1b[K\n\x1b[J"
@@ -24,11 +22,9 @@ TEST(LiveView, DrawsOverTheLinesBeforeAndGivesTheCursorBack) {
 
 TEST(LiveView, NeverTallerOrWiderThanTheScreen) {
   std::ostringstream out;
-  std::ostringstream err;
-  Console console{.out = out, .err = err, .out_is_terminal = true, .width = 18};
   {
-    LiveView view(console);
-    view.Show("1 is a line too long\n2\n3\n4\n5\n", 4);
+    LiveView view(out);
+    view.Show("1 is a line too long\n2\n3\n4\n5\n", {.width = 18, .height = 4});
   }
   EXPECT_EQ(
       out.str(),
@@ -37,10 +33,8 @@ TEST(LiveView, NeverTallerOrWiderThanTheScreen) {
 
 TEST(LiveView, OneThatShowedNothingWritesNothing) {
   std::ostringstream out;
-  std::ostringstream err;
-  Console console{.out = out, .err = err};
   {
-    LiveView view(console);
+    LiveView view(out);
   }
   EXPECT_EQ(out.str(), "");
 }

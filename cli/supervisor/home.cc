@@ -9,8 +9,16 @@
 #include "services/common/base/strings.h"
 
 namespace muster::supervisor {
+namespace {
 
-absl::StatusOr<Home> Home::FromEnvironment() {
+std::string In(const Home& home, std::string_view folder, std::string_view name,
+               std::string_view suffix = "") {
+  return absl::StrCat(home.path(), "/", ToAbsl(folder), "/", ToAbsl(name), ToAbsl(suffix));
+}
+
+}  // namespace
+
+absl::StatusOr<Home> HomeFromEnvironment() {
   if (const char* home = std::getenv("MUSTER_HOME"); home != nullptr && *home != '\0') {
     std::error_code error;
     const std::filesystem::path path = std::filesystem::absolute(home, error);
@@ -24,25 +32,30 @@ absl::StatusOr<Home> Home::FromEnvironment() {
                    "Set MUSTER_HOME to a folder that is yours alone.");
 }
 
-std::string Home::ConfigFile(std::string_view service) const {
-  return absl::StrCat(folder_, "/config/", ToAbsl(service), ".yaml");
+std::string ConfigFile(const Home& home, std::string_view service) {
+  return In(home, "config", service, ".yaml");
 }
 
-std::string Home::LogFile(std::string_view service) const {
-  return absl::StrCat(folder_, "/log/", ToAbsl(service), ".log");
+std::string LogFile(const Home& home, std::string_view service) {
+  return In(home, "log", service, ".log");
 }
 
-std::string Home::PidFile(std::string_view service) const {
-  return absl::StrCat(folder_, "/run/", ToAbsl(service), ".pid");
+std::string PidFile(const Home& home, std::string_view service) {
+  return In(home, "run", service, ".pid");
 }
 
-std::string Home::AddressesFile(std::string_view service) const {
-  return absl::StrCat(folder_, "/run/", ToAbsl(service), ".addresses.json");
+std::string AddressesFile(const Home& home, std::string_view service) {
+  return In(home, "run", service, ".addresses.json");
 }
 
-absl::Status Home::MakeFolders() const {
+std::string AllAddressesFile(const Home& home) { return In(home, "run", "addresses.json"); }
+std::string SupervisorSocket(const Home& home) { return In(home, "run", "supervisor.sock"); }
+std::string SupervisorLock(const Home& home) { return In(home, "run", "supervisor.lock"); }
+std::string UpLock(const Home& home) { return In(home, "run", "up.lock"); }
+
+absl::Status MakeHomeFolders(const Home& home) {
   for (const char* folder : {"", "/config", "/log", "/run"}) {
-    absl::Status made = muster::MakeFolders(PosixFileOps(), folder_ + folder);
+    absl::Status made = MakeFolders(PosixFileOps(), home.path() + folder);
     if (!made.ok()) return made;
   }
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// Where everything of one installation lies: $MUSTER_HOME.
+// What the supervisor keeps below $MUSTER_HOME, beside what identity/home.h names.
 #ifndef MUSTER_CLI_SUPERVISOR_HOME_H_
 #define MUSTER_CLI_SUPERVISOR_HOME_H_
 
@@ -7,35 +7,26 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/common/identity/home.h"
 
 namespace muster::supervisor {
 
-// Paths below the folder of state. A value.
-class Home {
- public:
-  // $MUSTER_HOME, else ~/.muster. NOT_FOUND (NO_HOME) if neither is set.
-  static absl::StatusOr<Home> FromEnvironment();
+// $MUSTER_HOME, else ~/.muster. NOT_FOUND (NO_HOME) if neither is set.
+absl::StatusOr<Home> HomeFromEnvironment();
 
-  explicit Home(std::string folder) : folder_(std::move(folder)) {}
+// Files of one service ("aggregator"), or of the supervisor itself ("supervisor").
+std::string ConfigFile(const Home& home, std::string_view service);     // config/NAME.yaml
+std::string LogFile(const Home& home, std::string_view service);        // log/NAME.log
+std::string PidFile(const Home& home, std::string_view service);        // run/NAME.pid
+std::string AddressesFile(const Home& home, std::string_view service);  // run/NAME.addresses.json
 
-  const std::string& folder() const { return folder_; }
-  std::string DefaultContext() const { return folder_ + "/context.json"; }
+std::string AllAddressesFile(const Home& home);  // run/addresses.json
+std::string SupervisorSocket(const Home& home);  // run/supervisor.sock
+std::string SupervisorLock(const Home& home);    // run/supervisor.lock
+std::string UpLock(const Home& home);            // run/up.lock
 
-  std::string ConfigFile(std::string_view service) const;     // config/NAME.yaml
-  std::string LogFile(std::string_view service) const;        // log/NAME.log
-  std::string PidFile(std::string_view service) const;        // run/NAME.pid
-  std::string AddressesFile(std::string_view service) const;  // run/NAME.addresses.json
-  std::string AllAddressesFile() const { return folder_ + "/run/addresses.json"; }
-  std::string SupervisorSocket() const { return folder_ + "/run/supervisor.sock"; }
-  std::string SupervisorLock() const { return folder_ + "/run/supervisor.lock"; }
-  std::string UpLock() const { return folder_ + "/run/up.lock"; }
-
-  // Makes the folder and those below it that the supervisor uses, each 0700.
-  absl::Status MakeFolders() const;
-
- private:
-  std::string folder_;
-};
+// Makes the folders of these, each 0700.
+absl::Status MakeHomeFolders(const Home& home);
 
 }  // namespace muster::supervisor
 

@@ -36,6 +36,7 @@ void Service::Adopt(Process process) {
 
 void Service::Spawn() {
   if (stopping_) return;
+  if (!spec_.addresses_file.empty()) ::unlink(spec_.addresses_file.c_str());
   auto process =
       Process::Spawn({.argv = spec_.argv, .log_file = spec_.log_file, .pid_file = spec_.pid_file});
   if (!process.ok()) {

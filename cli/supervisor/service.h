@@ -19,6 +19,7 @@ struct ServiceSpec {
   std::vector<std::string> argv;  // argv[0] is the program's path
   std::string log_file;
   std::string pid_file;
+  std::string addresses_file;  // removed before each start: it speaks of the process before; or ""
 };
 
 struct RestartPolicy {

@@ -1,0 +1,120 @@
+#include "cli/credentials_commands.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/credential_formats.h"
+#include "cli/exit_code.h"
+#include "cli/format.h"
+#include "cli/json_view.h"
+#include "cli/run_reference.h"
+#include "cli/secret_output.h"
+#include "cli/session.h"
+#include "services/common/identity/signing_request.h"
+
+namespace muster::cli {
+namespace {
+
+struct ExportArguments {
+  std::string run;
+  std::string plugin;
+  std::string node;
+  bool any_node = false;
+  std::string format = "json";
+  std::string output;
+};
+
+absl::StatusOr<KeyedCredential> Issue(Client& client, const ExportArguments& arguments) {
+  auto run = ResolveRun(client, arguments.run);
+  if (!run.ok()) return run.status();
+  auto key = PrivateKey::Generate();
+  if (!key.ok()) return key.status();
+  const auto csr = CreateSigningRequest(*key);
+  if (!csr.ok()) return csr.status();
+  v1::IssueCredentialRequest request;
+  request.set_run(*run);
+  request.set_plugin(arguments.plugin);
+  request.set_node(arguments.node);
+  request.set_any_node(arguments.any_node);
+  request.set_csr_pem(*csr);
+  auto credential = client.IssueCredential(request);
+  if (!credential.ok()) return credential.status();
+  return KeyedCredential{.run = *std::move(run),
+                         .plugin = arguments.plugin,
+                         .node = arguments.node,
+                         .credential = *std::move(credential),
+                         .key = *std::move(key)};
+}
+
+absl::StatusOr<std::string> InFormat(const KeyedCredential& credential, const std::string& format) {
+  if (format == "env") return ShellEnvironment(credential);
+  if (format == "kubernetes") return KubernetesObjects(credential);
+  return AgentJson(credential);
+}
+
+absl::StatusOr<int> Export(Console& console, const CommandLine& line,
+                           const ExportArguments& arguments) {
+  if (arguments.any_node == !arguments.node.empty()) {
+    return UsageError("say for which node: exactly one of --node and --any-node is needed",
+                      "--node NODE names one (\"global\" for a plugin that runs once); --any-node "
+                      "is good for all planned ones.");
+  }
+  const auto client = Connect(line.context_file);
+  if (!client.ok()) return client.status();
+  const auto credential = Issue(**client, arguments);
+  if (!credential.ok()) return credential.status();
+  const auto text = InFormat(*credential, arguments.format);
+  if (!text.ok()) return text.status();
+  const absl::Status written = WriteSecretOutput(console, arguments.output, *text);
+  if (!written.ok()) return written;
+  Say(console, absl::StrCat("Credential for ", arguments.plugin, " on ",
+                            arguments.any_node ? "any planned node" : arguments.node, " in run ",
+                            credential->run, ", good until ",
+                            HumanTime(ToTime(credential->credential.expire_time()), absl::Now(),
+                                      absl::LocalTimeZone()),
+                            arguments.output.empty() ? "" : absl::StrCat(": ", arguments.output)));
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddCredentialsCommands(CommandLine& line) {
+  CLI::App& group =
+      AddCommand(line.app, {.name = "credentials",
+                            .summary = "Let others deliver into a run",
+                            .example = "muster credentials export 3f2a --plugin e2e --any-node"});
+  group.require_subcommand(1);
+  CLI::App& command = AddCommand(
+      group,
+      {.name = "export",
+       .summary = "Make a credential for an agent, a sidecar or a node",
+       .details = "json is the agent's configuration file, env lines for a shell under the names\n"
+                  "that old sidecars know, kubernetes a Secret and a ConfigMap. The key is made\n"
+                  "here; only a request for its certificate travels. -o writes with mode 0600.",
+       .example = "muster credentials export 3f2a --plugin hostfacts --node n1 -o node.json\n"
+                  "muster agent --config node.json\n"
+                  "muster credentials export 3f2a --plugin e2e --any-node --format kubernetes | "
+                  "kubectl apply -f -"});
+  const auto arguments = std::make_shared<ExportArguments>();
+  command.add_option("run", arguments->run, "Its id or the beginning of it")
+      ->required()
+      ->type_name("");
+  command.add_option("--plugin", arguments->plugin, "Whose results it delivers")
+      ->required()
+      ->type_name("NAME");
+  command.add_option("--node", arguments->node, "For which node; \"global\" if it runs once")
+      ->type_name("NAME");
+  command.add_flag("--any-node", arguments->any_node,
+                   "For every planned node; its results are marked: node unproven");
+  AllowOnly(*command.add_option("--format", arguments->format, "The form (default: json)"),
+            "json|env|kubernetes");
+  command.add_option("-o,--output", arguments->output, "Where to write it (default: stdout)")
+      ->type_name(kFileValue);
+  AddContextOption(line, command);
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return Export(console, line, *arguments); });
+}
+
+}  // namespace muster::cli

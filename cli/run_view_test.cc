@@ -1,0 +1,100 @@
+#include "cli/run_view.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/exit_code.h"
+
+namespace muster::cli {
+namespace {
+
+const absl::TimeZone kUtc = absl::UTCTimeZone();
+const absl::Time kNow = absl::FromCivil(absl::CivilSecond(2026, 11, 21, 14, 0, 0), kUtc);
+
+v1::ResultCounts Counts(int genuine, int errors, int timed_out, int pending) {
+  v1::ResultCounts counts;
+  counts.set_planned(genuine + errors + timed_out + pending);
+  counts.set_genuine(genuine);
+  counts.set_errors(errors);
+  counts.set_timed_out(timed_out);
+  counts.set_pending(pending);
+  return counts;
+}
+
+RunView Example() {
+  v1::RunStatus status;
+  status.set_run("3f2a0123456789ab");
+  status.set_state(v1::RUN_STATE_RUNNING);
+  status.mutable_deadline()->set_seconds(absl::ToUnixSeconds(kNow + absl::Seconds(725)));
+  v1::PluginStatus* facts = status.add_plugins();
+  facts->set_plugin("hostfacts");
+  *facts->mutable_counts() = Counts(3, 0, 0, 1);
+  v1::PluginStatus* logs = status.add_plugins();
+  logs->set_plugin("systemd-logs");
+  *logs->mutable_counts() = Counts(1, 2, 1, 0);
+  RunView view = ViewOf(status);
+  v1::PairStatus pair;
+  pair.set_plugin("systemd-logs");
+  pair.set_node("n2");
+  pair.set_outcome(v1::OUTCOME_ERROR);
+  pair.set_error("there is no journal\non this machine\x1b[2J");
+  view.troubled.push_back(pair);
+  v1::PairStatus active;
+  active.set_plugin("hostfacts");
+  active.set_node("n4");
+  active.mutable_progress()->set_total(10);
+  active.mutable_progress()->set_completed(3);
+  active.mutable_progress()->set_message("mounts");
+  view.active.push_back(active);
+  return view;
+}
+
+TEST(RunView, ShowsRunPluginsErrorsAndProgress) {
+  EXPECT_EQ(Render(Example(), kNow, kUtc, 0),
+            "Run 3f2a0123456789ab  running\n"
+            "7 of 8 results, 2 errors, 1 timed out; deadline in 12m 05s (14:12:05)\n"
+            "\n"
+            "PLUGIN        RESULTS                      OK  ERRORS  TIMED OUT  PENDING\n"
+            "hostfacts     [###############-----]  75%   3       0          0        1\n"
+            "systemd-logs  [####################] 100%   1       2          1        0\n"
+            "\n"
+            "PLUGIN        NODE  WHY THERE IS NO RESULT\n"
+            "systemd-logs  n2    there is no journal on this machine?[2J\n"
+            "... and 2 more\n"
+            "\n"
+            "PLUGIN     NODE  DONE  WHAT IT SAYS\n"
+            "hostfacts  n4    3/10  mounts\n");
+}
+
+TEST(RunView, OneThatHasEndedHasNoDeadlineButAReason) {
+  v1::Run run;
+  run.set_id("3f2a0123456789ab");
+  run.set_state(v1::RUN_STATE_CANCELLED);
+  run.set_state_reason("wrong nodes");
+  run.mutable_deadline()->set_seconds(absl::ToUnixSeconds(kNow));
+  *run.mutable_counts() = Counts(1, 0, 0, 0);
+  EXPECT_EQ(Render(ViewOf(run), kNow, kUtc, 0),
+            "Run 3f2a0123456789ab  cancelled: wrong nodes\n"
+            "1 of 1 result\n");
+}
+
+TEST(RunView, SummaryIsOneLine) {
+  RunView view = Example();
+  EXPECT_EQ(SummaryLine(view), "running: 7 of 8 results, 2 errors, 1 timed out");
+  view.status.set_state(v1::RUN_STATE_FAILED);
+  view.status.set_state_reason("disk\nfull");
+  view.note = "the status service is away";
+  EXPECT_EQ(
+      SummaryLine(view),
+      "failed: 7 of 8 results, 2 errors, 1 timed out (disk full); the status service is away");
+}
+
+TEST(OutcomeExitCode, EachWayToEndHasItsOwn) {
+  EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_COMPLETE, Counts(2, 0, 0, 0)), 0);
+  EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_COMPLETE, Counts(1, 1, 0, 0)), kExitRunErrors);
+  EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_COMPLETE, Counts(0, 1, 1, 0)), kExitRunTimedOut);
+  EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_FAILED, Counts(0, 0, 0, 2)), kExitRunFailed);
+  EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_CANCELLED, Counts(2, 0, 0, 0)), kExitRunCancelled);
+}
+
+}  // namespace
+}  // namespace muster::cli

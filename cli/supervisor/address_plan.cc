@@ -1,0 +1,173 @@
+#include "cli/supervisor/address_plan.h"
+
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "services/common/base/error.h"
+#include "services/common/base/unique_fd.h"
+
+namespace muster::supervisor {
+namespace {
+
+constexpr int kDefaultPort = 7440;
+constexpr int kLegacyOffset = 10;
+constexpr int kLegacyCount = 500;
+constexpr int kMaxPort = 65535;
+
+int Offset(std::string_view service) {
+  return service == "aggregator" ? 0 : service == "status" ? 1 : 3;
+}
+
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
+}
+
+bool CanBind(int port) {
+  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  struct sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return ::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+// A port that nobody has, below those that the kernel gives out by itself: none of those programs
+// that ask for "any" can take it before the service does.
+absl::StatusOr<int> FreePort(const std::set<int>& taken) {
+  constexpr int kFirst = 20000;
+  constexpr int kCount = 12000;
+  for (int tries = 0; tries < 1000; ++tries) {
+    uint32_t random = 0;
+    if (::getrandom(&random, sizeof(random), 0) != sizeof(random)) break;
+    const int port = kFirst + static_cast<int>(random % kCount);
+    if (!taken.contains(port) && CanBind(port)) return port;
+  }
+  return MakeError(
+      absl::StatusCode::kResourceExhausted, "NO_FREE_PORT",
+      absl::StrCat("no free port was found between ", kFirst, " and ", kFirst + kCount - 1),
+      "Name ports with --port.");
+}
+
+absl::StatusOr<std::string> LegacyPorts(const Home& home, const AddressOptions& options) {
+  if (!options.legacy_ports.empty()) {
+    const std::vector<std::string> ends = absl::StrSplit(options.legacy_ports, '-');
+    int first = 0;
+    int last = 0;
+    if (options.legacy_ports == "0") return options.legacy_ports;
+    if (ends.size() == 2 && absl::SimpleAtoi(ends[0], &first) && absl::SimpleAtoi(ends[1], &last) &&
+        0 < first && first <= last && last <= kMaxPort) {
+      return options.legacy_ports;
+    }
+    return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PORT_RANGE",
+                     absl::StrCat("\"", options.legacy_ports, "\" is no range of ports"),
+                     "Write it as 7450-7949, or 0 for any.");
+  }
+  const absl::StatusOr<std::string> present = ConfigValue(home, "gateway", "legacy_ports");
+  if (!present.ok()) return present.status();
+  if (!present->empty() && options.port.value_or(0) == 0) return *present;
+  const int base = options.port.value_or(kDefaultPort);
+  if (base == 0) return std::string("0");
+  return absl::StrCat(base + kLegacyOffset, "-", base + kLegacyOffset + kLegacyCount - 1);
+}
+
+// The port that was asked for; 0 for "any", nothing if it was not said.
+std::optional<int> AskedPort(const AddressOptions& options, std::string_view service) {
+  const auto own = options.service_port.find(service);
+  if (own != options.service_port.end()) return own->second;
+  if (!options.port) return std::nullopt;
+  return *options.port == 0 ? 0 : *options.port + Offset(service);
+}
+
+absl::StatusOr<HostPort> PlanListen(const Home& home, const AddressOptions& options,
+                                    std::string_view service, const std::set<int>& taken) {
+  const auto present = ListenAddress(home, service);
+  if (!present.ok()) return present.status();
+  HostPort address{"127.0.0.1", static_cast<uint16_t>(kDefaultPort + Offset(service))};
+  if (present->has_value()) address = **present;
+  const std::optional<int> asked = AskedPort(options, service);
+  if (asked.value_or(0) != 0) {
+    address.port = static_cast<uint16_t>(*asked);
+  } else if (asked && !(present->has_value() && (*present)->port != 0)) {
+    const absl::StatusOr<int> port = FreePort(taken);
+    if (!port.ok()) return port.status();
+    address.port = static_cast<uint16_t>(*port);
+  }
+  if (!options.bind.empty()) {
+    address.host = options.bind;
+  } else if (!options.advertise.empty()) {
+    const bool remote = !std::ranges::all_of(options.advertise, IsLoopback);
+    if (remote && IsLoopback(address.host)) address.host = "0.0.0.0";
+  }
+  return address;
+}
+
+std::vector<std::string> Advertised(const AddressPlan& plan, std::string_view service,
+                                    std::string_view scheme) {
+  std::vector<std::string> all;
+  for (const std::string& host : plan.advertise) {
+    const HostPort address{host, plan.listen.find(service)->second.port};
+    all.push_back(absl::StrCat(std::string(scheme), address.ToString()));
+  }
+  return all;
+}
+
+}  // namespace
+
+absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions& options) {
+  AddressPlan plan;
+  std::set<int> taken;
+  for (const std::string_view service : kServices) {
+    const absl::StatusOr<HostPort> address = PlanListen(home, options, service, taken);
+    if (!address.ok()) return address.status();
+    taken.insert(address->port);
+    plan.listen.emplace(service, *address);
+  }
+  plan.advertise = options.advertise;
+  if (plan.advertise.empty()) {
+    const auto present = ConfigList(home, "aggregator", "advertise");
+    if (!present.ok()) return present.status();
+    plan.advertise = *present;
+  }
+  if (plan.advertise.empty()) plan.advertise = {"127.0.0.1"};
+  absl::StatusOr<std::string> legacy_ports = LegacyPorts(home, options);
+  if (!legacy_ports.ok()) return legacy_ports.status();
+  plan.legacy_ports = *std::move(legacy_ports);
+  return plan;
+}
+
+std::string LocalTarget(const HostPort& listen) {
+  HostPort target = listen;
+  if (target.host == "0.0.0.0") target.host = "127.0.0.1";
+  if (target.host == "::") target.host = "::1";
+  return target.ToString();
+}
+
+ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
+  const HostPort& listen = plan.listen.find(service)->second;
+  const auto local = [&plan](std::string_view other) {
+    return YamlList({LocalTarget(plan.listen.find(other)->second)});
+  };
+  ConfigValues values = {{"listen", YamlText(listen.ToString())}};
+  if (service == "aggregator") {
+    values["advertise"] = YamlList(plan.advertise);
+    values["status_targets"] = YamlList(Advertised(plan, "status", ""));
+    values["gateway_urls"] = YamlList(Advertised(plan, "gateway", "https://"));
+    return values;
+  }
+  values["aggregator_targets"] = local("aggregator");
+  if (service == "gateway") {
+    values["status_targets"] = local("status");
+    values["legacy_host"] = YamlText(listen.host);
+    values["legacy_ports"] = YamlText(plan.legacy_ports);
+  }
+  return values;
+}
+
+}  // namespace muster::supervisor

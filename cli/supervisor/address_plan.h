@@ -1,0 +1,54 @@
+// Which service listens where, and by what names it is reached.
+#ifndef MUSTER_CLI_SUPERVISOR_ADDRESS_PLAN_H_
+#define MUSTER_CLI_SUPERVISOR_ADDRESS_PLAN_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/supervisor/service_files.h"
+#include "services/common/base/text_values.h"
+#include "services/common/identity/home.h"
+
+namespace muster::supervisor {
+
+// What the user asked for; what is left out stays as it is in the configuration files, or becomes
+// the default where there are none.
+struct AddressOptions {
+  std::vector<std::string> advertise;  // names or addresses by which clients reach this machine
+  std::string bind;                    // the local address to listen on
+  // 7440 stands for aggregator 7440, status 7441, gateway 7443, old clients 7450-7949. 0: any free
+  // ports, chosen once and then kept.
+  std::optional<int> port;
+  std::map<std::string, int, std::less<>> service_port;  // of one service, before `port`
+  std::string legacy_ports;                              // "A-B", or "0" for any
+
+  bool empty() const {
+    return advertise.empty() && bind.empty() && !port && service_port.empty() &&
+           legacy_ports.empty();
+  }
+};
+
+struct AddressPlan {
+  std::map<std::string, HostPort, std::less<>> listen;  // by service
+  std::vector<std::string> advertise;
+  std::string legacy_ports;
+};
+
+// Reads the configuration files that are there. INVALID_ARGUMENT (INVALID_CONFIG,
+// INVALID_PORT_RANGE); RESOURCE_EXHAUSTED (NO_FREE_PORT).
+absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions& options);
+
+// "127.0.0.1:7440": how this machine's own programs reach what listens there.
+std::string LocalTarget(const HostPort& listen);
+
+// What of the plan stands in the configuration file of a service.
+ConfigValues AddressValues(const AddressPlan& plan, std::string_view service);
+
+}  // namespace muster::supervisor
+
+#endif  // MUSTER_CLI_SUPERVISOR_ADDRESS_PLAN_H_

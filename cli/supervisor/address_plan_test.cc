@@ -1,0 +1,98 @@
+#include "cli/supervisor/address_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/supervisor/home.h"
+#include "cli/supervisor/test_folder.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+
+namespace muster::supervisor {
+namespace {
+
+class AddressPlanTest : public ::testing::Test {
+ protected:
+  AddressPlanTest() { EXPECT_TRUE(MakeHomeFolders(home_).ok()); }
+
+  AddressPlan Plan(const AddressOptions& options) {
+    auto plan = PlanAddresses(home_, options);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return *std::move(plan);
+  }
+
+  // As `muster up` writes it.
+  void Write(const AddressPlan& plan) {
+    for (const std::string_view service : kServices) {
+      EXPECT_TRUE(WriteFileAtomically(ConfigFile(home_, service),
+                                      WithValues("", AddressValues(plan, service)))
+                      .ok());
+    }
+  }
+
+  const TestFolder folder_;
+  const Home home_{folder_ / "home"};
+};
+
+TEST_F(AddressPlanTest, DefaultsStayOnThisMachine) {
+  const AddressPlan plan = Plan({});
+  EXPECT_EQ(plan.listen.at("aggregator").ToString(), "127.0.0.1:7440");
+  EXPECT_EQ(plan.listen.at("status").ToString(), "127.0.0.1:7441");
+  EXPECT_EQ(plan.listen.at("gateway").ToString(), "127.0.0.1:7443");
+  EXPECT_EQ(plan.legacy_ports, "7450-7949");
+  EXPECT_EQ(AddressValues(plan, "gateway"),
+            (ConfigValues{{"listen", "\"127.0.0.1:7443\""},
+                          {"aggregator_targets", "[\"127.0.0.1:7440\"]"},
+                          {"status_targets", "[\"127.0.0.1:7441\"]"},
+                          {"legacy_host", "\"127.0.0.1\""},
+                          {"legacy_ports", "\"7450-7949\""}}));
+}
+
+TEST_F(AddressPlanTest, AdvertisedHostsAreReached) {
+  const AddressPlan plan = Plan({.advertise = {"muster.example.com", "10.0.0.5"}});
+  EXPECT_EQ(plan.listen.at("gateway").host, "0.0.0.0");
+  const ConfigValues aggregator = AddressValues(plan, "aggregator");
+  EXPECT_EQ(aggregator.at("advertise"), "[\"muster.example.com\",\"10.0.0.5\"]");
+  EXPECT_EQ(aggregator.at("gateway_urls"),
+            "[\"https://muster.example.com:7443\",\"https://10.0.0.5:7443\"]");
+  EXPECT_EQ(AddressValues(plan, "status").at("aggregator_targets"), "[\"127.0.0.1:7440\"]");
+  EXPECT_EQ(Plan({.advertise = {"localhost"}}).listen.at("status").host, "127.0.0.1");
+  EXPECT_EQ(Plan({.advertise = {"10.0.0.5"}, .bind = "10.0.0.5"}).listen.at("status").host,
+            "10.0.0.5");
+}
+
+TEST_F(AddressPlanTest, WhatIsConfiguredStaysUnlessAsked) {
+  Write(Plan({.advertise = {"10.0.0.5"}, .port = 9000}));
+  EXPECT_EQ(Plan({}).listen.at("gateway").ToString(), "0.0.0.0:9003");
+  EXPECT_EQ(Plan({}).advertise, std::vector<std::string>{"10.0.0.5"});
+  EXPECT_EQ(Plan({}).legacy_ports, "9010-9509");
+  const AddressPlan changed = Plan({.service_port = {{"status", 9500}}, .legacy_ports = "1-2"});
+  EXPECT_EQ(changed.listen.at("status").port, 9500);
+  EXPECT_EQ(changed.listen.at("aggregator").port, 9000);
+  EXPECT_EQ(changed.legacy_ports, "1-2");
+}
+
+TEST_F(AddressPlanTest, AnyPortIsChosenOnceAndKept) {
+  const AddressPlan first = Plan({.port = 0});
+  EXPECT_NE(first.listen.at("aggregator").port, first.listen.at("status").port);
+  EXPECT_NE(first.listen.at("aggregator").port, 0);
+  EXPECT_EQ(first.legacy_ports, "0");
+  Write(first);
+  EXPECT_EQ(Plan({.port = 0}).listen, first.listen);
+}
+
+TEST_F(AddressPlanTest, ARangeThatIsNoneIsRefused) {
+  for (const char* range : {"7450", "2-1", "a-b", "1-70000", "-"}) {
+    EXPECT_EQ(ReasonOf(PlanAddresses(home_, {.legacy_ports = range}).status()),
+              "INVALID_PORT_RANGE")
+        << range;
+  }
+}
+
+TEST(LocalTarget, WhereThisMachineReachesIt) {
+  EXPECT_EQ(LocalTarget({"0.0.0.0", 1}), "127.0.0.1:1");
+  EXPECT_EQ(LocalTarget({"::", 1}), "[::1]:1");
+  EXPECT_EQ(LocalTarget({"10.0.0.5", 1}), "10.0.0.5:1");
+}
+
+}  // namespace
+}  // namespace muster::supervisor

@@ -1,0 +1,282 @@
+#include "cli/supervisor/installation.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/supervisor/home.h"
+#include "cli/supervisor/instance_lock.h"
+#include "cli/supervisor/log_file.h"
+#include "cli/supervisor/process.h"
+#include "cli/supervisor/service_files.h"
+#include "services/common/base/config.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/bootstrap.h"
+
+namespace muster::supervisor {
+namespace {
+
+constexpr absl::Duration kPoll = absl::Milliseconds(50);
+constexpr absl::Duration kAskLimit = absl::Seconds(5);
+constexpr absl::Duration kStopMargin = absl::Seconds(10);
+constexpr int kHopelessRestarts = 3;
+constexpr int kLogLines = 12;
+
+ServiceRole RoleOf(std::string_view service) {
+  return service == "aggregator" ? ServiceRole::kAggregator
+         : service == "status"   ? ServiceRole::kStatus
+                                 : ServiceRole::kGateway;
+}
+
+std::string SupervisorConfigFile(const Home& home) { return ConfigFile(home, "supervisor"); }
+
+void BindSupervisorConfig(Config& config, SupervisorOptions& options, uint64_t& log_limit) {
+  config.Duration("drain", &options.drain,
+                  "How long each service may take to end before it is killed.", absl::Seconds(1),
+                  absl::Hours(1));
+  config.Duration("longest_pause", &options.restart.longest,
+                  "A service that ends again and again is started after ever longer pauses, up to "
+                  "this.",
+                  absl::Seconds(1), absl::Hours(1));
+  config.ByteSize("log_limit", &log_limit,
+                  "A service's log file that is larger is moved to NAME.log.1, which is replaced.",
+                  uint64_t{1} << 16, uint64_t{1} << 40);
+}
+
+// What does not concern addresses, and stays as it is once the file is there.
+ConfigValues FixedValues(const Home& home, std::string_view service) {
+  ConfigValues values = {{"addresses_file", YamlText(AddressesFile(home, service))}};
+  if (service != "gateway") {
+    values["state_folder"] = YamlText(home.ServiceFolder(RoleOf(service)));
+    return values;
+  }
+  values["inspection_listen"] = YamlText("127.0.0.1:0");
+  values["tls_dir"] = YamlText(home.TlsFolder(ServiceRole::kGateway));
+  values["supervisor_socket"] = YamlText(SupervisorSocket(home));
+  return values;
+}
+
+absl::Status MakeIdentities(const Home& home, const AddressPlan& plan, const Tell& tell) {
+  const auto local = [&plan](std::string_view service) {
+    return LocalTarget(plan.listen.find(service)->second);
+  };
+  BootstrapOptions options;
+  options.hosts = plan.advertise;
+  options.aggregator_targets = {local("aggregator")};
+  options.status_targets = {local("status")};
+  options.gateway_urls = {absl::StrCat("https://", local("gateway"))};
+  const absl::StatusOr<BootstrapReport> report = Bootstrap(home, options, absl::Now());
+  if (!report.ok()) return report.status();
+  for (const std::string& line : report->done) tell(line);
+  return absl::OkStatus();
+}
+
+// Tells whether a file that was there has changed.
+absl::StatusOr<bool> WriteConfigs(const Home& home, const AddressPlan& plan, bool asked) {
+  bool changed = false;
+  for (const std::string_view service : kServices) {
+    const ConfigValues addresses = AddressValues(plan, service);
+    ConfigValues defaults = FixedValues(home, service);
+    defaults.insert(addresses.begin(), addresses.end());
+    const auto written = WriteConfig(home, service, defaults, asked ? addresses : ConfigValues());
+    if (!written.ok()) return written.status();
+    changed |= *written;
+  }
+  if (::access(SupervisorConfigFile(home).c_str(), F_OK) == 0) return changed;
+  SupervisorOptions options;
+  uint64_t log_limit = static_cast<uint64_t>(options.log_limit);
+  Config config("the supervisor (muster up)");
+  BindSupervisorConfig(config, options, log_limit);
+  const absl::Status written = WriteFileAtomically(SupervisorConfigFile(home), config.Print());
+  if (!written.ok()) return written;
+  return changed;
+}
+
+absl::Status StartSupervisor(const Home& home) {
+  std::error_code fault;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", fault).string();
+  if (fault) return ErrnoError(fault.value(), "read", "/proc/self/exe");
+  ::setenv("MUSTER_HOME", home.path().c_str(), 1);  // the services inherit it
+  return Process::Spawn({.argv = {self, "supervise"},
+                         .log_file = LogFile(home, "supervisor"),
+                         .pid_file = PidFile(home, "supervisor")})
+      .status();
+}
+
+nlohmann::json AskStatus(const Home& home) {
+  const auto answer = AskSupervisor(SupervisorSocket(home), R"({"status":true})", kAskLimit);
+  auto json = answer.ok() ? nlohmann::json::parse(*answer, nullptr, false) : nlohmann::json();
+  return json.is_object() ? json.value("services", nlohmann::json::array())
+                          : nlohmann::json::array();
+}
+
+absl::Status ServiceFailed(const Home& home, const std::string& service, const std::string& why) {
+  const std::string log = LogFile(home, service);
+  return MakeError(absl::StatusCode::kFailedPrecondition, "SERVICE_FAILED",
+                   absl::StrCat(service, " does not get ready: ", why),
+                   absl::StrCat("The end of ", log, ":\n", LogTail(log, kLogLines)));
+}
+
+// OK if the service is ready now; UNAVAILABLE if it may still become so.
+absl::Status CheckService(const Home& home, const nlohmann::json& service) {
+  const std::string name = service.value("name", "");
+  if (service.value("state", "") != "running") {
+    const std::string end = service.value("last_end", "");
+    if (service.value("restarts", 0) >= kHopelessRestarts) return ServiceFailed(home, name, end);
+    return absl::UnavailableError(absl::StrCat("it is not running: ", end));
+  }
+  const auto addresses = ReadAddresses(home, name);
+  const auto inspection = addresses.find("inspection");
+  if (inspection == addresses.end()) return absl::UnavailableError("it is still starting");
+  return CheckReady(inspection->second);
+}
+
+absl::Status WaitUntilReady(const Home& home, absl::Duration limit) {
+  const absl::Time until = absl::Now() + limit;
+  while (true) {
+    const nlohmann::json services = AskStatus(home);
+    absl::Status state = services.size() == kServices.size()
+                             ? absl::OkStatus()
+                             : absl::UnavailableError("it is still starting");
+    std::string waiting = "supervisor";
+    for (const nlohmann::json& service : services) {
+      if (!state.ok()) break;
+      waiting = service.value("name", "");
+      state = CheckService(home, service);
+    }
+    if (state.ok() || !absl::IsUnavailable(state)) return state;
+    if (absl::Now() >= until) return ServiceFailed(home, waiting, std::string(state.message()));
+    absl::SleepFor(kPoll);
+  }
+}
+
+absl::StatusOr<Addresses> CollectAddresses(const Home& home) {
+  Addresses all;
+  for (const std::string_view service : kServices) {
+    for (const auto& [name, address] : ReadAddresses(home, service)) {
+      all[name == service ? name : absl::StrCat(ToAbsl(service), "-", name)] = address;
+    }
+  }
+  const absl::Status written =
+      WriteFileAtomically(AllAddressesFile(home), nlohmann::json(all).dump(2) + "\n");
+  if (!written.ok()) return written;
+  return all;
+}
+
+// Waits for other calls of `up` and `down` in this home.
+absl::StatusOr<InstanceLock> LockHome(const Home& home, absl::Duration limit) {
+  const absl::Time until = absl::Now() + limit;
+  while (true) {
+    absl::StatusOr<InstanceLock> lock = InstanceLock::Take(UpLock(home));
+    if (lock.ok() || ReasonOf(lock.status()) != "ALREADY_RUNNING") return lock;
+    if (absl::Now() >= until) {
+      return MakeError(absl::StatusCode::kUnavailable, "HOME_BUSY",
+                       absl::StrCat("another `muster up` or `down` is at work in ", home.path()),
+                       "Wait for it, or end it.");
+    }
+    absl::SleepFor(kPoll);
+  }
+}
+
+std::optional<Process> RunningSupervisor(const Home& home) {
+  const std::optional<pid_t> holder = InstanceLock::Holder(SupervisorLock(home));
+  const auto identity = holder ? IdentifyProcess(*holder) : std::nullopt;
+  return identity ? Process::Find(*identity) : std::nullopt;
+}
+
+// What a killed supervisor left; the last that was started goes first.
+bool EndLeftServices(const Home& home, absl::Duration grace, const Tell& tell) {
+  bool found = false;
+  for (auto service = kServices.rbegin(); service != kServices.rend(); ++service) {
+    const std::string pid_file = PidFile(home, *service);
+    const auto identity = ReadPidFile(pid_file);
+    const auto process = identity ? Process::Find(*identity) : std::nullopt;
+    if (process) {
+      found = true;
+      tell(absl::StrCat("Ends ", ToAbsl(*service), " (process ", process->pid(),
+                        "), which ran without a supervisor"));
+      EndProcess(*process, grace);
+    }
+    ::unlink(pid_file.c_str());
+  }
+  return found;
+}
+
+absl::StatusOr<bool> Stop(const Home& home, const Tell& tell) {
+  const auto options = MakeSupervisorOptions(home);
+  const absl::Duration drain = options.ok() ? options->drain : SupervisorOptions().drain;
+  const std::optional<Process> supervisor = RunningSupervisor(home);
+  if (supervisor) EndProcess(*supervisor, drain * kServices.size() + kStopMargin);
+  const bool left = EndLeftServices(home, drain, tell);
+  ::unlink(PidFile(home, "supervisor").c_str());
+  ::unlink(AllAddressesFile(home).c_str());
+  return supervisor.has_value() || left;
+}
+
+}  // namespace
+
+absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options, const Tell& tell) {
+  absl::Status made = MakeHomeFolders(home);
+  if (!made.ok()) return made;
+  const auto lock = LockHome(home, options.limit);
+  if (!lock.ok()) return lock.status();
+  const auto plan = PlanAddresses(home, options.addresses);
+  if (!plan.ok()) return plan.status();
+  made = MakeIdentities(home, *plan, tell);
+  if (!made.ok()) return made;
+  const auto changed = WriteConfigs(home, *plan, !options.addresses.empty());
+  if (!changed.ok()) return changed.status();
+
+  const std::optional<Process> running = RunningSupervisor(home);
+  if (running) {
+    tell(absl::StrCat("The services run already; the supervisor is process ", running->pid()));
+    if (*changed) tell("Their settings have changed: `muster down`, then `muster up` applies them");
+  } else {
+    made = StartSupervisor(home);
+    if (!made.ok()) return made;
+  }
+  const absl::Status ready = WaitUntilReady(home, options.limit);
+  if (!ready.ok()) {
+    if (!running) (void)Stop(home, tell);
+    return ready;
+  }
+  return CollectAddresses(home);
+}
+
+absl::StatusOr<bool> Down(const Home& home, const Tell& tell) {
+  if (::access(UpLock(home).c_str(), F_OK) != 0) return false;  // there never was an `up`
+  const auto lock = LockHome(home, absl::Minutes(1));
+  if (!lock.ok()) return lock.status();
+  return Stop(home, tell);
+}
+
+absl::StatusOr<SupervisorOptions> MakeSupervisorOptions(const Home& home) {
+  SupervisorOptions options;
+  uint64_t log_limit = static_cast<uint64_t>(options.log_limit);
+  Config config("the supervisor (muster up)");
+  BindSupervisorConfig(config, options, log_limit);
+  const absl::Status loaded = config.Load(SupervisorConfigFile(home));
+  if (!loaded.ok()) return loaded;
+  options.log_limit = static_cast<int64_t>(log_limit);
+  options.lock_file = SupervisorLock(home);
+  options.socket = SupervisorSocket(home);
+  for (const std::string_view service : kServices) {
+    const absl::StatusOr<std::string> program = ServiceProgram(service);
+    if (!program.ok()) return program.status();
+    options.services.push_back({.name = std::string(service),
+                                .argv = {*program, "--config", ConfigFile(home, service)},
+                                .log_file = LogFile(home, service),
+                                .pid_file = PidFile(home, service),
+                                .addresses_file = AddressesFile(home, service)});
+  }
+  return options;
+}
+
+}  // namespace muster::supervisor

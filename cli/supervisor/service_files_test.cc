@@ -1,0 +1,97 @@
+#include "cli/supervisor/service_files.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "cli/supervisor/home.h"
+#include "cli/supervisor/test_folder.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+
+namespace muster::supervisor {
+namespace {
+
+constexpr char kConfig[] =
+    "# Configuration of muster-x.\n"
+    "\n"
+    "# Where it listens.\n"
+    "listen: \"127.0.0.1:1\"\n"
+    "\n"
+    "# Names.\n"
+    "names:\n"
+    "  - a\n"
+    "  - b\n"
+    "# drain: 20s\n";
+
+TEST(WithValues, ReplacesLinesInTheirPlace) {
+  EXPECT_EQ(
+      WithValues(kConfig,
+                 {{"listen", "\"[::]:2\""}, {"names", "[\"c\"]"}, {"drain", "1s"}, {"new", "3"}}),
+      "# Configuration of muster-x.\n"
+      "\n"
+      "# Where it listens.\n"
+      "listen: \"[::]:2\"\n"
+      "\n"
+      "# Names.\n"
+      "names: [\"c\"]\n"
+      "drain: 1s\n"
+      "new: 3\n");
+  EXPECT_EQ(WithValues(kConfig, {}), kConfig);
+}
+
+// A home, and a folder with a program "muster-aggregator" that prints a configuration.
+class ServiceFilesTest : public ::testing::Test {
+ protected:
+  ServiceFilesTest() {
+    EXPECT_TRUE(MakeHomeFolders(home_).ok());
+    const std::string program = folder_ / "muster-aggregator";
+    std::ofstream(program) << "#!/bin/sh\n[ \"$1\" = --print-config ] || exit 1\n"
+                              "printf '# A comment.\\nlisten: \"127.0.0.1:7440\"\\n'\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    ::setenv("MUSTER_LIBEXEC", (folder_ / ".").c_str(), 1);
+  }
+  ~ServiceFilesTest() override { ::unsetenv("MUSTER_LIBEXEC"); }
+
+  std::string Config() { return ReadFileBounded(ConfigFile(home_, "aggregator"), 10000).value(); }
+
+  const TestFolder folder_;
+  const Home home_{folder_ / "home"};
+};
+
+TEST_F(ServiceFilesTest, ANewFileGetsDefaultsAnOldOneOnlyWhatWasChosen) {
+  EXPECT_FALSE(
+      WriteConfig(home_, "aggregator", {{"listen", "\"127.0.0.1:9\""}, {"a", "1"}}, {}).value());
+  EXPECT_EQ(Config(), "# A comment.\nlisten: \"127.0.0.1:9\"\na: 1\n");
+  EXPECT_FALSE(WriteConfig(home_, "aggregator", {{"listen", "\"127.0.0.1:8\""}}, {}).value());
+  EXPECT_EQ(Config(), "# A comment.\nlisten: \"127.0.0.1:9\"\na: 1\n");
+  EXPECT_TRUE(WriteConfig(home_, "aggregator", {}, {{"a", "2"}}).value());
+  EXPECT_EQ(Config(), "# A comment.\nlisten: \"127.0.0.1:9\"\na: 2\n");
+  EXPECT_FALSE(WriteConfig(home_, "aggregator", {}, {{"a", "2"}}).value());
+  EXPECT_EQ(ListenAddress(home_, "aggregator").value(), (HostPort{"127.0.0.1", 9}));
+  EXPECT_EQ(ListenAddress(home_, "status").value(), std::nullopt);
+}
+
+TEST_F(ServiceFilesTest, WhatCannotBeReadIsSaidWithTheFile) {
+  for (const char* text : {"listen: nonsense\n", "listen: [\n", "- a\n"}) {
+    ASSERT_TRUE(WriteFileAtomically(ConfigFile(home_, "aggregator"), text).ok());
+    const absl::Status status = ListenAddress(home_, "aggregator").status();
+    EXPECT_EQ(ReasonOf(status), "INVALID_CONFIG") << text;
+    EXPECT_NE(status.message().find("config/aggregator.yaml"), absl::string_view::npos);
+  }
+  EXPECT_EQ(ReasonOf(ServiceProgram("gateway").status()), "PROGRAM_MISSING");
+}
+
+TEST_F(ServiceFilesTest, AddressesOfARunningService) {
+  EXPECT_TRUE(ReadAddresses(home_, "aggregator").empty());
+  ASSERT_TRUE(WriteFileAtomically(AddressesFile(home_, "aggregator"),
+                                  R"({"inspection":"127.0.0.1:1","n":1})")
+                  .ok());
+  EXPECT_EQ(ReadAddresses(home_, "aggregator"),
+            (std::map<std::string, std::string>{{"inspection", "127.0.0.1:1"}}));
+  EXPECT_FALSE(CheckReady("127.0.0.1:1").ok());
+}
+
+}  // namespace
+}  // namespace muster::supervisor
