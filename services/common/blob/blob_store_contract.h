@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/blob/blob_test_util.h"
-#include "services/common/blob/files/crc32c.h"
 
 namespace muster {
 

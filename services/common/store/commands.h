@@ -52,7 +52,8 @@ struct OpenUpload {
     kNotPlanned,  // the plan of the run does not name this pair
     kRunNotFound,
     kCommitted,     // committed: a genuine result is there (errors may be replaced)
-    kSealed,        // the run is complete, or its seal grace is over
+    kSealed,        // the run is complete, or its seal grace is over (kCommitted instead if the
+                    // SHA-256 that the sender named is the one that is there)
     kCancelled,     // the run was cancelled or failed
     kStaleAttempt,  // a higher attempt was opened before
   };
@@ -60,7 +61,7 @@ struct OpenUpload {
     Verdict verdict = Verdict::kOpen;
     UploadRecord upload;
     bool created = false;                   // else taken over
-    std::optional<ResultRecord> committed;  // without its body
+    std::optional<ResultRecord> committed;  // a genuine result that is there, without its body
     std::string abandoned;                  // id of the upload that this one replaced, or empty
   };
 };
@@ -75,14 +76,14 @@ struct CommitResult {
 
   enum class Verdict {
     kCommitted,  // stored, durable
-    kSame,       // this content was there already: a success
+    kSame,       // this content was there already: a success, also after the seal
     kConflict,   // another content is there: audited, not stored
     kNotPlanned,
     kRunNotFound,
     kSealed,  // audited
     kCancelled,
     kTakenOver,  // a later open owns the upload
-    kErrorKept,  // an error after a genuine result: ignored
+    kErrorKept,  // an error after a genuine result or after another error: ignored, audited
   };
   struct Result {
     Verdict verdict = Verdict::kCommitted;
@@ -135,7 +136,8 @@ struct KeepPartials {
 };
 
 // Moves a run to kComplete with its archive. Refused (changed = false) if the run is not in
-// kPostProcessing or if a result was committed since `expected_change` (the archive is stale then).
+// kPostProcessing or if a result was committed, or partial data kept, since `expected_change` (the
+// archive is stale then). Open uploads stay until their bytes are removed (AbandonUpload).
 struct SealRun {
   std::string run;
   ArchiveRecord archive;

@@ -108,6 +108,8 @@ class StateStore {
   // Certificates issued for URIs that begin with `prefix`, newest first, at most `limit`.
   virtual absl::StatusOr<std::vector<IssuedRecord>> Issued(std::string_view prefix, int limit) = 0;
 
+  // Of one run, or of all if `run` is empty; in the order in which they were written. `limit` is at
+  // most 10000.
   virtual absl::StatusOr<Page<AuditRecord>> Audit(std::string_view run, std::string_view page_token,
                                                   int limit) = 0;
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <optional>
 
-#include "services/common/blob/files/crc32c.h"
+#include "services/common/base/crc32c.h"
 
 namespace muster {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/crc32c.h"
 #include "services/common/base/simulated_disk.h"
 #include "services/common/blob/blob_test_util.h"
-#include "services/common/blob/files/crc32c.h"
 #include "services/common/blob/files/files_blob_store.h"
 
 namespace muster {

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
-#include "services/common/blob/files/crc32c.h"
 #include "services/common/blob/files/staged_file.h"
 
 namespace muster {

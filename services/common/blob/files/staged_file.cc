@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
-#include "services/common/blob/files/crc32c.h"
 
 namespace muster {
 namespace {
