@@ -79,6 +79,7 @@ void TestPeer::Start() {
   builder.AddListeningPort(absl::StrCat("127.0.0.1:", port_), grpc::SslServerCredentials(tls),
                            &port_);
   builder.RegisterService(this);
+  builder.RegisterService(&runs_);
   server_ = builder.BuildAndStart();
 }
 
@@ -93,6 +94,17 @@ std::string TestPeer::target() const { return absl::StrCat("127.0.0.1:", port_);
 std::optional<TestPeer::Committed> TestPeer::committed() const {
   std::lock_guard lock(mutex_);
   return committed_;
+}
+
+grpc::Status TestPeer::Runs::GetRun(grpc::ServerContext*, const v1::GetRunRequest* request,
+                                    v1::Run* run) {
+  if (request->run() != peer_.fleet_.run) return ToGrpc(errors::RunNotFound(request->run()));
+  run->set_id(request->run());
+  run->mutable_deadline()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(1)));
+  v1::Plugin& plugin = *run->add_plugins();
+  plugin.set_name("facts");
+  plugin.set_definition_yaml(peer_.definition_yaml);
+  return grpc::Status::OK;
 }
 
 absl::StatusOr<v1::Result> TestPeer::Commit(const v1::ResultDescription& description,

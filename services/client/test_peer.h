@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/results.grpc.pb.h"
+#include "muster/v1/runs.grpc.pb.h"
 
 namespace muster::client {
 
@@ -58,6 +59,9 @@ class TestPeer final : public v1::ResultService::Service {
   };
   std::optional<Committed> committed() const;
 
+  // What GetRun says of plugin "facts".
+  std::string definition_yaml;
+
   // What the next streams suffer.
   std::atomic<int64_t> cut_after{-1};     // bytes of one stream, then UNAVAILABLE; -1: never
   std::atomic<int> damage_digest{0};      // so many finishes are answered DIGEST_MISMATCH
@@ -72,6 +76,16 @@ class TestPeer final : public v1::ResultService::Service {
   std::atomic<int64_t> most_unacknowledged{0};
 
  private:
+  // Knows one run with one plugin.
+  class Runs final : public v1::RunService::Service {
+   public:
+    explicit Runs(const TestPeer& peer) : peer_(peer) {}
+    grpc::Status GetRun(grpc::ServerContext*, const v1::GetRunRequest*, v1::Run*) override;
+
+   private:
+    const TestPeer& peer_;
+  };
+
   grpc::Status OpenUpload(grpc::ServerContext*, const v1::OpenUploadRequest*,
                           v1::OpenUploadResponse*) override;
   grpc::Status Upload(grpc::ServerContext*,
@@ -84,6 +98,7 @@ class TestPeer final : public v1::ResultService::Service {
                                     const std::string& body, const std::string& signature);
 
   const TestFleet fleet_;
+  Runs runs_{*this};
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
   mutable std::mutex mutex_;

@@ -21,8 +21,7 @@ std::vector<std::string> AnsibleEnvironment(const std::string& scratch) {
       environment.end(),
       {"HOME=" + scratch, "ANSIBLE_HOME=" + scratch, "ANSIBLE_LOCAL_TEMP=" + scratch + "/local",
        "ANSIBLE_REMOTE_TEMP=" + scratch + "/remote", "ANSIBLE_NOCOLOR=1",
-       "ANSIBLE_DEPRECATION_WARNINGS=0", "ANSIBLE_LOAD_CALLBACK_PLUGINS=0",
-       "ANSIBLE_CONFIG=/dev/null"});
+       "ANSIBLE_DEPRECATION_WARNINGS=0", "ANSIBLE_LOAD_CALLBACK_PLUGINS=0"});
   return environment;
 }
 

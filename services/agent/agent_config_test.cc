@@ -1,0 +1,66 @@
+#include "services/agent/agent_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "services/client/client.h"
+#include "services/common/base/secret_file.h"
+
+namespace muster {
+namespace {
+
+std::string Doc(const std::string& name) {
+  return ReadFileBounded("docs/" + name, 1 << 20).value();
+}
+
+TEST(AgentConfigTest, ThePublishedSchemaIsTheOneOfTheCode) {
+  EXPECT_EQ(Doc("agent-config.schema.json"), AgentConfigSchema())
+      << "write it again: bazel run //services/agent:print_schema > docs/agent-config.schema.json";
+}
+
+TEST(AgentConfigTest, ThePageDescribesEveryFieldAndVariable) {
+  const std::string page = Doc("agent.md");
+  AgentConfig config;
+  for (const client::ConfigField& field : AgentFields(config)) {
+    std::string row = "| `" + field.name + "` |";
+    for (size_t i = 0; i < field.environment.size(); ++i) {
+      row += std::string(i > 0 ? "," : "") + " `" + field.environment[i] + "`";
+    }
+    EXPECT_NE(page.find("\n" + row + " | "), std::string::npos) << row;
+  }
+}
+
+TEST(AgentConfigTest, ThePageListsEveryExitCode) {
+  const std::string page = Doc("agent.md");
+  for (const int code : {0, 1, 2, 10, 11, 12, 13, 14, 15}) {
+    EXPECT_NE(page.find("\n| " + std::to_string(code) + " | "), std::string::npos) << code;
+  }
+}
+
+TEST(AgentConfigTest, AClientSkipsExactlyTheFieldsThatAreTheAgents) {
+  AgentConfig config;
+  const auto all = AgentFields(config);
+  const auto clients = client::ClientFields(config.client);
+  std::vector<std::string> own;
+  for (const auto& field : all) {
+    if (std::ranges::none_of(clients, [&](const auto& c) { return c.name == field.name; })) {
+      own.push_back(field.name);
+    }
+  }
+  const auto listed = client::AgentOnlyFields();
+  EXPECT_THAT(own, testing::UnorderedElementsAreArray(listed.begin(), listed.end()));
+}
+
+TEST(AgentConfigTest, TheStateHasAPlace) {
+  const auto with = [](const char* name, const char* value) {
+    return [name, value](const char* asked) {
+      return std::string_view(asked) == name ? value : nullptr;
+    };
+  };
+  EXPECT_EQ(DefaultStateDir(with("MUSTER_HOME", "/m")), "/m/agent");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,244 @@
+// The agent as a program: modules, exit codes, restarts, stops.
+#include "services/agent/agent.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "services/client/client.h"
+#include "services/client/test_peer.h"
+#include "services/common/base/error.h"
+#include "services/common/base/subprocess.h"
+#include "services/common/errors.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+using client::Code;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+constexpr char kProgram[] = "services/agent/agent_test_program";
+
+std::string Definition(const std::string& shell) {
+  // JSON is YAML.
+  return Json({{"sonobuoy-config", {{"driver", "DaemonSet"}, {"plugin-name", "facts"}}},
+               {"spec", {{"command", {"/bin/sh", "-c"}}, {"args", {shell}}}}})
+      .dump();
+}
+
+class AgentTest : public ::testing::Test {
+ protected:
+  AgentTest() : base_(::testing::TempDir() + "/agent_test"), peer_(fleet_) {
+    fs::remove_all(base_);
+    fs::create_directories(base_ + "/results");
+    peer_.Start();
+    const auto [chain, key] = fleet_.RunCredential("n1");
+    config_ = {{"grpc_targets", {peer_.target()}},
+               {"plugin", "facts"},
+               {"node", "n1"},
+               {"fleet_ca_cert", fleet_.root_pem},
+               {"client_cert", chain},
+               {"client_key", key},
+               {"results_dir", base_ + "/results"},
+               {"state_dir", base_ + "/state"},
+               {"done_file_delay", "10ms"}};
+  }
+  ~AgentTest() override {
+    peer_.Stop();
+    fs::remove_all(base_);
+  }
+
+  std::unique_ptr<Subprocess> Start(const std::string& submit = "") {
+    const std::string file = base_ + "/node.json";
+    std::ofstream(file) << config_.dump();
+    SubprocessOptions options;
+    options.argv = {kProgram, file};
+    if (!submit.empty()) options.argv.push_back(submit);
+    options.environment = AllowListedEnvironment({"PATH", "HOME", "TMPDIR"});
+    options.environment.push_back("SECRET_OF_THE_AGENT=1");
+    options.out = ChildOutput::Tail(4096);
+    options.err = ChildOutput::Tail(16384);
+    return Subprocess::Start(std::move(options)).value();
+  }
+
+  Code Run(const std::string& submit = "") {
+    const auto child = Start(submit);
+    const auto exit = child->Wait(absl::Minutes(3));
+    if (!exit) ADD_FAILURE() << "the agent did not end:\n" << child->StderrTail();
+    said_ = child->StderrTail();
+    EXPECT_EQ(child->StdoutTail(), "");
+    return exit && exit->signal == 0 ? static_cast<Code>(exit->exit_code) : Code::kFailed;
+  }
+
+  // Polls until `ready` says so.
+  template <typename Ready>
+  bool Until(Ready ready) {
+    for (const absl::Time end = absl::Now() + absl::Minutes(2); absl::Now() < end;) {
+      if (ready()) return true;
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    return false;
+  }
+
+  const client::TestFleet fleet_ = client::TestFleet::Make();
+  const std::string base_;
+  client::TestPeer peer_;
+  Json config_;
+  std::string said_;
+};
+
+TEST_F(AgentTest, RunsADefinitionAndDeliversWhatItsDoneFileNames) {
+  config_["definition"] = Definition(
+      "echo \"$NODE_NAME $RESULT_TYPE $SECRET_OF_THE_AGENT\" > \"$RESULTS_DIR/out.txt\"; "
+      "echo \"$RESULTS_DIR/out.txt\" > \"$RESULTS_DIR/done\"; sleep 1000");
+  EXPECT_EQ(Run(), Code::kOk) << said_;
+  EXPECT_EQ(peer_.committed()->body, "n1 facts \n");
+  EXPECT_EQ(peer_.committed()->description.file_name(), "out.txt");
+  EXPECT_EQ(Run(), Code::kOk) << "a second start has nothing left to do: " << said_;
+  EXPECT_EQ(peer_.committed()->generation, 1);
+}
+
+TEST_F(AgentTest, AsksTheFleetForTheDefinition) {
+  peer_.definition_yaml = Definition("echo asked > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
+  EXPECT_EQ(Run(), Code::kOk) << said_;
+  EXPECT_EQ(peer_.committed()->body, "asked\n");
+}
+
+TEST_F(AgentTest, WithoutADoneFileEverythingThatWasWrittenIsPacked) {
+  config_["definition"] = Definition("echo a > $RESULTS_DIR/a; echo b > $RESULTS_DIR/b");
+  EXPECT_EQ(Run(), Code::kOk) << said_;
+  EXPECT_EQ(peer_.committed()->description.media_type(), "application/gzip");
+}
+
+TEST_F(AgentTest, APluginThatFailsTellsWhyAndMayStillSucceedLater) {
+  config_["definition"] = Definition("echo the cause >&2; exit 7");
+  EXPECT_EQ(Run(), Code::kErrorDelivered);
+  EXPECT_TRUE(peer_.committed()->description.is_error());
+  EXPECT_THAT(peer_.committed()->body,
+              testing::AllOf(HasSubstr("exit code 7"), HasSubstr("the cause")));
+  config_["definition"] = Definition("echo ok > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
+  EXPECT_EQ(Run(), Code::kOk) << said_;
+  EXPECT_EQ(peer_.committed()->generation, 2);
+}
+
+TEST_F(AgentTest, APluginThatHangsOrWritesNothingOrIsNotThereTellsWhy) {
+  config_["time_limit"] = "300ms";
+  config_["definition"] = Definition("echo waiting; sleep 1000");
+  EXPECT_EQ(Run(), Code::kErrorDelivered);
+  EXPECT_THAT(peer_.committed()->body,
+              testing::AllOf(HasSubstr("PLUGIN_TIMED_OUT"), HasSubstr("waiting")));
+  config_.erase("time_limit");
+  config_["definition"] = Definition("true");
+  EXPECT_EQ(Run(), Code::kErrorDelivered);
+  EXPECT_THAT(peer_.committed()->body, HasSubstr("NO_RESULT"));
+  config_["definition"] = Json({{"sonobuoy-config", {{"driver", "Job"}, {"plugin-name", "facts"}}},
+                                {"spec", {{"command", {"/no/such/program"}}}}})
+                              .dump();
+  EXPECT_EQ(Run(), Code::kErrorDelivered);
+  EXPECT_THAT(peer_.committed()->body, HasSubstr("TOOL_NOT_FOUND"));
+}
+
+TEST_F(AgentTest, GathersTheFactsOfThisMachine) {
+  config_["module"] = "hostfacts";
+  config_["mode"] = "module";
+  EXPECT_EQ(Run(), Code::kOk) << said_;
+  const Json facts = Json::parse(peer_.committed()->body);
+  EXPECT_TRUE(facts.contains("ansible_kernel"));
+  EXPECT_EQ(peer_.committed()->description.file_name(), "facts.json");
+  EXPECT_THAT(peer_.committed()->body, HasSubstr("\n  \"ansible_"));
+}
+
+TEST_F(AgentTest, WaitsForAnotherProcess) {
+  config_["mode"] = "wait";
+  const auto child = Start();
+  std::ofstream(base_ + "/results/r") << "late";
+  std::ofstream(base_ + "/results/done") << base_ << "/results/r\n";
+  EXPECT_TRUE(child->Wait(absl::Minutes(2))->ok()) << child->StderrTail();
+  EXPECT_EQ(peer_.committed()->body, "late");
+}
+
+TEST_F(AgentTest, GoesOnAfterItsOwnDeathWithoutRunningThePluginAgain) {
+  const std::string counter = base_ + "/runs";
+  config_["definition"] =
+      Definition("echo x >> " + counter +
+                 "; head -c 3000000 /dev/urandom > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
+  std::atomic<int64_t> reached{0};
+  std::atomic<bool> hold{true};
+  peer_.on_chunk = [&](int64_t offset) {
+    reached = offset;
+    while (hold && offset >= 1'000'000) std::this_thread::yield();
+  };
+  {
+    const auto child = Start();
+    ASSERT_TRUE(Until([&] { return reached >= 1'000'000; })) << child->StderrTail();
+    child->Signal(SIGKILL);
+    ASSERT_TRUE(child->Wait(absl::Minutes(1)));
+  }
+  hold = false;
+  EXPECT_EQ(Run(), Code::kOk) << said_;
+  EXPECT_EQ(peer_.committed()->body.size(), 3'000'000U);
+  EXPECT_EQ(peer_.committed()->description.attempt(), 1);
+  EXPECT_EQ(fs::file_size(counter), 2U) << "the plugin ran again";
+  EXPECT_LT(peer_.chunk_bytes, 4'500'000) << "it began anew";
+}
+
+TEST_F(AgentTest, SaysWhyItCouldNotDeliver) {
+  const std::string file = base_ + "/file";
+  std::ofstream(file) << "content";
+  const std::pair<absl::Status, Code> verdicts[] = {
+      {errors::PairNotPlanned("r", "facts", "n1"), Code::kRefused},
+      {errors::ResultConflict("facts", "n1"), Code::kConflict},
+      {errors::RunSealed("r"), Code::kRunEnded},
+      {errors::RunCancelled("r"), Code::kRunEnded},
+      {errors::RunNotFound("r"), Code::kRunEnded},
+      {errors::TooLargeForSubmit(1, 1), Code::kFailed}};
+  for (const auto& [verdict, code] : verdicts) {
+    peer_.judge = [verdict = verdict] { return verdict; };
+    EXPECT_EQ(Run(file), code) << verdict;
+    EXPECT_THAT(said_, HasSubstr(std::string(verdict.message())));
+  }
+  peer_.judge = nullptr;
+  EXPECT_EQ(Run(file), Code::kOk);
+  EXPECT_THAT(said_, HasSubstr("committed: 7 bytes"));
+}
+
+TEST_F(AgentTest, AMistakeInTheConfigurationIsNamed) {
+  config_["plugni"] = "x";
+  EXPECT_EQ(Run(), Code::kBadConfig);
+  EXPECT_THAT(said_, testing::AllOf(HasSubstr("plugni"), HasSubstr("plugin")));
+  config_.erase("plugni");
+  config_["mode"] = "module";
+  config_["module"] = "nonsense";
+  EXPECT_EQ(Run(), Code::kBadConfig);
+  EXPECT_THAT(said_, HasSubstr("nonsense"));
+}
+
+TEST_F(AgentTest, GivesUpAfterTheDeadline) {
+  config_["deadline"] = "2020-01-01T00:00:00Z";
+  std::ofstream(base_ + "/file") << "x";
+  peer_.Stop();
+  EXPECT_EQ(Run(base_ + "/file"), Code::kDeadline) << said_;
+}
+
+TEST_F(AgentTest, AStopWhileThePluginRunsEndsBothAndTellsNothing) {
+  config_["definition"] = Definition("echo $$ > " + base_ + "/pid; exec sleep 1000");
+  const auto child = Start();
+  ASSERT_TRUE(Until([&] { return fs::exists(base_ + "/pid") && fs::file_size(base_ + "/pid"); }));
+  child->Signal(SIGTERM);
+  const auto exit = child->Wait(absl::Minutes(1));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(static_cast<Code>(exit->exit_code), Code::kInterrupted) << child->StderrTail();
+  pid_t plugin = 0;
+  std::ifstream(base_ + "/pid") >> plugin;
+  EXPECT_TRUE(Until([&] { return ::kill(plugin, 0) != 0; })) << "the plugin runs on";
+  EXPECT_FALSE(peer_.committed().has_value());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,146 @@
+#include "services/client/client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "services/client/test_peer.h"
+
+namespace muster::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ClientTest : public ::testing::Test {
+ protected:
+  ClientTest() : folder_(::testing::TempDir() + "/client_test"), peer_(fleet_) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    peer_.Start();
+    const auto [chain, key] = fleet_.RunCredential("n1");
+    config_.grpc_targets = {peer_.target()};
+    config_.run = fleet_.run;
+    config_.plugin = "facts";
+    config_.node = "n1";
+    config_.fleet_ca_cert = fleet_.root_pem;
+    config_.client_cert = chain;
+    config_.client_key = key;
+    config_.results_dir = folder_;
+    config_.done_file_delay = std::chrono::milliseconds(0);
+  }
+  ~ClientTest() override { std::filesystem::remove_all(folder_); }
+
+  std::unique_ptr<Client> Make() {
+    Status status;
+    auto client = Client::Create(config_, &status);
+    EXPECT_TRUE(client != nullptr) << status.message;
+    return client;
+  }
+
+  Status Fault() {
+    Status status;
+    EXPECT_EQ(Client::Create(config_, &status), nullptr);
+    return status;
+  }
+
+  std::string Write(const std::string& name, const std::string& body) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << body;
+    return path;
+  }
+
+  const TestFleet fleet_ = TestFleet::Make();
+  const std::string folder_;
+  TestPeer peer_;
+  Config config_;
+};
+
+TEST_F(ClientTest, DeliversAFileWithItsNameAndType) {
+  const Delivery delivery = Make()->SubmitFile(Write("facts.json", "{}"), {});
+  ASSERT_TRUE(delivery.status.ok()) << delivery.status.message;
+  EXPECT_EQ(delivery.receipt.size, 2);
+  EXPECT_EQ(delivery.receipt.sha256,
+            "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a");
+  EXPECT_EQ(peer_.committed()->description.file_name(), "facts.json");
+  EXPECT_EQ(peer_.committed()->description.media_type(), "application/json");
+}
+
+TEST_F(ClientTest, DeliversAStream) {
+  std::string left(300'000, 'x');
+  const Reader reader = [&](char* buffer, size_t size) -> std::ptrdiff_t {
+    const size_t count = std::min({size, left.size(), size_t{1000}});
+    left.copy(buffer, count);
+    left.erase(0, count);
+    return static_cast<std::ptrdiff_t>(count);
+  };
+  const Delivery delivery = Make()->SubmitStream(reader, {"text/plain", "out.txt"});
+  ASSERT_TRUE(delivery.status.ok()) << delivery.status.message;
+  EXPECT_EQ(peer_.committed()->body, std::string(300'000, 'x'));
+  EXPECT_EQ(peer_.committed()->description.file_name(), "out.txt");
+}
+
+TEST_F(ClientTest, AStreamThatFailsIsAnErrorResult) {
+  const Reader reader = [](char*, size_t) -> std::ptrdiff_t { return -1; };
+  const Delivery delivery = Make()->SubmitStream(reader, {});
+  EXPECT_EQ(delivery.status.code, Code::kErrorDelivered);
+  EXPECT_TRUE(peer_.committed()->description.is_error());
+}
+
+TEST_F(ClientTest, AnErrorThenAGenuineResultReplacesIt) {
+  const auto client = Make();
+  EXPECT_EQ(client->SubmitError("no disk").status.code, Code::kErrorDelivered);
+  EXPECT_EQ(peer_.committed()->body, "no disk");
+  const Delivery genuine = client->SubmitFile(Write("r", "there"), {});
+  ASSERT_TRUE(genuine.status.ok()) << genuine.status.message;
+  EXPECT_EQ(genuine.receipt.generation, 2);
+}
+
+TEST_F(ClientTest, ATooLargeFileIsAnErrorResult) {
+  config_.max_result_bytes = 10;
+  const Delivery delivery = Make()->SubmitFile(Write("r", "more than ten bytes"), {});
+  EXPECT_EQ(delivery.status.code, Code::kErrorDelivered);
+  EXPECT_EQ(delivery.status.reason, "RESULT_TOO_LARGE");
+  EXPECT_THAT(peer_.committed()->body, HasSubstr("RESULT_TOO_LARGE"));
+}
+
+TEST_F(ClientTest, AMissingFileIsTheCallersMistake) {
+  EXPECT_EQ(Make()->SubmitFile(folder_ + "/nothing", {}).status.code, Code::kBadConfig);
+}
+
+TEST_F(ClientTest, WaitsForTheDoneFileAndDelivers) {
+  Write("out.txt", "found");
+  Write("done", " " + folder_ + "/out.txt\n");
+  const Delivery delivery = Make()->WaitForDoneFileAndDeliver();
+  ASSERT_TRUE(delivery.status.ok()) << delivery.status.message;
+  EXPECT_EQ(peer_.committed()->body, "found");
+}
+
+TEST_F(ClientTest, ADoneFileThatNamesNothingIsAnErrorResult) {
+  Write("done", folder_ + "/nothing");
+  const Delivery delivery = Make()->WaitForDoneFileAndDeliver();
+  EXPECT_EQ(delivery.status.code, Code::kErrorDelivered);
+  EXPECT_THAT(peer_.committed()->body, HasSubstr("nothing"));
+}
+
+TEST_F(ClientTest, NamesWhatIsWrongWithAConfiguration) {
+  const Config good = config_;
+  config_.plugin = "";
+  EXPECT_THAT(Fault().message, HasSubstr("plugin"));
+  config_ = good;
+  config_.client_key = fleet_.RunCredential("n1").second;
+  EXPECT_THAT(Fault().message, HasSubstr("client_key"));
+  config_ = good;
+  config_.grpc_targets.clear();
+  EXPECT_THAT(Fault().message, HasSubstr("aggregator_url"));
+  config_ = good;
+  config_.node = "../up";
+  EXPECT_EQ(Fault().code, Code::kBadConfig);
+  config_ = good;
+  config_.fleet_ca_cert = "none";
+  EXPECT_THAT(Fault().message, HasSubstr("fleet_ca_cert"));
+}
+
+}  // namespace
+}  // namespace muster::client

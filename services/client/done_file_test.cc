@@ -1,0 +1,152 @@
+#include "services/client/done_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "services/client/delayed_stop.h"
+#include "services/common/base/error.h"
+#include "services/common/base/subprocess.h"
+
+namespace muster::client {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class DoneFileTest : public ::testing::Test {
+ protected:
+  DoneFileTest() : base_(::testing::TempDir() + "/done_file_test"), folder_(base_ + "/results") {
+    fs::remove_all(base_);
+    fs::create_directories(folder_);
+  }
+  ~DoneFileTest() override { fs::remove_all(base_); }
+
+  void Write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+  void Done(const std::string& text) { Write(folder_ + "/done", text); }
+
+  absl::StatusOr<std::string> Wait(std::chrono::milliseconds delay = {},
+                                   std::stop_token stop = {}) {
+    return WaitForDoneFile({folder_, delay, std::chrono::milliseconds(5)}, stop);
+  }
+  std::string Reason() { return ReasonOf(Wait().status()); }
+
+  const std::string base_;
+  const std::string folder_;
+};
+
+TEST_F(DoneFileTest, WhiteSpaceAroundThePathDoesNotMatter) {
+  Write(folder_ + "/out put.txt", "x");
+  Done("\n\t " + folder_ + "/out put.txt \r\n");
+  EXPECT_EQ(Wait().value(), fs::canonical(folder_ + "/out put.txt"));
+}
+
+TEST_F(DoneFileTest, ARelativePathIsBelowTheResults) {
+  Write(folder_ + "/out", "x");
+  Done("out");
+  EXPECT_EQ(Wait().value(), fs::canonical(folder_ + "/out"));
+}
+
+TEST_F(DoneFileTest, ADoneFileThatGoesAwayDuringItsDelayDoesNotCount) {
+  Write(folder_ + "/first", "x");
+  Write(folder_ + "/second", "x");
+  Done("first");
+  std::jthread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    fs::remove(folder_ + "/done");
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    Done("second");
+  });
+  EXPECT_EQ(Wait(std::chrono::milliseconds(400)).value(), fs::canonical(folder_ + "/second"));
+}
+
+TEST_F(DoneFileTest, EachUnusableDoneFileHasItsReason) {
+  Done("nothing-there");
+  EXPECT_EQ(Reason(), "FILE_NOT_FOUND");
+  Done("   \n");
+  EXPECT_EQ(Reason(), "DONE_FILE_INVALID");
+  Done(std::string(100'000, 'x'));
+  EXPECT_EQ(Reason(), "DONE_FILE_INVALID");
+  Write(base_ + "/outside", "secret");
+  Done(base_ + "/outside");
+  EXPECT_EQ(Reason(), "DONE_FILE_OUTSIDE");
+  Done("../outside");
+  EXPECT_EQ(Reason(), "DONE_FILE_OUTSIDE");
+  fs::create_symlink(base_ + "/outside", folder_ + "/link");
+  Done("link");
+  EXPECT_EQ(Reason(), "DONE_FILE_OUTSIDE");
+  ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+  Done("pipe");
+  EXPECT_EQ(Reason(), "NOT_A_FILE");
+  fs::remove(folder_ + "/done");
+  fs::create_directory(folder_ + "/done");
+  EXPECT_EQ(Reason(), "DONE_FILE_INVALID");
+}
+
+TEST_F(DoneFileTest, AnUnreadableResultHasItsReason) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root reads everything";
+  Write(folder_ + "/closed", "x");
+  ::chmod((folder_ + "/closed").c_str(), 0);
+  Done("closed");
+  EXPECT_EQ(Reason(), "FILE_NOT_ACCESSIBLE");
+}
+
+TEST_F(DoneFileTest, AFolderIsPackedWithoutTheArchiveItself) {
+  fs::create_directories(folder_ + "/set/inner");
+  Write(folder_ + "/set/a.txt", "A");
+  Write(folder_ + "/set/inner/b.txt", "B");
+  Write(folder_ + "/set/results.tar.gz", "an old one");
+  fs::last_write_time(folder_ + "/set/results.tar.gz",
+                      fs::file_time_type::clock::now() - std::chrono::hours(1));
+  Done(folder_ + "/set");
+  const auto archive = Wait();
+  ASSERT_TRUE(archive.ok()) << archive.status();
+  EXPECT_EQ(*archive, fs::canonical(folder_ + "/set").string() + "/results.tar.gz");
+  SubprocessOptions tar;
+  tar.argv = {"tar", "-tzf", *archive};
+  tar.environment = {"PATH=/usr/bin:/bin"};
+  tar.out = ChildOutput::Tail(4096);
+  auto child = Subprocess::Start(std::move(tar));
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_TRUE((*child)->Wait(absl::Minutes(1))->ok());
+  EXPECT_EQ((*child)->StdoutTail(), "a.txt\ninner/\ninner/b.txt\n");
+}
+
+TEST_F(DoneFileTest, AnotherProcessFindsTheArchiveOfTheFirst) {
+  fs::create_directories(folder_ + "/set");
+  Write(folder_ + "/set/a.txt", "A");
+  Done(folder_ + "/set");
+  fs::last_write_time(folder_ + "/done",
+                      fs::file_time_type::clock::now() - std::chrono::seconds(5));
+  const std::string archive = Wait().value();
+  const auto made = fs::last_write_time(archive);
+  EXPECT_EQ(Wait().value(), archive);
+  EXPECT_EQ(fs::last_write_time(archive), made) << "it was packed again";
+}
+
+TEST_F(DoneFileTest, AfterAStopItWaitsForALateResult) {
+  std::stop_source stop;
+  stop.request_stop();
+  const DelayedStop late(absl::Minutes(1), stop.get_token());
+  std::jthread plugin([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    Write(folder_ + "/out", "x");
+    Done("out");
+  });
+  EXPECT_TRUE(Wait({}, late.token()).ok());
+}
+
+TEST_F(DoneFileTest, AfterTheGraceItEnds) {
+  std::stop_source stop;
+  const DelayedStop late(absl::Milliseconds(50), stop.get_token());
+  stop.request_stop();
+  EXPECT_EQ(ReasonOf(Wait({}, late.token()).status()), "INTERRUPTED");
+}
+
+}  // namespace
+}  // namespace muster::client

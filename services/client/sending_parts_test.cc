@@ -1,0 +1,105 @@
+// The small parts of a sender: digest, compression, back-off, types, verdicts.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "services/client/backoff.h"
+#include "services/client/chunk_compressor.h"
+#include "services/client/content_digest.h"
+#include "services/client/delivery.h"
+#include "services/client/media_type.h"
+#include "services/common/base/error.h"
+#include "services/common/base/zstd_frame.h"
+#include "services/common/errors.h"
+
+namespace muster::client {
+namespace {
+
+TEST(ContentDigestTest, BytesThatAreReadAgainCountOnce) {
+  ContentDigest in_order;
+  in_order.Add(0, "123456789");
+  EXPECT_EQ(in_order.crc32c(), 0xE3069283U);
+  ContentDigest again;
+  again.Add(0, "12345");
+  again.Add(0, "123");
+  const std::string halfway = again.Sha256();
+  again.Add(3, "456789");
+  EXPECT_EQ(again.position(), 9);
+  EXPECT_EQ(again.crc32c(), in_order.crc32c());
+  EXPECT_EQ(again.Sha256(), in_order.Sha256());
+  EXPECT_NE(again.Sha256(), halfway);
+}
+
+TEST(ChunkCompressorTest, CompressesTextAndSoonLeavesNoiseAlone) {
+  ChunkCompressor compressor;
+  std::string frame;
+  const std::string text(100'000, 'a');
+  ASSERT_TRUE(compressor.Compress(text, &frame));
+  std::string back;
+  ASSERT_TRUE(DecompressFrame(frame, text.size(), &back).ok());
+  EXPECT_EQ(back, text);
+
+  std::mt19937_64 random(1);
+  std::string noise(100'000, '\0');
+  for (char& byte : noise) byte = static_cast<char>(random());
+  EXPECT_FALSE(compressor.Compress(noise, &frame));
+  EXPECT_FALSE(compressor.Compress(text, &frame)) << "the next one is left out";
+  EXPECT_TRUE(compressor.Compress(text, &frame)) << "and then it tries again";
+}
+
+TEST(BackoffTest, GrowsWithFullJitterToThirtySeconds) {
+  Backoff backoff(1);
+  absl::Duration longest;
+  for (int i = 0; i < 200; ++i) {
+    const absl::Duration wait = backoff.Next({});
+    EXPECT_GE(wait, absl::ZeroDuration());
+    EXPECT_LE(wait, i == 0 ? absl::Milliseconds(500) : absl::Seconds(30));
+    longest = std::max(longest, wait);
+  }
+  EXPECT_GT(longest, absl::Seconds(20));
+  backoff.Reset();
+  EXPECT_LE(backoff.Next({}), absl::Milliseconds(500));
+}
+
+TEST(BackoffTest, NeverComesBeforeTheServerSaid) {
+  Backoff backoff(2);
+  for (int i = 0; i < 50; ++i) {
+    const absl::Duration wait = backoff.Next(absl::Seconds(5));
+    EXPECT_GE(wait, absl::Seconds(5));
+    EXPECT_LE(wait, absl::Seconds(10));
+  }
+}
+
+TEST(MediaTypeTest, FollowsTheEnding) {
+  EXPECT_EQ(MediaTypeOf("results.tar.gz"), "application/gzip");
+  EXPECT_EQ(MediaTypeOf("facts.json"), "application/json");
+  EXPECT_EQ(MediaTypeOf("noending"), "");
+  EXPECT_EQ(MediaTypeOf("odd.thing"), "");
+}
+
+NextMove After(absl::Status status, bool opened = true) {
+  TryOutcome outcome;
+  outcome.receipt = std::move(status);
+  outcome.opened = opened;
+  return Judge(outcome);
+}
+
+TEST(JudgeTest, KnowsWhatGetsBetter) {
+  EXPECT_EQ(After(absl::UnavailableError("")), NextMove::kRetry);
+  EXPECT_EQ(After(errors::TooManyUploads(1)), NextMove::kRetry);
+  EXPECT_EQ(After(errors::UploadStalled()), NextMove::kRetry);
+  EXPECT_EQ(After(errors::UploadNotFound("u")), NextMove::kRetry);
+  EXPECT_EQ(After(errors::OffsetTooHigh(2, 1)), NextMove::kRetry);
+  EXPECT_EQ(After(absl::UnknownError("reset")), NextMove::kRetry);
+  EXPECT_EQ(After(errors::TakenOver("u")), NextMove::kRetry);
+  EXPECT_EQ(After(errors::StaleAttempt(1), /*opened=*/false), NextMove::kNewAttempt);
+  EXPECT_EQ(After(errors::DigestMismatch()), NextMove::kNewAttempt);
+  EXPECT_EQ(After(errors::RunSealed("r")), NextMove::kGiveUp);
+  EXPECT_EQ(After(errors::RunNotFound("r")), NextMove::kGiveUp);
+  EXPECT_EQ(After(errors::ResultConflict("p", "n")), NextMove::kGiveUp);
+  EXPECT_EQ(After(errors::PairNotPlanned("r", "p", "n")), NextMove::kGiveUp);
+  EXPECT_EQ(After(errors::InvalidSignature("old")), NextMove::kGiveUp);
+}
+
+}  // namespace
+}  // namespace muster::client
