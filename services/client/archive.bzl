@@ -17,7 +17,7 @@ def _whole_archive_impl(ctx):
         outputs = [out],
         mnemonic = "WholeArchive",
     )
-    return [DefaultInfo(files = depset([out]))]
+    return [DefaultInfo(files = depset([out]), runfiles = ctx.runfiles(files = [out]))]
 
 whole_archive = rule(
     implementation = _whole_archive_impl,

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Runs a program to its end; what it printed if it failed.
-std::string Run(std::vector<std::string> argv, std::vector<std::string> environment) {
+std::string RunProgram(std::vector<std::string> argv, std::vector<std::string> environment) {
   SubprocessOptions options;
   options.argv = std::move(argv);
   options.environment = AllowListedEnvironment({"PATH", "TMPDIR"});
@@ -33,16 +33,17 @@ TEST(InstallTest, TheExampleIsBuiltOutsideTheTreeAndDelivers) {
   fs::remove_all(folder);
   fs::create_directories(folder);
   const std::string prefix = folder + "/prefix";
-  ASSERT_EQ(Run({"services/client/install_files", prefix, "services/client/libmuster-client.a",
-                 "services/client/client.h", "services/client/muster-client.pc.in"},
-                {}),
-            "");
+  ASSERT_EQ(
+      RunProgram({"services/client/install_files", prefix, "services/client/libmuster-client.a",
+                  "services/client/client.h", "services/client/muster-client.pc.in"},
+                 {}),
+      "");
   fs::copy_file("services/client/example/disk_report.cc", folder + "/disk_report.cc");
-  ASSERT_EQ(Run({"/bin/sh", "-c",
-                 "cd " + folder +
-                     " && g++ disk_report.cc -o disk_report "
-                     "$(pkg-config --cflags --libs muster-client)"},
-                {"PKG_CONFIG_PATH=" + prefix + "/lib/pkgconfig"}),
+  ASSERT_EQ(RunProgram({"/bin/sh", "-c",
+                        "cd " + folder +
+                            " && g++ disk_report.cc -o disk_report "
+                            "$(pkg-config --cflags --libs muster-client)"},
+                       {"PKG_CONFIG_PATH=" + prefix + "/lib/pkgconfig"}),
             "");
 
   const TestFleet fleet = TestFleet::Make();
@@ -54,7 +55,7 @@ TEST(InstallTest, TheExampleIsBuiltOutsideTheTreeAndDelivers) {
                                                           {"fleet_ca_cert", fleet.root_pem},
                                                           {"client_cert", chain},
                                                           {"client_key", key}});
-  ASSERT_EQ(Run({folder + "/disk_report", folder + "/node.json"}, {}), "");
+  ASSERT_EQ(RunProgram({folder + "/disk_report", folder + "/node.json"}, {}), "");
   EXPECT_NE(peer.committed()->body.find("% full"), std::string::npos);
   fs::remove_all(folder);
 }
