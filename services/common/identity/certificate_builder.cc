@@ -148,7 +148,7 @@ bool AddUriConstraint(X509* certificate, const std::string& host) {
 bool AddAuthorityExtensions(X509* certificate, const CertificateSpec& spec) {
   const BasicPtr basic(BASIC_CONSTRAINTS_new());
   if (basic == nullptr) return false;
-  basic->ca = 1;
+  basic->ca = 0xff;  // DER: true is this byte alone, and Go refuses any other
   basic->pathlen = ASN1_INTEGER_new();
   return basic->pathlen != nullptr && ASN1_INTEGER_set(basic->pathlen, spec.path_length) == 1 &&
          Add(certificate, NID_basic_constraints, basic.get(), kCritical) &&
