@@ -103,7 +103,7 @@ TEST(FilesBlobCrashTest, PowerLossAtEveryChange) {
   const int64_t changes = ChangesOfOneUpload();
   ASSERT_GT(changes, 30);
   for (int64_t at = 1; at <= changes + 1; ++at) {
-    for (uint64_t seed = 0; seed < 30; ++seed) {
+    for (uint64_t seed = 0; seed < 12; ++seed) {
       SCOPED_TRACE(absl::StrCat("at ", at, " seed ", seed));
       SimulatedDisk disk;
       Prepare(disk);
@@ -117,7 +117,7 @@ TEST(FilesBlobCrashTest, PowerLossAtEveryChange) {
 }
 
 TEST(FilesBlobCrashTest, PowerLossAgainAndAgain) {
-  for (uint64_t seed = 0; seed < 1000; ++seed) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937_64 chance(seed);
     SimulatedDisk disk;
@@ -145,7 +145,7 @@ TEST(FilesBlobCrashTest, AFailureOfEachCall) {
         Call::kList, Call::kStat, Call::kSpace}) {
     for (const int error : {EIO, ENOSPC}) {
       for (int n = 1; n <= 25; ++n) {
-        for (uint64_t seed = 0; seed < 8; ++seed) {
+        for (uint64_t seed = 0; seed < 4; ++seed) {
           SCOPED_TRACE(absl::StrCat("call ", static_cast<int>(call), " error ", error, " n ", n,
                                     " seed ", seed));
           SimulatedDisk disk;
