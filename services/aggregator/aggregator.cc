@@ -1,5 +1,6 @@
 #include "services/aggregator/aggregator.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,15 @@ Addresses MakeAddresses(const AggregatorConfig& config) {
   return addresses;
 }
 
+// What the certificates of services name besides their URI.
+std::vector<std::string> ServiceHosts(const AggregatorConfig& config) {
+  std::vector<std::string> hosts = {"localhost", "127.0.0.1", "::1"};
+  for (const std::string& host : config.advertise) {
+    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
+  }
+  return hosts;
+}
+
 // What has to be there before anything else: opened in this order, closed in reverse.
 struct Foundation {
   std::unique_ptr<CertificateFiles> tls;
@@ -98,7 +108,7 @@ class Assembly : public Aggregator {
         requests_({"request", static_cast<size_t>(config_.request_threads), kMaxQueue}),
         disk_({"disk", static_cast<size_t>(config_.disk_threads), kMaxQueue}),
         rpc_metrics_(metrics_),
-        callers_(f_.authorities->fleet()),
+        callers_(f_.authorities->fleet(), clock_),
         committer_(*f_.store, *f_.blobs, requests_, clock_, f_.authorities->fleet(),
                    f_.authorities->root()),
         uploads_(*f_.store, *f_.blobs, committer_, disk_, clock_,
@@ -117,7 +127,7 @@ class Assembly : public Aggregator {
         change_service_(runtime_, *f_.store, *f_.store, changes_, clock_),
         listener_service_(runtime_, runs_, *f_.authorities, *f_.store, clock_),
         identity_service_(runtime_, *f_.authorities, *f_.store, clock_, MakeAddresses(config_),
-                          config_.advertise) {}
+                          ServiceHosts(config_)) {}
 
   ~Assembly() override { Stop(); }
 

@@ -4,10 +4,18 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
 #include "services/common/errors.h"
 #include "services/common/identity/signing_request.h"
 
 namespace muster {
+namespace {
+
+// Certificates of one name that are looked through.
+constexpr int kMaxKnown = 1000;
+
+}  // namespace
 
 absl::StatusOr<RunAuthorityRecord> Authorities::NewRunAuthority(const std::string& run,
                                                                 absl::Time deadline,
@@ -78,6 +86,24 @@ absl::StatusOr<SignedCertificate> Authorities::SignForFleet(const FleetName& nam
   if (const absl::Status status = Remember(*uri, *leaf, asked_by); !status.ok()) return status;
   return SignedCertificate{*uri, leaf->ToPem(), intermediate_.certificate().ToPem(),
                            leaf->NotAfter()};
+}
+
+absl::Status Authorities::TakeOver(const std::string& certificate_file) {
+  const auto pem = ReadFileBounded(certificate_file, kMaxSecretFile);
+  if (absl::IsNotFound(pem.status())) return absl::OkStatus();
+  if (!pem.ok()) return pem.status();
+  const auto certificate = Certificate::FromPem(*pem);
+  if (!certificate.ok()) return Annotate(certificate.status(), certificate_file);
+  const auto uri = certificate->Uri();
+  if (!uri.ok()) return Annotate(uri.status(), certificate_file);
+  const auto known = store_.Issued(*uri, kMaxKnown);
+  if (!known.ok()) return known.status();
+  for (const IssuedRecord& issued : *known) {
+    if (issued.issuer == certificate->IssuerKeyId() && issued.serial == certificate->Serial()) {
+      return absl::OkStatus();
+    }
+  }
+  return Remember(*uri, *certificate, *uri);
 }
 
 // Before it is handed out: what is not remembered could not be revoked.

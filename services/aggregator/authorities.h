@@ -55,6 +55,10 @@ class Authorities {
                                                  absl::Duration validity,
                                                  const std::string& asked_by);
 
+  // Remembers a certificate that was signed with the fleet's intermediate before the aggregator
+  // ran, unless it is known already: the first operator's. OK if there is no such file.
+  absl::Status TakeOver(const std::string& certificate_file);
+
  private:
   absl::StatusOr<RunAuthority> LoadRunAuthority(const std::string& run) const;
   absl::Status Remember(const std::string& uri, const Certificate& certificate,

@@ -36,7 +36,7 @@ class Assembly : public StatusServer {
         timers_(MakeTimerService(kMaxTimers)),
         requests_({"request", static_cast<size_t>(config_.request_threads), kMaxQueue}),
         rpc_metrics_(metrics_),
-        callers_(tls_->identity().fleet),
+        callers_(tls_->identity().fleet, clock_),
         service_({&callers_, &requests_, &live_, &rpc_metrics_}, board_, clock_),
         aggregator_(
             MakeChannel(absl::StrJoin(config_.aggregator_targets, ","),

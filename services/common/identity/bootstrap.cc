@@ -276,6 +276,10 @@ absl::Status Bootstrapper::EnsureOperator(const Intermediate& intermediate) {
   if (!changed) return absl::OkStatus();
   absl::Status s = WriteContext(home_.OperatorContextFile(report_.operator_name), *context);
   if (!s.ok()) return s;
+  // The aggregator takes it over at its start: what it does not know it could not list or revoke.
+  s = WriteFileAtomically(home_.FirstOperatorCertificate(), context->certificate_chain_pem,
+                          kPublic);
+  if (!s.ok()) return s;
   return WriteContext(home_.ContextFile(), *context);
 }
 

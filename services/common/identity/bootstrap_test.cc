@@ -35,6 +35,7 @@ const std::vector<std::string> kFiles = {
     "gateway/tls/ca.pem",
     "gateway/tls/cert.pem",
     "operators/ann.json",
+    "aggregator/first-operator.crt",
     "context.json",
 };
 

@@ -32,6 +32,8 @@ class Home {
   std::string IntermediateKey() const { return In("aggregator/intermediate.key"); }
   std::string IntermediateCertificate() const { return In("aggregator/intermediate.crt"); }
   std::string StoreKey() const { return In("aggregator/store.key"); }
+  // The certificate of the operator that Bootstrap made: the aggregator did not sign it itself.
+  std::string FirstOperatorCertificate() const { return In("aggregator/first-operator.crt"); }
   std::string StateDatabase() const { return In("aggregator/state.db"); }
 
   // Context files of operators made here, and the one that this home's own commands use.

@@ -39,7 +39,8 @@ absl::StatusOr<CallerResolver::Peer> CallerResolver::PeerOf(const grpc::AuthCont
   if (!uri.ok()) return uri.status();
   auto identity = ParseIdentity(*uri, fleet_);
   if (!identity.ok()) return identity.status();
-  Peer peer{*std::move(identity), certificate->IssuerKeyId(), certificate->Serial()};
+  Peer peer{*std::move(identity), certificate->IssuerKeyId(), certificate->Serial(),
+            certificate->NotAfter()};
   std::lock_guard lock(mutex_);
   if (peers_.size() >= kMaxRemembered) peers_.clear();
   peers_.emplace(std::move(key), peer);
@@ -51,6 +52,10 @@ absl::StatusOr<Caller> CallerResolver::Resolve(
     const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
   auto peer = PeerOf(context);
   if (!peer.ok()) return peer.status();
+  if (clock_.Now() > peer->not_after) {
+    return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
+                     "the certificate of this connection has ended", "Renew it and connect again.");
+  }
   Caller caller;
   caller.issuer = peer->issuer;
   caller.serial = peer->serial;

@@ -12,6 +12,8 @@
 #include <unordered_map>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/common/base/clock.h"
 #include "services/common/identity/policy.h"
 
 namespace muster {
@@ -22,9 +24,10 @@ inline constexpr char kForwardedIdentity[] = "muster-forwarded-identity";
 // Thread-safe.
 class CallerResolver {
  public:
-  explicit CallerResolver(std::string fleet) : fleet_(std::move(fleet)) {}
+  CallerResolver(std::string fleet, const Clock& clock) : fleet_(std::move(fleet)), clock_(clock) {}
 
-  // The caller of an RPC. UNAUTHENTICATED without exactly one URI in the peer's certificate;
+  // The caller of an RPC. UNAUTHENTICATED without exactly one URI in the peer's certificate, or if
+  // the certificate has ended since the connection was made (CERTIFICATE_EXPIRED);
   // PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE) if somebody other than a gateway forwards an
   // identity, or if the key is there more than once.
   absl::StatusOr<Caller> Resolve(const grpc::AuthContext& context,
@@ -35,11 +38,13 @@ class CallerResolver {
     Identity identity;
     std::string issuer;
     std::string serial;
+    absl::Time not_after;
   };
 
   absl::StatusOr<Peer> PeerOf(const grpc::AuthContext& context);
 
   const std::string fleet_;
+  const Clock& clock_;
   std::mutex mutex_;
   // By certificate, so that a connection's certificate is parsed once and not for each call.
   std::unordered_map<std::string, Peer> peers_;
