@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -83,9 +84,9 @@ func check(files [3][]byte, now time.Time) (*material, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key.pem and cert.pem: %w", err)
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(files[2]) {
-		return nil, errors.New("ca.pem holds no certificate")
+	roots, err := parseRoots(files[2])
+	if err != nil {
+		return nil, fmt.Errorf("ca.pem: %w", err)
 	}
 	intermediates := x509.NewCertPool()
 	for _, der := range pair.Certificate[1:] {
@@ -110,6 +111,23 @@ func check(files [3][]byte, now time.Time) (*material, error) {
 		return nil, fmt.Errorf("cert.pem names %s, not a gateway", identity.URI)
 	}
 	return &material{certificate: &pair, roots: roots, identity: identity, files: files}, nil
+}
+
+// parseRoots is strict: AppendCertsFromPEM would pass over what it cannot read.
+func parseRoots(text []byte) (*x509.CertPool, error) {
+	roots, found := x509.NewCertPool(), false
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		roots.AddCert(certificate)
+		found = true
+	}
+	if !found {
+		return nil, errors.New("there is no certificate in it")
+	}
+	return roots, nil
 }
 
 // Publish replaces key and certificate, so that a crash at any point leaves a pair that Open can use.

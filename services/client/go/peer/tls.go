@@ -13,6 +13,7 @@ import (
 func ClientTLS(role string, roots func() *x509.CertPool, certificate func() (*tls.Certificate, error)) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
+		ServerName: "0.0.0.0", // an address: then no server name is sent, which would mean nothing
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return certificate()
 		},
