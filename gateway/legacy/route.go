@@ -4,7 +4,7 @@ package legacy
 
 import (
 	"net/http"
-	"path"
+	"regexp"
 	"strings"
 
 	"muster.example/services/client/go"
@@ -45,7 +45,7 @@ func match(method, decoded string) (route *Route, node, plugin string, known boo
 				fits = fits && want == segments[j]
 			}
 		}
-		if !fits || node == "" || plugin == "" {
+		if !fits || climbs(node) || climbs(plugin) {
 			continue
 		}
 		if Routes[i].Method == method {
@@ -56,17 +56,13 @@ func match(method, decoded string) (route *Route, node, plugin string, known boo
 	return nil, "", "", known
 }
 
+// climbs tells of a segment that is no name but a step in a tree.
+func climbs(segment string) bool { return segment == "" || segment == "." || segment == ".." }
+
+var slashes = regexp.MustCompile("/{2,}")
+
 // cleaned gives the path as a client should have written it; the same one if it did.
-func cleaned(decoded string) string {
-	if decoded == "" {
-		return "/"
-	}
-	clean := path.Clean("/" + strings.TrimPrefix(decoded, "/"))
-	if strings.HasSuffix(decoded, "/") && clean != "/" {
-		clean += "/"
-	}
-	return clean
-}
+func cleaned(decoded string) string { return slashes.ReplaceAllString(decoded, "/") }
 
 // splitExtension understands the spelling of the oldest clients, which wrote the file's extension after
 // the plugin's name: everything from the first dot on, if the whole is no plugin of the run and the
