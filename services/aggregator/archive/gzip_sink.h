@@ -15,8 +15,7 @@ struct z_stream_s;
 
 namespace muster {
 
-// Compresses into another sink; its header carries no time and no name. (libarchive's own filter
-// leaks when an archive is given up half-way.) Not thread-safe.
+// Compresses into another sink; its header carries no time and no name. Not thread-safe.
 class GzipSink : public ByteSink {
  public:
   // `level` is 1 (fast) to 9; `out` must outlive this.

@@ -26,16 +26,12 @@ absl::Status SizeMismatch(std::string_view path, int64_t announced, std::string_
 
 }  // namespace
 
-void TarGzWriter::Free::operator()(archive* a) const {
-  // Without this a writer that is given up half-way would still pad its last file.
-  archive_write_fail(a);
-  archive_write_free(a);
-}
+void TarGzWriter::Free::operator()(archive* a) const { archive_write_free(a); }
 
 TarGzWriter::TarGzWriter(ByteSink& sink, const TarGzOptions& options)
     : mtime_(options.mtime), gzip_(sink, options.level), archive_(archive_write_new()) {}
 
-TarGzWriter::~TarGzWriter() = default;
+TarGzWriter::~TarGzWriter() { ended_ = true; }
 
 absl::StatusOr<std::unique_ptr<TarGzWriter>> TarGzWriter::Create(ByteSink& sink,
                                                                  const TarGzOptions& options) {
@@ -55,8 +51,11 @@ absl::StatusOr<std::unique_ptr<TarGzWriter>> TarGzWriter::Create(ByteSink& sink,
 }
 
 long TarGzWriter::Emit(const void* data, size_t size) {
-  sink_status_ = gzip_.Write({static_cast<const char*>(data), size});
-  if (!sink_status_.ok()) return -1;
+  // libarchive never hears of a failure, for then it would not free all its memory: what comes
+  // after one, or after the end, is dropped.
+  if (!ended_ && sink_status_.ok()) {
+    sink_status_ = gzip_.Write({static_cast<const char*>(data), size});
+  }
   return static_cast<long>(size);
 }
 
@@ -82,7 +81,7 @@ absl::Status TarGzWriter::WriteHeader(std::string_view path, int64_t size, unsig
   if (archive_write_header(archive_.get(), entry.get()) != ARCHIVE_OK) {
     return Failure(absl::StrCat("add ", path_));
   }
-  return absl::OkStatus();
+  return sink_status_;
 }
 
 absl::Status TarGzWriter::AddDirectory(std::string_view path) {
@@ -128,7 +127,7 @@ absl::Status TarGzWriter::Write(std::string_view data) {
     if (n <= 0) return Failure(absl::StrCat("write ", path_));
     data.remove_prefix(static_cast<size_t>(n));
   }
-  return absl::OkStatus();
+  return sink_status_;
 }
 
 absl::StatusOr<ContentInfo> TarGzWriter::EndFile() {
@@ -140,6 +139,8 @@ absl::StatusOr<ContentInfo> TarGzWriter::EndFile() {
 
 absl::StatusOr<ContentInfo> TarGzWriter::Finish() {
   if (archive_write_close(archive_.get()) != ARCHIVE_OK) return Failure("end the archive");
+  if (!sink_status_.ok()) return sink_status_;
+  ended_ = true;
   if (auto s = gzip_.Finish(); !s.ok()) return s;
   return ContentInfo{.size = gzip_.size(), .sha256 = ToHex(gzip_.digest())};
 }

@@ -72,6 +72,7 @@ class TarGzWriter {
   const absl::Time mtime_;
   GzipSink gzip_;
   absl::Status sink_status_;
+  bool ended_ = false;     // nothing may go out any more
   std::string path_;       // of the open file
   int64_t announced_ = 0;  // its size
   int64_t written_ = 0;    // of it so far
