@@ -9,6 +9,7 @@
 #include "cli/interrupt.h"
 #include "cli/json_view.h"
 #include "cli/live_view.h"
+#include "cli/run_reference.h"
 
 namespace muster::cli {
 namespace {
@@ -93,7 +94,7 @@ absl::StatusOr<RunView> FetchStatus(Client& client, const std::string& run) {
   v1::GetStatusRequest request;
   request.set_run(run);
   absl::StatusOr<v1::RunStatus> status = client.GetStatus(request);
-  if (!status.ok()) return status.status();
+  if (!status.ok()) return run.empty() ? OrNoRuns(status.status()) : status.status();
   RunView view = ViewOf(*std::move(status));
   const absl::Status added = AddPairs(client, view);
   if (!added.ok()) return added;

@@ -6,10 +6,12 @@
 
 #include "cli/completion.h"
 #include "cli/exit_code.h"
-#include "cli/version.h"
+#include "services/common/version.h"
 
 namespace muster::cli {
 namespace {
+
+constexpr char kApiVersion[] = "muster.v1";
 
 int PrintVersion(Console& console, bool json) {
   if (json) {

@@ -33,7 +33,8 @@ std::vector<std::string> Fit(std::string_view text, int height, int width) {
 }  // namespace
 
 LiveView::~LiveView() {
-  if (begun_) terminal_ << kShowCursor << std::flush;
+  // The terminal may have echoed the Ctrl-C that ended it.
+  if (begun_) terminal_ << "\r" << kEraseLineEnd << kShowCursor << std::flush;
 }
 
 void LiveView::Show(std::string_view text, ScreenSize size) {

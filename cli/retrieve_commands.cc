@@ -35,7 +35,7 @@ struct RetrieveArguments {
 struct Retrieved {
   std::string path;
   int64_t size = 0;
-  std::string sha256;  // 32 bytes
+  std::string sha256;  // lower-case hex
 };
 
 // `output` if it is given (in it, if it is a folder), else the present folder.
@@ -62,7 +62,7 @@ absl::StatusOr<Retrieved> RetrieveAll(Console& console, Client& client, const v1
           },
   });
   if (!fetched.ok()) return About(fetched, absl::StrCat("file ", path));
-  return Retrieved{.path = path, .size = archive.size(), .sha256 = archive.sha256()};
+  return Retrieved{.path = path, .size = archive.size(), .sha256 = Hex(archive.sha256())};
 }
 
 // The archive as it comes, hashed and counted on its way.
@@ -147,7 +147,9 @@ absl::StatusOr<Retrieved> RetrievePlugin(Console& console, Client& client,
   absl::Cleanup remove_part = [&] { (void)ops.Remove(part_path); };
   if (const auto cut = (*part)->Truncate(0); !cut.ok()) return About(cut, subject);
   const auto info = FilterInto(console, client, archive, arguments.plugin, **part);
-  if (!info.ok()) return About(info.status(), subject);
+  if (!info.ok()) {
+    return About(info.status(), absl::StrCat("the archive of run ", archive.run()));
+  }
   if (const auto renamed = ops.Rename(part_path, path); !renamed.ok()) {
     return About(renamed, subject);
   }
@@ -174,12 +176,12 @@ absl::StatusOr<int> Retrieve(Console& console, const CommandLine& line,
   if (!file.ok()) return file.status();
   if (line.json) {
     console.out << Dump(
-        {{"run", *run}, {"file", file->path}, {"size", file->size}, {"sha256", Hex(file->sha256)}});
+        {{"run", *run}, {"file", file->path}, {"size", file->size}, {"sha256", file->sha256}});
   } else {
     console.out << file->path << "\n";
   }
-  Say(console, absl::StrCat("Run ", *run, ": ", HumanSize(file->size), ", checked: SHA-256 ",
-                            Hex(file->sha256)));
+  Say(console,
+      absl::StrCat("Run ", *run, ": ", HumanSize(file->size), ", checked: SHA-256 ", file->sha256));
   return kExitOk;
 }
 

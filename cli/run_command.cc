@@ -76,7 +76,8 @@ absl::StatusOr<v1::CreateRunRequest> MakeRequest(const RunArguments& arguments) 
 
 void Explain(Console& console, const v1::Run& run) {
   Say(console,
-      absl::StrCat("Run ", run.id(), " is planned: ", run.counts().planned(), " results until ",
+      absl::StrCat("Run ", run.id(), " is planned: ", run.counts().planned(),
+                   run.counts().planned() == 1 ? " result until " : " results until ",
                    HumanTime(ToTime(run.deadline()), absl::Now(), absl::LocalTimeZone()), "."));
   for (const v1::Plugin& plugin : run.plugins()) {
     if (!plugin.has_image()) continue;
@@ -99,7 +100,7 @@ absl::StatusOr<int> Wait(Console& console, Client& client, const std::string& ru
     return kExitInterrupted;
   }
   if (!end.ok()) return end.status();
-  Say(console, absl::StrCat("Run ", run, " ", SummaryLine(*end), "."));
+  Say(console, absl::StrCat("Run ", run, " is ", SummaryLine(*end), "."));
   if (end->status.state() == v1::RUN_STATE_COMPLETE) {
     Say(console, absl::StrCat("Its archive: muster retrieve ", run));
   }

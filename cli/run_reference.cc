@@ -17,15 +17,17 @@ namespace {
 constexpr int kPage = 1000;
 constexpr size_t kMatchesShown = 5;
 
+absl::Status NoRuns() {
+  return MakeError(absl::StatusCode::kNotFound, "NO_RUNS", "there is no run yet",
+                   "Make one with `muster run --plugin hostfacts --node NODE`.");
+}
+
 absl::StatusOr<std::string> Newest(Client& client) {
   v1::ListRunsRequest request;
   request.set_page_size(1);
   const auto runs = client.ListRuns(request);
   if (!runs.ok()) return runs.status();
-  if (runs->runs().empty()) {
-    return MakeError(absl::StatusCode::kNotFound, "NO_RUNS", "there is no run yet",
-                     "Make one with `muster run --plugin hostfacts --node NODE`.");
-  }
+  if (runs->runs().empty()) return FromService(NoRuns(), "the list of runs");
   return runs->runs(0).id();
 }
 
@@ -46,6 +48,10 @@ absl::StatusOr<std::vector<std::string>> Matches(Client& client, const std::stri
 }
 
 }  // namespace
+
+absl::Status OrNoRuns(const absl::Status& status) {
+  return absl::IsNotFound(status) ? FromService(NoRuns(), SubjectOf(status)) : status;
+}
 
 absl::StatusOr<std::string> ResolveRun(Client& client, const std::string& text) {
   if (text.empty()) return Newest(client);

@@ -14,6 +14,10 @@ namespace muster::cli {
 // beginning of several.
 absl::StatusOr<std::string> ResolveRun(Client& client, const std::string& text);
 
+// What an error of a service means that was asked for the newest run: RUN_NOT_FOUND becomes
+// NO_RUNS.
+absl::Status OrNoRuns(const absl::Status& status);
+
 }  // namespace muster::cli
 
 #endif  // MUSTER_CLI_RUN_REFERENCE_H_

@@ -27,7 +27,7 @@ absl::StatusOr<Json> AllOf(Client& client, const std::string& run) {
   request.set_run(run);
   request.set_page_size(kPage);
   absl::StatusOr<v1::RunStatus> page = client.GetStatus(request);
-  if (!page.ok()) return page.status();
+  if (!page.ok()) return run.empty() ? OrNoRuns(page.status()) : page.status();
   Json json = ToJson(*page);
   request.set_run(page->run());
   while (!page->next_page_token().empty()) {

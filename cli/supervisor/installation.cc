@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/supervisor/home.h"
@@ -63,6 +64,11 @@ ConfigValues FixedValues(const Home& home, std::string_view service) {
   return values;
 }
 
+std::string Sentence(std::string line) {
+  if (!line.empty()) line.front() = absl::ascii_toupper(line.front());
+  return line + ".";
+}
+
 absl::Status MakeIdentities(const Home& home, const AddressPlan& plan, const Tell& tell) {
   const auto local = [&plan](std::string_view service) {
     return LocalTarget(plan.listen.find(service)->second);
@@ -74,7 +80,7 @@ absl::Status MakeIdentities(const Home& home, const AddressPlan& plan, const Tel
   options.gateway_urls = {absl::StrCat("https://", local("gateway"))};
   const absl::StatusOr<BootstrapReport> report = Bootstrap(home, options, absl::Now());
   if (!report.ok()) return report.status();
-  for (const std::string& line : report->done) tell(line);
+  for (const std::string& line : report->done) tell(Sentence(line));
   return absl::OkStatus();
 }
 
@@ -118,10 +124,9 @@ nlohmann::json AskStatus(const Home& home) {
 }
 
 absl::Status ServiceFailed(const Home& home, const std::string& service, const std::string& why) {
-  const std::string log = LogFile(home, service);
   return MakeError(absl::StatusCode::kFailedPrecondition, "SERVICE_FAILED",
                    absl::StrCat(service, " does not get ready: ", why),
-                   absl::StrCat("The end of ", log, ":\n", LogTail(log, kLogLines)));
+                   absl::StrCat("Its log says more: ", LogFile(home, service)));
 }
 
 // OK if the service is ready now; UNAVAILABLE if it may still become so.
@@ -138,7 +143,7 @@ absl::Status CheckService(const Home& home, const nlohmann::json& service) {
   return CheckReady(inspection->second);
 }
 
-absl::Status WaitUntilReady(const Home& home, absl::Duration limit) {
+absl::Status WaitUntilReady(const Home& home, absl::Duration limit, const Tell& tell) {
   const absl::Time until = absl::Now() + limit;
   while (true) {
     const nlohmann::json services = AskStatus(home);
@@ -151,9 +156,15 @@ absl::Status WaitUntilReady(const Home& home, absl::Duration limit) {
       waiting = service.value("name", "");
       state = CheckService(home, service);
     }
-    if (state.ok() || !absl::IsUnavailable(state)) return state;
-    if (absl::Now() >= until) return ServiceFailed(home, waiting, std::string(state.message()));
-    absl::SleepFor(kPoll);
+    if (state.ok()) return state;
+    if (absl::IsUnavailable(state) && absl::Now() < until) {
+      absl::SleepFor(kPoll);
+      continue;
+    }
+    tell(absl::StrCat("The end of ", LogFile(home, waiting), ":"));
+    tell(LogTail(LogFile(home, waiting), kLogLines));
+    return absl::IsUnavailable(state) ? ServiceFailed(home, waiting, std::string(state.message()))
+                                      : state;
   }
 }
 
@@ -201,7 +212,7 @@ bool EndLeftServices(const Home& home, absl::Duration grace, const Tell& tell) {
     if (process) {
       found = true;
       tell(absl::StrCat("Ends ", ToAbsl(*service), " (process ", process->pid(),
-                        "), which ran without a supervisor"));
+                        "), which ran without a supervisor."));
       EndProcess(*process, grace);
     }
     ::unlink(pid_file.c_str());
@@ -236,13 +247,14 @@ absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options, const T
 
   const std::optional<Process> running = RunningSupervisor(home);
   if (running) {
-    tell(absl::StrCat("The services run already; the supervisor is process ", running->pid()));
-    if (*changed) tell("Their settings have changed: `muster down`, then `muster up` applies them");
+    tell(absl::StrCat("The services run already; the supervisor is process ", running->pid(), "."));
+    if (*changed)
+      tell("Their settings have changed: `muster down`, then `muster up` applies them.");
   } else {
     made = StartSupervisor(home);
     if (!made.ok()) return made;
   }
-  const absl::Status ready = WaitUntilReady(home, options.limit);
+  const absl::Status ready = WaitUntilReady(home, options.limit, tell);
   if (!ready.ok()) {
     if (!running) (void)Stop(home, tell);
     return ready;
