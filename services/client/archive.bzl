@@ -1,8 +1,11 @@
 """All of our own code that a library needs, as one static archive for use outside Bazel."""
 
+# Built into Bazel 4.2; buildifier knows only where later ones have it.
+_CcInfo = CcInfo  # buildifier: disable=native-cc-info
+
 def _whole_archive_impl(ctx):
     parts = []
-    for linker_input in ctx.attr.library[CcInfo].linking_context.linker_inputs.to_list():
+    for linker_input in ctx.attr.library[_CcInfo].linking_context.linker_inputs.to_list():
         for library in linker_input.libraries:
             archive = library.pic_static_library or library.static_library
             if archive:
@@ -21,5 +24,5 @@ def _whole_archive_impl(ctx):
 
 whole_archive = rule(
     implementation = _whole_archive_impl,
-    attrs = {"library": attr.label(mandatory = True, providers = [CcInfo])},
+    attrs = {"library": attr.label(mandatory = True, providers = [_CcInfo])},
 )

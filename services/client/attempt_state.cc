@@ -4,6 +4,7 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -21,6 +22,27 @@ namespace muster::client {
 namespace {
 
 constexpr size_t kMaxStateFile = 4096;
+constexpr size_t kStateNameSize = 32;
+
+// No run is older: 30 days are the longest time-out, and late results come within an hour.
+constexpr std::chrono::hours kOldest{24 * 40};
+
+// Removes what runs of long ago have left: nothing else ends the growth of the folder.
+void Prune(const std::string& folder) {
+  namespace fs = std::filesystem;
+  const auto oldest = fs::file_time_type::clock::now() - kOldest;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    const std::string stem = name.substr(0, name.find('.'));
+    const bool ours = stem.size() == kStateNameSize &&
+                      stem.find_first_not_of("0123456789abcdef") == std::string::npos;
+    std::error_code ignored;
+    if (ours && entry.last_write_time(ignored) < oldest && !ignored) {
+      fs::remove_all(entry.path(), ignored);
+    }
+  }
+}
 
 absl::Status MakeFolder(const std::string& folder) {
   std::error_code error;
@@ -38,7 +60,7 @@ std::string StateName(std::string_view run, std::string_view plugin, std::string
   ContentDigest digest;
   const std::string key = absl::StrCat(ToAbsl(run), "\n", ToAbsl(plugin), "\n", ToAbsl(node));
   digest.Add(0, key);
-  return absl::BytesToHexString(digest.Sha256().substr(0, 16));
+  return absl::BytesToHexString(digest.Sha256().substr(0, kStateNameSize / 2));
 }
 
 AttemptState::AttemptState(std::string path, UniqueFd lock)
@@ -50,6 +72,7 @@ absl::StatusOr<std::unique_ptr<AttemptState>> AttemptState::Open(const std::stri
                                                                  std::string_view node) {
   if (folder.empty()) return std::unique_ptr<AttemptState>(new AttemptState("", UniqueFd()));
   if (auto status = MakeFolder(folder); !status.ok()) return status;
+  Prune(folder);
   const std::string path = absl::StrCat(folder, "/", StateName(run, plugin, node), ".json");
   const std::string lock_path = path + ".lock";
   UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));

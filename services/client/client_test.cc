@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "services/client/test_listener.h"
 #include "services/client/test_peer.h"
 
 namespace muster::client {
@@ -122,6 +123,42 @@ TEST_F(ClientTest, ADoneFileThatNamesNothingIsAnErrorResult) {
   const Delivery delivery = Make()->WaitForDoneFileAndDeliver();
   EXPECT_EQ(delivery.status.code, Code::kErrorDelivered);
   EXPECT_THAT(peer_.committed()->body, HasSubstr("nothing"));
+}
+
+TEST_F(ClientTest, WithoutATargetItDeliversAsAnOldSidecarDoes) {
+  TestListener listener(fleet_);
+  config_.grpc_targets.clear();
+  config_.fleet_ca_cert.clear();
+  config_.aggregator_url = listener.url();
+  config_.ca_cert = fleet_.run_ca_pem;
+  const auto client = Make();
+  Progress progress;
+  progress.message = "half";
+  EXPECT_TRUE(client->ReportProgress(progress).ok());
+  EXPECT_EQ(client->SubmitError("no disk").status.code, Code::kErrorDelivered);
+  ASSERT_TRUE(client->SubmitFile(Write("out.txt", "there"), {}).status.ok());
+  const auto seen = listener.seen();
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[0].path, "/api/v1/progress/by-node/n1/facts");
+  EXPECT_THAT(seen[0].body, HasSubstr("\"msg\":\"half\""));
+  EXPECT_EQ(seen[1].body, R"({"error":"no disk"})");
+  EXPECT_EQ(seen[2].body, "there");
+}
+
+TEST_F(ClientTest, OldStateGoesAndYoungStateStays) {
+  config_.state_dir = folder_ + "/state";
+  ASSERT_TRUE(Make()->SubmitFile(Write("r", "x"), {}).status.ok());
+  const std::string old = config_.state_dir + "/0123456789abcdef0123456789abcdef";
+  std::filesystem::create_directories(old);
+  std::filesystem::last_write_time(
+      old, std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 100));
+  const std::string foreign = config_.state_dir + "/notes";
+  std::filesystem::create_directories(foreign);
+  std::filesystem::last_write_time(
+      foreign, std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 100));
+  ASSERT_TRUE(Make()->SubmitFile(Write("r", "x"), {}).status.ok());
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(foreign)) << "that was not ours";
 }
 
 TEST_F(ClientTest, NamesWhatIsWrongWithAConfiguration) {

@@ -2,100 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <httplib.h>
 
-#include <deque>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
-#include <thread>
 
 #include "services/client/attempt_state.h"
 #include "services/client/delivery.h"
+#include "services/client/test_listener.h"
 #include "services/client/test_peer.h"
 #include "services/common/base/error.h"
-#include "services/common/identity/certificate.h"
-#include "services/common/identity/key.h"
 
 namespace muster::client {
 namespace {
-
-using ::testing::HasSubstr;
-
-// What a run's listener saw of one request.
-struct Seen {
-  std::string path;
-  std::string body;
-  httplib::Headers headers;
-};
-
-// A listener of a run with mutual TLS that answers as told.
-class Listener {
- public:
-  explicit Listener(const TestFleet& fleet)
-      : certificate_(Certificate::FromPem(fleet.listener_chain_pem).value()),
-        key_(PrivateKey::FromPem(fleet.listener_key_pem).value()),
-        authority_(Certificate::FromPem(fleet.run_ca_pem).value()),
-        server_(certificate_.get(), key_.get(), Trust()) {
-    server_.Put("/.*", [this](const httplib::Request& request, httplib::Response& response,
-                              const httplib::ContentReader& read) {
-      std::string body;
-      read([&](const char* data, size_t size) {
-        body.append(data, size);
-        return true;
-      });
-      Answer(request, std::move(body), response);
-    });
-    server_.Post("/.*", [this](const httplib::Request& request, httplib::Response& response) {
-      Answer(request, request.body, response);
-    });
-    port_ = server_.bind_to_any_port("127.0.0.1");
-    thread_ = std::jthread([this] { server_.listen_after_bind(); });
-    server_.wait_until_ready_by_polling();
-  }
-  ~Listener() { server_.stop(); }
-
-  std::string url() const { return "https://localhost:" + std::to_string(port_); }
-
-  std::deque<int> answers;  // then 200; set before use
-
-  std::vector<Seen> seen() {
-    std::lock_guard lock(mutex_);
-    return seen_;
-  }
-
- private:
-  struct Server : httplib::SSLServer {
-    using httplib::SSLServer::SSLServer;
-    void wait_until_ready_by_polling() {
-      while (!is_running()) std::this_thread::yield();
-    }
-  };
-
-  X509_STORE* Trust() const {
-    X509_STORE* store = X509_STORE_new();
-    X509_STORE_add_cert(store, authority_.get());
-    return store;
-  }
-
-  void Answer(const httplib::Request& request, std::string body, httplib::Response& response) {
-    std::lock_guard lock(mutex_);
-    seen_.push_back({request.path, std::move(body), request.headers});
-    response.status = answers.empty() ? 200 : answers.front();
-    if (!answers.empty()) answers.pop_front();
-    if (response.status == 503) response.set_header("Retry-After", "1");
-    if (response.status != 200) response.set_content("because\n", "text/plain");
-  }
-
-  const Certificate certificate_;
-  const PrivateKey key_;
-  const Certificate authority_;
-  Server server_;
-  int port_ = 0;
-  std::mutex mutex_;
-  std::vector<Seen> seen_;
-  std::jthread thread_;
-};
 
 class HttpsTransportTest : public ::testing::Test {
  protected:
@@ -123,7 +41,7 @@ class HttpsTransportTest : public ::testing::Test {
 
   const TestFleet fleet_ = TestFleet::Make();
   const std::string path_;
-  Listener listener_;
+  TestListener listener_;
   HttpsOptions options_;
 };
 
@@ -133,7 +51,7 @@ TEST_F(HttpsTransportTest, LooksLikeAnOldSidecarOnTheWire) {
   ASSERT_TRUE(receipt.ok()) << receipt.status();
   EXPECT_EQ(receipt->size, 3'000'000);
   ASSERT_EQ(listener_.seen().size(), 1U);
-  const Seen seen = listener_.seen()[0];
+  const SeenRequest seen = listener_.seen()[0];
   EXPECT_EQ(seen.path, "/api/v1/results/by-node/n1/facts");
   EXPECT_TRUE(seen.body == body);
   const auto header = [&](const char* name) {
@@ -153,7 +71,7 @@ TEST_F(HttpsTransportTest, APluginThatRunsOnceHasItsOwnPath) {
   info.media_type = "";
   info.file_name = "a\r\nX-Evil: 1";
   ASSERT_TRUE(Deliver("x", info).ok());
-  const Seen seen = listener_.seen()[0];
+  const SeenRequest seen = listener_.seen()[0];
   EXPECT_EQ(seen.path, "/api/v1/results/global/facts");
   EXPECT_FALSE(seen.headers.contains("X-Evil"));
   EXPECT_FALSE(seen.headers.contains("Content-Type"));
