@@ -101,6 +101,13 @@ absl::StatusOr<OpenedUpload> Uploads::Open(UploadRecord upload) {
   if (!outcome->abandoned.empty()) Abandon(outcome->abandoned, upload);
   const std::shared_ptr<UploadSession> session = Session(outcome->upload);
   auto offset = OnStrand<int64_t>(*session, [&] { return session->Reopen(outcome->upload); });
+  if (absl::IsNotFound(offset.status()) && !outcome->created) {
+    // What had arrived was found wrong at its end: nothing of it can be gone on with.
+    const auto gone = store_.ApplyAndWait(AbandonUpload{outcome->upload.id});
+    if (!gone.ok()) return gone.status();
+    Forget(outcome->upload.id);
+    return Open(std::move(upload));
+  }
   if (!offset.ok()) return offset.status();
   OpenedUpload opened;
   opened.id = outcome->upload.id;

@@ -56,7 +56,7 @@ func TestBadPlansAreRefused(t *testing.T) {
 		{"a node of 254 characters", "INVALID_NAME",
 			&musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{strings.Repeat("n", 254)}}},
 		{"a node called global", "INVALID_NAME", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{"global"}}},
-		{"a plugin's name with a slash", "INVALID_NAME",
+		{"a plugin's name with a slash", "INVALID_PLUGIN",
 			&musterv1.CreateRunRequest{Plugins: []string{sidecarPlugin("a/b", "Job")}}},
 		{"an unknown field", "INVALID_PLUGIN",
 			&musterv1.CreateRunRequest{Plugins: []string{sidecarPlugin("p", "Job") + "specc: {}\n"}}},
@@ -97,8 +97,8 @@ func TestUnknownRunsPluginsAndNodesHaveTheirOwnAnswers(t *testing.T) {
 	}{
 		{"0123456789abcdef", "logs", "n1", "RUN_NOT_FOUND", codes.NotFound},
 		{"no-run-id", "logs", "n1", "INVALID_NAME", codes.InvalidArgument},
-		{id, "nothing", "n1", "PAIR_NOT_PLANNED", codes.NotFound},
-		{id, "logs", "n2", "PAIR_NOT_PLANNED", codes.NotFound},
+		{id, "nothing", "n1", "PAIR_NOT_PLANNED", codes.PermissionDenied},
+		{id, "logs", "n2", "PAIR_NOT_PLANNED", codes.PermissionDenied},
 		{id, "logs", "../n1", "INVALID_NAME", codes.InvalidArgument},
 	} {
 		_, err := a.results.GetResult(ctx, &musterv1.GetResultRequest{

@@ -191,8 +191,14 @@ func TestSecretsStayInTheirFiles(t *testing.T) {
 		if err != nil {
 			return nil // gone meanwhile
 		}
-		if info.Mode()&os.ModeSymlink == 0 && info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s has mode %v: others can see it", path, info.Mode())
+		others := info.Mode().Perm() & 0o077
+		if info.IsDir() && others != 0 {
+			t.Errorf("folder %s has mode %v: others can look into it", path, info.Mode())
+		}
+		if info.Mode().IsRegular() && others != 0 {
+			if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte("PRIVATE KEY")) {
+				t.Errorf("%s holds a key and has mode %v", path, info.Mode())
+			}
 		}
 		return nil
 	}))

@@ -142,6 +142,17 @@ func TestAnOldSidecarDeliversAGlobalAndAByNodeResultWithProgress(t *testing.T) {
 	wantFile(t, files, "plugins/logs/results/n1/report.txt", "result of logs")
 }
 
+// An empty file is a result.
+func TestAnOldSidecarDeliversAnEmptyFile(t *testing.T) {
+	f := up(t)
+	id := run(t, f, []string{sidecarPlugin("e2e", "Job")})
+	s := startSidecar(t, must(f.Export(id, "e2e", "global"))(t), "global")
+	s.finish(t, "empty", "")
+	check(t, s.wait(t))
+	operator(t, f).awaitState(t, id, musterv1.RunState_RUN_STATE_COMPLETE)
+	wantFile(t, archive(t, f, id), "plugins/e2e/results/global/empty", "")
+}
+
 // A sidecar that comes again (its pod was restarted) is content; one with another result is told so, and
 // believes it has delivered: 409 is success to it.
 func TestAnOldSidecarMayDeliverTwice(t *testing.T) {

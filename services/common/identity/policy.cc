@@ -197,10 +197,12 @@ bool Covers(const Identity& identity, const Resource& resource) {
 absl::Status FindAllowedRow(const Caller& caller, std::string_view method, const Row*& row) {
   row = FindRow(method);
   if (row == nullptr) {
-    return Refuse("UNKNOWN_METHOD",
-                  absl::StrCat("nobody may call ", ToAbsl(method.substr(0, 200)),
-                               ": it has no row in the authorisation table"),
-                  "Check the method's name, and that client and server are of one version.");
+    // Not PERMISSION_DENIED: clients of reflection try its newer form first, and go back to the
+    // older one on this code alone.
+    return MakeError(absl::StatusCode::kUnimplemented, "UNKNOWN_METHOD",
+                     absl::StrCat("nobody may call ", ToAbsl(method.substr(0, 200)),
+                                  ": it has no row in the authorisation table"),
+                     "Check the method's name, and that client and server are of one version.");
   }
   if (caller.via && (RoleOf(*caller.via) != Role::kGateway || row->direct_only)) {
     return Refuse(
