@@ -96,6 +96,10 @@ absl::StatusOr<Foundation> OpenFoundation(const AggregatorConfig& config,
   if (!wrap.ok()) return wrap.status();
   f.authorities =
       std::make_unique<Authorities>(*std::move(intermediate), *std::move(wrap), *f.store, clock);
+  // Made before this service first ran: without it the first operator could not be listed or
+  // revoked.
+  const absl::Status taken = f.authorities->TakeOver(folder + "/first-operator.crt");
+  if (!taken.ok()) return taken;
   return f;
 }
 
