@@ -1,5 +1,7 @@
 #include "services/client/test_peer.h"
 
+#include <chrono>
+#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -187,7 +189,9 @@ grpc::Status TestPeer::Upload(
   int64_t epoch = 0;
   int64_t got = 0;
   int64_t unacknowledged = 0;
-  while (stream->Read(&request)) {
+  std::future<bool> ahead;
+  const auto next = [&] { return ahead.valid() ? ahead.get() : stream->Read(&request); };
+  while (next()) {
     if (request.has_start()) {
       epoch = request.start().epoch();
     } else if (request.has_chunk()) {
@@ -195,11 +199,15 @@ grpc::Status TestPeer::Upload(
       got += request.chunk().raw_size();
       unacknowledged += request.chunk().raw_size();
       const int64_t end = request.chunk().offset() + request.chunk().raw_size();
-      most_unacknowledged = std::max(most_unacknowledged.load(), unacknowledged);
       if (on_chunk) on_chunk(end);
       if (cut_after >= 0 && got >= cut_after) return {grpc::StatusCode::UNAVAILABLE, "cut"};
       // As late as the window allows: a sender that waits for more would stand still.
       if (unacknowledged + kChunkMax > window) {
+        if (probe_window.exchange(false)) {
+          // A chunk that comes before the acknowledgement does not keep to the window.
+          ahead = std::async(std::launch::async, [&] { return stream->Read(&request); });
+          overrun = ahead.wait_for(std::chrono::milliseconds(500)) == std::future_status::ready;
+        }
         v1::UploadResponse ack;
         ack.mutable_ack()->set_written(end);
         unacknowledged = 0;

@@ -70,10 +70,11 @@ class TestPeer final : public v1::ResultService::Service {
   std::function<void(int64_t)> on_chunk;  // the offset reached
   std::atomic<int64_t> window{4 * 1024 * 1024};
   std::atomic<bool> zstd{true};
+  std::atomic<bool> probe_window{false};  // look once for bytes beyond it
 
   std::atomic<int> opens{0};
   std::atomic<int64_t> chunk_bytes{0};  // raw, of all streams
-  std::atomic<int64_t> most_unacknowledged{0};
+  std::atomic<bool> overrun{false};     // found by probe_window
 
  private:
   // Knows one run with one plugin.
