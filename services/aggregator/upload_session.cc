@@ -9,6 +9,7 @@
 #include "services/aggregator/blob_names.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
+#include "services/common/base/log.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/zstd_frame.h"
 #include "services/common/errors.h"
@@ -300,11 +301,11 @@ void UploadSession::Discard(const absl::Status& why) {
 
 void UploadSession::Close() {
   ended_ = true;
-  if (staged_ == nullptr) {
-    if (auto staged = blobs_.Resume(id_); staged.ok()) staged_ = *std::move(staged);
-  }
-  if (staged_ != nullptr) staged_->Discard().IgnoreError();
   staged_.reset();
+  if (const absl::Status status = blobs_.DiscardStaged(id_); !status.ok()) {
+    Log(LogLevel::kWarning, "staged bytes stay until the next start",
+        {{"upload", id_}, {"error", status}});
+  }
 }
 
 absl::StatusOr<int64_t> UploadSession::KeepPartial(const std::string& name) {

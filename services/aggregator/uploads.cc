@@ -74,9 +74,7 @@ absl::Status Uploads::Recover() {
   if (!staged.ok()) return staged.status();
   for (const std::string& id : *staged) {
     if (known.contains(id)) continue;
-    auto blob = blobs_.Resume(id);
-    const absl::Status status = blob.ok() ? (*blob)->Discard() : blob.status();
-    if (!status.ok() && !absl::IsNotFound(status)) return status;
+    if (const absl::Status status = blobs_.DiscardStaged(id); !status.ok()) return status;
     Log(LogLevel::kInfo, "removed staged bytes that belong to no upload", {{"staged", id}});
   }
   return absl::OkStatus();

@@ -10,6 +10,10 @@ namespace muster {
 // suites of TLS 1.3 are not touched by that list. Call it first in main.
 void RequireTls13();
 
+// Sends what gRPC itself logs to our log: its errors as information (a peer that fails a handshake
+// is one), all else as debugging.
+void RouteGrpcLog();
+
 // Turns on the standard health service, reflection and (from the next server built on) channelz.
 // The plaintext health server must be built between the first and the others: rpc/server.cc does.
 void EnableInspectionPlugins();

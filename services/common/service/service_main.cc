@@ -111,6 +111,7 @@ int ServiceMain(int argc, char** argv, const ServiceProgram& program) {
   if (const absl::Status status = StartServiceLog(program); !status.ok()) {
     return Complain(program.name, status, kFailed);
   }
+  RouteGrpcLog();
   return Serve(program);
 }
 

@@ -54,8 +54,9 @@ type ResultServiceClient interface {
 	//
 	// The same key and attempt give the same upload with a higher epoch; a stream with a lower one is
 	// dead from then on. A higher attempt starts from nothing. If the genuine result is committed
-	// already, and `sha256` or the rest of the request does not contradict it, the answer is `committed`
-	// and there is nothing left to do.
+	// already, and neither `sha256` nor `size` contradicts it, the answer is `committed` and there is
+	// nothing left to do. A sender that did not know its digest beforehand compares it with the answer's,
+	// or opens again with it: another content is ALREADY_EXISTS (RESULT_CONFLICT), and audited.
 	OpenUpload(ctx context.Context, in *OpenUploadRequest, opts ...grpc.CallOption) (*OpenUploadResponse, error)
 	// Sends the bytes of an opened upload: `start` first, then chunks in order, then `finish`.
 	//
@@ -195,8 +196,9 @@ type ResultServiceServer interface {
 	//
 	// The same key and attempt give the same upload with a higher epoch; a stream with a lower one is
 	// dead from then on. A higher attempt starts from nothing. If the genuine result is committed
-	// already, and `sha256` or the rest of the request does not contradict it, the answer is `committed`
-	// and there is nothing left to do.
+	// already, and neither `sha256` nor `size` contradicts it, the answer is `committed` and there is
+	// nothing left to do. A sender that did not know its digest beforehand compares it with the answer's,
+	// or opens again with it: another content is ALREADY_EXISTS (RESULT_CONFLICT), and audited.
 	OpenUpload(context.Context, *OpenUploadRequest) (*OpenUploadResponse, error)
 	// Sends the bytes of an opened upload: `start` first, then chunks in order, then `finish`.
 	//

@@ -1,0 +1,142 @@
+// What every RPC and every listener of the aggregator has to keep, whatever it does.
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "muster/v1/archives.pb.h"
+#include "muster/v1/changes.pb.h"
+#include "muster/v1/identities.pb.h"
+#include "muster/v1/listeners.pb.h"
+#include "muster/v1/results.pb.h"
+#include "muster/v1/runs.pb.h"
+#include "services/aggregator/testing/test_fleet.h"
+#include "services/common/identity/policy.h"
+
+namespace muster {
+namespace {
+
+using testing::TestFleet;
+using testing::TestIdentity;
+
+// Every method of every service that the aggregator's binary describes by reflection.
+std::vector<const google::protobuf::MethodDescriptor*> Methods() {
+  const std::vector<const google::protobuf::FileDescriptor*> files = {
+      v1::Run::descriptor()->file(),      v1::SubmitResultRequest::descriptor()->file(),
+      v1::Archive::descriptor()->file(),  v1::FollowChangesRequest::descriptor()->file(),
+      v1::Operator::descriptor()->file(), v1::ReportListenerRequest::descriptor()->file(),
+  };
+  std::vector<const google::protobuf::MethodDescriptor*> methods;
+  for (const auto* file : files) {
+    for (int i = 0; i < file->service_count(); ++i) {
+      for (int j = 0; j < file->service(i)->method_count(); ++j) {
+        methods.push_back(file->service(i)->method(j));
+      }
+    }
+  }
+  return methods;
+}
+
+std::string Path(const google::protobuf::MethodDescriptor& method) {
+  return absl::StrCat("/", method.service()->full_name(), "/", method.name());
+}
+
+// Calls any method with an empty request and waits for its status, or its first message (OK then).
+grpc::Status CallEmpty(const std::shared_ptr<grpc::Channel>& channel, const std::string& path) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  grpc::CompletionQueue queue;
+  void* tag = nullptr;
+  bool ok = false;
+  const auto step = [&] { return queue.Next(&tag, &ok) && ok; };
+  const auto call = stub.PrepareCall(&context, path, &queue);
+  call->StartCall(nullptr);
+  step();
+  const grpc::Slice none;
+  call->WriteLast(grpc::ByteBuffer(&none, 1), grpc::WriteOptions(), nullptr);
+  step();
+  grpc::ByteBuffer answer;
+  call->Read(&answer, nullptr);
+  const bool answered = step();
+  if (answered) context.TryCancel();  // it may be a stream that goes on
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  queue.Next(&tag, &ok);
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) {
+  }
+  return answered ? grpc::Status::OK : status;
+}
+
+class RpcTest : public ::testing::Test {
+ protected:
+  TestFleet fleet_;
+};
+
+TEST_F(RpcTest, EveryMethodHasARowAndIsRefusedToWhoHasNoRole) {
+  std::set<std::string> rows;
+  for (const std::string_view row : PolicyMethods()) rows.emplace(row);
+  // A listener's identity serves; there is nothing that it may call.
+  const TestIdentity nobody = fleet_.Issue(ServiceIdentity{ServiceRole::kAggregator, "other"});
+  const auto channel = fleet_.Connect(nobody);
+  for (const auto* method : Methods()) {
+    const std::string path = Path(*method);
+    SCOPED_TRACE(path);
+    EXPECT_TRUE(rows.contains(path));
+    if (method->name() == "RenewCertificate") continue;  // every service may renew its own
+    const grpc::Status status = CallEmpty(channel, path);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << status.error_message();
+  }
+}
+
+TEST_F(RpcTest, NoHandlerForgetsToAsk) {
+  const auto as_operator = fleet_.Connect(fleet_.admin());
+  const auto as_gateway =
+      fleet_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "test"}));
+  for (const auto* method : Methods()) {
+    SCOPED_TRACE(Path(*method));
+    for (const auto& channel : {as_operator, as_gateway}) {
+      const grpc::Status status = CallEmpty(channel, Path(*method));
+      EXPECT_EQ(status.error_message().find("did not ask"), std::string::npos)
+          << status.error_message();
+    }
+  }
+}
+
+TEST_F(RpcTest, AMethodThatDoesNotExistIsRefused) {
+  const grpc::Status status =
+      CallEmpty(fleet_.Connect(fleet_.admin()), "/muster.v1.RunService/Explode");
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(RpcTest, OnlyTheGatewayMaySpeakForOthers) {
+  grpc::GenericStub stub(fleet_.Connect(fleet_.admin()));
+  grpc::ClientContext context;
+  context.AddMetadata("muster-forwarded-identity",
+                      absl::StrCat("spiffe://", fleet_.name(), "/user/eve"));
+  grpc::CompletionQueue queue;
+  const grpc::Slice none;
+  const grpc::ByteBuffer request(&none, 1);
+  const auto call =
+      stub.PrepareUnaryCall(&context, "/muster.v1.RunService/ListRuns", request, &queue);
+  call->StartCall();
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  call->Finish(&answer, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_NE(status.error_message().find("IDENTITY_NOT_FORWARDABLE"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace muster
