@@ -19,6 +19,7 @@ import (
 
 const (
 	points    = 20       // where a process is killed, spread over the upload
+	homes     = 4        // so many fleets share them: a supervisor waits longer after each crash
 	largeSize = 48 << 20 // bytes of a result that takes long enough to be interrupted
 	crashSoon = 2 * time.Minute
 )
@@ -73,21 +74,34 @@ func awaitStored(f *fleet.Fleet, from, more int64, ended <-chan error) {
 	}
 }
 
+// delivery starts one delivery and tells how it ended.
+type delivery func(id, node, file string) <-chan error
+
 // killAtEveryPoint delivers `points` large results one after the other and kills `victim` at another place
-// in each. `deliver` starts one delivery and tells how it ended.
-func killAtEveryPoint(t *testing.T, f *fleet.Fleet, victim []string, deliver func(id, node, file string) <-chan error) {
+// in each.
+func killAtEveryPoint(t *testing.T, victim []string, by func(*testing.T, *fleet.Fleet) delivery) {
+	for home := range homes {
+		t.Run(fmt.Sprint(home), func(t *testing.T) {
+			f := up(t)
+			killAtSomePoints(t, f, victim, by(t, f), home)
+		})
+	}
+}
+
+// killAtSomePoints takes the points first, first+homes, first+2*homes, ...
+func killAtSomePoints(t *testing.T, f *fleet.Fleet, victim []string, deliver delivery, first int) {
 	t.Helper()
-	var nodes []string
+	nodes := []string{"never"} // keeps the run open
 	for i := range points {
 		nodes = append(nodes, fmt.Sprintf("n%d", i))
 	}
-	nodes = append(nodes, "never") // keeps the run open
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, nodes...)
 	file, sum, crc := large(t, f, 1)
 	a := operator(t, f)
-	for i := range points {
+	for i := first; i < points; i += homes {
+		node := fmt.Sprintf("n%d", i)
 		before := stored(f)
-		ended := deliver(id, nodes[i], file)
+		ended := deliver(id, node, file)
 		outcome := make(chan error, 1)
 		watch := make(chan error)
 		go func() { err := <-ended; close(watch); outcome <- err }()
@@ -111,12 +125,12 @@ func killAtEveryPoint(t *testing.T, f *fleet.Fleet, victim []string, deliver fun
 			_, err := a.runs.GetRun(ctx, &musterv1.GetRunRequest{Run: id})
 			return err == nil
 		}))
-		wantWhole(t, a, id, "logs", nodes[i], sum, crc)
+		wantWhole(t, a, id, "logs", node, sum, crc)
 	}
 }
 
 // byAgent delivers with `muster submit`.
-func byAgent(t *testing.T, f *fleet.Fleet) func(id, node, file string) <-chan error {
+func byAgent(t *testing.T, f *fleet.Fleet) delivery {
 	return func(id, node, file string) <-chan error {
 		credential := must(f.Export(id, "logs", node))(t)
 		ended := make(chan error, 1)
@@ -130,59 +144,59 @@ func byAgent(t *testing.T, f *fleet.Fleet) func(id, node, file string) <-chan er
 	}
 }
 
-func TestKillingTheAggregatorMidUploadLosesNothing(t *testing.T) {
-	f := up(t)
-	killAtEveryPoint(t, f, []string{fleet.Aggregator}, byAgent(t, f))
+func TestKillingTheAggregatorDuringAnUploadLosesNothing(t *testing.T) {
+	killAtEveryPoint(t, []string{fleet.Aggregator}, byAgent)
 }
 
 // The agent is killed and started again: it goes on where it was.
-func TestKillingTheAgentMidUploadLosesNothing(t *testing.T) {
-	f := up(t)
-	once := byAgent(t, f)
-	killAtEveryPoint(t, f, []string{fleet.Muster, "submit"}, func(id, node, file string) <-chan error {
-		ended := make(chan error, 1)
-		go func() {
-			if err := <-once(id, node, file); err == nil {
-				ended <- nil
-				return
-			}
-			ended <- <-once(id, node, file)
-		}()
-		return ended
+func TestKillingTheAgentDuringAnUploadLosesNothing(t *testing.T) {
+	killAtEveryPoint(t, []string{fleet.Muster, "submit"}, func(t *testing.T, f *fleet.Fleet) delivery {
+		once := byAgent(t, f)
+		return func(id, node, file string) <-chan error {
+			first, ended := once(id, node, file), make(chan error, 1)
+			go func() {
+				if err := <-first; err == nil {
+					ended <- nil
+					return
+				}
+				ended <- <-once(id, node, file)
+			}()
+			return ended
+		}
 	})
 }
 
 // Old sidecars wait for an answer without limit, but give up two seconds after a refusal: while the
 // aggregator is away the gateway holds their bodies.
 func TestKillingTheAggregatorDuringALegacyPutLosesNothing(t *testing.T) {
-	f := up(t)
-	killAtEveryPoint(t, f, []string{fleet.Aggregator}, byPut(t, f, 1))
+	killAtEveryPoint(t, []string{fleet.Aggregator}, byPut(1))
 }
 
 // A gateway that dies takes its connections with it; the listening socket stays, so that the next try of
 // an old sidecar waits for the new gateway instead of being refused.
 func TestKillingTheGatewayDuringALegacyPutLosesNothing(t *testing.T) {
-	f := up(t)
-	killAtEveryPoint(t, f, []string{fleet.Gateway}, byPut(t, f, 3))
+	killAtEveryPoint(t, []string{fleet.Gateway}, byPut(3))
 }
 
 // byPut delivers by HTTPS PUT, chunked, trying as often as an old sidecar does.
-func byPut(t *testing.T, f *fleet.Fleet, tries int) func(id, node, file string) <-chan error {
-	return func(id, node, file string) <-chan error {
-		credential := must(f.Export(id, "logs", node))(t)
-		client := must(credential.HTTP())(t)
-		ended := make(chan error, 1)
-		go func() {
-			for try := 1; ; try++ {
-				err := putFile(client, credential.AggregatorURL+"/api/v1/results/by-node/"+node+"/logs", file)
-				if err == nil || try == tries {
-					ended <- err
-					return
+func byPut(tries int) func(*testing.T, *fleet.Fleet) delivery {
+	return func(t *testing.T, f *fleet.Fleet) delivery {
+		return func(id, node, file string) <-chan error {
+			credential := must(f.Export(id, "logs", node))(t)
+			client := must(credential.HTTP())(t)
+			ended := make(chan error, 1)
+			go func() {
+				for try := 1; ; try++ {
+					err := putFile(client, credential.AggregatorURL+"/api/v1/results/by-node/"+node+"/logs", file)
+					if err == nil || try == tries {
+						ended <- err
+						return
+					}
+					time.Sleep(time.Second) // what the client under test does between its tries
 				}
-				time.Sleep(time.Second) // what the client under test does between its tries
-			}
-		}()
-		return ended
+			}()
+			return ended
+		}
 	}
 }
 

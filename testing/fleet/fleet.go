@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +33,9 @@ const (
 type Fleet struct {
 	Home string // $MUSTER_HOME
 	Bin  string // the folder of the programs
+
+	alive  io.Closer // closed: the reaper goes to work
+	reaper *exec.Cmd
 }
 
 // Programs finds the folder of the programs: $MUSTER_BIN, where testing/test puts them.
@@ -60,7 +64,11 @@ func New(parent string) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Fleet{Home: home, Bin: bin}, nil
+	alive, reaper, err := startReaper(home)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(home))
+	}
+	return &Fleet{Home: home, Bin: bin, alive: alive, reaper: reaper}, nil
 }
 
 // Up starts the services and returns when they are ready.
@@ -76,12 +84,7 @@ func (f *Fleet) Up(arguments ...string) error {
 func (f *Fleet) Close() error {
 	_, downErr := f.Muster("down")
 	left := f.Processes()
-	for len(f.Processes()) > 0 {
-		for _, process := range f.Processes() {
-			process.Kill()
-		}
-	}
-	err := os.RemoveAll(f.Home)
+	err := errors.Join(f.alive.Close(), f.reaper.Wait())
 	if len(left) > 0 {
 		return errors.Join(fmt.Errorf("still running after `muster down`: %v", left), downErr, err)
 	}

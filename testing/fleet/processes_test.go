@@ -36,3 +36,30 @@ func TestFindsAndKillsTheProcessesOfItsHomeAlone(t *testing.T) {
 		t.Errorf("of the other home run %v, want its one process", left)
 	}
 }
+
+// What a killed test leaves: its end of the pipe closes, and nothing else happens.
+func TestTheReaperEndsWhatItsMakerLeft(t *testing.T) {
+	home, err := os.MkdirTemp("", "reaper")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := exec.Command("sleep", "600")
+	left.Env = append(os.Environ(), "MUSTER_HOME="+home)
+	if err := left.Start(); err != nil {
+		t.Fatal(err)
+	}
+	alive, reaper, err := startReaper(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alive.Close()
+	if err := reaper.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := left.Wait(); err == nil {
+		t.Error("the process ended by itself")
+	}
+	if _, err := os.Stat(home); !os.IsNotExist(err) {
+		t.Errorf("the home is still there: %v", err)
+	}
+}
