@@ -47,7 +47,7 @@ void AddSubmit(CommandLine& line) {
                             "--file-name journal.json\n"
                             "muster submit --error \"there is no journal\" --config node.json"});
   const auto options = std::make_shared<SubmitOptions>();
-  command.add_option("file", options->file, "The file; - for stdin")->type_name("");
+  command.add_option("FILE", options->file, "The file; - for stdin")->type_name("");
   command.add_option("--error", options->error_text, "Instead of a file: why there is no result")
       ->type_name("TEXT");
   command

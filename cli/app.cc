@@ -2,6 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "cli/agent_commands.h"
 #include "cli/credentials_commands.h"
 #include "cli/exit_code.h"
@@ -15,6 +16,9 @@
 
 namespace muster::cli {
 namespace {
+
+constexpr size_t kHelpColumn = 32;
+constexpr size_t kHelpWidth = 96;
 
 constexpr char kFooter[] =
     "Example:\n"
@@ -59,16 +63,35 @@ std::string Help(const CLI::App& command) {
       "\n");
 }
 
-// Help with air between its parts.
+// Lines of at most `width` characters, broken between words.
+std::string Wrapped(const std::string& text, size_t width) {
+  std::string out;
+  size_t line = 0;
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (line > 0 && line + 1 + word.size() > width) {
+      out += '\n';
+      line = 0;
+    }
+    if (line > 0) out += ' ';
+    line += (line > 0 ? 1 : 0) + word.size();
+    absl::StrAppend(&out, word);
+  }
+  return out;
+}
+
+// Help with air between its parts, in lines that fit.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() {
-    column_width(32);
+    column_width(kHelpColumn);
     label("REQUIRED", "(required)");
     label("Positionals", "Arguments");
   }
   std::string make_description(const CLI::App* app) const override {
     return Formatter::make_description(app) + "\n";
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return Wrapped(option->get_description(), kHelpWidth - kHelpColumn);
   }
 };
 

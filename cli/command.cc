@@ -1,5 +1,6 @@
 #include "cli/command.h"
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -57,6 +58,14 @@ void AllowOnly(CLI::Option& option, const std::string& choices) {
       if (value == word) return std::string();
     }
     return absl::StrCat("\"", value, "\" is none of ", choices);
+  });
+}
+
+void AllowRange(CLI::Option& option, int min, int max) {
+  option.check([min, max](const std::string& value) {
+    int number = 0;
+    if (absl::SimpleAtoi(value, &number) && min <= number && number <= max) return std::string();
+    return absl::StrCat("\"", value, "\" is no whole number from ", min, " to ", max);
   });
 }
 

@@ -55,6 +55,9 @@ inline constexpr char kFolderValue[] = "FOLDER";
 // help.
 void AllowOnly(CLI::Option& option, const std::string& choices);
 
+// Restricts an option to whole numbers from `min` to `max`.
+void AllowRange(CLI::Option& option, int min, int max);
+
 }  // namespace muster::cli
 
 #endif  // MUSTER_CLI_COMMAND_H_

@@ -98,7 +98,7 @@ void AddCredentialsCommands(CommandLine& line) {
                   "muster credentials export 3f2a --plugin e2e --any-node --format kubernetes | "
                   "kubectl apply -f -"});
   const auto arguments = std::make_shared<ExportArguments>();
-  command.add_option("run", arguments->run, "Its id or the beginning of it")
+  command.add_option("RUN", arguments->run, "Its id or the beginning of it")
       ->required()
       ->type_name("");
   command.add_option("--plugin", arguments->plugin, "Whose results it delivers")

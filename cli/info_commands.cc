@@ -39,7 +39,7 @@ void AddCompletion(CommandLine& line) {
                             "muster completion zsh > ~/.zfunc/_muster\n"
                             "muster completion fish > ~/.config/fish/completions/muster.fish"});
   const auto shell = std::make_shared<std::string>();
-  AllowOnly(*command.add_option("shell", *shell, "The shell")->required(), "bash|zsh|fish");
+  AllowOnly(*command.add_option("SHELL", *shell, "The shell")->required(), "bash|zsh|fish");
   SetAction(line, command, [&line, shell](Console& console) {
     const Shell which = *shell == "bash"  ? Shell::kBash
                         : *shell == "zsh" ? Shell::kZsh

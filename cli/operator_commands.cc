@@ -115,7 +115,7 @@ void AddAdd(CommandLine& line, CLI::App& group) {
               .example = "muster operator add alice -o alice.json\n"
                          "muster runs --context alice.json"});
   const auto arguments = std::make_shared<OperatorArguments>();
-  command.add_option("name", arguments->name, "The operator's name")->required()->type_name("");
+  command.add_option("NAME", arguments->name, "The operator's name")->required()->type_name("");
   command.add_option("-o,--output", arguments->output, "Where to write it (default: stdout)")
       ->type_name(kFileValue);
   AddContextOption(line, command);
@@ -131,7 +131,7 @@ void AddRevoke(CommandLine& line, CLI::App& group) {
                          .details = "It cannot be undone, and the name is never given again.",
                          .example = "muster operator revoke alice --reason \"laptop was stolen\""});
   const auto arguments = std::make_shared<OperatorArguments>();
-  command.add_option("name", arguments->name, "The operator's name")->required()->type_name("");
+  command.add_option("NAME", arguments->name, "The operator's name")->required()->type_name("");
   command.add_option("--reason", arguments->reason, "Kept in the audit log")->type_name("TEXT");
   AddJsonOption(line, command);
   AddContextOption(line, command);

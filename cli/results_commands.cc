@@ -180,7 +180,7 @@ void AddResultsCommands(CommandLine& line) {
        .example = "muster results\nmuster results 3f2a --plugin e2e --mode detailed | jq .name"});
   const auto arguments = std::make_shared<ResultsArguments>();
   command
-      .add_option("run", arguments->run,
+      .add_option("RUN", arguments->run,
                   "Its id or the beginning of it; the newest run if left out")
       ->type_name("");
   command.add_option("-p,--plugin", arguments->plugin, "Only this plugin")->type_name("NAME");

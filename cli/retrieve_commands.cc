@@ -200,7 +200,7 @@ void AddRetrieveCommands(CommandLine& line) {
                   "tar -tzf $(muster retrieve 3f2a --plugin hostfacts)"});
   const auto arguments = std::make_shared<RetrieveArguments>();
   command
-      .add_option("run", arguments->run,
+      .add_option("RUN", arguments->run,
                   "Its id or the beginning of it; the newest run if left out")
       ->type_name("");
   command.add_option("-o,--output", arguments->output, "A file, or a folder to put it into")

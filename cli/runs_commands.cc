@@ -110,9 +110,9 @@ void AddRuns(CommandLine& line) {
                             .summary = "List the runs, newest first",
                             .example = "muster runs\nmuster runs --json | jq -r '.[].id'"});
   const auto arguments = std::make_shared<RunsArguments>();
-  command.add_option("--limit", arguments->limit, "How many at most (default: 20)")
-      ->type_name("NUMBER")
-      ->check(CLI::Range(1, 1'000'000));
+  AllowRange(*command.add_option("--limit", arguments->limit, "How many at most (default: 20)")
+                  ->type_name("NUMBER"),
+             1, 1'000'000);
   AddJsonOption(line, command);
   AddContextOption(line, command);
   SetAction(line, command,
@@ -127,7 +127,7 @@ void AddCancel(CommandLine& line) {
        .details = "What was delivered stays until the run is deleted; what comes later is refused.",
        .example = "muster cancel 3f2a --reason \"wrong nodes\""});
   const auto arguments = std::make_shared<NamedRunArguments>();
-  command.add_option("run", arguments->run, "Its id or the beginning of it")
+  command.add_option("RUN", arguments->run, "Its id or the beginning of it")
       ->required()
       ->type_name("");
   command.add_option("--reason", arguments->reason, "Kept with the run")->type_name("TEXT");
@@ -144,7 +144,7 @@ void AddDelete(CommandLine& line) {
                             .details = "It cannot be undone.",
                             .example = "muster delete 3f2a0123456789ab"});
   const auto arguments = std::make_shared<NamedRunArguments>();
-  command.add_option("run", arguments->run, "Its id or the beginning of it")
+  command.add_option("RUN", arguments->run, "Its id or the beginning of it")
       ->required()
       ->type_name("");
   AddContextOption(line, command);

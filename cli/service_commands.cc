@@ -117,7 +117,7 @@ void AddUp(CommandLine& line) {
       .add_option("--advertise", arguments->advertise,
                   "Names or addresses by which nodes and clients reach this machine "
                   "(default: 127.0.0.1)")
-      ->type_name("HOST,...")
+      ->type_name("HOST")
       ->delimiter(',')
       ->allow_extra_args(false);
   command
@@ -126,7 +126,7 @@ void AddUp(CommandLine& line) {
                   "--advertise)")
       ->type_name("ADDRESS");
   const auto add_port = [&command](const char* name, int& port, const char* help) {
-    command.add_option(name, port, help)->type_name("PORT")->check(CLI::Range(0, 65535));
+    AllowRange(*command.add_option(name, port, help)->type_name("PORT"), 0, 65535);
   };
   add_port("--port", arguments->port,
            "The first of the ports: aggregator, status (+1), gateway (+3), old clients (+10 to "

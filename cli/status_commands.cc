@@ -102,7 +102,7 @@ void AddStatusCommands(CommandLine& line) {
                   "muster status --json | jq '.pairs[] | select(.outcome == \"error\")'"});
   const auto arguments = std::make_shared<StatusArguments>();
   command
-      .add_option("run", arguments->run,
+      .add_option("RUN", arguments->run,
                   "Its id or the beginning of it; the newest run if left out")
       ->type_name("");
   command.add_flag("-w,--watch", arguments->watch, "Go on until the run has ended");

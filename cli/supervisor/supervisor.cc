@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "cli/supervisor/instance_lock.h"
 #include "cli/supervisor/log_file.h"
 #include "services/common/base/error.h"
@@ -19,6 +20,8 @@ namespace muster::supervisor {
 namespace {
 
 constexpr absl::Duration kLogCheck = absl::Minutes(1);
+constexpr absl::Duration kHeadStart = absl::Seconds(1);
+constexpr absl::Duration kHeadStartCheck = absl::Milliseconds(10);
 constexpr size_t kMaxName = 300;  // "legacy/" and a run's id, with room
 
 ControlAnswer Json(const nlohmann::ordered_json& json) {
@@ -67,8 +70,8 @@ absl::Status Supervisor::Run() {
 
   for (const ServiceSpec& spec : options_.services) {
     services_.push_back(std::make_unique<Service>(spec, options_.restart, loop_));
-    services_.back()->Start();
   }
+  StartFrom(0);
   BoundLogs();
   loop_.Run();
   services_.clear();
@@ -112,6 +115,23 @@ ControlAnswer Supervisor::Listen(const std::string& name, const std::string& add
   ControlAnswer answer = Json({{"address", socket->address.ToString()}});
   answer.fd = socket->fd;
   return answer;
+}
+
+// Starts the services from `index` on. Each could wait for the one before by itself; given a moment
+// they need not complain that it is not there yet.
+void Supervisor::StartFrom(size_t index) {
+  if (index == services_.size() || stopping_) return;
+  services_[index]->Start();
+  const absl::Time until = absl::Now() + kHeadStart;
+  AwaitThenStart(index, until);
+}
+
+void Supervisor::AwaitThenStart(size_t index, absl::Time until) {
+  const std::string& file = options_.services[index].addresses_file;
+  if (file.empty() || ::access(file.c_str(), F_OK) == 0 || absl::Now() >= until) {
+    return StartFrom(index + 1);
+  }
+  loop_.After(kHeadStartCheck, [this, index, until] { AwaitThenStart(index, until); });
 }
 
 void Supervisor::BoundLogs() {

@@ -47,6 +47,8 @@ class Supervisor {
  private:
   ControlAnswer Answer(const std::string& line);
   ControlAnswer Listen(const std::string& name, const std::string& address);
+  void StartFrom(size_t index);
+  void AwaitThenStart(size_t index, absl::Time until);
   void BoundLogs();
   void BeginStop();
   void StopFrom(size_t index);
