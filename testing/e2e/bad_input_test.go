@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/crc32"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -190,6 +191,14 @@ func TestBadUploadsHaveNamedOutcomesAndLoseNothing(t *testing.T) {
 			wantError(t, u.end(), c.code, c.reason)
 		})
 	}
+	t.Run("a repeated chunk with other bytes", func(t *testing.T) {
+		u := openUpload(t, credential)
+		u.chunk(u.opened.Offset, "abc", sum("abc"))
+		u.chunk(u.opened.Offset, "xyz", sum("xyz"))
+		if err := u.end(); status.Code(err) != codes.InvalidArgument && status.Code(err) != codes.DataLoss {
+			t.Errorf("got %v (%s), want a refusal of the chunk", err, reason(err))
+		}
+	})
 	t.Run("a stream that another took over", func(t *testing.T) {
 		first := openUpload(t, credential)
 		openUpload(t, credential)
@@ -213,6 +222,23 @@ func TestBadUploadsHaveNamedOutcomesAndLoseNothing(t *testing.T) {
 	}
 	if got := operator(t, f).result(t, id, "logs", "n1"); got.Size != int64(len("genuine")) || got.Generation != 1 {
 		t.Errorf("the genuine result did not stay: %v", got)
+	}
+}
+
+// An offset that is low is a sender that goes on from before what is there: the same bytes are no fault.
+func TestARepeatedChunkWithTheSameBytesIsIgnored(t *testing.T) {
+	f := up(t)
+	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
+	u := openUpload(t, must(f.Export(id, "logs", "n1"))(t))
+	for _, text := range []string{"abc", "abc", "def"} {
+		u.chunk(int64(strings.Index("abcdef", text)), text, crc32.Checksum([]byte(text), castagnoli))
+	}
+	u.finish(6, crc32.Checksum([]byte("abcdef"), castagnoli), nil)
+	if err := u.end(); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	if got := operator(t, f).result(t, id, "logs", "n1"); got.Outcome != musterv1.Outcome_OUTCOME_GENUINE || got.Size != 6 {
+		t.Errorf("the result is %v", got)
 	}
 }
 

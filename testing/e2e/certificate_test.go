@@ -180,6 +180,20 @@ func TestARunsAuthorityIsConstrainedToItsRun(t *testing.T) {
 	}
 }
 
+func TestAnOperatorOfAnotherFleetIsRefusedInTheHandshake(t *testing.T) {
+	mine, other := must(up(t).Operator())(t), must(up(t).Operator())(t)
+	stranger := *mine
+	stranger.Aggregator, stranger.FleetCA = other.Aggregator, other.FleetCA
+	connection := must(stranger.GRPC(tls.VersionTLS13))(t)
+	defer connection.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	_, err := musterv1.NewRunServiceClient(connection).ListRuns(ctx, &musterv1.ListRunsRequest{})
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("got %v, want a refusal in the handshake", err)
+	}
+}
+
 func TestGRPCTakesNothingBelowTLS13(t *testing.T) {
 	f := up(t)
 	o := must(f.Operator())(t)

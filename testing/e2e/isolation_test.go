@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -39,11 +40,16 @@ func dialOn(t *testing.T, stale *fleet.Credential) (tries, answers *atomic.Int64
 	return tries, answers
 }
 
-// The ports of run listeners are few, so that a new run gets the port of one that is gone.
+// There is one port for listeners of runs where the old run is gone: the new run gets it.
 func TestAStaleSidecarCannotReachTheRunThatOwnsItsPortNow(t *testing.T) {
 	for _, way := range []string{"cancelled", "deleted", "crashed"} {
 		t.Run(way, func(t *testing.T) {
-			f := up(t)
+			var only []string
+			if way != "cancelled" { // a cancelled run keeps its listener for an hour, to tell so
+				port := freePort(t)
+				only = []string{"--legacy-ports", port + "-" + port}
+			}
+			f := up(t, only...)
 			old := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 			stale := must(f.Export(old, "logs", "n1"))(t)
 			switch way {
@@ -56,13 +62,15 @@ func TestAStaleSidecarCannotReachTheRunThatOwnsItsPortNow(t *testing.T) {
 				for _, process := range f.Processes() {
 					process.Kill()
 				}
-				check(t, f.Up())
+				check(t, f.Up(only...))
 				must(f.Muster("cancel", old))(t)
 				must(f.Muster("delete", old))(t)
 			}
 			fresh := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 			credential := must(f.Export(fresh, "logs", "n1"))(t)
-			// Whoever owns the old port now: the new run, or nobody. The stale one is pointed at the new run.
+			if way != "cancelled" && stale.AggregatorURL != credential.AggregatorURL {
+				t.Fatalf("the new run has %s, not the old run's %s", credential.AggregatorURL, stale.AggregatorURL)
+			}
 			stale.AggregatorURL = credential.AggregatorURL
 			tries, answers := dialOn(t, stale)
 			refusedBefore := refusals(t, f)
@@ -79,6 +87,16 @@ func TestAStaleSidecarCannotReachTheRunThatOwnsItsPortNow(t *testing.T) {
 			until(t, "the refusals are counted", func() bool { return refusals(t, f) > refusedBefore })
 		})
 	}
+}
+
+// freePort finds a port that is free now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	check(t, err)
+	return port
 }
 
 // refusals reads the gateway's counter of handshakes that it refused.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -54,9 +53,7 @@ func TestMain(m *testing.M) {
 func startSidecar(t *testing.T, credential *fleet.Credential, node string, arguments ...string) *sidecar {
 	t.Helper()
 	s := &sidecar{folder: t.TempDir(), done: make(chan error, 1)}
-	free := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	_, port, _ := net.SplitHostPort(free.Addr().String())
-	free.Close()
+	port := freePort(t)
 	s.progress = "http://127.0.0.1:" + port + "/progress"
 	kind := "single-node"
 	if node == "global" {
