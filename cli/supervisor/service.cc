@@ -66,11 +66,17 @@ void Service::OnEnd() {
 }
 
 void Service::StartLater() {
-  if (SystemClock().MonotonicNow() - started_at_ >= policy_.settled) back_off_ = policy_.first;
+  if (Settled()) back_off_ = policy_.first;
   ++restarts_;
   Log(absl::StrCat(spec_.name, " starts again in ", absl::FormatDuration(back_off_)));
   loop_.After(back_off_, [this] { Spawn(); });
   back_off_ = std::min(back_off_ * 2, policy_.longest);
+}
+
+// Backing off is for services that cannot start: who served, or lived long, starts again at once.
+bool Service::Settled() const {
+  if (SystemClock().MonotonicNow() - started_at_ >= policy_.settled) return true;
+  return !spec_.addresses_file.empty() && ::access(spec_.addresses_file.c_str(), F_OK) == 0;
 }
 
 void Service::Stop(absl::Duration drain, std::function<void()> on_stopped) {

@@ -25,7 +25,8 @@ struct ServiceSpec {
 struct RestartPolicy {
   absl::Duration first = absl::Milliseconds(200);
   absl::Duration longest = absl::Seconds(30);  // it doubles up to this
-  absl::Duration settled = absl::Minutes(1);   // who lived as long begins at `first` again
+  // Who lived as long, or wrote its addresses because it serves, begins at `first` again.
+  absl::Duration settled = absl::Minutes(1);
 };
 
 // Starts the service's process, or takes over one that an earlier supervisor left running, and
@@ -55,6 +56,7 @@ class Service {
   void WatchProcess();
   void OnEnd();
   void StartLater();
+  bool Settled() const;
 
   const ServiceSpec spec_;
   const RestartPolicy policy_;
