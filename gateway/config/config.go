@@ -42,7 +42,7 @@ type Config struct {
 // Default gives the values of keys that a file leaves out.
 func Default() *Config {
 	return &Config{
-		Listen: "127.0.0.1:7442", InspectionListen: "127.0.0.1:0", TLSDir: "tls",
+		Listen: "127.0.0.1:7443", InspectionListen: "127.0.0.1:0", TLSDir: "tls",
 		AggregatorTargets: []string{"127.0.0.1:7440"}, StatusTargets: []string{"127.0.0.1:7441"},
 		LegacyHost: "127.0.0.1", LegacyPorts: "0",
 		Hold: time.Minute, Drain: 20 * time.Second, MaxConnections: 4096, DeliveryConnections: 4,

@@ -40,6 +40,8 @@ constexpr size_t kMaxQueue = 16'384;
 constexpr absl::Duration kTick = absl::Seconds(1);
 // Every so many ticks uploads are swept, and silent streams get a sign of life.
 constexpr int kSweepTicks = 5;
+// A reader of a stream that takes nothing for so long is let go.
+constexpr absl::Duration kStuckReader = absl::Seconds(30);
 constexpr int kCertificateTicks = 30;
 constexpr absl::Duration kSealRetry = absl::Seconds(5);
 
@@ -275,6 +277,7 @@ void Assembly::Tick() {
   if (ticks_ % kSweepTicks == 0) {
     uploads_.Sweep();
     changes_.WakeAll();
+    live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
   }
   if (ticks_ % kCertificateTicks == 0) RenewOwnCertificate();
   ScheduleTick();

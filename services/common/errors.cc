@@ -247,17 +247,6 @@ absl::Status LastOperator() {
                    "Add another operator first: muster operator add NAME.");
 }
 
-absl::Status CursorUnknown() {
-  return MakeError(Code::kOutOfRange, "CURSOR_UNKNOWN",
-                   "the cursor was not given by this fleet's change feed",
-                   "Follow from a snapshot: send no cursor.");
-}
-
-absl::Status FollowerTooSlow() {
-  return MakeError(Code::kResourceExhausted, "FOLLOWER_TOO_SLOW",
-                   "an event could not be sent for 30 s", "Follow again from the last cursor.");
-}
-
 absl::Status InvalidProgress(std::string_view why) {
   return MakeError(Code::kInvalidArgument, "INVALID_PROGRESS", Text("progress refused: ", A(why)),
                    "Counts are not negative and at most 10^12.");
@@ -275,12 +264,6 @@ absl::Status Overloaded() {
       MakeError(Code::kResourceExhausted, "OVERLOADED",
                 "the service has more requests waiting than it can queue", "Try again later."),
       absl::Seconds(1));
-}
-
-absl::Status Draining() {
-  return WithRetryAfter(MakeError(Code::kUnavailable, "DRAINING", "the service is stopping",
-                                  "Try again: it comes back, or another one takes over."),
-                        absl::Seconds(1));
 }
 
 }  // namespace muster::errors

@@ -51,15 +51,13 @@ absl::Status InvalidSignature(std::string_view why);
 absl::Status ArchiveNotReady(std::string_view run);
 absl::Status NoArchive(std::string_view run);
 
-// Listeners, identities, the feed.
+// Listeners, identities.
 absl::Status ListenerNotReady(std::string_view run, std::string_view fault);
 absl::Status InvalidPort(int port);
 absl::Status PortIsFixed(std::string_view run, int port);
 absl::Status OperatorNotFound(std::string_view name);
 absl::Status OperatorRevoked(std::string_view name);
 absl::Status LastOperator();
-absl::Status CursorUnknown();
-absl::Status FollowerTooSlow();
 
 // Status.
 absl::Status InvalidProgress(std::string_view why);
@@ -67,7 +65,6 @@ absl::Status StatusNotReady();
 
 // Of every service.
 absl::Status Overloaded();
-absl::Status Draining();
 
 }  // namespace muster::errors
 

@@ -17,6 +17,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/errors.h"
 #include "services/common/identity/policy.h"
@@ -48,6 +49,10 @@ class Call {
 
   // Whether the caller may do this to `resource`; PERMISSION_DENIED with the reason if not.
   absl::Status Authorize(const Resource& resource);
+
+  // Between these two a message is on its way to the client: one that takes none is cancelled.
+  void BeginWrite() { live_->BeginWrite(SystemClock().MonotonicNow()); }
+  void EndWrite() { live_->EndWrite(); }
 
   // What goes to the client for `status`: the status itself, or an error if nobody authorised what
   // it did. Counts the call.

@@ -3,28 +3,43 @@
 namespace muster {
 
 LiveCalls::Handle LiveCalls::Add(const Caller& caller, grpc::CallbackServerContext* context) {
+  auto entry = std::make_unique<Entry>(caller, context);
   std::lock_guard lock(mutex_);
-  entries_.push_back({caller, context});
+  entries_.push_back(entry.get());
   const auto it = std::prev(entries_.end());
-  return {nullptr, [this, it](void*) {
-            std::lock_guard lock(mutex_);
-            entries_.erase(it);
+  return {entry.release(), [this, it](Entry* gone) {
+            {
+              std::lock_guard guard(mutex_);
+              entries_.erase(it);
+            }
+            delete gone;
           }};
 }
 
-int LiveCalls::CancelIf(const std::function<bool(const Caller&)>& is_revoked) {
+int LiveCalls::CancelWhere(const std::function<bool(const Entry&)>& condition) {
   int cancelled = 0;
   std::lock_guard lock(mutex_);
-  for (const Entry& entry : entries_) {
-    if (!is_revoked(entry.caller)) continue;
-    entry.context->TryCancel();
+  for (const Entry* entry : entries_) {
+    if (!condition(*entry)) continue;
+    entry->context_->TryCancel();
     ++cancelled;
   }
   return cancelled;
 }
 
+int LiveCalls::CancelIf(const std::function<bool(const Caller&)>& is_revoked) {
+  return CancelWhere([&](const Entry& entry) { return is_revoked(entry.caller_); });
+}
+
+int LiveCalls::CancelStuck(absl::Duration now, absl::Duration limit) {
+  return CancelWhere([&](const Entry& entry) {
+    const int64_t since = entry.writing_since_;
+    return since != 0 && now - absl::Nanoseconds(since) > limit;
+  });
+}
+
 int LiveCalls::CancelAll() {
-  return CancelIf([](const Caller&) { return true; });
+  return CancelWhere([](const Entry&) { return true; });
 }
 
 }  // namespace muster

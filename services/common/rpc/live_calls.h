@@ -4,11 +4,15 @@
 
 #include <grpcpp/server_context.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <utility>
 
+#include "absl/time/time.h"
 #include "services/common/identity/policy.h"
 
 namespace muster {
@@ -16,25 +20,42 @@ namespace muster {
 // Thread-safe. Must outlive its handles.
 class LiveCalls {
  public:
-  // Removes the call when it is destroyed. The context must outlive it.
-  using Handle = std::shared_ptr<void>;
+  // A call that is under way. Thread-safe.
+  class Entry {
+   public:
+    Entry(Caller caller, grpc::CallbackServerContext* context)
+        : caller_(std::move(caller)), context_(context) {}
+
+    // Between these two a message is on its way to the peer.
+    void BeginWrite(absl::Duration now) { writing_since_ = absl::ToInt64Nanoseconds(now); }
+    void EndWrite() { writing_since_ = 0; }
+
+   private:
+    friend class LiveCalls;
+    const Caller caller_;
+    grpc::CallbackServerContext* const context_;
+    std::atomic<int64_t> writing_since_ = 0;  // monotonic nanoseconds; 0: nothing is
+  };
+
+  // Removes the call when the last copy is gone. The context must outlive it.
+  using Handle = std::shared_ptr<Entry>;
 
   Handle Add(const Caller& caller, grpc::CallbackServerContext* context);
 
   // Cancels every call whose caller `is_revoked`; returns how many.
   int CancelIf(const std::function<bool(const Caller&)>& is_revoked);
 
+  // Cancels every call whose peer has not taken a message for `limit`; returns how many.
+  int CancelStuck(absl::Duration now, absl::Duration limit);
+
   // Cancels every call: the last step of a stop.
   int CancelAll();
 
  private:
-  struct Entry {
-    Caller caller;
-    grpc::CallbackServerContext* context;
-  };
+  int CancelWhere(const std::function<bool(const Entry&)>& condition);
 
   std::mutex mutex_;
-  std::list<Entry> entries_;  // guarded by mutex_
+  std::list<Entry*> entries_;  // guarded by mutex_
 };
 
 }  // namespace muster

@@ -52,6 +52,7 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
   }
 
   void OnWriteDone(bool ok) override {
+    call_.EndWrite();
     if (!ok) return End(absl::CancelledError("the client went away"));
     Post();
   }
@@ -119,7 +120,10 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
       auto pull = source_->Next(&message_);
       if (!pull.ok()) return End(pull.status());
       if (*pull == Pull::kEnd) return End(absl::OkStatus());
-      if (*pull == Pull::kMessage) return this->StartWrite(&message_);
+      if (*pull == Pull::kMessage) {
+        call_.BeginWrite();
+        return this->StartWrite(&message_);
+      }
       std::lock_guard lock(mutex_);
       if (!woken_ && !context_->IsCancelled()) {
         waiting_ = true;

@@ -39,8 +39,8 @@ type ChangeServiceClient interface {
 	// change that happens while a snapshot is sent may be in it and come again after it: apply each by
 	// its generation.
 	//
-	// Keep the cursor of the last event you have dealt with. An event that cannot be sent for 30 s ends
-	// the stream (RESOURCE_EXHAUSTED, FOLLOWER_TOO_SLOW).
+	// Keep the cursor of the last event you have dealt with. A follower that takes no event for 30 s
+	// loses its stream.
 	//
 	// Errors: OUT_OF_RANGE (CURSOR_UNKNOWN: it was not given by this fleet).
 	FollowChanges(ctx context.Context, in *FollowChangesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowChangesResponse], error)
@@ -88,8 +88,8 @@ type ChangeServiceServer interface {
 	// change that happens while a snapshot is sent may be in it and come again after it: apply each by
 	// its generation.
 	//
-	// Keep the cursor of the last event you have dealt with. An event that cannot be sent for 30 s ends
-	// the stream (RESOURCE_EXHAUSTED, FOLLOWER_TOO_SLOW).
+	// Keep the cursor of the last event you have dealt with. A follower that takes no event for 30 s
+	// loses its stream.
 	//
 	// Errors: OUT_OF_RANGE (CURSOR_UNKNOWN: it was not given by this fleet).
 	FollowChanges(*FollowChangesRequest, grpc.ServerStreamingServer[FollowChangesResponse]) error

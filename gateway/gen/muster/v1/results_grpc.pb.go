@@ -60,7 +60,8 @@ type ResultServiceClient interface {
 	OpenUpload(ctx context.Context, in *OpenUploadRequest, opts ...grpc.CallOption) (*OpenUploadResponse, error)
 	// Sends the bytes of an opened upload: `start` first, then chunks in order, then `finish`.
 	//
-	// Acknowledgements come as bytes become safe, at least one after every 8 MiB and one before the end.
+	// Acknowledgements come as bytes become safe: at least one after every 8 MiB, and one whenever
+	// everything that arrived is stored.
 	// Keep no more than `window` bytes unacknowledged. A chunk below the server's offset is ignored if
 	// its bytes are the same; one above is OUT_OF_RANGE (OFFSET_TOO_HIGH, with the offset expected in the
 	// message): open again. After `finish` the server answers `committed` and ends the stream. A stream
@@ -202,7 +203,8 @@ type ResultServiceServer interface {
 	OpenUpload(context.Context, *OpenUploadRequest) (*OpenUploadResponse, error)
 	// Sends the bytes of an opened upload: `start` first, then chunks in order, then `finish`.
 	//
-	// Acknowledgements come as bytes become safe, at least one after every 8 MiB and one before the end.
+	// Acknowledgements come as bytes become safe: at least one after every 8 MiB, and one whenever
+	// everything that arrived is stored.
 	// Keep no more than `window` bytes unacknowledged. A chunk below the server's offset is ignored if
 	// its bytes are the same; one above is OUT_OF_RANGE (OFFSET_TOO_HIGH, with the offset expected in the
 	// message): open again. After `finish` the server answers `committed` and ends the stream. A stream
