@@ -77,7 +77,7 @@ type ResultServiceClient interface {
 	SubmitResult(ctx context.Context, in *SubmitResultRequest, opts ...grpc.CallOption) (*Result, error)
 	// The current result of a pair; OUTCOME_PENDING if it has none yet.
 	//
-	// Errors: NOT_FOUND (RUN_NOT_FOUND, PAIR_NOT_PLANNED).
+	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED).
 	GetResult(ctx context.Context, in *GetResultRequest, opts ...grpc.CallOption) (*Result, error)
 	// In order of plugin and node.
 	//
@@ -86,9 +86,9 @@ type ResultServiceClient interface {
 	// The bytes of a committed result from an offset to its end. Each chunk can be checked by itself;
 	// check the whole against `sha256` of GetResult. Resume with the offset you have reached.
 	//
-	// Errors: NOT_FOUND (RUN_NOT_FOUND, PAIR_NOT_PLANNED, RESULT_NOT_THERE), OUT_OF_RANGE
-	// (OFFSET_TOO_HIGH), FAILED_PRECONDITION (RESULT_REPLACED: the generation asked for is not the
-	// current one).
+	// Errors: NOT_FOUND (RUN_NOT_FOUND, RESULT_NOT_THERE), PERMISSION_DENIED (PAIR_NOT_PLANNED),
+	// OUT_OF_RANGE (OFFSET_TOO_HIGH), FAILED_PRECONDITION (RESULT_REPLACED: the generation asked for is
+	// not the current one).
 	ReadResult(ctx context.Context, in *ReadResultRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FileChunk], error)
 }
 
@@ -220,7 +220,7 @@ type ResultServiceServer interface {
 	SubmitResult(context.Context, *SubmitResultRequest) (*Result, error)
 	// The current result of a pair; OUTCOME_PENDING if it has none yet.
 	//
-	// Errors: NOT_FOUND (RUN_NOT_FOUND, PAIR_NOT_PLANNED).
+	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED).
 	GetResult(context.Context, *GetResultRequest) (*Result, error)
 	// In order of plugin and node.
 	//
@@ -229,9 +229,9 @@ type ResultServiceServer interface {
 	// The bytes of a committed result from an offset to its end. Each chunk can be checked by itself;
 	// check the whole against `sha256` of GetResult. Resume with the offset you have reached.
 	//
-	// Errors: NOT_FOUND (RUN_NOT_FOUND, PAIR_NOT_PLANNED, RESULT_NOT_THERE), OUT_OF_RANGE
-	// (OFFSET_TOO_HIGH), FAILED_PRECONDITION (RESULT_REPLACED: the generation asked for is not the
-	// current one).
+	// Errors: NOT_FOUND (RUN_NOT_FOUND, RESULT_NOT_THERE), PERMISSION_DENIED (PAIR_NOT_PLANNED),
+	// OUT_OF_RANGE (OFFSET_TOO_HIGH), FAILED_PRECONDITION (RESULT_REPLACED: the generation asked for is
+	// not the current one).
 	ReadResult(*ReadResultRequest, grpc.ServerStreamingServer[FileChunk]) error
 	mustEmbedUnimplementedResultServiceServer()
 }

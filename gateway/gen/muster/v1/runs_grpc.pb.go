@@ -72,8 +72,8 @@ type RunServiceClient interface {
 	// Waits until the run's listener for old clients is open, since its address is part of the answer;
 	// UNAVAILABLE (LISTENER_NOT_READY) if the gateway does not open it within 30 s.
 	//
-	// Errors: NOT_FOUND (RUN_NOT_FOUND, PAIR_NOT_PLANNED), INVALID_ARGUMENT (INVALID_CSR),
-	// FAILED_PRECONDITION (RUN_ENDED: its authority is gone).
+	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED), INVALID_ARGUMENT
+	// (INVALID_CSR), FAILED_PRECONDITION (RUN_ENDED: its authority is gone).
 	IssueCredential(ctx context.Context, in *IssueCredentialRequest, opts ...grpc.CallOption) (*Credential, error)
 }
 
@@ -206,8 +206,8 @@ type RunServiceServer interface {
 	// Waits until the run's listener for old clients is open, since its address is part of the answer;
 	// UNAVAILABLE (LISTENER_NOT_READY) if the gateway does not open it within 30 s.
 	//
-	// Errors: NOT_FOUND (RUN_NOT_FOUND, PAIR_NOT_PLANNED), INVALID_ARGUMENT (INVALID_CSR),
-	// FAILED_PRECONDITION (RUN_ENDED: its authority is gone).
+	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED), INVALID_ARGUMENT
+	// (INVALID_CSR), FAILED_PRECONDITION (RUN_ENDED: its authority is gone).
 	IssueCredential(context.Context, *IssueCredentialRequest) (*Credential, error)
 	mustEmbedUnimplementedRunServiceServer()
 }
