@@ -1,10 +1,10 @@
 #include "services/aggregator/file_stream.h"
 
-#include <algorithm>
 #include <span>
 #include <utility>
 
 #include "services/common/base/crc32c.h"
+#include "services/common/base/string_source.h"
 #include "services/common/errors.h"
 
 namespace muster {
@@ -12,23 +12,6 @@ namespace {
 
 // One message to a reader: large enough for speed, small enough for many readers.
 constexpr size_t kReadChunk = 256 * 1024;
-
-// Bytes that are in memory already: an inline result.
-class StringSource : public ByteSource {
- public:
-  StringSource(std::string text, size_t offset) : text_(std::move(text)), position_(offset) {}
-
-  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
-    const size_t n = std::min(buffer.size(), text_.size() - position_);
-    std::copy_n(text_.data() + position_, n, buffer.data());
-    position_ += n;
-    return n;
-  }
-
- private:
-  const std::string text_;
-  size_t position_;
-};
 
 class ChunkSource : public FileChunkSource {
  public:

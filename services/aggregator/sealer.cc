@@ -9,10 +9,12 @@
 #include "services/aggregator/archive_cursor.h"
 #include "services/aggregator/blob_names.h"
 #include "services/aggregator/plugin_definition.h"
+#include "services/aggregator/run_log.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/string_source.h"
 #include "services/common/errors.h"
 #include "services/common/version.h"
 
@@ -148,8 +150,13 @@ absl::Status Sealer::Build(const std::string& run) {
 }
 
 absl::Status Sealer::WriteArchive(const RunView& view, StagedBlob& staged, ArchiveRecord* archive) {
-  const auto described = Describe(view.run);
+  auto described = Describe(view.run);
   if (!described.ok()) return described.status();
+  auto log = RunLog(store_, view.run.id);
+  if (!log.ok()) return log.status();
+  described->run_log_size = static_cast<int64_t>(log->size());
+  StringSource log_source(*std::move(log));
+  described->run_log = &log_source;
   auto spool = files_.CreateUnnamed(spool_folder_);
   if (!spool.ok()) return spool.status();
   ArchiveCursor cursor(store_, blobs_, view.run.id);

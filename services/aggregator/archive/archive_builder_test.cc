@@ -83,7 +83,7 @@ TEST_F(ArchiveBuilderTest, HasTheLayoutThatOldToolsLookFor) {
   cursor_.Add("facts", "n1", "facts.json", "{}", "application/json");
   cursor_.AddError("facts", "n2", ArchivedOutcome::kError, "Ansible is not installed");
   const std::string log = "{\"msg\":\"run created\"}\n";
-  StringSource log_source(log);
+  PieceSource log_source(log);
   run_.run_log = &log_source;
   run_.run_log_size = static_cast<int64_t>(log.size());
 
@@ -151,7 +151,7 @@ TEST_F(ArchiveBuilderTest, ListsEveryEntryInTheManifest) {
   EXPECT_EQ(manifest_["results"][1]["entries"][0]["path"], "plugins/p/results/n2/x");
   EXPECT_EQ(manifest_["run"], "00112233aabbccdd");
 
-  StringSource archive(bytes_);
+  PieceSource archive(bytes_);
   const auto verified = VerifyArchive(archive);
   ASSERT_TRUE(verified.ok()) << verified.status();
   EXPECT_EQ(verified->mistakes, 0) << verified->messages[0];
@@ -247,7 +247,7 @@ TEST_F(ArchiveBuilderTest, StoresOddFileNamesSafely) {
     EXPECT_EQ(files.at(path), name);
     ++n;
   }
-  StringSource archive(bytes_);
+  PieceSource archive(bytes_);
   EXPECT_EQ(VerifyArchive(archive)->mistakes, 0);
   EXPECT_THAT(ListWithTar(bytes_), Contains("plugins/p/results/n4/größe.txt"));
 }
@@ -303,7 +303,7 @@ TEST_F(ArchiveBuilderTest, MarksWhatIsNoLongerWhatWasCommitted) {
   const ResultItem tree = Tree(files, "p");
   EXPECT_EQ(Summarize(tree).count(kUnknown), 4);
   EXPECT_EQ(Summarize(tree).count(kPassed), 0);
-  StringSource archive(bytes_);
+  PieceSource archive(bytes_);
   EXPECT_EQ(VerifyArchive(archive)->mistakes, 0);
 }
 

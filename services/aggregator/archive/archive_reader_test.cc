@@ -37,7 +37,7 @@ std::string TwoPlugins() {
 }
 
 TEST(ArchiveReaderTest, ListsEntries) {
-  StringSource source(TwoPlugins());
+  PieceSource source(TwoPlugins());
   std::vector<std::string> paths;
   ASSERT_TRUE(ListArchive(source, [&paths](const ArchiveEntry& entry) {
                 paths.push_back(entry.path);
@@ -51,11 +51,11 @@ TEST(ArchiveReaderTest, ListsEntries) {
 
 TEST(ArchiveReaderTest, ReadsOneFile) {
   const std::string archive = TwoPlugins();
-  StringSource source(archive);
+  PieceSource source(archive);
   StringSink sink;
   ASSERT_TRUE(ReadArchiveFile(source, "plugins/p/results/n1/d/x", sink).ok());
   EXPECT_EQ(sink.text, "ex");
-  StringSource again(archive);
+  PieceSource again(archive);
   EXPECT_EQ(ReasonOf(ReadArchiveFile(again, "plugins/p/results/n1/d", sink)),
             "FILE_NOT_IN_ARCHIVE");
 }
@@ -63,7 +63,7 @@ TEST(ArchiveReaderTest, ReadsOneFile) {
 TEST(ArchiveReaderTest, ReadsTheTrees) {
   const std::string archive = TwoPlugins();
   const auto read = [&archive](std::string_view plugin) {
-    StringSource source(archive);
+    PieceSource source(archive);
     std::vector<std::pair<std::string, std::string>> found;
     const absl::Status status =
         ReadResultTrees(source, plugin, [&found](const std::string& of, ResultItem tree) {
@@ -80,7 +80,7 @@ TEST(ArchiveReaderTest, ReadsTheTrees) {
 
 TEST(ArchiveReaderTest, ExtractsOnePlugin) {
   const std::string archive = TwoPlugins();
-  StringSource source(archive);
+  PieceSource source(archive);
   StringSink sink;
   const auto info = ExtractPlugin(source, "p", sink);
   ASSERT_TRUE(info.ok()) << info.status();
@@ -90,7 +90,7 @@ TEST(ArchiveReaderTest, ExtractsOnePlugin) {
                           "plugins/p/results/n1/d/x", "plugins/p/errors/n2/error.json",
                           "plugins/p/sonobuoy_results.yaml"));
   EXPECT_THAT(ReadTarGz(sink.text), Contains(Pair("plugins/p/results/n1/d/x", "ex")));
-  StringSource again(archive);
+  PieceSource again(archive);
   StringSink nothing;
   EXPECT_EQ(ReasonOf(ExtractPlugin(again, "q", nothing).status()), "PLUGIN_NOT_IN_ARCHIVE");
   EXPECT_THAT(nothing.text, IsEmpty());
@@ -99,9 +99,9 @@ TEST(ArchiveReaderTest, ExtractsOnePlugin) {
 TEST(ArchiveReaderTest, SaysThatAStreamIsNoArchive) {
   const std::string archive = TwoPlugins();
   for (const std::string& bad : {std::string("text"), archive.substr(0, archive.size() / 2)}) {
-    StringSource source(bad);
+    PieceSource source(bad);
     EXPECT_EQ(ReasonOf(VerifyArchive(source).status()), "TAR_GZ_MALFORMED");
-    StringSource again(bad);
+    PieceSource again(bad);
     StringSink sink;
     EXPECT_EQ(ReasonOf(ReadArchiveFile(again, "x", sink)), "TAR_GZ_MALFORMED");
   }
@@ -130,7 +130,7 @@ std::string Changed(const std::function<void(std::map<std::string, std::string>&
 }
 
 VerifyReport Verify(const std::string& archive) {
-  StringSource source(archive, 5000);
+  PieceSource source(archive, 5000);
   const auto report = VerifyArchive(source);
   EXPECT_TRUE(report.ok()) << report.status();
   return report.value_or(VerifyReport{.mistakes = -1});

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 
 UnpackCheck Check(const std::string& bytes, const UnpackLimits& limits = {}) {
-  StringSource source(bytes, 5000);
+  PieceSource source(bytes, 5000);
   const auto check = CheckTarGz(source, limits);
   EXPECT_TRUE(check.ok()) << check.status();
   return check.value_or(UnpackCheck{.why = "error"});
@@ -46,7 +46,7 @@ class Recorder : public UnpackVisitor {
 std::vector<std::pair<std::string, std::string>> Unpack(const std::vector<Member>& members) {
   const std::string bytes = Gzip(MakeTar(members));
   EXPECT_TRUE(Check(bytes).ok) << Check(bytes).why;
-  StringSource source(bytes, 100);
+  PieceSource source(bytes, 100);
   Recorder recorder;
   const absl::Status status = UnpackTarGz(source, {}, recorder);
   EXPECT_TRUE(status.ok()) << status;
@@ -151,12 +151,12 @@ TEST(ResultUnpackerTest, RefusesWhatIsNoWholeGzipTar) {
 
 TEST(ResultUnpackerTest, TellsTheSourcesErrorFromABadTar) {
   const std::string good = Gzip(MakeTar({{.name = "a", .content = std::string(9000, 'x')}}));
-  StringSource source(good.substr(0, 20), 10, absl::UnavailableError("gone"));
+  PieceSource source(good.substr(0, 20), 10, absl::UnavailableError("gone"));
   EXPECT_EQ(CheckTarGz(source).status(), absl::UnavailableError("gone"));
 }
 
 TEST(ResultUnpackerTest, NeverTellsMoreThanTheCheckAllowed) {
-  StringSource source(Gzip(MakeTar({{.name = "a", .type = '2', .link = "b"}})));
+  PieceSource source(Gzip(MakeTar({{.name = "a", .type = '2', .link = "b"}})));
   Recorder recorder;
   EXPECT_TRUE(absl::IsInvalidArgument(UnpackTarGz(source, {}, recorder)));
   EXPECT_TRUE(recorder.files.empty());

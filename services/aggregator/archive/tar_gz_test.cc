@@ -52,7 +52,7 @@ TEST(TarGzWriterTest, GivesTheSameBytesEachTime) {
 TEST(TarGzWriterTest, TellsSizeAndDigestOfAFile) {
   NullSink sink;
   auto writer = *TarGzWriter::Create(sink, kOptions);
-  StringSource source("hello", 2);
+  PieceSource source("hello", 2);
   const auto info = writer->AddFile("f", 5, source);
   ASSERT_TRUE(info.ok());
   EXPECT_EQ(info->size, 5);
@@ -63,7 +63,7 @@ TEST(TarGzWriterTest, RefusesAWrongOrUnknownSize) {
   NullSink sink;
   const auto add = [&sink](int64_t size) {
     auto writer = *TarGzWriter::Create(sink, kOptions);
-    StringSource source("hello");
+    PieceSource source("hello");
     return writer->AddFile("f", size, source).status();
   };
   EXPECT_TRUE(absl::IsDataLoss(add(4)));
@@ -89,7 +89,7 @@ TEST(TarGzWriterTest, KeepsModesPlain) {
   ASSERT_TRUE(writer->EndFile().ok());
   ASSERT_TRUE(writer->AddFile("d/file", "").ok());
   ASSERT_TRUE(writer->Finish().ok());
-  StringSource source(sink.text);
+  PieceSource source(sink.text);
   auto reader = *TarGzReader::Open(source);
   const auto next = [&reader] { return **reader->Next(); };
   EXPECT_EQ(next().type, TarEntry::Type::kDirectory);
@@ -101,7 +101,7 @@ TEST(TarGzWriterTest, KeepsModesPlain) {
 }
 
 absl::Status ReadAll(const std::string& bytes) {
-  StringSource source(bytes, 777);
+  PieceSource source(bytes, 777);
   auto reader = TarGzReader::Open(source);
   if (!reader.ok()) return reader.status();
   std::vector<char> buffer(1000);
@@ -131,7 +131,7 @@ TEST(TarGzReaderTest, CallsMalformedWhatIsNoGzipTar) {
 
 TEST(TarGzReaderTest, PassesTheSourcesErrorOn) {
   const std::string good = Write({{"f", std::string(100'000, 'x')}});
-  StringSource source(good.substr(0, 30), 10, absl::UnavailableError("gone"));
+  PieceSource source(good.substr(0, 30), 10, absl::UnavailableError("gone"));
   auto reader = TarGzReader::Open(source);
   EXPECT_EQ(reader.ok() ? (*reader)->Next().status() : reader.status(),
             absl::UnavailableError("gone"));
@@ -139,7 +139,7 @@ TEST(TarGzReaderTest, PassesTheSourcesErrorOn) {
 
 TEST(TarGzReaderTest, ReadsTarsInARow) {
   const std::string tars = MakeTar({{.name = "a"}}) + MakeTar({{.name = "b"}});
-  StringSource source(Gzip(tars));
+  PieceSource source(Gzip(tars));
   auto reader = *TarGzReader::Open(source);
   EXPECT_EQ((**reader->Next()).path, "a");
   EXPECT_EQ((**reader->Next()).path, "b");

@@ -143,11 +143,11 @@ absl::StatusOr<bool> FakeCursor::Next(ArchivedResult& result) {
 absl::StatusOr<std::unique_ptr<ByteSource>> FakeCursor::Open() {
   const Row& row = *rows_[at_ - 1];
   if (!row.open.ok()) return row.open;
-  return std::make_unique<StringSource>(row.bytes, 1000, row.end);
+  return std::make_unique<PieceSource>(row.bytes, 1000, row.end);
 }
 
 absl::StatusOr<std::unique_ptr<ByteSource>> FakeCursor::OpenPartial() {
-  return std::make_unique<StringSource>(rows_[at_ - 1]->partial);
+  return std::make_unique<PieceSource>(rows_[at_ - 1]->partial);
 }
 
 }  // namespace muster

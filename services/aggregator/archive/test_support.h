@@ -18,9 +18,9 @@
 namespace muster {
 
 // A string, in pieces of at most `piece` bytes; then `end`, if that is an error.
-class StringSource : public ByteSource {
+class PieceSource : public ByteSource {
  public:
-  explicit StringSource(std::string text, size_t piece = 1 << 20, absl::Status end = {})
+  explicit PieceSource(std::string text, size_t piece = 1 << 20, absl::Status end = {})
       : text_(std::move(text)), piece_(piece), end_(std::move(end)) {}
 
   absl::StatusOr<size_t> Read(std::span<char> buffer) override {
