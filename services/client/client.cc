@@ -289,7 +289,7 @@ std::unique_ptr<Client> Client::Create(const Config& config, Status* status) {
 }
 
 Delivery Client::SubmitFile(const std::string& path, const SubmitOptions& options,
-                            std::stop_token stop) {
+                            const std::stop_token& stop) {
   std::lock_guard lock(impl_->one_at_a_time());
   auto file = SourceFile::Open(path);
   if (!file.ok()) {
@@ -299,14 +299,14 @@ Delivery Client::SubmitFile(const std::string& path, const SubmitOptions& option
 }
 
 Delivery Client::SubmitStream(const Reader& reader, const SubmitOptions& options,
-                              std::stop_token stop) {
+                              const std::stop_token& stop) {
   std::lock_guard lock(impl_->one_at_a_time());
   return impl_->SubmitOrExplain(
       SpoolStream(reader, impl_->config().state_dir, impl_->config().max_result_bytes), options,
       stop);
 }
 
-Delivery Client::SubmitError(const std::string& text, std::stop_token stop) {
+Delivery Client::SubmitError(const std::string& text, const std::stop_token& stop) {
   std::lock_guard lock(impl_->one_at_a_time());
   return impl_->DeliverErrorText(text, stop);
 }
@@ -315,7 +315,7 @@ Status Client::ReportProgress(const Progress& progress) {
   return ToClientStatus(impl_->Report(progress));
 }
 
-Delivery Client::WaitForDoneFileAndDeliver(std::stop_token stop) {
+Delivery Client::WaitForDoneFileAndDeliver(const std::stop_token& stop) {
   std::lock_guard lock(impl_->one_at_a_time());
   const DelayedStop late(kStopGrace, stop);
   const auto path =

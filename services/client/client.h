@@ -146,17 +146,17 @@ class Client {
   // Delivers a regular file. If it changes while it is read, an error result goes in its place
   // (kErrorDelivered), never a mixture.
   Delivery SubmitFile(const std::string& path, const SubmitOptions& options,
-                      std::stop_token stop = {});
+                      const std::stop_token& stop = {});
 
   // Delivers what `reader` gives. It is written to a nameless temporary file first (in state_dir,
   // else $TMPDIR, else /var/tmp), so that every loss can be survived. An error of the reader is
   // delivered as an error result.
   Delivery SubmitStream(const Reader& reader, const SubmitOptions& options,
-                        std::stop_token stop = {});
+                        const std::stop_token& stop = {});
 
   // Says that there is no result, and why (kErrorDelivered if that arrived). A genuine result may
   // still follow until the run is sealed. At most 64 KiB count; the rest is cut.
-  Delivery SubmitError(const std::string& text, std::stop_token stop = {});
+  Delivery SubmitError(const std::string& text, const std::stop_token& stop = {});
 
   // One try, at most 10 s: progress is advice, and the next report replaces this one.
   Status ReportProgress(const Progress& progress);
@@ -165,7 +165,7 @@ class Client {
   // as results.tar.gz. A done file that names nothing usable gives an error result with the reason.
   // After `stop` it goes on waiting for 60 s, as old sidecars do, then gives kInterrupted; a
   // delivery that has begun goes on for as long.
-  Delivery WaitForDoneFileAndDeliver(std::stop_token stop = {});
+  Delivery WaitForDoneFileAndDeliver(const std::stop_token& stop = {});
 
  private:
   class Impl;

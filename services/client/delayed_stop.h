@@ -18,7 +18,7 @@ inline constexpr absl::Duration kStopGrace = absl::Seconds(60);
 class DelayedStop {
  public:
   DelayedStop(absl::Duration delay, const std::stop_token& outer)
-      : waiter_([this, delay, outer](std::stop_token done) {
+      : waiter_([this, delay, outer](const std::stop_token& done) {
           std::stop_source either;
           const std::stop_callback on_outer(outer, [&] { either.request_stop(); });
           const std::stop_callback on_done(done, [&] { either.request_stop(); });

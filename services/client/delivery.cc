@@ -19,7 +19,8 @@ constexpr int kMostNewAttempts = 4;
 class TimeLimit {
  public:
   TimeLimit(absl::Time end, const std::stop_token& outer)
-      : outer_(outer, [this] { inner_.request_stop(); }), timer_([this, end](std::stop_token done) {
+      : outer_(outer, [this] { inner_.request_stop(); }),
+        timer_([this, end](const std::stop_token& done) {
           if (WaitFor(end - absl::Now(), done)) inner_.request_stop();
         }) {}
 

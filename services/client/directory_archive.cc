@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -32,6 +31,8 @@ struct FreeEntry {
   void operator()(archive_entry* e) const { archive_entry_free(e); }
 };
 
+std::string ErrnoText() { return std::generic_category().message(errno); }
+
 std::string Fault(archive* a) {
   const char* text = archive_error_string(a);
   return text == nullptr ? "unknown fault" : text;
@@ -53,10 +54,10 @@ absl::StatusOr<std::vector<fs::path>> List(const std::string& folder) {
 absl::Status CopyContent(const fs::path& path, int fd, int64_t size, archive* to) {
   std::vector<char> buffer(256 * 1024);
   while (size > 0) {
-    const auto wanted = static_cast<size_t>(std::min<int64_t>(size, buffer.size()));
+    const auto wanted = static_cast<size_t>(std::min(size, static_cast<int64_t>(buffer.size())));
     const ssize_t got = ::read(fd, buffer.data(), wanted);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ArchiveError(path.string(), std::strerror(errno));
+    if (got < 0) return ArchiveError(path.string(), ErrnoText());
     if (got == 0) return SourceChangedError(path.string());
     if (archive_write_data(to, buffer.data(), got) != got) {
       return ArchiveError(path.string(), Fault(to));
@@ -68,13 +69,13 @@ absl::Status CopyContent(const fs::path& path, int fd, int64_t size, archive* to
 
 absl::Status AddEntry(const fs::path& path, const std::string& name, archive* to) {
   struct stat st;
-  if (::lstat(path.c_str(), &st) != 0) return ArchiveError(path.string(), std::strerror(errno));
+  if (::lstat(path.c_str(), &st) != 0) return ArchiveError(path.string(), ErrnoText());
   UniqueFd content;
   const std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
   if (S_ISREG(st.st_mode)) {
     content.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!content.valid() || ::fstat(content.get(), &st) != 0) {
-      return ArchiveError(path.string(), std::strerror(errno));
+      return ArchiveError(path.string(), ErrnoText());
     }
     archive_entry_set_size(entry.get(), st.st_size);
   } else if (S_ISLNK(st.st_mode)) {

@@ -76,7 +76,7 @@ absl::StatusOr<std::string> ResultOfDoneFile(const std::string& results_dir) {
     return real;
   }
   if (!fs::is_directory(*real, error)) return NotAFileError(*real);
-  const std::string archive = *real + "/" + std::string(kDirectoryArchiveName);
+  std::string archive = *real + "/" + std::string(kDirectoryArchiveName);
   if (ArchivedAlready(archive, done)) return archive;
   if (auto status = ArchiveDirectory(*real, archive); !status.ok()) return status;
   return archive;

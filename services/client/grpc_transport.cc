@@ -63,7 +63,7 @@ absl::Status FromUnary(const grpc::Status& status, const std::stop_token& stop) 
 
 class GrpcTransport final : public ResultTransport {
  public:
-  GrpcTransport(std::vector<std::string> targets, std::string fleet_ca_pem,
+  GrpcTransport(const std::vector<std::string>& targets, std::string fleet_ca_pem,
                 std::string client_key_pem, SenderIdentity identity)
       : identity_(std::move(identity)) {
     ChannelIdentity us{identity_.identity().fleet, std::move(fleet_ca_pem), identity_.chain_pem(),
@@ -224,11 +224,11 @@ class GrpcTransport final : public ResultTransport {
 
 }  // namespace
 
-std::unique_ptr<ResultTransport> MakeGrpcTransport(std::vector<std::string> targets,
+std::unique_ptr<ResultTransport> MakeGrpcTransport(const std::vector<std::string>& targets,
                                                    std::string fleet_ca_pem,
                                                    std::string client_key_pem,
                                                    SenderIdentity identity) {
-  return std::make_unique<GrpcTransport>(std::move(targets), std::move(fleet_ca_pem),
+  return std::make_unique<GrpcTransport>(targets, std::move(fleet_ca_pem),
                                          std::move(client_key_pem), std::move(identity));
 }
 

@@ -44,10 +44,9 @@ void SetUpOnce() {
 }
 
 void AddHeader(HeaderList& list, const std::string& line) {
-  curl_slist* longer = curl_slist_append(list.get(), line.c_str());
-  if (longer == nullptr) return;
-  (void)list.release();
-  list.reset(longer);
+  // It returns the list's first entry: a new pointer only for the first line.
+  curl_slist* first = curl_slist_append(list.get(), line.c_str());
+  if (!list) list.reset(first);
 }
 
 // "https://host:port" without whatever follows.
@@ -259,7 +258,7 @@ std::unique_ptr<ResultTransport> MakeHttpsTransport(HttpsOptions options) {
 }
 
 absl::Status PostProgress(const HttpsOptions& options, std::string_view plugin,
-                          std::string_view node, std::string_view json) {
+                          std::string_view node, const std::string& json) {
   Exchange exchange;
   Curl curl = NewRequest(options, "", exchange);
   if (!curl) return absl::ResourceExhaustedError("no memory for a request");
@@ -269,7 +268,7 @@ absl::Status PostProgress(const HttpsOptions& options, std::string_view plugin,
   curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, kProgressSeconds);
   curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(json.size()));
-  curl_easy_setopt(curl.get(), CURLOPT_COPYPOSTFIELDS, json.data());
+  curl_easy_setopt(curl.get(), CURLOPT_COPYPOSTFIELDS, json.c_str());
   HeaderList headers;
   AddHeader(headers, "Content-Type: application/json");
   curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());

@@ -24,7 +24,7 @@ std::unique_ptr<ResultTransport> MakeHttpsTransport(HttpsOptions options);
 
 // POSTs a progress report (a JSON object); one try of at most 10 s.
 absl::Status PostProgress(const HttpsOptions& options, std::string_view plugin,
-                          std::string_view node, std::string_view json);
+                          std::string_view node, const std::string& json);
 
 }  // namespace muster::client
 

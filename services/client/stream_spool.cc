@@ -17,6 +17,7 @@ namespace {
 
 absl::StatusOr<UniqueFd> NamelessFile(std::string folder) {
   if (folder.empty()) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): this library sets no variable.
     const char* temporary = std::getenv("TMPDIR");
     folder = temporary != nullptr && *temporary != '\0' ? temporary : "/var/tmp";
   }

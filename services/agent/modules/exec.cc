@@ -44,7 +44,7 @@ absl::Status WriteConfigMap(const ModuleContext& context, const std::string& fol
       return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PLUGIN",
                        absl::StrCat("config-map: \"", name, "\" is not a file name"), "");
     }
-    if (auto status = WriteFileAtomically(folder + "/" + name, content); !status.ok()) {
+    if (auto status = WriteFileAtomically(absl::StrCat(folder, "/", name), content); !status.ok()) {
       return status;
     }
   }
