@@ -229,5 +229,24 @@ TEST_F(AggregatorTest, ACancelledRunTakesNothingMore) {
             "RUN_NOT_FOUND");
 }
 
+TEST_F(AggregatorTest, AnEnrolledNodeSeesAndServesTheRunsThatNameIt) {
+  const v1::Run mine = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"});
+  const v1::Run other = fleet_.CreateRun({"hostfacts"}, {"n2"});
+  const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
+  const auto stub = v1::RunService::NewStub(fleet_.Connect(node));
+  const auto get = [&](const std::string& id) {
+    v1::GetRunRequest request;
+    request.set_run(id);
+    v1::Run run;
+    grpc::ClientContext context;
+    return FromGrpc(stub->GetRun(&context, request, &run));
+  };
+  EXPECT_TRUE(get(mine.id()).ok());
+  EXPECT_EQ(ReasonOf(get(other.id())), "PAIR_NOT_PLANNED");
+  EXPECT_TRUE(Submit(node, SmallResult(mine.id(), "hostfacts", "n1", "x")).ok());
+  EXPECT_EQ(ReasonOf(Submit(node, SmallResult(mine.id(), "hostfacts", "n2", "x")).status()),
+            "NOT_YOURS");
+}
+
 }  // namespace
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "services/aggregator/convert.h"
 #include "services/common/base/error.h"
@@ -31,6 +32,20 @@ NewRun FromProto(const v1::CreateRunRequest& request, std::string created_by) {
 absl::Status AllowedOnRun(Call& call, const std::string& run) {
   if (const absl::Status status = CheckRunId(run); !status.ok()) return status;
   return call.Authorize(Resource::Run(run));
+}
+
+// As AllowedOnRun; an enrolled node sees the runs whose plan names it.
+absl::Status AllowedToSee(Call& call, StateStore& store, const std::string& run) {
+  if (const absl::Status allowed = AllowedOnRun(call, run); !allowed.ok()) return allowed;
+  const auto* node = std::get_if<NodeIdentity>(&call.caller().identity.name);
+  if (node == nullptr) return absl::OkStatus();
+  ResultFilter filter;
+  filter.run = run;
+  filter.node = node->name;
+  filter.with_pending = true;
+  const auto planned = store.ListResults(filter, "", 1);
+  if (!planned.ok()) return planned.status();
+  return planned->items.empty() ? errors::PairNotPlanned(run, "*", node->name) : absl::OkStatus();
 }
 
 // The run as it is, then after each change, until it has ended.
@@ -78,7 +93,7 @@ grpc::ServerUnaryReactor* RunService::GetRun(grpc::CallbackServerContext* contex
                                              const v1::GetRunRequest* request, v1::Run* response) {
   return Answer(runtime_, context, "/muster.v1.RunService/GetRun",
                 [this, request, response](Call& call) -> absl::Status {
-                  const absl::Status allowed = AllowedOnRun(call, request->run());
+                  const absl::Status allowed = AllowedToSee(call, store_, request->run());
                   if (!allowed.ok()) return allowed;
                   const auto run = runs_.Get(request->run());
                   if (run.ok()) *response = ToProto(*run);
@@ -109,7 +124,7 @@ grpc::ServerWriteReactor<v1::Run>* RunService::WatchRun(grpc::CallbackServerCont
       runtime_, context, "/muster.v1.RunService/WatchRun",
       [this, request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::Run>>> {
-        const absl::Status allowed = AllowedOnRun(call, request->run());
+        const absl::Status allowed = AllowedToSee(call, store_, request->run());
         if (!allowed.ok()) return allowed;
         return std::make_unique<RunWatch>(store_, request->run(), changes_.Watch(std::move(wake)));
       });
