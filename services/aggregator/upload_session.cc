@@ -53,6 +53,7 @@ absl::StatusOr<int64_t> UploadSession::Reopen(const UploadRecord& upload) {
   if (upload.epoch < upload_.epoch) return errors::TakenOver(id_);
   EndStream(errors::TakenOver(id_));
   upload_ = upload;
+  completing_ = false;  // a commit that failed may be tried again
   if (const absl::Status status = OpenStaged(); !status.ok()) return status;
   return published_ ? *published_ : staged_->written();
 }

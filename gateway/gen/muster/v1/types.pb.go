@@ -236,8 +236,7 @@ func (x *Delivery) GetSigned() bool {
 	return false
 }
 
-// One result, or what stands in its place. Immutable, but for `sha256`, which may be filled in
-// between commit and seal.
+// One result, or what stands in its place. Immutable.
 type Result struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Key     *ResultKey             `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -248,7 +247,7 @@ type Result struct {
 	Size int64 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
 	// CRC32C (Castagnoli) of the bytes.
 	Crc32C uint32 `protobuf:"fixed32,5,opt,name=crc32c,proto3" json:"crc32c,omitempty"`
-	// SHA-256 of the bytes: 32 bytes, or empty while it is not known yet.
+	// SHA-256 of the bytes: 32 bytes; empty while pending and for a time-out.
 	Sha256 []byte `protobuf:"bytes,6,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	// As the sender gave it; may be empty.
 	MediaType string `protobuf:"bytes,7,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
