@@ -49,7 +49,8 @@ struct Resource {
 };
 
 // Whether the caller's role may call `method` ("/muster.v1.RunService/GetRun") at all.
-// UNIMPLEMENTED (UNKNOWN_METHOD) for one that has no row, else PERMISSION_DENIED (ROLE_NOT_ALLOWED).
+// UNIMPLEMENTED (UNKNOWN_METHOD) for one that has no row, else PERMISSION_DENIED
+// (ROLE_NOT_ALLOWED).
 absl::Status CheckRole(const Caller& caller, std::string_view method);
 
 // CheckRole, and whether `method` may touch `resource` for this caller. A credential of a run and a
