@@ -34,8 +34,8 @@ grpc::Status Call::Final(const absl::Status& status) {
                        absl::StrCat(std::string(method_), " did not ask whether it is allowed"),
                        "This is a defect of the service: report it.");
   }
-  live_.reset();
   runtime_.metrics->Count(method_, answer.code());
+  live_.reset();
   return ToGrpc(answer);
 }
 

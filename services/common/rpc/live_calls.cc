@@ -11,6 +11,7 @@ LiveCalls::Handle LiveCalls::Add(const Caller& caller, grpc::CallbackServerConte
             {
               std::lock_guard guard(mutex_);
               entries_.erase(it);
+              if (entries_.empty()) none_.notify_all();
             }
             delete gone;
           }};
@@ -40,6 +41,11 @@ int LiveCalls::CancelStuck(absl::Duration now, absl::Duration limit) {
 
 int LiveCalls::CancelAll() {
   return CancelWhere([](const Entry&) { return true; });
+}
+
+void LiveCalls::AwaitNone() {
+  std::unique_lock lock(mutex_);
+  none_.wait(lock, [this] { return entries_.empty(); });
 }
 
 }  // namespace muster

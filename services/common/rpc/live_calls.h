@@ -5,6 +5,7 @@
 #include <grpcpp/server_context.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -51,10 +52,14 @@ class LiveCalls {
   // Cancels every call: the last step of a stop.
   int CancelAll();
 
+  // Waits until the last call has left. What calls did happened before this returns.
+  void AwaitNone();
+
  private:
   int CancelWhere(const std::function<bool(const Entry&)>& condition);
 
   std::mutex mutex_;
+  std::condition_variable none_;
   std::list<Entry*> entries_;  // guarded by mutex_
 };
 

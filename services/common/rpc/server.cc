@@ -143,6 +143,7 @@ void RpcServer::Stop(absl::Time deadline) {
     server_->Shutdown(absl::ToChronoTime(deadline));
     live_.CancelAll();
     server_->Wait();
+    live_.AwaitNone();
     server_.reset();
   }
   if (health_server_ != nullptr) {
