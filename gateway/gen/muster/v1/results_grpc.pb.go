@@ -63,7 +63,7 @@ type ResultServiceClient interface {
 	// Acknowledgements come as bytes become safe: at least one after every 8 MiB, and one whenever
 	// everything that arrived is stored.
 	// Keep no more than `window` bytes unacknowledged. A chunk below the server's offset is ignored if
-	// its bytes are the same; one above is OUT_OF_RANGE (OFFSET_TOO_HIGH, with the offset expected in the
+	// its bytes are the same (and refused, INVALID_CHUNK, if it ends above); one above is OUT_OF_RANGE (OFFSET_TOO_HIGH, with the offset expected in the
 	// message): open again. After `finish` the server answers `committed` and ends the stream. A stream
 	// that ends without `finish` leaves the upload open; the bytes are kept until it expires.
 	//
@@ -206,7 +206,7 @@ type ResultServiceServer interface {
 	// Acknowledgements come as bytes become safe: at least one after every 8 MiB, and one whenever
 	// everything that arrived is stored.
 	// Keep no more than `window` bytes unacknowledged. A chunk below the server's offset is ignored if
-	// its bytes are the same; one above is OUT_OF_RANGE (OFFSET_TOO_HIGH, with the offset expected in the
+	// its bytes are the same (and refused, INVALID_CHUNK, if it ends above); one above is OUT_OF_RANGE (OFFSET_TOO_HIGH, with the offset expected in the
 	// message): open again. After `finish` the server answers `committed` and ends the stream. A stream
 	// that ends without `finish` leaves the upload open; the bytes are kept until it expires.
 	//
