@@ -73,10 +73,13 @@ void Service::StartLater() {
   back_off_ = std::min(back_off_ * 2, policy_.longest);
 }
 
-// Backing off is for services that cannot start: who served, or lived long, starts again at once.
+// Backing off is for services that cannot start, or die as soon as they have: who served for a
+// while, or lived long, starts again at once.
 bool Service::Settled() const {
-  if (SystemClock().MonotonicNow() - started_at_ >= policy_.settled) return true;
-  return !spec_.addresses_file.empty() && ::access(spec_.addresses_file.c_str(), F_OK) == 0;
+  const absl::Duration lived = SystemClock().MonotonicNow() - started_at_;
+  if (lived >= policy_.settled) return true;
+  return lived >= policy_.served && !spec_.addresses_file.empty() &&
+         ::access(spec_.addresses_file.c_str(), F_OK) == 0;
 }
 
 void Service::Stop(absl::Duration drain, std::function<void()> on_stopped) {

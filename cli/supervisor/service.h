@@ -24,9 +24,11 @@ struct ServiceSpec {
 
 struct RestartPolicy {
   absl::Duration first = absl::Milliseconds(200);
-  absl::Duration longest = absl::Seconds(30);  // it doubles up to this
-  // Who lived as long, or wrote its addresses because it serves, begins at `first` again.
+  absl::Duration longest = absl::Seconds(10);  // it doubles up to this
+  // Begins at `first` again: who lived as long,
   absl::Duration settled = absl::Minutes(1);
+  // or as long as this and had written its addresses, because it served.
+  absl::Duration served = absl::Seconds(1);
 };
 
 // Starts the service's process, or takes over one that an earlier supervisor left running, and
