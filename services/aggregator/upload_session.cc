@@ -1,6 +1,5 @@
 #include "services/aggregator/upload_session.h"
 
-#include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>
@@ -34,6 +33,20 @@ absl::Status ForEachPiece(ByteSource& source, const std::function<void(std::stri
     if (*n == 0) return absl::OkStatus();
     sink({buffer.data(), *n});
   }
+}
+
+// The next `limit` bytes of `source`, or what there is until its end.
+absl::StatusOr<std::string> ReadUpTo(ByteSource& source, size_t limit) {
+  std::string bytes(limit, '\0');
+  size_t filled = 0;
+  while (filled < limit) {
+    const auto n = source.Read(std::span(bytes).subspan(filled));
+    if (!n.ok()) return n.status();
+    if (*n == 0) break;
+    filled += *n;
+  }
+  bytes.resize(filled);
+  return bytes;
 }
 
 }  // namespace
@@ -149,24 +162,12 @@ absl::StatusOr<std::string> UploadSession::RawBytes(UploadChunk chunk) const {
 // A chunk below the offset was stored before: harmless if it says the same.
 absl::Status UploadSession::CheckOverlap(const UploadChunk& chunk, const std::string& raw) const {
   if (published_) return absl::OkStatus();  // the whole is verified again when it is completed
-  auto source = staged_->Read();
+  auto source = staged_->Read(chunk.offset);
   if (!source.ok()) return source.status();
-  int64_t position = 0;
-  bool same = true;
-  const int64_t end = chunk.offset + static_cast<int64_t>(raw.size());
-  const absl::Status read = ForEachPiece(**source, [&](std::string_view piece) {
-    const int64_t from = std::max(position, chunk.offset);
-    const int64_t to = std::min(position + static_cast<int64_t>(piece.size()), end);
-    if (from < to) {
-      same = same &&
-             piece.substr(static_cast<size_t>(from - position), static_cast<size_t>(to - from)) ==
-                 std::string_view(raw).substr(static_cast<size_t>(from - chunk.offset),
-                                              static_cast<size_t>(to - from));
-    }
-    position += static_cast<int64_t>(piece.size());
-  });
-  if (!read.ok()) return read;
-  return same ? absl::OkStatus() : errors::InvalidChunk("other bytes were stored at its offset");
+  const auto stored = ReadUpTo(**source, raw.size());
+  if (!stored.ok()) return stored.status();
+  return *stored == raw ? absl::OkStatus()
+                        : errors::InvalidChunk("other bytes were stored at its offset");
 }
 
 absl::StatusOr<UploadAck> UploadSession::Append(int64_t epoch, UploadChunk chunk) {
@@ -205,7 +206,7 @@ absl::StatusOr<UploadAck> UploadSession::Append(int64_t epoch, UploadChunk chunk
 absl::Status UploadSession::HashAgain() {
   sha256_ = Sha256();
   hashed_ = 0;
-  auto source = published_ ? blobs_.Open(ResultBlobName(key_.run, id_), 0) : staged_->Read();
+  auto source = published_ ? blobs_.Open(ResultBlobName(key_.run, id_), 0) : staged_->Read(0);
   if (!source.ok()) return source.status();
   return ForEachPiece(**source, [this](std::string_view piece) {
     sha256_.Update(piece);
@@ -227,18 +228,9 @@ absl::Status UploadSession::VerifyWhole(const UploadFinish& finish, int64_t size
 }
 
 absl::StatusOr<std::string> UploadSession::Head(int64_t limit) {
-  auto source = published_ ? blobs_.Open(ResultBlobName(key_.run, id_), 0) : staged_->Read();
+  auto source = published_ ? blobs_.Open(ResultBlobName(key_.run, id_), 0) : staged_->Read(0);
   if (!source.ok()) return source.status();
-  std::string head(static_cast<size_t>(limit), '\0');
-  size_t filled = 0;
-  while (filled < head.size()) {
-    const auto n = (*source)->Read(std::span(head).subspan(filled));
-    if (!n.ok()) return n.status();
-    if (*n == 0) break;
-    filled += *n;
-  }
-  head.resize(filled);
-  return head;
+  return ReadUpTo(**source, static_cast<size_t>(limit));
 }
 
 void UploadSession::Complete(int64_t epoch, const UploadFinish& finish, Committed committed) {

@@ -42,8 +42,9 @@ class StagedBlob {
   // Makes everything accepted durable now.
   virtual absl::Status Sync() = 0;
 
-  // Everything accepted so far, from the beginning; for hashing again after a resume.
-  virtual absl::StatusOr<std::unique_ptr<ByteSource>> Read() = 0;
+  // What was accepted so far, from `offset` on: to hash it again after a resume, or to compare what
+  // is sent twice. OUT_OF_RANGE beyond written().
+  virtual absl::StatusOr<std::unique_ptr<ByteSource>> Read(int64_t offset) = 0;
 
   // Makes the bytes durable and publishes them as `name`; the staged file is gone after that.
   // Success if a blob of this name and size is there already (a repeated publish after a crash);

@@ -73,7 +73,10 @@ TEST_P(BlobStoreContract, PublishesWhatWasAppended) {
   EXPECT_EQ((*blob)->written(), 300'000);
   EXPECT_LE((*blob)->durable(), 300'000);
   EXPECT_EQ((*blob)->crc32c(), ExtendCrc32c(0, data));
-  EXPECT_EQ(ReadAll(**(*blob)->Read()), data);
+  EXPECT_EQ(ReadAll(**(*blob)->Read(0)), data);
+  EXPECT_EQ(ReadAll(**(*blob)->Read(7)), data.substr(7));
+  EXPECT_EQ((*blob)->Read(static_cast<int64_t>(data.size()) + 1).status().code(),
+            absl::StatusCode::kOutOfRange);
   EXPECT_TRUE(absl::IsNotFound(store_->Size("runs/a/x").status()));
   ASSERT_TRUE((*blob)->Publish("runs/a/x").ok());
   EXPECT_EQ(*store_->Size("runs/a/x"), 300'000);
@@ -112,7 +115,7 @@ TEST_P(BlobStoreContract, StagedBytesSurviveTheirOwner) {
   ASSERT_TRUE(blob.ok()) << blob.status();
   EXPECT_EQ((*blob)->written(), 80'000);
   EXPECT_EQ((*blob)->crc32c(), ExtendCrc32c(0, data.substr(0, 80'000)));
-  EXPECT_EQ(ReadAll(**(*blob)->Read()), data.substr(0, 80'000));
+  EXPECT_EQ(ReadAll(**(*blob)->Read(0)), data.substr(0, 80'000));
   ASSERT_TRUE(Append(**blob, data.substr(80'000)).ok());
   EXPECT_EQ((*blob)->crc32c(), ExtendCrc32c(0, data));
   ASSERT_TRUE((*blob)->Publish("x").ok());
@@ -130,7 +133,7 @@ TEST_P(BlobStoreContract, BytesThatDoNotMatchTheirChecksumAreCutOff) {
   ASSERT_TRUE(blob.ok()) << blob.status();
   EXPECT_EQ((*blob)->written(), 4);
   EXPECT_EQ((*blob)->durable(), 4);
-  EXPECT_EQ(ReadAll(**(*blob)->Read()), "good");
+  EXPECT_EQ(ReadAll(**(*blob)->Read(0)), "good");
 }
 
 TEST_P(BlobStoreContract, DiscardLeavesNothing) {

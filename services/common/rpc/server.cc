@@ -79,8 +79,7 @@ absl::Status ListenFailed(const std::string& address) {
       "Check that no other program uses the port and that the address is this machine's.");
 }
 
-// Plaintext, loopback, and built before reflection and channelz are switched on: it answers health
-// checks and nothing else.
+// Plaintext, loopback, and built before channelz is switched on, which is not for everybody.
 std::unique_ptr<grpc::Server> StartHealthServer(const std::string& listen, int* port) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;

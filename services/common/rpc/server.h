@@ -28,8 +28,9 @@ struct RpcServerOptions {
 
 // A server with TLS 1.3, client certificates that lead to the fleet's root, and a gate that admits
 // a role to an RPC only if the authorisation table says so. It offers reflection to every verified
-// peer and channelz to operators. Beside it a plaintext server that answers health checks and
-// nothing else. Thread-safe.
+// peer and channelz to operators. Beside it a plaintext server that answers health checks,
+// and reflection, which Debian's library adds to every server, but none of our methods.
+// Thread-safe.
 class RpcServer {
  public:
   // `services` must outlive the server. INTERNAL (LISTEN_FAILED) if an address cannot be bound.

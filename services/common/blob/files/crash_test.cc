@@ -72,7 +72,7 @@ void CheckAndFinish(SimulatedDisk& disk, Told told, bool power_lost) {
       } else {
         ASSERT_TRUE(blob.ok()) << blob.status();
         ASSERT_GE((*blob)->written(), power_lost ? told.durable : told.written);
-        ASSERT_EQ(ReadAll(**(*blob)->Read()),
+        ASSERT_EQ(ReadAll(**(*blob)->Read(0)),
                   Data().substr(0, static_cast<size_t>((*blob)->written())));
         ASSERT_EQ((*blob)->durable(), (*blob)->written());
       }
@@ -199,7 +199,7 @@ TEST(FilesBlobCrashTest, AFullDiskKeepsWhatWasAcceptedAndGoesOn) {
       ASSERT_TRUE(added.ok() || absl::IsResourceExhausted(added)) << added;
       ASSERT_LT(tries, 3);
     }
-    ASSERT_EQ(ReadAll(**blob->Read()), "first other");
+    ASSERT_EQ(ReadAll(**blob->Read(0)), "first other");
     ASSERT_TRUE(blob->Publish(absl::StrCat("x", n)).ok());
     ASSERT_EQ(ReadAll(**store->Open(absl::StrCat("x", n), 0)), "first other");
   }

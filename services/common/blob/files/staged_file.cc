@@ -232,9 +232,12 @@ absl::Status StagedFile::SyncNow() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<ByteSource>> StagedFile::Read() {
+absl::StatusOr<std::unique_ptr<ByteSource>> StagedFile::Read(int64_t offset) {
   if (absl::Status usable = Usable(); !usable.ok()) return usable;
-  return MakeFileSource(data_, 0, written_);
+  if (offset < 0 || offset > written_) {
+    return absl::OutOfRangeError(absl::StrCat("offset ", offset, " lies beyond ", written_));
+  }
+  return MakeFileSource(data_, offset, written_);
 }
 
 // ---- Publish and discard ----

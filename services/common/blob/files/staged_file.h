@@ -48,7 +48,7 @@ class StagedFile final : public StagedBlob {
   uint32_t crc32c() const override { return crc32c_; }
   absl::Status Append(std::string_view data, uint32_t crc32c) override;
   absl::Status Sync() override;
-  absl::StatusOr<std::unique_ptr<ByteSource>> Read() override;
+  absl::StatusOr<std::unique_ptr<ByteSource>> Read(int64_t offset) override;
   absl::Status Publish(std::string_view name) override;
   absl::Status Discard() override;
 
