@@ -3,7 +3,7 @@
 #define MUSTER_SERVICES_AGGREGATOR_ARCHIVE_SERVICE_H_
 
 #include "muster/v1/archives.grpc.pb.h"
-#include "services/aggregator/runs.h"
+#include "services/aggregator/runs/runs.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/rpc/call.h"
 #include "services/common/rpc/stream.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "services/aggregator/change_source.h"
+#include "services/aggregator/changes/change_source.h"
 
 namespace muster {
 

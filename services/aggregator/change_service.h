@@ -3,7 +3,7 @@
 #define MUSTER_SERVICES_AGGREGATOR_CHANGE_SERVICE_H_
 
 #include "muster/v1/changes.grpc.pb.h"
-#include "services/aggregator/change_dispatcher.h"
+#include "services/aggregator/changes/change_dispatcher.h"
 #include "services/common/base/clock.h"
 #include "services/common/rpc/call.h"
 #include "services/common/rpc/stream.h"

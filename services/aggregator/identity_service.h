@@ -8,7 +8,7 @@
 
 #include "muster/v1/identities.grpc.pb.h"
 #include "services/aggregator/addresses.h"
-#include "services/aggregator/authorities.h"
+#include "services/aggregator/runs/authorities.h"
 #include "services/common/base/clock.h"
 #include "services/common/rpc/call.h"
 #include "services/common/store/state_store.h"

@@ -3,8 +3,8 @@
 #define MUSTER_SERVICES_AGGREGATOR_LISTENER_SERVICE_H_
 
 #include "muster/v1/listeners.grpc.pb.h"
-#include "services/aggregator/authorities.h"
-#include "services/aggregator/runs.h"
+#include "services/aggregator/runs/authorities.h"
+#include "services/aggregator/runs/runs.h"
 #include "services/common/base/clock.h"
 #include "services/common/rpc/call.h"
 #include "services/common/store/state_store.h"

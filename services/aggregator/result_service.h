@@ -3,9 +3,9 @@
 #define MUSTER_SERVICES_AGGREGATOR_RESULT_SERVICE_H_
 
 #include "muster/v1/results.grpc.pb.h"
-#include "services/aggregator/committer.h"
 #include "services/aggregator/upload_reactor.h"
-#include "services/aggregator/uploads.h"
+#include "services/aggregator/uploads/committer.h"
+#include "services/aggregator/uploads/uploads.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/rpc/call.h"
 #include "services/common/store/state_store.h"

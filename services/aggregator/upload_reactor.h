@@ -15,7 +15,7 @@
 #include <optional>
 
 #include "muster/v1/results.pb.h"
-#include "services/aggregator/uploads.h"
+#include "services/aggregator/uploads/uploads.h"
 #include "services/common/rpc/call.h"
 
 namespace muster {

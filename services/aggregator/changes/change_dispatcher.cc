@@ -1,0 +1,96 @@
+#include "services/aggregator/changes/change_dispatcher.h"
+
+#include <utility>
+#include <vector>
+
+#include "services/common/base/log.h"
+
+namespace muster {
+namespace {
+
+constexpr int kBatch = 1000;
+
+}  // namespace
+
+ChangeDispatcher::ChangeDispatcher(ChangeFeed& feed, Executor& executor)
+    : feed_(feed), executor_(executor) {}
+
+ChangeDispatcher::~ChangeDispatcher() { Stop(); }
+
+void ChangeDispatcher::AddObserver(Observer observer) { observers_.push_back(std::move(observer)); }
+
+absl::Status ChangeDispatcher::Start() {
+  const auto last = feed_.Last();
+  if (!last.ok()) return last.status();
+  {
+    std::lock_guard lock(read_mutex_);
+    cursor_ = *last;
+  }
+  subscription_ = feed_.Subscribe([this](int64_t) { Poke(); });
+  Poke();
+  return absl::OkStatus();
+}
+
+void ChangeDispatcher::Stop() {
+  subscription_.reset();
+  {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  std::lock_guard lock(read_mutex_);
+}
+
+void ChangeDispatcher::Poke() {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopped_ || pending_) return;
+    pending_ = true;
+  }
+  if (executor_.Post([this] { Read(); })) return;
+  // The next change, or the next WakeAll, tries again.
+  std::lock_guard lock(mutex_);
+  pending_ = false;
+}
+
+void ChangeDispatcher::Read() {
+  std::lock_guard reading(read_mutex_);
+  {
+    std::lock_guard lock(mutex_);
+    pending_ = false;
+    if (stopped_) return;
+  }
+  for (;;) {
+    const auto changes = feed_.Read(cursor_, kBatch);
+    if (!changes.ok()) {
+      Log(LogLevel::kError, "cannot read the change feed", {{"error", changes.status()}});
+      return;
+    }
+    for (const ChangeRecord& change : *changes) {
+      for (const Observer& observer : observers_) observer(change);
+      cursor_ = change.sequence;
+    }
+    if (changes->size() < kBatch) break;
+  }
+  WakeAll();
+}
+
+ChangeDispatcher::Handle ChangeDispatcher::Watch(Waker waker) {
+  std::lock_guard lock(mutex_);
+  const uint64_t id = next_id_++;
+  watchers_.emplace(id, std::move(waker));
+  return {nullptr, [this, id](void*) {
+            std::lock_guard guard(mutex_);
+            watchers_.erase(id);
+          }};
+}
+
+void ChangeDispatcher::WakeAll() {
+  std::vector<Waker> wakers;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, waker] : watchers_) wakers.push_back(waker);
+  }
+  for (const Waker& waker : wakers) waker();
+}
+
+}  // namespace muster

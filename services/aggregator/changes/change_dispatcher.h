@@ -1,0 +1,63 @@
+// Tells the parts of the aggregator what has changed, in order, from the feed that everybody else
+// follows too.
+#ifndef MUSTER_SERVICES_AGGREGATOR_CHANGES_CHANGE_DISPATCHER_H_
+#define MUSTER_SERVICES_AGGREGATOR_CHANGES_CHANGE_DISPATCHER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "absl/status/status.h"
+#include "services/common/base/executor.h"
+#include "services/common/store/change_feed.h"
+
+namespace muster {
+
+// Thread-safe.
+class ChangeDispatcher {
+ public:
+  using Observer = std::function<void(const ChangeRecord& change)>;
+  using Waker = std::function<void()>;
+
+  // Reads on `executor`. Changes before Start are not told.
+  ChangeDispatcher(ChangeFeed& feed, Executor& executor);
+  ~ChangeDispatcher();
+
+  // Called for each change, one at a time, on the executor. Before Start.
+  void AddObserver(Observer observer);
+
+  absl::Status Start();
+
+  // Tells no more; waits for what is being told.
+  void Stop();
+
+  // Calls `waker` after each batch of changes, and every few seconds (WakeAll), until the returned
+  // handle is gone. It must not block.
+  using Handle = std::shared_ptr<void>;
+  Handle Watch(Waker waker);
+
+  // Wakes every watcher, so that those that owe a sign of life can give one.
+  void WakeAll();
+
+ private:
+  void Poke();
+  void Read();
+
+  ChangeFeed& feed_;
+  Executor& executor_;
+  std::vector<Observer> observers_;
+  std::unique_ptr<ChangeFeed::Subscription> subscription_;
+  std::mutex read_mutex_;  // one reader at a time, in order
+  int64_t cursor_ = 0;     // guarded by read_mutex_
+  std::mutex mutex_;
+  bool pending_ = false;                // guarded by mutex_: a Read is queued that has not begun
+  bool stopped_ = false;                // guarded by mutex_
+  uint64_t next_id_ = 0;                // guarded by mutex_
+  std::map<uint64_t, Waker> watchers_;  // guarded by mutex_
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_CHANGES_CHANGE_DISPATCHER_H_

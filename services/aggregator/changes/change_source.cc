@@ -1,0 +1,185 @@
+#include "services/aggregator/changes/change_source.h"
+
+#include <utility>
+
+#include "services/aggregator/convert.h"
+#include "services/common/base/error.h"
+
+namespace muster {
+namespace {
+
+constexpr int kRunsPage = 100;
+constexpr int kPairsPage = 2000;
+constexpr int kChangesPage = 500;
+
+// A stream that is silent for this long says that it lives.
+constexpr absl::Duration kHeartbeat = absl::Seconds(5);
+
+}  // namespace
+
+ChangeSource::ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
+                           std::optional<int64_t> cursor, bool runs_only,
+                           ChangeDispatcher::Handle watch)
+    : store_(store),
+      feed_(feed),
+      clock_(clock),
+      runs_only_(runs_only),
+      watch_(std::move(watch)),
+      cursor_(cursor),
+      sent_at_(clock.MonotonicNow()) {}
+
+absl::StatusOr<Pull> ChangeSource::Next(Event* event) {
+  while (ready_.empty()) {
+    absl::Status status;
+    if (!runs_with_pairs_.empty()) {
+      status = ReadPairs();
+    } else if (in_snapshot_) {
+      status = ContinueSnapshot();
+    } else if (!cursor_) {
+      status = BeginSnapshot();
+    } else {
+      status = ReadChanges();
+      if (status.ok() && ready_.empty() && runs_with_pairs_.empty() && cursor_) {
+        if (clock_.MonotonicNow() - sent_at_ < kHeartbeat) return Pull::kWait;
+        ready_.emplace_back().mutable_heartbeat();
+      }
+    }
+    if (!status.ok()) return status;
+  }
+  *event = std::move(ready_.front());
+  ready_.pop_front();
+  sent_at_ = clock_.MonotonicNow();
+  return Pull::kMessage;
+}
+
+absl::Status ChangeSource::BeginSnapshot() {
+  const auto last = feed_.Last();
+  if (!last.ok()) return last.status();
+  snapshot_cursor_ = *last;
+  in_snapshot_ = true;
+  runs_done_ = false;
+  runs_page_.clear();
+  ready_.emplace_back().mutable_snapshot_begin();
+  return absl::OkStatus();
+}
+
+absl::Status ChangeSource::ContinueSnapshot() {
+  if (!runs_done_) {
+    const auto page = store_.ListRuns(runs_page_, kRunsPage);
+    if (!page.ok()) return page.status();
+    for (const RunRecord& run : page->items) {
+      AddRun(run);
+      if (!runs_only_) runs_with_pairs_.push_back(run.id);
+    }
+    runs_page_ = page->next;
+    runs_done_ = runs_page_.empty();
+    return absl::OkStatus();
+  }
+  const auto revocations = store_.Revocations();
+  if (!revocations.ok()) return revocations.status();
+  for (const RevocationRecord& revocation : *revocations) {
+    ready_.emplace_back().mutable_revoked()->set_subject(revocation.subject);
+  }
+  Event& end = ready_.emplace_back();
+  end.mutable_snapshot_end();
+  end.set_cursor(snapshot_cursor_);
+  cursor_ = snapshot_cursor_;
+  in_snapshot_ = false;
+  return absl::OkStatus();
+}
+
+// One page of the pairs of the first run in line.
+absl::Status ChangeSource::ReadPairs() {
+  ResultFilter filter;
+  filter.run = runs_with_pairs_.front();
+  filter.with_pending = true;
+  const auto page = store_.ListResults(filter, pairs_page_, kPairsPage);
+  if (!page.ok()) return page.status();
+  for (const ResultRecord& result : page->items) AddPair(result);
+  pairs_page_ = page->next;
+  if (!pairs_page_.empty()) return absl::OkStatus();
+  runs_with_pairs_.pop_front();
+  if (pending_created_) {
+    StampLast(*pending_created_);
+    pending_created_.reset();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ChangeSource::ReadChanges() {
+  const auto changes = feed_.Read(*cursor_, kChangesPage);
+  if (!changes.ok()) {
+    if (ReasonOf(changes.status()) != "CURSOR_COMPACTED") return changes.status();
+    cursor_.reset();  // the feed no longer goes back that far
+    return absl::OkStatus();
+  }
+  for (const ChangeRecord& change : *changes) {
+    cursor_ = change.sequence;
+    if (const absl::Status status = AddChange(change); !status.ok()) return status;
+    // The pairs of a new run come before what happened to them.
+    if (!runs_with_pairs_.empty()) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
+  switch (change.kind) {
+    case ChangeKind::kRun:
+    case ChangeKind::kRunCreated: {
+      const auto view = store_.GetRun(change.run);
+      if (!view.ok()) return view.status();
+      if (!*view) return absl::OkStatus();  // deleted since: that change follows
+      AddRun((*view)->run);
+      if (change.kind == ChangeKind::kRunCreated && !runs_only_) {
+        runs_with_pairs_.push_back(change.run);
+        pending_created_ = change;
+        return absl::OkStatus();
+      }
+      break;
+    }
+    case ChangeKind::kResult: {
+      if (runs_only_) return absl::OkStatus();
+      v1::FollowChangesResponse::PairChanged* pair = ready_.emplace_back().mutable_pair();
+      pair->mutable_key()->set_run(change.run);
+      pair->mutable_key()->set_plugin(change.plugin);
+      pair->mutable_key()->set_node(change.node);
+      pair->set_outcome(ToProto(change.outcome));
+      pair->set_generation(change.generation);
+      pair->set_size(change.size);
+      pair->set_error(change.text);
+      break;
+    }
+    case ChangeKind::kRunDeleted:
+      ready_.emplace_back().mutable_run_deleted()->set_run(change.run);
+      break;
+    case ChangeKind::kRevoked:
+      ready_.emplace_back().mutable_revoked()->set_subject(change.text);
+      break;
+  }
+  StampLast(change);
+  return absl::OkStatus();
+}
+
+// The follower has dealt with `change` once it has the last event of it.
+void ChangeSource::StampLast(const ChangeRecord& change) {
+  if (ready_.empty()) return;
+  ready_.back().set_cursor(change.sequence);
+  *ready_.back().mutable_time() = ToTimestamp(change.at);
+}
+
+void ChangeSource::AddRun(const RunRecord& run) {
+  *ready_.emplace_back().mutable_run() = ToProto(run);
+}
+
+void ChangeSource::AddPair(const ResultRecord& result) {
+  v1::FollowChangesResponse::PairChanged* pair = ready_.emplace_back().mutable_pair();
+  pair->mutable_key()->set_run(result.key.run);
+  pair->mutable_key()->set_plugin(result.key.plugin);
+  pair->mutable_key()->set_node(result.key.node);
+  pair->set_outcome(ToProto(result.outcome));
+  pair->set_generation(result.generation);
+  pair->set_size(result.size);
+  pair->set_error(result.error);
+}
+
+}  // namespace muster

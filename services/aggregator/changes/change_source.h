@@ -1,0 +1,61 @@
+// The change feed as one follower sees it: a snapshot if it needs one, then what happens.
+#ifndef MUSTER_SERVICES_AGGREGATOR_CHANGES_CHANGE_SOURCE_H_
+#define MUSTER_SERVICES_AGGREGATOR_CHANGES_CHANGE_SOURCE_H_
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "muster/v1/changes.pb.h"
+#include "services/aggregator/changes/change_dispatcher.h"
+#include "services/common/base/clock.h"
+#include "services/common/rpc/stream.h"
+#include "services/common/store/change_feed.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+// Not thread-safe (a stream asks one thing at a time). Holds one page of rows and of changes.
+class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
+ public:
+  // `cursor`: go on after it; nullopt: begin with a snapshot.
+  ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
+               std::optional<int64_t> cursor, bool runs_only, ChangeDispatcher::Handle watch);
+
+  absl::StatusOr<Pull> Next(v1::FollowChangesResponse* event) override;
+
+ private:
+  using Event = v1::FollowChangesResponse;
+
+  absl::Status BeginSnapshot();
+  absl::Status ContinueSnapshot();
+  absl::Status ReadPairs();
+  absl::Status ReadChanges();
+  absl::Status AddChange(const ChangeRecord& change);
+  void AddRun(const RunRecord& run);
+  void AddPair(const ResultRecord& result);
+  void StampLast(const ChangeRecord& change);
+
+  StateStore& store_;
+  ChangeFeed& feed_;
+  const Clock& clock_;
+  const bool runs_only_;
+  const ChangeDispatcher::Handle watch_;
+
+  std::deque<Event> ready_;        // to be sent before anything is read
+  std::optional<int64_t> cursor_;  // nullopt: a snapshot is needed
+  int64_t snapshot_cursor_ = 0;    // where the snapshot's deltas begin
+  bool in_snapshot_ = false;
+  bool runs_done_ = false;
+  std::string runs_page_;
+  std::deque<std::string> runs_with_pairs_;  // whose pairs are still to be sent
+  std::string pairs_page_;
+  std::optional<ChangeRecord> pending_created_;  // the change whose pairs are being sent
+  absl::Duration sent_at_;                       // monotonic
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_CHANGES_CHANGE_SOURCE_H_

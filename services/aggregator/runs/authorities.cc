@@ -1,0 +1,122 @@
+#include "services/aggregator/runs/authorities.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/errors.h"
+#include "services/common/identity/signing_request.h"
+
+namespace muster {
+namespace {
+
+// Certificates of one name that are looked through.
+constexpr int kMaxKnown = 1000;
+
+}  // namespace
+
+absl::StatusOr<RunAuthorityRecord> Authorities::NewRunAuthority(const std::string& run,
+                                                                absl::Time deadline,
+                                                                absl::Duration seal_grace) const {
+  const auto authority =
+      intermediate_.CreateRunAuthority(run, clock_.Now(), RunCredentialsEnd(deadline, seal_grace));
+  if (!authority.ok()) return authority.status();
+  auto wrapped = key_wrap_.Wrap(authority->key(), run);
+  if (!wrapped.ok()) return wrapped.status();
+  RunAuthorityRecord record;
+  record.fleet_signed_pem = authority->fleet_signed().ToPem();
+  record.self_signed_pem = authority->self_signed().ToPem();
+  record.wrapped_key = *std::move(wrapped);
+  record.ends_at = absl::ToUnixMicros(authority->NotAfter());
+  return record;
+}
+
+absl::StatusOr<RunAuthority> Authorities::LoadRunAuthority(const std::string& run) const {
+  const auto record = store_.GetAuthority(run);
+  if (!record.ok()) return record.status();
+  if (!*record) {
+    const auto view = store_.GetRun(run);
+    if (!view.ok()) return view.status();
+    return *view ? errors::RunEnded(run) : errors::RunNotFound(run);
+  }
+  auto key = key_wrap_.Unwrap((*record)->wrapped_key, run);
+  if (!key.ok()) return key.status();
+  auto fleet_signed = Certificate::FromPem((*record)->fleet_signed_pem);
+  if (!fleet_signed.ok()) return fleet_signed.status();
+  auto self_signed = Certificate::FromPem((*record)->self_signed_pem);
+  if (!self_signed.ok()) return self_signed.status();
+  return RunAuthority::Load(fleet(), run, *std::move(key), *std::move(fleet_signed),
+                            *std::move(self_signed));
+}
+
+absl::StatusOr<SignedCertificate> Authorities::SignForRun(const RunName& name,
+                                                          const std::string& csr_pem,
+                                                          const std::vector<std::string>& hosts,
+                                                          const std::string& asked_by) {
+  const std::string run = std::visit([](const auto& n) { return n.run; }, name);
+  const auto key = VerifySigningRequest(csr_pem);
+  if (!key.ok()) return key.status();
+  const auto authority = LoadRunAuthority(run);
+  if (!authority.ok()) return authority.status();
+  const auto leaf = authority->Issue(name, *key, hosts, clock_.Now());
+  if (!leaf.ok()) return leaf.status();
+  const auto uri = leaf->Uri();
+  if (!uri.ok()) return uri.status();
+  if (const absl::Status status = Remember(*uri, *leaf, asked_by); !status.ok()) return status;
+  return SignedCertificate{
+      *uri, leaf->ToPem(),
+      absl::StrCat(authority->fleet_signed().ToPem(), intermediate_.certificate().ToPem()),
+      leaf->NotAfter()};
+}
+
+absl::StatusOr<SignedCertificate> Authorities::SignForFleet(const FleetName& name,
+                                                            const std::string& csr_pem,
+                                                            const std::vector<std::string>& hosts,
+                                                            absl::Duration validity,
+                                                            const std::string& asked_by) {
+  const auto key = VerifySigningRequest(csr_pem);
+  if (!key.ok()) return key.status();
+  const absl::Time now = clock_.Now();
+  const auto leaf = intermediate_.Issue(name, *key, hosts, now, now + validity);
+  if (!leaf.ok()) return leaf.status();
+  const auto uri = leaf->Uri();
+  if (!uri.ok()) return uri.status();
+  if (const absl::Status status = Remember(*uri, *leaf, asked_by); !status.ok()) return status;
+  return SignedCertificate{*uri, leaf->ToPem(), intermediate_.certificate().ToPem(),
+                           leaf->NotAfter()};
+}
+
+absl::Status Authorities::TakeOver(const std::string& certificate_file) {
+  const auto pem = ReadFileBounded(certificate_file, kMaxSecretFile);
+  if (absl::IsNotFound(pem.status())) return absl::OkStatus();
+  if (!pem.ok()) return pem.status();
+  const auto certificate = Certificate::FromPem(*pem);
+  if (!certificate.ok()) return Annotate(certificate.status(), certificate_file);
+  const auto uri = certificate->Uri();
+  if (!uri.ok()) return Annotate(uri.status(), certificate_file);
+  const auto known = store_.Issued(*uri, kMaxKnown);
+  if (!known.ok()) return known.status();
+  for (const IssuedRecord& issued : *known) {
+    if (issued.issuer == certificate->IssuerKeyId() && issued.serial == certificate->Serial()) {
+      return absl::OkStatus();
+    }
+  }
+  return Remember(*uri, *certificate, *uri);
+}
+
+// Before it is handed out: what is not remembered could not be revoked.
+absl::Status Authorities::Remember(const std::string& uri, const Certificate& certificate,
+                                   const std::string& asked_by) {
+  IssuedRecord issued;
+  issued.uri = uri;
+  issued.issuer = certificate.IssuerKeyId();
+  issued.serial = certificate.Serial();
+  issued.issued_to = asked_by;
+  issued.issued_at = absl::ToUnixMicros(clock_.Now());
+  issued.expires_at = absl::ToUnixMicros(certificate.NotAfter());
+  return store_.ApplyAndWait(RecordIssued{std::move(issued)}).status();
+}
+
+}  // namespace muster

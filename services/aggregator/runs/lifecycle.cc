@@ -1,0 +1,113 @@
+#include "services/aggregator/runs/lifecycle.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "services/common/base/log.h"
+#include "services/common/errors.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kRetry = absl::Seconds(5);
+// Wall clocks jump: no timer is trusted for longer.
+constexpr absl::Duration kLongestWait = absl::Minutes(1);
+constexpr absl::Duration kNever = absl::InfiniteDuration();
+
+constexpr char kTimedOut[] = "timeout: the run's deadline passed before a result arrived";
+
+}  // namespace
+
+absl::Status Lifecycle::Start(std::function<void(const std::string&)> seal) {
+  seal_ = std::move(seal);
+  const auto runs = store_.LiveRuns();
+  if (!runs.ok()) return runs.status();
+  for (const RunView& view : *runs) ReviewSoon(view.run.id);
+  return absl::OkStatus();
+}
+
+void Lifecycle::Stop() {
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
+  for (const auto& [run, timer] : waiting_) timers_.Cancel(timer);
+  waiting_.clear();
+}
+
+void Lifecycle::ReviewAfter(const std::string& run, absl::Duration delay) {
+  std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  if (const auto it = waiting_.find(run); it != waiting_.end()) timers_.Cancel(it->second);
+  const auto timer =
+      timers_.Schedule(std::min(delay, kLongestWait), [weak = weak_from_this(), run] {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        if (!self->executor_.Post([self, run] { self->Review(run); })) {
+          self->ReviewAfter(run, kRetry);
+        }
+      });
+  if (timer.ok()) {
+    waiting_[run] = *timer;
+  } else {
+    waiting_.erase(run);
+    Log(LogLevel::kError, "a run is not watched", {{"run", run}, {"error", timer.status()}});
+  }
+}
+
+void Lifecycle::Review(const std::string& run) {
+  const auto view = store_.GetRun(run);
+  absl::StatusOr<absl::Duration> next = kNever;
+  if (!view.ok()) {
+    next = view.status();
+  } else if (*view) {
+    next = DoWhatIsDue(**view, absl::ToUnixMicros(clock_.Now()));
+  }
+  if (!next.ok()) {
+    Log(LogLevel::kError, "cannot do what is due for a run",
+        {{"run", run}, {"error", next.status()}});
+    next = kRetry;
+  }
+  if (*next != kNever) ReviewAfter(run, *next);
+}
+
+absl::StatusOr<absl::Duration> Lifecycle::DoWhatIsDue(const RunView& view, int64_t now) {
+  const RunRecord& run = view.run;
+  switch (run.state) {
+    case RunState::kPlanned:
+    case RunState::kRunning: {
+      if (now < run.deadline_at) return absl::Microseconds(run.deadline_at - now);
+      const auto outcome = store_.ApplyAndWait(TimeOutRun{run.id, kTimedOut, now});
+      if (!outcome.ok()) return outcome.status();
+      Log(LogLevel::kWarning, "deadline passed",
+          {{"run", run.id}, {"timed_out", outcome->timed_out}});
+      return absl::ZeroDuration();
+    }
+    case RunState::kPostProcessing: {
+      // Who timed out may still arrive within the grace; nobody else is waited for.
+      const int64_t seal_at = run.timed_out > 0 ? run.deadline_at + run.seal_grace : now;
+      if (now < seal_at) return absl::Microseconds(seal_at - now);
+      seal_(run.id);
+      return kNever;
+    }
+    case RunState::kComplete:
+    case RunState::kFailed:
+    case RunState::kCancelled:
+      return AfterTheEnd(run, now);
+  }
+  return kNever;
+}
+
+absl::StatusOr<absl::Duration> Lifecycle::AfterTheEnd(const RunRecord& run, int64_t now) {
+  uploads_.EndRun(run.id, run.state == RunState::kComplete ? errors::RunSealed(run.id)
+                                                           : errors::RunCancelled(run.id));
+  const int64_t wipe_at = run.ended_at + absl::ToInt64Microseconds(kAuthorityAfterEnd);
+  if (now < wipe_at) return absl::Microseconds(wipe_at - now);
+  const auto outcome = store_.ApplyAndWait(WipeAuthority{run.id, now});
+  if (!outcome.ok()) return outcome.status();
+  if (outcome->changed) {
+    Log(LogLevel::kInfo, "the run's authority is gone, with its credentials and its listener",
+        {{"run", run.id}});
+  }
+  return kNever;
+}
+
+}  // namespace muster

@@ -1,0 +1,51 @@
+// Callers that wait for the gateway to open a run's listener.
+#ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_LISTENER_WAITS_H_
+#define MUSTER_SERVICES_AGGREGATOR_RUNS_LISTENER_WAITS_H_
+
+#include <list>
+#include <mutex>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/common/base/clock.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+inline constexpr absl::Duration kListenerWait = absl::Seconds(30);
+
+// Thread-safe.
+class ListenerWaits {
+ public:
+  using Done = absl::AnyInvocable<void(absl::StatusOr<RunRecord>)>;
+
+  ListenerWaits(StateStore& store, const Clock& clock) : store_(store), clock_(clock) {}
+
+  // Calls `done` with the run once its listener is open: at once, or from Check; with
+  // LISTENER_NOT_READY after kListenerWait, RUN_ENDED if its authority is gone.
+  void Wait(const std::string& run, Done done);
+
+  // Looks again at what is waited for. To be called when a run changed and every second or so; on
+  // an executor.
+  void Check();
+
+ private:
+  struct Waiting {
+    std::string run;
+    absl::Duration until;  // monotonic
+    Done done;
+  };
+
+  bool TryFinish(Waiting& waiting);
+
+  StateStore& store_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::list<Waiting> waiting_;  // guarded by mutex_
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_RUNS_LISTENER_WAITS_H_

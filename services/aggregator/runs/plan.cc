@@ -1,0 +1,114 @@
+#include "services/aggregator/runs/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/aggregator/runs/plugin_definition.h"
+#include "services/common/base/error.h"
+#include "services/common/base/names.h"
+#include "services/common/errors.h"
+
+namespace muster {
+namespace {
+
+// What an agent can gather by itself: a name stands for this definition.
+struct BuiltIn {
+  std::string_view name;
+  std::string_view yaml;
+};
+
+constexpr std::array kBuiltIns = {
+    BuiltIn{"hostfacts",
+            "sonobuoy-config:\n  driver: DaemonSet\n  plugin-name: hostfacts\n"
+            "  result-format: raw\n  description: Ansible's facts of the node, as JSON\n"
+            "spec:\n  name: plugin\n"},
+    BuiltIn{"systemd-logs",
+            "sonobuoy-config:\n  driver: DaemonSet\n  plugin-name: systemd-logs\n"
+            "  result-format: raw\n  description: the node's journal, as JSON lines\n"
+            "spec:\n  name: plugin\n"},
+};
+
+bool IsName(std::string_view text) { return text.find_first_of(":\n") == std::string_view::npos; }
+
+absl::StatusOr<std::string> DefinitionOf(const std::string& plugin) {
+  if (!IsName(plugin)) return plugin;
+  for (const BuiltIn& built_in : kBuiltIns) {
+    if (built_in.name == plugin) return std::string(built_in.yaml);
+  }
+  return errors::InvalidPlugin(
+      absl::StrCat("\"", plugin.substr(0, kMaxName), "\""),
+      "no plugin of this name is built in: there are hostfacts and systemd-logs");
+}
+
+absl::StatusOr<PluginRecord> ToRecord(const std::string& plugin, size_t index) {
+  const auto yaml = DefinitionOf(plugin);
+  if (!yaml.ok()) return yaml.status();
+  const auto definition = ParsePluginDefinition(*yaml, absl::StrCat("plugins[", index, "]"));
+  if (!definition.ok()) return definition.status();
+  PluginRecord record;
+  record.name = definition->name;
+  record.once = definition->once;
+  record.has_image = definition->kind == PluginKind::kContainer;
+  record.result_format = definition->result_format;
+  record.definition_yaml = *yaml;
+  return record;
+}
+
+absl::Status CheckNodes(const std::vector<std::string>& nodes) {
+  if (nodes.size() > kMaxNodes) {
+    return errors::PlanTooLarge(static_cast<int64_t>(nodes.size()), kMaxNodes);
+  }
+  std::set<std::string_view> seen;
+  for (const std::string& node : nodes) {
+    if (const absl::Status status = ValidateName("node", node); !status.ok()) return status;
+    if (node == "global") {
+      return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
+                       "\"global\" is no node: it stands for plugins that run once",
+                       "Name the node otherwise.");
+    }
+    if (!seen.insert(node).second) {
+      return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
+                       absl::StrCat("the node \"", node, "\" is named twice"), "Name it once.");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> MakePlan(const std::vector<std::string>& plugins,
+                              const std::vector<std::string>& nodes) {
+  if (plugins.size() > kMaxPlugins) {
+    return errors::PlanTooLarge(static_cast<int64_t>(plugins.size()), kMaxPlugins);
+  }
+  if (const absl::Status status = CheckNodes(nodes); !status.ok()) return status;
+  Plan plan;
+  for (size_t i = 0; i < plugins.size(); ++i) {
+    auto record = ToRecord(plugins[i], i);
+    if (!record.ok()) return record.status();
+    plan.plugins.push_back(*std::move(record));
+  }
+  std::ranges::sort(plan.plugins, {}, &PluginRecord::name);
+  const auto twice = std::ranges::adjacent_find(plan.plugins, {}, &PluginRecord::name);
+  if (twice != plan.plugins.end()) {
+    return errors::InvalidPlugin(twice->name, "it is there twice");
+  }
+  for (const PluginRecord& plugin : plan.plugins) {
+    if (plugin.once) {
+      plan.pairs.push_back({plugin.name, "global"});
+    } else {
+      for (const std::string& node : nodes) plan.pairs.push_back({plugin.name, node});
+    }
+    if (plan.pairs.size() > kMaxPairs) {
+      return errors::PlanTooLarge(static_cast<int64_t>(plan.pairs.size()), kMaxPairs);
+    }
+  }
+  if (plan.pairs.empty()) return errors::EmptyPlan();
+  return plan;
+}
+
+}  // namespace muster

@@ -1,0 +1,74 @@
+#include "services/aggregator/runs/run_log.h"
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "absl/time/time.h"
+
+namespace muster {
+namespace {
+
+constexpr int kPage = 1000;
+
+struct Wording {
+  std::string_view level;
+  std::string_view message;
+};
+
+Wording Describe(AuditKind kind) {
+  switch (kind) {
+    case AuditKind::kConflict:
+      return {"warning", "another content for a result that is there was refused"};
+    case AuditKind::kLate:
+      return {"warning", "a delivery after the seal was refused"};
+    case AuditKind::kReplaced:
+      return {"info", "a genuine result replaced an error"};
+    case AuditKind::kRefused:
+      return {"warning", "a call was not allowed"};
+    case AuditKind::kCredential:
+      return {"info", "a credential was issued"};
+    case AuditKind::kRevocation:
+      return {"warning", "an identity was revoked"};
+    case AuditKind::kRun:
+      return {"info", "the run"};
+    case AuditKind::kUnplanned:
+      return {"warning", "a delivery that the plan does not name was refused"};
+  }
+  return {"info", "?"};
+}
+
+std::string Line(const AuditRecord& record) {
+  const Wording wording = Describe(record.kind);
+  nlohmann::ordered_json line = {
+      {"time",
+       absl::FormatTime(absl::RFC3339_full, absl::FromUnixMicros(record.at), absl::UTCTimeZone())},
+      {"level", wording.level},
+      {"msg", wording.message},
+      {"by", record.actor}};
+  if (!record.key.plugin.empty()) line["plugin"] = record.key.plugin;
+  if (!record.key.node.empty()) line["node"] = record.key.node;
+  if (!record.text.empty()) line["text"] = record.text;
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> RunLog(StateStore& store, const std::string& run, size_t max_bytes) {
+  std::string log;
+  std::string token;
+  do {
+    const auto page = store.Audit(run, token, kPage);
+    if (!page.ok()) return page.status();
+    for (const AuditRecord& record : page->items) {
+      const std::string line = Line(record);
+      if (log.size() + line.size() > max_bytes) {
+        return log + "{\"level\":\"warning\",\"msg\":\"more was left out here\"}\n";
+      }
+      log += line;
+    }
+    token = page->next;
+  } while (!token.empty());
+  return log;
+}
+
+}  // namespace muster

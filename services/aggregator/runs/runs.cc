@@ -1,0 +1,99 @@
+#include "services/aggregator/runs/runs.h"
+
+#include <utility>
+
+#include "services/aggregator/runs/plan.h"
+#include "services/aggregator/uploads/blob_names.h"
+#include "services/common/base/log.h"
+#include "services/common/base/random_id.h"
+#include "services/common/errors.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxRequestId = 128;
+constexpr size_t kMaxTitle = 256;
+constexpr size_t kMaxReason = 1024;
+constexpr size_t kRunIdBytes = 8;
+
+absl::Status CheckLimits(const NewRun& wanted) {
+  if (wanted.request_id.size() > kMaxRequestId) {
+    return errors::TextTooLong("request_id", kMaxRequestId);
+  }
+  if (wanted.title.size() > kMaxTitle) return errors::TextTooLong("title", kMaxTitle);
+  if (wanted.timeout < absl::Seconds(1) || wanted.timeout > absl::Hours(24 * 30)) {
+    return errors::InvalidTimeout("timeout", "1 s to 30 days");
+  }
+  if (wanted.seal_grace < absl::ZeroDuration() || wanted.seal_grace > absl::Hours(1)) {
+    return errors::InvalidTimeout("seal_grace", "0 s to 1 h");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RunRecord> Runs::Create(const NewRun& wanted) {
+  if (const absl::Status status = CheckLimits(wanted); !status.ok()) return status;
+  auto plan = MakePlan(wanted.plugins, wanted.nodes);
+  if (!plan.ok()) return plan.status();
+  CreateRun command;
+  command.run.id = RandomHex(kRunIdBytes);
+  const absl::Time now = clock_.Now();
+  auto authority =
+      authorities_.NewRunAuthority(command.run.id, now + wanted.timeout, wanted.seal_grace);
+  if (!authority.ok()) return authority.status();
+  command.authority = *std::move(authority);
+  command.run.request_id = wanted.request_id;
+  command.run.title = wanted.title;
+  command.run.created_by = wanted.created_by;
+  command.run.created_at = absl::ToUnixMicros(now);
+  command.run.deadline_at = absl::ToUnixMicros(now + wanted.timeout);
+  command.run.seal_grace = absl::ToInt64Microseconds(wanted.seal_grace);
+  command.run.listener.hosts = hosts_;
+  command.run.plugins = std::move(plan->plugins);
+  command.pairs = std::move(plan->pairs);
+  const auto created = store_.ApplyAndWait(std::move(command));
+  if (!created.ok()) return created.status();
+  if (!created->existed) {
+    Log(LogLevel::kInfo, "run created", {{"run", created->run}, {"by", wanted.created_by}});
+  }
+  return Get(created->run);
+}
+
+absl::StatusOr<RunRecord> Runs::Get(const std::string& run) {
+  auto view = store_.GetRun(run);
+  if (!view.ok()) return view.status();
+  if (!*view) return errors::RunNotFound(run);
+  return std::move((*view)->run);
+}
+
+absl::StatusOr<RunRecord> Runs::Cancel(const std::string& run, const std::string& reason,
+                                       const std::string& actor) {
+  if (reason.size() > kMaxReason) return errors::TextTooLong("reason", kMaxReason);
+  EndRun command;
+  command.run = run;
+  command.state = RunState::kCancelled;
+  command.reason = reason.empty() ? "cancelled by " + actor : reason;
+  command.actor = actor;
+  command.at = absl::ToUnixMicros(clock_.Now());
+  const auto ended = store_.ApplyAndWait(std::move(command));
+  if (!ended.ok()) return ended.status();
+  if (!ended->found) return errors::RunNotFound(run);
+  if (ended->changed) {
+    Log(LogLevel::kInfo, "run cancelled", {{"run", run}, {"by", actor}});
+    uploads_.EndRun(run, errors::RunCancelled(run));
+  }
+  return Get(run);
+}
+
+absl::Status Runs::Delete(const std::string& run, const std::string& actor) {
+  const auto deleted = store_.ApplyAndWait(DeleteRun{run, actor, absl::ToUnixMicros(clock_.Now())});
+  if (!deleted.ok()) return deleted.status();
+  if (!deleted->found) return errors::RunNotFound(run);
+  if (!deleted->deleted) return errors::RunNotEnded(run);
+  Log(LogLevel::kInfo, "run deleted", {{"run", run}, {"by", actor}});
+  uploads_.EndRun(run, errors::RunNotFound(run));
+  return blobs_.RemoveAll(RunBlobPrefix(run));
+}
+
+}  // namespace muster

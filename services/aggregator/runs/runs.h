@@ -1,0 +1,65 @@
+// Runs: making, ending and removing them.
+#ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_RUNS_H_
+#define MUSTER_SERVICES_AGGREGATOR_RUNS_RUNS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/aggregator/runs/authorities.h"
+#include "services/aggregator/uploads/uploads.h"
+#include "services/common/base/clock.h"
+#include "services/common/blob/blob_store.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+// What an operator asks for.
+struct NewRun {
+  std::string request_id;
+  std::string title;
+  std::string created_by;
+  std::vector<std::string> plugins;
+  std::vector<std::string> nodes;
+  absl::Duration timeout = absl::Hours(6);
+  absl::Duration seal_grace = absl::Seconds(120);
+};
+
+// Thread-safe. Its methods may wait for the disk.
+class Runs {
+ public:
+  // `hosts`: what the certificates and addresses of the runs' listeners name.
+  Runs(StateStore& store, BlobStore& blobs, Uploads& uploads, Authorities& authorities,
+       const Clock& clock, std::vector<std::string> hosts)
+      : store_(store),
+        blobs_(blobs),
+        uploads_(uploads),
+        authorities_(authorities),
+        clock_(clock),
+        hosts_(std::move(hosts)) {}
+
+  // The errors of RunService.CreateRun.
+  absl::StatusOr<RunRecord> Create(const NewRun& wanted);
+
+  absl::StatusOr<RunRecord> Get(const std::string& run);
+
+  // Ends a run; one that has ended stays as it is.
+  absl::StatusOr<RunRecord> Cancel(const std::string& run, const std::string& reason,
+                                   const std::string& actor);
+
+  // Removes a run that has ended, with all its blobs.
+  absl::Status Delete(const std::string& run, const std::string& actor);
+
+ private:
+  StateStore& store_;
+  BlobStore& blobs_;
+  Uploads& uploads_;
+  Authorities& authorities_;
+  const Clock& clock_;
+  const std::vector<std::string> hosts_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_RUNS_RUNS_H_

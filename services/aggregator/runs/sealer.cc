@@ -1,0 +1,173 @@
+#include "services/aggregator/runs/sealer.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/aggregator/archive/archive_builder.h"
+#include "services/aggregator/archive/archive_cursor.h"
+#include "services/aggregator/runs/plugin_definition.h"
+#include "services/aggregator/runs/run_log.h"
+#include "services/aggregator/uploads/blob_names.h"
+#include "services/common/base/crc32c.h"
+#include "services/common/base/log.h"
+#include "services/common/base/random_id.h"
+#include "services/common/base/sha256.h"
+#include "services/common/base/string_source.h"
+#include "services/common/errors.h"
+#include "services/common/version.h"
+
+namespace muster {
+namespace {
+
+// Runs that may wait for their archive; more are tried again later.
+constexpr size_t kMaxWaiting = 1024;
+
+constexpr size_t kPiece = 1024 * 1024;
+
+// Lets the archive grow into a staged blob in pieces of a good size.
+class StagedSink : public ByteSink {
+ public:
+  explicit StagedSink(StagedBlob& staged) : staged_(staged) { buffer_.reserve(kPiece); }
+
+  absl::Status Write(std::string_view data) override {
+    while (!data.empty()) {
+      const size_t n = std::min(data.size(), kPiece - buffer_.size());
+      buffer_.append(data.substr(0, n));
+      data.remove_prefix(n);
+      if (buffer_.size() < kPiece) break;
+      if (const absl::Status status = Flush(); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Flush() {
+    if (buffer_.empty()) return absl::OkStatus();
+    const absl::Status status = staged_.Append(buffer_, Crc32c(buffer_));
+    buffer_.clear();
+    return status;
+  }
+
+ private:
+  StagedBlob& staged_;
+  std::string buffer_;
+};
+
+std::string FileName(const RunRecord& run) {
+  return absl::StrCat(
+      absl::FormatTime("%Y%m%d%H%M", absl::FromUnixMicros(run.created_at), absl::UTCTimeZone()),
+      "_muster_", run.id, ".tar.gz");
+}
+
+absl::StatusOr<ArchiveRun> Describe(const RunRecord& run) {
+  ArchiveRun described;
+  described.id = run.id;
+  described.title = run.title;
+  described.muster_version = std::string(kVersion);
+  described.created = absl::FromUnixMicros(run.created_at);
+  described.timeout = absl::Microseconds(run.deadline_at - run.created_at);
+  described.advertised_hosts = run.listener.hosts;
+  for (const PluginRecord& plugin : run.plugins) {
+    const auto definition = ParsePluginDefinition(plugin.definition_yaml, plugin.name);
+    if (!definition.ok()) return definition.status();
+    described.plugins.push_back({plugin.name, plugin.once, plugin.result_format,
+                                 definition->result_files, plugin.definition_yaml});
+  }
+  return described;
+}
+
+}  // namespace
+
+Sealer::Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& files,
+               std::string spool_folder, const Clock& clock,
+               std::function<void(const std::string&)> on_failure)
+    : store_(store),
+      blobs_(blobs),
+      uploads_(uploads),
+      files_(files),
+      spool_folder_(std::move(spool_folder)),
+      clock_(clock),
+      on_failure_(std::move(on_failure)),
+      executor_({"seal", 1, kMaxWaiting}) {}
+
+void Sealer::Seal(const std::string& run) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!queued_.insert(run).second) return;
+  }
+  const bool queued = executor_.Post([this, run] {
+    {
+      std::lock_guard lock(mutex_);
+      queued_.erase(run);
+    }
+    if (const absl::Status status = Build(run); !status.ok()) {
+      Log(LogLevel::kError, "cannot seal the run", {{"run", run}, {"error", status}});
+      on_failure_(run);
+    }
+  });
+  if (queued) return;
+  {
+    std::lock_guard lock(mutex_);
+    queued_.erase(run);
+  }
+  on_failure_(run);
+}
+
+absl::Status Sealer::Build(const std::string& run) {
+  auto partial = uploads_.KeepPartials(run);
+  if (!partial.ok()) return partial.status();
+  const int64_t now = absl::ToUnixMicros(clock_.Now());
+  const auto kept = store_.ApplyAndWait(KeepPartials{run, *std::move(partial), now});
+  if (!kept.ok()) return kept.status();
+  for (const std::string& blob : kept->unused) blobs_.Remove(blob).IgnoreError();
+  const auto view = store_.GetRun(run);
+  if (!view.ok()) return view.status();
+  if (!*view || (*view)->run.state != RunState::kPostProcessing) return absl::OkStatus();
+
+  const std::string build = RandomHex(16);
+  auto staged = blobs_.Stage(build, -1);
+  if (!staged.ok()) return staged.status();
+  ArchiveRecord archive;
+  absl::Status status = WriteArchive(**view, **staged, &archive);
+  if (status.ok()) status = (*staged)->Publish(ArchiveBlobName(run, build));
+  if (!status.ok()) {
+    (*staged)->Discard().IgnoreError();
+    return status;
+  }
+  archive.blob = ArchiveBlobName(run, build);
+  archive.created_at = absl::ToUnixMicros(clock_.Now());
+  const auto sealed =
+      store_.ApplyAndWait(SealRun{run, archive, (*view)->last_change, archive.created_at});
+  if (!sealed.ok()) return sealed.status();
+  if (sealed->changed) {
+    Log(LogLevel::kInfo, "run sealed", {{"run", run}, {"bytes", archive.size}});
+    return absl::OkStatus();
+  }
+  // A result came meanwhile, or the run was ended: what was built says less than is true.
+  blobs_.Remove(archive.blob).IgnoreError();
+  return absl::AbortedError("the run changed while its archive was built");
+}
+
+absl::Status Sealer::WriteArchive(const RunView& view, StagedBlob& staged, ArchiveRecord* archive) {
+  auto described = Describe(view.run);
+  if (!described.ok()) return described.status();
+  auto log = RunLog(store_, view.run.id);
+  if (!log.ok()) return log.status();
+  described->run_log_size = static_cast<int64_t>(log->size());
+  StringSource log_source(*std::move(log));
+  described->run_log = &log_source;
+  auto spool = files_.CreateUnnamed(spool_folder_);
+  if (!spool.ok()) return spool.status();
+  ArchiveCursor cursor(store_, blobs_, view.run.id);
+  StagedSink sink(staged);
+  const auto report = BuildArchive(*described, cursor, *std::move(spool), sink);
+  if (!report.ok()) return report.status();
+  if (const absl::Status status = sink.Flush(); !status.ok()) return status;
+  archive->file_name = FileName(view.run);
+  archive->size = report->archive.size;
+  archive->sha256 = FromHex(report->archive.sha256).value_or("");
+  return absl::OkStatus();
+}
+
+}  // namespace muster

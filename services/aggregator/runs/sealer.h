@@ -1,0 +1,51 @@
+// The end of a run: from its results to an archive that never changes.
+#ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_SEALER_H_
+#define MUSTER_SERVICES_AGGREGATOR_RUNS_SEALER_H_
+
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "services/aggregator/uploads/uploads.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/blob/blob_store.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+// Builds one archive at a time on a thread of its own: it reads every byte of a run and compresses
+// it, which must not take the threads that answer. Thread-safe.
+class Sealer {
+ public:
+  // `spool_folder` takes a file without a name for each build. `on_failure` is told of a build that
+  // failed, so that it is tried again later.
+  Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& files,
+         std::string spool_folder, const Clock& clock,
+         std::function<void(const std::string& run)> on_failure);
+
+  // Queues the run; once at a time. It must be in kPostProcessing, with nothing to wait for.
+  void Seal(const std::string& run);
+
+ private:
+  absl::Status Build(const std::string& run);
+  absl::Status WriteArchive(const RunView& view, StagedBlob& staged, ArchiveRecord* archive);
+
+  StateStore& store_;
+  BlobStore& blobs_;
+  Uploads& uploads_;
+  FileOps& files_;
+  const std::string spool_folder_;
+  const Clock& clock_;
+  const std::function<void(const std::string&)> on_failure_;
+  std::mutex mutex_;
+  std::set<std::string> queued_;  // guarded by mutex_
+  Executor executor_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_RUNS_SEALER_H_

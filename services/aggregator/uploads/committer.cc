@@ -1,0 +1,101 @@
+#include "services/aggregator/uploads/committer.h"
+
+#include <utility>
+
+#include "services/common/base/error.h"
+#include "services/common/base/log.h"
+#include "services/common/errors.h"
+#include "services/common/identity/result_signature.h"
+
+namespace muster {
+namespace {
+
+using Verdict = CommitResult::Verdict;
+
+absl::Status Refusal(Verdict verdict, const ResultKey& key, const std::string& upload_id) {
+  switch (verdict) {
+    case Verdict::kCommitted:
+    case Verdict::kSame:
+    case Verdict::kErrorKept:
+      return absl::OkStatus();
+    case Verdict::kConflict:
+      return errors::ResultConflict(key.plugin, key.node);
+    case Verdict::kNotPlanned:
+      return errors::PairNotPlanned(key.run, key.plugin, key.node);
+    case Verdict::kRunNotFound:
+      return errors::RunNotFound(key.run);
+    case Verdict::kSealed:
+      return errors::RunSealed(key.run);
+    case Verdict::kCancelled:
+      return errors::RunCancelled(key.run);
+    case Verdict::kTakenOver:
+      return errors::TakenOver(upload_id);
+  }
+  return absl::InternalError("unknown verdict");
+}
+
+}  // namespace
+
+Committer::Committer(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
+                     std::string fleet, Certificate fleet_root)
+    : store_(store),
+      blobs_(blobs),
+      executor_(executor),
+      clock_(clock),
+      fleet_(std::move(fleet)),
+      fleet_root_(std::move(fleet_root)) {}
+
+absl::Status Committer::CheckSignature(const VerifiedResult& verified) const {
+  const ResultRecord& result = verified.result;
+  if (result.delivery.signature.empty()) return absl::OkStatus();
+  const SignedResult signed_result = {result.key.run,   result.key.plugin, result.key.node,
+                                      verified.attempt, result.size,       result.sha256};
+  return VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem, signed_result,
+                               fleet_, fleet_root_, clock_.Now());
+}
+
+void Committer::Commit(VerifiedResult verified, Done done) {
+  if (const absl::Status status = CheckSignature(verified); !status.ok()) {
+    RemoveLater(verified.result.blob);
+    done(status);
+    return;
+  }
+  CommitResult command;
+  command.upload_id = verified.upload_id;
+  command.epoch = verified.epoch;
+  command.result = std::move(verified.result);
+  command.result.committed_at = absl::ToUnixMicros(clock_.Now());
+  const ResultKey key = command.result.key;
+  const std::string blob = command.result.blob;
+  const std::string upload_id = command.upload_id;
+  store_.Apply(std::move(command), [this, key, blob, upload_id, done = std::move(done)](
+                                       absl::StatusOr<CommitResult::Result> outcome) mutable {
+    // A failed commit is undecided for us, so the blob stays: a retry finds it again.
+    if (!outcome.ok()) return done(outcome.status());
+    if (outcome->verdict != Verdict::kCommitted && outcome->verdict != Verdict::kTakenOver) {
+      RemoveLater(blob);
+    }
+    if (const absl::Status refusal = Refusal(outcome->verdict, key, upload_id); !refusal.ok()) {
+      Log(LogLevel::kWarning, "delivery refused",
+          {{"run", key.run},
+           {"plugin", key.plugin},
+           {"node", key.node},
+           {"reason", ReasonOf(refusal)}});
+      return done(refusal);
+    }
+    done(std::move(outcome->head));
+  });
+}
+
+void Committer::RemoveLater(const std::string& blob) {
+  if (blob.empty()) return;
+  const bool queued = executor_.Post([this, blob] {
+    if (const absl::Status status = blobs_.Remove(blob); !status.ok()) {
+      Log(LogLevel::kWarning, "cannot remove a blob that is not needed",
+          {{"blob", blob}, {"error", status}});
+    }
+  });
+  if (!queued) Log(LogLevel::kWarning, "a blob that is not needed stays", {{"blob", blob}});
+}
+
+}  // namespace muster

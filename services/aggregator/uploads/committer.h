@@ -1,0 +1,55 @@
+// The last step of every delivery: from bytes that are safe to a result that counts.
+#ifndef MUSTER_SERVICES_AGGREGATOR_UPLOADS_COMMITTER_H_
+#define MUSTER_SERVICES_AGGREGATOR_UPLOADS_COMMITTER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
+#include "services/common/blob/blob_store.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+// A result whose bytes were verified and are durable (or inline, to be made so by the commit).
+struct VerifiedResult {
+  ResultRecord result;  // generation and time are set by the commit
+  std::string upload_id;
+  int64_t epoch = 0;
+  int64_t attempt = 0;  // what the signature covers
+};
+
+// Thread-safe.
+class Committer {
+ public:
+  using Done = absl::AnyInvocable<void(absl::StatusOr<ResultRecord>)>;
+
+  // `fleet_root` is what signatures have to lead to.
+  Committer(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
+            std::string fleet, Certificate fleet_root);
+
+  // Checks the signature, if there is one, and commits. `done` gets what the pair has now: the
+  // result itself, or the same content that was there before; or the refusal (errors.h). It runs on
+  // the store's thread and must not block. A blob that is not needed is removed.
+  void Commit(VerifiedResult verified, Done done);
+
+ private:
+  absl::Status CheckSignature(const VerifiedResult& verified) const;
+  void RemoveLater(const std::string& blob);
+
+  StateStore& store_;
+  BlobStore& blobs_;
+  Executor& executor_;
+  const Clock& clock_;
+  const std::string fleet_;
+  const Certificate fleet_root_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_UPLOADS_COMMITTER_H_

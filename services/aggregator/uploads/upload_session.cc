@@ -1,0 +1,320 @@
+#include "services/aggregator/uploads/upload_session.h"
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/aggregator/uploads/blob_names.h"
+#include "services/common/base/crc32c.h"
+#include "services/common/base/error.h"
+#include "services/common/base/log.h"
+#include "services/common/base/strings.h"
+#include "services/common/base/zstd_frame.h"
+#include "services/common/errors.h"
+
+namespace muster {
+namespace {
+
+// Tasks that wait on one session: the pipeline of one stream, and take-overs.
+constexpr size_t kMaxStrandQueue = 64;
+
+// What a stream has to bring to count as alive.
+constexpr int64_t kProgressBytes = 64 * 1024;
+
+constexpr size_t kReadBuffer = 256 * 1024;
+
+// Feeds everything of `source` to `sink`.
+absl::Status ForEachPiece(ByteSource& source, const std::function<void(std::string_view)>& sink) {
+  std::vector<char> buffer(kReadBuffer);
+  for (;;) {
+    const auto n = source.Read(buffer);
+    if (!n.ok()) return n.status();
+    if (*n == 0) return absl::OkStatus();
+    sink({buffer.data(), *n});
+  }
+}
+
+// The next `limit` bytes of `source`, or what there is until its end.
+absl::StatusOr<std::string> ReadUpTo(ByteSource& source, size_t limit) {
+  std::string bytes(limit, '\0');
+  size_t filled = 0;
+  while (filled < limit) {
+    const auto n = source.Read(std::span(bytes).subspan(filled));
+    if (!n.ok()) return n.status();
+    if (*n == 0) break;
+    filled += *n;
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
+}  // namespace
+
+UploadSession::UploadSession(UploadRecord upload, BlobStore& blobs, Committer& committer,
+                             Executor& executor, const Clock& clock)
+    : id_(upload.id),
+      key_(upload.key),
+      blobs_(blobs),
+      committer_(committer),
+      clock_(clock),
+      strand_(executor, kMaxStrandQueue),
+      upload_(std::move(upload)) {}
+
+absl::StatusOr<int64_t> UploadSession::Reopen(const UploadRecord& upload) {
+  if (ended_) return errors::UploadNotFound(id_);
+  if (upload.epoch < upload_.epoch) return errors::TakenOver(id_);
+  EndStream(errors::TakenOver(id_));
+  upload_ = upload;
+  completing_ = false;  // a commit that failed may be tried again
+  if (const absl::Status status = OpenStaged(); !status.ok()) return status;
+  return published_ ? *published_ : staged_->written();
+}
+
+// The staged bytes of an earlier stream or process; or, after a crash between publishing and
+// committing, the published blob; or a new file.
+absl::Status UploadSession::OpenStaged() {
+  if (staged_ != nullptr || published_) return absl::OkStatus();
+  auto staged = blobs_.Resume(id_);
+  if (absl::IsNotFound(staged.status())) {
+    if (auto size = blobs_.Size(ResultBlobName(key_.run, id_)); size.ok()) {
+      published_ = *size;
+      return absl::OkStatus();
+    }
+    staged = blobs_.Stage(id_, upload_.size);
+  }
+  if (!staged.ok()) return staged.status();
+  staged_ = *std::move(staged);
+  return absl::OkStatus();
+}
+
+absl::Status UploadSession::CheckEpoch(int64_t epoch) const {
+  if (ended_) return errors::UploadNotFound(id_);
+  return epoch == upload_.epoch ? absl::OkStatus() : errors::TakenOver(id_);
+}
+
+absl::Status UploadSession::Attach(int64_t epoch, std::function<void(absl::Status)> on_detached) {
+  if (const absl::Status status = CheckEpoch(epoch); !status.ok()) return status;
+  EndStream(errors::TakenOver(id_));
+  if (const absl::Status status = OpenStaged(); !status.ok()) return status;
+  progress_at_ = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
+  since_progress_ = 0;
+  std::lock_guard lock(stream_mutex_);
+  on_detached_ = std::move(on_detached);
+  attached_ = true;
+  return absl::OkStatus();
+}
+
+void UploadSession::Detach(int64_t epoch) {
+  if (epoch != upload_.epoch || completing_) return;
+  {
+    std::lock_guard lock(stream_mutex_);
+    on_detached_ = nullptr;
+    attached_ = false;
+  }
+  // Open files are for streams; the hash would be of no use without them.
+  staged_.reset();
+  sha256_ = Sha256();
+  hashed_ = 0;
+}
+
+void UploadSession::EndStream(const absl::Status& why) {
+  std::function<void(absl::Status)> on_detached;
+  {
+    std::lock_guard lock(stream_mutex_);
+    on_detached = std::move(on_detached_);
+    on_detached_ = nullptr;
+    attached_ = false;
+  }
+  if (on_detached) on_detached(why);
+}
+
+absl::Duration UploadSession::StalledFor() const {
+  if (!attached_) return absl::ZeroDuration();
+  return clock_.MonotonicNow() - absl::Nanoseconds(progress_at_.load());
+}
+
+void UploadSession::NoteProgress(int64_t bytes) {
+  since_progress_ += bytes;
+  if (since_progress_ < kProgressBytes) return;
+  since_progress_ = 0;
+  progress_at_ = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
+}
+
+absl::StatusOr<std::string> UploadSession::RawBytes(UploadChunk chunk) const {
+  if (!chunk.zstd) {
+    if (static_cast<int64_t>(chunk.data.size()) != chunk.raw_size) {
+      return errors::InvalidChunk(
+          absl::StrCat("it says ", chunk.raw_size, " bytes and has ", chunk.data.size()));
+    }
+    return std::move(chunk.data);
+  }
+  std::string raw;
+  const absl::Status unpacked =
+      DecompressFrame(chunk.data, static_cast<size_t>(chunk.raw_size), &raw);
+  if (!unpacked.ok()) return errors::InvalidChunk(ToStd(unpacked.message()));
+  if (static_cast<int64_t>(raw.size()) != chunk.raw_size) {
+    return errors::InvalidChunk("its frame holds less than it says");
+  }
+  return raw;
+}
+
+// A chunk below the offset was stored before: harmless if it says the same.
+absl::Status UploadSession::CheckOverlap(const UploadChunk& chunk, const std::string& raw) const {
+  if (published_) return absl::OkStatus();  // the whole is verified again when it is completed
+  auto source = staged_->Read(chunk.offset);
+  if (!source.ok()) return source.status();
+  const auto stored = ReadUpTo(**source, raw.size());
+  if (!stored.ok()) return stored.status();
+  return *stored == raw ? absl::OkStatus()
+                        : errors::InvalidChunk("other bytes were stored at its offset");
+}
+
+absl::StatusOr<UploadAck> UploadSession::Append(int64_t epoch, UploadChunk chunk) {
+  if (const absl::Status status = CheckEpoch(epoch); !status.ok()) return status;
+  if (completing_) return errors::InvalidChunk("it comes after the finish");
+  const int64_t written = published_ ? *published_ : staged_->written();
+  if (chunk.offset < 0 || chunk.offset > INT64_MAX - chunk.raw_size) {
+    return errors::InvalidOffset(chunk.offset);
+  }
+  if (chunk.offset > written) return errors::OffsetTooHigh(chunk.offset, written);
+  const int64_t offset = chunk.offset;
+  const uint32_t crc = chunk.crc32c;
+  auto raw = RawBytes(std::move(chunk));
+  if (!raw.ok()) return raw.status();
+  if (Crc32c(*raw) != crc) return errors::CrcMismatch("chunk");
+  NoteProgress(static_cast<int64_t>(raw->size()));
+  if (offset < written) {
+    if (offset + static_cast<int64_t>(raw->size()) > written) {
+      return errors::InvalidChunk("it begins below the offset and ends above it");
+    }
+    UploadChunk header;
+    header.offset = offset;
+    if (const absl::Status status = CheckOverlap(header, *raw); !status.ok()) return status;
+    return UploadAck{written, published_ ? *published_ : staged_->durable()};
+  }
+  if (published_) return errors::InvalidChunk("the upload was complete before");
+  if (hashed_ != written) {
+    if (const absl::Status status = HashAgain(); !status.ok()) return status;
+  }
+  if (const absl::Status status = staged_->Append(*raw, crc); !status.ok()) return status;
+  sha256_.Update(*raw);
+  hashed_ += static_cast<int64_t>(raw->size());
+  return UploadAck{staged_->written(), staged_->durable()};
+}
+
+absl::Status UploadSession::HashAgain() {
+  sha256_ = Sha256();
+  hashed_ = 0;
+  auto source = published_ ? blobs_.Open(ResultBlobName(key_.run, id_), 0) : staged_->Read(0);
+  if (!source.ok()) return source.status();
+  return ForEachPiece(**source, [this](std::string_view piece) {
+    sha256_.Update(piece);
+    hashed_ += static_cast<int64_t>(piece.size());
+  });
+}
+
+absl::Status UploadSession::VerifyWhole(const UploadFinish& finish, int64_t size,
+                                        const std::string& sha256) const {
+  if (finish.size != size) return errors::SizeMismatch(finish.size, size);
+  if (upload_.size >= 0 && upload_.size != size) return errors::SizeMismatch(upload_.size, size);
+  if (staged_ != nullptr && staged_->crc32c() != finish.crc32c) {
+    return errors::CrcMismatch("whole");
+  }
+  for (const std::string& named : {finish.sha256, upload_.sha256}) {
+    if (!named.empty() && named != sha256) return errors::DigestMismatch();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> UploadSession::Head(int64_t limit) {
+  auto source = published_ ? blobs_.Open(ResultBlobName(key_.run, id_), 0) : staged_->Read(0);
+  if (!source.ok()) return source.status();
+  return ReadUpTo(**source, static_cast<size_t>(limit));
+}
+
+void UploadSession::Complete(int64_t epoch, const UploadFinish& finish, Committed committed) {
+  if (const absl::Status status = CheckEpoch(epoch); !status.ok()) return committed(status);
+  const int64_t written = published_ ? *published_ : staged_->written();
+  if (hashed_ != written || written == 0) {
+    if (const absl::Status status = HashAgain(); !status.ok()) return committed(status);
+  }
+  const std::string sha256 = DigestBytes(sha256_.Finish());
+  const int64_t size = std::exchange(hashed_, 0);  // the digest begins anew
+  if (const absl::Status status = VerifyWhole(finish, size, sha256); !status.ok()) {
+    // What arrived is not what was meant: nothing of it can be gone on with.
+    if (ReasonOf(status) != "SIZE_MISMATCH") Close();
+    return committed(status);
+  }
+  VerifiedResult verified;
+  verified.upload_id = id_;
+  verified.epoch = epoch;
+  verified.attempt = upload_.attempt;
+  ResultRecord& result = verified.result;
+  result.key = key_;
+  result.outcome = upload_.is_error ? Outcome::kError : Outcome::kGenuine;
+  result.size = size;
+  result.crc32c = finish.crc32c;
+  result.sha256 = sha256;
+  result.media_type = upload_.media_type;
+  result.file_name = upload_.file_name;
+  result.delivery = upload_.delivery;
+  result.delivery.signature = finish.signature;
+  result.delivery.signer_pem = finish.signer_chain_pem;
+  if (const absl::Status status = StoreBytes(&result); !status.ok()) return committed(status);
+  completing_ = true;
+  committer_.Commit(std::move(verified), std::move(committed));
+}
+
+// Small ones go into the store with their row, others are published before it.
+absl::Status UploadSession::StoreBytes(ResultRecord* result) {
+  if (upload_.is_error) {
+    auto text = Head(kMaxErrorText);
+    if (!text.ok()) return text.status();
+    result->error = *std::move(text);
+  }
+  if (result->size <= kInlineLimit) {
+    auto body = Head(kInlineLimit);
+    if (!body.ok()) return body.status();
+    result->body = *std::move(body);
+    return absl::OkStatus();
+  }
+  result->blob = ResultBlobName(key_.run, id_);
+  if (published_) return absl::OkStatus();
+  if (const absl::Status status = staged_->Publish(result->blob); !status.ok()) return status;
+  staged_.reset();
+  published_ = result->size;
+  return absl::OkStatus();
+}
+
+void UploadSession::Discard(const absl::Status& why) {
+  EndStream(why);
+  Close();
+}
+
+void UploadSession::Close() {
+  ended_ = true;
+  staged_.reset();
+  if (const absl::Status status = blobs_.DiscardStaged(id_); !status.ok()) {
+    Log(LogLevel::kWarning, "staged bytes stay until the next start",
+        {{"upload", id_}, {"error", status}});
+  }
+}
+
+absl::StatusOr<int64_t> UploadSession::KeepPartial(const std::string& name) {
+  EndStream(errors::RunSealed(key_.run));
+  ended_ = true;
+  if (staged_ == nullptr) {
+    auto staged = blobs_.Resume(id_);
+    if (absl::IsNotFound(staged.status())) return 0;
+    if (!staged.ok()) return staged.status();
+    staged_ = *std::move(staged);
+  }
+  const int64_t size = staged_->written();
+  const absl::Status status = size == 0 ? staged_->Discard() : staged_->Publish(name);
+  staged_.reset();
+  if (!status.ok()) return status;
+  return size;
+}
+
+}  // namespace muster

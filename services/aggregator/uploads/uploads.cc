@@ -1,0 +1,230 @@
+#include "services/aggregator/uploads/uploads.h"
+
+#include <functional>
+#include <future>
+#include <unordered_set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/aggregator/uploads/blob_names.h"
+#include "services/common/base/log.h"
+#include "services/common/base/random_id.h"
+#include "services/common/base/sha256.h"
+#include "services/common/errors.h"
+#include "services/common/rpc/limits.h"
+
+namespace muster {
+namespace {
+
+// With up to this many streams each may send large chunks; beyond, memory counts more than speed.
+constexpr int64_t kFewStreams = 16;
+
+constexpr absl::Duration kStallLimit = absl::Seconds(60);
+
+using Verdict = OpenUpload::Verdict;
+
+absl::Status Refusal(Verdict verdict, const UploadRecord& upload) {
+  switch (verdict) {
+    case Verdict::kOpen:
+    case Verdict::kCommitted:
+      return absl::OkStatus();
+    case Verdict::kNotPlanned:
+      return errors::PairNotPlanned(upload.key.run, upload.key.plugin, upload.key.node);
+    case Verdict::kRunNotFound:
+      return errors::RunNotFound(upload.key.run);
+    case Verdict::kSealed:
+      return errors::RunSealed(upload.key.run);
+    case Verdict::kCancelled:
+      return errors::RunCancelled(upload.key.run);
+    case Verdict::kStaleAttempt:
+      return errors::StaleAttempt(upload.attempt);
+  }
+  return absl::InternalError("unknown verdict");
+}
+
+// Runs `work` on the session's strand and waits for it. Strands run on an executor of their own, so
+// that waiting here cannot hold up what is waited for.
+template <typename T>
+absl::StatusOr<T> OnStrand(UploadSession& session, std::function<absl::StatusOr<T>()> work) {
+  auto promise = std::make_shared<std::promise<absl::StatusOr<T>>>();
+  auto future = promise->get_future();
+  if (!session.strand().Post([promise, work = std::move(work)] { promise->set_value(work()); })) {
+    return errors::Overloaded();
+  }
+  return future.get();
+}
+
+}  // namespace
+
+Uploads::Uploads(StateStore& store, BlobStore& blobs, Committer& committer, Executor& disk,
+                 const Clock& clock, Limits limits)
+    : store_(store),
+      blobs_(blobs),
+      committer_(committer),
+      disk_(disk),
+      clock_(clock),
+      limits_(limits) {}
+
+absl::Status Uploads::Recover() {
+  const auto open = store_.OpenUploads("");
+  if (!open.ok()) return open.status();
+  std::unordered_set<std::string> known;
+  for (const UploadRecord& upload : *open) known.insert(upload.id);
+  const auto staged = blobs_.ListStaged();
+  if (!staged.ok()) return staged.status();
+  for (const std::string& id : *staged) {
+    if (known.contains(id)) continue;
+    if (const absl::Status status = blobs_.DiscardStaged(id); !status.ok()) return status;
+    Log(LogLevel::kInfo, "removed staged bytes that belong to no upload", {{"staged", id}});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OpenedUpload> Uploads::Open(UploadRecord upload) {
+  upload.id = RandomHex(16);
+  upload.opened_at = absl::ToUnixMicros(clock_.Now());
+  upload.expires_at = upload.opened_at + absl::ToInt64Microseconds(limits_.expiry);
+  {
+    std::lock_guard lock(mutex_);
+    if (static_cast<int64_t>(sessions_.size()) >= limits_.max_uploads) {
+      return errors::TooManyUploads(limits_.max_uploads);
+    }
+  }
+  auto outcome = store_.ApplyAndWait(OpenUpload{upload, upload.opened_at});
+  if (!outcome.ok()) return outcome.status();
+  if (const absl::Status refusal = Refusal(outcome->verdict, upload); !refusal.ok()) {
+    return refusal;
+  }
+  if (outcome->verdict == Verdict::kCommitted) return AlreadyThere(upload, *outcome->committed);
+  if (!outcome->abandoned.empty()) Abandon(outcome->abandoned, upload);
+  const std::shared_ptr<UploadSession> session = Session(outcome->upload);
+  auto offset = OnStrand<int64_t>(*session, [&] { return session->Reopen(outcome->upload); });
+  if (absl::IsNotFound(offset.status()) && !outcome->created) {
+    // What had arrived was found wrong at its end: nothing of it can be gone on with.
+    const auto gone = store_.ApplyAndWait(AbandonUpload{outcome->upload.id});
+    if (!gone.ok()) return gone.status();
+    Forget(outcome->upload.id);
+    return Open(std::move(upload));
+  }
+  if (!offset.ok()) return offset.status();
+  OpenedUpload opened;
+  opened.id = outcome->upload.id;
+  opened.epoch = outcome->upload.epoch;
+  opened.offset = *offset;
+  opened.chunk_max = streams_ < kFewStreams ? kChunkMaxLarge : kChunkMaxSmall;
+  opened.expires_at = outcome->upload.expires_at;
+  return opened;
+}
+
+absl::StatusOr<OpenedUpload> Uploads::AlreadyThere(const UploadRecord& upload,
+                                                   const ResultRecord& committed) {
+  const bool differs = (!upload.sha256.empty() && upload.sha256 != committed.sha256) ||
+                       (upload.size >= 0 && upload.size != committed.size);
+  if (differs && !upload.is_error) {
+    AuditRecord record;
+    record.at = upload.opened_at;
+    record.kind = AuditKind::kConflict;
+    record.actor = upload.delivery.uri;
+    record.key = upload.key;
+    record.text = absl::StrCat("refused sha256 ", ToHex(upload.sha256), ", size ", upload.size);
+    const auto audited = store_.ApplyAndWait(AppendAudit{std::move(record)});
+    if (!audited.ok()) return audited.status();
+    return errors::ResultConflict(upload.key.plugin, upload.key.node);
+  }
+  OpenedUpload opened;
+  opened.committed = committed;
+  return opened;
+}
+
+void Uploads::Abandon(const std::string& id, const UploadRecord& upload) {
+  UploadRecord abandoned = upload;
+  abandoned.id = id;
+  const std::shared_ptr<UploadSession> session = Session(abandoned);
+  const bool queued =
+      session->strand().Post([session, id] { session->Discard(errors::TakenOver(id)); });
+  if (!queued) Log(LogLevel::kWarning, "staged bytes stay until the next start", {{"upload", id}});
+  Forget(id);
+}
+
+std::shared_ptr<UploadSession> Uploads::Session(const UploadRecord& upload) {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<UploadSession>& session = sessions_[upload.id];
+  if (session == nullptr) {
+    session = std::make_shared<UploadSession>(upload, blobs_, committer_, disk_, clock_);
+  }
+  return session;
+}
+
+absl::StatusOr<std::shared_ptr<UploadSession>> Uploads::Find(std::string_view id) const {
+  std::lock_guard lock(mutex_);
+  const auto it = sessions_.find(std::string(id));
+  if (it == sessions_.end()) return errors::UploadNotFound(id);
+  return it->second;
+}
+
+void Uploads::Forget(const std::string& id) {
+  std::lock_guard lock(mutex_);
+  sessions_.erase(id);
+}
+
+absl::Status Uploads::AddStream() {
+  if (++streams_ <= limits_.max_streams) return absl::OkStatus();
+  --streams_;
+  return errors::TooManyUploads(limits_.max_streams);
+}
+
+std::vector<std::shared_ptr<UploadSession>> Uploads::OfRun(const std::string& run) const {
+  std::vector<std::shared_ptr<UploadSession>> found;
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, session] : sessions_) {
+    if (session->key().run == run) found.push_back(session);
+  }
+  return found;
+}
+
+void Uploads::EndRun(const std::string& run, const absl::Status& why) {
+  for (const std::shared_ptr<UploadSession>& session : OfRun(run)) {
+    OnStrand<bool>(*session, [&]() -> absl::StatusOr<bool> {
+      session->Discard(why);
+      return true;
+    }).IgnoreError();
+    Forget(session->id());
+  }
+}
+
+absl::StatusOr<std::vector<PartialData>> Uploads::KeepPartials(const std::string& run) {
+  const auto open = store_.OpenUploads(run);
+  if (!open.ok()) return open.status();
+  std::vector<PartialData> kept;
+  for (const UploadRecord& upload : *open) {
+    const std::shared_ptr<UploadSession> session = Session(upload);
+    const std::string name = PartialBlobName(run, upload.id);
+    const auto size = OnStrand<int64_t>(*session, [&] { return session->KeepPartial(name); });
+    Forget(upload.id);
+    if (!size.ok()) return size.status();
+    if (*size > 0) kept.push_back({upload.key.plugin, upload.key.node, name, *size});
+  }
+  return kept;
+}
+
+void Uploads::Sweep() {
+  std::vector<std::shared_ptr<UploadSession>> stalled;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, session] : sessions_) {
+      if (session->StalledFor() > kStallLimit) stalled.push_back(session);
+    }
+  }
+  for (const auto& session : stalled) session->EndStream(errors::UploadStalled());
+  const auto open = store_.OpenUploads("");
+  if (!open.ok()) return;
+  const int64_t now = absl::ToUnixMicros(clock_.Now());
+  for (const UploadRecord& upload : *open) {
+    if (upload.expires_at >= now) continue;
+    const std::shared_ptr<UploadSession> session = Session(upload);
+    if (session->attached()) continue;
+    if (store_.ApplyAndWait(AbandonUpload{upload.id}).ok()) Abandon(upload.id, upload);
+  }
+}
+
+}  // namespace muster
