@@ -58,6 +58,9 @@ func New(aggregator, status *grpc.ClientConn, keys *fleet.Keystore, revoked *fle
 	if err := musterv1.RegisterStatusServiceHandler(context.Background(), s.mux, status); err != nil {
 		return nil, err
 	}
+	if err := musterv1.RegisterHeartbeatServiceHandler(context.Background(), s.mux, status); err != nil {
+		return nil, err
+	}
 	for _, route := range s.routes() {
 		if err := s.mux.HandlePath(route.Method, route.Path, route.handle); err != nil {
 			return nil, err

@@ -78,6 +78,9 @@ std::string LeafLabel(const Identity::Name& name) {
   if (const auto* r = std::get_if<RunPluginIdentity>(&name)) {
     return absl::StrCat("plugin ", r->plugin, " any node");
   }
+  if (const auto* r = std::get_if<RunViewerIdentity>(&name)) {
+    return absl::StrCat("viewer of run ", r->run);
+  }
   return absl::StrCat("listener of run ", std::get<RunListenerIdentity>(name).run);
 }
 

@@ -88,6 +88,7 @@ std::optional<Identity::Name> ParseFleetName(const Segments& path) {
 
 std::optional<Identity::Name> ParseRunName(std::string_view run, const Segments& path) {
   if (path.size() == 1 && path[0] == "listener") return RunListenerIdentity{std::string(run)};
+  if (path.size() == 1 && path[0] == "viewer") return RunViewerIdentity{std::string(run)};
   if (path.size() == 2 && path[0] == "plugin" && IsValidName(path[1])) {
     return RunPluginIdentity{std::string(run), std::string(path[1])};
   }
@@ -118,6 +119,7 @@ std::string Compose(const Identity& identity) {
           },
           [&](const RunPluginIdentity& r) { return run_uri(r.run, "/plugin/", r.plugin); },
           [&](const RunListenerIdentity& r) { return run_uri(r.run, "/listener"); },
+          [&](const RunViewerIdentity& r) { return run_uri(r.run, "/viewer"); },
       },
       identity.name);
 }
@@ -144,6 +146,7 @@ Role RoleOf(const Identity& identity) {
                         [](const RunNodeIdentity&) { return Role::kRunNode; },
                         [](const RunPluginIdentity&) { return Role::kRunPlugin; },
                         [](const RunListenerIdentity&) { return Role::kRunListener; },
+                        [](const RunViewerIdentity&) { return Role::kRunViewer; },
                     },
                     identity.name);
 }
@@ -168,6 +171,8 @@ std::string_view RoleName(Role role) {
       return "run credential of any node";
     case Role::kRunListener:
       return "run listener";
+    case Role::kRunViewer:
+      return "viewer of a run";
   }
   return "unknown role";
 }
@@ -261,7 +266,7 @@ absl::StatusOr<Identity> ParseOwnIdentity(std::string_view uri) {
   const size_t slash = std::min(fleet.find('/'), fleet.size());
   const std::string_view path = fleet.substr(slash);
   fleet = fleet.substr(0, slash);
-  if (path == "/listener" || path.starts_with("/plugin/")) {
+  if (path == "/listener" || path == "/viewer" || path.starts_with("/plugin/")) {
     fleet.remove_prefix(std::min(kRunIdLength + 1, fleet.size()));
   }
   if (!CheckFleet(fleet).ok()) return Malformed(uri, "its host is no fleet's");

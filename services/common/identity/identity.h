@@ -9,7 +9,8 @@
 //   spiffe://RUN.FLEET/plugin/P/node/N      what delivers one result of one run
 //   spiffe://RUN.FLEET/plugin/P             what delivers for any planned node of P ("node
 //   unproven") spiffe://RUN.FLEET/listener             the server of a run's listener for old
-//   clients
+//   clients spiffe://RUN.FLEET/viewer               who may see the status of the run, and nothing
+//   else
 //
 // FLEET is the fleet's trust domain, RUN a run id. The run stands in the host because a name
 // constraint in a run CA's certificate can see the host and nothing else of a URI.
@@ -70,14 +71,21 @@ struct RunListenerIdentity {
   bool operator==(const RunListenerIdentity&) const = default;
 };
 
+// Who may see the status of one run.
+struct RunViewerIdentity {
+  std::string run;
+  bool operator==(const RunViewerIdentity&) const = default;
+};
+
 // The names that the fleet's intermediate signs, and those that only a run's own CA signs.
 using FleetName = std::variant<ServiceIdentity, UserIdentity, NodeIdentity>;
-using RunName = std::variant<RunNodeIdentity, RunPluginIdentity, RunListenerIdentity>;
+using RunName =
+    std::variant<RunNodeIdentity, RunPluginIdentity, RunListenerIdentity, RunViewerIdentity>;
 
 // Who holds a certificate. A plain value.
 struct Identity {
   using Name = std::variant<ServiceIdentity, UserIdentity, NodeIdentity, RunNodeIdentity,
-                            RunPluginIdentity, RunListenerIdentity>;
+                            RunPluginIdentity, RunListenerIdentity, RunViewerIdentity>;
   std::string fleet;
   Name name;
   bool operator==(const Identity&) const = default;
@@ -94,6 +102,7 @@ enum class Role {
   kRunNode,
   kRunPlugin,
   kRunListener,
+  kRunViewer,
 };
 
 Role RoleOf(const Identity& identity);

@@ -24,9 +24,9 @@ constexpr uint32_t Set(std::initializer_list<T> members) {
   return bits;
 }
 
-constexpr std::array kAllRoles = {Role::kOperator, Role::kAggregator, Role::kStatus,
-                                  Role::kGateway,  Role::kRelay,      Role::kNode,
-                                  Role::kRunNode,  Role::kRunPlugin,  Role::kRunListener};
+constexpr std::array kAllRoles = {
+    Role::kOperator, Role::kAggregator, Role::kStatus,    Role::kGateway,     Role::kRelay,
+    Role::kNode,     Role::kRunNode,    Role::kRunPlugin, Role::kRunListener, Role::kRunViewer};
 
 constexpr uint32_t kNobody = 0;
 constexpr uint32_t kOperators = Bit(Role::kOperator);
@@ -37,7 +37,7 @@ constexpr uint32_t kDeliverers = Set({Role::kNode, Role::kRunNode, Role::kRunPlu
 // A deliverer that proved which node it is.
 constexpr uint32_t kProvenNodes = Set({Role::kNode, Role::kRunNode});
 // Every peer that a listener verifies; a run's listener is a server only.
-constexpr uint32_t kEveryPeer = kOperators | kServices | kDeliverers;
+constexpr uint32_t kEveryPeer = kOperators | kServices | kDeliverers | Bit(Role::kRunViewer);
 
 // What a role may touch with a method.
 struct Grant {
@@ -47,7 +47,7 @@ struct Grant {
 
 struct Row {
   std::string_view method;
-  std::array<Grant, 2> grants;
+  std::array<Grant, 3> grants;
   // Not for callers whom the gateway speaks for: what services do among themselves.
   bool direct_only = false;
 };
@@ -66,6 +66,8 @@ constexpr Row kTable[] = {
     {"/muster.v1.RunService/CancelRun", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.RunService/DeleteRun", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.RunService/IssueCredential", {{{kOperators, Set({Kind::kRun, Kind::kPair})}}}},
+    {"/muster.v1.RunService/IssueViewerCredential", {{{kOperators, Bit(Kind::kRun)}}}},
+    {"/muster.v1.RunService/SetStatusListener", {{{kOperators, Bit(Kind::kRun)}}}},
 
     // Results: delivered by their own source alone, also not by an operator. A credential that
     // proves no node may not read what other nodes delivered.
@@ -79,11 +81,21 @@ constexpr Row kTable[] = {
     {"/muster.v1.ArchiveService/GetArchive", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.ArchiveService/ReadArchive", {{{kOperators, Bit(Kind::kRun)}}}},
 
-    // Status: operators see a run, or the newest one without its name; others their own pair.
+    // Status: operators see a run, or the newest one without its name; viewers their run; others
+    // their own pair. The gateway shows a run to those whom the run's own client authority vouches
+    // for: it calls as a viewer of that run.
     {"/muster.v1.StatusService/GetStatus",
      {{{kOperators, Set({Kind::kFleet, Kind::kRun, Kind::kPair})},
-       {kDeliverers, Bit(Kind::kPair)}}}},
+       {kDeliverers, Bit(Kind::kPair)},
+       {Bit(Role::kRunViewer), Bit(Kind::kRun)}}}},
+    {"/muster.v1.StatusService/WatchStatus",
+     {{{kOperators, Set({Kind::kFleet, Kind::kRun})}, {Bit(Role::kRunViewer), Bit(Kind::kRun)}}}},
+    {"/muster.v1.StatusService/ListNodes", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.StatusService/GetNode", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.StatusService/ReportProgress", {{{kDeliverers, Bit(Kind::kPair)}}}},
+
+    {"/muster.v1.HeartbeatService/Beat", {{{kDeliverers, Bit(Kind::kPair)}}}},
+    {"/muster.v1.HeartbeatService/BeatOnce", {{{kDeliverers, Bit(Kind::kPair)}}}},
 
     // Identities.
     {"/muster.v1.IdentityService/RenewCertificate",
@@ -101,6 +113,15 @@ constexpr Row kTable[] = {
      kDirectOnly},
     {"/muster.v1.ListenerService/ReportListener",
      {{{Bit(Role::kGateway), Bit(Kind::kListener)}}},
+     kDirectOnly},
+    {"/muster.v1.ListenerService/GetStatusListener",
+     {{{Bit(Role::kGateway), Bit(Kind::kListener)}}},
+     kDirectOnly},
+    {"/muster.v1.ListenerService/ReportStatusListener",
+     {{{Bit(Role::kGateway), Bit(Kind::kListener)}}},
+     kDirectOnly},
+    {"/muster.v1.VerdictService/FollowVerdicts",
+     {{{Bit(Role::kAggregator), Bit(Kind::kFleet)}}},
      kDirectOnly},
 
     // Inspection: the API and the health for every verified peer, connections for operators.
@@ -186,6 +207,9 @@ bool Covers(const Identity& identity, const Resource& resource) {
   }
   if (const auto* r = std::get_if<RunPluginIdentity>(&identity.name)) {
     return r->run == resource.run && (!pair || r->plugin == resource.plugin);
+  }
+  if (const auto* r = std::get_if<RunViewerIdentity>(&identity.name)) {
+    return r->run == resource.run;
   }
   if (const auto* n = std::get_if<NodeIdentity>(&identity.name)) {
     return !pair || n->name == resource.node;

@@ -29,11 +29,12 @@ Caller Node() { return Direct(NodeIdentity{"n1"}); }
 Caller RunNode() { return Direct(RunNodeIdentity{kRunA, "p", "n1"}); }
 Caller RunPlugin() { return Direct(RunPluginIdentity{kRunA, "p"}); }
 Caller Listener() { return Direct(RunListenerIdentity{kRunA}); }
+Caller Viewer() { return Direct(RunViewerIdentity{kRunA}); }
 
 // One letter for each role: who is let in by the gate.
-const std::map<char, Caller> kCallers = {{'o', Operator()}, {'a', Aggregator()}, {'s', Status()},
-                                         {'g', Gateway()},  {'r', Relay()},      {'n', Node()},
-                                         {'1', RunNode()},  {'*', RunPlugin()},  {'l', Listener()}};
+const std::map<char, Caller> kCallers = {
+    {'o', Operator()}, {'a', Aggregator()}, {'s', Status()},    {'g', Gateway()},  {'r', Relay()},
+    {'n', Node()},     {'1', RunNode()},    {'*', RunPlugin()}, {'l', Listener()}, {'v', Viewer()}};
 
 // The whole table a second time, in a form that a reviewer can take in at one look.
 const std::map<std::string, std::string> kExpected = {
@@ -44,6 +45,8 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.RunService/CancelRun", "o"},
     {"/muster.v1.RunService/DeleteRun", "o"},
     {"/muster.v1.RunService/IssueCredential", "o"},
+    {"/muster.v1.RunService/IssueViewerCredential", "o"},
+    {"/muster.v1.RunService/SetStatusListener", "o"},
     {"/muster.v1.ResultService/OpenUpload", "n1*"},
     {"/muster.v1.ResultService/Upload", "n1*"},
     {"/muster.v1.ResultService/SubmitResult", "n1*"},
@@ -52,7 +55,12 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.ResultService/ReadResult", "on1"},
     {"/muster.v1.ArchiveService/GetArchive", "o"},
     {"/muster.v1.ArchiveService/ReadArchive", "o"},
-    {"/muster.v1.StatusService/GetStatus", "on1*"},
+    {"/muster.v1.StatusService/GetStatus", "on1*v"},
+    {"/muster.v1.StatusService/WatchStatus", "ov"},
+    {"/muster.v1.StatusService/ListNodes", "o"},
+    {"/muster.v1.StatusService/GetNode", "o"},
+    {"/muster.v1.HeartbeatService/Beat", "n1*"},
+    {"/muster.v1.HeartbeatService/BeatOnce", "n1*"},
     {"/muster.v1.StatusService/ReportProgress", "n1*"},
     {"/muster.v1.IdentityService/RenewCertificate", "oasgrn"},
     {"/muster.v1.IdentityService/AddOperator", "o"},
@@ -61,9 +69,12 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.ChangeService/FollowChanges", "sgr"},
     {"/muster.v1.ListenerService/SignListenerCertificate", "g"},
     {"/muster.v1.ListenerService/ReportListener", "g"},
-    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "oasgrn1*"},
-    {"/grpc.health.v1.Health/Check", "oasgrn1*"},
-    {"/grpc.health.v1.Health/Watch", "oasgrn1*"},
+    {"/muster.v1.ListenerService/GetStatusListener", "g"},
+    {"/muster.v1.ListenerService/ReportStatusListener", "g"},
+    {"/muster.v1.VerdictService/FollowVerdicts", "a"},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "oasgrn1*v"},
+    {"/grpc.health.v1.Health/Check", "oasgrn1*v"},
+    {"/grpc.health.v1.Health/Watch", "oasgrn1*v"},
     {"/grpc.channelz.v1.Channelz/GetTopChannels", "o"},
     {"/grpc.channelz.v1.Channelz/GetServers", "o"},
     {"/grpc.channelz.v1.Channelz/GetServer", "o"},
@@ -142,6 +153,17 @@ TEST(PolicyTest, ARunsCredentialSeesItsOwnRunOnly) {
   }
 }
 
+TEST(PolicyTest, AViewerSeesTheStatusOfItsOwnRunOnly) {
+  for (const char* method :
+       {"/muster.v1.StatusService/GetStatus", "/muster.v1.StatusService/WatchStatus"}) {
+    for (const Caller& caller : {Viewer(), Forwarded(RunViewerIdentity{kRunA})}) {
+      EXPECT_TRUE(Authorize(caller, method, Resource::Run(kRunA)).ok());
+      EXPECT_EQ(ReasonOf(Authorize(caller, method, Resource::Run(kRunB))), "NOT_YOURS");
+      EXPECT_EQ(ReasonOf(Authorize(caller, method, Resource::Fleet())), "NOT_YOURS");
+    }
+  }
+}
+
 TEST(PolicyTest, AnOperatorDeliversNothing) {
   EXPECT_EQ(ReasonOf(Authorize(Operator(), "/muster.v1.ResultService/SubmitResult",
                                Resource::Pair(kRunA, "p", "n1"))),
@@ -161,7 +183,8 @@ TEST(PolicyTest, TheGatewayLendsItsRightsToNobody) {
                   .ok());
   // Nobody behind it does what services do among themselves, also not a service.
   for (const char* method : {"/muster.v1.ChangeService/FollowChanges",
-                             "/muster.v1.ListenerService/SignListenerCertificate"}) {
+                             "/muster.v1.ListenerService/SignListenerCertificate",
+                             "/muster.v1.ListenerService/GetStatusListener"}) {
     EXPECT_EQ(ReasonOf(CheckRole(Forwarded(UserIdentity{"ann"}), method)), "ROLE_NOT_ALLOWED");
     EXPECT_EQ(ReasonOf(CheckRole(Forwarded(ServiceIdentity{ServiceRole::kGateway, "g"}), method)),
               "ROLE_NOT_ALLOWED");

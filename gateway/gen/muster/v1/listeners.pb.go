@@ -208,6 +208,120 @@ func (x *ReportListenerRequest) GetFault() string {
 	return ""
 }
 
+type GetStatusListenerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStatusListenerRequest) Reset() {
+	*x = GetStatusListenerRequest{}
+	mi := &file_muster_v1_listeners_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStatusListenerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStatusListenerRequest) ProtoMessage() {}
+
+func (x *GetStatusListenerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_listeners_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStatusListenerRequest.ProtoReflect.Descriptor instead.
+func (*GetStatusListenerRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_listeners_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *GetStatusListenerRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+type GetStatusListenerResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	ClientCaPem string                 `protobuf:"bytes,1,opt,name=client_ca_pem,json=clientCaPem,proto3" json:"client_ca_pem,omitempty"`
+	// Both empty: the fleet's own certificate.
+	CertificatePem string `protobuf:"bytes,2,opt,name=certificate_pem,json=certificatePem,proto3" json:"certificate_pem,omitempty"`
+	KeyPem         string `protobuf:"bytes,3,opt,name=key_pem,json=keyPem,proto3" json:"key_pem,omitempty"`
+	// The port to open; 0: choose one (and report it).
+	Port          int32 `protobuf:"varint,4,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStatusListenerResponse) Reset() {
+	*x = GetStatusListenerResponse{}
+	mi := &file_muster_v1_listeners_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStatusListenerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStatusListenerResponse) ProtoMessage() {}
+
+func (x *GetStatusListenerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_listeners_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStatusListenerResponse.ProtoReflect.Descriptor instead.
+func (*GetStatusListenerResponse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_listeners_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *GetStatusListenerResponse) GetClientCaPem() string {
+	if x != nil {
+		return x.ClientCaPem
+	}
+	return ""
+}
+
+func (x *GetStatusListenerResponse) GetCertificatePem() string {
+	if x != nil {
+		return x.CertificatePem
+	}
+	return ""
+}
+
+func (x *GetStatusListenerResponse) GetKeyPem() string {
+	if x != nil {
+		return x.KeyPem
+	}
+	return ""
+}
+
+func (x *GetStatusListenerResponse) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
 var File_muster_v1_listeners_proto protoreflect.FileDescriptor
 
 const file_muster_v1_listeners_proto_rawDesc = "" +
@@ -225,7 +339,14 @@ const file_muster_v1_listeners_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x12\n" +
 	"\x04open\x18\x03 \x01(\bR\x04open\x12\x14\n" +
-	"\x05fault\x18\x04 \x01(\tR\x05fault2\xc7\x01\n" +
+	"\x05fault\x18\x04 \x01(\tR\x05fault\",\n" +
+	"\x18GetStatusListenerRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"\x95\x01\n" +
+	"\x19GetStatusListenerResponse\x12\"\n" +
+	"\rclient_ca_pem\x18\x01 \x01(\tR\vclientCaPem\x12'\n" +
+	"\x0fcertificate_pem\x18\x02 \x01(\tR\x0ecertificatePem\x12\x17\n" +
+	"\akey_pem\x18\x03 \x01(\tR\x06keyPem\x12\x12\n" +
+	"\x04port\x18\x04 \x01(\x05R\x04port2\xc7\x01\n" +
 	"\x0fListenerService\x12p\n" +
 	"\x17SignListenerCertificate\x12).muster.v1.SignListenerCertificateRequest\x1a*.muster.v1.SignListenerCertificateResponse\x12B\n" +
 	"\x0eReportListener\x12 .muster.v1.ReportListenerRequest\x1a\x0e.muster.v1.RunB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
@@ -242,18 +363,20 @@ func file_muster_v1_listeners_proto_rawDescGZIP() []byte {
 	return file_muster_v1_listeners_proto_rawDescData
 }
 
-var file_muster_v1_listeners_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_muster_v1_listeners_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_muster_v1_listeners_proto_goTypes = []any{
 	(*SignListenerCertificateRequest)(nil),  // 0: muster.v1.SignListenerCertificateRequest
 	(*SignListenerCertificateResponse)(nil), // 1: muster.v1.SignListenerCertificateResponse
 	(*ReportListenerRequest)(nil),           // 2: muster.v1.ReportListenerRequest
-	(*Run)(nil),                             // 3: muster.v1.Run
+	(*GetStatusListenerRequest)(nil),        // 3: muster.v1.GetStatusListenerRequest
+	(*GetStatusListenerResponse)(nil),       // 4: muster.v1.GetStatusListenerResponse
+	(*Run)(nil),                             // 5: muster.v1.Run
 }
 var file_muster_v1_listeners_proto_depIdxs = []int32{
 	0, // 0: muster.v1.ListenerService.SignListenerCertificate:input_type -> muster.v1.SignListenerCertificateRequest
 	2, // 1: muster.v1.ListenerService.ReportListener:input_type -> muster.v1.ReportListenerRequest
 	1, // 2: muster.v1.ListenerService.SignListenerCertificate:output_type -> muster.v1.SignListenerCertificateResponse
-	3, // 3: muster.v1.ListenerService.ReportListener:output_type -> muster.v1.Run
+	5, // 3: muster.v1.ListenerService.ReportListener:output_type -> muster.v1.Run
 	2, // [2:4] is the sub-list for method output_type
 	0, // [0:2] is the sub-list for method input_type
 	0, // [0:0] is the sub-list for extension type_name
@@ -273,7 +396,7 @@ func file_muster_v1_listeners_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_listeners_proto_rawDesc), len(file_muster_v1_listeners_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -329,6 +329,14 @@ type Run struct {
 	Plugins        []*Plugin       `protobuf:"bytes,10,rep,name=plugins,proto3" json:"plugins,omitempty"`
 	Counts         *ResultCounts   `protobuf:"bytes,11,opt,name=counts,proto3" json:"counts,omitempty"`
 	LegacyListener *LegacyListener `protobuf:"bytes,12,opt,name=legacy_listener,json=legacyListener,proto3" json:"legacy_listener,omitempty"`
+	// If nobody of the plan is heard of within this time, the run fails by itself. 0: it does not.
+	StartGrace *durationpb.Duration `protobuf:"bytes,13,opt,name=start_grace,json=startGrace,proto3" json:"start_grace,omitempty"`
+	// A pair whose heartbeats stop for so long is timed out; a genuine result still replaces that.
+	LostAfter *durationpb.Duration `protobuf:"bytes,14,opt,name=lost_after,json=lostAfter,proto3" json:"lost_after,omitempty"`
+	// The first pair that is timed out fails the run.
+	FailFast bool `protobuf:"varint,15,opt,name=fail_fast,json=failFast,proto3" json:"fail_fast,omitempty"`
+	// Absent if the run shares the fleet's.
+	StatusListener *StatusListener `protobuf:"bytes,16,opt,name=status_listener,json=statusListener,proto3" json:"status_listener,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -447,6 +455,97 @@ func (x *Run) GetLegacyListener() *LegacyListener {
 	return nil
 }
 
+func (x *Run) GetStartGrace() *durationpb.Duration {
+	if x != nil {
+		return x.StartGrace
+	}
+	return nil
+}
+
+func (x *Run) GetLostAfter() *durationpb.Duration {
+	if x != nil {
+		return x.LostAfter
+	}
+	return nil
+}
+
+func (x *Run) GetFailFast() bool {
+	if x != nil {
+		return x.FailFast
+	}
+	return false
+}
+
+func (x *Run) GetStatusListener() *StatusListener {
+	if x != nil {
+		return x.StatusListener
+	}
+	return nil
+}
+
+// A listener for `GET /status` of one run, with a certificate that its creator brought.
+type StatusListener struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Base addresses such as "https://10.0.0.5:8010", one for each advertised host.
+	Urls []string `protobuf:"bytes,1,rep,name=urls,proto3" json:"urls,omitempty"`
+	Open bool     `protobuf:"varint,2,opt,name=open,proto3" json:"open,omitempty"`
+	// Why it could not be opened; empty otherwise.
+	Fault         string `protobuf:"bytes,3,opt,name=fault,proto3" json:"fault,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatusListener) Reset() {
+	*x = StatusListener{}
+	mi := &file_muster_v1_runs_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatusListener) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatusListener) ProtoMessage() {}
+
+func (x *StatusListener) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_runs_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatusListener.ProtoReflect.Descriptor instead.
+func (*StatusListener) Descriptor() ([]byte, []int) {
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *StatusListener) GetUrls() []string {
+	if x != nil {
+		return x.Urls
+	}
+	return nil
+}
+
+func (x *StatusListener) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *StatusListener) GetFault() string {
+	if x != nil {
+		return x.Fault
+	}
+	return ""
+}
+
 type CreateRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Makes a repeated call harmless: any text of 1 to 128 characters that no other run was created
@@ -463,14 +562,20 @@ type CreateRunRequest struct {
 	// From now to the deadline: 1 s to 30 days; 6 h if absent.
 	Timeout *durationpb.Duration `protobuf:"bytes,5,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// 0 s to 1 h; 120 s if absent.
-	SealGrace     *durationpb.Duration `protobuf:"bytes,6,opt,name=seal_grace,json=sealGrace,proto3" json:"seal_grace,omitempty"`
+	SealGrace *durationpb.Duration `protobuf:"bytes,6,opt,name=seal_grace,json=sealGrace,proto3" json:"seal_grace,omitempty"`
+	// 0 s to 1 day. If absent: 5 min when every plugin is one that agents run, and none when a plugin
+	// names an image: old sidecars are silent until they deliver.
+	StartGrace *durationpb.Duration `protobuf:"bytes,7,opt,name=start_grace,json=startGrace,proto3" json:"start_grace,omitempty"`
+	// 10 s to 1 day; 3 min if absent.
+	LostAfter     *durationpb.Duration `protobuf:"bytes,8,opt,name=lost_after,json=lostAfter,proto3" json:"lost_after,omitempty"`
+	FailFast      bool                 `protobuf:"varint,9,opt,name=fail_fast,json=failFast,proto3" json:"fail_fast,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateRunRequest) Reset() {
 	*x = CreateRunRequest{}
-	mi := &file_muster_v1_runs_proto_msgTypes[4]
+	mi := &file_muster_v1_runs_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -482,7 +587,7 @@ func (x *CreateRunRequest) String() string {
 func (*CreateRunRequest) ProtoMessage() {}
 
 func (x *CreateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[4]
+	mi := &file_muster_v1_runs_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -495,7 +600,7 @@ func (x *CreateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRunRequest.ProtoReflect.Descriptor instead.
 func (*CreateRunRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateRunRequest) GetRequestId() string {
@@ -540,6 +645,27 @@ func (x *CreateRunRequest) GetSealGrace() *durationpb.Duration {
 	return nil
 }
 
+func (x *CreateRunRequest) GetStartGrace() *durationpb.Duration {
+	if x != nil {
+		return x.StartGrace
+	}
+	return nil
+}
+
+func (x *CreateRunRequest) GetLostAfter() *durationpb.Duration {
+	if x != nil {
+		return x.LostAfter
+	}
+	return nil
+}
+
+func (x *CreateRunRequest) GetFailFast() bool {
+	if x != nil {
+		return x.FailFast
+	}
+	return false
+}
+
 type GetRunRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -549,7 +675,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_muster_v1_runs_proto_msgTypes[5]
+	mi := &file_muster_v1_runs_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -561,7 +687,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[5]
+	mi := &file_muster_v1_runs_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -574,7 +700,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetRunRequest) GetRun() string {
@@ -596,7 +722,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_muster_v1_runs_proto_msgTypes[6]
+	mi := &file_muster_v1_runs_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -608,7 +734,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[6]
+	mi := &file_muster_v1_runs_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -621,7 +747,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListRunsRequest) GetPageSize() int32 {
@@ -649,7 +775,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_muster_v1_runs_proto_msgTypes[7]
+	mi := &file_muster_v1_runs_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -661,7 +787,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[7]
+	mi := &file_muster_v1_runs_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -674,7 +800,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -700,7 +826,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_muster_v1_runs_proto_msgTypes[8]
+	mi := &file_muster_v1_runs_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +838,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[8]
+	mi := &file_muster_v1_runs_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +851,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WatchRunRequest) GetRun() string {
@@ -746,7 +872,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_muster_v1_runs_proto_msgTypes[9]
+	mi := &file_muster_v1_runs_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +884,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[9]
+	mi := &file_muster_v1_runs_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +897,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{9}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CancelRunRequest) GetRun() string {
@@ -797,7 +923,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_muster_v1_runs_proto_msgTypes[10]
+	mi := &file_muster_v1_runs_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -809,7 +935,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[10]
+	mi := &file_muster_v1_runs_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -822,7 +948,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeleteRunRequest) GetRun() string {
@@ -840,7 +966,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_muster_v1_runs_proto_msgTypes[11]
+	mi := &file_muster_v1_runs_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +978,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[11]
+	mi := &file_muster_v1_runs_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +991,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{11}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{12}
 }
 
 type IssueCredentialRequest struct {
@@ -886,7 +1012,7 @@ type IssueCredentialRequest struct {
 
 func (x *IssueCredentialRequest) Reset() {
 	*x = IssueCredentialRequest{}
-	mi := &file_muster_v1_runs_proto_msgTypes[12]
+	mi := &file_muster_v1_runs_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +1024,7 @@ func (x *IssueCredentialRequest) String() string {
 func (*IssueCredentialRequest) ProtoMessage() {}
 
 func (x *IssueCredentialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[12]
+	mi := &file_muster_v1_runs_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +1037,7 @@ func (x *IssueCredentialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueCredentialRequest.ProtoReflect.Descriptor instead.
 func (*IssueCredentialRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{12}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *IssueCredentialRequest) GetRun() string {
@@ -976,7 +1102,7 @@ type Credential struct {
 
 func (x *Credential) Reset() {
 	*x = Credential{}
-	mi := &file_muster_v1_runs_proto_msgTypes[13]
+	mi := &file_muster_v1_runs_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -988,7 +1114,7 @@ func (x *Credential) String() string {
 func (*Credential) ProtoMessage() {}
 
 func (x *Credential) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[13]
+	mi := &file_muster_v1_runs_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1001,7 +1127,7 @@ func (x *Credential) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credential.ProtoReflect.Descriptor instead.
 func (*Credential) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{13}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Credential) GetUri() string {
@@ -1067,6 +1193,218 @@ func (x *Credential) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+type IssueViewerCredentialRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// A PKCS#10 request in PEM, at most 16 KiB. Its key is certified; the names in it are ignored.
+	CsrPem        string `protobuf:"bytes,2,opt,name=csr_pem,json=csrPem,proto3" json:"csr_pem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IssueViewerCredentialRequest) Reset() {
+	*x = IssueViewerCredentialRequest{}
+	mi := &file_muster_v1_runs_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IssueViewerCredentialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IssueViewerCredentialRequest) ProtoMessage() {}
+
+func (x *IssueViewerCredentialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_runs_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IssueViewerCredentialRequest.ProtoReflect.Descriptor instead.
+func (*IssueViewerCredentialRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *IssueViewerCredentialRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *IssueViewerCredentialRequest) GetCsrPem() string {
+	if x != nil {
+		return x.CsrPem
+	}
+	return ""
+}
+
+type ViewerCredential struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Uri            string                 `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
+	CertificatePem string                 `protobuf:"bytes,2,opt,name=certificate_pem,json=certificatePem,proto3" json:"certificate_pem,omitempty"`
+	ChainPem       string                 `protobuf:"bytes,3,opt,name=chain_pem,json=chainPem,proto3" json:"chain_pem,omitempty"`
+	// What the status listener's certificate leads to: the fleet's root, or for a listener of the run's
+	// own the certificate that was brought.
+	ServerCaPem string `protobuf:"bytes,4,opt,name=server_ca_pem,json=serverCaPem,proto3" json:"server_ca_pem,omitempty"`
+	// "https://host:8002/": where `status` is.
+	HostAddress   string                 `protobuf:"bytes,5,opt,name=host_address,json=hostAddress,proto3" json:"host_address,omitempty"`
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ViewerCredential) Reset() {
+	*x = ViewerCredential{}
+	mi := &file_muster_v1_runs_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ViewerCredential) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ViewerCredential) ProtoMessage() {}
+
+func (x *ViewerCredential) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_runs_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ViewerCredential.ProtoReflect.Descriptor instead.
+func (*ViewerCredential) Descriptor() ([]byte, []int) {
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ViewerCredential) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *ViewerCredential) GetCertificatePem() string {
+	if x != nil {
+		return x.CertificatePem
+	}
+	return ""
+}
+
+func (x *ViewerCredential) GetChainPem() string {
+	if x != nil {
+		return x.ChainPem
+	}
+	return ""
+}
+
+func (x *ViewerCredential) GetServerCaPem() string {
+	if x != nil {
+		return x.ServerCaPem
+	}
+	return ""
+}
+
+func (x *ViewerCredential) GetHostAddress() string {
+	if x != nil {
+		return x.HostAddress
+	}
+	return ""
+}
+
+func (x *ViewerCredential) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
+type SetStatusListenerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// Who may ask: everybody with a certificate of this authority. PEM, at most 64 KiB.
+	ClientCaPem string `protobuf:"bytes,2,opt,name=client_ca_pem,json=clientCaPem,proto3" json:"client_ca_pem,omitempty"`
+	// The listener's certificate, then what leads to its root; PEM, at most 64 KiB. Empty, with the key:
+	// the fleet's own certificate.
+	CertificatePem string `protobuf:"bytes,3,opt,name=certificate_pem,json=certificatePem,proto3" json:"certificate_pem,omitempty"`
+	// PKCS#8 or SEC1 in PEM.
+	KeyPem        string `protobuf:"bytes,4,opt,name=key_pem,json=keyPem,proto3" json:"key_pem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetStatusListenerRequest) Reset() {
+	*x = SetStatusListenerRequest{}
+	mi := &file_muster_v1_runs_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetStatusListenerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetStatusListenerRequest) ProtoMessage() {}
+
+func (x *SetStatusListenerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_runs_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetStatusListenerRequest.ProtoReflect.Descriptor instead.
+func (*SetStatusListenerRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SetStatusListenerRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *SetStatusListenerRequest) GetClientCaPem() string {
+	if x != nil {
+		return x.ClientCaPem
+	}
+	return ""
+}
+
+func (x *SetStatusListenerRequest) GetCertificatePem() string {
+	if x != nil {
+		return x.CertificatePem
+	}
+	return ""
+}
+
+func (x *SetStatusListenerRequest) GetKeyPem() string {
+	if x != nil {
+		return x.KeyPem
+	}
+	return ""
+}
+
 var File_muster_v1_runs_proto protoreflect.FileDescriptor
 
 const file_muster_v1_runs_proto_rawDesc = "" +
@@ -1086,7 +1424,7 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"\apending\x18\x02 \x01(\x03R\apending\x12\x18\n" +
 	"\agenuine\x18\x03 \x01(\x03R\agenuine\x12\x16\n" +
 	"\x06errors\x18\x04 \x01(\x03R\x06errors\x12\x1b\n" +
-	"\ttimed_out\x18\x05 \x01(\x03R\btimedOut\"\xa0\x04\n" +
+	"\ttimed_out\x18\x05 \x01(\x03R\btimedOut\"\xf7\x05\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12)\n" +
@@ -1103,7 +1441,17 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"\aplugins\x18\n" +
 	" \x03(\v2\x11.muster.v1.PluginR\aplugins\x12/\n" +
 	"\x06counts\x18\v \x01(\v2\x17.muster.v1.ResultCountsR\x06counts\x12B\n" +
-	"\x0flegacy_listener\x18\f \x01(\v2\x19.muster.v1.LegacyListenerR\x0elegacyListener\"\xe6\x01\n" +
+	"\x0flegacy_listener\x18\f \x01(\v2\x19.muster.v1.LegacyListenerR\x0elegacyListener\x12:\n" +
+	"\vstart_grace\x18\r \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"startGrace\x128\n" +
+	"\n" +
+	"lost_after\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\tlostAfter\x12\x1b\n" +
+	"\tfail_fast\x18\x0f \x01(\bR\bfailFast\x12B\n" +
+	"\x0fstatus_listener\x18\x10 \x01(\v2\x19.muster.v1.StatusListenerR\x0estatusListener\"N\n" +
+	"\x0eStatusListener\x12\x12\n" +
+	"\x04urls\x18\x01 \x03(\tR\x04urls\x12\x12\n" +
+	"\x04open\x18\x02 \x01(\bR\x04open\x12\x14\n" +
+	"\x05fault\x18\x03 \x01(\tR\x05fault\"\xf9\x02\n" +
 	"\x10CreateRunRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x14\n" +
@@ -1112,7 +1460,12 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"\x05nodes\x18\x04 \x03(\tR\x05nodes\x123\n" +
 	"\atimeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x128\n" +
 	"\n" +
-	"seal_grace\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\tsealGrace\"!\n" +
+	"seal_grace\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\tsealGrace\x12:\n" +
+	"\vstart_grace\x18\a \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"startGrace\x128\n" +
+	"\n" +
+	"lost_after\x18\b \x01(\v2\x19.google.protobuf.DurationR\tlostAfter\x12\x1b\n" +
+	"\tfail_fast\x18\t \x01(\bR\bfailFast\"!\n" +
 	"\rGetRunRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\"M\n" +
 	"\x0fListRunsRequest\x12\x1b\n" +
@@ -1150,7 +1503,23 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"\fgrpc_targets\x18\a \x03(\tR\vgrpcTargets\x12%\n" +
 	"\x0estatus_targets\x18\b \x03(\tR\rstatusTargets\x12;\n" +
 	"\vexpire_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime*\xb9\x01\n" +
+	"expireTime\"I\n" +
+	"\x1cIssueViewerCredentialRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x17\n" +
+	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\"\xee\x01\n" +
+	"\x10ViewerCredential\x12\x10\n" +
+	"\x03uri\x18\x01 \x01(\tR\x03uri\x12'\n" +
+	"\x0fcertificate_pem\x18\x02 \x01(\tR\x0ecertificatePem\x12\x1b\n" +
+	"\tchain_pem\x18\x03 \x01(\tR\bchainPem\x12\"\n" +
+	"\rserver_ca_pem\x18\x04 \x01(\tR\vserverCaPem\x12!\n" +
+	"\fhost_address\x18\x05 \x01(\tR\vhostAddress\x12;\n" +
+	"\vexpire_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\"\x92\x01\n" +
+	"\x18SetStatusListenerRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\"\n" +
+	"\rclient_ca_pem\x18\x02 \x01(\tR\vclientCaPem\x12'\n" +
+	"\x0fcertificate_pem\x18\x03 \x01(\tR\x0ecertificatePem\x12\x17\n" +
+	"\akey_pem\x18\x04 \x01(\tR\x06keyPem*\xb9\x01\n" +
 	"\bRunState\x12\x19\n" +
 	"\x15RUN_STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11RUN_STATE_PLANNED\x10\x01\x12\x15\n" +
@@ -1182,58 +1551,68 @@ func file_muster_v1_runs_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_runs_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_runs_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_muster_v1_runs_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_muster_v1_runs_proto_goTypes = []any{
-	(RunState)(0),                  // 0: muster.v1.RunState
-	(*Plugin)(nil),                 // 1: muster.v1.Plugin
-	(*LegacyListener)(nil),         // 2: muster.v1.LegacyListener
-	(*ResultCounts)(nil),           // 3: muster.v1.ResultCounts
-	(*Run)(nil),                    // 4: muster.v1.Run
-	(*CreateRunRequest)(nil),       // 5: muster.v1.CreateRunRequest
-	(*GetRunRequest)(nil),          // 6: muster.v1.GetRunRequest
-	(*ListRunsRequest)(nil),        // 7: muster.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 8: muster.v1.ListRunsResponse
-	(*WatchRunRequest)(nil),        // 9: muster.v1.WatchRunRequest
-	(*CancelRunRequest)(nil),       // 10: muster.v1.CancelRunRequest
-	(*DeleteRunRequest)(nil),       // 11: muster.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil),      // 12: muster.v1.DeleteRunResponse
-	(*IssueCredentialRequest)(nil), // 13: muster.v1.IssueCredentialRequest
-	(*Credential)(nil),             // 14: muster.v1.Credential
-	(*timestamppb.Timestamp)(nil),  // 15: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 16: google.protobuf.Duration
+	(RunState)(0),                        // 0: muster.v1.RunState
+	(*Plugin)(nil),                       // 1: muster.v1.Plugin
+	(*LegacyListener)(nil),               // 2: muster.v1.LegacyListener
+	(*ResultCounts)(nil),                 // 3: muster.v1.ResultCounts
+	(*Run)(nil),                          // 4: muster.v1.Run
+	(*StatusListener)(nil),               // 5: muster.v1.StatusListener
+	(*CreateRunRequest)(nil),             // 6: muster.v1.CreateRunRequest
+	(*GetRunRequest)(nil),                // 7: muster.v1.GetRunRequest
+	(*ListRunsRequest)(nil),              // 8: muster.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),             // 9: muster.v1.ListRunsResponse
+	(*WatchRunRequest)(nil),              // 10: muster.v1.WatchRunRequest
+	(*CancelRunRequest)(nil),             // 11: muster.v1.CancelRunRequest
+	(*DeleteRunRequest)(nil),             // 12: muster.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),            // 13: muster.v1.DeleteRunResponse
+	(*IssueCredentialRequest)(nil),       // 14: muster.v1.IssueCredentialRequest
+	(*Credential)(nil),                   // 15: muster.v1.Credential
+	(*IssueViewerCredentialRequest)(nil), // 16: muster.v1.IssueViewerCredentialRequest
+	(*ViewerCredential)(nil),             // 17: muster.v1.ViewerCredential
+	(*SetStatusListenerRequest)(nil),     // 18: muster.v1.SetStatusListenerRequest
+	(*timestamppb.Timestamp)(nil),        // 19: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),          // 20: google.protobuf.Duration
 }
 var file_muster_v1_runs_proto_depIdxs = []int32{
 	0,  // 0: muster.v1.Run.state:type_name -> muster.v1.RunState
-	15, // 1: muster.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	15, // 2: muster.v1.Run.deadline:type_name -> google.protobuf.Timestamp
-	16, // 3: muster.v1.Run.seal_grace:type_name -> google.protobuf.Duration
-	15, // 4: muster.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	19, // 1: muster.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	19, // 2: muster.v1.Run.deadline:type_name -> google.protobuf.Timestamp
+	20, // 3: muster.v1.Run.seal_grace:type_name -> google.protobuf.Duration
+	19, // 4: muster.v1.Run.end_time:type_name -> google.protobuf.Timestamp
 	1,  // 5: muster.v1.Run.plugins:type_name -> muster.v1.Plugin
 	3,  // 6: muster.v1.Run.counts:type_name -> muster.v1.ResultCounts
 	2,  // 7: muster.v1.Run.legacy_listener:type_name -> muster.v1.LegacyListener
-	16, // 8: muster.v1.CreateRunRequest.timeout:type_name -> google.protobuf.Duration
-	16, // 9: muster.v1.CreateRunRequest.seal_grace:type_name -> google.protobuf.Duration
-	4,  // 10: muster.v1.ListRunsResponse.runs:type_name -> muster.v1.Run
-	15, // 11: muster.v1.Credential.expire_time:type_name -> google.protobuf.Timestamp
-	5,  // 12: muster.v1.RunService.CreateRun:input_type -> muster.v1.CreateRunRequest
-	6,  // 13: muster.v1.RunService.GetRun:input_type -> muster.v1.GetRunRequest
-	7,  // 14: muster.v1.RunService.ListRuns:input_type -> muster.v1.ListRunsRequest
-	9,  // 15: muster.v1.RunService.WatchRun:input_type -> muster.v1.WatchRunRequest
-	10, // 16: muster.v1.RunService.CancelRun:input_type -> muster.v1.CancelRunRequest
-	11, // 17: muster.v1.RunService.DeleteRun:input_type -> muster.v1.DeleteRunRequest
-	13, // 18: muster.v1.RunService.IssueCredential:input_type -> muster.v1.IssueCredentialRequest
-	4,  // 19: muster.v1.RunService.CreateRun:output_type -> muster.v1.Run
-	4,  // 20: muster.v1.RunService.GetRun:output_type -> muster.v1.Run
-	8,  // 21: muster.v1.RunService.ListRuns:output_type -> muster.v1.ListRunsResponse
-	4,  // 22: muster.v1.RunService.WatchRun:output_type -> muster.v1.Run
-	4,  // 23: muster.v1.RunService.CancelRun:output_type -> muster.v1.Run
-	12, // 24: muster.v1.RunService.DeleteRun:output_type -> muster.v1.DeleteRunResponse
-	14, // 25: muster.v1.RunService.IssueCredential:output_type -> muster.v1.Credential
-	19, // [19:26] is the sub-list for method output_type
-	12, // [12:19] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	20, // 8: muster.v1.Run.start_grace:type_name -> google.protobuf.Duration
+	20, // 9: muster.v1.Run.lost_after:type_name -> google.protobuf.Duration
+	5,  // 10: muster.v1.Run.status_listener:type_name -> muster.v1.StatusListener
+	20, // 11: muster.v1.CreateRunRequest.timeout:type_name -> google.protobuf.Duration
+	20, // 12: muster.v1.CreateRunRequest.seal_grace:type_name -> google.protobuf.Duration
+	20, // 13: muster.v1.CreateRunRequest.start_grace:type_name -> google.protobuf.Duration
+	20, // 14: muster.v1.CreateRunRequest.lost_after:type_name -> google.protobuf.Duration
+	4,  // 15: muster.v1.ListRunsResponse.runs:type_name -> muster.v1.Run
+	19, // 16: muster.v1.Credential.expire_time:type_name -> google.protobuf.Timestamp
+	19, // 17: muster.v1.ViewerCredential.expire_time:type_name -> google.protobuf.Timestamp
+	6,  // 18: muster.v1.RunService.CreateRun:input_type -> muster.v1.CreateRunRequest
+	7,  // 19: muster.v1.RunService.GetRun:input_type -> muster.v1.GetRunRequest
+	8,  // 20: muster.v1.RunService.ListRuns:input_type -> muster.v1.ListRunsRequest
+	10, // 21: muster.v1.RunService.WatchRun:input_type -> muster.v1.WatchRunRequest
+	11, // 22: muster.v1.RunService.CancelRun:input_type -> muster.v1.CancelRunRequest
+	12, // 23: muster.v1.RunService.DeleteRun:input_type -> muster.v1.DeleteRunRequest
+	14, // 24: muster.v1.RunService.IssueCredential:input_type -> muster.v1.IssueCredentialRequest
+	4,  // 25: muster.v1.RunService.CreateRun:output_type -> muster.v1.Run
+	4,  // 26: muster.v1.RunService.GetRun:output_type -> muster.v1.Run
+	9,  // 27: muster.v1.RunService.ListRuns:output_type -> muster.v1.ListRunsResponse
+	4,  // 28: muster.v1.RunService.WatchRun:output_type -> muster.v1.Run
+	4,  // 29: muster.v1.RunService.CancelRun:output_type -> muster.v1.Run
+	13, // 30: muster.v1.RunService.DeleteRun:output_type -> muster.v1.DeleteRunResponse
+	15, // 31: muster.v1.RunService.IssueCredential:output_type -> muster.v1.Credential
+	25, // [25:32] is the sub-list for method output_type
+	18, // [18:25] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_runs_proto_init() }
@@ -1247,7 +1626,7 @@ func file_muster_v1_runs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_runs_proto_rawDesc), len(file_muster_v1_runs_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

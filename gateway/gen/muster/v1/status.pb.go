@@ -11,6 +11,7 @@ package musterv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -24,6 +25,360 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Whether a sender of heartbeats is there.
+type Presence int32
+
+const (
+	// Nobody has sent a heartbeat.
+	Presence_PRESENCE_UNSPECIFIED Presence = 0
+	Presence_PRESENCE_ONLINE      Presence = 1
+	// Two heartbeats are missing.
+	Presence_PRESENCE_LATE Presence = 2
+	// Three are.
+	Presence_PRESENCE_SUSPECT Presence = 3
+	// None for the run's `lost_after`.
+	Presence_PRESENCE_LOST Presence = 4
+	// It said goodbye.
+	Presence_PRESENCE_OFFLINE Presence = 5
+	// It was there, but the status service has just started, or doubts its own sight.
+	Presence_PRESENCE_UNKNOWN Presence = 6
+)
+
+// Enum value maps for Presence.
+var (
+	Presence_name = map[int32]string{
+		0: "PRESENCE_UNSPECIFIED",
+		1: "PRESENCE_ONLINE",
+		2: "PRESENCE_LATE",
+		3: "PRESENCE_SUSPECT",
+		4: "PRESENCE_LOST",
+		5: "PRESENCE_OFFLINE",
+		6: "PRESENCE_UNKNOWN",
+	}
+	Presence_value = map[string]int32{
+		"PRESENCE_UNSPECIFIED": 0,
+		"PRESENCE_ONLINE":      1,
+		"PRESENCE_LATE":        2,
+		"PRESENCE_SUSPECT":     3,
+		"PRESENCE_LOST":        4,
+		"PRESENCE_OFFLINE":     5,
+		"PRESENCE_UNKNOWN":     6,
+	}
+)
+
+func (x Presence) Enum() *Presence {
+	p := new(Presence)
+	*p = x
+	return p
+}
+
+func (x Presence) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Presence) Descriptor() protoreflect.EnumDescriptor {
+	return file_muster_v1_status_proto_enumTypes[0].Descriptor()
+}
+
+func (Presence) Type() protoreflect.EnumType {
+	return &file_muster_v1_status_proto_enumTypes[0]
+}
+
+func (x Presence) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Presence.Descriptor instead.
+func (Presence) EnumDescriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{0}
+}
+
+// What an unfinished pair is at, or why it lags.
+type Reason int32
+
+const (
+	// The pair has a final outcome.
+	Reason_REASON_UNSPECIFIED Reason = 0
+	// Nothing was heard of it yet.
+	Reason_REASON_NOT_STARTED Reason = 1
+	Reason_REASON_RUNNING     Reason = 2
+	// Its progress counts up, but slower than nine of ten others of its plugin.
+	Reason_REASON_SLOW Reason = 3
+	// Heartbeats arrive, its progress stands still.
+	Reason_REASON_STUCK Reason = 4
+	// No heartbeats, but its machine acknowledges what is sent to it.
+	Reason_REASON_NOT_RESPONDING Reason = 5
+	// No heartbeats, and nothing that is sent to it is acknowledged.
+	Reason_REASON_NETWORK_LOST Reason = 6
+	// A large part of all senders fell silent at once: the fault is likely between here and them.
+	Reason_REASON_SEGMENT_LOST Reason = 7
+	// Its connection was closed without a goodbye, or the process was started anew.
+	Reason_REASON_CRASHED Reason = 8
+	// It waits for something else; `message` says for what.
+	Reason_REASON_BLOCKED Reason = 9
+	// The fleet told it to wait.
+	Reason_REASON_BACKPRESSURED Reason = 10
+	// Its time was over.
+	Reason_REASON_TIMED_OUT Reason = 11
+)
+
+// Enum value maps for Reason.
+var (
+	Reason_name = map[int32]string{
+		0:  "REASON_UNSPECIFIED",
+		1:  "REASON_NOT_STARTED",
+		2:  "REASON_RUNNING",
+		3:  "REASON_SLOW",
+		4:  "REASON_STUCK",
+		5:  "REASON_NOT_RESPONDING",
+		6:  "REASON_NETWORK_LOST",
+		7:  "REASON_SEGMENT_LOST",
+		8:  "REASON_CRASHED",
+		9:  "REASON_BLOCKED",
+		10: "REASON_BACKPRESSURED",
+		11: "REASON_TIMED_OUT",
+	}
+	Reason_value = map[string]int32{
+		"REASON_UNSPECIFIED":    0,
+		"REASON_NOT_STARTED":    1,
+		"REASON_RUNNING":        2,
+		"REASON_SLOW":           3,
+		"REASON_STUCK":          4,
+		"REASON_NOT_RESPONDING": 5,
+		"REASON_NETWORK_LOST":   6,
+		"REASON_SEGMENT_LOST":   7,
+		"REASON_CRASHED":        8,
+		"REASON_BLOCKED":        9,
+		"REASON_BACKPRESSURED":  10,
+		"REASON_TIMED_OUT":      11,
+	}
+)
+
+func (x Reason) Enum() *Reason {
+	p := new(Reason)
+	*p = x
+	return p
+}
+
+func (x Reason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Reason) Descriptor() protoreflect.EnumDescriptor {
+	return file_muster_v1_status_proto_enumTypes[1].Descriptor()
+}
+
+func (Reason) Type() protoreflect.EnumType {
+	return &file_muster_v1_status_proto_enumTypes[1]
+}
+
+func (x Reason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Reason.Descriptor instead.
+func (Reason) EnumDescriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{1}
+}
+
+// What a sender does for a pair.
+type Phase int32
+
+const (
+	// In a heartbeat: as before; at first: at work.
+	Phase_PHASE_UNSPECIFIED Phase = 0
+	// Checks before the work.
+	Phase_PHASE_CHECKING Phase = 1
+	Phase_PHASE_WORKING  Phase = 2
+	// Waits for the plugin's done file.
+	Phase_PHASE_WAITING    Phase = 3
+	Phase_PHASE_DELIVERING Phase = 4
+	// Waits for something that is not the plugin's own.
+	Phase_PHASE_BLOCKED Phase = 5
+	// The fleet told it to wait.
+	Phase_PHASE_BACKPRESSURED Phase = 6
+)
+
+// Enum value maps for Phase.
+var (
+	Phase_name = map[int32]string{
+		0: "PHASE_UNSPECIFIED",
+		1: "PHASE_CHECKING",
+		2: "PHASE_WORKING",
+		3: "PHASE_WAITING",
+		4: "PHASE_DELIVERING",
+		5: "PHASE_BLOCKED",
+		6: "PHASE_BACKPRESSURED",
+	}
+	Phase_value = map[string]int32{
+		"PHASE_UNSPECIFIED":   0,
+		"PHASE_CHECKING":      1,
+		"PHASE_WORKING":       2,
+		"PHASE_WAITING":       3,
+		"PHASE_DELIVERING":    4,
+		"PHASE_BLOCKED":       5,
+		"PHASE_BACKPRESSURED": 6,
+	}
+)
+
+func (x Phase) Enum() *Phase {
+	p := new(Phase)
+	*p = x
+	return p
+}
+
+func (x Phase) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Phase) Descriptor() protoreflect.EnumDescriptor {
+	return file_muster_v1_status_proto_enumTypes[2].Descriptor()
+}
+
+func (Phase) Type() protoreflect.EnumType {
+	return &file_muster_v1_status_proto_enumTypes[2]
+}
+
+func (x Phase) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Phase.Descriptor instead.
+func (Phase) EnumDescriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{2}
+}
+
+type Fault_Check int32
+
+const (
+	Fault_CHECK_UNSPECIFIED     Fault_Check = 0
+	Fault_CHECK_NAME_RESOLUTION Fault_Check = 1
+	Fault_CHECK_CONNECTION      Fault_Check = 2
+	Fault_CHECK_TLS             Fault_Check = 3
+	Fault_CHECK_CLOCK           Fault_Check = 4
+	Fault_CHECK_AUTHORISATION   Fault_Check = 5
+)
+
+// Enum value maps for Fault_Check.
+var (
+	Fault_Check_name = map[int32]string{
+		0: "CHECK_UNSPECIFIED",
+		1: "CHECK_NAME_RESOLUTION",
+		2: "CHECK_CONNECTION",
+		3: "CHECK_TLS",
+		4: "CHECK_CLOCK",
+		5: "CHECK_AUTHORISATION",
+	}
+	Fault_Check_value = map[string]int32{
+		"CHECK_UNSPECIFIED":     0,
+		"CHECK_NAME_RESOLUTION": 1,
+		"CHECK_CONNECTION":      2,
+		"CHECK_TLS":             3,
+		"CHECK_CLOCK":           4,
+		"CHECK_AUTHORISATION":   5,
+	}
+)
+
+func (x Fault_Check) Enum() *Fault_Check {
+	p := new(Fault_Check)
+	*p = x
+	return p
+}
+
+func (x Fault_Check) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Fault_Check) Descriptor() protoreflect.EnumDescriptor {
+	return file_muster_v1_status_proto_enumTypes[3].Descriptor()
+}
+
+func (Fault_Check) Type() protoreflect.EnumType {
+	return &file_muster_v1_status_proto_enumTypes[3]
+}
+
+func (x Fault_Check) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Fault_Check.Descriptor instead.
+func (Fault_Check) EnumDescriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{0, 0}
+}
+
+// What an agent found before its work.
+type Fault struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first that failed.
+	Check Fault_Check `protobuf:"varint,1,opt,name=check,proto3,enum=muster.v1.Fault_Check" json:"check,omitempty"`
+	// "host:port".
+	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	// What went wrong; at most 1024 characters.
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// What to do.
+	NextStep      string `protobuf:"bytes,4,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Fault) Reset() {
+	*x = Fault{}
+	mi := &file_muster_v1_status_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Fault) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Fault) ProtoMessage() {}
+
+func (x *Fault) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_status_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Fault.ProtoReflect.Descriptor instead.
+func (*Fault) Descriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *Fault) GetCheck() Fault_Check {
+	if x != nil {
+		return x.Check
+	}
+	return Fault_CHECK_UNSPECIFIED
+}
+
+func (x *Fault) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Fault) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Fault) GetNextStep() string {
+	if x != nil {
+		return x.NextStep
+	}
+	return ""
+}
+
 type GetStatusRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: the newest run.
@@ -34,14 +389,16 @@ type GetStatusRequest struct {
 	// Only pairs of this plugin; empty: all.
 	Plugin string `protobuf:"bytes,4,opt,name=plugin,proto3" json:"plugin,omitempty"`
 	// Only pairs with this outcome.
-	Outcome       Outcome `protobuf:"varint,5,opt,name=outcome,proto3,enum=muster.v1.Outcome" json:"outcome,omitempty"`
+	Outcome Outcome `protobuf:"varint,5,opt,name=outcome,proto3,enum=muster.v1.Outcome" json:"outcome,omitempty"`
+	// Only unfinished pairs with one of these reasons; empty: all.
+	Reasons       []Reason `protobuf:"varint,6,rep,packed,name=reasons,proto3,enum=muster.v1.Reason" json:"reasons,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_muster_v1_status_proto_msgTypes[0]
+	mi := &file_muster_v1_status_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -53,7 +410,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_status_proto_msgTypes[0]
+	mi := &file_muster_v1_status_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -66,7 +423,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_status_proto_rawDescGZIP(), []int{0}
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *GetStatusRequest) GetRun() string {
@@ -104,6 +461,13 @@ func (x *GetStatusRequest) GetOutcome() Outcome {
 	return Outcome_OUTCOME_UNSPECIFIED
 }
 
+func (x *GetStatusRequest) GetReasons() []Reason {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
 type RunStatus struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Run         string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -119,14 +483,28 @@ type RunStatus struct {
 	Pairs         []*PairStatus `protobuf:"bytes,8,rep,name=pairs,proto3" json:"pairs,omitempty"`
 	NextPageToken string        `protobuf:"bytes,9,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// When the status service last heard from the aggregator: what is newer is not in this answer.
-	FeedTime      *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=feed_time,json=feedTime,proto3" json:"feed_time,omitempty"`
+	FeedTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=feed_time,json=feedTime,proto3" json:"feed_time,omitempty"`
+	// Of all plugins.
+	Counts *ResultCounts `protobuf:"bytes,11,opt,name=counts,proto3" json:"counts,omitempty"`
+	// Unfinished pairs by what they are at: reasons that occur.
+	Reasons []*ReasonCount `protobuf:"bytes,12,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	// When the last pair may be through. Absent while nothing can be said.
+	Estimate *Estimate `protobuf:"bytes,13,opt,name=estimate,proto3" json:"estimate,omitempty"`
+	// Unfinished pairs that need a look, the worst first: at most 100; `reasons` counts all.
+	Stragglers []*PairStatus `protobuf:"bytes,14,rep,name=stragglers,proto3" json:"stragglers,omitempty"`
+	// Why the status service doubts its own sight of the nodes; empty when it does not. Meanwhile
+	// nobody is called lost.
+	Doubt   string                 `protobuf:"bytes,15,opt,name=doubt,proto3" json:"doubt,omitempty"`
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// When this was said, by the server's clock.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=time,proto3" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RunStatus) Reset() {
 	*x = RunStatus{}
-	mi := &file_muster_v1_status_proto_msgTypes[1]
+	mi := &file_muster_v1_status_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -138,7 +516,7 @@ func (x *RunStatus) String() string {
 func (*RunStatus) ProtoMessage() {}
 
 func (x *RunStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_status_proto_msgTypes[1]
+	mi := &file_muster_v1_status_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -151,7 +529,7 @@ func (x *RunStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStatus.ProtoReflect.Descriptor instead.
 func (*RunStatus) Descriptor() ([]byte, []int) {
-	return file_muster_v1_status_proto_rawDescGZIP(), []int{1}
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RunStatus) GetRun() string {
@@ -224,17 +602,177 @@ func (x *RunStatus) GetFeedTime() *timestamppb.Timestamp {
 	return nil
 }
 
-type PluginStatus struct {
+func (x *RunStatus) GetCounts() *ResultCounts {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *RunStatus) GetReasons() []*ReasonCount {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
+func (x *RunStatus) GetEstimate() *Estimate {
+	if x != nil {
+		return x.Estimate
+	}
+	return nil
+}
+
+func (x *RunStatus) GetStragglers() []*PairStatus {
+	if x != nil {
+		return x.Stragglers
+	}
+	return nil
+}
+
+func (x *RunStatus) GetDoubt() string {
+	if x != nil {
+		return x.Doubt
+	}
+	return ""
+}
+
+func (x *RunStatus) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *RunStatus) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+type ReasonCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Plugin        string                 `protobuf:"bytes,1,opt,name=plugin,proto3" json:"plugin,omitempty"`
-	Counts        *ResultCounts          `protobuf:"bytes,2,opt,name=counts,proto3" json:"counts,omitempty"`
+	Reason        Reason                 `protobuf:"varint,1,opt,name=reason,proto3,enum=muster.v1.Reason" json:"reason,omitempty"`
+	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReasonCount) Reset() {
+	*x = ReasonCount{}
+	mi := &file_muster_v1_status_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReasonCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReasonCount) ProtoMessage() {}
+
+func (x *ReasonCount) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_status_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReasonCount.ProtoReflect.Descriptor instead.
+func (*ReasonCount) Descriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ReasonCount) GetReason() Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return Reason_REASON_UNSPECIFIED
+}
+
+func (x *ReasonCount) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+// A range, from how long finished pairs of the same plugin took.
+type Estimate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Earliest      *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=earliest,proto3" json:"earliest,omitempty"`
+	Latest        *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=latest,proto3" json:"latest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Estimate) Reset() {
+	*x = Estimate{}
+	mi := &file_muster_v1_status_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Estimate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Estimate) ProtoMessage() {}
+
+func (x *Estimate) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_status_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Estimate.ProtoReflect.Descriptor instead.
+func (*Estimate) Descriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Estimate) GetEarliest() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Earliest
+	}
+	return nil
+}
+
+func (x *Estimate) GetLatest() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Latest
+	}
+	return nil
+}
+
+type PluginStatus struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Plugin string                 `protobuf:"bytes,1,opt,name=plugin,proto3" json:"plugin,omitempty"`
+	Counts *ResultCounts          `protobuf:"bytes,2,opt,name=counts,proto3" json:"counts,omitempty"`
+	// 0 to 1.
+	PercentComplete float64        `protobuf:"fixed64,3,opt,name=percent_complete,json=percentComplete,proto3" json:"percent_complete,omitempty"`
+	Reasons         []*ReasonCount `protobuf:"bytes,4,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	Estimate        *Estimate      `protobuf:"bytes,5,opt,name=estimate,proto3" json:"estimate,omitempty"`
+	// It runs once, for the node "global".
+	Once          bool `protobuf:"varint,6,opt,name=once,proto3" json:"once,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PluginStatus) Reset() {
 	*x = PluginStatus{}
-	mi := &file_muster_v1_status_proto_msgTypes[2]
+	mi := &file_muster_v1_status_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -246,7 +784,7 @@ func (x *PluginStatus) String() string {
 func (*PluginStatus) ProtoMessage() {}
 
 func (x *PluginStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_status_proto_msgTypes[2]
+	mi := &file_muster_v1_status_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -259,7 +797,7 @@ func (x *PluginStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginStatus.ProtoReflect.Descriptor instead.
 func (*PluginStatus) Descriptor() ([]byte, []int) {
-	return file_muster_v1_status_proto_rawDescGZIP(), []int{2}
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PluginStatus) GetPlugin() string {
@@ -276,6 +814,34 @@ func (x *PluginStatus) GetCounts() *ResultCounts {
 	return nil
 }
 
+func (x *PluginStatus) GetPercentComplete() float64 {
+	if x != nil {
+		return x.PercentComplete
+	}
+	return 0
+}
+
+func (x *PluginStatus) GetReasons() []*ReasonCount {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
+func (x *PluginStatus) GetEstimate() *Estimate {
+	if x != nil {
+		return x.Estimate
+	}
+	return nil
+}
+
+func (x *PluginStatus) GetOnce() bool {
+	if x != nil {
+		return x.Once
+	}
+	return false
+}
+
 type PairStatus struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Plugin  string                 `protobuf:"bytes,1,opt,name=plugin,proto3" json:"plugin,omitempty"`
@@ -284,17 +850,31 @@ type PairStatus struct {
 	// Why there is no genuine result.
 	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
 	// Bytes of the result.
-	Size       int64                  `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
+	Size int64 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
+	// When outcome, reason or progress last changed.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// Absent if the plugin reported none.
-	Progress      *Progress `protobuf:"bytes,7,opt,name=progress,proto3" json:"progress,omitempty"`
+	Progress *Progress `protobuf:"bytes,7,opt,name=progress,proto3" json:"progress,omitempty"`
+	Presence Presence  `protobuf:"varint,8,opt,name=presence,proto3,enum=muster.v1.Presence" json:"presence,omitempty"`
+	// Unspecified when the pair has a final outcome, unless that is a time-out.
+	Reason      Reason                 `protobuf:"varint,9,opt,name=reason,proto3,enum=muster.v1.Reason" json:"reason,omitempty"`
+	ReasonSince *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=reason_since,json=reasonSince,proto3" json:"reason_since,omitempty"`
+	// What is known, in words: "no heartbeat for 42 s; its machine acknowledges what is sent to it".
+	Detail string `protobuf:"bytes,11,opt,name=detail,proto3" json:"detail,omitempty"`
+	// What will happen without anybody's doing: "becomes timed out at 12:03:10 unless it returns".
+	Next string `protobuf:"bytes,12,opt,name=next,proto3" json:"next,omitempty"`
+	// Since the newest of its heartbeats and its progress; absent before the first.
+	HeartbeatAge *durationpb.Duration `protobuf:"bytes,13,opt,name=heartbeat_age,json=heartbeatAge,proto3" json:"heartbeat_age,omitempty"`
+	Phase        Phase                `protobuf:"varint,14,opt,name=phase,proto3,enum=muster.v1.Phase" json:"phase,omitempty"`
+	// What stands in its way, as its agent found it.
+	Fault         *Fault `protobuf:"bytes,15,opt,name=fault,proto3" json:"fault,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PairStatus) Reset() {
 	*x = PairStatus{}
-	mi := &file_muster_v1_status_proto_msgTypes[3]
+	mi := &file_muster_v1_status_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -306,7 +886,7 @@ func (x *PairStatus) String() string {
 func (*PairStatus) ProtoMessage() {}
 
 func (x *PairStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_status_proto_msgTypes[3]
+	mi := &file_muster_v1_status_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -319,7 +899,7 @@ func (x *PairStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PairStatus.ProtoReflect.Descriptor instead.
 func (*PairStatus) Descriptor() ([]byte, []int) {
-	return file_muster_v1_status_proto_rawDescGZIP(), []int{3}
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PairStatus) GetPlugin() string {
@@ -371,6 +951,545 @@ func (x *PairStatus) GetProgress() *Progress {
 	return nil
 }
 
+func (x *PairStatus) GetPresence() Presence {
+	if x != nil {
+		return x.Presence
+	}
+	return Presence_PRESENCE_UNSPECIFIED
+}
+
+func (x *PairStatus) GetReason() Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return Reason_REASON_UNSPECIFIED
+}
+
+func (x *PairStatus) GetReasonSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReasonSince
+	}
+	return nil
+}
+
+func (x *PairStatus) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *PairStatus) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *PairStatus) GetHeartbeatAge() *durationpb.Duration {
+	if x != nil {
+		return x.HeartbeatAge
+	}
+	return nil
+}
+
+func (x *PairStatus) GetPhase() Phase {
+	if x != nil {
+		return x.Phase
+	}
+	return Phase_PHASE_UNSPECIFIED
+}
+
+func (x *PairStatus) GetFault() *Fault {
+	if x != nil {
+		return x.Fault
+	}
+	return nil
+}
+
+type WatchStatusRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: the newest run.
+	Run string `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// From the newest message that was dealt with; empty: from the beginning.
+	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// Leave out pairs: only the run as a whole.
+	WithoutPairs  bool `protobuf:"varint,3,opt,name=without_pairs,json=withoutPairs,proto3" json:"without_pairs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchStatusRequest) Reset() {
+	*x = WatchStatusRequest{}
+	mi := &file_muster_v1_status_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchStatusRequest) ProtoMessage() {}
+
+func (x *WatchStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_status_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchStatusRequest.ProtoReflect.Descriptor instead.
+func (*WatchStatusRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *WatchStatusRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *WatchStatusRequest) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
+}
+
+func (x *WatchStatusRequest) GetWithoutPairs() bool {
+	if x != nil {
+		return x.WithoutPairs
+	}
+	return false
+}
+
+type WatchStatusResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absent in all but the last message of a snapshot.
+	Cursor string `protobuf:"bytes,1,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// What was told before does not hold: a snapshot begins, with this message.
+	Reset_ bool `protobuf:"varint,2,opt,name=reset,proto3" json:"reset,omitempty"`
+	// Without pairs; absent if nothing of it changed.
+	Status *RunStatus `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
+	// New or changed; at most 2,000.
+	Pairs         []*PairStatus `protobuf:"bytes,4,rep,name=pairs,proto3" json:"pairs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchStatusResponse) Reset() {
+	*x = WatchStatusResponse{}
+	mi := &file_muster_v1_status_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchStatusResponse) ProtoMessage() {}
+
+func (x *WatchStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_status_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchStatusResponse.ProtoReflect.Descriptor instead.
+func (*WatchStatusResponse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *WatchStatusResponse) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
+}
+
+func (x *WatchStatusResponse) GetReset_() bool {
+	if x != nil {
+		return x.Reset_
+	}
+	return false
+}
+
+func (x *WatchStatusResponse) GetStatus() *RunStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *WatchStatusResponse) GetPairs() []*PairStatus {
+	if x != nil {
+		return x.Pairs
+	}
+	return nil
+}
+
+type ListNodesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 1000; 100 if zero.
+	PageSize  int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only with this presence.
+	Presence      Presence `protobuf:"varint,3,opt,name=presence,proto3,enum=muster.v1.Presence" json:"presence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListNodesRequest) Reset() {
+	*x = ListNodesRequest{}
+	mi := &file_muster_v1_status_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListNodesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListNodesRequest) ProtoMessage() {}
+
+func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_status_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
+func (*ListNodesRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ListNodesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListNodesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListNodesRequest) GetPresence() Presence {
+	if x != nil {
+		return x.Presence
+	}
+	return Presence_PRESENCE_UNSPECIFIED
+}
+
+type ListNodesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nodes         []*Node                `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListNodesResponse) Reset() {
+	*x = ListNodesResponse{}
+	mi := &file_muster_v1_status_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListNodesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListNodesResponse) ProtoMessage() {}
+
+func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_status_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
+func (*ListNodesResponse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ListNodesResponse) GetNodes() []*Node {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *ListNodesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// A node as its heartbeats show it: the best of all who beat for it.
+type Node struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Presence      Presence               `protobuf:"varint,2,opt,name=presence,proto3,enum=muster.v1.Presence" json:"presence,omitempty"`
+	PresenceSince *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=presence_since,json=presenceSince,proto3" json:"presence_since,omitempty"`
+	LastHeartbeat *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_heartbeat,json=lastHeartbeat,proto3" json:"last_heartbeat,omitempty"`
+	// Its wall clock minus ours, at the last heartbeat: shown, never used.
+	ClockSkew *durationpb.Duration `protobuf:"bytes,5,opt,name=clock_skew,json=clockSkew,proto3" json:"clock_skew,omitempty"`
+	// Two processes beat with one identity.
+	DoubleAgent bool `protobuf:"varint,6,opt,name=double_agent,json=doubleAgent,proto3" json:"double_agent,omitempty"`
+	// Of unfinished runs; at most 1,000. Only in GetNode.
+	Pairs []*PairStatus `protobuf:"bytes,7,rep,name=pairs,proto3" json:"pairs,omitempty"`
+	// The newest first. Only in GetNode.
+	Events        []*NodeEvent `protobuf:"bytes,8,rep,name=events,proto3" json:"events,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Node) Reset() {
+	*x = Node{}
+	mi := &file_muster_v1_status_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Node) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Node) ProtoMessage() {}
+
+func (x *Node) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_status_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Node.ProtoReflect.Descriptor instead.
+func (*Node) Descriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Node) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Node) GetPresence() Presence {
+	if x != nil {
+		return x.Presence
+	}
+	return Presence_PRESENCE_UNSPECIFIED
+}
+
+func (x *Node) GetPresenceSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PresenceSince
+	}
+	return nil
+}
+
+func (x *Node) GetLastHeartbeat() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastHeartbeat
+	}
+	return nil
+}
+
+func (x *Node) GetClockSkew() *durationpb.Duration {
+	if x != nil {
+		return x.ClockSkew
+	}
+	return nil
+}
+
+func (x *Node) GetDoubleAgent() bool {
+	if x != nil {
+		return x.DoubleAgent
+	}
+	return false
+}
+
+func (x *Node) GetPairs() []*PairStatus {
+	if x != nil {
+		return x.Pairs
+	}
+	return nil
+}
+
+func (x *Node) GetEvents() []*NodeEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+// Something that happened to a node.
+type NodeEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	Presence      Presence               `protobuf:"varint,2,opt,name=presence,proto3,enum=muster.v1.Presence" json:"presence,omitempty"`
+	Reason        Reason                 `protobuf:"varint,3,opt,name=reason,proto3,enum=muster.v1.Reason" json:"reason,omitempty"`
+	Run           string                 `protobuf:"bytes,4,opt,name=run,proto3" json:"run,omitempty"`
+	Plugin        string                 `protobuf:"bytes,5,opt,name=plugin,proto3" json:"plugin,omitempty"`
+	Detail        string                 `protobuf:"bytes,6,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeEvent) Reset() {
+	*x = NodeEvent{}
+	mi := &file_muster_v1_status_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeEvent) ProtoMessage() {}
+
+func (x *NodeEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_status_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeEvent.ProtoReflect.Descriptor instead.
+func (*NodeEvent) Descriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *NodeEvent) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *NodeEvent) GetPresence() Presence {
+	if x != nil {
+		return x.Presence
+	}
+	return Presence_PRESENCE_UNSPECIFIED
+}
+
+func (x *NodeEvent) GetReason() Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return Reason_REASON_UNSPECIFIED
+}
+
+func (x *NodeEvent) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *NodeEvent) GetPlugin() string {
+	if x != nil {
+		return x.Plugin
+	}
+	return ""
+}
+
+func (x *NodeEvent) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+type GetNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetNodeRequest) Reset() {
+	*x = GetNodeRequest{}
+	mi := &file_muster_v1_status_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetNodeRequest) ProtoMessage() {}
+
+func (x *GetNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_status_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetNodeRequest.ProtoReflect.Descriptor instead.
+func (*GetNodeRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetNodeRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
 type Progress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 4 KiB; longer ones are cut.
@@ -388,7 +1507,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_muster_v1_status_proto_msgTypes[4]
+	mi := &file_muster_v1_status_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -400,7 +1519,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_status_proto_msgTypes[4]
+	mi := &file_muster_v1_status_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -413,7 +1532,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_muster_v1_status_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Progress) GetMessage() string {
@@ -477,7 +1596,7 @@ type ReportProgressRequest struct {
 
 func (x *ReportProgressRequest) Reset() {
 	*x = ReportProgressRequest{}
-	mi := &file_muster_v1_status_proto_msgTypes[5]
+	mi := &file_muster_v1_status_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -489,7 +1608,7 @@ func (x *ReportProgressRequest) String() string {
 func (*ReportProgressRequest) ProtoMessage() {}
 
 func (x *ReportProgressRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_status_proto_msgTypes[5]
+	mi := &file_muster_v1_status_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -502,7 +1621,7 @@ func (x *ReportProgressRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportProgressRequest.ProtoReflect.Descriptor instead.
 func (*ReportProgressRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_status_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReportProgressRequest) GetKey() *ResultKey {
@@ -576,7 +1695,7 @@ type ReportProgressResponse struct {
 
 func (x *ReportProgressResponse) Reset() {
 	*x = ReportProgressResponse{}
-	mi := &file_muster_v1_status_proto_msgTypes[6]
+	mi := &file_muster_v1_status_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +1707,7 @@ func (x *ReportProgressResponse) String() string {
 func (*ReportProgressResponse) ProtoMessage() {}
 
 func (x *ReportProgressResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_status_proto_msgTypes[6]
+	mi := &file_muster_v1_status_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,21 +1720,34 @@ func (x *ReportProgressResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportProgressResponse.ProtoReflect.Descriptor instead.
 func (*ReportProgressResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_status_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_status_proto_rawDescGZIP(), []int{16}
 }
 
 var File_muster_v1_status_proto protoreflect.FileDescriptor
 
 const file_muster_v1_status_proto_rawDesc = "" +
 	"\n" +
-	"\x16muster/v1/status.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/runs.proto\x1a\x15muster/v1/types.proto\"\xa6\x01\n" +
+	"\x16muster/v1/status.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/runs.proto\x1a\x15muster/v1/types.proto\"\x91\x02\n" +
+	"\x05Fault\x12,\n" +
+	"\x05check\x18\x01 \x01(\x0e2\x16.muster.v1.Fault.CheckR\x05check\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12\x1b\n" +
+	"\tnext_step\x18\x04 \x01(\tR\bnextStep\"\x88\x01\n" +
+	"\x05Check\x12\x15\n" +
+	"\x11CHECK_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15CHECK_NAME_RESOLUTION\x10\x01\x12\x14\n" +
+	"\x10CHECK_CONNECTION\x10\x02\x12\r\n" +
+	"\tCHECK_TLS\x10\x03\x12\x0f\n" +
+	"\vCHECK_CLOCK\x10\x04\x12\x17\n" +
+	"\x13CHECK_AUTHORISATION\x10\x05\"\xd3\x01\n" +
 	"\x10GetStatusRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x16\n" +
 	"\x06plugin\x18\x04 \x01(\tR\x06plugin\x12,\n" +
-	"\aoutcome\x18\x05 \x01(\x0e2\x12.muster.v1.OutcomeR\aoutcome\"\xcc\x03\n" +
+	"\aoutcome\x18\x05 \x01(\x0e2\x12.muster.v1.OutcomeR\aoutcome\x12+\n" +
+	"\areasons\x18\x06 \x03(\x0e2\x11.muster.v1.ReasonR\areasons\"\x94\x06\n" +
 	"\tRunStatus\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12)\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x13.muster.v1.RunStateR\x05state\x12!\n" +
@@ -628,10 +1760,29 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"\x05pairs\x18\b \x03(\v2\x15.muster.v1.PairStatusR\x05pairs\x12&\n" +
 	"\x0fnext_page_token\x18\t \x01(\tR\rnextPageToken\x127\n" +
 	"\tfeed_time\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\bfeedTime\"W\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\bfeedTime\x12/\n" +
+	"\x06counts\x18\v \x01(\v2\x17.muster.v1.ResultCountsR\x06counts\x120\n" +
+	"\areasons\x18\f \x03(\v2\x16.muster.v1.ReasonCountR\areasons\x12/\n" +
+	"\bestimate\x18\r \x01(\v2\x13.muster.v1.EstimateR\bestimate\x125\n" +
+	"\n" +
+	"stragglers\x18\x0e \x03(\v2\x15.muster.v1.PairStatusR\n" +
+	"stragglers\x12\x14\n" +
+	"\x05doubt\x18\x0f \x01(\tR\x05doubt\x125\n" +
+	"\bend_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12.\n" +
+	"\x04time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"N\n" +
+	"\vReasonCount\x12)\n" +
+	"\x06reason\x18\x01 \x01(\x0e2\x11.muster.v1.ReasonR\x06reason\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"v\n" +
+	"\bEstimate\x126\n" +
+	"\bearliest\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\bearliest\x122\n" +
+	"\x06latest\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06latest\"\xf9\x01\n" +
 	"\fPluginStatus\x12\x16\n" +
 	"\x06plugin\x18\x01 \x01(\tR\x06plugin\x12/\n" +
-	"\x06counts\x18\x02 \x01(\v2\x17.muster.v1.ResultCountsR\x06counts\"\xfe\x01\n" +
+	"\x06counts\x18\x02 \x01(\v2\x17.muster.v1.ResultCountsR\x06counts\x12)\n" +
+	"\x10percent_complete\x18\x03 \x01(\x01R\x0fpercentComplete\x120\n" +
+	"\areasons\x18\x04 \x03(\v2\x16.muster.v1.ReasonCountR\areasons\x12/\n" +
+	"\bestimate\x18\x05 \x01(\v2\x13.muster.v1.EstimateR\bestimate\x12\x12\n" +
+	"\x04once\x18\x06 \x01(\bR\x04once\"\xd5\x04\n" +
 	"\n" +
 	"PairStatus\x12\x16\n" +
 	"\x06plugin\x18\x01 \x01(\tR\x06plugin\x12\x12\n" +
@@ -641,7 +1792,52 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"\x04size\x18\x05 \x01(\x03R\x04size\x12;\n" +
 	"\vupdate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12/\n" +
-	"\bprogress\x18\a \x01(\v2\x13.muster.v1.ProgressR\bprogress\"\xbc\x01\n" +
+	"\bprogress\x18\a \x01(\v2\x13.muster.v1.ProgressR\bprogress\x12/\n" +
+	"\bpresence\x18\b \x01(\x0e2\x13.muster.v1.PresenceR\bpresence\x12)\n" +
+	"\x06reason\x18\t \x01(\x0e2\x11.muster.v1.ReasonR\x06reason\x12=\n" +
+	"\freason_since\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\vreasonSince\x12\x16\n" +
+	"\x06detail\x18\v \x01(\tR\x06detail\x12\x12\n" +
+	"\x04next\x18\f \x01(\tR\x04next\x12>\n" +
+	"\rheartbeat_age\x18\r \x01(\v2\x19.google.protobuf.DurationR\fheartbeatAge\x12&\n" +
+	"\x05phase\x18\x0e \x01(\x0e2\x10.muster.v1.PhaseR\x05phase\x12&\n" +
+	"\x05fault\x18\x0f \x01(\v2\x10.muster.v1.FaultR\x05fault\"c\n" +
+	"\x12WatchStatusRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x16\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12#\n" +
+	"\rwithout_pairs\x18\x03 \x01(\bR\fwithoutPairs\"\x9e\x01\n" +
+	"\x13WatchStatusResponse\x12\x16\n" +
+	"\x06cursor\x18\x01 \x01(\tR\x06cursor\x12\x14\n" +
+	"\x05reset\x18\x02 \x01(\bR\x05reset\x12,\n" +
+	"\x06status\x18\x03 \x01(\v2\x14.muster.v1.RunStatusR\x06status\x12+\n" +
+	"\x05pairs\x18\x04 \x03(\v2\x15.muster.v1.PairStatusR\x05pairs\"\x7f\n" +
+	"\x10ListNodesRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12/\n" +
+	"\bpresence\x18\x03 \x01(\x0e2\x13.muster.v1.PresenceR\bpresence\"b\n" +
+	"\x11ListNodesResponse\x12%\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x0f.muster.v1.NodeR\x05nodes\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x89\x03\n" +
+	"\x04Node\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12/\n" +
+	"\bpresence\x18\x02 \x01(\x0e2\x13.muster.v1.PresenceR\bpresence\x12A\n" +
+	"\x0epresence_since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\rpresenceSince\x12A\n" +
+	"\x0elast_heartbeat\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\rlastHeartbeat\x128\n" +
+	"\n" +
+	"clock_skew\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\tclockSkew\x12!\n" +
+	"\fdouble_agent\x18\x06 \x01(\bR\vdoubleAgent\x12+\n" +
+	"\x05pairs\x18\a \x03(\v2\x15.muster.v1.PairStatusR\x05pairs\x12,\n" +
+	"\x06events\x18\b \x03(\v2\x14.muster.v1.NodeEventR\x06events\"\xd9\x01\n" +
+	"\tNodeEvent\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12/\n" +
+	"\bpresence\x18\x02 \x01(\x0e2\x13.muster.v1.PresenceR\bpresence\x12)\n" +
+	"\x06reason\x18\x03 \x01(\x0e2\x11.muster.v1.ReasonR\x06reason\x12\x10\n" +
+	"\x03run\x18\x04 \x01(\tR\x03run\x12\x16\n" +
+	"\x06plugin\x18\x05 \x01(\tR\x06plugin\x12\x16\n" +
+	"\x06detail\x18\x06 \x01(\tR\x06detail\"$\n" +
+	"\x0eGetNodeRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\"\xbc\x01\n" +
 	"\bProgress\x12\x18\n" +
 	"\amessage\x18\x01 \x01(\tR\amessage\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x1c\n" +
@@ -659,10 +1855,43 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"\rappend_totals\x18\a \x01(\bR\fappendTotals\x12)\n" +
 	"\x10append_completed\x18\b \x01(\x03R\x0fappendCompleted\x12%\n" +
 	"\x0eappend_failing\x18\t \x03(\tR\rappendFailing\"\x18\n" +
-	"\x16ReportProgressResponse2\xa6\x01\n" +
+	"\x16ReportProgressResponse*\xa1\x01\n" +
+	"\bPresence\x12\x18\n" +
+	"\x14PRESENCE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fPRESENCE_ONLINE\x10\x01\x12\x11\n" +
+	"\rPRESENCE_LATE\x10\x02\x12\x14\n" +
+	"\x10PRESENCE_SUSPECT\x10\x03\x12\x11\n" +
+	"\rPRESENCE_LOST\x10\x04\x12\x14\n" +
+	"\x10PRESENCE_OFFLINE\x10\x05\x12\x14\n" +
+	"\x10PRESENCE_UNKNOWN\x10\x06*\x94\x02\n" +
+	"\x06Reason\x12\x16\n" +
+	"\x12REASON_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12REASON_NOT_STARTED\x10\x01\x12\x12\n" +
+	"\x0eREASON_RUNNING\x10\x02\x12\x0f\n" +
+	"\vREASON_SLOW\x10\x03\x12\x10\n" +
+	"\fREASON_STUCK\x10\x04\x12\x19\n" +
+	"\x15REASON_NOT_RESPONDING\x10\x05\x12\x17\n" +
+	"\x13REASON_NETWORK_LOST\x10\x06\x12\x17\n" +
+	"\x13REASON_SEGMENT_LOST\x10\a\x12\x12\n" +
+	"\x0eREASON_CRASHED\x10\b\x12\x12\n" +
+	"\x0eREASON_BLOCKED\x10\t\x12\x18\n" +
+	"\x14REASON_BACKPRESSURED\x10\n" +
+	"\x12\x14\n" +
+	"\x10REASON_TIMED_OUT\x10\v*\x9a\x01\n" +
+	"\x05Phase\x12\x15\n" +
+	"\x11PHASE_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0ePHASE_CHECKING\x10\x01\x12\x11\n" +
+	"\rPHASE_WORKING\x10\x02\x12\x11\n" +
+	"\rPHASE_WAITING\x10\x03\x12\x14\n" +
+	"\x10PHASE_DELIVERING\x10\x04\x12\x11\n" +
+	"\rPHASE_BLOCKED\x10\x05\x12\x17\n" +
+	"\x13PHASE_BACKPRESSURED\x10\x062\xf5\x02\n" +
 	"\rStatusService\x12>\n" +
-	"\tGetStatus\x12\x1b.muster.v1.GetStatusRequest\x1a\x14.muster.v1.RunStatus\x12U\n" +
-	"\x0eReportProgress\x12 .muster.v1.ReportProgressRequest\x1a!.muster.v1.ReportProgressResponseB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\tGetStatus\x12\x1b.muster.v1.GetStatusRequest\x1a\x14.muster.v1.RunStatus\x12N\n" +
+	"\vWatchStatus\x12\x1d.muster.v1.WatchStatusRequest\x1a\x1e.muster.v1.WatchStatusResponse0\x01\x12U\n" +
+	"\x0eReportProgress\x12 .muster.v1.ReportProgressRequest\x1a!.muster.v1.ReportProgressResponse\x12F\n" +
+	"\tListNodes\x12\x1b.muster.v1.ListNodesRequest\x1a\x1c.muster.v1.ListNodesResponse\x125\n" +
+	"\aGetNode\x12\x19.muster.v1.GetNodeRequest\x1a\x0f.muster.v1.NodeB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_status_proto_rawDescOnce sync.Once
@@ -676,44 +1905,98 @@ func file_muster_v1_status_proto_rawDescGZIP() []byte {
 	return file_muster_v1_status_proto_rawDescData
 }
 
-var file_muster_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_muster_v1_status_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_muster_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_muster_v1_status_proto_goTypes = []any{
-	(*GetStatusRequest)(nil),       // 0: muster.v1.GetStatusRequest
-	(*RunStatus)(nil),              // 1: muster.v1.RunStatus
-	(*PluginStatus)(nil),           // 2: muster.v1.PluginStatus
-	(*PairStatus)(nil),             // 3: muster.v1.PairStatus
-	(*Progress)(nil),               // 4: muster.v1.Progress
-	(*ReportProgressRequest)(nil),  // 5: muster.v1.ReportProgressRequest
-	(*ReportProgressResponse)(nil), // 6: muster.v1.ReportProgressResponse
-	(Outcome)(0),                   // 7: muster.v1.Outcome
-	(RunState)(0),                  // 8: muster.v1.RunState
-	(*timestamppb.Timestamp)(nil),  // 9: google.protobuf.Timestamp
-	(*ResultCounts)(nil),           // 10: muster.v1.ResultCounts
-	(*ResultKey)(nil),              // 11: muster.v1.ResultKey
+	(Presence)(0),                  // 0: muster.v1.Presence
+	(Reason)(0),                    // 1: muster.v1.Reason
+	(Phase)(0),                     // 2: muster.v1.Phase
+	(Fault_Check)(0),               // 3: muster.v1.Fault.Check
+	(*Fault)(nil),                  // 4: muster.v1.Fault
+	(*GetStatusRequest)(nil),       // 5: muster.v1.GetStatusRequest
+	(*RunStatus)(nil),              // 6: muster.v1.RunStatus
+	(*ReasonCount)(nil),            // 7: muster.v1.ReasonCount
+	(*Estimate)(nil),               // 8: muster.v1.Estimate
+	(*PluginStatus)(nil),           // 9: muster.v1.PluginStatus
+	(*PairStatus)(nil),             // 10: muster.v1.PairStatus
+	(*WatchStatusRequest)(nil),     // 11: muster.v1.WatchStatusRequest
+	(*WatchStatusResponse)(nil),    // 12: muster.v1.WatchStatusResponse
+	(*ListNodesRequest)(nil),       // 13: muster.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),      // 14: muster.v1.ListNodesResponse
+	(*Node)(nil),                   // 15: muster.v1.Node
+	(*NodeEvent)(nil),              // 16: muster.v1.NodeEvent
+	(*GetNodeRequest)(nil),         // 17: muster.v1.GetNodeRequest
+	(*Progress)(nil),               // 18: muster.v1.Progress
+	(*ReportProgressRequest)(nil),  // 19: muster.v1.ReportProgressRequest
+	(*ReportProgressResponse)(nil), // 20: muster.v1.ReportProgressResponse
+	(Outcome)(0),                   // 21: muster.v1.Outcome
+	(RunState)(0),                  // 22: muster.v1.RunState
+	(*timestamppb.Timestamp)(nil),  // 23: google.protobuf.Timestamp
+	(*ResultCounts)(nil),           // 24: muster.v1.ResultCounts
+	(*durationpb.Duration)(nil),    // 25: google.protobuf.Duration
+	(*ResultKey)(nil),              // 26: muster.v1.ResultKey
 }
 var file_muster_v1_status_proto_depIdxs = []int32{
-	7,  // 0: muster.v1.GetStatusRequest.outcome:type_name -> muster.v1.Outcome
-	8,  // 1: muster.v1.RunStatus.state:type_name -> muster.v1.RunState
-	9,  // 2: muster.v1.RunStatus.create_time:type_name -> google.protobuf.Timestamp
-	9,  // 3: muster.v1.RunStatus.deadline:type_name -> google.protobuf.Timestamp
-	2,  // 4: muster.v1.RunStatus.plugins:type_name -> muster.v1.PluginStatus
-	3,  // 5: muster.v1.RunStatus.pairs:type_name -> muster.v1.PairStatus
-	9,  // 6: muster.v1.RunStatus.feed_time:type_name -> google.protobuf.Timestamp
-	10, // 7: muster.v1.PluginStatus.counts:type_name -> muster.v1.ResultCounts
-	7,  // 8: muster.v1.PairStatus.outcome:type_name -> muster.v1.Outcome
-	9,  // 9: muster.v1.PairStatus.update_time:type_name -> google.protobuf.Timestamp
-	4,  // 10: muster.v1.PairStatus.progress:type_name -> muster.v1.Progress
-	9,  // 11: muster.v1.Progress.time:type_name -> google.protobuf.Timestamp
-	11, // 12: muster.v1.ReportProgressRequest.key:type_name -> muster.v1.ResultKey
-	0,  // 13: muster.v1.StatusService.GetStatus:input_type -> muster.v1.GetStatusRequest
-	5,  // 14: muster.v1.StatusService.ReportProgress:input_type -> muster.v1.ReportProgressRequest
-	1,  // 15: muster.v1.StatusService.GetStatus:output_type -> muster.v1.RunStatus
-	6,  // 16: muster.v1.StatusService.ReportProgress:output_type -> muster.v1.ReportProgressResponse
-	15, // [15:17] is the sub-list for method output_type
-	13, // [13:15] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	3,  // 0: muster.v1.Fault.check:type_name -> muster.v1.Fault.Check
+	21, // 1: muster.v1.GetStatusRequest.outcome:type_name -> muster.v1.Outcome
+	1,  // 2: muster.v1.GetStatusRequest.reasons:type_name -> muster.v1.Reason
+	22, // 3: muster.v1.RunStatus.state:type_name -> muster.v1.RunState
+	23, // 4: muster.v1.RunStatus.create_time:type_name -> google.protobuf.Timestamp
+	23, // 5: muster.v1.RunStatus.deadline:type_name -> google.protobuf.Timestamp
+	9,  // 6: muster.v1.RunStatus.plugins:type_name -> muster.v1.PluginStatus
+	10, // 7: muster.v1.RunStatus.pairs:type_name -> muster.v1.PairStatus
+	23, // 8: muster.v1.RunStatus.feed_time:type_name -> google.protobuf.Timestamp
+	24, // 9: muster.v1.RunStatus.counts:type_name -> muster.v1.ResultCounts
+	7,  // 10: muster.v1.RunStatus.reasons:type_name -> muster.v1.ReasonCount
+	8,  // 11: muster.v1.RunStatus.estimate:type_name -> muster.v1.Estimate
+	10, // 12: muster.v1.RunStatus.stragglers:type_name -> muster.v1.PairStatus
+	23, // 13: muster.v1.RunStatus.end_time:type_name -> google.protobuf.Timestamp
+	23, // 14: muster.v1.RunStatus.time:type_name -> google.protobuf.Timestamp
+	1,  // 15: muster.v1.ReasonCount.reason:type_name -> muster.v1.Reason
+	23, // 16: muster.v1.Estimate.earliest:type_name -> google.protobuf.Timestamp
+	23, // 17: muster.v1.Estimate.latest:type_name -> google.protobuf.Timestamp
+	24, // 18: muster.v1.PluginStatus.counts:type_name -> muster.v1.ResultCounts
+	7,  // 19: muster.v1.PluginStatus.reasons:type_name -> muster.v1.ReasonCount
+	8,  // 20: muster.v1.PluginStatus.estimate:type_name -> muster.v1.Estimate
+	21, // 21: muster.v1.PairStatus.outcome:type_name -> muster.v1.Outcome
+	23, // 22: muster.v1.PairStatus.update_time:type_name -> google.protobuf.Timestamp
+	18, // 23: muster.v1.PairStatus.progress:type_name -> muster.v1.Progress
+	0,  // 24: muster.v1.PairStatus.presence:type_name -> muster.v1.Presence
+	1,  // 25: muster.v1.PairStatus.reason:type_name -> muster.v1.Reason
+	23, // 26: muster.v1.PairStatus.reason_since:type_name -> google.protobuf.Timestamp
+	25, // 27: muster.v1.PairStatus.heartbeat_age:type_name -> google.protobuf.Duration
+	2,  // 28: muster.v1.PairStatus.phase:type_name -> muster.v1.Phase
+	4,  // 29: muster.v1.PairStatus.fault:type_name -> muster.v1.Fault
+	6,  // 30: muster.v1.WatchStatusResponse.status:type_name -> muster.v1.RunStatus
+	10, // 31: muster.v1.WatchStatusResponse.pairs:type_name -> muster.v1.PairStatus
+	0,  // 32: muster.v1.ListNodesRequest.presence:type_name -> muster.v1.Presence
+	15, // 33: muster.v1.ListNodesResponse.nodes:type_name -> muster.v1.Node
+	0,  // 34: muster.v1.Node.presence:type_name -> muster.v1.Presence
+	23, // 35: muster.v1.Node.presence_since:type_name -> google.protobuf.Timestamp
+	23, // 36: muster.v1.Node.last_heartbeat:type_name -> google.protobuf.Timestamp
+	25, // 37: muster.v1.Node.clock_skew:type_name -> google.protobuf.Duration
+	10, // 38: muster.v1.Node.pairs:type_name -> muster.v1.PairStatus
+	16, // 39: muster.v1.Node.events:type_name -> muster.v1.NodeEvent
+	23, // 40: muster.v1.NodeEvent.time:type_name -> google.protobuf.Timestamp
+	0,  // 41: muster.v1.NodeEvent.presence:type_name -> muster.v1.Presence
+	1,  // 42: muster.v1.NodeEvent.reason:type_name -> muster.v1.Reason
+	23, // 43: muster.v1.Progress.time:type_name -> google.protobuf.Timestamp
+	26, // 44: muster.v1.ReportProgressRequest.key:type_name -> muster.v1.ResultKey
+	5,  // 45: muster.v1.StatusService.GetStatus:input_type -> muster.v1.GetStatusRequest
+	11, // 46: muster.v1.StatusService.WatchStatus:input_type -> muster.v1.WatchStatusRequest
+	19, // 47: muster.v1.StatusService.ReportProgress:input_type -> muster.v1.ReportProgressRequest
+	13, // 48: muster.v1.StatusService.ListNodes:input_type -> muster.v1.ListNodesRequest
+	17, // 49: muster.v1.StatusService.GetNode:input_type -> muster.v1.GetNodeRequest
+	6,  // 50: muster.v1.StatusService.GetStatus:output_type -> muster.v1.RunStatus
+	12, // 51: muster.v1.StatusService.WatchStatus:output_type -> muster.v1.WatchStatusResponse
+	20, // 52: muster.v1.StatusService.ReportProgress:output_type -> muster.v1.ReportProgressResponse
+	14, // 53: muster.v1.StatusService.ListNodes:output_type -> muster.v1.ListNodesResponse
+	15, // 54: muster.v1.StatusService.GetNode:output_type -> muster.v1.Node
+	50, // [50:55] is the sub-list for method output_type
+	45, // [45:50] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_status_proto_init() }
@@ -728,13 +2011,14 @@ func file_muster_v1_status_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_status_proto_rawDesc), len(file_muster_v1_status_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   7,
+			NumEnums:      4,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_muster_v1_status_proto_goTypes,
 		DependencyIndexes: file_muster_v1_status_proto_depIdxs,
+		EnumInfos:         file_muster_v1_status_proto_enumTypes,
 		MessageInfos:      file_muster_v1_status_proto_msgTypes,
 	}.Build()
 	File_muster_v1_status_proto = out.File

@@ -22,27 +22,49 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	StatusService_GetStatus_FullMethodName      = "/muster.v1.StatusService/GetStatus"
+	StatusService_WatchStatus_FullMethodName    = "/muster.v1.StatusService/WatchStatus"
 	StatusService_ReportProgress_FullMethodName = "/muster.v1.StatusService/ReportProgress"
+	StatusService_ListNodes_FullMethodName      = "/muster.v1.StatusService/ListNodes"
+	StatusService_GetNode_FullMethodName        = "/muster.v1.StatusService/GetNode"
 )
 
 // StatusServiceClient is the client API for StatusService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Answers from what it was told: the aggregator's change feed and the agents' progress. It works on
+// Answers from what it was told: the aggregator's change feed, heartbeats and progress. It works on
 // while the aggregator is away and catches up after.
 type StatusServiceClient interface {
-	// Who may call: operators; a deliverer sees its own pair of its own run.
+	// Who may call: operators; a viewer of the run; a deliverer sees its own pair of its own run.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND: also for a run so new that the feed has not told of it yet: try
 	// again within a second), UNAVAILABLE (STATUS_NOT_READY: just started, still catching up).
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*RunStatus, error)
+	// The run and its pairs as they are, then every change, until the run has ended and all of it was
+	// told; then the stream ends with OK. Changes of one pair are told at most four times a second, the
+	// newest alone: a slow reader gets fewer messages, never older ones.
+	//
+	// After a lost connection call again with the newest cursor: what changed since is told. A cursor
+	// that is not known any more begins anew (`reset`).
+	//
+	// Who may call: operators, a viewer of the run. Errors: NOT_FOUND (RUN_NOT_FOUND; also when the run
+	// is deleted meanwhile), INVALID_ARGUMENT (INVALID_CURSOR), UNAVAILABLE (STATUS_NOT_READY).
+	WatchStatus(ctx context.Context, in *WatchStatusRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStatusResponse], error)
 	// What a plugin says of its own progress. Each report replaces the one before; one with an `append`
 	// field adds to it. Who may call: those who may deliver for the pair.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS),
 	// INVALID_ARGUMENT (INVALID_PROGRESS).
 	ReportProgress(ctx context.Context, in *ReportProgressRequest, opts ...grpc.CallOption) (*ReportProgressResponse, error)
+	// Every node that a run plans or that was heard of, by name. Who may call: operators.
+	//
+	// Errors: INVALID_ARGUMENT (INVALID_PAGE_TOKEN), UNAVAILABLE (STATUS_NOT_READY).
+	ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error)
+	// One node with what happened to it: the newest 200 events of the last 30 days. Who may call:
+	// operators.
+	//
+	// Errors: NOT_FOUND (NODE_NOT_FOUND), UNAVAILABLE (STATUS_NOT_READY).
+	GetNode(ctx context.Context, in *GetNodeRequest, opts ...grpc.CallOption) (*Node, error)
 }
 
 type statusServiceClient struct {
@@ -63,6 +85,25 @@ func (c *statusServiceClient) GetStatus(ctx context.Context, in *GetStatusReques
 	return out, nil
 }
 
+func (c *statusServiceClient) WatchStatus(ctx context.Context, in *WatchStatusRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStatusResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &StatusService_ServiceDesc.Streams[0], StatusService_WatchStatus_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchStatusRequest, WatchStatusResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type StatusService_WatchStatusClient = grpc.ServerStreamingClient[WatchStatusResponse]
+
 func (c *statusServiceClient) ReportProgress(ctx context.Context, in *ReportProgressRequest, opts ...grpc.CallOption) (*ReportProgressResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReportProgressResponse)
@@ -73,24 +114,63 @@ func (c *statusServiceClient) ReportProgress(ctx context.Context, in *ReportProg
 	return out, nil
 }
 
+func (c *statusServiceClient) ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListNodesResponse)
+	err := c.cc.Invoke(ctx, StatusService_ListNodes_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *statusServiceClient) GetNode(ctx context.Context, in *GetNodeRequest, opts ...grpc.CallOption) (*Node, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Node)
+	err := c.cc.Invoke(ctx, StatusService_GetNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // StatusServiceServer is the server API for StatusService service.
 // All implementations must embed UnimplementedStatusServiceServer
 // for forward compatibility.
 //
-// Answers from what it was told: the aggregator's change feed and the agents' progress. It works on
+// Answers from what it was told: the aggregator's change feed, heartbeats and progress. It works on
 // while the aggregator is away and catches up after.
 type StatusServiceServer interface {
-	// Who may call: operators; a deliverer sees its own pair of its own run.
+	// Who may call: operators; a viewer of the run; a deliverer sees its own pair of its own run.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND: also for a run so new that the feed has not told of it yet: try
 	// again within a second), UNAVAILABLE (STATUS_NOT_READY: just started, still catching up).
 	GetStatus(context.Context, *GetStatusRequest) (*RunStatus, error)
+	// The run and its pairs as they are, then every change, until the run has ended and all of it was
+	// told; then the stream ends with OK. Changes of one pair are told at most four times a second, the
+	// newest alone: a slow reader gets fewer messages, never older ones.
+	//
+	// After a lost connection call again with the newest cursor: what changed since is told. A cursor
+	// that is not known any more begins anew (`reset`).
+	//
+	// Who may call: operators, a viewer of the run. Errors: NOT_FOUND (RUN_NOT_FOUND; also when the run
+	// is deleted meanwhile), INVALID_ARGUMENT (INVALID_CURSOR), UNAVAILABLE (STATUS_NOT_READY).
+	WatchStatus(*WatchStatusRequest, grpc.ServerStreamingServer[WatchStatusResponse]) error
 	// What a plugin says of its own progress. Each report replaces the one before; one with an `append`
 	// field adds to it. Who may call: those who may deliver for the pair.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS),
 	// INVALID_ARGUMENT (INVALID_PROGRESS).
 	ReportProgress(context.Context, *ReportProgressRequest) (*ReportProgressResponse, error)
+	// Every node that a run plans or that was heard of, by name. Who may call: operators.
+	//
+	// Errors: INVALID_ARGUMENT (INVALID_PAGE_TOKEN), UNAVAILABLE (STATUS_NOT_READY).
+	ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error)
+	// One node with what happened to it: the newest 200 events of the last 30 days. Who may call:
+	// operators.
+	//
+	// Errors: NOT_FOUND (NODE_NOT_FOUND), UNAVAILABLE (STATUS_NOT_READY).
+	GetNode(context.Context, *GetNodeRequest) (*Node, error)
 	mustEmbedUnimplementedStatusServiceServer()
 }
 
@@ -104,8 +184,17 @@ type UnimplementedStatusServiceServer struct{}
 func (UnimplementedStatusServiceServer) GetStatus(context.Context, *GetStatusRequest) (*RunStatus, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStatus not implemented")
 }
+func (UnimplementedStatusServiceServer) WatchStatus(*WatchStatusRequest, grpc.ServerStreamingServer[WatchStatusResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchStatus not implemented")
+}
 func (UnimplementedStatusServiceServer) ReportProgress(context.Context, *ReportProgressRequest) (*ReportProgressResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportProgress not implemented")
+}
+func (UnimplementedStatusServiceServer) ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListNodes not implemented")
+}
+func (UnimplementedStatusServiceServer) GetNode(context.Context, *GetNodeRequest) (*Node, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetNode not implemented")
 }
 func (UnimplementedStatusServiceServer) mustEmbedUnimplementedStatusServiceServer() {}
 func (UnimplementedStatusServiceServer) testEmbeddedByValue()                       {}
@@ -146,6 +235,17 @@ func _StatusService_GetStatus_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _StatusService_WatchStatus_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchStatusRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(StatusServiceServer).WatchStatus(m, &grpc.GenericServerStream[WatchStatusRequest, WatchStatusResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type StatusService_WatchStatusServer = grpc.ServerStreamingServer[WatchStatusResponse]
+
 func _StatusService_ReportProgress_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReportProgressRequest)
 	if err := dec(in); err != nil {
@@ -160,6 +260,42 @@ func _StatusService_ReportProgress_Handler(srv interface{}, ctx context.Context,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(StatusServiceServer).ReportProgress(ctx, req.(*ReportProgressRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _StatusService_ListNodes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListNodesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServiceServer).ListNodes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: StatusService_ListNodes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServiceServer).ListNodes(ctx, req.(*ListNodesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _StatusService_GetNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetNodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServiceServer).GetNode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: StatusService_GetNode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServiceServer).GetNode(ctx, req.(*GetNodeRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -179,7 +315,21 @@ var StatusService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "ReportProgress",
 			Handler:    _StatusService_ReportProgress_Handler,
 		},
+		{
+			MethodName: "ListNodes",
+			Handler:    _StatusService_ListNodes_Handler,
+		},
+		{
+			MethodName: "GetNode",
+			Handler:    _StatusService_GetNode_Handler,
+		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchStatus",
+			Handler:       _StatusService_WatchStatus_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "muster/v1/status.proto",
 }
