@@ -1,0 +1,98 @@
+// Who beats, as everybody but the registry sees it.
+#ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_SENDER_H_
+#define MUSTER_SERVICES_STATUS_HEARTBEATS_SENDER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "muster/v1/heartbeats.pb.h"
+#include "muster/v1/status.pb.h"
+
+namespace muster {
+
+// What is known of a sender beside its silence.
+enum class Evidence : uint8_t {
+  kNone,
+  kClosed,          // its stream ended without a goodbye, by its own side
+  kAcknowledging,   // its machine acknowledges what is sent to it
+  kUnacknowledged,  // nothing that is sent to it is acknowledged
+  kRestarted,       // it beats, but as a new process that took over without a goodbye of the old
+};
+
+// A process that sends heartbeats: (identity, node). Thread-safe. Each value is read by itself: two
+// reads may see two moments. Only the registry changes one.
+class Sender {
+ public:
+  Sender(std::string uri, std::string node) : uri_(std::move(uri)), node_(std::move(node)) {}
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
+
+  // The URI of its certificate.
+  const std::string& uri() const { return uri_; }
+  // "global" for a plugin that runs once.
+  const std::string& node() const { return node_; }
+
+  // PRESENCE_UNKNOWN until it is heard again after a start of this service, and while it is silent
+  // and the observer doubts itself.
+  v1::Presence presence() const { return static_cast<v1::Presence>(presence_.load()); }
+  // Monotonic time; may lie before zero for what an earlier life of this service saw.
+  absl::Duration presence_since() const { return absl::Nanoseconds(presence_since_.load()); }
+  absl::Duration last_seen() const { return absl::Nanoseconds(last_seen_.load()); }
+  Evidence evidence() const { return evidence_; }
+  // Its wall clock minus ours at its last heartbeat: shown, never used.
+  absl::Duration clock_skew() const { return absl::Microseconds(clock_skew_.load()); }
+  // Two processes alternate as this sender.
+  bool double_agent() const { return double_agent_; }
+  // What it was told last.
+  absl::Duration interval() const { return absl::Milliseconds(interval_.load()); }
+  // It is silent, and so are many others at once: the fault is likely on the way, or here.
+  bool doubted() const { return doubted_; }
+
+  void set_presence(v1::Presence presence, absl::Duration since) {
+    presence_since_ = absl::ToInt64Nanoseconds(since);
+    presence_ = static_cast<uint8_t>(presence);
+  }
+  void set_last_seen(absl::Duration at) { last_seen_ = absl::ToInt64Nanoseconds(at); }
+  void set_evidence(Evidence evidence) { evidence_ = evidence; }
+  void set_clock_skew(absl::Duration skew) { clock_skew_ = absl::ToInt64Microseconds(skew); }
+  void set_double_agent(bool double_agent) { double_agent_ = double_agent; }
+  void set_interval(absl::Duration interval) { interval_ = absl::ToInt64Milliseconds(interval); }
+  void set_doubted(bool doubted) { doubted_ = doubted; }
+
+ private:
+  const std::string uri_;
+  const std::string node_;
+  std::atomic<int64_t> last_seen_ = 0;       // monotonic nanoseconds
+  std::atomic<int64_t> presence_since_ = 0;  // monotonic nanoseconds
+  std::atomic<int64_t> clock_skew_ = 0;      // microseconds
+  std::atomic<int64_t> interval_ = 0;        // milliseconds
+  std::atomic<uint8_t> presence_ = 0;
+  std::atomic<Evidence> evidence_ = Evidence::kNone;
+  std::atomic<bool> double_agent_ = false;
+  std::atomic<bool> doubted_ = false;
+};
+
+// Who is told of heartbeats. Thread-safe; called without a lock of the caller's, on gRPC's threads
+// too: it may not wait for anything but a short lock.
+class BeatListener {
+ public:
+  virtual ~BeatListener() = default;
+
+  // What `sender` does for a pair: all of it when its stream begins, then what changed. The texts
+  // in `activity` are printable UTF-8 within their limits; its key is `key`. RUN_NOT_FOUND,
+  // PAIR_NOT_PLANNED, INVALID_PROGRESS, STATUS_NOT_READY.
+  virtual absl::Status Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
+                            const v1::Activity& activity) = 0;
+
+  // Presence, evidence, doubt or the mark of a double agent has changed, or the sender is new.
+  virtual void PresenceChanged(const std::shared_ptr<const Sender>& sender) = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_HEARTBEATS_SENDER_H_
