@@ -4,11 +4,35 @@
 #include <grpcpp/ext/channelz_service_plugin.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "services/common/base/log.h"
 
 namespace muster {
+namespace {
+
+// Never destroyed: gRPC's threads may log to the end.
+struct HandshakeObservers {
+  static HandshakeObservers& Get() {
+    static auto* const observers = new HandshakeObservers;
+    return *observers;
+  }
+
+  void Tell(std::string_view reason) {
+    std::lock_guard lock(mutex);
+    for (const auto& [id, observer] : all) observer(reason);
+  }
+
+  std::mutex mutex;
+  uint64_t next = 0;                          // guarded by mutex
+  std::map<uint64_t, HandshakeObserver> all;  // guarded by mutex
+};
+
+}  // namespace
 
 void RequireTls13() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): first call in main, before any thread.
@@ -20,7 +44,39 @@ void RouteGrpcLog() {
     const LogLevel level =
         args->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kInfo : LogLevel::kDebug;
     Log(level, "grpc", {{"said", args->message}});
+    const std::string_view failure = HandshakeFailure(args->message);
+    if (!failure.empty()) HandshakeObservers::Get().Tell(failure);
   });
+}
+
+std::string_view HandshakeFailure(std::string_view line) {
+  if (!line.starts_with("Handshake failed with fatal error")) return "";
+  // OpenSSL's texts.
+  static constexpr std::pair<std::string_view, std::string_view> kReasons[] = {
+      {"certificate verify failed", "bad_certificate"},
+      {"peer did not return a certificate", "no_certificate"},
+      {"no shared cipher", "below_tls13"},
+      {"unsupported protocol", "below_tls13"},
+      {"http request", "plaintext"},
+      {"wrong version number", "plaintext"},
+      {" alert ", "refused_by_peer"},
+  };
+  for (const auto& [text, reason] : kReasons) {
+    if (line.find(text) != std::string_view::npos) return reason;
+  }
+  return "other";
+}
+
+std::shared_ptr<void> ObserveFailedHandshakes(HandshakeObserver observer) {
+  auto& observers = HandshakeObservers::Get();
+  std::lock_guard lock(observers.mutex);
+  const uint64_t id = observers.next++;
+  observers.all.emplace(id, std::move(observer));
+  return {nullptr, [id](void*) {
+            auto& registered = HandshakeObservers::Get();
+            std::lock_guard guard(registered.mutex);
+            registered.all.erase(id);
+          }};
 }
 
 void EnableInspectionPlugins() {

@@ -3,6 +3,10 @@
 #ifndef MUSTER_SERVICES_COMMON_RPC_PROCESS_H_
 #define MUSTER_SERVICES_COMMON_RPC_PROCESS_H_
 
+#include <functional>
+#include <memory>
+#include <string_view>
+
 namespace muster {
 
 // TLS 1.3 only for every listener of this process. gRPC 1.51 has no setting for it; with its cipher
@@ -13,6 +17,17 @@ void RequireTls13();
 // Sends what gRPC itself logs to our log: its errors as information (a peer that fails a handshake
 // is one), all else as debugging.
 void RouteGrpcLog();
+
+// Why a TLS handshake failed, from what gRPC's log said of it: "bad_certificate" (expired, of
+// another fleet, outside of what its issuer may sign), "no_certificate", "below_tls13",
+// "plaintext", "refused_by_peer" or "other". Empty if the line tells of no handshake.
+std::string_view HandshakeFailure(std::string_view line);
+
+// Tells `observer` why, for each handshake that fails in this process, until the handle is gone.
+// gRPC 1.51 has no hook for it but its log: it takes RouteGrpcLog. Thread-safe; `observer` is
+// called on gRPC's threads, one at a time.
+using HandshakeObserver = std::function<void(std::string_view reason)>;
+[[nodiscard]] std::shared_ptr<void> ObserveFailedHandshakes(HandshakeObserver observer);
 
 // Turns on the standard health service, reflection and (from the next server built on) channelz.
 // The plaintext health server must be built between the first and the others: rpc/server.cc does.

@@ -7,6 +7,7 @@ namespace {
 
 // All methods of this API times all codes, and some room.
 constexpr size_t kMaxSeries = 1024;
+constexpr size_t kMaxReasons = 16;
 
 }  // namespace
 
@@ -15,7 +16,10 @@ RpcMetrics::RpcMetrics(Metrics& metrics)
                                  {"method", "code"}, kMaxSeries)),
       refused_(metrics.AddCounters("muster_rpc_refused_total",
                                    "Calls refused before any handler, by identity or role.",
-                                   {"code"}, kMaxSeries)) {}
+                                   {"code"}, kMaxSeries)),
+      refused_handshakes_(metrics.AddCounters("muster_rpc_refused_handshakes_total",
+                                              "TLS handshakes that failed.", {"reason"},
+                                              kMaxReasons)) {}
 
 void RpcMetrics::Count(std::string_view method, absl::StatusCode code) const {
   calls_.With({std::string(method), absl::StatusCodeToString(code)}).Add();
@@ -23,6 +27,10 @@ void RpcMetrics::Count(std::string_view method, absl::StatusCode code) const {
 
 void RpcMetrics::CountRefused(absl::StatusCode code) const {
   refused_.With({absl::StatusCodeToString(code)}).Add();
+}
+
+void RpcMetrics::CountRefusedHandshake(std::string_view reason) const {
+  refused_handshakes_.With({std::string(reason)}).Add();
 }
 
 }  // namespace muster

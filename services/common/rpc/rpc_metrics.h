@@ -20,9 +20,13 @@ class RpcMetrics {
   // A call that the gate refused before any handler.
   void CountRefused(absl::StatusCode code) const;
 
+  // A handshake that failed: see HandshakeFailure.
+  void CountRefusedHandshake(std::string_view reason) const;
+
  private:
   Labelled<Counter> calls_;
   Labelled<Counter> refused_;
+  Labelled<Counter> refused_handshakes_;
 };
 
 }  // namespace muster

@@ -113,6 +113,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   result->health_server_ = StartHealthServer(options.health_listen, &result->health_port_);
   if (result->health_server_ == nullptr) return ListenFailed(options.health_listen);
   EnableInspectionPlugins();
+  result->failed_handshakes_ = ObserveFailedHandshakes(
+      [&metrics](std::string_view reason) { metrics.CountRefusedHandshake(reason); });
   grpc::ServerBuilder builder;
   SetLimits(builder);
   builder.AddListeningPort(

@@ -56,6 +56,7 @@ class RpcServer {
   RpcServer(LiveCalls& live) : live_(live) {}
 
   LiveCalls& live_;
+  std::shared_ptr<void> failed_handshakes_;  // keeps them counted
   std::unique_ptr<grpc::Server> health_server_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
