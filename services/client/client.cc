@@ -217,9 +217,7 @@ class Client::Impl {
       return ConfigError("configuration", "client_key", "it is not the key of client_cert");
     }
     certificate_ends_ = certificate->NotAfter();
-    if (certificate_ends_ <= absl::Now()) {
-      return ConfigError("configuration", "client_cert", "the certificate is past");
-    }
+    if (certificate_ends_ <= absl::Now()) return CertificateEndedError(certificate_ends_);
     if (auto ca = ParseChain(config_.ca_cert); !ca.ok()) {
       return ConfigError("configuration", "ca_cert", ToStd(ca.status().message()));
     }

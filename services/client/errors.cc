@@ -13,6 +13,13 @@ absl::Status ConfigError(std::string_view where, std::string_view field, std::st
       "Correct the configuration; docs/agent.md describes each field.");
 }
 
+absl::Status CertificateEndedError(absl::Time end) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "CONFIG_INVALID",
+                   absl::StrCat("client_cert: the certificate ended at ",
+                                absl::FormatTime(end, absl::UTCTimeZone())),
+                   "Ask an operator for a new one: muster credentials export.");
+}
+
 absl::Status NotAFileError(std::string_view path) {
   return MakeError(absl::StatusCode::kInvalidArgument, "NOT_A_FILE",
                    absl::StrCat(ToAbsl(path), " is not a regular file"),

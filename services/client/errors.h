@@ -6,11 +6,15 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace muster::client {
 
 // The configuration: INVALID_ARGUMENT, reason CONFIG_INVALID. `where` is a file or "environment".
 absl::Status ConfigError(std::string_view where, std::string_view field, std::string_view fault);
+
+// The certificate is too old to try: CONFIG_INVALID, too.
+absl::Status CertificateEndedError(absl::Time end);
 
 // The source of a result.
 absl::Status NotAFileError(std::string_view path);              // NOT_A_FILE

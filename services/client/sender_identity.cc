@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "services/client/errors.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/certificate.h"
@@ -27,11 +26,7 @@ absl::StatusOr<SenderIdentity> SenderIdentity::Load(std::string_view chain_pem,
     return ConfigError("client_key", "",
                        "it is not the key of the first certificate of client_cert");
   }
-  if (leaf.NotAfter() <= now) {
-    return ConfigError(
-        "client_cert", "",
-        absl::StrCat("the certificate ended at ", absl::FormatTime(leaf.NotAfter())));
-  }
+  if (leaf.NotAfter() <= now) return CertificateEndedError(leaf.NotAfter());
   auto uri = leaf.Uri();
   if (!uri.ok()) return ConfigError("client_cert", "", ToStd(uri.status().message()));
   auto identity = ParseOwnIdentity(*uri);
