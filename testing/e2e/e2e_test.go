@@ -28,9 +28,13 @@ const soon = 30 * time.Second // what waits for a condition gives up after this
 func up(t *testing.T, arguments ...string) *fleet.Fleet {
 	t.Helper()
 	f, err := fleet.New("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	closeAtEnd(t, f)
+	check(t, f.Up(arguments...))
+	return f
+}
+
+func closeAtEnd(t *testing.T, f *fleet.Fleet) {
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(f.Logs())
@@ -39,10 +43,6 @@ func up(t *testing.T, arguments ...string) *fleet.Fleet {
 			t.Error(err)
 		}
 	})
-	if err := f.Up(arguments...); err != nil {
-		t.Fatal(err)
-	}
-	return f
 }
 
 // must fails the test on an error, else hands the value on.
@@ -60,6 +60,24 @@ func check(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// wantExit fails unless a command ended with this code and said all of this.
+func wantExit(t *testing.T, err error, code int, says ...string) {
+	t.Helper()
+	var exit *fleet.CommandError
+	if code == 0 && err == nil {
+		return
+	}
+	if !errors.As(err, &exit) || exit.ExitCode != code {
+		t.Errorf("got %v, want exit code %d", err, code)
+		return
+	}
+	for _, text := range says {
+		if !strings.Contains(exit.Stderr, text) {
+			t.Errorf("%s does not say %q: %s", exit.Command, text, exit.Stderr)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -109,6 +110,17 @@ func refusals(t *testing.T, f *fleet.Fleet) int64 {
 		sum += n
 	}
 	return sum
+}
+
+// counted is the value of one of a service's metrics, given with its labels; 0 if it is not there.
+func counted(t *testing.T, f *fleet.Fleet, service, series string) float64 {
+	t.Helper()
+	for _, line := range strings.Split(must(metrics(f, service))(t), "\n") {
+		if value, found := strings.CutPrefix(line, series+" "); found {
+			return must(strconv.ParseFloat(value, 64))(t)
+		}
+	}
+	return 0
 }
 
 // metrics reads what a service counts; its address is in its file below run/.

@@ -27,26 +27,35 @@ type sidecar struct {
 	done     chan error
 }
 
-// sidecarProgram builds testing/sidecar once for all tests.
+// sidecarProgram is testing/sidecar, built once for all tests.
 var sidecarProgram string
 
 func TestMain(m *testing.M) {
-	code := func() int {
-		folder, err := os.MkdirTemp("", "sidecar")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(folder)
-		sidecarProgram = filepath.Join(folder, "sidecar")
-		build := exec.Command("go", "build", "-o", sidecarProgram, "muster.example/testing/sidecar")
-		if output, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%v: %s", err, output)
-			return 1
-		}
-		return m.Run()
-	}()
+	end, err := fleet.KeepTemporaryFiles()
+	if err == nil {
+		sidecarProgram, err = buildSidecar()
+	}
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	if end != nil {
+		err = errors.Join(err, end())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
 	os.Exit(code)
+}
+
+func buildSidecar() (string, error) {
+	program := filepath.Join(os.TempDir(), "sidecar")
+	output, err := exec.Command("go", "build", "-o", program, "muster.example/testing/sidecar").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, output)
+	}
+	return program, nil
 }
 
 // startSidecar starts one for a Job (node "global") or for a node of a DaemonSet.
@@ -60,7 +69,7 @@ func startSidecar(t *testing.T, credential *fleet.Credential, node string, argum
 		kind = "global"
 	}
 	s.command = exec.Command(sidecarProgram, append([]string{kind, "--level=trace", "-v=6", "--logtostderr"}, arguments...)...)
-	s.command.Env = []string{"AGGREGATOR_URL=" + credential.AggregatorURL, "RESULT_TYPE=" + credential.Plugin,
+	s.command.Env = []string{"TMPDIR=" + os.TempDir(), "AGGREGATOR_URL=" + credential.AggregatorURL, "RESULT_TYPE=" + credential.Plugin,
 		"NODE_NAME=" + node, "SONOBUOY_RESULTS_DIR=" + s.folder, "SONOBUOY_PROGRESS_PORT=" + port,
 		"SONOBUOY_DONE_FILE_DELAY=0s", "CA_CERT=" + credential.CA, "CLIENT_CERT=" + credential.Certificate,
 		"CLIENT_KEY=" + credential.Key}

@@ -27,6 +27,8 @@ type Credential struct {
 	CA            string   `json:"ca_cert"`
 	Certificate   string   `json:"client_cert"`
 	Key           string   `json:"client_key"`
+	Deadline      string   `json:"deadline,omitempty"`  // by hand alone
+	StateDir      string   `json:"state_dir,omitempty"` // by hand alone
 
 	File string `json:"-"` // where it lies
 }
@@ -108,6 +110,15 @@ func verify(state tls.ConnectionState, roots *x509.CertPool) error {
 	}
 	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between})
 	return err
+}
+
+// WriteCredential puts a credential into the home as `muster credentials export` would.
+func (f *Fleet) WriteCredential(name string, credential *Credential) (string, error) {
+	text, err := json.Marshal(credential)
+	if err != nil {
+		return "", err
+	}
+	return f.WriteFile(name, string(text))
 }
 
 // WriteFile puts a file of this text into the home.

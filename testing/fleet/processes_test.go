@@ -1,9 +1,12 @@
 package fleet
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestFindsAndKillsTheProcessesOfItsHomeAlone(t *testing.T) {
@@ -61,5 +64,46 @@ func TestTheReaperEndsWhatItsMakerLeft(t *testing.T) {
 	}
 	if _, err := os.Stat(home); !os.IsNotExist(err) {
 		t.Errorf("the home is still there: %v", err)
+	}
+}
+
+// A program that is killed removes nothing: its temporary files, and what it started, go all the same.
+func TestAKilledProgramLeavesNoTemporaryFiles(t *testing.T) {
+	if os.Getenv("FLEET_TEST_TO_BE_KILLED") != "" {
+		if _, err := KeepTemporaryFiles(); err != nil {
+			t.Fatal(err)
+		}
+		left := exec.Command("sleep", "600")
+		if err := left.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(os.TempDir(), "left"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println(left.Process.Pid, os.TempDir())
+		select {}
+	}
+	killed := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	killed.Env = append(os.Environ(), "FLEET_TEST_TO_BE_KILLED=1")
+	output, err := killed.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	var folder string
+	_, err = fmt.Fscan(output, &left, &folder)
+	_ = killed.Process.Kill()
+	_ = killed.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Until(10*time.Second, "the folder and the process are gone", func() bool {
+		_, err := os.Stat(folder)
+		return os.IsNotExist(err) && !Process{PID: left}.runs()
+	}); err != nil {
+		t.Error(err)
 	}
 }

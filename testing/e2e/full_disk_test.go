@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/testing/fleet"
+)
+
+// A full disk refuses what comes, by each way with the same reason; what was accepted stays; with room again,
+// deliveries that waited go on by themselves.
+func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
+	f, disk, err := fleet.NewOnSmallDisk()
+	check(t, err)
+	closeAtEnd(t, f)
+	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "before", "large", "small", "old")
+	credentials := map[string]*fleet.Credential{}
+	for _, node := range []string{"before", "large", "small", "old"} {
+		credentials[node] = must(f.Export(id, "logs", node))(t)
+	}
+	check(t, submit(t, credentials["before"], id, "logs", "before", "accepted before"))
+	a := operator(t, f)
+	checkBefore := func() {
+		t.Helper()
+		if got := a.result(t, id, "logs", "before"); got.Outcome != musterv1.Outcome_OUTCOME_GENUINE || got.Generation != 1 {
+			t.Errorf("what was accepted before is now %v", got)
+		}
+	}
+
+	// Room for the database, none for a large result.
+	check(t, disk.Fill(6<<20))
+	file := must(f.WriteFile("large", strings.Repeat("no room for this. ", 1<<20)))(t)
+	answered := make(chan [2]string, 1)
+	go func() { // the gateway waits for a minute before it says no
+		code, body := curl(t, credentials["old"], "--max-time", "150", "-T", file,
+			credentials["old"].AggregatorURL+"/api/v1/results/by-node/old/logs")
+		answered <- [2]string{code, body}
+	}()
+	delivered := make(chan error, 1)
+	go func() {
+		_, err := f.Muster("submit", file, "--config", credentials["large"].File)
+		delivered <- err
+	}()
+	until(t, "the upload is refused", func() bool { return refusedForSpace(t, f) > 0 })
+	select {
+	case err := <-delivered:
+		t.Fatalf("`muster submit` gave up: %v", err)
+	default:
+	}
+	checkBefore()
+
+	// No room at all: not even for a row.
+	check(t, disk.Fill(0))
+	wantError(t, submit(t, credentials["small"], id, "logs", "small", strings.Repeat("x", 60<<10)),
+		codes.ResourceExhausted, "DISK_FULL")
+	checkBefore()
+
+	if a := <-answered; a[0] != "507" || !strings.Contains(a[1], "DISK_FULL") || !strings.Contains(a[1], "ree space") {
+		t.Errorf("a PUT was answered %q, want 507, the reason and a way out", a)
+	}
+	check(t, disk.Free())
+	check(t, submit(t, credentials["small"], id, "logs", "small", "at last"))
+	check(t, putFile(must(credentials["old"].HTTP())(t), credentials["old"].AggregatorURL+"/api/v1/results/by-node/old/logs", file))
+	check(t, <-delivered)
+	a.awaitState(t, id, musterv1.RunState_RUN_STATE_COMPLETE)
+	files := archive(t, f, id)
+	wantFile(t, files, "plugins/logs/results/before/result", "accepted before")
+	wantFile(t, files, "plugins/logs/results/small/result", "at last")
+	for _, node := range []string{"large", "old"} {
+		if got := a.result(t, id, "logs", node); got.Size != int64(len("no room for this. ")<<20) || got.Generation != 1 {
+			t.Errorf("%s: %v", node, got)
+		}
+	}
+}
+
+// refusedForSpace is how many calls the aggregator has answered with RESOURCE_EXHAUSTED.
+func refusedForSpace(t *testing.T, f *fleet.Fleet) (sum int) {
+	t.Helper()
+	text := must(metrics(f, "aggregator"))(t)
+	return len(regexp.MustCompile(`muster_rpc_calls_total\{[^}]*RESOURCE_EXHAUSTED[^}]*\} [1-9]`).FindAllString(text, -1))
+}

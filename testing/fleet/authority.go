@@ -1,0 +1,113 @@
+package fleet
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// RunAuthority is what somebody has who stole a run's authority: its key.
+type RunAuthority struct {
+	certificate *x509.Certificate // the one that the fleet signed
+	key         any
+	chain       string // it and what is above it
+}
+
+// StealAuthority takes the key of a run's authority out of the aggregator's folder, where it lies encrypted
+// under the store key (services/common/identity/key_wrap.cc says how). `credential` is one of the run's.
+func (f *Fleet) StealAuthority(credential *Credential) (*RunAuthority, error) {
+	folder := filepath.Join(f.Home, "aggregator")
+	storeKey, err := os.ReadFile(filepath.Join(folder, "store.key"))
+	if err != nil {
+		return nil, err
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(string(storeKey)))
+	if err != nil {
+		return nil, err
+	}
+	row, err := exec.Command("sqlite3", "-readonly", filepath.Join(folder, "state.db"),
+		"SELECT hex(wrapped_key) FROM run_authorities WHERE run = '"+credential.Run+"'").Output()
+	if err != nil {
+		return nil, err
+	}
+	wrapped, err := hex.DecodeString(strings.TrimSpace(string(row)))
+	if err != nil {
+		return nil, err
+	}
+	plain, err := unwrap(key, wrapped, credential.Run)
+	if err != nil {
+		return nil, err
+	}
+	_, chain := pem.Decode([]byte(credential.Certificate)) // after the leaf
+	block, _ := pem.Decode(chain)
+	private, _ := pem.Decode(plain)
+	if block == nil || private == nil {
+		return nil, errors.New("a certificate or a key is no PEM")
+	}
+	a := &RunAuthority{chain: string(chain)}
+	if a.certificate, err = x509.ParseCertificate(block.Bytes); err != nil {
+		return nil, err
+	}
+	a.key, err = x509.ParsePKCS8PrivateKey(private.Bytes)
+	return a, err
+}
+
+func unwrap(key, wrapped []byte, run string) ([]byte, error) {
+	const header, nonce = 9, 12
+	if len(wrapped) < header+nonce {
+		return nil, fmt.Errorf("the store holds no authority of run %s", run)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	return sealed.Open(nil, wrapped[header:header+nonce], wrapped[header+nonce:],
+		[]byte("muster run authority key"+string(wrapped[:header])+run))
+}
+
+// Sign makes a credential like another one for any URI and any time.
+func (a *RunAuthority) Sign(like *Credential, uri string, from, to time.Time) (*Credential, error) {
+	name, err := url.Parse(uri)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(from.UnixNano()), Subject: pkix.Name{CommonName: "leaf"},
+		URIs: []*url.URL{name}, NotBefore: from, NotAfter: to, AuthorityKeyId: a.certificate.SubjectKeyId,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, a.certificate, &key.PublicKey, a.key)
+	if err != nil {
+		return nil, err
+	}
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	made := *like
+	made.Certificate = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})) + a.chain
+	made.Key = string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}))
+	return &made, nil
+}
