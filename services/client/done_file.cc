@@ -85,9 +85,9 @@ absl::StatusOr<std::string> ResultOfDoneFile(const std::string& results_dir) {
 absl::StatusOr<std::string> WaitForDoneFile(const DoneFileOptions& options,
                                             const std::stop_token& stop) {
   while (true) {
-    if (!WaitFor(absl::FromChrono(options.poll), stop)) return InterruptedError();
+    if (!options.wait(absl::FromChrono(options.poll), stop)) return InterruptedError();
     if (!HasDoneFile(options.results_dir)) continue;
-    if (!WaitFor(absl::FromChrono(options.delay), stop)) return InterruptedError();
+    if (!options.wait(absl::FromChrono(options.delay), stop)) return InterruptedError();
     if (!HasDoneFile(options.results_dir)) continue;
     return ResultOfDoneFile(options.results_dir);
   }

@@ -4,11 +4,13 @@
 #define MUSTER_SERVICES_CLIENT_DONE_FILE_H_
 
 #include <chrono>
+#include <functional>
 #include <stop_token>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/client/backoff.h"
 
 namespace muster::client {
 
@@ -17,6 +19,8 @@ struct DoneFileOptions {
   // How long the done file has to stay: another sidecar may take it away to add to the results.
   std::chrono::milliseconds delay{5000};
   std::chrono::milliseconds poll{1000};
+  // How it waits for one of these times; false if the stop came first.
+  std::function<bool(absl::Duration, const std::stop_token&)> wait = WaitFor;
 };
 
 // Waits for the done file; returns the path of the result it names: a regular file in the results

@@ -7,7 +7,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "services/client/delayed_stop.h"
 #include "services/common/base/error.h"
@@ -56,13 +55,21 @@ TEST_F(DoneFileTest, ADoneFileThatGoesAwayDuringItsDelayDoesNotCount) {
   Write(folder_ + "/first", "x");
   Write(folder_ + "/second", "x");
   Done("first");
-  std::jthread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    fs::remove(folder_ + "/done");
-    std::this_thread::sleep_for(std::chrono::milliseconds(600));
-    Done("second");
-  });
-  EXPECT_EQ(Wait(std::chrono::milliseconds(400)).value(), fs::canonical(folder_ + "/second"));
+  constexpr std::chrono::milliseconds kDelay{400};
+  int waits = 0;
+  // Instead of time something passes: it looks, sees, waits for the delay, looks, looks.
+  const auto wait = [&](absl::Duration time, const std::stop_token&) {
+    ++waits;
+    if (waits == 2) {
+      EXPECT_EQ(time, absl::FromChrono(kDelay));
+      fs::remove(folder_ + "/done");
+    }
+    if (waits == 4) Done("second");
+    return true;
+  };
+  const auto found = WaitForDoneFile({.results_dir = folder_, .delay = kDelay, .wait = wait}, {});
+  EXPECT_EQ(found.value(), fs::canonical(folder_ + "/second"));
+  EXPECT_EQ(waits, 5);
 }
 
 TEST_F(DoneFileTest, EachUnusableDoneFileHasItsReason) {
@@ -133,12 +140,16 @@ TEST_F(DoneFileTest, AfterAStopItWaitsForALateResult) {
   std::stop_source stop;
   stop.request_stop();
   const DelayedStop late(absl::Minutes(1), stop.get_token());
-  std::jthread plugin([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    Write(folder_ + "/out", "x");
-    Done("out");
-  });
-  EXPECT_TRUE(Wait({}, late.token()).ok());
+  int waits = 0;
+  const auto wait = [&](absl::Duration, const std::stop_token& token) {
+    if (++waits == 3) {
+      Write(folder_ + "/out", "x");
+      Done("out");
+    }
+    return !token.stop_requested();
+  };
+  EXPECT_TRUE(
+      WaitForDoneFile({.results_dir = folder_, .delay = {}, .wait = wait}, late.token()).ok());
 }
 
 TEST_F(DoneFileTest, AfterTheGraceItEnds) {

@@ -333,30 +333,3 @@ func TestWorkerPacksAFolder(t *testing.T) {
 		t.Errorf("packed %v", names)
 	}
 }
-
-func TestWorkerWaitsAnewIfTheDoneFileGoes(t *testing.T) {
-	t.Parallel()
-	w := start(t)
-	w.config["done_file_delay"] = "3s"
-	done := w.file("done", []byte(w.file("first", []byte("first"))))
-	client := w.client()
-	ended := make(chan error, 1)
-	go func() {
-		_, err := client.WaitAndDeliver(t.Context())
-		ended <- err
-	}()
-	// The delay is what is tested: by now the worker has seen the file and waits for it to stay. On a
-	// machine so slow that it has not, the test proves less and still passes.
-	time.Sleep(1500 * time.Millisecond)
-	if err := os.Remove(done); err != nil {
-		t.Fatal(err)
-	}
-	second := w.file("second", []byte("second"))
-	w.file("done.new", []byte(second))
-	if err := os.Rename(filepath.Join(w.results, "done.new"), done); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; err != nil || string(w.committed("n1").Data) != "second" {
-		t.Errorf("%v %q", err, w.committed("n1").Data)
-	}
-}

@@ -1,0 +1,110 @@
+#include "services/aggregator/changes/change_dispatcher.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "services/common/store/sqlite/sqlite_harness.h"
+
+namespace muster {
+namespace {
+
+class ChangeDispatcherTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(harness_.Open().ok());
+    dispatcher_.emplace(harness_.feed(), executor_);
+    Plan(0xa);
+  }
+
+  void Plan(int n) {
+    const std::string run = std::string(15, '0') + "0123456789abcdef"[n];
+    CreateRun command = MakeRun(run, {{"facts", "n1"}});
+    ASSERT_TRUE(harness_.state().ApplyAndWait(std::move(command)).ok());
+    // The store tells its subscribers after it has answered: another answer comes after that.
+    ASSERT_TRUE(harness_.state().ApplyAndWait(AbandonUpload{}).ok());
+  }
+
+  void Start() {
+    dispatcher_->AddObserver([this](const ChangeRecord& change) {
+      if (change.kind == ChangeKind::kRunCreated) seen_ += change.run.back();
+    });
+    ASSERT_TRUE(dispatcher_->Start().ok());
+  }
+
+  // Waits for what the executor was given so far.
+  void Settle() {
+    std::promise<void> done;
+    ASSERT_TRUE(executor_.Post([&] { done.set_value(); }));
+    done.get_future().wait();
+  }
+
+  SqliteHarness harness_;
+  Executor executor_{{"work", 1, 2}};
+  std::string seen_;  // by the executor; read when it is settled
+  std::optional<ChangeDispatcher> dispatcher_;
+};
+
+TEST_F(ChangeDispatcherTest, TellsWhatChangesAfterTheStartInOrder) {
+  Start();
+  for (const int n : {0xb, 0xc, 0xd}) Plan(n);
+  Settle();
+  EXPECT_EQ(seen_, "bcd");
+}
+
+TEST_F(ChangeDispatcherTest, WakesWhoWatchesAsLongAsHeWatches) {
+  Start();
+  Settle();
+  std::atomic<int> first = 0;
+  std::atomic<int> second = 0;
+  ChangeDispatcher::Handle handle = dispatcher_->Watch([&] { ++first; });
+  const ChangeDispatcher::Handle stays = dispatcher_->Watch([&] { ++second; });
+  Plan(0xb);
+  Settle();
+  EXPECT_GE(first, 1);
+  EXPECT_GE(second, 1);
+  const int before = first;
+  const int stayed = second;
+  handle.reset();
+  Plan(0xc);
+  Settle();
+  dispatcher_->WakeAll();
+  EXPECT_EQ(first, before);
+  EXPECT_GE(second, stayed + 2);
+}
+
+TEST_F(ChangeDispatcherTest, AfterStopNothingIsTold) {
+  Start();
+  dispatcher_->Stop();
+  Plan(0xb);
+  Settle();
+  EXPECT_EQ(seen_, "");
+}
+
+TEST_F(ChangeDispatcherTest, WhatNoThreadHadRoomForIsToldWithTheNextChange) {
+  Start();
+  Settle();
+  std::promise<void> go_on;
+  std::shared_future<void> gate = go_on.get_future().share();
+  std::promise<void> busy;
+  ASSERT_TRUE(executor_.Post([&busy, gate] {
+    busy.set_value();
+    gate.wait();
+  }));
+  busy.get_future().wait();
+  while (executor_.Post([] {})) {
+  }
+  Plan(0xb);
+  go_on.set_value();
+  while (executor_.queued() > 0) std::this_thread::yield();
+  Plan(0xc);
+  Settle();
+  EXPECT_EQ(seen_, "bc");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,166 @@
+#include "services/aggregator/changes/change_source.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "services/common/base/fake_clock.h"
+#include "services/common/store/sqlite/sqlite_harness.h"
+
+namespace muster {
+namespace {
+
+constexpr char kOther[] = "bbbbbbbbbbbbbbbb";
+
+// An event in a word, and "@" before the cursor that it carries.
+std::string Word(const v1::FollowChangesResponse& event) {
+  std::string word;
+  switch (event.event_case()) {
+    case v1::FollowChangesResponse::kSnapshotBegin:
+      word = "begin";
+      break;
+    case v1::FollowChangesResponse::kSnapshotEnd:
+      word = "end";
+      break;
+    case v1::FollowChangesResponse::kRun:
+      word = absl::StrCat("run:", event.run().id().substr(0, 2));
+      break;
+    case v1::FollowChangesResponse::kPair:
+      word = absl::StrCat(event.pair().key().node(), "=", static_cast<int>(event.pair().outcome()));
+      break;
+    case v1::FollowChangesResponse::kRunDeleted:
+      word = absl::StrCat("deleted:", event.run_deleted().run().substr(0, 2));
+      break;
+    case v1::FollowChangesResponse::kRevoked:
+      word = absl::StrCat("revoked:", event.revoked().subject());
+      break;
+    case v1::FollowChangesResponse::kHeartbeat:
+      word = "heartbeat";
+      break;
+    default:
+      word = "nothing";
+  }
+  return event.has_cursor() ? absl::StrCat(word, "@", event.cursor()) : word;
+}
+
+class ChangeSourceTest : public ::testing::Test {
+ protected:
+  void Open(SqliteStoreOptions options = {}) {
+    harness_ = std::make_unique<SqliteHarness>(std::move(options));
+    ASSERT_TRUE(harness_->Open().ok());
+  }
+  void SetUp() override { Open(); }
+
+  template <typename C>
+  void Apply(C command) {
+    const auto result = harness_->state().ApplyAndWait(std::move(command));
+    ASSERT_TRUE(result.ok()) << result.status();
+  }
+
+  void Plan(const std::string& run, const std::vector<std::string>& nodes) {
+    std::vector<PlannedPair> pairs;
+    for (const std::string& node : nodes) pairs.push_back({"facts", node});
+    Apply(MakeRun(run, pairs));
+  }
+
+  ChangeSource Follow(std::optional<int64_t> cursor, bool runs_only = false) {
+    return {harness_->state(), harness_->feed(), clock_, cursor, runs_only, nullptr};
+  }
+
+  // Everything there is now.
+  std::string Take(ChangeSource& source) {
+    std::vector<std::string> words;
+    for (;;) {
+      v1::FollowChangesResponse event;
+      const auto pull = source.Next(&event);
+      EXPECT_TRUE(pull.ok()) << pull.status();
+      if (!pull.ok() || *pull != Pull::kMessage) break;
+      words.push_back(Word(event));
+    }
+    return absl::StrJoin(words, " ");
+  }
+
+  int64_t Last() { return harness_->feed().Last().value(); }
+
+  std::unique_ptr<SqliteHarness> harness_;
+  FakeClock clock_;
+};
+
+TEST_F(ChangeSourceTest, WithoutACursorASnapshotComesFirstThenWhatHappens) {
+  Plan(kRun, {"n1", "n2"});
+  Apply(Genuine(KeyOf("n1"), "{}"));
+  Apply(Revoke{{.subject = "spiffe://f/user/eve"}});
+  ChangeSource source = Follow(std::nullopt);
+  const int64_t before = Last();
+  EXPECT_EQ(Take(source),
+            absl::StrCat("begin run:00 n1=2 n2=1 revoked:spiffe://f/user/eve end@", before));
+  Apply(Failed(KeyOf("n2"), "broken"));
+  // The result, and the run that moved on with it.
+  EXPECT_EQ(Take(source), absl::StrCat("n2=3@", before + 1, " run:00@", before + 2));
+}
+
+TEST_F(ChangeSourceTest, ACursorGoesOnWithoutASnapshot) {
+  Plan(kRun, {"n1", "n2"});
+  const int64_t cursor = Last();
+  Apply(Revoke{{.subject = "spiffe://f/user/eve"}});
+  ChangeSource source = Follow(cursor);
+  EXPECT_EQ(Take(source), absl::StrCat("revoked:spiffe://f/user/eve@", cursor + 1));
+}
+
+// Who breaks off in the middle of a new run's pairs has to begin with the run again.
+TEST_F(ChangeSourceTest, ANewRunComesWithItsPairsAndTheCursorOnTheLast) {
+  ChangeSource source = Follow(0);
+  Plan(kRun, {"n1", "n2"});
+  Apply(Genuine(KeyOf("n2"), "{}"));
+  const std::string words = Take(source);
+  EXPECT_TRUE(words.starts_with("run:00 n1=1 n2=2@1 ")) << words;
+  EXPECT_TRUE(words.find(" n2=2@2") != std::string::npos) << words;
+}
+
+TEST_F(ChangeSourceTest, WhoAsksForRunsAloneHearsOfNoPairs) {
+  Plan(kRun, {"n1", "n2"});
+  ChangeSource source = Follow(std::nullopt, /*runs_only=*/true);
+  EXPECT_EQ(Take(source), absl::StrCat("begin run:00 end@", Last()));
+  Plan(kOther, {"n1"});
+  EXPECT_EQ(Take(source), absl::StrCat("run:bb@", Last()));
+}
+
+TEST_F(ChangeSourceTest, ARunThatWasDeletedMeanwhileIsOnlyDeleted) {
+  ChangeSource source = Follow(0);
+  Plan(kRun, {"n1"});
+  Apply(EndRun{.run = kRun, .at = 1});
+  Apply(DeleteRun{.run = kRun, .at = 2});
+  EXPECT_EQ(Take(source), absl::StrCat("deleted:00@", Last()));
+}
+
+TEST_F(ChangeSourceTest, SilenceIsBrokenByASignOfLife) {
+  ChangeSource source = Follow(0);
+  EXPECT_EQ(Take(source), "");
+  clock_.Advance(absl::Seconds(5));
+  EXPECT_EQ(Take(source), "heartbeat");
+  clock_.Advance(absl::Seconds(4));
+  EXPECT_EQ(Take(source), "");
+}
+
+TEST_F(ChangeSourceTest, ACursorThatTheFeedHasForgottenGetsASnapshot) {
+  Open({.retained_changes = 5});
+  Plan(kRun, {"n1"});
+  for (int i = 0; i < 30; ++i) Apply(Revoke{{.subject = absl::StrCat("spiffe://f/user/u", i)}});
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  while (harness_->feed().Read(1, 1).ok() && absl::Now() < end) std::this_thread::yield();
+  ChangeSource source = Follow(1);
+  const std::string words = Take(source);
+  EXPECT_TRUE(words.starts_with("begin run:00 n1=1 revoked:")) << words;
+  EXPECT_TRUE(words.ends_with(absl::StrCat(" end@", Last()))) << words;
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,142 @@
+#include "services/aggregator/runs/authorities.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "services/aggregator/testing/test_state.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/identity/signing_request.h"
+
+namespace muster {
+namespace {
+
+using testing::kFleet;
+using testing::TestState;
+
+constexpr char kAnn[] = "spiffe://f.muster/user/ann";
+
+class AuthoritiesTest : public ::testing::Test {
+ protected:
+  Intermediate NewIntermediate() {
+    const PrivateKey key = *PrivateKey::Generate();
+    return *Intermediate::Load(kFleet, key,
+                               *state_.root().SignIntermediate(key.public_key(), clock_.Now()),
+                               state_.root().certificate());
+  }
+
+  // A run with an authority of its own.
+  void Plan(const std::string& run) {
+    CreateRun command = MakeRun(run, {{"facts", "n1"}});
+    const auto authority =
+        authorities_.NewRunAuthority(run, clock_.Now() + absl::Hours(1), absl::Minutes(2));
+    ASSERT_TRUE(authority.ok()) << authority.status();
+    command.authority = *authority;
+    state_.Apply(std::move(command));
+  }
+
+  std::vector<IssuedRecord> Issued(const std::string& uri) {
+    return *state_.store().Issued(uri, 10);
+  }
+
+  TestState state_;
+  FakeClock clock_{absl::Now()};  // certificates are of today
+  const Intermediate intermediate_ = NewIntermediate();
+  Authorities authorities_{intermediate_, *KeyWrap::OpenOrCreate(state_ / "store.key"),
+                           state_.store(), clock_};
+  const PrivateKey key_ = *PrivateKey::Generate();
+  const std::string request_ = *CreateSigningRequest(key_);
+};
+
+TEST_F(AuthoritiesTest, SignsForARunWithItsOwnAuthorityAndRemembersIt) {
+  Plan(kRun);
+  const auto made =
+      authorities_.SignForRun(RunNodeIdentity{kRun, "facts", "n1"}, request_, {}, kAnn);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->uri, "spiffe://00112233445566aa.f.muster/plugin/facts/node/n1");
+  const Certificate leaf = *Certificate::FromPem(made->leaf_pem);
+  EXPECT_TRUE(leaf.Matches(key_));
+  EXPECT_EQ(leaf.NotAfter(), made->expires);
+
+  const std::vector<Certificate> above = *ParseChain(made->chain_pem);
+  EXPECT_TRUE(
+      VerifyChain(leaf, above, std::vector{authorities_.root()}, Usage::kClient, clock_.Now())
+          .ok());
+  const auto pinned = *Certificate::FromPem((*state_.store().GetAuthority(kRun))->self_signed_pem);
+  EXPECT_TRUE(VerifyChain(leaf, {}, std::vector{pinned}, Usage::kClient, clock_.Now()).ok());
+
+  const auto issued = Issued(made->uri);
+  ASSERT_EQ(issued.size(), 1U);
+  EXPECT_EQ(issued[0].serial, leaf.Serial());
+  EXPECT_EQ(issued[0].issuer, leaf.IssuerKeyId());
+  EXPECT_EQ(issued[0].issued_to, kAnn);
+  EXPECT_EQ(issued[0].expires_at, absl::ToUnixMicros(made->expires));
+}
+
+TEST_F(AuthoritiesTest, EachRunHasAnAuthorityOfItsOwn) {
+  Plan(kRun);
+  Plan("bbbbbbbbbbbbbbbb");
+  const auto made =
+      authorities_.SignForRun(RunNodeIdentity{kRun, "facts", "n1"}, request_, {}, kAnn);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const auto other =
+      *Certificate::FromPem((*state_.store().GetAuthority("bbbbbbbbbbbbbbbb"))->self_signed_pem);
+  EXPECT_EQ(ReasonOf(VerifyChain(*Certificate::FromPem(made->leaf_pem), {}, std::vector{other},
+                                 Usage::kClient, clock_.Now())),
+            "CERTIFICATE_UNTRUSTED");
+}
+
+TEST_F(AuthoritiesTest, AnAuthorityThatIsGoneOrNeverWasSignsNothing) {
+  const RunNodeIdentity name{kRun, "facts", "n1"};
+  EXPECT_EQ(ReasonOf(authorities_.SignForRun(name, request_, {}, kAnn).status()), "RUN_NOT_FOUND");
+  Plan(kRun);
+  state_.Apply(EndRun{.run = kRun, .at = 1});
+  state_.Apply(WipeAuthority{kRun, 2});
+  EXPECT_EQ(ReasonOf(authorities_.SignForRun(name, request_, {}, kAnn).status()), "RUN_ENDED");
+  EXPECT_TRUE(Issued("spiffe://").empty());
+}
+
+TEST_F(AuthoritiesTest, ARequestThatItsKeyDidNotSignIsRefused) {
+  Plan(kRun);
+  std::string damaged = request_;
+  damaged[damaged.size() / 2] = damaged[damaged.size() / 2] == 'A' ? 'B' : 'A';
+  for (const std::string& request : {damaged, std::string("no request")}) {
+    const auto made =
+        authorities_.SignForRun(RunNodeIdentity{kRun, "facts", "n1"}, request, {}, kAnn);
+    EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument) << made.status();
+  }
+  EXPECT_TRUE(Issued("spiffe://").empty());
+}
+
+TEST_F(AuthoritiesTest, SignsForTheFleetForAsLongAsIsAsked) {
+  const auto made =
+      authorities_.SignForFleet(NodeIdentity{"n1"}, request_, {}, kNodeValidity, kAnn);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->uri, "spiffe://f.muster/node/n1");
+  EXPECT_LE(made->expires, clock_.Now() + kNodeValidity);
+  EXPECT_GT(made->expires, clock_.Now() + kNodeValidity - absl::Seconds(2));
+  EXPECT_EQ(Issued(made->uri).size(), 1U);
+}
+
+TEST_F(AuthoritiesTest, TheFirstOperatorIsTakenOverOnce) {
+  const std::string file = state_ / "operator.pem";
+  EXPECT_TRUE(authorities_.TakeOver(file).ok());  // there is none
+  const auto leaf = intermediate_.Issue(UserIdentity{"admin"}, key_.public_key(), {}, clock_.Now(),
+                                        clock_.Now() + absl::Hours(1));
+  ASSERT_TRUE(leaf.ok()) << leaf.status();
+  ASSERT_TRUE(WriteFileAtomically(file, leaf->ToPem()).ok());
+  EXPECT_TRUE(authorities_.TakeOver(file).ok());
+  EXPECT_TRUE(authorities_.TakeOver(file).ok());  // at the next start
+  const auto issued = Issued("spiffe://f.muster/user/admin");
+  ASSERT_EQ(issued.size(), 1U);
+  EXPECT_EQ(issued[0].serial, leaf->Serial());
+
+  ASSERT_TRUE(WriteFileAtomically(file, "no certificate").ok());
+  const absl::Status damaged = authorities_.TakeOver(file);
+  EXPECT_NE(damaged.message().find(file), absl::string_view::npos) << damaged;
+}
+
+}  // namespace
+}  // namespace muster

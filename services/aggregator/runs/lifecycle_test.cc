@@ -1,0 +1,135 @@
+#include "services/aggregator/runs/lifecycle.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/aggregator/testing/test_state.h"
+#include "services/common/base/error.h"
+
+namespace muster {
+namespace {
+
+using testing::TestState;
+
+constexpr absl::Duration kToDeadline = absl::Microseconds(kDeadline - kCreated);
+const absl::Duration kToSeal = kToDeadline + absl::Microseconds(kGrace);
+
+class LifecycleTest : public ::testing::Test {
+ protected:
+  ~LifecycleTest() override {
+    if (lifecycle_) lifecycle_->Stop();
+  }
+
+  // As at the start of the service, also after a crash.
+  void Start() {
+    if (lifecycle_) lifecycle_->Stop();
+    lifecycle_ = std::make_shared<Lifecycle>(state_.store(), state_.uploads(), state_.clock,
+                                             state_.executor(), state_.clock);
+    ASSERT_TRUE(lifecycle_->Start([this](const std::string& run) { sealed_.push_back(run); }).ok());
+    PassTime(absl::ZeroDuration());
+  }
+
+  // Moves the clock and lets everything happen that is due then.
+  void PassTime(absl::Duration time) {
+    state_.clock.Advance(time);
+    for (int i = 0; i < 3; ++i) {  // a review may ask for another one at once
+      state_.Settle();
+      state_.clock.Advance(absl::ZeroDuration());
+    }
+    state_.Settle();
+  }
+
+  bool HasAuthority() { return state_.store().GetAuthority(kRun)->has_value(); }
+
+  TestState state_;
+  std::vector<std::string> sealed_;  // by the executor; read when it is settled
+  std::shared_ptr<Lifecycle> lifecycle_;
+};
+
+TEST_F(LifecycleTest, TheDeadlineGivesWhatIsMissingAnOutcomeAndTheGraceIsWaitedFor) {
+  state_.Plan({"n1", "n2"});
+  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  Start();
+  PassTime(kToDeadline - absl::Seconds(1));
+  EXPECT_EQ(state_.Run().state, RunState::kRunning);
+  PassTime(absl::Seconds(1));
+  EXPECT_EQ(state_.Run().state, RunState::kPostProcessing);
+  EXPECT_EQ(state_.Run().timed_out, 1);
+  EXPECT_EQ(state_.Run().genuine, 1);
+  PassTime(absl::Microseconds(kGrace) - absl::Seconds(1));
+  EXPECT_TRUE(sealed_.empty());
+  PassTime(absl::Seconds(1));
+  EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
+}
+
+TEST_F(LifecycleTest, WhoIsCompleteIsSealedAtOnce) {
+  state_.Plan({"n1"});
+  Start();
+  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  EXPECT_TRUE(sealed_.empty());
+  lifecycle_->ReviewSoon(kRun);
+  PassTime(absl::ZeroDuration());
+  EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
+}
+
+TEST_F(LifecycleTest, WhatFellDueWhileNothingRanIsDoneAtTheStart) {
+  state_.Plan({"n1"});
+  state_.clock.Advance(kToSeal + absl::Hours(1));
+  Start();
+  EXPECT_EQ(state_.Run().timed_out, 1);
+  EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
+  // A crash before the archive was there: it is asked for again.
+  Start();
+  EXPECT_EQ(sealed_.size(), 2U);
+}
+
+TEST_F(LifecycleTest, AWallClockThatJumpsIsNoticedWithinAMinute) {
+  state_.Plan({"n1"});
+  Start();
+  state_.clock.JumpWall(absl::FromUnixMicros(kDeadline) + absl::Hours(1));
+  PassTime(absl::Seconds(59));
+  EXPECT_EQ(state_.Run().timed_out, 0);
+  PassTime(absl::Seconds(1));
+  EXPECT_EQ(state_.Run().timed_out, 1);
+}
+
+TEST_F(LifecycleTest, TheAuthorityOfARunThatEndedStaysForAnHour) {
+  state_.Plan({"n1"});
+  state_.Apply(EndRun{.run = kRun, .at = kCreated});
+  Start();
+  PassTime(kAuthorityAfterEnd - absl::Seconds(1));
+  EXPECT_TRUE(HasAuthority());
+  PassTime(absl::Seconds(1));
+  EXPECT_FALSE(HasAuthority());
+  EXPECT_FALSE(state_.Run().listener.open);
+  EXPECT_TRUE(sealed_.empty());
+}
+
+TEST_F(LifecycleTest, UploadsOfARunThatWasCancelledEndWithTheReason) {
+  state_.Plan({"n1"});
+  UploadRecord upload = Opening(KeyOf("n1"), "").upload;
+  const auto opened = state_.uploads().Open(upload);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  Start();
+  EXPECT_TRUE(state_.uploads().Find(opened->id).ok());
+  state_.Apply(EndRun{.run = kRun, .at = kCreated});
+  lifecycle_->ReviewSoon(kRun);
+  PassTime(absl::ZeroDuration());
+  EXPECT_EQ(ReasonOf(state_.uploads().Find(opened->id).status()), "UPLOAD_NOT_FOUND");
+}
+
+TEST_F(LifecycleTest, AfterStopNothingHappens) {
+  state_.Plan({"n1"});
+  Start();
+  lifecycle_->Stop();
+  lifecycle_->ReviewSoon(kRun);
+  PassTime(kToSeal);
+  EXPECT_EQ(state_.Run().state, RunState::kPlanned);
+  EXPECT_EQ(state_.clock.waiting_timers(), 0U);
+}
+
+}  // namespace
+}  // namespace muster

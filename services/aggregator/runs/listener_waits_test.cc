@@ -1,0 +1,89 @@
+#include "services/aggregator/runs/listener_waits.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "services/common/base/error.h"
+#include "services/common/base/fake_clock.h"
+#include "services/common/store/sqlite/sqlite_harness.h"
+
+namespace muster {
+namespace {
+
+class ListenerWaitsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(harness_.Open().ok());
+    waits_.emplace(store(), clock_);
+    ASSERT_TRUE(store().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}})).ok());
+  }
+
+  StateStore& store() { return harness_.state(); }
+
+  void Report(const ListenerRecord& listener) {
+    ASSERT_TRUE(store().ApplyAndWait(ReportListener{kRun, listener, 2'000'000}).ok());
+  }
+
+  void Wait(const std::string& run = kRun) {
+    waits_->Wait(run, [this](absl::StatusOr<RunRecord> answer) { answers_.push_back(answer); });
+  }
+
+  SqliteHarness harness_;
+  FakeClock clock_;
+  std::optional<ListenerWaits> waits_;
+  std::vector<absl::StatusOr<RunRecord>> answers_;
+};
+
+TEST_F(ListenerWaitsTest, AnOpenListenerIsAnsweredAtOnce) {
+  Report({.port = 7450, .open = true});
+  Wait();
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(answers_[0].value().listener.port, 7450);
+}
+
+TEST_F(ListenerWaitsTest, AnswersAllWhoWaitWhenItOpensAndOnceEach) {
+  Wait();
+  Wait();
+  waits_->Check();
+  EXPECT_TRUE(answers_.empty());
+  Report({.port = 7450, .open = true});
+  waits_->Check();
+  waits_->Check();
+  ASSERT_EQ(answers_.size(), 2U);
+  EXPECT_EQ(answers_[1].value().listener.port, 7450);
+}
+
+TEST_F(ListenerWaitsTest, GivesUpAndSaysWhatTheGatewaySaid) {
+  Wait();
+  Report({.fault = "no port of the range is free"});
+  clock_.Advance(kListenerWait - absl::Seconds(1));
+  waits_->Check();
+  EXPECT_TRUE(answers_.empty());
+  Wait();  // has its own time
+  clock_.Advance(absl::Seconds(1));
+  waits_->Check();
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(ReasonOf(answers_[0].status()), "LISTENER_NOT_READY");
+  EXPECT_NE(answers_[0].status().message().find("no port of the range is free"),
+            absl::string_view::npos);
+}
+
+TEST_F(ListenerWaitsTest, ARunThatEndsIsNotWaitedForAnyMore) {
+  Wait();
+  ASSERT_TRUE(store().ApplyAndWait(EndRun{.run = kRun, .at = 3'000'000}).ok());
+  waits_->Check();
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(ReasonOf(answers_[0].status()), "RUN_ENDED");
+}
+
+TEST_F(ListenerWaitsTest, AnUnknownRunIsAnsweredAtOnce) {
+  Wait("bbbbbbbbbbbbbbbb");
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(ReasonOf(answers_[0].status()), "RUN_NOT_FOUND");
+}
+
+}  // namespace
+}  // namespace muster

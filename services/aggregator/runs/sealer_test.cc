@@ -1,0 +1,155 @@
+#include "services/aggregator/runs/sealer.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "services/aggregator/archive/test_support.h"
+#include "services/aggregator/testing/test_state.h"
+#include "services/common/base/error.h"
+#include "services/common/base/sha256.h"
+
+namespace muster {
+namespace {
+
+using testing::TestState;
+
+// A blob store to which something happens when an archive is begun.
+class InterruptedBlobs : public BlobStore {
+ public:
+  explicit InterruptedBlobs(BlobStore& blobs) : blobs_(blobs) {}
+
+  std::function<absl::Status()> on_stage = [] { return absl::OkStatus(); };
+
+  absl::StatusOr<std::unique_ptr<StagedBlob>> Stage(std::string_view id, int64_t size) override {
+    if (const absl::Status status = on_stage(); !status.ok()) return status;
+    return blobs_.Stage(id, size);
+  }
+  absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) override {
+    return blobs_.Resume(id);
+  }
+  absl::Status DiscardStaged(std::string_view id) override { return blobs_.DiscardStaged(id); }
+  absl::StatusOr<std::unique_ptr<ByteSource>> Open(std::string_view name, int64_t at) override {
+    return blobs_.Open(name, at);
+  }
+  absl::StatusOr<int64_t> Size(std::string_view name) override { return blobs_.Size(name); }
+  absl::Status Remove(std::string_view name) override {
+    removed.emplace_back(name);
+    return blobs_.Remove(name);
+  }
+  absl::Status RemoveAll(std::string_view prefix) override { return blobs_.RemoveAll(prefix); }
+  absl::StatusOr<std::vector<std::string>> ListStaged() override { return blobs_.ListStaged(); }
+  absl::StatusOr<int64_t> Available() override { return blobs_.Available(); }
+
+  std::vector<std::string> removed;
+
+ private:
+  BlobStore& blobs_;
+};
+
+class SealerTest : public ::testing::Test {
+ protected:
+  // Returns when the archive was built, or not.
+  void Seal() {
+    Sealer sealer(state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "",
+                  state_.clock, [this](const std::string& run) { failed_.push_back(run); });
+    sealer.Seal(kRun);
+  }
+
+  std::string Archive() {
+    const auto source = blobs_.Open(state_.Run().archive.blob, 0);
+    EXPECT_TRUE(source.ok()) << source.status();
+    std::string bytes(static_cast<size_t>(state_.Run().archive.size) + 1, '\0');
+    size_t got = 0;
+    while (source.ok()) {
+      const auto n = (*source)->Read({bytes.data() + got, bytes.size() - got});
+      if (!n.ok() || *n == 0) break;
+      got += *n;
+    }
+    bytes.resize(got);
+    return bytes;
+  }
+
+  TestState state_;
+  InterruptedBlobs blobs_{state_.blobs()};
+  std::vector<std::string> failed_;
+};
+
+TEST_F(SealerTest, ARunWithAllItsOutcomesGetsItsArchive) {
+  state_.Plan({"n1", "n2"});
+  state_.Apply(Genuine(KeyOf("n1"), "{\"a\":1}"));
+  state_.Apply(Failed(KeyOf("n2"), "no disk"));
+  Seal();
+  const RunRecord run = state_.Run();
+  EXPECT_EQ(run.state, RunState::kComplete);
+  EXPECT_EQ(run.archive.file_name, "197001010000_muster_00112233445566aa.tar.gz");
+  const std::string archive = Archive();
+  EXPECT_EQ(static_cast<int64_t>(archive.size()), run.archive.size);
+  EXPECT_EQ(DigestBytes(Sha256::Of(archive)), run.archive.sha256);
+  const auto files = ReadTarGz(archive);
+  EXPECT_EQ(files.at("plugins/facts/results/n1/facts.json"), "{\"a\":1}");
+  EXPECT_NE(files.at("plugins/facts/errors/n2/error.json").find("no disk"), std::string::npos);
+  EXPECT_TRUE(failed_.empty());
+  EXPECT_TRUE(blobs_.ListStaged()->empty());
+}
+
+TEST_F(SealerTest, AResultThatComesMeanwhileIsInTheArchive) {
+  state_.Plan({"n1"});
+  state_.Apply(TimeOutRun{kRun, "too late", kDeadline});
+  blobs_.on_stage = [this] {
+    state_.Apply(Genuine(KeyOf("n1"), "{\"late\":1}", kDeadline + 1));
+    return absl::OkStatus();
+  };
+  Seal();
+  EXPECT_EQ(state_.Run().state, RunState::kPostProcessing);
+  EXPECT_EQ(failed_, std::vector<std::string>{kRun});  // to be tried again
+  ASSERT_EQ(blobs_.removed.size(), 1U);                // what says less than is true
+  EXPECT_FALSE(blobs_.Size(blobs_.removed[0]).ok());
+  blobs_.on_stage = [] { return absl::OkStatus(); };
+  Seal();
+  EXPECT_EQ(state_.Run().state, RunState::kComplete);
+  EXPECT_EQ(ReadTarGz(Archive()).at("plugins/facts/results/n1/facts.json"), "{\"late\":1}");
+}
+
+TEST_F(SealerTest, AFullDiskLeavesTheRunAsItWas) {
+  state_.Plan({"n1"});
+  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  blobs_.on_stage = [] {
+    return MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL", "full", "Free some.");
+  };
+  Seal();
+  EXPECT_EQ(failed_, std::vector<std::string>{kRun});
+  EXPECT_EQ(state_.Run().state, RunState::kPostProcessing);
+  blobs_.on_stage = [] { return absl::OkStatus(); };
+  Seal();
+  EXPECT_EQ(state_.Run().state, RunState::kComplete);
+}
+
+TEST_F(SealerTest, WhatIsNotDueIsLeftAlone) {
+  state_.Plan({"n1"});
+  Seal();
+  EXPECT_EQ(state_.Run().state, RunState::kPlanned);
+  state_.Apply(EndRun{.run = kRun, .at = kCreated});
+  Seal();
+  EXPECT_EQ(state_.Run().state, RunState::kCancelled);
+  EXPECT_TRUE(failed_.empty());
+}
+
+TEST_F(SealerTest, UploadsOfATimeOutEnd) {
+  state_.Plan({"n1"});
+  const auto opened = state_.uploads().Open(Opening(KeyOf("n1"), "").upload);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  state_.Apply(TimeOutRun{kRun, "too late", kDeadline});
+  Seal();
+  EXPECT_EQ(state_.Run().state, RunState::kComplete);
+  EXPECT_TRUE(state_.store().OpenUploads(kRun)->empty());
+  EXPECT_EQ(ReasonOf(state_.uploads().Find(opened->id).status()), "UPLOAD_NOT_FOUND");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,99 @@
+// What the aggregator's classes stand on, without its servers: a real store and real files in a
+// folder of their own, and a clock that stands still until a test moves it.
+#ifndef MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_STATE_H_
+#define MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_STATE_H_
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "services/aggregator/uploads/committer.h"
+#include "services/aggregator/uploads/uploads.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/fake_clock.h"
+#include "services/common/blob/files/files_blob_store.h"
+#include "services/common/identity/authority.h"
+#include "services/common/store/sqlite/sqlite_harness.h"
+
+namespace muster::testing {
+
+inline constexpr char kFleet[] = "f.muster";
+
+inline constexpr char kDefinition[] =
+    "sonobuoy-config: {driver: DaemonSet, plugin-name: facts, result-format: raw}\n"
+    "spec: {name: plugin, image: example/plugin:v1}\n";
+
+// Not thread-safe, but what it holds is. The runs of store_harness.h fit its clock.
+class TestState {
+ public:
+  TestState() {
+    EXPECT_TRUE(harness_.Open().ok());
+    blobs_ = *OpenFilesBlobStore({.root = folder_ / "blobs"});
+    committer_.emplace(store(), *blobs_, executor_, clock, kFleet, root_.certificate());
+    uploads_.emplace(store(), *blobs_, *committer_, disk_, clock, Uploads::Limits{});
+  }
+
+  StateStore& store() { return harness_.state(); }
+  ChangeFeed& feed() { return harness_.feed(); }
+  BlobStore& blobs() { return *blobs_; }
+  Uploads& uploads() { return *uploads_; }
+  Executor& executor() { return executor_; }  // one thread
+  const FleetRoot& root() const { return root_; }
+  std::string operator/(std::string_view name) const { return folder_ / name; }
+
+  // Opens the store anew with other options; what stood on it before must be gone.
+  SqliteStoreOptions& store_options() { return harness_.options(); }
+  void ReopenStore() { EXPECT_TRUE(harness_.Open().ok()); }
+
+  template <typename C>
+  typename C::Result Apply(C command) {
+    auto result = store().ApplyAndWait(std::move(command));
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? *std::move(result) : typename C::Result{};
+  }
+
+  // A run that expects plugin "facts" from these nodes, by kDeadline, with kGrace after it.
+  void Plan(const std::vector<std::string>& nodes, std::string_view run = kRun) {
+    std::vector<PlannedPair> pairs;
+    for (const std::string& node : nodes) pairs.push_back({"facts", node});
+    CreateRun command = MakeRun(run, std::move(pairs));
+    command.run.plugins = {{.name = "facts",
+                            .has_image = true,
+                            .result_format = "raw",
+                            .definition_yaml = kDefinition}};
+    Apply(std::move(command));
+  }
+
+  RunRecord Run(std::string_view run = kRun) {
+    const auto view = store().GetRun(run);
+    EXPECT_TRUE(view.ok() && view->has_value()) << view.status();
+    return view.ok() && *view ? (*view)->run : RunRecord{};
+  }
+
+  // Waits for what the executor was given so far.
+  void Settle() {
+    std::promise<void> done;
+    ASSERT_TRUE(executor_.Post([&] { done.set_value(); }));
+    done.get_future().wait();
+  }
+
+  FakeClock clock{absl::FromUnixMicros(kCreated)};
+
+ private:
+  TempFolder folder_;
+  SqliteHarness harness_;
+  std::unique_ptr<BlobStore> blobs_;
+  const FleetRoot root_ = *FleetRoot::Create(kFleet, *PrivateKey::Generate(), absl::Now());
+  std::optional<Committer> committer_;
+  std::optional<Uploads> uploads_;
+  Executor disk_{{"disk", 1, 100}};
+  Executor executor_{{"work", 1, 100}};
+};
+
+}  // namespace muster::testing
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_STATE_H_

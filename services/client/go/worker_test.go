@@ -1,0 +1,50 @@
+package muster
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A done file has to stay for its delay: another sidecar may take it away to add to the results.
+func TestWorkerWaitsAnewIfTheDoneFileGoes(t *testing.T) {
+	folder := t.TempDir()
+	done := filepath.Join(folder, "done")
+	names := func(result string) {
+		t.Helper()
+		for _, file := range []string{filepath.Join(folder, result), done} {
+			if err := os.WriteFile(file, []byte(result), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) { // time passes when everybody waits
+		client := &Client{config: &Config{ResultsDir: folder, DoneFileDelay: Duration(3 * time.Second), MaxResultBytes: 100}}
+		names("first")
+		found := make(chan string, 1)
+		go func() {
+			path, err := client.waitForDone(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			found <- path
+		}()
+		time.Sleep(pollInterval + 2*time.Second) // it was seen, and has to stay for another second
+		if err := os.Remove(done); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		select {
+		case path := <-found:
+			t.Fatalf("%s was taken, of a done file that went", path)
+		default:
+		}
+		names("second")
+		if path := <-found; filepath.Base(path) != "second" {
+			t.Errorf("took %s, want the second result", path)
+		}
+	})
+}
