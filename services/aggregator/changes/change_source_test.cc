@@ -131,6 +131,8 @@ TEST_F(ChangeSourceTest, WhoAsksForRunsAloneHearsOfNoPairs) {
   EXPECT_EQ(Take(source), absl::StrCat("begin run:00 end@", Last()));
   Plan(kOther, {"n1"});
   EXPECT_EQ(Take(source), absl::StrCat("run:bb@", Last()));
+  Apply(Genuine(KeyOf("n1"), "{}"));
+  EXPECT_EQ(Take(source), absl::StrCat("run:00@", Last()));  // it is running now
 }
 
 TEST_F(ChangeSourceTest, ARunThatWasDeletedMeanwhileIsOnlyDeleted) {
