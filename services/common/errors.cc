@@ -259,6 +259,27 @@ absl::Status StatusNotReady() {
                         absl::Seconds(1));
 }
 
+absl::Status InvalidHeartbeat(std::string_view why) {
+  return MakeError(Code::kInvalidArgument, "INVALID_HEARTBEAT", Text("heartbeat: ", A(why)),
+                   "Send what HeartbeatService asks for; the client libraries do.");
+}
+
+absl::Status DoubleAgent(std::string_view node) {
+  return MakeError(
+      Code::kAborted, "DOUBLE_AGENT",
+      Text("a younger process sends heartbeats for node \"", A(node), "\" with this identity"),
+      "Stop one of the two agents; if this machine was copied, give the copy an identity of its "
+      "own.");
+}
+
+absl::Status TooManySenders(int64_t limit) {
+  return WithRetryAfter(
+      MakeError(Code::kResourceExhausted, "TOO_MANY_SENDERS",
+                Text("the status service knows ", limit, " senders of heartbeats already"),
+                "Raise heartbeats.max_senders in the status service's configuration."),
+      absl::Minutes(1));
+}
+
 absl::Status Overloaded() {
   return WithRetryAfter(
       MakeError(Code::kResourceExhausted, "OVERLOADED",

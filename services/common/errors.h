@@ -62,6 +62,9 @@ absl::Status LastOperator();
 // Status.
 absl::Status InvalidProgress(std::string_view why);
 absl::Status StatusNotReady();
+absl::Status InvalidHeartbeat(std::string_view why);
+absl::Status DoubleAgent(std::string_view node);
+absl::Status TooManySenders(int64_t limit);
 
 // Of every service.
 absl::Status Overloaded();

@@ -1,0 +1,258 @@
+// The passing of time in the registry: silence, doubt, evidence.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "services/status/heartbeats/registry.h"
+#include "services/status/heartbeats/registry_entry.h"
+
+namespace muster {
+namespace {
+
+// A connection that ended is looked at so much later: gRPC has closed its socket by then.
+constexpr absl::Duration kSettles = absl::Milliseconds(500);
+
+std::string InSeconds(absl::Duration d) {
+  return absl::FormatDuration(absl::Trunc(d, absl::Seconds(1)));
+}
+
+std::string_view InWords(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::kClosed:
+      return "its connection was closed without a goodbye";
+    case Evidence::kAcknowledging:
+      return "no heartbeat, but its machine acknowledges what is sent to it";
+    case Evidence::kUnacknowledged:
+      return "no heartbeat, and nothing that is sent to it is acknowledged";
+    case Evidence::kNone:
+    case Evidence::kRestarted:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+int64_t Registry::TickBefore(absl::Duration at) const {
+  absl::Duration rest;
+  return absl::IDivDuration(std::max(at - started_, absl::ZeroDuration()), options_.tick, &rest);
+}
+
+int64_t Registry::TickAfter(absl::Duration at) const {
+  return TickBefore(at + options_.tick - absl::Nanoseconds(1));
+}
+
+void Registry::Tick() {
+  const absl::Duration now = clock_.MonotonicNow();
+  const absl::Duration interval = Interval();
+  const absl::Duration lag = std::max(now - last_tick_ - options_.tick, absl::ZeroDuration());
+  last_tick_ = now;
+  {
+    std::lock_guard lock(observer_mutex_);
+    observer_.Ticked(now, lag, interval);
+  }
+  Effects effects;
+  const bool doubted_before = observer_.doubts_many();
+  const std::vector<std::shared_ptr<Entry>> silent = FallDue(now, &effects);
+  if (!doubted_before && observer_.doubts_many()) DoubtNewlyLate(now, &effects);
+  for (const auto& entry : silent) Judge(*entry, now, &effects);
+  while (!newly_late_.empty() && newly_late_.front().first <= now - interval) {
+    newly_late_.pop_front();
+  }
+  LookAtConnections(now, &effects);
+  figures_->probes.Add(static_cast<double>(effects.probes.size()));
+  CarryOut(std::move(effects));
+  Measure(lag);
+}
+
+// Whose moment has come and who was not heard meanwhile; tells the observer how many they are.
+std::vector<std::shared_ptr<Registry::Entry>> Registry::FallDue(absl::Duration now,
+                                                                Effects* effects) {
+  std::vector<std::shared_ptr<Entry>> silent;
+  int64_t fell_silent = 0;
+  int64_t were_online = 0;
+  for (size_t i = 0; i < kShards; ++i) {
+    Shard& shard = shards_[i];
+    std::lock_guard lock(shard.mutex);
+    shard.wheel.Advance(TickBefore(now), [&](WheelNode& node) {
+      auto& entry = static_cast<Entry&>(node);
+      if (Settle(shard, entry, now, effects)) return;
+      silent.push_back(entry.shared_from_this());
+      if (now - entry.last_seen() < entry.interval() * 2 || Waits(entry, now)) return;
+      const bool online = entry.presence() == v1::PRESENCE_ONLINE;
+      if (!online && (entry.presence() != v1::PRESENCE_UNKNOWN || entry.doubted())) return;
+      ++fell_silent;
+      if (online) ++were_online;
+    });
+  }
+  std::lock_guard lock(observer_mutex_);
+  observer_.Count(now, fell_silent, present_[v1::PRESENCE_ONLINE] - were_online, doubted_,
+                  Interval());
+  return silent;
+}
+
+// Whether there is nothing to judge: it was heard, or it is gone. Under the shard's lock.
+bool Registry::Settle(Shard& shard, Entry& entry, absl::Duration now, Effects* effects) {
+  if (entry.double_agent() && now - entry.double_since >= options_.lost_after) {
+    entry.set_double_agent(false);
+    effects->changed.push_back(entry.shared_from_this());
+  }
+  const v1::Presence presence = entry.presence();
+  const absl::Duration silence = now - entry.last_seen();
+  absl::Duration due;
+  if (presence == v1::PRESENCE_OFFLINE || presence == v1::PRESENCE_LOST) {
+    if (silence >= options_.forget_after) {
+      Forget(shard, entry);
+      return true;
+    }
+    due = entry.last_seen() + options_.forget_after;
+  } else if (silence < entry.LookAfter()) {
+    due = entry.last_seen() + entry.LookAfter();
+  } else {
+    return false;
+  }
+  shard.wheel.Add(entry, TickAfter(due));
+  return true;
+}
+
+// Whether it was not heard because nobody could be.
+bool Registry::Waits(const Entry& entry, absl::Duration now) const {
+  return observer_.holds(now) || (!entry.heard && now < grace_end_);
+}
+
+void Registry::Judge(Entry& entry, absl::Duration now, Effects* effects) {
+  Shard& shard = ShardOf(entry.uri(), entry.node());
+  std::lock_guard lock(shard.mutex);
+  if (!entry.listed || Settle(shard, entry, now, effects)) return;
+  if (now - entry.last_seen() >= entry.interval() * 2) {
+    return JudgeSilent(shard, entry, now, effects);
+  }
+  if (entry.connected && !entry.looked) effects->looks.push_back(entry.shared_from_this());
+  entry.looked = true;
+  shard.wheel.Add(entry, TickAfter(entry.last_seen() + entry.interval() * 2));
+}
+
+void Registry::JudgeSilent(Shard& shard, Entry& entry, absl::Duration now, Effects* effects) {
+  const v1::Presence before = entry.presence();
+  if (Waits(entry, now)) {
+    if (before != v1::PRESENCE_UNKNOWN) {
+      Turn(entry, v1::PRESENCE_UNKNOWN, now, observer_.Doubt(now), effects);
+    }
+    return shard.wheel.Add(entry, TickAfter(entry.heard ? observer_.held_until() : grace_end_));
+  }
+  if (observer_.doubts_many()) {
+    if (before == v1::PRESENCE_ONLINE || before == v1::PRESENCE_UNKNOWN) {
+      Doubt(entry, now, effects);
+    }
+    return shard.wheel.Add(entry, TickAfter(now + entry.interval() / 2));
+  }
+  const absl::Duration silence = now - entry.last_seen();
+  const absl::Duration suspect = entry.interval() * 3;
+  const absl::Duration lost = std::max(options_.lost_after, suspect);
+  const v1::Presence presence = silence >= lost      ? v1::PRESENCE_LOST
+                                : silence >= suspect ? v1::PRESENCE_SUSPECT
+                                                     : v1::PRESENCE_LATE;
+  if (presence != before) {
+    Turn(entry, presence, now, absl::StrCat("no heartbeat for ", InSeconds(silence)), effects);
+    if (presence == v1::PRESENCE_LATE) newly_late_.emplace_back(now, entry.weak_from_this());
+    if (const auto line = entry.line.lock(); line != nullptr && entry.connected) {
+      effects->probes.push_back(line);
+    }
+  }
+  absl::Duration next =
+      entry.last_seen() + (presence == v1::PRESENCE_LATE      ? suspect
+                           : presence == v1::PRESENCE_SUSPECT ? lost
+                                                              : options_.forget_after);
+  if (presence == v1::PRESENCE_LOST) {
+    shard.wheel.Add(entry, TickAfter(next));
+    return;
+  }
+  if (entry.connected && entry.peer.port != 0) {
+    effects->looks.push_back(entry.shared_from_this());
+    next = std::min(next,
+                    now + (entry.evidence() == Evidence::kNone ? options_.tick : entry.interval()));
+  }
+  shard.wheel.Add(entry, TickAfter(next));
+}
+
+// Under the shard's lock.
+void Registry::Doubt(Entry& entry, absl::Duration now, Effects* effects) {
+  if (entry.doubted()) return;
+  entry.set_doubted(true);
+  ++doubted_;
+  Turn(entry, v1::PRESENCE_UNKNOWN, now, observer_.Doubt(now), effects);
+}
+
+// The first of the many were called late before there were many.
+void Registry::DoubtNewlyLate(absl::Duration now, Effects* effects) {
+  for (const auto& [at, weak] : newly_late_) {
+    const auto entry = weak.lock();
+    if (entry == nullptr) continue;
+    std::lock_guard lock(ShardOf(entry->uri(), entry->node()).mutex);
+    if (entry->listed && entry->presence() == v1::PRESENCE_LATE) Doubt(*entry, now, effects);
+  }
+  newly_late_.clear();
+}
+
+void Registry::LookAtConnections(absl::Duration now, Effects* effects) {
+  std::vector<std::shared_ptr<Entry>> entries = std::move(effects->looks);
+  {
+    std::lock_guard lock(closed_mutex_);
+    const auto settled = std::stable_partition(
+        closed_.begin(), closed_.end(), [&](const auto& c) { return c.first > now - kSettles; });
+    for (auto it = settled; it != closed_.end(); ++it) entries.push_back(std::move(it->second));
+    closed_.erase(settled, closed_.end());
+  }
+  if (entries.empty()) return;
+  std::vector<TcpPeer> peers;
+  for (const auto& entry : entries) {
+    std::lock_guard lock(ShardOf(entry->uri(), entry->node()).mutex);
+    peers.push_back(entry->peer);
+  }
+  std::vector<TcpSight> sights = look_(peers);
+  sights.resize(peers.size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    std::lock_guard lock(ShardOf(entries[i]->uri(), entries[i]->node()).mutex);
+    // It may have come back, over another connection, while the kernel was asked.
+    if (entries[i]->peer == peers[i]) ApplySight(*entries[i], sights[i], effects);
+  }
+}
+
+// Under the shard's lock.
+void Registry::ApplySight(Entry& entry, const TcpSight& sight, Effects* effects) {
+  const v1::Presence presence = entry.presence();
+  if (entry.peer.port == 0 || presence == v1::PRESENCE_OFFLINE) return;
+  const bool unacknowledged = sight.sent == TcpSight::Sent::kUnacknowledged;
+  Evidence evidence = entry.evidence();
+  if (!entry.connected) {
+    if (sight.ended_here) {
+      evidence = sight.sent == TcpSight::Sent::kAcknowledged ? Evidence::kAcknowledging
+                                                             : Evidence::kUnacknowledged;
+    } else if (evidence != Evidence::kUnacknowledged) {
+      // The kernel gives up a connection whose far end is silent: that is no crash.
+      evidence = entry.unanswered ? Evidence::kUnacknowledged : Evidence::kClosed;
+    }
+  } else if (presence == v1::PRESENCE_ONLINE) {
+    entry.unanswered = unacknowledged;
+    return;
+  } else if (unacknowledged) {
+    evidence = Evidence::kUnacknowledged;
+  } else if (sight.sent == TcpSight::Sent::kAcknowledged) {
+    evidence = Evidence::kAcknowledging;
+  }
+  if (evidence == entry.evidence()) return;
+  entry.set_evidence(evidence);
+  effects->changed.push_back(entry.shared_from_this());
+  Note(entry, std::string(InWords(evidence)), effects);
+}
+
+void Registry::Measure(absl::Duration lag) {
+  for (int i = v1::PRESENCE_ONLINE; i < v1::Presence_ARRAYSIZE; ++i) {
+    figures_->senders.With({v1::Presence_Name(static_cast<v1::Presence>(i))})
+        .Set(static_cast<double>(present_[static_cast<size_t>(i)]));
+  }
+  figures_->interval.Set(absl::ToDoubleSeconds(Interval()));
+  figures_->doubt.Set(doubt().empty() ? 0 : 1);
+  figures_->lag.Set(absl::ToDoubleSeconds(lag));
+}
+
+}  // namespace muster

@@ -1,0 +1,66 @@
+// What the kernel knows of a peer where gRPC knows nothing: whether its machine acknowledges.
+//
+// Asked by NETLINK_SOCK_DIAG, which tells an unprivileged process of the connections in its own
+// network namespace (sock_diag(7)).
+#ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_TCP_VIEW_H_
+#define MUSTER_SERVICES_STATUS_HEARTBEATS_TCP_VIEW_H_
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "services/common/base/unique_fd.h"
+
+namespace muster {
+
+// The far end of a connection. Port 0: none that the kernel could know.
+struct TcpPeer {
+  std::array<uint8_t, 16> address = {};  // IPv4 as ::ffff:a.b.c.d
+  uint16_t port = 0;
+
+  bool operator==(const TcpPeer&) const = default;
+};
+
+// From gRPC's "ipv4:10.0.0.1:4711" or "ipv6:[2001:db8::1]:4711" (also with %5B and %5D); anything
+// else has port 0.
+TcpPeer ParseTcpPeer(std::string_view grpc_peer);
+
+// One connection as the kernel sees it now.
+struct TcpSight {
+  enum class Sent : uint8_t {
+    kUnknown,         // there is no such connection
+    kAcknowledged,    // all of it
+    kWaiting,         // some of it has neither been acknowledged nor repeated yet
+    kUnacknowledged,  // some of it had to be repeated
+  };
+  Sent sent = Sent::kUnknown;
+  bool ended_here = false;  // our side closed it first
+};
+
+// Not thread-safe.
+class TcpView {
+ public:
+  // INTERNAL if the kernel gives no such socket.
+  static absl::StatusOr<TcpView> Open();
+
+  // How each of `peers` that is connected to our port `local_port` stands, in their order. Asks the
+  // kernel once or twice for every 256 of them; waits for it a second at most.
+  absl::StatusOr<std::vector<TcpSight>> Look(uint16_t local_port,
+                                             const std::vector<TcpPeer>& peers);
+
+ private:
+  explicit TcpView(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  struct Question;
+  absl::Status Ask(uint8_t family, const Question& question, std::vector<TcpSight>* sights);
+  absl::Status ReadAnswers(const Question& question, std::vector<TcpSight>* sights);
+
+  UniqueFd fd_;
+  uint32_t sequence_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_HEARTBEATS_TCP_VIEW_H_
