@@ -1,0 +1,90 @@
+// The dashboard: which page is shown, and what stands around it.
+import { render, type JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { NodePage } from "./pages/node";
+import { NodesPage } from "./pages/nodes";
+import { RunPage } from "./pages/run";
+import { RunsPage } from "./pages/runs";
+import { setTheme, storedTheme, useRoute, type Theme } from "./parts/hooks";
+import { Notice } from "./parts/small";
+
+function App(): JSX.Element {
+  const route = useRoute();
+  const at = route.join("/");
+  useEffect(() => window.scrollTo(0, 0), [at]);
+  const here = route[0] === "nodes" ? "nodes" : "runs";
+  return (
+    <>
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to the content
+      </a>
+      <header class="top">
+        <a class="brand" href="#/">
+          <img src="icon.svg" width="22" height="22" alt="" /> Muster
+        </a>
+        <nav aria-label="Pages">
+          <a href="#/" aria-current={here === "runs" ? "page" : undefined}>
+            Runs
+          </a>
+          <a href="#/nodes" aria-current={here === "nodes" ? "page" : undefined}>
+            Nodes
+          </a>
+        </nav>
+        <ThemeSwitch />
+      </header>
+      <main id="main" tabIndex={-1}>
+        <Page route={route} />
+      </main>
+    </>
+  );
+}
+
+// Not by the address: that is the route.
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById("main")!.focus();
+}
+
+function Page({ route }: { route: string[] }): JSX.Element {
+  const [first, second] = route;
+  if (first === undefined || (first === "runs" && !second)) return <RunsPage />;
+  if (first === "runs" && second) return <RunPage key={second} run={second} />;
+  if (first === "nodes" && second) return <NodePage key={second} name={second} />;
+  if (first === "nodes") return <NodesPage />;
+  return (
+    <Notice tone="info" title="There is no such page">
+      <a href="#/">To the runs</a>
+    </Notice>
+  );
+}
+
+const themes: [Theme, string][] = [
+  ["auto", "Auto"],
+  ["light", "Light"],
+  ["dark", "Dark"],
+];
+
+function ThemeSwitch(): JSX.Element {
+  const [theme, set] = useState(storedTheme);
+  return (
+    <div class="themes" role="group" aria-label="Colours">
+      {themes.map(([name, label]) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={theme === name}
+          onClick={() => {
+            set(name);
+            setTheme(name);
+          }}
+        >
+          {label}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+setTheme(storedTheme());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTheme(storedTheme()));
+render(<App />, document.getElementById("app")!);

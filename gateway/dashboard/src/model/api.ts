@@ -1,0 +1,66 @@
+// Calls of the REST API, on the server that the page came from.
+
+/** An error as the API words it. */
+export class Problem extends Error {
+  /** @param status of HTTP; 0: no answer. @param retryAfter seconds. */
+  constructor(
+    message: string,
+    readonly status: number,
+    readonly reason: string,
+    readonly nextStep: string,
+    readonly retryAfter = 0,
+  ) {
+    super(message);
+  }
+}
+
+export type Fetch = typeof fetch;
+
+const patience = 20_000; // milliseconds for an answer that is not a stream
+
+/** The answer of a GET, if it is a good one; else throws a Problem. */
+export async function get(path: string, signal: AbortSignal, fetcher: Fetch = fetch): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetcher(path, { signal, headers: { Accept: "application/json" }, credentials: "same-origin", cache: "no-store" });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new Problem("the server cannot be reached", 0, "UNREACHABLE", "");
+  }
+  if (!response.ok) throw await problemOf(response);
+  return response;
+}
+
+export async function getJSON<T>(path: string, signal: AbortSignal, fetcher: Fetch = fetch): Promise<T> {
+  const limit = new AbortController();
+  const stop = () => limit.abort();
+  signal.addEventListener("abort", stop);
+  const timer = setTimeout(stop, patience);
+  try {
+    const response = await get(path, limit.signal, fetcher);
+    return (await response.json()) as T;
+  } catch (error) {
+    if (error instanceof Problem || signal.aborted) throw error;
+    throw new Problem(limit.signal.aborted ? "the server does not answer" : "the answer is not understood", 0, "UNREACHABLE", "");
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  const body = (await response.json().catch(() => ({}))) as Record<string, unknown>;
+  const word = (name: string) => (typeof body[name] === "string" ? (body[name] as string) : "");
+  return new Problem(
+    word("message") || `the server answered ${response.status}`,
+    response.status,
+    word("reason"),
+    word("next_step") || (response.status === 401 ? "Run `muster dashboard` for a new link." : ""),
+    Number(response.headers.get("Retry-After")) || 0,
+  );
+}
+
+/** A path of the API with its names escaped. */
+export function path(parts: TemplateStringsArray, ...names: string[]): string {
+  return "/api/v1" + parts.map((part, index) => part + (index < names.length ? encodeURIComponent(names[index]!) : "")).join("");
+}

@@ -1,0 +1,71 @@
+// Numbers and times as people read them.
+
+const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+
+export function count(value: number): string {
+  return grouped.format(value);
+}
+
+/** "3 pairs", "1 pair". */
+export function plural(value: number, word: string): string {
+  return `${count(value)} ${word}${value === 1 ? "" : "s"}`;
+}
+
+/** Of a share of 0 to 1. Rounded down: 100 % is said only when nothing is missing. */
+export function percent(share: number): string {
+  const tenths = Math.floor(Math.min(Math.max(share, 0), 1) * 1000 + 1e-9) / 10;
+  return `${Number.isInteger(tenths) ? tenths : tenths.toFixed(1)} %`;
+}
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+export function bytes(value: number): string {
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}
+
+/** Of seconds: the two largest units. */
+export function duration(total: number): string {
+  const s = Math.max(0, Math.floor(total));
+  const [d, h, min] = [Math.floor(s / 86400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
+  if (d > 0) return both(`${d} d`, h, "h");
+  if (h > 0) return both(`${h} h`, min, "min");
+  if (min > 0) return both(`${min} min`, min < 10 ? s % 60 : 0, "s");
+  return `${s} s`;
+}
+
+function both(large: string, small: number, unit: string): string {
+  return small > 0 ? `${large} ${small} ${unit}` : large;
+}
+
+/** Of milliseconds since 1970: the time of the day, with the date unless it is the day of `now`. */
+export function clock(at: number, now: number): string {
+  if (!at) return "";
+  const date = new Date(at);
+  const hours = [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":");
+  if (date.toDateString() === new Date(now).toDateString()) return hours;
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${hours}`;
+}
+
+function two(value: number): string {
+  return String(value).padStart(2, "0");
+}
+
+/** When something may be through, seen from `now`: "in 4 min to 12 min", "any moment". */
+export function range(earliest: number, latest: number, now: number): string {
+  const [from, to] = [(earliest - now) / 1000, (latest - now) / 1000];
+  if (to <= 0) return "any moment";
+  if (from <= 1) return `within ${duration(Math.ceil(to))}`;
+  const [a, b] = [duration(from), duration(to)];
+  return a === b ? `in about ${a}` : `in ${a} to ${b}`;
+}
+
+/** A clock that is off, in words; "" while it is not by more than a second. */
+export function skew(s: number): string {
+  if (Math.abs(s) < 1) return "";
+  return `${duration(Math.abs(s))} ${s > 0 ? "ahead" : "behind"}`;
+}

@@ -1,0 +1,118 @@
+// A pair is of one kind: its outcome, or, while it has none, what it is at. Everything that shows pairs
+// (grid, legend, tables, time line) takes words, order and shapes from this table.
+
+export type Kind =
+  | "genuine"
+  | "error"
+  | "timed_out"
+  | "not_started"
+  | "running"
+  | "slow"
+  | "stuck"
+  | "blocked"
+  | "backpressured"
+  | "not_responding"
+  | "network_lost"
+  | "segment_lost"
+  | "crashed"
+  | "unsaid";
+
+export interface KindFacts {
+  kind: Kind;
+  label: string;
+  meaning: string;
+  /** Lags or failed: somebody should look. */
+  trouble: boolean;
+  /** Lower is worse; how stragglers are sorted at first. */
+  severity: number;
+  /** White lines on the cell's colour, in a box of 10 x 10; the second cue beside the colour. */
+  glyph: string;
+}
+
+export const kinds: readonly KindFacts[] = [
+  facts("genuine", "Complete", "the plugin's own result is committed", false, 90, ""),
+  facts("error", "Error", "no result, and the reason is known", true, 10, "M5 2V5.6M5 7.4V8.2"),
+  facts("timed_out", "Timed out", "its time was over first; a result still replaces this until the run is sealed", true, 11, "M5 2.2V5.2H7.8"),
+  facts("not_started", "Not started", "nothing was heard of it yet", false, 80, ""),
+  facts("running", "Running", "at work; the cell fills with its progress", false, 81, ""),
+  facts("slow", "Slow", "progress counts up, slower than nine of ten others of its plugin", true, 7, "M2.5 3.5L5 6.5L7.5 3.5"),
+  facts("stuck", "Stuck", "heartbeats arrive, progress stands still", true, 5, "M3.7 2.5V7.5M6.3 2.5V7.5"),
+  facts("blocked", "Blocked", "waits for something that is not its own", true, 6, "M2.2 5H7.8"),
+  facts("backpressured", "Backpressured", "the fleet told it to wait", true, 8, "M2 3.4H8M2 6.6H8"),
+  facts("not_responding", "Not responding", "no heartbeats, but its machine acknowledges what is sent", true, 2, "M5 2.4A2.6 2.6 0 1 1 4.99 2.4"),
+  facts("network_lost", "Network lost", "no heartbeats, and nothing that is sent is acknowledged", true, 1, "M2.2 7.8L7.8 2.2"),
+  facts("segment_lost", "Segment lost", "many fell silent at once: the fault is likely between them and the service", true, 4, "M1.8 5.8L5.8 1.8M4.2 8.2L8.2 4.2"),
+  facts("crashed", "Crashed", "the connection closed without a goodbye, or the process started anew", true, 0, "M2.4 2.4L7.6 7.6M7.6 2.4L2.4 7.6"),
+  facts("unsaid", "Unfinished", "the service does not say what it is at", false, 82, "M4.9 5H5.1"),
+];
+
+function facts(kind: Kind, label: string, meaning: string, trouble: boolean, severity: number, glyph: string): KindFacts {
+  return { kind, label, meaning, trouble, severity, glyph };
+}
+
+const indexes = new Map<Kind, number>(kinds.map((k, index) => [k.kind, index]));
+
+/** Position in `kinds`. */
+export function indexOf(kind: Kind): number {
+  return indexes.get(kind)!;
+}
+
+export function factsOf(kind: Kind): KindFacts {
+  return kinds[indexOf(kind)]!;
+}
+
+const byReason: Record<string, Kind> = {
+  REASON_NOT_STARTED: "not_started",
+  REASON_RUNNING: "running",
+  REASON_SLOW: "slow",
+  REASON_STUCK: "stuck",
+  REASON_NOT_RESPONDING: "not_responding",
+  REASON_NETWORK_LOST: "network_lost",
+  REASON_SEGMENT_LOST: "segment_lost",
+  REASON_CRASHED: "crashed",
+  REASON_BLOCKED: "blocked",
+  REASON_BACKPRESSURED: "backpressured",
+  REASON_TIMED_OUT: "timed_out",
+};
+
+/** The kind that a reason stands for. */
+export function kindOfReason(reason: string | undefined): Kind {
+  return (reason && byReason[reason]) || "unsaid";
+}
+
+export function kindOf(outcome: string | undefined, reason: string | undefined): Kind {
+  switch (outcome) {
+    case "OUTCOME_GENUINE":
+      return "genuine";
+    case "OUTCOME_ERROR":
+      return "error";
+    case "OUTCOME_TIMED_OUT":
+      return "timed_out";
+    default:
+      return kindOfReason(reason);
+  }
+}
+
+export function isFinal(kind: Kind): boolean {
+  return kind === "genuine" || kind === "error" || kind === "timed_out";
+}
+
+/** Presence in words; `silent` means that heartbeats are missing, so that the age of the last one grows. */
+export function presenceOf(presence: string): { word: string; label: string; silent: boolean; trouble: boolean } {
+  switch (presence) {
+    case "PRESENCE_ONLINE":
+      return { word: "online", label: "Online", silent: false, trouble: false };
+    case "PRESENCE_LATE":
+      return { word: "late", label: "Late", silent: true, trouble: true };
+    case "PRESENCE_SUSPECT":
+      return { word: "suspect", label: "Suspect", silent: true, trouble: true };
+    case "PRESENCE_LOST":
+      return { word: "lost", label: "Lost", silent: true, trouble: true };
+    case "PRESENCE_OFFLINE":
+      return { word: "offline", label: "Offline", silent: false, trouble: false };
+    case "PRESENCE_UNKNOWN":
+      return { word: "unknown", label: "Unknown", silent: false, trouble: false };
+    default:
+      return { word: "never", label: "Never heard of", silent: false, trouble: false };
+  }
+}

@@ -1,0 +1,40 @@
+// Splits a stream of bytes into lines of JSON.
+
+const longest = 64 << 20; // characters of one line
+
+/** Reads to the end of the stream. `take` gets each line's value; what is not JSON is an error. */
+export async function readLines(body: ReadableStream<Uint8Array>, take: (value: unknown) => void): Promise<void> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let begun: string[] = []; // pieces of a line whose end has not come
+  let length = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      const text = done ? decoder.decode() : decoder.decode(value, { stream: true });
+      let from = 0;
+      for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", from)) {
+        begun.push(text.slice(from, end));
+        deliver(begun.join(""), take);
+        begun = [];
+        length = 0;
+        from = end + 1;
+      }
+      if (from < text.length) {
+        begun.push(text.slice(from));
+        length += text.length - from;
+      }
+      if (length > longest) throw new Error("a line of the stream is too long");
+      if (done) {
+        deliver(begun.join(""), take);
+        return;
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+function deliver(line: string, take: (value: unknown) => void): void {
+  if (line.trim() !== "") take(JSON.parse(line));
+}

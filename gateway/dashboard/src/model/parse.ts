@@ -1,0 +1,315 @@
+// From what the API sends to what the pages work with: numbers for times and counts, no missing fields.
+import { kindOf, kindOfReason, type Kind } from "./kinds";
+import type {
+  WireCounts,
+  WireEstimate,
+  WireEvent,
+  WireFault,
+  WireNode,
+  WirePair,
+  WirePlugin,
+  WireProgress,
+  WireReasonCount,
+  WireRun,
+  WireStatus,
+} from "./wire";
+
+export interface Counts {
+  planned: number;
+  pending: number;
+  genuine: number;
+  errors: number;
+  timedOut: number;
+}
+
+/** Times are milliseconds since 1970 by the server's clock; 0: absent. */
+export interface Estimate {
+  earliest: number;
+  latest: number;
+}
+
+export interface Progress {
+  message: string;
+  total: number;
+  completed: number;
+  failures: string[];
+  errors: string[];
+  time: number;
+}
+
+export interface Fault {
+  check: string;
+  address: string;
+  message: string;
+  nextStep: string;
+}
+
+export interface Pair {
+  plugin: string;
+  node: string;
+  kind: Kind;
+  error: string;
+  size: number;
+  updated: number;
+  since: number;
+  progress: Progress | null;
+  presence: string;
+  phase: string;
+  detail: string;
+  next: string;
+  /** Seconds since its last heartbeat when it was told; negative: there was none. */
+  age: number;
+  /** When it was told, by the browser's clock. */
+  told: number;
+  fault: Fault | null;
+}
+
+export interface PluginStatus {
+  plugin: string;
+  once: boolean;
+  counts: Counts;
+  percent: number;
+  reasons: ReasonCount[];
+  estimate: Estimate | null;
+}
+
+export interface ReasonCount {
+  kind: Kind;
+  count: number;
+}
+
+export interface Status {
+  run: string;
+  state: RunState;
+  stateReason: string;
+  percent: number;
+  created: number;
+  deadline: number;
+  ended: number;
+  plugins: PluginStatus[];
+  feedTime: number;
+  time: number;
+  counts: Counts;
+  reasons: ReasonCount[];
+  estimate: Estimate | null;
+  stragglers: Pair[];
+  doubt: string;
+}
+
+export interface Run {
+  id: string;
+  title: string;
+  state: RunState;
+  stateReason: string;
+  created: number;
+  deadline: number;
+  ended: number;
+  createdBy: string;
+  counts: Counts;
+}
+
+export interface NodeEvent {
+  time: number;
+  presence: string;
+  kind: Kind | null;
+  run: string;
+  plugin: string;
+  detail: string;
+}
+
+export interface Node {
+  node: string;
+  presence: string;
+  since: number;
+  lastHeartbeat: number;
+  /** Seconds; null: nothing is known. */
+  clockSkew: number | null;
+  doubleAgent: boolean;
+  pairs: Pair[];
+  events: NodeEvent[];
+}
+
+export type RunState = "planned" | "running" | "post_processing" | "complete" | "failed" | "cancelled" | "unknown";
+
+export function stateOf(state: string | undefined): RunState {
+  const word = (state ?? "").replace("RUN_STATE_", "").toLowerCase();
+  switch (word) {
+    case "planned":
+    case "running":
+    case "post_processing":
+    case "complete":
+    case "failed":
+    case "cancelled":
+      return word;
+    default:
+      return "unknown";
+  }
+}
+
+export function isEnded(state: RunState): boolean {
+  return state === "complete" || state === "failed" || state === "cancelled";
+}
+
+/** A timestamp in milliseconds; 0 if it is absent or none. */
+export function time(text: string | null | undefined): number {
+  return (text && Date.parse(text)) || 0;
+}
+
+/** A duration in seconds; null if it is absent or none. */
+export function seconds(text: string | null | undefined): number | null {
+  const value = text?.endsWith("s") ? Number(text.slice(0, -1)) : NaN;
+  return Number.isFinite(value) ? value : null;
+}
+
+/** A count: 64-bit numbers come as strings. */
+export function number(value: string | number | undefined | null): number {
+  const result = Number(value ?? 0);
+  return Number.isFinite(result) ? result : 0;
+}
+
+// Control characters, and those that turn the direction of the text around, could make a message look like
+// something else.
+const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Text of others, made safe to look at; the framework's escaping makes it safe to show. */
+export function text(value: string | null | undefined): string {
+  return value ? value.replace(unprintable, "\ufffd") : "";
+}
+
+export function counts(wire: WireCounts | null | undefined): Counts {
+  return {
+    planned: number(wire?.planned),
+    pending: number(wire?.pending),
+    genuine: number(wire?.genuine),
+    errors: number(wire?.errors),
+    timedOut: number(wire?.timedOut),
+  };
+}
+
+/** 0 to 1, of counts; a run without pairs is at 0. */
+export function share(c: Counts): number {
+  return c.planned > 0 ? (c.genuine + c.errors + c.timedOut) / c.planned : 0;
+}
+
+function estimate(wire: WireEstimate | null | undefined): Estimate | null {
+  const earliest = time(wire?.earliest);
+  const latest = time(wire?.latest);
+  return earliest && latest ? { earliest, latest } : null;
+}
+
+function reasons(wire: WireReasonCount[] | null | undefined): ReasonCount[] {
+  return (wire ?? []).map((r) => ({ kind: kindOfReason(r.reason), count: number(r.count) })).filter((r) => r.count > 0);
+}
+
+function progress(wire: WireProgress | null | undefined): Progress | null {
+  if (!wire) return null;
+  return {
+    message: text(wire.message),
+    total: number(wire.total),
+    completed: number(wire.completed),
+    failures: (wire.failures ?? []).map(text),
+    errors: (wire.errors ?? []).map(text),
+    time: time(wire.time),
+  };
+}
+
+function fault(wire: WireFault | null | undefined): Fault | null {
+  if (!wire) return null;
+  return {
+    check: (wire.check ?? "").replace("CHECK_", "").replaceAll("_", " ").toLowerCase(),
+    address: text(wire.address),
+    message: text(wire.message),
+    nextStep: text(wire.nextStep),
+  };
+}
+
+/** `told` is the browser's clock when the message came. */
+export function pair(wire: WirePair, told: number): Pair {
+  return {
+    plugin: text(wire.plugin),
+    node: text(wire.node),
+    kind: kindOf(wire.outcome, wire.reason),
+    error: text(wire.error),
+    size: number(wire.size),
+    updated: time(wire.updateTime),
+    since: time(wire.reasonSince),
+    progress: progress(wire.progress),
+    presence: wire.presence ?? "",
+    phase: wire.phase ?? "",
+    detail: text(wire.detail),
+    next: text(wire.next),
+    age: seconds(wire.heartbeatAge) ?? -1,
+    told,
+    fault: fault(wire.fault),
+  };
+}
+
+function plugin(wire: WirePlugin): PluginStatus {
+  return {
+    plugin: text(wire.plugin),
+    once: wire.once ?? false,
+    counts: counts(wire.counts),
+    percent: number(wire.percentComplete),
+    reasons: reasons(wire.reasons),
+    estimate: estimate(wire.estimate),
+  };
+}
+
+export function status(wire: WireStatus, told: number): Status {
+  return {
+    run: text(wire.run),
+    state: stateOf(wire.state),
+    stateReason: text(wire.stateReason),
+    percent: number(wire.percentComplete),
+    created: time(wire.createTime),
+    deadline: time(wire.deadline),
+    ended: time(wire.endTime),
+    plugins: (wire.plugins ?? []).map(plugin),
+    feedTime: time(wire.feedTime),
+    time: time(wire.time),
+    counts: counts(wire.counts),
+    reasons: reasons(wire.reasons),
+    estimate: estimate(wire.estimate),
+    stragglers: (wire.stragglers ?? []).map((p) => pair(p, told)),
+    doubt: text(wire.doubt),
+  };
+}
+
+export function run(wire: WireRun): Run {
+  return {
+    id: text(wire.id),
+    title: text(wire.title),
+    state: stateOf(wire.state),
+    stateReason: text(wire.stateReason),
+    created: time(wire.createTime),
+    deadline: time(wire.deadline),
+    ended: time(wire.endTime),
+    createdBy: text(wire.createdBy),
+    counts: counts(wire.counts),
+  };
+}
+
+function event(wire: WireEvent): NodeEvent {
+  const reason = wire.reason && wire.reason !== "REASON_UNSPECIFIED" ? kindOfReason(wire.reason) : null;
+  return {
+    time: time(wire.time),
+    presence: wire.presence ?? "",
+    kind: reason,
+    run: text(wire.run),
+    plugin: text(wire.plugin),
+    detail: text(wire.detail),
+  };
+}
+
+export function node(wire: WireNode, told: number): Node {
+  return {
+    node: text(wire.node),
+    presence: wire.presence ?? "",
+    since: time(wire.presenceSince),
+    lastHeartbeat: time(wire.lastHeartbeat),
+    clockSkew: seconds(wire.clockSkew),
+    doubleAgent: wire.doubleAgent ?? false,
+    pairs: (wire.pairs ?? []).map((p) => pair(p, told)),
+    events: (wire.events ?? []).map(event),
+  };
+}

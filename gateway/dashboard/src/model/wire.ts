@@ -1,0 +1,129 @@
+// What the API sends: proto/muster/v1 in the JSON mapping of protobuf, as the gateway writes it. Any field
+// may be missing or null; 64-bit numbers are strings.
+
+export type Timestamp = string;
+export type Duration = string; // "42.5s"
+
+export interface WireCounts {
+  planned?: string | number;
+  pending?: string | number;
+  genuine?: string | number;
+  errors?: string | number;
+  timedOut?: string | number;
+}
+
+export interface WireRun {
+  id?: string;
+  title?: string;
+  state?: string;
+  stateReason?: string;
+  createTime?: Timestamp | null;
+  deadline?: Timestamp | null;
+  endTime?: Timestamp | null;
+  createdBy?: string;
+  counts?: WireCounts | null;
+}
+
+export interface WireReasonCount {
+  reason?: string;
+  count?: string | number;
+}
+
+export interface WireEstimate {
+  earliest?: Timestamp | null;
+  latest?: Timestamp | null;
+}
+
+export interface WirePlugin {
+  plugin?: string;
+  counts?: WireCounts | null;
+  percentComplete?: number;
+  reasons?: WireReasonCount[] | null;
+  estimate?: WireEstimate | null;
+  once?: boolean;
+}
+
+export interface WireStatus {
+  run?: string;
+  state?: string;
+  stateReason?: string;
+  percentComplete?: number;
+  createTime?: Timestamp | null;
+  deadline?: Timestamp | null;
+  endTime?: Timestamp | null;
+  plugins?: WirePlugin[] | null;
+  feedTime?: Timestamp | null;
+  counts?: WireCounts | null;
+  reasons?: WireReasonCount[] | null;
+  estimate?: WireEstimate | null;
+  stragglers?: WirePair[] | null;
+  doubt?: string;
+  time?: Timestamp | null;
+}
+
+export interface WireProgress {
+  message?: string;
+  total?: string | number;
+  completed?: string | number;
+  failures?: string[] | null;
+  errors?: string[] | null;
+  time?: Timestamp | null;
+}
+
+export interface WireFault {
+  check?: string;
+  address?: string;
+  message?: string;
+  nextStep?: string;
+}
+
+export interface WirePair {
+  plugin?: string;
+  node?: string;
+  outcome?: string;
+  error?: string;
+  size?: string | number;
+  updateTime?: Timestamp | null;
+  progress?: WireProgress | null;
+  presence?: string;
+  reason?: string;
+  reasonSince?: Timestamp | null;
+  detail?: string;
+  next?: string;
+  heartbeatAge?: Duration | null;
+  phase?: string;
+  fault?: WireFault | null;
+}
+
+export interface WireWatch {
+  cursor?: string;
+  reset?: boolean;
+  status?: WireStatus | null;
+  pairs?: WirePair[] | null;
+}
+
+export interface WireEvent {
+  time?: Timestamp | null;
+  presence?: string;
+  reason?: string;
+  run?: string;
+  plugin?: string;
+  detail?: string;
+}
+
+export interface WireNode {
+  node?: string;
+  presence?: string;
+  presenceSince?: Timestamp | null;
+  lastHeartbeat?: Timestamp | null;
+  clockSkew?: Duration | null;
+  doubleAgent?: boolean;
+  pairs?: WirePair[] | null;
+  events?: WireEvent[] | null;
+}
+
+export interface WireArchive {
+  size?: string | number;
+  sha256?: string;
+  fileName?: string;
+}

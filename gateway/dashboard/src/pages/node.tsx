@@ -1,0 +1,145 @@
+// One node: presence, what it has to do, what happened to it.
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { getJSON, path } from "../model/api";
+import { plural } from "../model/format";
+import { factsOf } from "../model/kinds";
+import { node as parseNode, type Node, type NodeEvent } from "../model/parse";
+import { sort } from "../model/rows";
+import { keyOf } from "../model/run_model";
+import type { WireNode } from "../model/wire";
+import { usePoll, useSeconds } from "../parts/hooks";
+import { Heartbeat, pairLine } from "../parts/pair";
+import { Card, Empty, KindBadge, PresenceBadge, runLink, Time } from "../parts/small";
+import { PollNotice } from "../parts/stale";
+import { LastHeartbeat, Remarks } from "./nodes";
+
+const every = 2000; // milliseconds
+
+export function NodePage({ name }: { name: string }): JSX.Element {
+  const { value, heard, problem } = usePoll(`node/${name}`, every, async (signal) =>
+    parseNode(await getJSON<WireNode>(path`/nodes/${name}`, signal), Date.now()),
+  );
+  useSeconds();
+  useEffect(() => {
+    document.title = `${name} · Muster`;
+  }, [name]);
+  const now = problem && heard ? heard : Date.now();
+  return (
+    <>
+      <header class="page-head">
+        <nav class="crumbs" aria-label="You are here">
+          <a href="#/nodes">Nodes</a> <span aria-hidden="true">/</span> <span class="mono">{name}</span>
+        </nav>
+        <div class="page-title">
+          <h1>{name}</h1>
+          {value && <PresenceBadge presence={value.presence} />}
+        </div>
+      </header>
+      <PollNotice problem={problem} heard={heard} />
+      {!value && !problem && <Empty>Waiting for what is known of {name}.</Empty>}
+      {value && (
+        <div class={problem ? "is-stale" : ""}>
+          <Presence node={value} now={now} live={!problem} />
+          <Pairs node={value} now={now} live={!problem} />
+          <History events={value.events} now={now} />
+        </div>
+      )}
+    </>
+  );
+}
+
+function Presence({ node, now, live }: { node: Node; now: number; live: boolean }): JSX.Element {
+  return (
+    <section class="card" aria-label="Presence">
+      <dl class="facts">
+        <div>
+          <dt>Presence</dt>
+          <dd>
+            <PresenceBadge presence={node.presence} />
+          </dd>
+        </div>
+        <div>
+          <dt>Since</dt>
+          <dd>{node.since ? <Time at={node.since} now={now} /> : <span class="muted">unknown</span>}</dd>
+        </div>
+        <div>
+          <dt>Last heartbeat</dt>
+          <dd>
+            <LastHeartbeat node={node} now={now} live={live} />
+          </dd>
+        </div>
+        <div>
+          <dt>Clock</dt>
+          <dd>{node.clockSkew === null ? <span class="muted">unknown</span> : <ClockText node={node} />}</dd>
+        </div>
+      </dl>
+      {node.doubleAgent && <Remarks node={{ ...node, clockSkew: null }} />}
+    </section>
+  );
+}
+
+function ClockText({ node }: { node: Node }): JSX.Element {
+  return Math.abs(node.clockSkew!) < 1 ? <>agrees</> : <Remarks node={{ ...node, doubleAgent: false }} />;
+}
+
+function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }): JSX.Element {
+  const pairs = sort(node.pairs, "reason", false);
+  return (
+    <Card title="Pairs of unfinished runs" id="node-pairs" aside={<span class="muted">{plural(pairs.length, "pair")}</span>}>
+      {pairs.length === 0 && <Empty>No unfinished run has work for this node.</Empty>}
+      {pairs.length > 0 && (
+        <table class="rows">
+          <thead>
+            <tr>
+              <th scope="col">Plugin</th>
+              <th scope="col">State</th>
+              <th scope="col">Last heartbeat</th>
+              <th scope="col">Known, and what happens next</th>
+            </tr>
+          </thead>
+          <tbody>
+            {pairs.map((pair, index) => (
+              <tr key={`${keyOf(pair.plugin, pair.node)}/${index}`} data-plugin={pair.plugin} data-kind={pair.kind}>
+                <td data-label="Plugin">{pair.plugin}</td>
+                <td data-label="State">
+                  <KindBadge kind={pair.kind} />
+                </td>
+                <td data-label="Last heartbeat">
+                  <Heartbeat pair={pair} now={now} stale={!live} offset={0} />
+                </td>
+                <td class="said" data-label="Known">
+                  {pairLine(pair, now)}
+                  {pair.next && <div class="next">Next: {pair.next}</div>}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Card>
+  );
+}
+
+function History({ events, now }: { events: NodeEvent[]; now: number }): JSX.Element {
+  return (
+    <Card title="History" id="history" aside={<span class="muted">newest first, 30 days</span>}>
+      {events.length === 0 && <Empty>Nothing was noted.</Empty>}
+      <ol class="happenings">
+        {events.map((event, index) => (
+          <li key={index}>
+            <Time at={event.time} now={now} />
+            <span class="mark" />
+            <span class="what">
+              {event.presence && event.presence !== "PRESENCE_UNSPECIFIED" && <PresenceBadge presence={event.presence} />}
+              {event.kind && factsOf(event.kind) && <KindBadge kind={event.kind} />}
+              {event.plugin && <span class="muted"> {event.plugin}</span>}
+              {event.run && <> <a class="mono" href={runLink(event.run)}>{event.run}</a></>}
+              {event.detail && <span class="said"> {event.detail}</span>}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </Card>
+  );
+}

@@ -1,0 +1,138 @@
+// All runs, the newest first.
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { getJSON, path, Problem } from "../model/api";
+import { count, duration, percent } from "../model/format";
+import { factsOf } from "../model/kinds";
+import { isEnded, run as parseRun, share, status as parseStatus, type Run, type Status } from "../model/parse";
+import type { WireRun, WireStatus } from "../model/wire";
+import { usePoll, useSeconds } from "../parts/hooks";
+import { Bar, Card, Empty, KindIcon, runLink, StateBadge, Time } from "../parts/small";
+import { PollNotice } from "../parts/stale";
+
+interface Listed {
+  run: Run;
+  status: Status | null;
+}
+
+const every = 3000; // milliseconds
+const page = 50;
+const mostFollowed = 20; // runs whose stragglers are asked for
+
+export function RunsPage(): JSX.Element {
+  const [pages, setPages] = useState(1);
+  const { value, heard, problem } = usePoll(`runs/${pages}`, every, (signal) => load(pages, signal));
+  const [last, setLast] = useState(value);
+  useSeconds();
+  useEffect(() => {
+    document.title = "Runs · Muster";
+  }, []);
+  useEffect(() => {
+    if (value) setLast(value);
+  }, [value]);
+  const shown = value ?? last;
+  const now = problem && heard ? heard : Date.now();
+  return (
+    <>
+      <header class="page-head">
+        <div class="page-title">
+          <h1>Runs</h1>
+        </div>
+      </header>
+      <PollNotice problem={problem} heard={heard} />
+      {!shown && !problem && <Empty>Waiting for the runs.</Empty>}
+      {shown && (
+        <Card title="Newest first" id="runs">
+          {shown.runs.length === 0 && (
+            <Empty>
+              There is no run yet. Begin one: <code>muster run --plugin hostfacts --node NAME</code>
+            </Empty>
+          )}
+          <ul class="runs">
+            {shown.runs.map(({ run, status }) => (
+              <RunRow key={run.id} run={run} status={status} now={now} />
+            ))}
+          </ul>
+          {shown.more && (
+            <div class="rows-foot">
+              <button type="button" onClick={() => setPages(pages + 1)}>
+                Show older runs
+              </button>
+            </div>
+          )}
+        </Card>
+      )}
+    </>
+  );
+}
+
+async function load(pages: number, signal: AbortSignal): Promise<{ runs: Listed[]; more: boolean }> {
+  const runs: Run[] = [];
+  let token = "";
+  for (let number = 0; number < pages; number++) {
+    const after = token ? `&page_token=${encodeURIComponent(token)}` : "";
+    const answer = await getJSON<{ runs?: WireRun[]; nextPageToken?: string }>(`/api/v1/runs?page_size=${page}${after}`, signal);
+    runs.push(...(answer.runs ?? []).map(parseRun));
+    token = answer.nextPageToken ?? "";
+    if (!token) break;
+  }
+  const followed = runs.filter((run) => !isEnded(run.state)).slice(0, mostFollowed);
+  const statuses = new Map(await Promise.all(followed.map(async (run) => [run.id, await statusOf(run.id, signal)] as const)));
+  return { runs: runs.map((run) => ({ run, status: statuses.get(run.id) ?? null })), more: token !== "" };
+}
+
+// A run is listed by the aggregator; the status service may not be there, or not know it yet.
+async function statusOf(run: string, signal: AbortSignal): Promise<Status | null> {
+  try {
+    return parseStatus(await getJSON<WireStatus>(path`/runs/${run}/status`, signal), Date.now());
+  } catch (error) {
+    if (error instanceof Problem) return null;
+    throw error;
+  }
+}
+
+function RunRow({ run, status, now }: Listed & { now: number }): JSX.Element {
+  const counts = status?.counts ?? run.counts;
+  return (
+    <li data-run={run.id}>
+      <a class="run" href={runLink(run.id)}>
+        <span class="run-name">
+          <b>{run.title || <span class="mono">{run.id}</span>}</b>
+          {run.title && <span class="mono muted">{run.id}</span>}
+        </span>
+        <StateBadge state={run.state} />
+        <span class="run-bar">
+          <Bar counts={counts} label={`Progress of ${run.title || run.id}`} />
+          <b>{percent(share(counts))}</b>
+        </span>
+        <span class="run-facts muted">
+          <span>{count(counts.planned - counts.pending)} of {count(counts.planned)}</span>
+          {counts.errors > 0 && <span>{count(counts.errors)} with errors</span>}
+          {counts.timedOut > 0 && <span>{count(counts.timedOut)} timed out</span>}
+          <Lagging run={run} status={status} />
+          <span class="run-when">
+            <Time at={run.created} now={now} />
+            {isEnded(run.state) && run.ended > 0 && `, took ${duration((run.ended - run.created) / 1000)}`}
+          </span>
+        </span>
+        {run.stateReason && <span class="run-reason">{run.stateReason}</span>}
+      </a>
+    </li>
+  );
+}
+
+function Lagging({ run, status }: Listed): JSX.Element | null {
+  if (isEnded(run.state)) return null;
+  if (!status) return <span>stragglers unknown</span>;
+  const lagging = status.reasons.filter((r) => factsOf(r.kind).trouble);
+  if (lagging.length === 0) return null;
+  return (
+    <>
+      {lagging.map((r) => (
+        <span key={r.kind} class="lagging">
+          <KindIcon kind={r.kind} /> {count(r.count)} {factsOf(r.kind).label.toLowerCase()}
+        </span>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,209 @@
+// The pairs of a run as tables: those that need a look, those without a result, the results.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { bytes, count, duration } from "../model/format";
+import { factsOf } from "../model/kinds";
+import type { Pair } from "../model/parse";
+import { begin, failures, matching, results, sort, stragglers, type Column } from "../model/rows";
+import { keyOf, type RunModel } from "../model/run_model";
+import { Heartbeat, progressLine, resultPath } from "./pair";
+import { Empty, KindBadge, nodeLink, Time } from "./small";
+
+type Tab = "stragglers" | "failures" | "results";
+
+const page = 12;
+const more = 100;
+
+export function PairTables({ model, now, stale }: { model: RunModel; now: number; stale: boolean }): JSX.Element {
+  const [tab, setTab] = useState<Tab>("stragglers");
+  const lagging = (model.status?.reasons ?? []).filter((r) => factsOf(r.kind).trouble).reduce((sum, r) => sum + r.count, 0);
+  const counts = model.status?.counts;
+  const listed = model.status?.stragglers.length ?? 0;
+  const tabs: [Tab, string, number][] = [
+    ["stragglers", "Need a look", Math.max(lagging, listed)],
+    ["failures", "Without a result", (counts?.errors ?? 0) + (counts?.timedOut ?? 0)],
+    ["results", "Results", counts?.genuine ?? 0],
+  ];
+  const turn = (event: KeyboardEvent) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (step === 0) return;
+    event.preventDefault();
+    const next = tabs[(tabs.findIndex(([name]) => name === tab) + step + tabs.length) % tabs.length]![0];
+    setTab(next);
+    document.getElementById(`tab-${next}`)?.focus();
+  };
+  return (
+    <section class="card" aria-labelledby="pairs">
+      <h2 id="pairs" class="hidden">
+        Stragglers and results
+      </h2>
+      <div class="tabs" role="tablist" aria-label="Pairs" onKeyDown={turn}>
+        {tabs.map(([name, label, value]) => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            id={`tab-${name}`}
+            aria-selected={tab === name}
+            aria-controls="tab-panel"
+            tabIndex={tab === name ? 0 : -1}
+            onClick={() => setTab(name)}
+          >
+            {label} <span class={`tally ${name === "stragglers" && value > 0 ? "warm" : ""}`}>{count(value)}</span>
+          </button>
+        ))}
+      </div>
+      <div id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
+        <Rows key={tab} tab={tab} model={model} now={now} stale={stale} all={Math.max(lagging, listed)} />
+      </div>
+    </section>
+  );
+}
+
+const select: Record<Tab, (model: RunModel) => Pair[]> = { stragglers, failures, results };
+const empty: Record<Tab, string> = {
+  stragglers: "No pair lags.",
+  failures: "No pair has ended without its result.",
+  results: "No result is there yet.",
+};
+
+function Rows(props: { tab: Tab; model: RunModel; now: number; stale: boolean; all: number }): JSX.Element {
+  const { tab, model, now, stale, all } = props;
+  const [order, setOrder] = useState<{ by: Column; descending: boolean }>(
+    tab === "stragglers" ? { by: "reason", descending: false } : { by: "since", descending: true },
+  );
+  const [words, setWords] = useState("");
+  const [shown, setShown] = useState(page);
+  const rows = select[tab](model);
+  if (rows.length === 0) return <Empty>{model.complete ? empty[tab] : "Waiting for the pairs."}</Empty>;
+  const found = matching(rows, words);
+  const visible = sort(found, order.by, order.descending).slice(0, shown);
+  const head = (by: Column, label: string) => <Head by={by} label={label} order={order} setOrder={setOrder} />;
+  return (
+    <>
+      {(rows.length > 5 || words) && (
+        <input
+          class="filter"
+          type="search"
+          placeholder="Filter: node, plugin, words of the reason"
+          aria-label="Filter these pairs"
+          value={words}
+          onInput={(event) => setWords(event.currentTarget.value)}
+        />
+      )}
+      <table class={`rows rows-${tab}`}>
+        <thead>
+          <tr>
+            {tab !== "results" && head("reason", tab === "stragglers" ? "Reason" : "Outcome")}
+            {head("node", "Node")}
+            {head("plugin", "Plugin")}
+            {head("since", tab === "stragglers" ? "Since" : "When")}
+            {tab === "stragglers" && head("heartbeat", "Last heartbeat")}
+            {tab === "stragglers" && <th scope="col">Known, and what happens next</th>}
+            {tab === "failures" && <th scope="col">Why</th>}
+            {tab === "results" && head("size", "Size")}
+            {tab === "results" && <th scope="col">Fetch</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {visible.map((pair) => (
+            <Row key={keyOf(pair.plugin, pair.node)} tab={tab} pair={pair} model={model} now={now} stale={stale} />
+          ))}
+        </tbody>
+      </table>
+      <div class="rows-foot">
+        {found.length > visible.length && (
+          <button type="button" onClick={() => setShown(shown + more)}>
+            Show more ({count(found.length - visible.length)})
+          </button>
+        )}
+        {words && found.length === 0 && <Empty>Nothing has all of these words.</Empty>}
+        {tab === "stragglers" && all > rows.length && (
+          <span class="muted">The service lists the worst {count(rows.length)} of {count(all)}; the grid shows all.</span>
+        )}
+      </div>
+    </>
+  );
+}
+
+function Head(props: {
+  by: Column;
+  label: string;
+  order: { by: Column; descending: boolean };
+  setOrder: (order: { by: Column; descending: boolean }) => void;
+}): JSX.Element {
+  const { by, label, order } = props;
+  const chosen = order.by === by;
+  const sorting = chosen ? (order.descending ? "descending" : "ascending") : "none";
+  return (
+    <th scope="col" aria-sort={sorting}>
+      <button type="button" class="sort" onClick={() => props.setOrder({ by, descending: chosen && !order.descending })}>
+        {label}
+        <span aria-hidden="true">{chosen ? (order.descending ? " ↓" : " ↑") : ""}</span>
+      </button>
+    </th>
+  );
+}
+
+function Row({ tab, pair, model, now, stale }: { tab: Tab; pair: Pair; model: RunModel; now: number; stale: boolean }): JSX.Element {
+  const run = model.status?.run ?? "";
+  const since = begin(pair);
+  return (
+    <tr data-node={pair.node} data-plugin={pair.plugin} data-kind={pair.kind}>
+      {tab !== "results" && (
+        <td data-label={tab === "stragglers" ? "Reason" : "Outcome"}>
+          <KindBadge kind={pair.kind} />
+        </td>
+      )}
+      <td data-label="Node">
+        <a href={nodeLink(pair.node)}>{pair.node}</a>
+      </td>
+      <td data-label="Plugin">{pair.plugin}</td>
+      <td data-label={tab === "stragglers" ? "Since" : "When"}>
+        <Time at={since} now={now} />
+        {tab === "stragglers" && since > 0 && <div class="muted">{duration((now - since) / 1000)}</div>}
+      </td>
+      {tab === "stragglers" && (
+        <td data-label="Last heartbeat">
+          <Heartbeat pair={pair} now={now} stale={stale} offset={now - Date.now()} />
+        </td>
+      )}
+      {tab === "stragglers" && (
+        <td class="said" data-label="Known">
+          <Said pair={pair} />
+        </td>
+      )}
+      {tab === "failures" && (
+        <td class="said" data-label="Why">
+          {pair.error || pair.detail || "no reason was given"}
+          {pair.next && <div class="next">Next: {pair.next}</div>}
+        </td>
+      )}
+      {tab === "results" && <td data-label="Size">{bytes(pair.size)}</td>}
+      {tab === "results" && (
+        <td data-label="Fetch">
+          <a href={resultPath(run, pair)} download aria-label={`Download the result of ${pair.plugin} on ${pair.node}`}>
+            Download
+          </a>
+        </td>
+      )}
+    </tr>
+  );
+}
+
+function Said({ pair }: { pair: Pair }): JSX.Element {
+  const progress = progressLine(pair);
+  const { fault } = pair;
+  return (
+    <>
+      {pair.detail && <div>{pair.detail}</div>}
+      {progress && <div class="muted">Last message: {progress}</div>}
+      {fault?.message && (
+        <div>
+          {[fault.check, fault.address].filter(Boolean).join(" at ")}: {fault.message} {fault.nextStep && <em>{fault.nextStep}</em>}
+        </div>
+      )}
+      {pair.next && <div class="next">Next: {pair.next}</div>}
+    </>
+  );
+}

@@ -1,0 +1,177 @@
+// Small things that several pages show.
+import type { ComponentChildren, JSX } from "preact";
+import { clock, count, percent } from "../model/format";
+import { factsOf, kinds, presenceOf, type Kind } from "../model/kinds";
+import { share, type Counts, type RunState } from "../model/parse";
+
+export function runLink(run: string): string {
+  return `#/runs/${encodeURIComponent(run)}`;
+}
+
+export function nodeLink(node: string): string {
+  return `#/nodes/${encodeURIComponent(node)}`;
+}
+
+function kindClass(kind: Kind): string {
+  return `kind-${kind.replaceAll("_", "-")}`;
+}
+
+/** The cell of the grid, as a picture: colour and shape. */
+export function KindIcon({ kind, size = 12 }: { kind: Kind; size?: number }): JSX.Element {
+  const { glyph } = factsOf(kind);
+  const hollow = kind === "not_started" || kind === "unsaid";
+  return (
+    <svg class={`kind-icon ${kindClass(kind)}`} width={size} height={size} viewBox="0 0 10 10" aria-hidden="true">
+      <rect class={hollow ? "hollow" : "filled"} x="0.5" y="0.5" width="9" height="9" rx="1.5" />
+      {kind === "running" && <rect class="level" x="1" y="1" width="8" height="4" />}
+      {glyph && <path d={glyph} />}
+    </svg>
+  );
+}
+
+export function KindBadge({ kind }: { kind: Kind }): JSX.Element {
+  const { label, meaning } = factsOf(kind);
+  return (
+    <span class="kind-badge" title={meaning}>
+      <KindIcon kind={kind} />
+      {label}
+    </span>
+  );
+}
+
+const stateLabels: Record<RunState, string> = {
+  planned: "Planned",
+  running: "Running",
+  post_processing: "Post-processing",
+  complete: "Complete",
+  failed: "Failed",
+  cancelled: "Cancelled",
+  unknown: "Unknown",
+};
+
+export function StateBadge({ state }: { state: RunState }): JSX.Element {
+  return (
+    <span class={`badge state-${state.replaceAll("_", "-")}`} data-state={state}>
+      {stateLabels[state]}
+    </span>
+  );
+}
+
+export function PresenceBadge({ presence }: { presence: string }): JSX.Element {
+  const { word, label } = presenceOf(presence);
+  return (
+    <span class={`presence presence-${word}`} data-presence={word}>
+      <span class="dot" aria-hidden="true" />
+      {label}
+    </span>
+  );
+}
+
+/** A time of the day; the whole of it as a title. */
+export function Time({ at, now }: { at: number; now: number }): JSX.Element | null {
+  if (!at) return null;
+  const iso = new Date(at).toISOString();
+  return (
+    <time dateTime={iso} title={iso}>
+      {clock(at, now)}
+    </time>
+  );
+}
+
+/** How far the pairs are, by outcome. */
+export function Bar({ counts, label }: { counts: Counts; label: string }): JSX.Element {
+  const done = share(counts);
+  const part = (value: number, kind: Kind) =>
+    value > 0 && (
+      <span class={`part ${kindClass(kind)}`} style={{ width: `${(100 * value) / counts.planned}%` }} title={`${factsOf(kind).label}: ${count(value)}`} />
+    );
+  return (
+    <div
+      class="bar"
+      role="progressbar"
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-valuenow={Math.floor(done * 100)}
+      aria-valuetext={`${percent(done)}: ${words(counts)}`}
+    >
+      {part(counts.genuine, "genuine")}
+      {part(counts.errors, "error")}
+      {part(counts.timedOut, "timed_out")}
+    </div>
+  );
+}
+
+function words(c: Counts): string {
+  const said = [`${count(c.genuine)} complete`];
+  if (c.errors) said.push(`${count(c.errors)} with errors`);
+  if (c.timedOut) said.push(`${count(c.timedOut)} timed out`);
+  said.push(`${count(c.pending)} unfinished`);
+  return said.join(", ");
+}
+
+/** Counts by outcome; those that are zero are left out, but for the first. */
+export function CountList({ counts }: { counts: Counts }): JSX.Element {
+  const entry = (value: number, kind: Kind, label: string) =>
+    (value > 0 || kind === "genuine") && (
+      <li>
+        <KindIcon kind={kind} />
+        <b>{count(value)}</b> {label}
+      </li>
+    );
+  return (
+    <ul class="counts">
+      {entry(counts.genuine, "genuine", "complete")}
+      {entry(counts.errors, "error", "with errors")}
+      {entry(counts.timedOut, "timed_out", "timed out")}
+      <li>
+        <b>{count(counts.pending)}</b> unfinished
+      </li>
+      <li class="of">of {count(counts.planned)}</li>
+    </ul>
+  );
+}
+
+export function ReasonList({ reasons }: { reasons: readonly { kind: Kind; count: number }[] }): JSX.Element {
+  const order = [...reasons].sort((a, b) => factsOf(a.kind).severity - factsOf(b.kind).severity);
+  return (
+    <ul class="reasons">
+      {order.map(({ kind, count: value }) => (
+        <li key={kind} class={factsOf(kind).trouble ? "trouble" : ""} title={factsOf(kind).meaning}>
+          <KindIcon kind={kind} />
+          <b>{count(value)}</b> {factsOf(kind).label.toLowerCase()}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function Notice({ tone, title, children }: { tone: "info" | "warn" | "bad"; title: string; children?: ComponentChildren }): JSX.Element {
+  return (
+    <div class={`notice ${tone}`} role={tone === "info" ? "status" : "alert"}>
+      <strong>{title}</strong>
+      {children && <div class="notice-text">{children}</div>}
+    </div>
+  );
+}
+
+export function Card(props: { title: string; id: string; aside?: ComponentChildren; children: ComponentChildren }): JSX.Element {
+  return (
+    <section class="card" aria-labelledby={props.id}>
+      <header class="card-head">
+        <h2 id={props.id}>{props.title}</h2>
+        {props.aside}
+      </header>
+      {props.children}
+    </section>
+  );
+}
+
+export function Empty({ children }: { children: ComponentChildren }): JSX.Element {
+  return <p class="empty">{children}</p>;
+}
+
+/** Kinds that a legend shows for these counts: all that occur. */
+export function occurring(tally: readonly number[]): { kind: Kind; index: number; count: number }[] {
+  return kinds.map((k, index) => ({ kind: k.kind, index, count: tally[index] ?? 0 })).filter((k) => k.count > 0);
+}
