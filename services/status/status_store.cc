@@ -1,0 +1,314 @@
+#include "services/status/status_store.h"
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+
+#include "services/common/base/log.h"
+#include "services/common/store/sqlite/schema.h"
+
+namespace muster {
+namespace {
+
+using sqlite::Blob;
+using sqlite::Connection;
+using sqlite::Rows;
+
+constexpr size_t kMaxWaiting = 100'000;
+constexpr std::chrono::seconds kGathers{1};
+constexpr absl::Duration kKeepsEvents = absl::Hours(24 * 30);
+constexpr absl::Duration kRemovesEvery = absl::Hours(1);
+
+// Times are microseconds.
+constexpr const char* kVersion1 = R"sql(
+CREATE TABLE senders (
+  uri TEXT NOT NULL,
+  node TEXT NOT NULL,
+  presence INTEGER NOT NULL,
+  presence_since INTEGER NOT NULL,
+  last_seen INTEGER NOT NULL,
+  instance INTEGER NOT NULL,
+  boot INTEGER NOT NULL,
+  PRIMARY KEY (uri, node)
+) WITHOUT ROWID;
+CREATE INDEX senders_by_age ON senders (last_seen);
+
+CREATE TABLE node_events (
+  id INTEGER PRIMARY KEY,
+  node TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  presence INTEGER NOT NULL,
+  reason INTEGER NOT NULL,
+  run TEXT NOT NULL,
+  plugin TEXT NOT NULL,
+  detail TEXT NOT NULL
+);
+CREATE INDEX node_events_by_node ON node_events (node, id);
+CREATE INDEX node_events_by_age ON node_events (at);
+
+CREATE TABLE contacts (
+  run TEXT NOT NULL,
+  plugin TEXT NOT NULL,
+  node TEXT NOT NULL,
+  uri TEXT NOT NULL,
+  first INTEGER NOT NULL,
+  PRIMARY KEY (run, plugin, node)
+) WITHOUT ROWID;
+
+CREATE TABLE progress (
+  run TEXT NOT NULL,
+  plugin TEXT NOT NULL,
+  node TEXT NOT NULL,
+  message BLOB NOT NULL,
+  PRIMARY KEY (run, plugin, node)
+) WITHOUT ROWID;
+)sql";
+
+constexpr const char* kSteps[] = {kVersion1};
+
+int64_t Micros(const google::protobuf::Timestamp& time) {
+  return time.seconds() * 1'000'000 + time.nanos() / 1000;
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> OpenWriter(const std::string& path) {
+  auto opened = Connection::Open(path, Connection::Access::kReadWrite);
+  if (!opened.ok()) return opened.status();
+  Connection& db = **opened;
+  // NORMAL: a loss of power may lose the newest, no more.
+  db.Execute(
+      "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;"
+      "PRAGMA busy_timeout = 1000; PRAGMA journal_size_limit = 16777216;");
+  const absl::Status status = db.TakeStatus();
+  if (!status.ok()) return status;
+  if (const absl::Status migrated = sqlite::Migrate(db, kSteps); !migrated.ok()) return migrated;
+  return opened;
+}
+
+}  // namespace
+
+bool StatusStore::Batch::empty() const {
+  return events.empty() && senders.empty() && contacts.empty() && progress.empty() && gone.empty();
+}
+
+absl::StatusOr<std::unique_ptr<StatusStore>> StatusStore::Open(const std::string& folder,
+                                                               const Clock& clock,
+                                                               Metrics& metrics) {
+  const std::string path = folder + "/status.db";
+  auto writer = OpenWriter(path);
+  if (!writer.ok()) return writer.status();
+  auto reader = Connection::Open(path, Connection::Access::kReadOnly);
+  if (!reader.ok()) return reader.status();
+  return std::unique_ptr<StatusStore>(
+      new StatusStore(*std::move(writer), *std::move(reader), clock, metrics));
+}
+
+StatusStore::StatusStore(std::unique_ptr<Connection> writer, std::unique_ptr<Connection> reader,
+                         const Clock& clock, Metrics& metrics)
+    : clock_(clock),
+      dropped_(metrics.AddCounter("muster_status_records_dropped_total",
+                                  "Records that found the queue to the disk full.")),
+      failed_(metrics.AddCounter("muster_status_store_failures_total",
+                                 "Batches that could not be written to the status store.")),
+      writer_(std::move(writer)),
+      reader_(std::move(reader)),
+      removed_at_(absl::InfinitePast()),
+      thread_([this] { Work(); }) {}
+
+StatusStore::~StatusStore() {
+  {
+    std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+absl::StatusOr<StatusStore::Contents> StatusStore::Load() {
+  Contents contents;
+  std::lock_guard lock(reader_mutex_);
+  {
+    Rows rows = reader_->Query(
+        "SELECT uri, node, presence, presence_since, last_seen, instance, boot FROM senders");
+    while (rows.Next()) {
+      SenderRecord& record = contents.senders.emplace_back();
+      record.uri = rows.Text();
+      record.node = rows.Text();
+      record.presence = rows.Enum<v1::Presence>();
+      record.presence_since = absl::FromUnixMicros(rows.Int());
+      record.last_seen = absl::FromUnixMicros(rows.Int());
+      record.instance = static_cast<uint64_t>(rows.Int());
+      record.boot = static_cast<uint64_t>(rows.Int());
+    }
+  }
+  const auto read_key = [](Rows& rows, v1::ResultKey* key) {
+    key->set_run(rows.Text());
+    key->set_plugin(rows.Text());
+    key->set_node(rows.Text());
+  };
+  {
+    Rows rows = reader_->Query("SELECT run, plugin, node, uri, first FROM contacts");
+    while (rows.Next()) {
+      ContactRecord& record = contents.contacts.emplace_back();
+      read_key(rows, &record.key);
+      record.uri = rows.Text();
+      record.first = absl::FromUnixMicros(rows.Int());
+    }
+  }
+  {
+    Rows rows = reader_->Query("SELECT run, plugin, node, message FROM progress");
+    while (rows.Next()) {
+      auto& [key, progress] = contents.progress.emplace_back();
+      read_key(rows, &key);
+      if (!progress.ParseFromString(rows.Text())) contents.progress.pop_back();
+    }
+  }
+  if (absl::Status status = reader_->TakeStatus(); !status.ok()) return status;
+  return contents;
+}
+
+template <typename T>
+void StatusStore::Queue(std::vector<T> Batch::* list, T record) {
+  std::lock_guard lock(mutex_);
+  if ((waiting_.*list).size() >= kMaxWaiting) return dropped_.Add();
+  (waiting_.*list).push_back(std::move(record));
+}
+
+void StatusStore::Happened(const std::string& node, v1::NodeEvent event) {
+  Queue(&Batch::events, std::pair(node, std::move(event)));
+}
+
+void StatusStore::PutSenders(std::vector<SenderRecord> senders) {
+  for (SenderRecord& sender : senders) Queue(&Batch::senders, std::move(sender));
+}
+
+void StatusStore::PutContact(ContactRecord contact) { Queue(&Batch::contacts, std::move(contact)); }
+
+void StatusStore::ForgetRun(const std::string& run) { Queue(&Batch::gone, run); }
+
+void StatusStore::PutProgress(const v1::ResultKey& key, v1::Progress progress) {
+  std::lock_guard lock(mutex_);
+  if (waiting_.progress.size() >= kMaxWaiting) return dropped_.Add();
+  waiting_.progress[{key.run(), key.plugin(), key.node()}] = std::move(progress);
+}
+
+absl::StatusOr<std::vector<v1::NodeEvent>> StatusStore::Events(const std::string& node) {
+  std::vector<v1::NodeEvent> events;
+  std::lock_guard lock(reader_mutex_);
+  {
+    Rows rows = reader_->Query(
+        "SELECT at, presence, reason, run, plugin, detail FROM node_events WHERE node = ? "
+        "ORDER BY id DESC LIMIT 200",
+        node);
+    while (rows.Next()) {
+      v1::NodeEvent& event = events.emplace_back();
+      const int64_t micros = rows.Int();
+      event.mutable_time()->set_seconds(micros / 1'000'000);
+      event.mutable_time()->set_nanos(static_cast<int32_t>(micros % 1'000'000 * 1000));
+      event.set_presence(rows.Enum<v1::Presence>());
+      event.set_reason(rows.Enum<v1::Reason>());
+      event.set_run(rows.Text());
+      event.set_plugin(rows.Text());
+      event.set_detail(rows.Text());
+    }
+  }
+  if (absl::Status status = reader_->TakeStatus(); !status.ok()) return status;
+  return events;
+}
+
+void StatusStore::Flush() {
+  std::unique_lock lock(mutex_);
+  hurry_ = true;
+  wake_.notify_all();
+  written_.wait(lock, [this] { return waiting_.empty() && !writing_; });
+}
+
+void StatusStore::Work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait_for(lock, kGathers, [this] { return ends_ || hurry_; });
+    hurry_ = false;
+    const bool last = ends_;
+    const Batch batch = std::exchange(waiting_, {});
+    writing_ = true;
+    lock.unlock();
+    if (!batch.empty()) Write(batch);
+    if (clock_.Now() - removed_at_ >= kRemovesEvery) RemoveOld();
+    lock.lock();
+    writing_ = false;
+    written_.notify_all();
+    if (last) return;
+  }
+}
+
+void StatusStore::Write(const Batch& batch) {
+  Connection& db = *writer_;
+  db.Execute("BEGIN IMMEDIATE");
+  WriteEvents(batch);
+  for (const SenderRecord& sender : batch.senders) {
+    db.Run("INSERT OR REPLACE INTO senders VALUES (?, ?, ?, ?, ?, ?, ?)", sender.uri, sender.node,
+           sender.presence, absl::ToUnixMicros(sender.presence_since),
+           absl::ToUnixMicros(sender.last_seen), sender.instance, sender.boot);
+  }
+  WritePairs(batch);
+  db.Execute("COMMIT");
+  if (!db.failed()) return;
+  const absl::Status failure = db.TakeStatus();
+  if (db.in_transaction()) db.Execute("ROLLBACK");
+  db.TakeStatus().IgnoreError();
+  failed_.Add();
+  Log(LogLevel::kError, "cannot keep what is known of senders and nodes", {{"error", failure}});
+}
+
+void StatusStore::WriteEvents(const Batch& batch) {
+  Connection& db = *writer_;
+  std::set<std::string> nodes;
+  for (const auto& [node, event] : batch.events) {
+    db.Run(
+        "INSERT INTO node_events (node, at, presence, reason, run, plugin, detail) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        node, Micros(event.time()), event.presence(), event.reason(), event.run(), event.plugin(),
+        event.detail());
+    nodes.insert(node);
+  }
+  for (const std::string& node : nodes) {
+    db.Run(
+        "DELETE FROM node_events WHERE node = ?1 AND id <= (SELECT id FROM node_events "
+        "WHERE node = ?1 ORDER BY id DESC LIMIT 1 OFFSET 200)",
+        node);
+  }
+}
+
+void StatusStore::WritePairs(const Batch& batch) {
+  Connection& db = *writer_;
+  for (const ContactRecord& contact : batch.contacts) {
+    // Another sender may attend to the pair by now; that somebody came stays as it was.
+    db.Run(
+        "INSERT INTO contacts VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET uri = excluded.uri",
+        contact.key.run(), contact.key.plugin(), contact.key.node(), contact.uri,
+        absl::ToUnixMicros(contact.first));
+  }
+  std::string bytes;
+  for (const auto& [key, progress] : batch.progress) {
+    progress.SerializeToString(&bytes);
+    db.Run("INSERT OR REPLACE INTO progress VALUES (?, ?, ?, ?)", std::get<0>(key),
+           std::get<1>(key), std::get<2>(key), Blob{bytes});
+  }
+  for (const std::string& run : batch.gone) {
+    db.Run("DELETE FROM contacts WHERE run = ?", run);
+    db.Run("DELETE FROM progress WHERE run = ?", run);
+  }
+}
+
+void StatusStore::RemoveOld() {
+  removed_at_ = clock_.Now();
+  const int64_t before = absl::ToUnixMicros(removed_at_ - kKeepsEvents);
+  writer_->Run("DELETE FROM node_events WHERE at < ?", before);
+  writer_->Run("DELETE FROM senders WHERE last_seen < ?", before);
+  const absl::Status status = writer_->TakeStatus();
+  if (status.ok()) return;
+  failed_.Add();
+  Log(LogLevel::kError, "cannot remove what is too old to show", {{"error", status}});
+}
+
+}  // namespace muster

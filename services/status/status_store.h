@@ -1,0 +1,115 @@
+// What of the status service outlives its process: who was there, what happened to nodes, which
+// pairs somebody came for, and the last progress of each.
+//
+// Everything in it can be lost without harm to a result; so it is written late and in batches, and
+// no caller waits for the disk.
+#ifndef MUSTER_SERVICES_STATUS_STATUS_STORE_H_
+#define MUSTER_SERVICES_STATUS_STATUS_STORE_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/v1/status.pb.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/metrics.h"
+#include "services/common/store/sqlite/connection.h"
+#include "services/status/heartbeats/registry.h"
+
+namespace muster {
+
+// That somebody beat for a pair.
+struct ContactRecord {
+  v1::ResultKey key;
+  std::string uri;  // of the sender
+  absl::Time first;
+};
+
+// Thread-safe. Each kind of record waits in a queue of at
+// most 100,000 before it is written; what comes when it is full is dropped and counted.
+class StatusStore : public NodeJournal {
+ public:
+  struct Contents {
+    std::vector<SenderRecord> senders;
+    std::vector<ContactRecord> contacts;
+    std::vector<std::pair<v1::ResultKey, v1::Progress>> progress;
+  };
+
+  // Makes `folder`/status.db, or opens it. STORE_CORRUPT, STORE_TOO_NEW, STORE_NOT_ACCESSIBLE.
+  static absl::StatusOr<std::unique_ptr<StatusStore>> Open(const std::string& folder,
+                                                           const Clock& clock, Metrics& metrics);
+
+  // Writes what waits.
+  ~StatusStore() override;
+
+  absl::StatusOr<Contents> Load();
+
+  // Queued; on the disk within a second or so.
+  void Happened(const std::string& node, v1::NodeEvent event) override;
+  void PutSenders(std::vector<SenderRecord> senders);
+  void PutContact(ContactRecord contact);
+  // The newest of a pair counts.
+  void PutProgress(const v1::ResultKey& key, v1::Progress progress);
+  // The run is gone: its contacts and its progress go.
+  void ForgetRun(const std::string& run);
+
+  // The newest 200 at most, the newest first. Waits for the disk.
+  absl::StatusOr<std::vector<v1::NodeEvent>> Events(const std::string& node);
+
+  // Returns when all that was put before is on the disk.
+  void Flush();
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::string>;  // run, plugin, node
+
+  struct Batch {
+    std::vector<std::pair<std::string, v1::NodeEvent>> events;  // by node
+    std::vector<SenderRecord> senders;
+    std::vector<ContactRecord> contacts;
+    std::map<Key, v1::Progress> progress;
+    std::vector<std::string> gone;  // runs
+    bool empty() const;
+  };
+
+  StatusStore(std::unique_ptr<sqlite::Connection> writer,
+              std::unique_ptr<sqlite::Connection> reader, const Clock& clock, Metrics& metrics);
+
+  void Work();
+  void Write(const Batch& batch);
+  void WriteEvents(const Batch& batch);
+  void WritePairs(const Batch& batch);
+  void RemoveOld();
+  template <typename T>
+  void Queue(std::vector<T> Batch::* list, T record);
+
+  const Clock& clock_;
+  const Counter dropped_;
+  const Counter failed_;
+  const std::unique_ptr<sqlite::Connection> writer_;  // the thread's own once it runs
+  std::mutex reader_mutex_;
+  const std::unique_ptr<sqlite::Connection> reader_;  // guarded by reader_mutex_
+  absl::Time removed_at_;                             // the thread's own
+
+  std::mutex mutex_;
+  std::condition_variable wake_;     // Flush or the end
+  std::condition_variable written_;  // a batch is
+  Batch waiting_;                    // guarded by mutex_
+  bool writing_ = false;             // guarded by mutex_
+  bool hurry_ = false;               // guarded by mutex_
+  bool ends_ = false;                // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_STATUS_STORE_H_

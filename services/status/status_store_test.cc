@@ -1,0 +1,187 @@
+#include "services/status/status_store.h"
+
+#include <sqlite3.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "services/common/base/fake_clock.h"
+
+namespace muster {
+namespace {
+
+v1::ResultKey Key(const std::string& run, const std::string& node) {
+  v1::ResultKey key;
+  key.set_run(run);
+  key.set_plugin("p");
+  key.set_node(node);
+  return key;
+}
+
+class StatusStoreTest : public ::testing::Test {
+ protected:
+  StatusStoreTest() {
+    folder_ = ::testing::TempDir() + "/status-store-XXXXXX";
+    EXPECT_NE(mkdtemp(folder_.data()), nullptr);
+    Reopen();
+  }
+  ~StatusStoreTest() override {
+    store_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  // As a new process would.
+  void Reopen() {
+    store_.reset();
+    metrics_ = std::make_unique<Metrics>();
+    auto store = StatusStore::Open(folder_, clock_, *metrics_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+  }
+
+  v1::NodeEvent Event(const std::string& detail) {
+    v1::NodeEvent event;
+    event.mutable_time()->set_seconds(absl::ToUnixSeconds(clock_.Now()));
+    event.mutable_time()->set_nanos(123'456'000);
+    event.set_presence(v1::PRESENCE_LATE);
+    event.set_reason(v1::REASON_CRASHED);
+    event.set_run("r");
+    event.set_plugin("p");
+    event.set_detail(detail);
+    return event;
+  }
+
+  StatusStore::Contents Load() {
+    auto contents = store_->Load();
+    EXPECT_TRUE(contents.ok()) << contents.status();
+    return contents.ok() ? *std::move(contents) : StatusStore::Contents{};
+  }
+
+  std::string folder_;
+  FakeClock clock_;
+  std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<StatusStore> store_;
+};
+
+TEST_F(StatusStoreTest, EverythingIsThereAfterARestart) {
+  const absl::Time now = clock_.Now();
+  store_->PutSenders({{"spiffe://f/node/n1", "n1", v1::PRESENCE_LATE, now - absl::Seconds(9),
+                       now - absl::Seconds(30), ~uint64_t{0}, 7}});
+  store_->PutContact({Key("r", "n1"), "spiffe://f/node/n1", now});
+  v1::Progress progress;
+  progress.set_message("half");
+  progress.set_total(4);
+  store_->PutProgress(Key("r", "n1"), progress);
+  store_->Happened("n1", Event("late"));
+  Reopen();
+
+  const StatusStore::Contents contents = Load();
+  ASSERT_EQ(contents.senders.size(), 1);
+  const SenderRecord& sender = contents.senders[0];
+  EXPECT_EQ(sender.uri, "spiffe://f/node/n1");
+  EXPECT_EQ(sender.node, "n1");
+  EXPECT_EQ(sender.presence, v1::PRESENCE_LATE);
+  EXPECT_EQ(sender.presence_since, now - absl::Seconds(9));
+  EXPECT_EQ(sender.last_seen, now - absl::Seconds(30));
+  EXPECT_EQ(sender.instance, ~uint64_t{0});
+  EXPECT_EQ(sender.boot, 7);
+  ASSERT_EQ(contents.contacts.size(), 1);
+  EXPECT_EQ(contents.contacts[0].key.node(), "n1");
+  EXPECT_EQ(contents.contacts[0].first, now);
+  ASSERT_EQ(contents.progress.size(), 1);
+  EXPECT_EQ(contents.progress[0].second.message(), "half");
+  const auto events = store_->Events("n1");
+  ASSERT_TRUE(events.ok()) << events.status();
+  ASSERT_EQ(events->size(), 1);
+  EXPECT_EQ(events->at(0).SerializeAsString(), Event("late").SerializeAsString());
+}
+
+TEST_F(StatusStoreTest, TheNewestOfEachCounts) {
+  const absl::Time now = clock_.Now();
+  for (const char* message : {"first", "second"}) {
+    v1::Progress progress;
+    progress.set_message(message);
+    store_->PutProgress(Key("r", "n1"), progress);
+    store_->PutSenders({{"u", "n1", v1::PRESENCE_ONLINE, now, clock_.Now(), 0, 0}});
+    store_->PutContact({Key("r", "n1"), message, clock_.Now()});
+    store_->Flush();
+    clock_.Advance(absl::Seconds(5));
+  }
+  const StatusStore::Contents contents = Load();
+  ASSERT_EQ(contents.progress.size(), 1);
+  EXPECT_EQ(contents.progress[0].second.message(), "second");
+  ASSERT_EQ(contents.senders.size(), 1);
+  EXPECT_EQ(contents.senders[0].last_seen, now + absl::Seconds(5));
+  ASSERT_EQ(contents.contacts.size(), 1);
+  EXPECT_EQ(contents.contacts[0].uri, "second");
+  EXPECT_EQ(contents.contacts[0].first, now);
+}
+
+TEST_F(StatusStoreTest, ANodeKeepsItsNewest200Events) {
+  for (int i = 0; i < 250; ++i) {
+    store_->Happened("n1", Event(std::to_string(i)));
+    if (i % 60 == 0) store_->Flush();
+  }
+  store_->Happened("n2", Event("other"));
+  store_->Flush();
+  const auto events = store_->Events("n1");
+  ASSERT_TRUE(events.ok()) << events.status();
+  ASSERT_EQ(events->size(), 200);
+  EXPECT_EQ(events->front().detail(), "249");
+  EXPECT_EQ(events->back().detail(), "50");
+  EXPECT_EQ(store_->Events("n2")->size(), 1);
+}
+
+TEST_F(StatusStoreTest, WhatIsOlderThan30DaysGoes) {
+  store_->Happened("n1", Event("old"));
+  store_->PutSenders({{"old", "n1", v1::PRESENCE_LOST, clock_.Now(), clock_.Now(), 0, 0}});
+  store_->Flush();
+  clock_.Advance(absl::Hours(24 * 30 + 1));
+  store_->Happened("n1", Event("new"));
+  store_->PutSenders({{"new", "n1", v1::PRESENCE_LOST, clock_.Now(), clock_.Now(), 0, 0}});
+  store_->Flush();
+  const auto events = store_->Events("n1");
+  ASSERT_TRUE(events.ok()) << events.status();
+  ASSERT_EQ(events->size(), 1);
+  EXPECT_EQ(events->at(0).detail(), "new");
+  ASSERT_EQ(Load().senders.size(), 1);
+  EXPECT_EQ(Load().senders[0].uri, "new");
+}
+
+TEST_F(StatusStoreTest, ARunThatIsGoneLeavesNothingOfItsPairs) {
+  for (const char* run : {"r1", "r2"}) {
+    store_->PutContact({Key(run, "n1"), "u", clock_.Now()});
+    store_->PutProgress(Key(run, "n1"), v1::Progress());
+  }
+  store_->Flush();
+  store_->ForgetRun("r1");
+  store_->Flush();
+  const StatusStore::Contents contents = Load();
+  ASSERT_EQ(contents.contacts.size(), 1);
+  EXPECT_EQ(contents.contacts[0].key.run(), "r2");
+  ASSERT_EQ(contents.progress.size(), 1);
+  EXPECT_EQ(contents.progress[0].first.run(), "r2");
+}
+
+TEST_F(StatusStoreTest, WhatDoesNotFitIsCounted) {
+  store_->PutSenders(std::vector<SenderRecord>(
+      100'001, {"u", "n", v1::PRESENCE_ONLINE, clock_.Now(), clock_.Now(), 0, 0}));
+  EXPECT_NE(metrics_->Text().find("muster_status_records_dropped_total 1\n"), std::string::npos)
+      << metrics_->Text();
+}
+
+TEST_F(StatusStoreTest, AFileThatIsNoneOfOursIsRefused) {
+  store_.reset();
+  std::filesystem::resize_file(folder_ + "/status.db", 100);
+  FILE* file = std::fopen((folder_ + "/status.db").c_str(), "w");
+  std::fputs("this is not a database, and never was one", file);
+  std::fclose(file);
+  Metrics metrics;
+  const auto store = StatusStore::Open(folder_, clock_, metrics);
+  EXPECT_EQ(store.status().code(), absl::StatusCode::kDataLoss) << store.status();
+}
+
+}  // namespace
+}  // namespace muster
