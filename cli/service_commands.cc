@@ -1,6 +1,7 @@
 #include "cli/service_commands.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct UpArguments {
   int status_port = -1;
   int gateway_port = -1;
   std::string legacy_ports;
+  std::optional<std::string> legacy_host;
+  int legacy_port = -1;
   std::string timeout;
 };
 
@@ -34,6 +37,8 @@ absl::StatusOr<supervisor::UpOptions> MakeOptions(const UpArguments& arguments) 
   addresses.advertise = arguments.advertise;
   addresses.bind = arguments.bind;
   addresses.legacy_ports = arguments.legacy_ports;
+  addresses.legacy_host = arguments.legacy_host;
+  if (arguments.legacy_port >= 0) addresses.legacy_port = arguments.legacy_port;
   if (arguments.port >= 0) addresses.port = arguments.port;
   const auto set = [&addresses](const char* service, int port) {
     if (port >= 0) addresses.service_port[service] = port;
@@ -128,9 +133,10 @@ void AddUp(CommandLine& line) {
   const auto add_port = [&command](const char* name, int& port, const char* help) {
     AllowRange(*command.add_option(name, port, help)->type_name("PORT"), 0, 65535);
   };
-  add_port("--port", arguments->port,
-           "The first of the ports: aggregator, status (+1), gateway (+3), old clients (+10 to "
-           "+509); 0: any free ones (default: 7440)");
+  add_port(
+      "--port", arguments->port,
+      "The first of the ports: aggregator, status (+1), gateway (+3), old clients (+9, and +10 "
+      "to +509); 0: any free ones (default: 7440)");
   add_port("--aggregator-port", arguments->aggregator_port, "The aggregator's own");
   add_port("--status-port", arguments->status_port, "The status service's own");
   add_port("--gateway-port", arguments->gateway_port, "The gateway's own");
@@ -138,6 +144,13 @@ void AddUp(CommandLine& line) {
       .add_option("--legacy-ports", arguments->legacy_ports,
                   "Ports of the runs' listeners for old clients; 0: any (default: 7450-7949)")
       ->type_name("FIRST-LAST");
+  command
+      .add_option(
+          "--legacy-host", arguments->legacy_host,
+          "Give each new run a host name for old clients, on a port that all share, such as "
+          "{run}.collect.example.org; \"\": a port for each again")
+      ->type_name("PATTERN");
+  add_port("--legacy-port", arguments->legacy_port, "That port; 0: any free one (default: 7449)");
   command
       .add_option("--timeout", arguments->timeout,
                   "How long the services may take to get ready (default: 60s)")

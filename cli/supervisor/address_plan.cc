@@ -12,12 +12,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "services/common/base/error.h"
+#include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/identity/run_host.h"
 
 namespace muster::supervisor {
 namespace {
 
 constexpr int kDefaultPort = 7440;
+constexpr int kLegacyPortOffset = 9;
 constexpr int kLegacyOffset = 10;
 constexpr int kLegacyCount = 500;
 constexpr int kMaxPort = 65535;
@@ -75,6 +78,30 @@ absl::StatusOr<std::string> LegacyPorts(const Home& home, const AddressOptions& 
   const int base = options.port.value_or(kDefaultPort);
   if (base == 0) return std::string("0");
   return absl::StrCat(base + kLegacyOffset, "-", base + kLegacyOffset + kLegacyCount - 1);
+}
+
+absl::StatusOr<std::string> LegacyHost(const Home& home, const AddressOptions& options) {
+  if (!options.legacy_host) return ConfigValue(home, "aggregator", "legacy_host");
+  if (options.legacy_host->empty() || IsRunHostPattern(*options.legacy_host)) {
+    return *options.legacy_host;
+  }
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_HOST_PATTERN",
+                   absl::StrCat("\"", *options.legacy_host, "\" names no host for a run"),
+                   absl::StrCat("Write ", ToAbsl(kRunHostRule),
+                                "; and have all such names lead to this machine."));
+}
+
+// What the configuration has stays, unless another port was asked for.
+absl::StatusOr<int> LegacyPort(const Home& home, const AddressOptions& options,
+                               const std::set<int>& taken) {
+  const int asked = options.legacy_port.value_or(
+      options.port.value_or(0) == 0 ? 0 : *options.port + kLegacyPortOffset);
+  if (asked != 0) return asked;
+  const absl::StatusOr<std::string> present = ConfigValue(home, "gateway", "legacy_port");
+  if (!present.ok()) return present.status();
+  if (int port = 0; absl::SimpleAtoi(*present, &port) && port != 0) return port;
+  if (options.legacy_port || options.port) return FreePort(taken);
+  return kDefaultPort + kLegacyPortOffset;
 }
 
 // The port that was asked for; 0 for "any", nothing if it was not said.
@@ -139,6 +166,12 @@ absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions
   absl::StatusOr<std::string> legacy_ports = LegacyPorts(home, options);
   if (!legacy_ports.ok()) return legacy_ports.status();
   plan.legacy_ports = *std::move(legacy_ports);
+  absl::StatusOr<std::string> legacy_host = LegacyHost(home, options);
+  if (!legacy_host.ok()) return legacy_host.status();
+  plan.legacy_host = *std::move(legacy_host);
+  const absl::StatusOr<int> legacy_port = LegacyPort(home, options, taken);
+  if (!legacy_port.ok()) return legacy_port.status();
+  plan.legacy_port = *legacy_port;
   return plan;
 }
 
@@ -157,6 +190,7 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
   ConfigValues values = {{"listen", YamlText(listen.ToString())}};
   if (service == "aggregator") {
     values["advertise"] = YamlList(plan.advertise);
+    values["legacy_host"] = YamlText(plan.legacy_host);
     values["status_targets"] = YamlList(Advertised(plan, "status", ""));
     values["gateway_urls"] = YamlList(Advertised(plan, "gateway", "https://"));
     return values;
@@ -164,8 +198,9 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
   values["aggregator_targets"] = local("aggregator");
   if (service == "gateway") {
     values["status_targets"] = local("status");
-    values["legacy_host"] = YamlText(listen.host);
+    values["legacy_bind"] = YamlText(listen.host);
     values["legacy_ports"] = YamlText(plan.legacy_ports);
+    values["legacy_port"] = std::to_string(plan.legacy_port);
   }
   return values;
 }

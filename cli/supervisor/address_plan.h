@@ -21,15 +21,18 @@ namespace muster::supervisor {
 struct AddressOptions {
   std::vector<std::string> advertise;  // names or addresses by which clients reach this machine
   std::string bind;                    // the local address to listen on
-  // 7440 stands for aggregator 7440, status 7441, gateway 7443, old clients 7450-7949. 0: any free
-  // ports, chosen once and then kept.
+  // 7440 stands for aggregator 7440, status 7441, gateway 7443, old clients 7449 and 7450-7949. 0:
+  // any free ports, chosen once and then kept.
   std::optional<int> port;
   std::map<std::string, int, std::less<>> service_port;  // of one service, before `port`
   std::string legacy_ports;                              // "A-B", or "0" for any
+  // How old clients find a run on one port (run_host.h); empty: each run has a port of its own.
+  std::optional<std::string> legacy_host;
+  std::optional<int> legacy_port;  // that one port; 0 as above
 
   bool empty() const {
     return advertise.empty() && bind.empty() && !port && service_port.empty() &&
-           legacy_ports.empty();
+           legacy_ports.empty() && !legacy_host && !legacy_port;
   }
 };
 
@@ -37,10 +40,12 @@ struct AddressPlan {
   std::map<std::string, HostPort, std::less<>> listen;  // by service
   std::vector<std::string> advertise;
   std::string legacy_ports;
+  std::string legacy_host;
+  int legacy_port = 0;
 };
 
 // Reads the configuration files that are there. INVALID_ARGUMENT (INVALID_CONFIG,
-// INVALID_PORT_RANGE); RESOURCE_EXHAUSTED (NO_FREE_PORT).
+// INVALID_PORT_RANGE, INVALID_HOST_PATTERN); RESOURCE_EXHAUSTED (NO_FREE_PORT).
 absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions& options);
 
 // "127.0.0.1:7440": how this machine's own programs reach what listens there.

@@ -39,12 +39,15 @@ TEST_F(AddressPlanTest, DefaultsStayOnThisMachine) {
   EXPECT_EQ(plan.listen.at("status").ToString(), "127.0.0.1:7441");
   EXPECT_EQ(plan.listen.at("gateway").ToString(), "127.0.0.1:7443");
   EXPECT_EQ(plan.legacy_ports, "7450-7949");
+  EXPECT_EQ(plan.legacy_host, "");
+  EXPECT_EQ(AddressValues(plan, "aggregator").at("legacy_host"), "\"\"");
   EXPECT_EQ(AddressValues(plan, "gateway"),
             (ConfigValues{{"listen", "\"127.0.0.1:7443\""},
                           {"aggregator_targets", "[\"127.0.0.1:7440\"]"},
                           {"status_targets", "[\"127.0.0.1:7441\"]"},
-                          {"legacy_host", "\"127.0.0.1\""},
-                          {"legacy_ports", "\"7450-7949\""}}));
+                          {"legacy_bind", "\"127.0.0.1\""},
+                          {"legacy_ports", "\"7450-7949\""},
+                          {"legacy_port", "7449"}}));
 }
 
 TEST_F(AddressPlanTest, AdvertisedHostsAreReached) {
@@ -76,8 +79,30 @@ TEST_F(AddressPlanTest, AnyPortIsChosenOnceAndKept) {
   EXPECT_NE(first.listen.at("aggregator").port, first.listen.at("status").port);
   EXPECT_NE(first.listen.at("aggregator").port, 0);
   EXPECT_EQ(first.legacy_ports, "0");
+  EXPECT_NE(first.legacy_port, 0);
   Write(first);
   EXPECT_EQ(Plan({.port = 0}).listen, first.listen);
+  EXPECT_EQ(Plan({.port = 0}).legacy_port, first.legacy_port);
+}
+
+TEST_F(AddressPlanTest, HostNamesOfRunsStayUntilTheyAreTakenBack) {
+  Write(Plan({.port = 9000, .legacy_host = "{run}.collect.example.org"}));
+  AddressPlan plan = Plan({.advertise = {"10.0.0.5"}});
+  EXPECT_EQ(AddressValues(plan, "aggregator").at("legacy_host"), "\"{run}.collect.example.org\"");
+  EXPECT_EQ(AddressValues(plan, "gateway").at("legacy_port"), "9009");
+  Write(Plan({.legacy_port = 443}));
+  EXPECT_EQ(Plan({.port = 0}).legacy_port, 443);
+  EXPECT_EQ(Plan({.port = 9100}).legacy_port, 9109);
+  EXPECT_EQ(Plan({.legacy_host = ""}).legacy_host, "");
+  EXPECT_FALSE((AddressOptions{.legacy_host = ""}).empty());
+}
+
+TEST_F(AddressPlanTest, AHostPatternThatIsNoneIsRefused) {
+  for (const char* pattern : {"collect.example.org", "{run}", "{run}.10", "{run}.a:1"}) {
+    EXPECT_EQ(ReasonOf(PlanAddresses(home_, {.legacy_host = pattern}).status()),
+              "INVALID_HOST_PATTERN")
+        << pattern;
+  }
 }
 
 TEST_F(AddressPlanTest, ARangeThatIsNoneIsRefused) {

@@ -54,13 +54,8 @@ void BindSupervisorConfig(Config& config, SupervisorOptions& options, uint64_t& 
 // What does not concern addresses, and stays as it is once the file is there.
 ConfigValues FixedValues(const Home& home, std::string_view service) {
   ConfigValues values = {{"addresses_file", YamlText(AddressesFile(home, service))}};
-  if (service != "gateway") {
-    values["state_folder"] = YamlText(home.ServiceFolder(RoleOf(service)));
-    return values;
-  }
-  values["inspection_listen"] = YamlText("127.0.0.1:0");
-  values["tls_dir"] = YamlText(home.TlsFolder(ServiceRole::kGateway));
-  values["supervisor_socket"] = YamlText(SupervisorSocket(home));
+  values["state_folder"] = YamlText(home.ServiceFolder(RoleOf(service)));
+  if (service == "gateway") values["supervisor_socket"] = YamlText(SupervisorSocket(home));
   return values;
 }
 

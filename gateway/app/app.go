@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -78,7 +79,7 @@ func Start(c *config.Config, log *slog.Logger) (*App, error) {
 }
 
 func (a *App) start() (err error) {
-	if a.keys, err = fleet.Open(a.config.TLSDir); err != nil {
+	if a.keys, err = fleet.Open(a.config.TLSFolder()); err != nil {
 		return err
 	}
 	aggregator, err := a.dial("aggregator", a.config.AggregatorTargets)
@@ -108,8 +109,8 @@ func (a *App) start() (err error) {
 		return err
 	}
 	a.manager = legacy.NewManager(legacy.Settings{
-		Host: a.config.LegacyHost, FirstPort: first, LastPort: last, Hold: a.config.Hold,
-		MaxResultBytes: a.config.MaxResultBytes, MaxConnections: a.config.MaxConnections,
+		Host: a.config.LegacyBind, FirstPort: first, LastPort: last, SharedPort: a.config.LegacyPort, Hold: a.config.Hold,
+		MaxResultBytes: a.config.ResultBytes, MaxConnections: a.config.Connections,
 	}, musterv1.NewListenerServiceClient(aggregator), a.deliveries, a.sockets, revoked, a.metrics, a.probes, a.log)
 	if err := a.serve(api); err != nil {
 		return err
@@ -139,17 +140,18 @@ func (a *App) serve(api *rest.Server) error {
 	a.Addresses.Gateway = socket.Addr().String()
 	settings := api.TLS()
 	a.main = &http.Server{
-		Handler: api, TLSConfig: settings, ReadHeaderTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: api, TLSConfig: settings.Clone(), // the server writes into its own
+		ReadHeaderTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
-	inspection, err := net.Listen("tcp", a.config.InspectionListen)
+	inspection, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(a.config.InspectionPort)))
 	if err != nil {
-		return errors.Join(fmt.Errorf("inspection_listen: %w", err), socket.Close())
+		return errors.Join(fmt.Errorf("inspection_port: %w", err), socket.Close())
 	}
 	a.Addresses.Inspection = inspection.Addr().String()
 	a.inspection = inspect.Server(a.metrics, a.probes)
 	go a.run(a.main, listen.TLS(socket, settings, listen.Options{
-		MaxConnections: a.config.MaxConnections, PlainHTTP: plainHelp,
+		MaxConnections: a.config.Connections, PlainHTTP: plainHelp,
 		Refused: func(reason string, remote net.Addr, err error) {
 			a.metrics.RefusedHandshakes.WithLabelValues("main", reason).Inc()
 			a.log.Debug("connection refused in the handshake", "reason", reason, "remote", remote.String(), "error", err)

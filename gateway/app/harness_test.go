@@ -43,8 +43,8 @@ func start(t *testing.T, change ...func(*world)) *world {
 	t.Helper()
 	fleet := mustertest.NewFleet()
 	w := &world{t: t, fleet: fleet, aggregator: mustertest.NewAggregator(t, fleet), config: config.Default()}
-	w.config.Listen, w.config.InspectionListen = "127.0.0.1:0", "127.0.0.1:0"
-	w.config.TLSDir = fleet.Folder(t, fleet.Service("gateway", "g1"))
+	w.config.Listen, w.config.LegacyPorts, w.config.LegacyPort = "127.0.0.1:0", "0", 0
+	w.config.StateFolder = filepath.Dir(fleet.Folder(t, fleet.Service("gateway", "g1")))
 	w.config.AggregatorTargets = []string{w.aggregator.Start()}
 	w.config.StatusTargets = []string{w.aggregator.StartStatus()}
 	w.config.Hold, w.config.Drain = 20*time.Second, 5*time.Second

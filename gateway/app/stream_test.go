@@ -113,6 +113,7 @@ func TestABodyCutShortNeverCommits(t *testing.T) {
 	for name, text := range map[string]string{
 		"small, with a length":   request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 100\r\n", "x"),
 		"small, chunked":         request("PUT", "/api/v1/results/by-node/n1/logs", "Transfer-Encoding: chunked\r\n", "5\r\nabcde\r\n"),
+		"nothing, chunked":       request("PUT", "/api/v1/results/by-node/n1/logs", "Transfer-Encoding: chunked\r\n", ""),
 		"large, with a length":   request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 3000001\r\n", strings.Repeat("x", 3_000_000)),
 		"large, chunked":         request("PUT", "/api/v1/results/by-node/n1/logs", "Transfer-Encoding: chunked\r\n", "2dc6c0\r\n"+strings.Repeat("x", 3_000_000)+"\r\n"),
 		"large, within a chunk":  request("PUT", "/api/v1/results/by-node/n1/logs", "Transfer-Encoding: chunked\r\n", "2dc6c1\r\n"+strings.Repeat("x", 3_000_000)),
@@ -132,6 +133,26 @@ func TestABodyCutShortNeverCommits(t *testing.T) {
 	until(t, "all deliveries are over", func() bool { return w.metric("deliveries_active", "") == 0 })
 	if w.aggregator.Get(key("logs", "n1")) != nil {
 		t.Error("something was committed")
+	}
+}
+
+// A body of no chunk but the last is whole, and answered at once: nothing waits for more. (A client that
+// announces chunks and sends not even the last one, as curl 7.88 does with "-T" and an empty file, is
+// one whose body was cut short.)
+func TestAnEmptyChunkedBodyIsAResult(t *testing.T) {
+	w := start(t)
+	for node, pieces := range map[string][]string{"n1": {"0\r\n\r\n"}, "n2": {"0", "\r\n", "\r\n"}} {
+		conn := w.dial(w.leaf("logs", node))
+		_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/"+node+"/logs", "Transfer-Encoding: chunked\r\n", ""))
+		for _, piece := range pieces {
+			_, _ = io.WriteString(conn, piece)
+		}
+		if a := readAnswer(t, conn); a.code != 200 {
+			t.Errorf("%s: answered %d %s", node, a.code, a.body)
+		}
+		if got := w.aggregator.Get(key("logs", node)); got == nil || got.Size != 0 {
+			t.Errorf("%s: stored %+v", node, got)
+		}
 	}
 }
 
@@ -237,7 +258,7 @@ func (c *counting) Read(p []byte) (int, error) {
 }
 
 func TestTooLarge(t *testing.T) {
-	w := start(t, func(w *world) { w.config.MaxResultBytes = 1 << 20 })
+	w := start(t, func(w *world) { w.config.ResultBytes = 1 << 20 })
 	for name, body := range map[string]io.Reader{"chunked": stream(3 << 20), "with a length": bytes.NewReader(make([]byte, 3<<20))} {
 		if a, err := w.putStream("logs", "n1", body); err != nil || a.code != 413 {
 			t.Errorf("%s: %v %d", name, err, a.code)

@@ -17,57 +17,102 @@ func load(t *testing.T, content string) (*Config, error) {
 	return Load(path)
 }
 
-func TestPrintedDefaultsLoadAsDefaults(t *testing.T) {
-	uncommented := strings.ReplaceAll(Default().Print(), "\n# ", "\n#")
-	var lines []string
-	for _, line := range strings.Split(uncommented, "\n") {
-		if key, _, ok := strings.Cut(strings.TrimPrefix(line, "#"), ":"); ok && !strings.Contains(key, " ") {
-			line = strings.TrimPrefix(line, "#")
-		}
-		lines = append(lines, line)
+// problems gives the lines of the error, without the folder and the advice.
+func problems(t *testing.T, content string) string {
+	t.Helper()
+	_, err := load(t, "state_folder: /s\n"+content)
+	if err == nil {
+		return ""
 	}
-	config, err := load(t, strings.Join(lines, "\n"))
+	lines := strings.Split(err.Error(), "\n")
+	for i := range lines {
+		lines[i] = lines[i][strings.LastIndex(lines[i][:strings.Index(lines[i]+":", ":")], "/")+1:]
+	}
+	return strings.Join(lines[:len(lines)-1], "\n")
+}
+
+func TestWhatPrintWritesReadsBack(t *testing.T) {
+	config := Default()
+	config.StateFolder, config.LogLevel, config.Hold, config.ResultBytes = "/a: b #c", "warning", 50*time.Minute, 3<<20
+	config.StatusTargets, config.LegacyPort, config.Listen = []string{"a:1", "[::1]:2"}, 443, "[::]:7443"
+	text := config.Print()
+	again, err := load(t, text)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v in\n%s", err, text)
 	}
-	if config.Listen != Default().Listen || config.Hold != time.Minute || len(config.AggregatorTargets) != 1 {
-		t.Errorf("got %+v", config)
+	if got := again.Print(); got != text {
+		t.Errorf("printed\n%s\nread back as\n%s", text, got)
 	}
-	if !filepath.IsAbs(config.TLSDir) {
-		t.Errorf("tls_dir %q does not start at the file's folder", config.TLSDir)
+	if again.TLSFolder() != "/a: b #c/tls" {
+		t.Error(again.TLSFolder())
 	}
 }
 
-func TestPrintShowsWhatDiffers(t *testing.T) {
+// The shape is that of the C++ services (services/common/base/config.h).
+func TestPrintShowsCommentsRangesAndValues(t *testing.T) {
 	config := Default()
-	config.Hold = 5 * time.Second
+	config.Hold, config.LogLevel = 5*time.Second, "debug"
 	text := config.Print()
-	if !strings.Contains(text, "\nhold: 5s\n") || !strings.Contains(text, "\n# drain: 20s\n") {
-		t.Error(text)
+	for _, want := range []string{
+		"# Configuration of muster-gateway.\n\n# Where the gateway keeps its certificate: tls/.\n# Allowed: an absolute path\nstate_folder: \"\"\n",
+		"from 0s to 1h; default: 1m\nhold: 5s\n",
+		"\nlog:\n  # How log lines look.\n  # Allowed: text, json\n  format: text\n\n  # What",
+		"; default: info\n  level: debug\n",
+		"\nlimits:\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }
 
 func TestMistakesAreNamed(t *testing.T) {
 	for content, want := range map[string]string{
-		"listen: x":                         ":1: listen: \"x\" is not an address host:port",
-		"\nlisten_: 127.0.0.1:1":            ":2: unknown key \"listen_\"",
-		"hold: fast":                        ":1: hold: cannot understand \"fast\": want a time such as 60s",
-		"hold: 1s\nhold: 2s":                "hold",
-		"max_connections: many":             ":1: max_connections: cannot understand \"many\": want a whole number",
-		"aggregator_targets: []":            ":1: aggregator_targets: at least one is needed",
-		"aggregator_targets: [a]":           ":1: aggregator_targets: \"a\" is not an address",
-		"legacy_ports: 9-7":                 ":1: legacy_ports: want a port, a range",
-		"log_level: loud":                   ":1: log_level: want debug",
-		"- a":                               ":1: want keys and values",
-		"listen: [":                         "gateway.yaml",
-		"inspection_listen: 127.0.0.1:9999": "",
+		"":                                    "",
+		"log:\n":                              "",
+		"inspection_port: 9999":               "",
+		"limits: {result_bytes: 1TiB}":        "",
+		"listen: x":                           `gateway.yaml:2: listen: "x" is not valid; allowed: host:port, with IPv6 as [::1]:port`,
+		"\nlisten_: 127.0.0.1:1":              "gateway.yaml:3: listen_: no such field; did you mean listen?",
+		"level: info":                         "gateway.yaml:2: level: no such field; did you mean log.level?",
+		"logs: {level: info}":                 "gateway.yaml:2: logs: no such field; did you mean log?",
+		"zebra: 1":                            "gateway.yaml:2: zebra: no such field",
+		"hold: fast":                          `gateway.yaml:2: hold: "fast" is not valid; allowed: a time such as 30s or 5m, from 0s to 1h`,
+		"hold: 1s\nhold: 2s":                  "gateway.yaml:3: hold: given twice, first in line 2",
+		"log: {level: info}\nlog.level: info": "gateway.yaml:3: log.level: given twice, first in line 2",
+		"log: 5":                              "gateway.yaml:2: log: must hold a group of fields",
+		"log: {level: loud}":                  `gateway.yaml:2: log.level: "loud" is not valid; allowed: debug, info, warning, error`,
+		"limits: {connections: many}":         `gateway.yaml:2: limits.connections: "many" is not valid; allowed: a whole number from 1 to 1000000`,
+		"limits: {result_bytes: 5KB}":         `gateway.yaml:2: limits.result_bytes: "5KB" is not valid; allowed: bytes such as 64KiB or 4MiB, from 0 to 1048576TiB`,
+		"legacy_port: 70000":                  `gateway.yaml:2: legacy_port: "70000" is not valid; allowed: a whole number from 0 to 65535`,
+		"legacy_ports: 9-7":                   `gateway.yaml:2: legacy_ports: "9-7" is not valid; allowed: a port, a range such as 7450-7949, or 0 for any`,
+		"aggregator_targets: []":              "gateway.yaml: aggregator_targets: at least one is needed",
+		"aggregator_targets: [a]":             `gateway.yaml:2: aggregator_targets: "a" is not valid; allowed: a list, each element host:port`,
+		"aggregator_targets: a:1":             "gateway.yaml:2: aggregator_targets: cannot be a single value; allowed: a list, each element host:port",
+		"listen:":                             "gateway.yaml:2: listen: has no value; allowed: host:port, with IPv6 as [::1]:port",
+		"listen: [a]":                         "gateway.yaml:2: listen: has the wrong kind of value; allowed: host:port, with IPv6 as [::1]:port",
+		"listen: {a: 1}":                      "gateway.yaml:2: listen: cannot be a group of fields; allowed: host:port, with IPv6 as [::1]:port",
+		"listen: a:1\n---\nlisten: b:1":       "gateway.yaml:1: the file holds more than one document",
+		"{[a]: b}":                            "gateway.yaml: not YAML: yaml: line 2: could not find expected ':'",
+		"hold: x\ndrain: y\nzebra: 1": `gateway.yaml:2: hold: "x" is not valid; allowed: a time such as 30s or 5m, from 0s to 1h` + "\n" +
+			`gateway.yaml:3: drain: "y" is not valid; allowed: a time such as 30s or 5m, from 0s to 10m` + "\n" + "gateway.yaml:4: zebra: no such field",
 	} {
-		_, err := load(t, content)
-		switch {
-		case want == "" && err != nil:
-			t.Errorf("%q: %v", content, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("%q: got %v, want %q", content, err, want)
+		if got := problems(t, content); got != want {
+			t.Errorf("%q:\n got %q\nwant %q", content, got, want)
+		}
+	}
+	for content, want := range map[string]string{
+		"- a":                        "gateway.yaml:1: the file must hold fields",
+		"listen: 127.0.0.1:1":        "gateway.yaml: state_folder: has no value",
+		"state_folder: s":            `gateway.yaml:1: state_folder: "s" is not valid; allowed: an absolute path`,
+		"listen: [":                  "not YAML",
+		"? [a]\n: b":                 "gateway.yaml:1: a field's name must be plain text",
+		strings.Repeat("[", 100_000): "gateway.yaml",
+		"listen: " + strings.Repeat("x", 100_000): "gateway.yaml:1: listen",
+		strings.Repeat("# \n", 1<<20):             "more than 1 MiB",
+	} {
+		if _, err := load(t, content); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 600 {
+			t.Errorf("%.40q: got %.600v, want %q", content, err, want)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func refuse(w http.ResponseWriter, code int, text string) {
 }
 
 var (
-	errTooLarge = errors.New("the result is larger than this gateway takes (max_result_bytes)")
+	errTooLarge = errors.New("the result is larger than this gateway takes (limits.result_bytes)")
 	errStalled  = errors.New("the bytes came too slowly")
 )
 

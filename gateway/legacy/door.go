@@ -40,6 +40,7 @@ type door struct {
 	end     *time.Timer
 
 	certificate atomic.Pointer[tls.Certificate]
+	listening   atomic.Bool
 	refusals    refusalLog
 }
 
@@ -110,10 +111,6 @@ func (d *door) open() error {
 	if !clients.AppendCertsFromPEM([]byte(signed.RunCaPem)) {
 		return errors.New("the aggregator sent no authority of the run")
 	}
-	socket, err := d.listen(int(signed.Port))
-	if err != nil {
-		return err
-	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		ClientAuth: tls.RequireAndVerifyClientCert,
@@ -123,20 +120,41 @@ func (d *door) open() error {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return d.certificate.Load(), nil
 		},
+		// A resumed session would not be held against the run's authority again.
 		SessionTicketsDisabled: true,
 	}
-	listener := listen.TLS(socket, config, listen.Options{
-		MaxConnections: d.m.settings.MaxConnections,
-		PlainHTTP:      plainHTTPHelp,
-		Refused: func(reason string, remote net.Addr, err error) {
-			d.m.metrics.RefusedHandshakes.WithLabelValues("run", reason).Inc()
-			d.refusals.note(reason, remote, err)
-		},
-	})
-	return d.serve(listener, socket.Addr().(*net.TCPAddr).Port, renew)
+	listener, err := d.listen(signed, config)
+	if err != nil {
+		return err
+	}
+	d.listening.Store(true)
+	defer d.listening.Store(false)
+	return d.serve(listener, renew)
 }
 
-func (d *door) serve(listener net.Listener, port int, renew time.Time) error {
+// listen opens the run's own port, or gives the run its name on the port that runs share.
+func (d *door) listen(signed *musterv1.SignListenerCertificateResponse, config *tls.Config) (net.Listener, error) {
+	if signed.ServerName != "" {
+		shared, err := d.m.ports.at(d.ctx, int(signed.Port))
+		if err != nil {
+			return nil, err
+		}
+		return shared.Listen(signed.ServerName, config, d.refused)
+	}
+	socket, err := d.bind(int(signed.Port))
+	if err != nil {
+		return nil, err
+	}
+	return listen.TLS(socket, config, d.m.options(d.refused)), nil
+}
+
+func (d *door) refused(reason string, remote net.Addr, err error) {
+	d.m.metrics.RefusedHandshakes.WithLabelValues("run", reason).Inc()
+	d.refusals.note(reason, remote, err)
+}
+
+func (d *door) serve(listener net.Listener, renew time.Time) error {
+	port := listener.Addr().(*net.TCPAddr).Port
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	server := &http.Server{
@@ -230,8 +248,8 @@ func (d *door) sign() (*musterv1.SignListenerCertificateResponse, time.Time, err
 	return signed, time.Now().Add(max(left/2, time.Minute)), nil
 }
 
-// listen opens the run's own port, or for a new run the first free one of the range.
-func (d *door) listen(port int) (net.Listener, error) {
+// bind opens the run's own port, or for a new run the first free one of the range.
+func (d *door) bind(port int) (net.Listener, error) {
 	first, last := d.m.settings.FirstPort, d.m.settings.LastPort
 	if port != 0 {
 		first, last = port, port

@@ -3,6 +3,8 @@ package legacy
 import (
 	"context"
 	"log/slog"
+	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +17,8 @@ import (
 // Settings of all listeners of runs.
 type Settings struct {
 	Host                string
-	FirstPort, LastPort int // 0, 0: any
+	FirstPort, LastPort int // of runs with a port of their own; 0, 0: any
+	SharedPort          int // of runs that are told apart by their host names; 0: any
 	Hold                time.Duration
 	MaxResultBytes      int64
 	MaxConnections      int
@@ -28,6 +31,8 @@ type Manager struct {
 	listeners musterv1.ListenerServiceClient
 	deliver   Deliverer
 	sockets   *listen.Sockets
+	ports     *ports
+	refusals  refusalLog // of clients that are no run's
 	revoked   *fleet.Revoked
 	metrics   *inspect.Metrics
 	probes    *inspect.Probes
@@ -46,30 +51,55 @@ type Manager struct {
 func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, deliver Deliverer, sockets *listen.Sockets,
 	revoked *fleet.Revoked, metrics *inspect.Metrics, probes *inspect.Probes, log *slog.Logger) *Manager {
 	living, kill := context.WithCancel(context.Background())
-	return &Manager{
+	m := &Manager{
 		settings: settings, listeners: listeners, deliver: deliver, sockets: sockets, revoked: revoked,
 		metrics: metrics, probes: probes, log: log, living: living, kill: kill, doors: map[string]*door{},
+		refusals: refusalLog{log: log},
 	}
+	m.ports = &ports{
+		host: settings.Host, usual: settings.SharedPort, sockets: sockets, options: m.options(m.refused),
+		awaited: m.awaited, open: map[int]*listen.Shared{},
+	}
+	return m
+}
+
+func (m *Manager) options(refused func(reason string, remote net.Addr, err error)) listen.Options {
+	return listen.Options{MaxConnections: m.settings.MaxConnections, PlainHTTP: plainHTTPHelp, Refused: refused}
+}
+
+func (m *Manager) refused(reason string, remote net.Addr, err error) {
+	m.metrics.RefusedHandshakes.WithLabelValues("run", reason).Inc()
+	m.refusals.note(reason, remote, err)
+}
+
+// awaited tells of a name that has the id of a run in it whose listener is about to open: after a
+// restart its clients may be faster than the gateway.
+func (m *Manager) awaited(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for run, d := range m.doors {
+		if strings.Contains(name, run) && d.ctx.Err() == nil && !d.listening.Load() {
+			return true
+		}
+	}
+	return false
 }
 
 // Snapshot implements runs.Follower.
 func (m *Manager) Snapshot(runs []*musterv1.Run, revoked []string) {
+	m.metrics.FeedEvents.Inc()
 	m.revoked.Replace(revoked)
 	there := map[string]bool{}
-	for _, run := range runs {
-		there[run.Id] = true
-		m.Changed(run)
-	}
 	m.mu.Lock()
-	var gone []string
-	for run := range m.doors {
-		if !there[run] {
-			gone = append(gone, run)
-		}
+	defer m.mu.Unlock()
+	for _, run := range runs { // all of them before one opens: awaited has to know them
+		there[run.Id] = true
+		m.changed(run)
 	}
-	m.mu.Unlock()
-	for _, run := range gone {
-		m.Deleted(run)
+	for run, d := range m.doors {
+		if !there[run] {
+			d.stop(errGone)
+		}
 	}
 }
 
@@ -78,6 +108,11 @@ func (m *Manager) Changed(run *musterv1.Run) {
 	m.metrics.FeedEvents.Inc()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.changed(run)
+}
+
+// changed opens a door for a run that has none. The lock is held.
+func (m *Manager) changed(run *musterv1.Run) {
 	d := m.doors[run.Id]
 	if d == nil {
 		if m.closed || authorityEnd(run).Before(time.Now()) {
@@ -134,6 +169,7 @@ func (m *Manager) Close(ctx context.Context) {
 		d.stop(errRestarting)
 	}
 	m.mu.Unlock()
+	m.ports.close()
 	stopKill := context.AfterFunc(ctx, m.kill)
 	m.ended.Wait()
 	stopKill()

@@ -8,12 +8,17 @@
 
 #include "gtest/gtest.h"
 #include "muster/v1/archives.grpc.pb.h"
+#include "muster/v1/listeners.grpc.pb.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
+#include "services/aggregator/config.h"
 #include "services/aggregator/testing/test_fleet.h"
+#include "services/common/base/config.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/identity/signing_request.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
@@ -139,6 +144,44 @@ TEST_F(AggregatorTest, ARunsCredentialIsWorthNothingInAnother) {
   const TestIdentity node = fleet_.Credential(one.id(), "hostfacts", "n1");
   const auto result = Submit(node, SmallResult(two.id(), "hostfacts", "n1", "x"));
   EXPECT_EQ(ReasonOf(result.status()), "NOT_YOURS");
+}
+
+TEST_F(AggregatorTest, ARunMayHaveAHostNameOfItsOwn) {
+  const v1::Run before = fleet_.CreateRun({"hostfacts"}, {"n1"});
+  fleet_.Stop();
+  fleet_.config.legacy_host = "{run}.collect.example.org";
+  fleet_.Start();
+  const v1::Run after = fleet_.CreateRun({"hostfacts"}, {"n1"});
+  const std::string host = after.id() + ".collect.example.org";
+  ASSERT_EQ(after.legacy_listener().urls_size(), 1);
+  EXPECT_EQ(after.legacy_listener().urls(0), "https://" + host + ":1");
+
+  const auto stub = v1::ListenerService::NewStub(
+      fleet_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g"})));
+  const auto sign = [&](const std::string& run) {
+    v1::SignListenerCertificateRequest request;
+    request.set_run(run);
+    request.set_csr_pem(*CreateSigningRequest(*PrivateKey::Generate()));
+    v1::SignListenerCertificateResponse response;
+    grpc::ClientContext context;
+    EXPECT_TRUE(stub->SignListenerCertificate(&context, request, &response).ok());
+    return response;
+  };
+  const v1::SignListenerCertificateResponse named = sign(after.id());
+  EXPECT_EQ(named.server_name(), host);
+  EXPECT_EQ(Certificate::FromPem(named.certificate_pem())->Hosts(), std::vector<std::string>{host});
+  // A run from before keeps the port that its sidecars were told.
+  EXPECT_EQ(sign(before.id()).server_name(), "");
+  EXPECT_EQ(sign(before.id()).port(), 1);
+}
+
+TEST_F(AggregatorTest, AHostPatternThatIsNoneIsNamedAtStart) {
+  AggregatorConfig config;
+  Config file("muster-aggregator");
+  BindAggregatorConfig(&config, &file);
+  EXPECT_EQ(file.Parse("listen: a:1\nlegacy_host: collect.example.org\n", "a.yaml").message(),
+            "a.yaml:2: legacy_host: \"collect.example.org\" is not valid; allowed: a DNS name in "
+            "lower case with {run} in it once, such as {run}.collect.example.org; or nothing");
 }
 
 TEST_F(AggregatorTest, ALargeUploadSurvivesARestartInItsMiddle) {

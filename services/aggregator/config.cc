@@ -1,5 +1,9 @@
 #include "services/aggregator/config.h"
 
+#include <optional>
+#include <string>
+
+#include "services/common/identity/run_host.h"
 #include "services/common/service/common_fields.h"
 
 namespace muster {
@@ -11,6 +15,14 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
   file->StringList("advertise", &config->advertise,
                    "Names and addresses by which clients reach this fleet; they stand in its "
                    "certificates.");
+  file->String("legacy_host", &config->legacy_host,
+               "Gives every new run a host name of its own for old clients, on a port that all "
+               "share, such as {run}.collect.example.org. Empty: a port of its own on the "
+               "advertised hosts.",
+               [](const std::string& value) -> std::optional<std::string> {
+                 if (value.empty() || IsRunHostPattern(value)) return std::nullopt;
+                 return std::string(kRunHostRule) + "; or nothing";
+               });
   file->StringList("aggregator_targets", &config->aggregator_targets,
                    "What credentials say of where gRPC is: host:port each. Empty: every advertised "
                    "host with the port of listen.");

@@ -21,6 +21,7 @@ struct AggregatorConfig {
   int64_t inspection_port = 0;
   std::string addresses_file;
   std::vector<std::string> advertise = {"127.0.0.1", "localhost"};
+  std::string legacy_host;  // a pattern (run_host.h), or empty
   std::vector<std::string> aggregator_targets;
   std::vector<std::string> status_targets;
   std::vector<std::string> gateway_urls;

@@ -4,6 +4,7 @@
 
 #include "services/aggregator/convert.h"
 #include "services/common/errors.h"
+#include "services/common/identity/run_host.h"
 
 namespace muster {
 namespace {
@@ -32,6 +33,9 @@ absl::Status ListenerService::Sign(Call& call, const v1::SignListenerCertificate
   response->set_certificate_pem(signed_certificate->leaf_pem);
   response->set_run_ca_pem((*authority)->self_signed_pem);
   response->set_port(run->listener.port);
+  if (const auto& hosts = run->listener.hosts; hosts.size() == 1) {
+    if (IsHostOfRun(hosts[0], request.run())) response->set_server_name(hosts[0]);
+  }
   return absl::OkStatus();
 }
 

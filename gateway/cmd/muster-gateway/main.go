@@ -6,13 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"muster.example/gateway/app"
 	"muster.example/gateway/config"
+	"muster.example/gateway/logs"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -28,7 +28,7 @@ func run(args []string, out, errs io.Writer) int {
 	flags := flag.NewFlagSet("muster-gateway", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	path := flags.String("config", "", "the configuration `file`")
-	print := flags.Bool("print-config", false, "print all keys with their meaning and values, and end")
+	print := flags.Bool("print-config", false, "print all fields with their meaning and values, and end")
 	flags.Usage = func() {
 		fmt.Fprintln(errs, "Usage: muster-gateway --config gateway.yaml\n       muster-gateway --print-config >gateway.yaml")
 		flags.PrintDefaults()
@@ -55,7 +55,16 @@ func run(args []string, out, errs io.Writer) int {
 }
 
 func serve(settings *config.Config, errs io.Writer) int {
-	log := logger(settings, errs)
+	if settings.LogFile != "" {
+		file, err := logs.OpenFile(settings.LogFile)
+		if err != nil {
+			fmt.Fprintln(errs, "muster-gateway:", err)
+			return exitFailed
+		}
+		defer file.Close()
+		errs = file
+	}
+	log := logs.New(errs, settings.LogFormat, settings.LogLevel)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	gateway, err := app.Start(settings, log)
@@ -75,14 +84,4 @@ func serve(settings *config.Config, errs io.Writer) int {
 	gateway.Stop()
 	log.Info("gateway stopped")
 	return code
-}
-
-func logger(settings *config.Config, to io.Writer) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(settings.LogLevel)) // the configuration was checked
-	options := &slog.HandlerOptions{Level: level}
-	if settings.LogFormat == "text" {
-		return slog.New(slog.NewTextHandler(to, options))
-	}
-	return slog.New(slog.NewJSONHandler(to, options))
 }

@@ -7,6 +7,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/errors.h"
+#include "services/common/identity/run_host.h"
 
 namespace muster {
 namespace {
@@ -50,6 +51,9 @@ absl::StatusOr<RunRecord> Runs::Create(const NewRun& wanted) {
   command.run.deadline_at = absl::ToUnixMicros(now + wanted.timeout);
   command.run.seal_grace = absl::ToInt64Microseconds(wanted.seal_grace);
   command.run.listener.hosts = hosts_;
+  if (!host_pattern_.empty()) {
+    command.run.listener.hosts = {HostOfRun(host_pattern_, command.run.id)};
+  }
   command.run.plugins = std::move(plan->plugins);
   command.pairs = std::move(plan->pairs);
   const auto created = store_.ApplyAndWait(std::move(command));

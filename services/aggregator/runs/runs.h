@@ -29,15 +29,17 @@ struct NewRun {
 // Thread-safe. Its methods may wait for the disk.
 class Runs {
  public:
-  // `hosts`: what the certificates and addresses of the runs' listeners name.
+  // `hosts`: what the certificates and addresses of the runs' listeners name; if `host_pattern`
+  // (run_host.h) is not empty, each run has a host name of its own instead.
   Runs(StateStore& store, BlobStore& blobs, Uploads& uploads, Authorities& authorities,
-       const Clock& clock, std::vector<std::string> hosts)
+       const Clock& clock, std::vector<std::string> hosts, std::string host_pattern)
       : store_(store),
         blobs_(blobs),
         uploads_(uploads),
         authorities_(authorities),
         clock_(clock),
-        hosts_(std::move(hosts)) {}
+        hosts_(std::move(hosts)),
+        host_pattern_(std::move(host_pattern)) {}
 
   // The errors of RunService.CreateRun.
   absl::StatusOr<RunRecord> Create(const NewRun& wanted);
@@ -58,6 +60,7 @@ class Runs {
   Authorities& authorities_;
   const Clock& clock_;
   const std::vector<std::string> hosts_;
+  const std::string host_pattern_;
 };
 
 }  // namespace muster

@@ -83,7 +83,10 @@ type SignListenerCertificateResponse struct {
 	// The run's authority, self-signed: what clients pin, and the only one to accept clients from.
 	RunCaPem string `protobuf:"bytes,2,opt,name=run_ca_pem,json=runCaPem,proto3" json:"run_ca_pem,omitempty"`
 	// The port to open; 0: choose one (and report it).
-	Port          int32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	Port int32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	// Not empty: the run has no port of its own; the one to open is shared by all such runs, and this
+	// name in a client's hello (SNI) says that it is for this run.
+	ServerName    string `protobuf:"bytes,4,opt,name=server_name,json=serverName,proto3" json:"server_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -137,6 +140,13 @@ func (x *SignListenerCertificateResponse) GetPort() int32 {
 		return x.Port
 	}
 	return 0
+}
+
+func (x *SignListenerCertificateResponse) GetServerName() string {
+	if x != nil {
+		return x.ServerName
+	}
+	return ""
 }
 
 type ReportListenerRequest struct {
@@ -329,12 +339,14 @@ const file_muster_v1_listeners_proto_rawDesc = "" +
 	"\x19muster/v1/listeners.proto\x12\tmuster.v1\x1a\x14muster/v1/runs.proto\"K\n" +
 	"\x1eSignListenerCertificateRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x17\n" +
-	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\"|\n" +
+	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\"\x9d\x01\n" +
 	"\x1fSignListenerCertificateResponse\x12'\n" +
 	"\x0fcertificate_pem\x18\x01 \x01(\tR\x0ecertificatePem\x12\x1c\n" +
 	"\n" +
 	"run_ca_pem\x18\x02 \x01(\tR\brunCaPem\x12\x12\n" +
-	"\x04port\x18\x03 \x01(\x05R\x04port\"g\n" +
+	"\x04port\x18\x03 \x01(\x05R\x04port\x12\x1f\n" +
+	"\vserver_name\x18\x04 \x01(\tR\n" +
+	"serverName\"g\n" +
 	"\x15ReportListenerRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x12\n" +

@@ -31,7 +31,8 @@ const (
 //
 // Who may call: the gateway.
 type ListenerServiceClient interface {
-	// Signs a server certificate of the run's own authority for the advertised hosts.
+	// Signs a server certificate of the run's own authority for the advertised hosts, or for the run's
+	// own host name where runs are told apart by name.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (RUN_ENDED: its authority is gone),
 	// INVALID_ARGUMENT (INVALID_CSR).
@@ -76,7 +77,8 @@ func (c *listenerServiceClient) ReportListener(ctx context.Context, in *ReportLi
 //
 // Who may call: the gateway.
 type ListenerServiceServer interface {
-	// Signs a server certificate of the run's own authority for the advertised hosts.
+	// Signs a server certificate of the run's own authority for the advertised hosts, or for the run's
+	// own host name where runs are told apart by name.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (RUN_ENDED: its authority is gone),
 	// INVALID_ARGUMENT (INVALID_CSR).

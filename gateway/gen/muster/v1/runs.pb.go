@@ -169,7 +169,9 @@ func (x *Plugin) GetHasImage() bool {
 // certificate of the run's own authority, and client certificates of that authority only.
 type LegacyListener struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Base addresses such as "https://10.0.0.5:7450", one for each advertised host.
+	// Base addresses such as "https://10.0.0.5:7450", one for each advertised host; where runs are told
+	// apart by name the one with the run's own host name, such as
+	// "https://0123456789abcdef.collect.example.org:7449".
 	Urls []string `protobuf:"bytes,1,rep,name=urls,proto3" json:"urls,omitempty"`
 	// The gateway reported that it listens.
 	Open bool `protobuf:"varint,2,opt,name=open,proto3" json:"open,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,6 +35,8 @@ type Aggregator struct {
 	ChunkMax, Window int64
 	// Forget: bytes are hashed and not kept.
 	Forget bool
+	// LegacyHost is the pattern of the host names of runs, with {run} in it; empty: they have none.
+	LegacyHost string
 
 	t       testing.TB
 	servers []*grpc.Server
@@ -70,6 +73,7 @@ type Committed struct {
 type runState struct {
 	run      *Run
 	proto    *musterv1.Run
+	host     string // of its listener; empty: it has a port of its own
 	nodes    map[string]bool
 	refusal  *status.Status // of deliveries
 	port     int32
@@ -171,6 +175,7 @@ func (a *Aggregator) AddRun(id string, plugins, nodes []string) *Run {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	state.host = strings.ReplaceAll(a.LegacyHost, "{run}", id)
 	a.runs[id] = state
 	a.tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
 	return run

@@ -171,7 +171,10 @@ func PEM(c tls.Certificate) (chain, key string) {
 // Folder writes a certificate as a service's tls/ folder.
 func (f *Fleet) Folder(t testing.TB, c tls.Certificate) string {
 	t.Helper()
-	folder := t.TempDir()
+	folder := filepath.Join(t.TempDir(), "tls")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	chain, key := PEM(c)
 	for name, text := range map[string]string{"key.pem": key, "cert.pem": chain, "ca.pem": f.Root.PEM()} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {

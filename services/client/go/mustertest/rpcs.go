@@ -217,8 +217,12 @@ func (a *Aggregator) SignListenerCertificate(ctx context.Context, r *musterv1.Si
 	}
 	leaf, err := state.run.SelfSigned.SignRequest(r.CsrPem, state.run.URI("listener"), func(c *x509.Certificate) {
 		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+		if state.host != "" {
+			c.IPAddresses, c.DNSNames = nil, []string{state.host}
+		}
 	})
-	return &musterv1.SignListenerCertificateResponse{CertificatePem: leaf, RunCaPem: state.run.SelfSigned.PEM(), Port: state.port}, err
+	return &musterv1.SignListenerCertificateResponse{CertificatePem: leaf, RunCaPem: state.run.SelfSigned.PEM(),
+		Port: state.port, ServerName: state.host}, err
 }
 
 // ReportListener implements the API.

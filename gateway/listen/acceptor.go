@@ -1,0 +1,114 @@
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	handshakeTimeout = 10 * time.Second
+	handshakesAtOnce = 256
+)
+
+// Options of a socket that speaks TLS.
+type Options struct {
+	// MaxConnections open at a time, those in their handshake included; more wait in the kernel.
+	MaxConnections int
+	// Refused is told of each handshake that failed, with a word for why: "no_certificate",
+	// "other_authority", "expired", "bad_certificate", "no_name", "unknown_name", "plain_http",
+	// "timeout", "gone", "other".
+	Refused func(reason string, remote net.Addr, err error)
+	// PlainHTTP is the line for a client that speaks HTTP without TLS.
+	PlainHTTP string
+}
+
+// acceptor takes connections from a socket and has each shake hands on its own: one that is slow or
+// fails holds nobody else up.
+type acceptor struct {
+	socket  net.Listener
+	options Options
+	open    chan struct{} // one token for each connection
+	shaking chan struct{} // one token for each handshake
+	once    sync.Once
+	over    chan struct{} // closed when nothing more is accepted
+	failure error         // why; set before over is closed
+}
+
+func newAcceptor(socket net.Listener, options Options) *acceptor {
+	return &acceptor{
+		socket: socket, options: options, over: make(chan struct{}),
+		open: make(chan struct{}, options.MaxConnections), shaking: make(chan struct{}, handshakesAtOnce),
+	}
+}
+
+// end accepts nothing more; the first reason counts.
+func (a *acceptor) end(failure error) (err error) {
+	a.once.Do(func() {
+		a.failure = failure
+		close(a.over)
+		err = a.socket.Close()
+	})
+	return err
+}
+
+// run accepts until the end; `shake` is called for each connection in a goroutine of its own, with a
+// token of `shaking`.
+func (a *acceptor) run(shake func(*counted)) {
+	for {
+		for _, tokens := range []chan struct{}{a.open, a.shaking} {
+			select {
+			case tokens <- struct{}{}:
+			case <-a.over:
+				return
+			}
+		}
+		conn, err := a.socket.Accept()
+		if err != nil {
+			<-a.open
+			<-a.shaking
+			var temporary net.Error
+			if errors.As(err, &temporary) && temporary.Timeout() || isTransient(err) {
+				time.Sleep(10 * time.Millisecond) // out of file descriptors, say: they come back
+				continue
+			}
+			_ = a.end(err)
+			return
+		}
+		go shake(&counted{Conn: conn, tokens: a.open})
+	}
+}
+
+// shake gives a connection that has its handshake behind it, or the word for why it failed; that one is
+// closed.
+func (a *acceptor) shake(raw *counted, config *tls.Config) (conn *tls.Conn, reason string, err error) {
+	conn = tls.Server(raw, config)
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	err = conn.HandshakeContext(ctx)
+	cancel()
+	<-a.shaking
+	if err == nil {
+		return conn, "", nil
+	}
+	reason = refusal(err)
+	if reason == "plain_http" {
+		answerPlain(raw, a.options.PlainHTTP)
+	}
+	raw.Close()
+	return nil, reason, err
+}
+
+// counted gives its token back once, when it is closed.
+type counted struct {
+	net.Conn
+	tokens chan struct{}
+	once   sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { <-c.tokens })
+	return c.Conn.Close()
+}

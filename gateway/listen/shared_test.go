@@ -1,0 +1,275 @@
+package listen
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"muster.example/services/client/go/mustertest"
+)
+
+// party is a run that listens under a name.
+type party struct {
+	run      *mustertest.Run
+	host     string
+	listener net.Listener
+}
+
+// hall is a shared socket whose refusals are noted as "whose reason"; strangers are "-".
+type hall struct {
+	t        *testing.T
+	fleet    *mustertest.Fleet
+	shared   *Shared
+	mu       sync.Mutex
+	refusals []string
+	awaits   map[string]bool
+}
+
+func openHall(t *testing.T) *hall {
+	t.Helper()
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hall{t: t, fleet: mustertest.NewFleet(), awaits: map[string]bool{}}
+	h.shared = Share(socket, Options{MaxConnections: 100, PlainHTTP: "speak TLS", Refused: h.note("-")}, func(name string) bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.awaits[name]
+	})
+	t.Cleanup(func() { h.shared.Close() })
+	return h
+}
+
+func (h *hall) note(whose string) func(string, net.Addr, error) {
+	return func(reason string, _ net.Addr, _ error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.refusals = append(h.refusals, whose+" "+reason)
+	}
+}
+
+func (h *hall) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refusals = nil
+}
+
+func (h *hall) wantRefusal(want string) {
+	h.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		h.mu.Lock()
+		found := slices.Contains(h.refusals, want)
+		all := slices.Clone(h.refusals)
+		h.mu.Unlock()
+		if found {
+			return
+		}
+		if time.Now().After(end) {
+			h.t.Fatalf("no refusal %q, but %q", want, all)
+		}
+	}
+}
+
+// join has a run listen; it answers every connection with its host and closes it.
+func (h *hall) join(id string) *party {
+	h.t.Helper()
+	p := h.party(id)
+	h.enter(p)
+	return p
+}
+
+func (h *hall) party(id string) *party {
+	return &party{run: h.fleet.NewRun(id), host: id + ".example.org"}
+}
+
+func (h *hall) enter(p *party) {
+	h.t.Helper()
+	own := p.run.SelfSigned.Leaf(p.run.URI("listener"), func(c *x509.Certificate) { c.DNSNames = []string{p.host} })
+	config := &tls.Config{
+		Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: p.run.SelfSigned.Pool(), SessionTicketsDisabled: true,
+	}
+	listener, err := h.shared.Listen(p.host, config, h.note(p.run.ID))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	p.listener = listener
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, p.host)
+			conn.Close()
+		}
+	}()
+}
+
+// dial comes to `whose` door with a leaf of `of`, and gives what it reads there.
+func (h *hall) dial(whose, of *party, change ...func(*tls.Config)) (string, error) {
+	leaf := of.run.SelfSigned.Leaf(of.run.URI("plugin/p/node/n"))
+	config := &tls.Config{RootCAs: whose.run.SelfSigned.Pool(), ServerName: whose.host,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &leaf, nil }}
+	for _, c := range change {
+		c(config)
+	}
+	conn, err := tls.Dial("tcp", h.shared.socket.Addr().String(), config)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	text, err := io.ReadAll(conn)
+	return string(text), err
+}
+
+func TestTheNameChoosesWhoShakesHands(t *testing.T) {
+	h := openHall(t)
+	a, b := h.join("a"), h.join("b")
+	for _, p := range []*party{a, b} {
+		for _, spelling := range []string{p.host, strings.ToUpper(p.host)} {
+			got, err := h.dial(p, p, func(c *tls.Config) { c.ServerName = spelling })
+			if err != nil || got != p.host {
+				t.Errorf("%s: got %q %v", spelling, got, err)
+			}
+		}
+	}
+	if len(h.refusals) > 0 {
+		t.Error(h.refusals)
+	}
+}
+
+func TestAnothersLeafIsRefusedInTheHandshake(t *testing.T) {
+	h := openHall(t)
+	a, b := h.join("a"), h.join("b")
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		h.forget()
+		if got, err := h.dial(b, a, func(c *tls.Config) { c.MaxVersion = version }); err == nil || got != "" {
+			t.Errorf("TLS %x: got %q %v", version, got, err)
+		}
+		h.wantRefusal("b other_authority")
+	}
+}
+
+func TestWhoNamesNobodyHereIsRefusedInTheHandshake(t *testing.T) {
+	h := openHall(t)
+	a := h.join("a")
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for name, reason := range map[string]string{"": "no_name", "127.0.0.1": "no_name", "b.example.org": "unknown_name", "example.org": "unknown_name"} {
+			h.forget()
+			_, err := h.dial(a, a, func(c *tls.Config) {
+				c.ServerName, c.InsecureSkipVerify, c.MaxVersion = name, true, version
+			})
+			if err == nil || !strings.Contains(err.Error(), "unrecognized name") {
+				t.Errorf("TLS %x, %q: %v", version, name, err)
+			}
+			h.wantRefusal("- " + reason)
+		}
+	}
+	conn, err := net.Dial("tcp", h.shared.socket.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "PUT / HTTP/1.1\r\nHost: a.example.org\r\n\r\n")
+	if text, _ := io.ReadAll(conn); !strings.Contains(string(text), "speak TLS") {
+		t.Errorf("plain HTTP was answered %q", text)
+	}
+	h.wantRefusal("- plain_http")
+}
+
+func TestANameThatIsGivenUpIsFree(t *testing.T) {
+	h := openHall(t)
+	a, b := h.join("a"), h.join("b")
+	if _, err := h.shared.Listen("A.example.org", &tls.Config{}, h.note("twice")); err == nil {
+		t.Error("a name was given twice")
+	}
+	a.listener.Close()
+	if _, err := h.dial(a, a); err == nil {
+		t.Error("a closed listener took a connection")
+	}
+	h.wantRefusal("- unknown_name")
+	if got, err := h.dial(b, b); err != nil || got != b.host {
+		t.Errorf("the other one: %q %v", got, err)
+	}
+	h.enter(a)
+	if got, err := h.dial(a, a); err != nil || got != a.host {
+		t.Errorf("after it came back: %q %v", got, err)
+	}
+	h.shared.Close()
+	if _, err := b.listener.Accept(); err == nil || !h.shared.Over() {
+		t.Error("a listener outlives the socket")
+	}
+}
+
+// After a restart a client may be faster than the listener that it wants.
+func TestANameThatIsAwaitedIsWaitedFor(t *testing.T) {
+	h := openHall(t)
+	h.join("a")
+	late := h.party("late")
+	h.awaits[late.host] = true
+	asked := make(chan struct{})
+	got := make(chan string)
+	go func() {
+		close(asked)
+		text, err := h.dial(late, late)
+		if err != nil {
+			text = err.Error()
+		}
+		got <- text
+	}()
+	<-asked
+	select {
+	case text := <-got:
+		t.Fatalf("it did not wait: %s", text)
+	case <-time.After(50 * time.Millisecond): // likely in its handshake by now; not needed for a pass
+	}
+	h.enter(late)
+	if text := <-got; text != late.host {
+		t.Error(text)
+	}
+}
+
+// A session of one run would let its client in at another's door without a certificate of that one. The
+// cache hands out whatever it has.
+func TestNoSessionIsResumed(t *testing.T) {
+	h := openHall(t)
+	a, b := h.join("a"), h.join("b")
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		cache := &anySession{}
+		use := func(c *tls.Config) {
+			c.ClientSessionCache, c.MaxVersion, c.InsecureSkipVerify = cache, version, true
+			c.VerifyConnection = func(state tls.ConnectionState) error {
+				if state.DidResume {
+					t.Errorf("TLS %x: a session was resumed at %s", version, state.ServerName)
+				}
+				return nil
+			}
+		}
+		if got, err := h.dial(a, a, use); err != nil || got != a.host {
+			t.Errorf("TLS %x: %q %v", version, got, err)
+		}
+		if got, err := h.dial(b, a, use); err == nil {
+			t.Errorf("TLS %x: a's client was let in at b's door: %q", version, got)
+		}
+		if got, err := h.dial(a, a, use); err != nil || got != a.host {
+			t.Errorf("TLS %x: %q %v", version, got, err)
+		}
+		if cache.session != nil {
+			t.Errorf("TLS %x: a ticket was issued", version)
+		}
+	}
+}
+
+type anySession struct{ session *tls.ClientSessionState }
+
+func (c *anySession) Get(string) (*tls.ClientSessionState, bool) { return c.session, c.session != nil }
+
+func (c *anySession) Put(_ string, session *tls.ClientSessionState) { c.session = session }
