@@ -94,7 +94,7 @@ func Load(path string) (*Config, error) {
 		err = config.check(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w\nCorrect the file; `muster-gateway --print-config` shows every field and what it may hold.", err)
+		return nil, fmt.Errorf("%w\nCorrect the file; `muster-gateway --print-config` shows every field and what it may hold", err)
 	}
 	return config, nil
 }
