@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"hash/crc32"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -304,6 +306,9 @@ func TestOddFileNamesAreStoredUnderSafeOnes(t *testing.T) {
 func TestBadDoneFilesGiveErrorResults(t *testing.T) {
 	f := up(t)
 	outside := must(f.WriteFile("outside", "not the plugin's"))(t)
+	reasons := map[string]string{"missing": "FILE_NOT_FOUND", "outside": "DONE_FILE_OUTSIDE", "empty": "DONE_FILE_INVALID",
+		"dies": "7", "pipe": "NOT_A_FILE", "huge-path": "DONE_FILE_INVALID", "huge": "RESULT_TOO_LARGE",
+		"unreadable": "FILE_NOT_ACCESSIBLE"}
 	for name, shell := range map[string]string{
 		"missing":   `echo "$RESULTS_DIR/nothing" > "$RESULTS_DIR/done"`,
 		"outside":   `echo "` + outside + `" > "$RESULTS_DIR/done"`,
@@ -312,42 +317,60 @@ func TestBadDoneFilesGiveErrorResults(t *testing.T) {
 		"no-done":   `true`,
 		"pipe":      `mkfifo "$RESULTS_DIR/p"; echo "$RESULTS_DIR/p" > "$RESULTS_DIR/done"`,
 		"huge-path": `head -c 100000 /dev/zero | tr '\0' x > "$RESULTS_DIR/done"`,
+		// One byte more than the limit that the agent is given.
+		"huge":       `truncate -s 1048577 "$RESULTS_DIR/r"; echo "$RESULTS_DIR/r" > "$RESULTS_DIR/done"`,
+		"unreadable": `echo x > "$RESULTS_DIR/r"; chmod 0 "$RESULTS_DIR/r"; echo "$RESULTS_DIR/r" > "$RESULTS_DIR/done"`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := run(t, f, []string{execPlugin("p", "DaemonSet", shell)}, "n1")
 			credential := must(f.Export(id, "p", "n1"))(t)
-			ctx, cancel := context.WithTimeout(context.Background(), crashSoon)
-			defer cancel()
-			err := f.Agent(ctx, credential)
-			var exit *fleet.CommandError
-			if !errors.As(err, &exit) || exit.ExitCode != 10 {
-				t.Errorf("the agent ended with %v, want exit code 10", err)
+			agent, stderr := weakAgent(t, f, credential)
+			if _ = agent.Run(); agent.ProcessState.ExitCode() != 10 {
+				t.Errorf("the agent ended with %d, want 10: %s", agent.ProcessState.ExitCode(), stderr)
 			}
 			got := operator(t, f).result(t, id, "p", "n1")
 			if got.Outcome != musterv1.Outcome_OUTCOME_ERROR || got.Error == "" {
 				t.Errorf("the outcome is %v, want an error with a reason", got)
 			}
-			if name == "dies" && !strings.Contains(got.Error, "7") {
-				t.Errorf("the error does not name the exit code: %q", got.Error)
+			if why := reasons[name]; !strings.Contains(got.Error, why) {
+				t.Errorf("the error is %q, want %q in it", got.Error, why)
 			}
 		})
 	}
 }
 
-// A configuration with a typing error: the service says which file and which field.
+// weakAgent is an agent for which a file's mode counts, also where the tests are root's, and which takes
+// results of at most 1 MiB.
+func weakAgent(t *testing.T, f *fleet.Fleet, credential *fleet.Credential) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), crashSoon)
+	t.Cleanup(cancel)
+	agent, stderr := f.Command(ctx, "agent", "--config", credential.File), new(bytes.Buffer)
+	if os.Getuid() == 0 {
+		weak := exec.CommandContext(ctx, "setpriv", append([]string{"--bounding-set=-dac_override,-dac_read_search"}, agent.Args...)...)
+		weak.Env, weak.WaitDelay = agent.Env, agent.WaitDelay
+		agent = weak
+	}
+	agent.Env, agent.Stderr = append(agent.Env, "MUSTER_MAX_RESULT_BYTES=1048576"), stderr
+	return agent, stderr
+}
+
+// A configuration with a typing error: each service says which file and which field.
 func TestAConfigurationWithATypingErrorIsNamed(t *testing.T) {
 	f := up(t)
-	must(f.Muster("down"))(t)
-	file := filepath.Join(f.Home, "config", "aggregator.yaml")
-	text := must(os.ReadFile(file))(t)
-	check(t, os.WriteFile(file, append(text, "\nlisten_addres: 1\n"...), 0o600))
-	err := f.Up()
-	if err == nil {
-		t.Fatal("`muster up` started with a field that does not exist")
+	for _, service := range []string{"aggregator", "status", "gateway"} {
+		must(f.Muster("down"))(t)
+		file := filepath.Join(f.Home, "config", service+".yaml")
+		text := must(os.ReadFile(file))(t)
+		check(t, os.WriteFile(file, append(text, "\nlisten_addres: 1\n"...), 0o600))
+		err := f.Up()
+		if err == nil {
+			t.Fatalf("`muster up` started with a field of %s that does not exist", service)
+		}
+		if message := err.Error(); !strings.Contains(message, service+".yaml") || !strings.Contains(message, "listen_addres") {
+			t.Errorf("neither file nor field is named: %s", message)
+		}
+		check(t, os.WriteFile(file, text, 0o600))
+		check(t, f.Up())
 	}
-	if message := err.Error() + f.Logs(); !strings.Contains(message, "aggregator.yaml") || !strings.Contains(message, "listen_addres") {
-		t.Errorf("neither file nor field is named: %s", message)
-	}
-	check(t, os.WriteFile(file, text, 0o600))
-	check(t, f.Up())
 }

@@ -16,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	musterv1 "muster.example/gateway/gen/muster/v1"
@@ -206,6 +208,37 @@ func TestGRPCTakesNothingBelowTLS13(t *testing.T) {
 		if status.Code(err) != want {
 			t.Errorf("TLS %s: %v, want %v", tls.VersionName(version), err, want)
 		}
+	}
+}
+
+// Who is refused at a gRPC port is counted there, with the reason.
+func TestRefusedHandshakesOfGRPCAreCounted(t *testing.T) {
+	f := up(t)
+	o := must(f.Operator())(t)
+	list := func(connection *grpc.ClientConn) {
+		t.Helper()
+		defer connection.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if _, err := musterv1.NewRunServiceClient(connection).ListRuns(ctx, &musterv1.ListRunsRequest{}); status.Code(err) != codes.Unavailable {
+			t.Errorf("got %v, want no connection", err)
+		}
+	}
+	for _, c := range []struct {
+		reason string
+		knock  func()
+	}{
+		{"below_tls13", func() { list(must(o.GRPC(tls.VersionTLS12))(t)) }},
+		{"no_certificate", func() {
+			list(must(grpc.NewClient("passthrough:///"+o.Aggregator[0], grpc.WithTransportCredentials(
+				credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}))))(t))
+		}},
+		{"plaintext", func() { _, _ = http.Get("http://" + o.Aggregator[0]) }},
+	} {
+		series := `muster_rpc_refused_handshakes_total{reason="` + c.reason + `"}`
+		before := counted(t, f, "aggregator", series)
+		c.knock()
+		until(t, c.reason+" is counted", func() bool { return counted(t, f, "aggregator", series) > before })
 	}
 }
 

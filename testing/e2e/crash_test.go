@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -95,8 +96,10 @@ func killAtSomePoints(t *testing.T, f *fleet.Fleet, victim []string, deliver del
 	for i := range points {
 		nodes = append(nodes, fmt.Sprintf("n%d", i))
 	}
-	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, nodes...)
 	file, sum, crc := large(t, f, 1)
+	// Senders of their own bring it as it is; an agent gathers it first, and notes that it did.
+	id := run(t, f, []string{execPlugin("logs", "DaemonSet",
+		`cp "`+file+`" "$RESULTS_DIR/r"; echo gathered >> "`+file+`-$NODE_NAME"; echo "$RESULTS_DIR/r" > "$RESULTS_DIR/done"`)}, nodes...)
 	a := operator(t, f)
 	for i := first; i < points; i += homes {
 		node := fmt.Sprintf("n%d", i)
@@ -148,18 +151,23 @@ func TestKillingTheAggregatorDuringAnUploadLosesNothing(t *testing.T) {
 	killAtEveryPoint(t, []string{fleet.Aggregator}, byAgent)
 }
 
-// The agent is killed and started again: it goes on where it was.
+// The agent is killed and started again: it goes on where it was, with what it had gathered.
 func TestKillingTheAgentDuringAnUploadLosesNothing(t *testing.T) {
-	killAtEveryPoint(t, []string{fleet.Muster, "submit"}, func(t *testing.T, f *fleet.Fleet) delivery {
-		once := byAgent(t, f)
+	killAtEveryPoint(t, []string{fleet.Muster, "agent"}, func(t *testing.T, f *fleet.Fleet) delivery {
 		return func(id, node, file string) <-chan error {
-			first, ended := once(id, node, file), make(chan error, 1)
+			credential, ended := must(f.Export(id, "logs", node))(t), make(chan error, 1)
 			go func() {
-				if err := <-first; err == nil {
-					ended <- nil
-					return
+				ctx, cancel := context.WithTimeout(context.Background(), crashSoon)
+				defer cancel()
+				err := f.Agent(ctx, credential)
+				gathered, _ := os.ReadFile(file + "-" + node)
+				if err != nil {
+					err = f.Agent(ctx, credential)
 				}
-				ended <- <-once(id, node, file)
+				if again, _ := os.ReadFile(file + "-" + node); err == nil && node != "n0" && !bytes.Equal(again, gathered) {
+					err = fmt.Errorf("what had been gathered was gathered again")
+				}
+				ended <- err
 			}()
 			return ended
 		}

@@ -166,6 +166,8 @@ func TestExitCodesOfDeliveries(t *testing.T) {
 		{"the run was cancelled", 13, ofCancelled, []string{file}, "cancelled"},
 		{"a file that is not there", 2, config(id, "n3", nil), []string{file + "-not"}, "result-not"},
 		{"no configuration", 2, file + "-not", []string{file}, "result-not"},
+		{"a typing error", 2, must(f.WriteFile("typo.json", `{"agregator_url": "https://127.0.0.1:1"}`))(t), []string{file},
+			"agregator_url"},
 		{"neither file nor error", 2, config(id, "n3", nil), nil, "--help"},
 		{"too late", 14, config(id, "n3", func(c *fleet.Credential) {
 			away(c)
