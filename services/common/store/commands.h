@@ -41,6 +41,30 @@ struct ReportListener {
   };
 };
 
+// Gives a run a status listener of its own, once and before the run has ended.
+struct SetStatusListener {
+  std::string run;
+  StatusListenerRecord listener;
+  int64_t at = 0;
+
+  enum class Verdict { kSet, kRunNotFound, kRunEnded, kExists };
+  struct Result {
+    Verdict verdict = Verdict::kSet;
+  };
+};
+
+// As ReportListener, for the run's own status listener; the hosts are those of the run's listener.
+struct ReportStatusListener {
+  std::string run;
+  ListenerRecord listener;
+  int64_t at = 0;
+
+  struct Result {
+    bool found = false;  // false: no such run, or it has no status listener of its own
+    ListenerRecord listener;
+  };
+};
+
 // Opens an upload or takes over an open one (same key: the epoch rises, the id and the bytes stay
 // if `attempt` is the same; a higher attempt starts a new upload and abandons the old one).
 struct OpenUpload {
@@ -102,16 +126,32 @@ struct AbandonUpload {
 };
 
 // Gives every pending pair of a run the outcome kTimedOut with `error` and moves the run to
-// kPostProcessing. Open uploads stay: a genuine result still replaces such an outcome until the
-// seal.
+// kPostProcessing; a run that fails fast goes to kFailed if there was one. Open uploads stay: a
+// genuine result still replaces such an outcome until the seal.
 struct TimeOutRun {
   std::string run;
   std::string error;
   int64_t at = 0;
+  std::string actor;  // whom the audit log names if the run fails by this
 
   struct Result {
     bool changed = false;  // false: no such run, or it had moved on
     int64_t timed_out = 0;
+  };
+};
+
+// Gives one pair the outcome kTimedOut with `error` if it is pending and its run has not ended.
+// What follows is as for TimeOutRun: the last pair moves the run on, and a run that fails fast has
+// failed.
+struct TimeOutPair {
+  ResultKey key;
+  std::string error;
+  std::string actor;  // whom the audit log names if the run fails by this
+  int64_t at = 0;
+
+  struct Result {
+    bool changed = false;  // false: no such pair, or it has an outcome, or the run has ended
+    bool failed = false;   // the run failed by it
   };
 };
 
@@ -149,17 +189,19 @@ struct SealRun {
   };
 };
 
-// Ends a run as kCancelled or kFailed.
+// Ends a run as kCancelled or kFailed; the end of one that nobody came to only while it is
+// kPlanned.
 struct EndRun {
   std::string run;
   RunState state = RunState::kCancelled;
   std::string reason;
   std::string actor;
   int64_t at = 0;
+  bool only_planned = false;
 
   struct Result {
     bool found = false;
-    bool changed = false;  // false: it had ended before
+    bool changed = false;  // false: it had ended before, or was no longer planned
     RunState state = RunState::kPlanned;
   };
 };
@@ -176,7 +218,7 @@ struct DeleteRun {
   };
 };
 
-// Forgets a run's key and closes its listener: the run's credentials are worth nothing any more.
+// Forgets a run's keys and closes its listeners: the run's credentials are worth nothing any more.
 struct WipeAuthority {
   std::string run;
   int64_t at = 0;
@@ -207,13 +249,15 @@ struct AppendAudit {
   struct Result {};
 };
 
-using Command = std::variant<CreateRun, ReportListener, OpenUpload, CommitResult, AbandonUpload,
-                             TimeOutRun, KeepPartials, SealRun, EndRun, DeleteRun, WipeAuthority,
-                             Revoke, RecordIssued, AppendAudit>;
+using Command =
+    std::variant<CreateRun, ReportListener, SetStatusListener, ReportStatusListener, OpenUpload,
+                 CommitResult, AbandonUpload, TimeOutRun, TimeOutPair, KeepPartials, SealRun,
+                 EndRun, DeleteRun, WipeAuthority, Revoke, RecordIssued, AppendAudit>;
 
 using CommandResult =
-    std::variant<CreateRun::Result, ReportListener::Result, OpenUpload::Result,
-                 CommitResult::Result, AbandonUpload::Result, TimeOutRun::Result,
+    std::variant<CreateRun::Result, ReportListener::Result, SetStatusListener::Result,
+                 ReportStatusListener::Result, OpenUpload::Result, CommitResult::Result,
+                 AbandonUpload::Result, TimeOutRun::Result, TimeOutPair::Result,
                  KeepPartials::Result, SealRun::Result, EndRun::Result, DeleteRun::Result,
                  WipeAuthority::Result, Revoke::Result, RecordIssued::Result, AppendAudit::Result>;
 

@@ -28,7 +28,7 @@ enum class Outcome {
   kPending = 0,   // nothing final yet
   kGenuine = 1,   // what the plugin produced
   kError = 2,     // the agent or the aggregator says why there is nothing
-  kTimedOut = 3,  // the deadline passed; partial data may be kept
+  kTimedOut = 3,  // the deadline passed, or its sender fell silent; partial data may be kept
 };
 
 // Where the bytes of a result are: inline in the store (up to kInlineLimit), or in a blob.
@@ -66,12 +66,20 @@ struct RunAuthorityRecord {
   int64_t ends_at = 0;  // no credential of this run is valid later
 };
 
-// The run's door for old clients.
+// A door of the run's own: for old clients, or for those who ask for its status.
 struct ListenerRecord {
-  std::vector<std::string> hosts;  // advertised names and addresses, in the certificate
+  std::vector<std::string> hosts;  // advertised names and addresses
   int32_t port = 0;                // 0: not chosen yet; kept for the life of the run
   bool open = false;               // the gateway reported that it listens
   std::string fault;               // why it could not be opened, if it could not
+};
+
+// What a run's own status listener serves and admits. The key is encrypted by identity/key_wrap.h;
+// all of it is wiped with the run's authority.
+struct StatusListenerRecord {
+  std::string client_ca_pem;    // empty: none was brought
+  std::string certificate_pem;  // empty, with the key: the fleet's own certificate
+  std::string wrapped_key;
 };
 
 struct ArchiveRecord {
@@ -91,14 +99,19 @@ struct RunRecord {
   std::string reason;  // why it failed or was cancelled
   int64_t created_at = 0;
   int64_t deadline_at = 0;
-  int64_t seal_grace = 0;  // microseconds after the deadline in which stragglers still count
-  int64_t ended_at = 0;    // when the state became final
-  int64_t planned = 0;     // pairs by outcome: planned = pending + genuine + errors + timed_out
+  int64_t seal_grace = 0;   // microseconds after the deadline in which stragglers still count
+  int64_t start_grace = 0;  // microseconds from the creation until nobody has come; 0: no limit
+  int64_t lost_after = 0;   // microseconds of silence after which a pair counts as lost
+  bool fail_fast = false;   // the first time-out fails the run
+  int64_t settled_at = 0;   // when the last pair had an outcome; 0: one is pending
+  int64_t ended_at = 0;     // when the state became final
+  int64_t planned = 0;      // pairs by outcome: planned = pending + genuine + errors + timed_out
   int64_t pending = 0;
   int64_t genuine = 0;
   int64_t errors = 0;
   int64_t timed_out = 0;
   ListenerRecord listener;
+  std::optional<ListenerRecord> status_listener;  // nullopt: the run shares the fleet's
   ArchiveRecord archive;
   std::vector<PluginRecord> plugins;
 };

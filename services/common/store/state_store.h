@@ -83,6 +83,10 @@ class StateStore {
 
   virtual absl::StatusOr<std::optional<RunAuthorityRecord>> GetAuthority(std::string_view run) = 0;
 
+  // Of a run with a status listener of its own, until its authority is wiped.
+  virtual absl::StatusOr<std::optional<StatusListenerRecord>> GetStatusListener(
+      std::string_view run) = 0;
+
   // Whether the run's plan has this pair.
   virtual absl::StatusOr<bool> IsPlanned(const ResultKey& key) = 0;
 

@@ -20,6 +20,9 @@ TEST_P(StateStoreContract, ARunIsKeptAsItWasCreated) {
   EXPECT_EQ(run.created_at, kCreated);
   EXPECT_EQ(run.deadline_at, kDeadline);
   EXPECT_EQ(run.seal_grace, kGrace);
+  EXPECT_EQ(run.start_grace, 3'000'000);
+  EXPECT_EQ(run.lost_after, 4'000'000);
+  EXPECT_FALSE(run.fail_fast);
   EXPECT_EQ(run.planned, 3);
   EXPECT_EQ(run.pending, 3);
   EXPECT_EQ(run.listener.hosts, given.listener.hosts);

@@ -7,6 +7,7 @@
 #include "services/common/store/contract/identity_contract.h"     // IWYU pragma: export
 #include "services/common/store/contract/result_contract.h"       // IWYU pragma: export
 #include "services/common/store/contract/run_contract.h"          // IWYU pragma: export
+#include "services/common/store/contract/silence_contract.h"      // IWYU pragma: export
 #include "services/common/store/contract/upload_contract.h"       // IWYU pragma: export
 
 #endif  // MUSTER_SERVICES_COMMON_STORE_CONTRACT_STATE_STORE_CONTRACT_H_

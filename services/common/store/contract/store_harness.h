@@ -43,6 +43,8 @@ inline CreateRun MakeRun(std::string_view id, std::vector<PlannedPair> pairs) {
   command.run.created_at = kCreated;
   command.run.deadline_at = kDeadline;
   command.run.seal_grace = kGrace;
+  command.run.start_grace = 3'000'000;
+  command.run.lost_after = 4'000'000;
   command.run.listener.hosts = {"muster.example", "192.0.2.1"};
   command.run.plugins = {
       {.name = "facts", .has_image = true, .result_format = "raw", .definition_yaml = "a: 1\n"},

@@ -129,7 +129,7 @@ bool Store(WriteContext& context, const RunHead& run, const PairHead& pair,
   const bool last = run.pending + steps.pending == 0 && run.state < RunState::kPostProcessing;
   if (last) {
     MoveRun(context, key.run, RunState::kPostProcessing, result.committed_at);
-  } else if (run.state == RunState::kPlanned) {
+  } else if (run.state == RunState::kPlanned && result.outcome != Outcome::kTimedOut) {
     MoveRun(context, key.run, RunState::kRunning, result.committed_at);
   }
   return last;
@@ -224,6 +224,29 @@ absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const Commit
     outcome.head.body.clear();
   }
   return outcome;
+}
+
+absl::StatusOr<TimeOutPair::Result> Execute(WriteContext& context, const TimeOutPair& command) {
+  Connection& db = context.db;
+  const ResultKey& key = command.key;
+  const auto run = FindRun(db, key.run);
+  if (!run || run->state > RunState::kRunning) return TimeOutPair::Result{};
+  const auto pair = FindPair(db, key);
+  if (!pair || pair->outcome != Outcome::kPending) return TimeOutPair::Result{};
+  ResultRecord result;
+  result.key = key;
+  result.outcome = Outcome::kTimedOut;
+  result.error = command.error;
+  result.committed_at = command.at;
+  Store(context, *run, *pair, result);
+  if (run->fail_fast) {
+    FinishRun(context, {.run = key.run,
+                        .state = RunState::kFailed,
+                        .reason = absl::StrCat(key.plugin, " on ", key.node, ": ", command.error),
+                        .actor = command.actor,
+                        .at = command.at});
+  }
+  return TimeOutPair::Result{.changed = true, .failed = run->fail_fast};
 }
 
 }  // namespace muster::sqlite

@@ -25,6 +25,7 @@ struct PairHead {
 std::optional<PairHead> FindPair(Connection& db, const ResultKey& key);
 
 absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const CommitResult& command);
+absl::StatusOr<TimeOutPair::Result> Execute(WriteContext& context, const TimeOutPair& command);
 
 // Reads; the caller holds a read transaction.
 

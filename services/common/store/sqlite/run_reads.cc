@@ -15,7 +15,8 @@ namespace {
   "id, request_id, title, created_by, state, reason, created_at, deadline_at, seal_grace, " \
   "ended_at, planned, pending, genuine, errors, timed_out, listener_hosts, listener_port, " \
   "listener_open, listener_fault, archive_blob, archive_file_name, archive_size, "          \
-  "archive_sha256, archive_created_at, last_change"
+  "archive_sha256, archive_created_at, last_change, start_grace, lost_after, fail_fast, "   \
+  "settled_at, has_status_listener, status_port, status_open, status_fault"
 
 RunView ParseRun(Rows& rows) {
   RunView view;
@@ -46,6 +47,17 @@ RunView ParseRun(Rows& rows) {
   run.archive.sha256 = rows.Text();
   run.archive.created_at = rows.Int();
   view.last_change = rows.Int();
+  run.start_grace = rows.Int();
+  run.lost_after = rows.Int();
+  run.fail_fast = rows.Bool();
+  run.settled_at = rows.Int();
+  if (rows.Bool()) {
+    ListenerRecord& listener = run.status_listener.emplace();
+    listener.hosts = run.listener.hosts;
+    listener.port = static_cast<int32_t>(rows.Int());
+    listener.open = rows.Bool();
+    listener.fault = rows.Text();
+  }
   return view;
 }
 

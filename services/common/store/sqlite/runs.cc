@@ -24,13 +24,13 @@ void InsertRun(Connection& db, const RunRecord& run) {
       "INSERT INTO runs (id, request_id, title, created_by, state, reason, created_at, deadline_at,"
       " seal_grace, ended_at, planned, pending, genuine, errors, timed_out, listener_hosts,"
       " listener_port, listener_open, listener_fault, archive_blob, archive_file_name,"
-      " archive_size, archive_sha256, archive_created_at, last_change, last_result_change, "
-      "refusals)"
+      " archive_size, archive_sha256, archive_created_at, last_change, last_result_change,"
+      " refusals, start_grace, lost_after, fail_fast)"
       " VALUES (?, ?, ?, ?, ?, '', ?, ?, ?, 0, 0, 0, 0, 0, 0, ?, ?, ?, ?, '', '', 0, x'', 0, 0, 0,"
-      " 0)",
+      " 0, ?, ?, ?)",
       run.id, run.request_id, run.title, run.created_by, RunState::kPlanned, run.created_at,
       run.deadline_at, run.seal_grace, absl::StrJoin(run.listener.hosts, "\n"), run.listener.port,
-      run.listener.open, run.listener.fault);
+      run.listener.open, run.listener.fault, run.start_grace, run.lost_after, run.fail_fast);
   int64_t position = 0;
   for (const PluginRecord& plugin : run.plugins) {
     db.Run("INSERT INTO run_plugins VALUES (?, ?, ?, ?, ?, ?, ?)", run.id, position++, plugin.name,
@@ -67,16 +67,6 @@ void AuditRun(WriteContext& context, std::string_view run, std::string_view acto
   context.AddAudit(record);
 }
 
-// Tells the feed that something of a run changed that is not a result.
-void NoteRun(WriteContext& context, std::string_view run, ChangeKind kind, int64_t at) {
-  ChangeRecord change;
-  change.at = at;
-  change.kind = kind;
-  change.run = run;
-  const int64_t sequence = context.AddChange(change);
-  context.db.Run("UPDATE runs SET last_change = ? WHERE id = ?", sequence, run);
-}
-
 // Errors of the plan's open pairs, in bulk: one row of results and one change for each.
 void TimeOutPairs(WriteContext& context, const TimeOutRun& command, int64_t pending) {
   Connection& db = context.db;
@@ -109,20 +99,43 @@ void TimeOutPairs(WriteContext& context, const TimeOutRun& command, int64_t pend
 }  // namespace
 
 std::optional<RunHead> FindRun(Connection& db, std::string_view run) {
-  Rows rows =
-      db.Query("SELECT state, deadline_at, seal_grace, pending FROM runs WHERE id = ?", run);
+  Rows rows = db.Query(
+      "SELECT state, deadline_at, seal_grace, pending, fail_fast FROM runs WHERE id = ?", run);
   if (!rows.Next()) return std::nullopt;
   RunHead head;
   head.state = rows.Enum<RunState>();
   head.deadline_at = rows.Int();
   head.seal_grace = rows.Int();
   head.pending = rows.Int();
+  head.fail_fast = rows.Bool();
   return head;
+}
+
+void NoteRun(WriteContext& context, std::string_view run, ChangeKind kind, int64_t at) {
+  ChangeRecord change;
+  change.at = at;
+  change.kind = kind;
+  change.run = run;
+  const int64_t sequence = context.AddChange(change);
+  context.db.Run("UPDATE runs SET last_change = ? WHERE id = ?", sequence, run);
 }
 
 void MoveRun(WriteContext& context, std::string_view run, RunState state, int64_t at) {
   context.db.Run("UPDATE runs SET state = ? WHERE id = ?", state, run);
+  if (state == RunState::kPostProcessing) {
+    context.db.Run("UPDATE runs SET settled_at = ? WHERE id = ?", at, run);
+  }
   NoteRun(context, run, ChangeKind::kRun, at);
+}
+
+void FinishRun(WriteContext& context, const EndRun& end) {
+  context.db.Run("UPDATE runs SET reason = ?, ended_at = ? WHERE id = ?", end.reason, end.at,
+                 end.run);
+  const bool cancelled = end.state == RunState::kCancelled;
+  AuditRun(
+      context, end.run, end.actor, end.at,
+      absl::StrCat(cancelled ? "cancelled" : "failed", end.reason.empty() ? "" : ": ", end.reason));
+  MoveRun(context, end.run, end.state, end.at);
 }
 
 absl::StatusOr<CreateRun::Result> Execute(WriteContext& context, const CreateRun& command) {
@@ -175,6 +188,13 @@ absl::StatusOr<TimeOutRun::Result> Execute(WriteContext& context, const TimeOutR
       " WHERE id = ?",
       context.last_change(), command.run);
   MoveRun(context, command.run, RunState::kPostProcessing, command.at);
+  if (head->fail_fast && head->pending > 0) {
+    FinishRun(context, {.run = command.run,
+                        .state = RunState::kFailed,
+                        .reason = absl::StrCat(head->pending, " pairs: ", command.error),
+                        .actor = command.actor,
+                        .at = command.at});
+  }
   return TimeOutRun::Result{.changed = true, .timed_out = head->pending};
 }
 
@@ -224,14 +244,10 @@ absl::StatusOr<EndRun::Result> Execute(WriteContext& context, const EndRun& comm
   }
   const auto head = FindRun(context.db, command.run);
   if (!head) return EndRun::Result{};
-  if (IsFinal(head->state)) return EndRun::Result{.found = true, .state = head->state};
-  context.db.Run("UPDATE runs SET reason = ?, ended_at = ? WHERE id = ?", command.reason,
-                 command.at, command.run);
-  const bool cancelled = command.state == RunState::kCancelled;
-  AuditRun(context, command.run, command.actor, command.at,
-           absl::StrCat(cancelled ? "cancelled" : "failed", command.reason.empty() ? "" : ": ",
-                        command.reason));
-  MoveRun(context, command.run, command.state, command.at);
+  if (IsFinal(head->state) || (command.only_planned && head->state != RunState::kPlanned)) {
+    return EndRun::Result{.found = true, .state = head->state};
+  }
+  FinishRun(context, command);
   return EndRun::Result{.found = true, .changed = true, .state = command.state};
 }
 
@@ -245,6 +261,7 @@ absl::StatusOr<DeleteRun::Result> Execute(WriteContext& context, const DeleteRun
   db.Run("DELETE FROM uploads WHERE run = ?", command.run);
   db.Run("DELETE FROM run_plugins WHERE run = ?", command.run);
   db.Run("DELETE FROM run_authorities WHERE run = ?", command.run);
+  db.Run("DELETE FROM status_listeners WHERE run = ?", command.run);
   AuditRun(context, command.run, command.actor, command.at, "deleted");
   NoteRun(context, command.run, ChangeKind::kRunDeleted, command.at);
   db.Run("DELETE FROM runs WHERE id = ?", command.run);
@@ -255,7 +272,8 @@ absl::StatusOr<WipeAuthority::Result> Execute(WriteContext& context, const WipeA
   if (context.db.Run("DELETE FROM run_authorities WHERE run = ?", command.run) == 0) {
     return WipeAuthority::Result{};
   }
-  context.db.Run("UPDATE runs SET listener_open = 0 WHERE id = ?", command.run);
+  context.db.Run("DELETE FROM status_listeners WHERE run = ?", command.run);
+  context.db.Run("UPDATE runs SET listener_open = 0, status_open = 0 WHERE id = ?", command.run);
   NoteRun(context, command.run, ChangeKind::kRun, command.at);
   return WipeAuthority::Result{.changed = true};
 }

@@ -21,6 +21,7 @@ struct RunHead {
   int64_t deadline_at = 0;
   int64_t seal_grace = 0;
   int64_t pending = 0;
+  bool fail_fast = false;
 
   // Ended, or past its deadline and its grace: nothing more is taken.
   bool ClosedAt(int64_t now) const {
@@ -29,8 +30,14 @@ struct RunHead {
 };
 std::optional<RunHead> FindRun(Connection& db, std::string_view run);
 
+// Tells the feed that something of a run changed that is not a result.
+void NoteRun(WriteContext& context, std::string_view run, ChangeKind kind, int64_t at);
+
 // Moves a run to `state` and tells the feed.
 void MoveRun(WriteContext& context, std::string_view run, RunState state, int64_t at);
+
+// Ends a run that has not ended as kFailed or kCancelled.
+void FinishRun(WriteContext& context, const EndRun& end);
 
 absl::StatusOr<CreateRun::Result> Execute(WriteContext& context, const CreateRun& command);
 absl::StatusOr<ReportListener::Result> Execute(WriteContext& context,

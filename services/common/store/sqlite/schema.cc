@@ -178,7 +178,29 @@ CREATE INDEX audit_by_run ON audit (run, sequence);
 CREATE INDEX audit_by_pair ON audit (run, plugin, node, kind) WHERE plugin <> '';
 )sql";
 
-constexpr const char* kSteps[] = {kVersion1};
+// Live status. Runs of before do not fail for silence at their start: nobody told their agents to
+// beat.
+constexpr const char* kVersion2 = R"sql(
+ALTER TABLE runs ADD COLUMN start_grace INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN lost_after INTEGER NOT NULL DEFAULT 180000000;
+ALTER TABLE runs ADD COLUMN fail_fast INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN settled_at INTEGER NOT NULL DEFAULT 0;  -- the last pair's outcome
+UPDATE runs SET settled_at = deadline_at WHERE state = 3;
+ALTER TABLE runs ADD COLUMN has_status_listener INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN status_port INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN status_open INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN status_fault TEXT NOT NULL DEFAULT '';
+
+-- What was brought for a run's own status listener; gone with the run's authority.
+CREATE TABLE status_listeners (
+  run TEXT NOT NULL PRIMARY KEY,
+  client_ca_pem TEXT NOT NULL,
+  certificate_pem TEXT NOT NULL,
+  wrapped_key BLOB NOT NULL
+);
+)sql";
+
+constexpr const char* kSteps[] = {kVersion1, kVersion2};
 
 int64_t ReadVersion(Connection& db) {
   bool there = false;

@@ -13,6 +13,7 @@
 #include "services/common/store/sqlite/reader_pool.h"
 #include "services/common/store/sqlite/results.h"
 #include "services/common/store/sqlite/runs.h"
+#include "services/common/store/sqlite/status_listeners.h"
 #include "services/common/store/sqlite/schema.h"
 #include "services/common/store/sqlite/subscribers.h"
 #include "services/common/store/sqlite/uploads.h"
@@ -52,6 +53,10 @@ class Store final : public SqliteStore {
   }
   absl::StatusOr<std::optional<RunAuthorityRecord>> GetAuthority(std::string_view run) override {
     return readers_->Run([&](Connection& db) { return sqlite::ReadAuthority(db, run); });
+  }
+  absl::StatusOr<std::optional<StatusListenerRecord>> GetStatusListener(
+      std::string_view run) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadStatusListener(db, run); });
   }
   absl::StatusOr<bool> IsPlanned(const ResultKey& key) override {
     return readers_->Run([&](Connection& db) { return sqlite::FindPair(db, key).has_value(); });

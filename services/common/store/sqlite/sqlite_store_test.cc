@@ -70,6 +70,67 @@ TEST(SqliteStoreTest, OlderSchemasAreMigratedStepByStep) {
   EXPECT_EQ(Sql(path, "SELECT count(*) FROM sqlite_schema WHERE name = 'c'"), "0");
 }
 
+// The rows that version 1 wrote: a run in post-processing with one pair timed out and one not, and
+// one that runs.
+constexpr const char* kVersion1Rows = R"sql(
+INSERT INTO runs VALUES ('00112233445566aa', 'request', 'a round', 'spiffe://f/user/ann', 3, '',
+  1000000, 9000000, 20000000, 0, 2, 0, 1, 0, 1, 'muster.example', 30001, 1, '', '', '', 0, x'', 0,
+  3, 2, 0);
+INSERT INTO runs VALUES ('bbbbbbbbbbbbbbbb', '', '', 'spiffe://f/user/ann', 2, '',
+  1000000, 9000000, 20000000, 0, 1, 1, 0, 0, 0, '', 0, 0, '', '', '', 0, x'', 0, 4, 0, 0);
+INSERT INTO run_plugins VALUES ('00112233445566aa', 0, 'facts', 0, 0, 'raw', 'a: 1');
+INSERT INTO run_authorities VALUES ('00112233445566aa', 'fleet pem', 'self pem', x'00', 999);
+INSERT INTO pairs VALUES ('00112233445566aa', 'facts', 'n1', 1, 1, 1, 1),
+                         ('00112233445566aa', 'facts', 'n2', 3, 1, 2, 0),
+                         ('bbbbbbbbbbbbbbbb', 'facts', 'n1', 0, 0, 0, 0);
+INSERT INTO results VALUES
+  (1, '00112233445566aa', 'facts', 'n1', 1, 1, 1, 7, x'', '', '', '', '', '', 0, '', x'', '', 5, '',
+   0, 0),
+  (2, '00112233445566aa', 'facts', 'n2', 1, 3, 0, 0, x'', '', '', '', 'late', '', 0, '', x'', '', 6,
+   '', 0, 0);
+INSERT INTO bodies VALUES (1, x'78');
+INSERT INTO changes VALUES (1, 5, 2, '00112233445566aa', 'facts', 'n1', 1, 1, 1, ''),
+  (2, 6, 2, '00112233445566aa', 'facts', 'n2', 3, 1, 0, 'late'),
+  (3, 6, 1, '00112233445566aa', '', '', 0, 0, 0, ''),
+  (4, 6, 5, 'bbbbbbbbbbbbbbbb', '', '', 0, 0, 0, '');
+)sql";
+
+TEST(SqliteStoreTest, AStoreOfVersion1IsTakenOver) {
+  SqliteHarness harness;
+  {
+    auto db = *sqlite::Connection::Open(harness.path(), sqlite::Connection::Access::kReadWrite);
+    ASSERT_TRUE(sqlite::Migrate(*db, sqlite::SchemaSteps().first(1)).ok());
+    db->Execute(kVersion1Rows);
+    const absl::Status written = db->TakeStatus();
+    ASSERT_TRUE(written.ok()) << written;
+  }
+  const absl::Status opened = harness.Open();
+  ASSERT_TRUE(opened.ok()) << opened;
+  StateStore& store = harness.state();
+  const RunRecord run = (*store.GetRun(kRun))->run;
+  EXPECT_EQ(run.title, "a round");
+  EXPECT_EQ(run.genuine, 1);
+  EXPECT_EQ(run.timed_out, 1);
+  EXPECT_EQ(run.listener.port, 30001);
+  EXPECT_EQ(run.start_grace, 0);
+  EXPECT_EQ(run.lost_after, 180'000'000);
+  EXPECT_FALSE(run.fail_fast);
+  EXPECT_EQ(run.settled_at, run.deadline_at);
+  EXPECT_FALSE(run.status_listener.has_value());
+  EXPECT_EQ((*store.GetResult(KeyOf("n1")))->body, "x");
+  EXPECT_EQ((*store.GetAuthority(kRun))->self_signed_pem, "self pem");
+  EXPECT_EQ(*harness.feed().Last(), 4);
+  EXPECT_EQ((*store.GetRun("bbbbbbbbbbbbbbbb"))->run.settled_at, 0);
+
+  // What version 2 brings works on what version 1 left.
+  const auto lost = store.ApplyAndWait(
+      TimeOutPair{.key = {"bbbbbbbbbbbbbbbb", "facts", "n1"}, .error = "lost", .at = 8});
+  EXPECT_TRUE(lost.ok() && lost->changed) << lost.status();
+  const auto set = store.ApplyAndWait(SetStatusListener{.run = kRun});
+  EXPECT_TRUE(set.ok() && set->verdict == SetStatusListener::Verdict::kSet) << set.status();
+  EXPECT_EQ(Sql(harness.path(), "SELECT version FROM schema_version"), "2");
+}
+
 TEST(SqliteStoreTest, ItsFilesAreForTheOwnerAlone) {
   SqliteHarness harness;
   ASSERT_TRUE(harness.Open().ok());

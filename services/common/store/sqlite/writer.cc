@@ -10,6 +10,7 @@
 #include "services/common/store/sqlite/identities.h"
 #include "services/common/store/sqlite/results.h"
 #include "services/common/store/sqlite/runs.h"
+#include "services/common/store/sqlite/status_listeners.h"
 #include "services/common/store/sqlite/uploads.h"
 
 namespace muster::sqlite {
