@@ -290,6 +290,14 @@ void Registry::Goodbye(const Seat& seat) {
   CarryOut(std::move(effects));
 }
 
+std::shared_ptr<const Sender> Registry::Find(const std::string& uri,
+                                             const std::string& node) const {
+  Shard& shard = ShardOf(uri, node);
+  std::lock_guard lock(shard.mutex);
+  const auto it = shard.entries.find(Shard::Key{uri, node});
+  return it == shard.entries.end() ? nullptr : *it;
+}
+
 void Registry::Excuse(const std::shared_ptr<const Sender>& sender) {
   Shard& shard = ShardOf(sender->uri(), sender->node());
   const absl::Duration now = clock_.MonotonicNow();

@@ -136,6 +136,9 @@ class Registry {
   Answer BeatOnce(const Seat& seat);
   void Leave(const Seat& seat);
 
+  // Null for one that is not known.
+  std::shared_ptr<const Sender> Find(const std::string& uri, const std::string& node) const;
+
   // All that `sender` did is done: if it is not connected it counts as gone on purpose.
   void Excuse(const std::shared_ptr<const Sender>& sender);
 
