@@ -13,8 +13,17 @@
 
 namespace muster {
 
+struct HeartbeatConfig {
+  absl::Duration interval = absl::Seconds(10);
+  int64_t target_rate = 5000;
+  absl::Duration lost_after = absl::Minutes(3);
+  absl::Duration grace = absl::Seconds(90);
+  absl::Duration doubt_limit = absl::Minutes(10);
+  int64_t max_senders = 500'000;
+};
+
 struct StatusConfig {
-  std::string state_folder;  // tls/
+  std::string state_folder;  // tls/, status.db
   HostPort listen = {"127.0.0.1", 7441};
   std::vector<std::string> aggregator_targets = {"127.0.0.1:7440"};
   int64_t health_port = 0;
@@ -23,6 +32,7 @@ struct StatusConfig {
   LogConfig log;
   absl::Duration drain = absl::Seconds(10);
   int64_t request_threads = 4;
+  HeartbeatConfig heartbeats;
 };
 
 // Binds the fields of `config` to their names, comments and limits.

@@ -1,0 +1,48 @@
+// All about heartbeats, put together.
+#ifndef MUSTER_SERVICES_STATUS_BEAT_ASSEMBLY_H_
+#define MUSTER_SERVICES_STATUS_BEAT_ASSEMBLY_H_
+
+#include <optional>
+#include <vector>
+
+#include "services/common/base/clock.h"
+#include "services/common/base/metrics.h"
+#include "services/common/rpc/call.h"
+#include "services/status/config.h"
+#include "services/status/heartbeat_service.h"
+#include "services/status/heartbeats/registry.h"
+#include "services/status/heartbeats/sender.h"
+#include "services/status/heartbeats/ticker.h"
+#include "services/status/status_store.h"
+
+namespace muster {
+
+// What an earlier life knew (registry().Restore), then Begin, then Stop: one thread. What the
+// accessors give is thread-safe.
+class BeatAssembly {
+ public:
+  // All of these outlive it.
+  BeatAssembly(const HeartbeatConfig& config, const RpcRuntime& runtime, const Clock& clock,
+               BeatListener& listener, StatusStore& store, Metrics& metrics);
+
+  Registry& registry() { return registry_; }
+  HeartbeatService& service() { return service_; }
+
+  // Time begins to pass; the service listens on `port`.
+  void Begin(int port);
+
+  // Before the server stops: that it ends all streams then is nobody's silence.
+  void Stop();
+
+ private:
+  StatusStore& store_;
+  PeerWatch peers_;
+  const absl::Duration tick_;
+  Registry registry_;
+  HeartbeatService service_;
+  std::optional<Ticker> ticker_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_BEAT_ASSEMBLY_H_
