@@ -2,14 +2,18 @@ package legacy
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"time"
+
+	"muster.example/services/client/go"
 )
 
 // readBody serves one request whose body is read at a pace, and gives how that ended.
@@ -87,5 +91,44 @@ func TestSplitExtension(t *testing.T) {
 		if plugin != want[0] || extension != want[1] {
 			t.Errorf("%s: %q %q", name, plugin, extension)
 		}
+	}
+}
+
+// 200 alone is success to an old worker, 5xx is tried again, all else is final: no answer for an error may
+// be a success, a redirect, or 429.
+func TestEveryErrorHasACode(t *testing.T) {
+	answer := func(code, reason string) error { return &muster.Error{Code: code, Reason: reason, Message: "m"} }
+	for _, c := range []struct {
+		err  error
+		code int
+	}{
+		{errTooLarge, 413}, {&muster.BodyError{Err: errTooLarge}, 413},
+		{&muster.BodyError{Err: errStalled}, 503}, {&muster.BodyError{Err: os.ErrDeadlineExceeded}, 503},
+		{&muster.BodyError{Err: io.ErrUnexpectedEOF}, 500}, {&muster.LostError{Wanted: 1, Kept: 2}, 503},
+		{context.Canceled, 503}, {errors.New("unknown"), 500},
+		{answer("ALREADY_EXISTS", "RESULT_CONFLICT"), 409},
+		{answer("FAILED_PRECONDITION", "RUN_SEALED"), 410}, {answer("FAILED_PRECONDITION", "RUN_CANCELLED"), 410},
+		{answer("NOT_FOUND", "RUN_NOT_FOUND"), 410}, {answer("FAILED_PRECONDITION", "SOMETHING_NEW"), 500},
+		{answer("PERMISSION_DENIED", "PAIR_NOT_PLANNED"), 403}, {answer("PERMISSION_DENIED", "NOT_YOURS"), 403},
+		{answer("PERMISSION_DENIED", "SOMETHING_NEW"), 403}, {answer("UNAUTHENTICATED", ""), 403},
+		{answer("INVALID_ARGUMENT", "SOMETHING_NEW"), 400},
+		{answer("RESOURCE_EXHAUSTED", "DISK_FULL"), 507}, {answer("RESOURCE_EXHAUSTED", "TOO_MANY_UPLOADS"), 503},
+		{answer("UNAVAILABLE", ""), 503}, {answer("INTERNAL", ""), 503}, {answer("INTERNAL", "STORE_FAILED"), 500},
+		{answer("ABORTED", "TAKEN_OVER"), 503}, {answer("DATA_LOSS", "CRC_MISMATCH"), 503},
+		{answer("DATA_LOSS", "DIGEST_MISMATCH"), 503}, {answer("DATA_LOSS", "SIZE_MISMATCH"), 503},
+		{answer("UNIMPLEMENTED", ""), 500},
+	} {
+		code, text, _ := failure(fmt.Errorf("delivering: %w", c.err))
+		if code != c.code || text == "" {
+			t.Errorf("%v: %d %q, want %d", c.err, code, text, c.code)
+		}
+	}
+}
+
+func TestRetryAfterIsWholeSeconds(t *testing.T) {
+	w := httptest.NewRecorder()
+	code := answerFailure(w, &muster.Error{Code: "UNAVAILABLE", Message: "two\nlines", RetryAfter: 1500 * time.Millisecond})
+	if code != 503 || w.Code != 503 || w.Header().Get("Retry-After") != "2" || w.Body.String() != "two lines (UNAVAILABLE)\n" {
+		t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
 	}
 }

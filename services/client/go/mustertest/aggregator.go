@@ -52,6 +52,7 @@ type Aggregator struct {
 	Callers       []string // forwarded identities, in order of calls
 	MetadataNames [][]string
 	Reports       []*musterv1.ReportProgressRequest
+	Faults        []string // of listeners that the gateway could not open
 	Archives      map[string][]byte
 	Damage        bool // ReadArchive and ReadResult give bytes that do not match their CRC
 	Renewals      int
@@ -76,6 +77,7 @@ type runState struct {
 	host     string // of its listener; empty: it has a port of its own
 	nodes    map[string]bool
 	refusal  *status.Status // of deliveries
+	signing  chan struct{}  // closed when its listener may be signed for; nil: at once
 	port     int32
 	reported chan struct{}
 }
@@ -200,6 +202,15 @@ func (a *Aggregator) Refuse(run string, code codes.Code, reason string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.runs[run].refusal = fault(code, reason, "run "+run)
+}
+
+// HoldSigning makes certificates for a run's listener wait for the function that it gives.
+func (a *Aggregator) HoldSigning(run string) (release func()) {
+	hold := make(chan struct{})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.runs[run].signing = hold
+	return func() { close(hold) }
 }
 
 // Port waits until the gateway reported a run's listener, and gives its port.

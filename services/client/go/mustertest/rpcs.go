@@ -215,6 +215,14 @@ func (a *Aggregator) SignListenerCertificate(ctx context.Context, r *musterv1.Si
 	if state == nil {
 		return nil, fault(codes.NotFound, "RUN_NOT_FOUND", "no run").Err()
 	}
+	if state.signing != nil {
+		a.mu.Unlock()
+		select {
+		case <-state.signing:
+		case <-ctx.Done():
+		}
+		a.mu.Lock()
+	}
 	leaf, err := state.run.SelfSigned.SignRequest(r.CsrPem, state.run.URI("listener"), func(c *x509.Certificate) {
 		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 		if state.host != "" {
@@ -232,6 +240,9 @@ func (a *Aggregator) ReportListener(_ context.Context, r *musterv1.ReportListene
 	state := a.runs[r.Run]
 	if r.Open && state.port != 0 && state.port != r.Port {
 		return nil, fault(codes.FailedPrecondition, "PORT_IS_FIXED", "another port").Err()
+	}
+	if !r.Open {
+		a.Faults = append(a.Faults, r.Fault)
 	}
 	if r.Open && state.port == 0 {
 		state.port = r.Port

@@ -1,0 +1,103 @@
+package app_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+)
+
+func isOpen(port int32) bool {
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}
+
+func (w *world) endRun(id string, at time.Time) {
+	w.aggregator.Tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: &musterv1.Run{
+		Id: id, State: musterv1.RunState_RUN_STATE_COMPLETE, EndTime: timestamppb.New(at),
+		Plugins: []*musterv1.Plugin{{Name: "logs"}}}}})
+}
+
+// An hour after the run its authority is wiped; until then late sidecars are told what happened.
+func TestAListenerOutlivesItsRunByAnHour(t *testing.T) {
+	w := start(t)
+	other := w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1"})
+	portA, portB := w.aggregator.Port(runA), w.aggregator.Port(other.ID)
+	w.endRun(runB, time.Now().Add(-10*time.Minute))
+	w.endRun(runA, time.Now().Add(-time.Hour))
+	until(t, "the listener of the run that ended an hour ago is closed", func() bool { return !isOpen(portA) })
+	if !isOpen(portB) {
+		t.Error("the listener of the run that has just ended is closed")
+	}
+	before := w.metric("feed_events_total", "")
+	w.endRun(runA, time.Now().Add(-2*time.Hour))
+	until(t, "the gateway hears of it again", func() bool { return w.metric("feed_events_total", "") > before })
+	if n := w.metric("run_listeners", ""); n != 1 {
+		t.Errorf("%v listeners", n)
+	}
+}
+
+func TestWithoutAFreePortARunWaitsForOne(t *testing.T) {
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := socket.Addr().(*net.TCPAddr).Port
+	w := start(t, func(w *world) { w.config.LegacyPorts = fmt.Sprintf("%d-%d", port, port) })
+	until(t, "the fault is counted", func() bool { return w.metric("run_listener_faults_total", "") > 0 })
+	socket.Close()
+	if got := w.aggregator.Port(runA); int(got) != port {
+		t.Errorf("it opened %d, not %d", got, port)
+	}
+	w.aggregator.Stop() // its fields may be read now
+	if len(w.aggregator.Faults) == 0 || !strings.Contains(w.aggregator.Faults[0], "address already in use") {
+		t.Errorf("the aggregator heard of %q", w.aggregator.Faults)
+	}
+}
+
+// After a restart the shared port is open as soon as one run has its certificate: clients of the others
+// wait for theirs.
+func TestAClientThatIsFasterThanItsListenerWaits(t *testing.T) {
+	w, other := named(t)
+	w.aggregator.Port(runA)
+	w.aggregator.Port(runB)
+	w.gateway.Stop()
+	release := w.aggregator.HoldSigning(runB)
+	w.startGateway()
+	put := func(id string) (answer, error) {
+		run := other
+		if id == runA {
+			run = w.runA
+		}
+		return try(w.hostClient(run, credential(run)), "PUT", w.hostURL(id), strings.NewReader("x"))
+	}
+	until(t, "run A is served again", func() bool {
+		a, err := put(runA)
+		return err == nil && a.code == 200
+	})
+	early := make(chan error, 1)
+	go func() {
+		a, err := put(runB)
+		if err == nil && a.code != 200 {
+			err = fmt.Errorf("answered %d %s", a.code, a.body)
+		}
+		early <- err
+	}()
+	select {
+	case err := <-early:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(100 * time.Millisecond): // likely in its handshake by now; not needed for a pass
+	}
+	release()
+	if err := <-early; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,42 @@
+package legacy
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A stale client may dial for hours: a line a minute for each reason, and no refusal goes uncounted.
+func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := refusalLog{log: slog.New(slog.NewTextHandler(&out, nil))}
+		remote := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 5}
+		note := func(reason string, times int) {
+			for range times {
+				log.note(reason, remote, errors.New("why"))
+			}
+		}
+		lines := func() []string {
+			defer out.Reset()
+			return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		}
+		note("other_authority", 1000)
+		note("no_name", 1)
+		got := lines()
+		if len(got) != 2 || !strings.Contains(got[0], "reason=other_authority remote=10.0.0.1:5 count=1 error=why") ||
+			!strings.Contains(got[1], "reason=no_name") {
+			t.Errorf("first: %q", got)
+		}
+		time.Sleep(refusalInterval)
+		note("other_authority", 1)
+		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "count=1000") {
+			t.Errorf("a minute later: %q", got)
+		}
+	})
+}
