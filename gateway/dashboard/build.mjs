@@ -30,6 +30,7 @@ if (mode === "--test") {
     ...common,
     entryPoints: tests.map((name) => join("src", name)),
     outdir: out,
+    entryNames: "[name]",
     outExtension: { ".js": ".mjs" },
     platform: "node",
     sourcemap: "inline",

@@ -19,8 +19,8 @@ function App(): JSX.Element {
         Skip to the content
       </a>
       <header class="top">
-        <a class="brand" href="#/">
-          <img src="icon.svg" width="22" height="22" alt="" /> Muster
+        <a class="brand" href="#/" aria-label="Muster">
+          <img src="icon.svg" width="22" height="22" alt="" /> <span>Muster</span>
         </a>
         <nav aria-label="Pages">
           <a href="#/" aria-current={here === "runs" ? "page" : undefined}>

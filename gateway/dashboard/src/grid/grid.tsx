@@ -34,7 +34,8 @@ export function Grid({ model, now, stale }: { model: RunModel; now: number; stal
   const layout = useMemo(() => new Layout(shape, Math.max(width, 100), size), [shape, width, size]);
   const height = Math.min(mostHeight, layout.height + 4);
   const density = window.devicePixelRatio || 1;
-  const stamps = useMemo(() => new Stamps(palette(), size, density), [size, density, theme]);
+  const colors = useMemo(palette, [theme]);
+  const stamps = useMemo(() => new Stamps(colors, size, density), [colors, size, density]);
 
   useLayoutEffect(() => {
     const watch = new ResizeObserver(([entry]) => setWidth(Math.floor(entry!.contentRect.width)));
@@ -52,7 +53,7 @@ export function Grid({ model, now, stale }: { model: RunModel; now: number; stal
     const [w, h] = [Math.round(width * density), Math.round(height * density)];
     if (element.width !== w || element.height !== h) [element.width, element.height] = [w, h];
     const context = element.getContext("2d", { alpha: false });
-    if (context) paint(context, { matrix, layout, stamps, colors: palette(), top, height, only, focus, hover: hover?.cell ?? null });
+    if (context) paint(context, { matrix, layout, stamps, colors, top, height, only, focus, hover: hover?.cell ?? null });
   });
 
   const pairAt = (cell: Cell | null): Pair | undefined =>

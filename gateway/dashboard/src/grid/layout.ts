@@ -4,6 +4,9 @@ import { globalNode } from "../model/matrix";
 
 export const cellSizes: readonly number[] = [2, 3, 4, 6, 8, 10, 14, 18, 24];
 
+const below = 8; // pixels under a band
+const between = 4; // under one whose caption holds for the next, too
+
 export interface Shape {
   nodes: readonly string[];
   plugins: readonly string[];
@@ -22,7 +25,9 @@ export interface Box {
 }
 
 interface Band {
-  y: number;
+  y: number; // of its cells
+  /** The caption above it, for it and those that follow without one. */
+  caption: { last: number } | null;
   first: number; // position in `columns`
   count: number;
   rows: readonly number[];
@@ -63,22 +68,28 @@ export class Layout {
     shape.plugins.forEach((name, index) => (shape.once.has(name) ? onceRows : this.perNode).push(index));
 
     let y = 0;
-    const add = (rows: readonly number[], columns: readonly number[], first: number, count: number) => {
-      this.bands.push({ y, first, count, rows, columns });
-      y += this.caption + rows.length * this.pitch + 8;
-    };
-    if (onceRows.length > 0) add(onceRows, [shape.nodes.indexOf(globalNode)], 0, 1);
-    if (this.perNode.length > 0) {
-      for (let first = 0; first < this.everyNode.length; first += this.perBand) {
-        add(this.perNode, this.everyNode, first, Math.min(this.perBand, this.everyNode.length - first));
+    const add = (rows: readonly number[], columns: readonly number[], together: number) => {
+      for (let first = 0, index = 0; first < columns.length; first += this.perBand, index++) {
+        const captioned = index % together === 0;
+        if (captioned) y += this.caption;
+        const last = Math.min(columns.length, first + together * this.perBand) - 1;
+        const count = Math.min(this.perBand, columns.length - first);
+        this.bands.push({ y, caption: captioned ? { last } : null, first, count, rows, columns });
+        const closed = (index + 1) % together === 0;
+        y += rows.length * this.pitch + (closed ? below : rows.length > 1 ? between : 0);
       }
-    }
+    };
+    const once = shape.nodes.indexOf(globalNode);
+    if (onceRows.length > 0 && once >= 0) add(onceRows, [once], 1);
+    // Of few plugins, several bands share a caption: else there would be more captions than cells.
+    const height = this.perNode.length * this.pitch;
+    if (height > 0) add(this.perNode, this.everyNode, height >= 30 ? 1 : Math.ceil(60 / height));
     this.height = y;
   }
 
   /** The bands that a view from `top` of this height touches. */
   visible(top: number, height: number): Band[] {
-    return this.bands.filter((band) => band.y < top + height && band.y + this.caption + band.rows.length * this.pitch > top);
+    return this.bands.filter((band) => band.y - this.caption < top + height && band.y + band.rows.length * this.pitch > top);
   }
 
   /** The upper left corner of a cell; null: there is none. */
@@ -86,7 +97,7 @@ export class Layout {
     const band = this.bands.find((b) => b.rows.includes(cell.row) && this.within(b, cell.column));
     if (!band) return null;
     const position = band.columns === this.everyNode ? this.positions.get(cell.column)! - band.first : 0;
-    return { x: this.gutter + position * this.pitch, y: band.y + this.caption + band.rows.indexOf(cell.row) * this.pitch };
+    return { x: this.gutter + position * this.pitch, y: band.y + band.rows.indexOf(cell.row) * this.pitch };
   }
 
   private within(band: Band, column: number): boolean {
@@ -99,7 +110,7 @@ export class Layout {
   cellAt(x: number, y: number): Cell | null {
     const position = Math.floor((x - this.gutter) / this.pitch);
     for (const band of this.bands) {
-      const line = Math.floor((y - band.y - this.caption) / this.pitch);
+      const line = Math.floor((y - band.y) / this.pitch);
       if (line < 0 || line >= band.rows.length) continue;
       if (position < 0 || position >= band.count) return null;
       return { row: band.rows[line]!, column: band.columns[band.first + position]! };

@@ -124,7 +124,7 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene): void {
   for (const band of layout.visible(top, height)) {
     captions(context, scene, band);
     band.rows.forEach((row, line) => {
-      const y = Math.round((band.y + layout.caption + line * layout.pitch - top) * density);
+      const y = Math.round((band.y + line * layout.pitch - top) * density);
       for (let position = 0; position < band.count; position++) {
         const column = band.columns[band.first + position]!;
         const kind = matrix.kindAt(row, column);
@@ -147,14 +147,16 @@ function captions(context: CanvasRenderingContext2D, scene: Scene, band: Layout[
   context.textBaseline = "middle";
   context.font = font(11);
   const y = band.y - top;
-  const first = matrix.nodes[band.columns[band.first]!]!;
-  const last = matrix.nodes[band.columns[band.first + band.count - 1]!]!;
-  const title = band.columns.length === 1 && band.count === 1 ? first : `${first} – ${last}`;
-  context.fillText(title, layout.gutter, y + layout.caption / 2, layout.width - layout.gutter);
+  if (band.caption) {
+    const first = matrix.nodes[band.columns[band.first]!]!;
+    const last = matrix.nodes[band.columns[band.caption.last]!]!;
+    const title = first === last ? first : `${first} – ${last}`;
+    context.fillText(title, layout.gutter, y - layout.caption / 2, layout.width - layout.gutter);
+  }
   if (layout.named) {
     context.font = font(Math.min(12, layout.pitch));
     band.rows.forEach((row, line) => {
-      context.fillText(matrix.plugins[row]!, 0, y + layout.caption + line * layout.pitch + layout.cell / 2 + 0.5, layout.gutter - 8);
+      context.fillText(matrix.plugins[row]!, 0, y + line * layout.pitch + layout.cell / 2 + 0.5, layout.gutter - 8);
     });
   }
   context.setTransform(1, 0, 0, 1, 0, 0);

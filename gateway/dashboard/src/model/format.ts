@@ -55,13 +55,17 @@ function two(value: number): string {
   return String(value).padStart(2, "0");
 }
 
-/** When something may be through, seen from `now`: "in 4 min to 12 min", "any moment". */
+/** When something may be done, seen from `now`: "in 4 to 12 min", "any moment". From a minute on in whole minutes. */
 export function range(earliest: number, latest: number, now: number): string {
   const [from, to] = [(earliest - now) / 1000, (latest - now) / 1000];
   if (to <= 0) return "any moment";
-  if (from <= 1) return `within ${duration(Math.ceil(to))}`;
-  const [a, b] = [duration(from), duration(to)];
+  if (from <= 1) return `within ${coarse(to)}`;
+  const [a, b] = [coarse(from), coarse(to)];
   return a === b ? `in about ${a}` : `in ${a} to ${b}`;
+}
+
+function coarse(s: number): string {
+  return duration(s < 60 ? Math.ceil(s) : Math.round(s / 60) * 60);
 }
 
 /** A clock that is off, in words; "" while it is not by more than a second. */

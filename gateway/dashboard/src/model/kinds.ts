@@ -61,7 +61,7 @@ export function factsOf(kind: Kind): KindFacts {
   return kinds[indexOf(kind)]!;
 }
 
-const byReason: Record<string, Kind> = {
+const byReason = new Map<string, Kind>(Object.entries({
   REASON_NOT_STARTED: "not_started",
   REASON_RUNNING: "running",
   REASON_SLOW: "slow",
@@ -73,11 +73,11 @@ const byReason: Record<string, Kind> = {
   REASON_BLOCKED: "blocked",
   REASON_BACKPRESSURED: "backpressured",
   REASON_TIMED_OUT: "timed_out",
-};
+}));
 
 /** The kind that a reason stands for. */
 export function kindOfReason(reason: string | undefined): Kind {
-  return (reason && byReason[reason]) || "unsaid";
+  return byReason.get(reason ?? "") ?? "unsaid";
 }
 
 export function kindOf(outcome: string | undefined, reason: string | undefined): Kind {
@@ -95,6 +95,11 @@ export function kindOf(outcome: string | undefined, reason: string | undefined):
 
 export function isFinal(kind: Kind): boolean {
   return kind === "genuine" || kind === "error" || kind === "timed_out";
+}
+
+/** The worst first. */
+export function bySeverity<T extends { kind: Kind }>(rows: readonly T[]): T[] {
+  return [...rows].sort((a, b) => factsOf(a.kind).severity - factsOf(b.kind).severity);
 }
 
 /** Presence in words; `silent` means that heartbeats are missing, so that the age of the last one grows. */

@@ -2,9 +2,11 @@
 
 const longest = 64 << 20; // characters of one line
 
-/** Reads to the end of the stream. `take` gets each line's value; what is not JSON is an error. */
-export async function readLines(body: ReadableStream<Uint8Array>, take: (value: unknown) => void): Promise<void> {
+/** Reads to the end of the stream, or until `signal`. `take` gets each line's value; what is not JSON is an error. */
+export async function readLines(body: ReadableStream<Uint8Array>, take: (value: unknown) => void, signal?: AbortSignal): Promise<void> {
   const reader = body.getReader();
+  const stop = () => void reader.cancel().catch(() => undefined);
+  signal?.addEventListener("abort", stop);
   const decoder = new TextDecoder();
   let begun: string[] = []; // pieces of a line whose end has not come
   let length = 0;
@@ -26,12 +28,13 @@ export async function readLines(body: ReadableStream<Uint8Array>, take: (value: 
       }
       if (length > longest) throw new Error("a line of the stream is too long");
       if (done) {
-        deliver(begun.join(""), take);
+        if (!signal?.aborted) deliver(begun.join(""), take);
         return;
       }
     }
   } finally {
-    await reader.cancel().catch(() => undefined);
+    signal?.removeEventListener("abort", stop);
+    stop();
   }
 }
 

@@ -74,9 +74,9 @@ function text(a: string, b: string): number {
 }
 
 /** Rows that have all words in one of their texts. */
-export function matching(rows: readonly Pair[], words: string): Pair[] {
+export function matching(rows: readonly Pair[], words: string): readonly Pair[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  if (wanted.length === 0) return [...rows];
+  if (wanted.length === 0) return rows;
   return rows.filter((pair) => {
     const all = [pair.plugin, pair.node, factsOf(pair.kind).label, pair.detail, pair.error, pair.progress?.message ?? ""]
       .join("\n")

@@ -96,7 +96,7 @@ export class Watcher {
       if (cursor) void this.ask(connection); // if nothing has changed, the stream says nothing
       const response = await get(path`/runs/${this.run}/status:watch` + cursor, connection.signal, this.fetch);
       if (!response.body) throw new Problem("the answer is empty", 0, "UNREACHABLE", "");
-      await readLines(response.body, (line) => this.take(line));
+      await readLines(response.body, (line) => this.take(line), connection.signal);
       const { status } = this.model;
       if (status && this.model.complete && isEnded(status.state)) return null;
       return new Problem("the connection ended", 0, "DISCONNECTED", "");

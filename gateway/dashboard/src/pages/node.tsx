@@ -2,8 +2,8 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { getJSON, path } from "../model/api";
-import { plural } from "../model/format";
-import { factsOf } from "../model/kinds";
+import { plural, skew } from "../model/format";
+import { factsOf, isFinal } from "../model/kinds";
 import { node as parseNode, type Node, type NodeEvent } from "../model/parse";
 import { sort } from "../model/rows";
 import { keyOf } from "../model/run_model";
@@ -12,7 +12,7 @@ import { usePoll, useSeconds } from "../parts/hooks";
 import { Heartbeat, pairLine } from "../parts/pair";
 import { Card, Empty, KindBadge, PresenceBadge, runLink, Time } from "../parts/small";
 import { PollNotice } from "../parts/stale";
-import { LastHeartbeat, Remarks } from "./nodes";
+import { LastHeartbeat, twice } from "./nodes";
 
 const every = 2000; // milliseconds
 
@@ -74,13 +74,13 @@ function Presence({ node, now, live }: { node: Node; now: number; live: boolean 
           <dd>{node.clockSkew === null ? <span class="muted">unknown</span> : <ClockText node={node} />}</dd>
         </div>
       </dl>
-      {node.doubleAgent && <Remarks node={{ ...node, clockSkew: null }} />}
+      {node.doubleAgent && <p class="bad-text">{twice}</p>}
     </section>
   );
 }
 
 function ClockText({ node }: { node: Node }): JSX.Element {
-  return Math.abs(node.clockSkew!) < 1 ? <>agrees</> : <Remarks node={{ ...node, doubleAgent: false }} />;
+  return <>{skew(node.clockSkew!) || "agrees"}</>;
 }
 
 function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }): JSX.Element {
@@ -106,7 +106,7 @@ function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }):
                   <KindBadge kind={pair.kind} />
                 </td>
                 <td data-label="Last heartbeat">
-                  <Heartbeat pair={pair} now={now} stale={!live} offset={0} />
+                  {!isFinal(pair.kind) && <Heartbeat pair={pair} now={now} stale={!live} offset={0} />}
                 </td>
                 <td class="said" data-label="Known">
                   {pairLine(pair, now)}

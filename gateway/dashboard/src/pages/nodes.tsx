@@ -10,6 +10,8 @@ import { usePoll, useSeconds } from "../parts/hooks";
 import { Card, Empty, nodeLink, PresenceBadge, Time } from "../parts/small";
 import { PollNotice } from "../parts/stale";
 
+export const twice = "Two processes beat with one identity";
+
 const every = 5000; // milliseconds
 const page = 200;
 const choices = ["", "ONLINE", "LATE", "SUSPECT", "LOST", "OFFLINE", "UNKNOWN"];
@@ -127,11 +129,11 @@ export function LastHeartbeat({ node, now, live }: { node: Node; now: number; li
   );
 }
 
-export function Remarks({ node }: { node: Node }): JSX.Element {
+function Remarks({ node }: { node: Node }): JSX.Element {
   const off = node.clockSkew === null ? "" : skew(node.clockSkew);
   return (
     <>
-      {node.doubleAgent && <div class="bad-text">Two processes beat with one identity</div>}
+      {node.doubleAgent && <div class="bad-text">{twice}</div>}
       {off && <div>Clock {off}</div>}
     </>
   );

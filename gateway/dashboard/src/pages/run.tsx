@@ -104,7 +104,9 @@ function Summary({ status, now }: { status: Status; now: number }): JSX.Element 
   return (
     <section class="card summary" aria-label="Progress of the run">
       <div class="summary-number">
-        <span class="big" data-test="percent">{percent(status.percent)}</span>
+        <span>
+          <span class="big" data-test="percent">{percent(status.percent)}</span> <span class="muted">have an outcome</span>
+        </span>
         <EstimateText estimate={status.estimate} ended={isEnded(status.state)} now={now} />
       </div>
       <Bar counts={status.counts} label="Progress of the run" />
@@ -119,7 +121,7 @@ function EstimateText({ estimate, ended, now }: { estimate: Estimate | null; end
   if (!estimate) return <span class="muted">no estimate can be given yet</span>;
   return (
     <span class="estimate-text" title="From how long finished pairs of the same plugin took">
-      through {range(estimate.earliest, estimate.latest, now)}
+      done {range(estimate.earliest, estimate.latest, now)}
       {estimate.latest > now && <span class="muted"> ({clock(estimate.earliest, now)} to {clock(estimate.latest, now)})</span>}
     </span>
   );

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { getJSON, path, Problem } from "../model/api";
 import { count, duration, percent } from "../model/format";
-import { factsOf } from "../model/kinds";
+import { bySeverity, factsOf } from "../model/kinds";
 import { isEnded, run as parseRun, share, status as parseStatus, type Run, type Status } from "../model/parse";
 import type { WireRun, WireStatus } from "../model/wire";
 import { usePoll, useSeconds } from "../parts/hooks";
@@ -124,7 +124,7 @@ function RunRow({ run, status, now }: Listed & { now: number }): JSX.Element {
 function Lagging({ run, status }: Listed): JSX.Element | null {
   if (isEnded(run.state)) return null;
   if (!status) return <span>stragglers unknown</span>;
-  const lagging = status.reasons.filter((r) => factsOf(r.kind).trouble);
+  const lagging = bySeverity(status.reasons).filter((r) => factsOf(r.kind).trouble);
   if (lagging.length === 0) return null;
   return (
     <>

@@ -1,9 +1,9 @@
 // The pairs of a run as tables: those that need a look, those without a result, the results.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { bytes, count, duration } from "../model/format";
 import { factsOf } from "../model/kinds";
-import type { Pair } from "../model/parse";
+import { isEnded, type Pair } from "../model/parse";
 import { begin, failures, matching, results, sort, stragglers, type Column } from "../model/rows";
 import { keyOf, type RunModel } from "../model/run_model";
 import { Heartbeat, progressLine, resultPath } from "./pair";
@@ -11,11 +11,11 @@ import { Empty, KindBadge, nodeLink, Time } from "./small";
 
 type Tab = "stragglers" | "failures" | "results";
 
-const page = 12;
+const page = matchMedia("(max-width: 720px)").matches ? 5 : 12;
 const more = 100;
 
 export function PairTables({ model, now, stale }: { model: RunModel; now: number; stale: boolean }): JSX.Element {
-  const [tab, setTab] = useState<Tab>("stragglers");
+  const [chosen, setTab] = useState<Tab | null>(null);
   const lagging = (model.status?.reasons ?? []).filter((r) => factsOf(r.kind).trouble).reduce((sum, r) => sum + r.count, 0);
   const counts = model.status?.counts;
   const listed = model.status?.stragglers.length ?? 0;
@@ -24,6 +24,7 @@ export function PairTables({ model, now, stale }: { model: RunModel; now: number
     ["failures", "Without a result", (counts?.errors ?? 0) + (counts?.timedOut ?? 0)],
     ["results", "Results", counts?.genuine ?? 0],
   ];
+  const tab = chosen ?? first(model);
   const turn = (event: KeyboardEvent) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
@@ -60,6 +61,12 @@ export function PairTables({ model, now, stale }: { model: RunModel; now: number
   );
 }
 
+// What is worth a look: of a run that has ended, what is missing.
+function first({ status }: RunModel): Tab {
+  if (!status || !isEnded(status.state) || status.stragglers.length > 0) return "stragglers";
+  return status.counts.errors + status.counts.timedOut > 0 ? "failures" : "results";
+}
+
 const select: Record<Tab, (model: RunModel) => Pair[]> = { stragglers, failures, results };
 const empty: Record<Tab, string> = {
   stragglers: "No pair lags.",
@@ -74,10 +81,12 @@ function Rows(props: { tab: Tab; model: RunModel; now: number; stale: boolean; a
   );
   const [words, setWords] = useState("");
   const [shown, setShown] = useState(page);
-  const rows = select[tab](model);
+  // The few stragglers with every change; what goes over all pairs once a second.
+  const moment = tab === "stragglers" ? model.version : Math.floor(now / 1000);
+  const rows = useMemo(() => sort(select[tab](model), order.by, order.descending), [tab, model, order, moment, model.complete]);
   if (rows.length === 0) return <Empty>{model.complete ? empty[tab] : "Waiting for the pairs."}</Empty>;
   const found = matching(rows, words);
-  const visible = sort(found, order.by, order.descending).slice(0, shown);
+  const visible = found.slice(0, shown);
   const head = (by: Column, label: string) => <Head by={by} label={label} order={order} setOrder={setOrder} />;
   return (
     <>

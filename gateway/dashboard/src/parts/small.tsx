@@ -1,7 +1,7 @@
 // Small things that several pages show.
 import type { ComponentChildren, JSX } from "preact";
 import { clock, count, percent } from "../model/format";
-import { factsOf, kinds, presenceOf, type Kind } from "../model/kinds";
+import { bySeverity, factsOf, kinds, presenceOf, type Kind } from "../model/kinds";
 import { share, type Counts, type RunState } from "../model/parse";
 
 export function runLink(run: string): string {
@@ -133,10 +133,9 @@ export function CountList({ counts }: { counts: Counts }): JSX.Element {
 }
 
 export function ReasonList({ reasons }: { reasons: readonly { kind: Kind; count: number }[] }): JSX.Element {
-  const order = [...reasons].sort((a, b) => factsOf(a.kind).severity - factsOf(b.kind).severity);
   return (
     <ul class="reasons">
-      {order.map(({ kind, count: value }) => (
+      {bySeverity(reasons).map(({ kind, count: value }) => (
         <li key={kind} class={factsOf(kind).trouble ? "trouble" : ""} title={factsOf(kind).meaning}>
           <KindIcon kind={kind} />
           <b>{count(value)}</b> {factsOf(kind).label.toLowerCase()}

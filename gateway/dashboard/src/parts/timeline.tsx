@@ -32,7 +32,7 @@ export function Timeline({ model, now }: { model: RunModel; now: number }): JSX.
             <span class="what">
               <b>{event.title}</b>
               {event.node && <> <a href={nodeLink(event.node)}>{event.node}</a></>}
-              {event.plugin && <span class="muted"> {event.plugin}</span>}
+              {event.plugin && <span class="muted"> {event.plugin}{event.text && ":"}</span>}
               {event.future && <span class="muted"> in {duration((event.time - now) / 1000)}</span>}
               {event.text && <span class="said"> {event.text}</span>}
             </span>
