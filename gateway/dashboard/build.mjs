@@ -2,7 +2,7 @@
 //
 //   node build.mjs            writes dist/
 //   node build.mjs --out DIR  writes DIR instead: testing/lint compares it with dist/
-//   node build.mjs --test     bundles the unit tests into node_modules/.tests/ for node's test runner
+//   node build.mjs --test     bundles the unit tests into .tests/ for node's test runner
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -23,7 +23,7 @@ const common = {
 };
 
 if (mode === "--test") {
-  const out = join(here, "node_modules", ".tests");
+  const out = join(here, ".tests");
   rmSync(out, { recursive: true, force: true });
   const tests = readdirSync(join(here, "src"), { recursive: true }).filter((name) => name.endsWith(".test.ts"));
   await build({
