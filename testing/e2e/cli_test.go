@@ -132,10 +132,21 @@ func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
 		status, _ := f.Muster("status", id, "--json")
 		return strings.Contains(status, `"complete"`)
 	})
-	for _, command := range []string{"runs", "status " + id, "results " + id, "operator list", "version"} {
+	must(f.Muster("operator", "add", "ann"))(t)
+	other := run(t, f, []string{sidecarPlugin("p", "Job")})
+	tested := "run" // of which the helper above reads the JSON
+	for _, command := range []string{"runs", "status " + id, "status " + id + " --watch", "results " + id, "results " + other,
+		"retrieve " + id + " -o " + f.Home, "cancel " + other, "operator list", "operator revoke ann", "version", "up"} {
 		out := must(f.Muster(append(strings.Fields(command), "--json")...))(t)
 		if !json.Valid([]byte(out)) {
 			t.Errorf("muster %s --json printed %q", command, out)
+		}
+		tested += "\n" + command
+	}
+	for _, section := range strings.Split(string(must(os.ReadFile("../../docs/cli.md"))(t)), "\n### muster ")[1:] {
+		name, text, _ := strings.Cut(section, "\n")
+		if strings.Contains(text, "\n  --json ") && !strings.Contains(tested+" ", name+" ") && !strings.Contains(tested+"\n", name+"\n") {
+			t.Errorf("muster %s has --json, and no test", name)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -22,6 +24,11 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	for _, node := range []string{"before", "large", "small", "old"} {
 		credentials[node] = must(f.Export(id, "logs", node))(t)
 	}
+	// What senders need lies elsewhere: their disk is not full.
+	file := filepath.Join(t.TempDir(), "large")
+	check(t, os.WriteFile(file, []byte(strings.Repeat("no room for this. ", 1<<20)), 0o600))
+	credentials["large"].StateDir = t.TempDir()
+	config := must(f.WriteCredential("large.json", credentials["large"]))(t)
 	check(t, submit(t, credentials["before"], id, "logs", "before", "accepted before"))
 	a := operator(t, f)
 	checkBefore := func() {
@@ -33,7 +40,6 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 
 	// Room for the database, none for a large result.
 	check(t, disk.Fill(6<<20))
-	file := must(f.WriteFile("large", strings.Repeat("no room for this. ", 1<<20)))(t)
 	answered := make(chan [2]string, 1)
 	go func() { // the gateway waits for a minute before it says no
 		code, body := curl(t, credentials["old"], "--max-time", "150", "-T", file,
@@ -42,7 +48,7 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	}()
 	delivered := make(chan error, 1)
 	go func() {
-		_, err := f.Muster("submit", file, "--config", credentials["large"].File)
+		_, err := f.Muster("submit", file, "--config", config)
 		delivered <- err
 	}()
 	until(t, "the upload is refused", func() bool { return refusedForSpace(t, f) > 0 })
