@@ -18,8 +18,9 @@ import (
 type settings struct {
 	folder string // for both servers' data; a new folder inside for each measurement
 	disk   string // for what is too large for memory
-	load   string // the folder of put_load and grpc_load
+	load   string // the folder of the load senders
 	repeat int
+	agents int
 }
 
 // benchmark measures one figure and writes its rows.
@@ -32,6 +33,7 @@ var benchmarks = []benchmark{
 	{"bulk", bulk},
 	{"small", small},
 	{"memory", memory},
+	{"heartbeats", heartbeats},
 }
 
 func main() {
@@ -40,7 +42,8 @@ func main() {
 	flag.StringVar(&s.disk, "disk", os.TempDir(), "a disk with 30 GiB free, for the memory figure")
 	flag.StringVar(&s.load, "load", os.Getenv("MUSTER_LOAD"), "the folder of the load senders")
 	flag.IntVar(&s.repeat, "repeat", 3, "how often each side is measured, in turn")
-	only := flag.String("only", "bulk,small,memory", "which figures")
+	flag.IntVar(&s.agents, "agents", 10_000, "how many agents hold a connection in the heartbeats figure")
+	only := flag.String("only", "bulk,small,memory,heartbeats", "which figures")
 	flag.Parse()
 	wanted := strings.Split(*only, ",")
 	fmt.Printf("%s, %s, `testing/bench %s`\n\n", time.Now().Format(time.DateOnly), machine(), strings.Join(os.Args[1:], " "))

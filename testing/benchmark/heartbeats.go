@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"muster.example/testing/fleet"
+)
+
+const (
+	floodAgents  = 200
+	floodSeconds = 20
+	mostPerAgent = 126 << 10
+	connectRate  = 100 // a second: a handshake costs both sides several ms of a processor
+	backWithin   = 60 * time.Second
+)
+
+// heartbeats: how many a second one core of the status service answers; what a connected agent takes of its
+// memory; how long until all are back after it was killed.
+func heartbeats(s settings) (table string, err error) {
+	f, err := fleet.New(s.folder)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := f.Up(); err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	if err := flood(s, f, &out); err != nil {
+		return "", err
+	}
+	return out.String(), hold(s, f, &out)
+}
+
+// flood measures the rate of agents that beat as fast as they are answered.
+func flood(s settings, f *fleet.Fleet, out *strings.Builder) error {
+	agents, err := startAgents(s, f, floodAgents, "--flood", fmt.Sprintf("--last=%ds", floodSeconds))
+	if err != nil {
+		return err
+	}
+	defer agents.stop()
+	if _, err := agents.await("all connected"); err != nil {
+		return err
+	}
+	server, err := f.Process(fleet.Status)
+	if err != nil {
+		return err
+	}
+	before := server.CPU()
+	end, err := agents.await("end")
+	if err != nil {
+		return err
+	}
+	cpu := (server.CPU() - before).Seconds()
+	fmt.Fprintf(out, "**Heartbeats as fast as they are answered, %d agents, mutual TLS**\n\n", floodAgents)
+	fmt.Fprintf(out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
+	fmt.Fprintf(out, "| heartbeats per second and core of the service | %.0f | 20000 | %.2f |\n",
+		end.Beats/cpu, end.Beats/cpu/20000)
+	fmt.Fprintf(out, "| heartbeats/s (load and service share the machine) | %.0f | | |\n", end.Rate)
+	fmt.Fprintf(out, "| server CPU us each | %.1f | | |\n", cpu/end.Beats*1e6)
+	fmt.Fprintf(out, "| p50 / p99 of one, ms | %.1f / %.1f | | |\n\n", end.P50, end.P99)
+	return nil
+}
+
+// hold measures memory with many idle agents, then how they return to a service that was killed.
+func hold(s settings, f *fleet.Fleet, out *strings.Builder) error {
+	server, err := f.Process(fleet.Status)
+	if err != nil {
+		return err
+	}
+	if err := server.ResetPeak(); err != nil {
+		return err
+	}
+	empty := server.PeakMemory()
+	agents, err := startAgents(s, f, s.agents, "--connect_rate="+strconv.Itoa(connectRate), "--last=1h")
+	if err != nil {
+		return err
+	}
+	defer agents.stop()
+	connected, err := agents.await("all connected")
+	if err != nil {
+		return err
+	}
+	if err := server.ResetPeak(); err != nil {
+		return err
+	}
+	each := (server.PeakMemory() - empty) / int64(s.agents)
+	fmt.Fprintf(out, "**%d agents, each with its own certificate and connection, one heartbeat every 10 s**\n\n", s.agents)
+	fmt.Fprintf(out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
+	fmt.Fprintf(out, "| memory of the service for each | %d KiB | 126 KiB | %.2f |\n", each>>10, float64(each)/mostPerAgent)
+	fmt.Fprintf(out, "| all connected after (%d a second are begun) | %.0f s | | |\n", connectRate, connected.Seconds)
+	server.Kill()
+	back, err := agents.await("all connected")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "| all back after the service was killed | %.0f s | %.0f s | %.2f |\n",
+		back.Seconds, backWithin.Seconds(), back.Seconds/backWithin.Seconds())
+	lost, err := lostSenders(f)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "| of them called lost meanwhile | %s | 0 | |\n", lost)
+	return nil
+}
+
+// lostSenders is how many senders the service has called lost since it was started.
+func lostSenders(f *fleet.Fleet) (string, error) {
+	text, err := os.ReadFile(filepath.Join(f.Home, "run", "status.addresses.json"))
+	if err != nil {
+		return "", err
+	}
+	var addresses struct{ Inspection string }
+	if err := json.Unmarshal(text, &addresses); err != nil {
+		return "", err
+	}
+	response, err := http.Get("http://" + addresses.Inspection + "/metrics")
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	metrics, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", err
+	}
+	for _, line := range strings.Split(string(metrics), "\n") {
+		if value, found := strings.CutPrefix(line, `muster_sender_transitions_total{presence="PRESENCE_LOST"} `); found {
+			return value, nil
+		}
+	}
+	return "0", nil
+}
+
+// agents is a running testing/load/beat_load.
+type agents struct {
+	command *exec.Cmd
+	lines   *bufio.Scanner
+}
+
+// happening is a line that it writes.
+type happening struct {
+	Event   string
+	Error   string
+	Seconds float64
+	Beats   float64
+	Rate    float64 `json:"beats_per_second"`
+	P50     float64 `json:"p50_ms"`
+	P99     float64 `json:"p99_ms"`
+}
+
+func startAgents(s settings, f *fleet.Fleet, count int, flags ...string) (*agents, error) {
+	operator, err := f.Operator()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.Command(filepath.Join(s.load, "beat_load"), append([]string{"--home=" + f.Home,
+		"--fleet=" + operator.Fleet, "--target=" + operator.Status[0], "--agents=" + strconv.Itoa(count)}, flags...)...)
+	command.Stderr = os.Stderr
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &agents{command, bufio.NewScanner(stdout)}, command.Start()
+}
+
+// await reads until this happens.
+func (a *agents) await(event string) (happening, error) {
+	for a.lines.Scan() {
+		var line happening
+		if err := json.Unmarshal(a.lines.Bytes(), &line); err != nil {
+			return line, fmt.Errorf("beat_load: %w in %q", err, a.lines.Text())
+		}
+		if line.Event == event {
+			return line, nil
+		}
+	}
+	return happening{}, fmt.Errorf("beat_load ended before %q", event)
+}
+
+func (a *agents) stop() {
+	_ = a.command.Process.Kill()
+	_ = a.command.Wait()
+}

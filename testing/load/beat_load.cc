@@ -1,0 +1,310 @@
+// Holds very many agents that send heartbeats, each with its own certificate, connection and
+// stream, in one process: the load for testing/benchmark, and for whoever wants ten thousand
+// agents.
+//
+// The agents are enrolled nodes, load-0, load-1, ...: --home is a fleet's folder with its
+// intermediate key, from which they get certificates. Writes a line of JSON for each thing that
+// happens: all connected, some lost, all back, and what was measured at the end.
+#include <grpcpp/grpcpp.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "muster/v1/heartbeats.grpc.pb.h"
+#include "nlohmann/json.hpp"
+#include "services/common/base/process_setup.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/timers.h"
+#include "services/common/identity/authority.h"
+#include "services/common/identity/home.h"
+#include "services/common/identity/key.h"
+#include "services/common/rpc/channel.h"
+
+ABSL_FLAG(std::string, home, "", "the fleet's folder ($MUSTER_HOME)");
+ABSL_FLAG(std::string, fleet, "", "the fleet's trust domain");
+ABSL_FLAG(std::string, target, "", "host:port of the status service");
+ABSL_FLAG(int, agents, 10'000, "how many agents");
+ABSL_FLAG(int, connect_rate, 100, "connections begun a second");
+ABSL_FLAG(bool, flood, false, "beat as fast as the answers come, not after the interval");
+ABSL_FLAG(absl::Duration, last, absl::Seconds(60), "how long to go on when all are connected");
+
+namespace muster::load {
+namespace {
+
+void Say(const nlohmann::json& what) { std::cout << what.dump() << std::endl; }
+
+// What all agents share. Thread-safe.
+class Fleet {
+ public:
+  Fleet() : timers_(MakeTimerService(1'000'000)) {}
+
+  void After(absl::Duration delay, absl::AnyInvocable<void()> run) {
+    if (!timers_->Schedule(delay, std::move(run)).ok()) std::abort();
+  }
+
+  void Connected() {
+    std::lock_guard lock(mutex_);
+    if (++connected_ < absl::GetFlag(FLAGS_agents)) return;
+    const absl::Time now = absl::Now();
+    Say({{"event", "all connected"}, {"seconds", absl::ToDoubleSeconds(now - since_)}});
+    all_.notify_all();
+  }
+
+  void Lost(const grpc::Status& status) {
+    std::lock_guard lock(mutex_);
+    if (connected_-- < absl::GetFlag(FLAGS_agents)) return;
+    since_ = absl::Now();
+    Say({{"event", "lost"}, {"error", status.error_message()}});
+  }
+
+  void Failed(const grpc::Status& status) {
+    if (failures++ == 0) Say({{"event", "failed"}, {"error", status.error_message()}});
+  }
+
+  void Answered(absl::Duration after) {
+    ++answers;
+    const int64_t micros = absl::ToInt64Microseconds(after);
+    ++latency_[static_cast<size_t>(std::clamp<int64_t>(micros / 100, 0, kSlots - 1))];
+  }
+
+  void AwaitAll() {
+    std::unique_lock lock(mutex_);
+    all_.wait(lock, [this] { return connected_ >= absl::GetFlag(FLAGS_agents); });
+  }
+
+  // Milliseconds that this part of all answers took at most.
+  double Quantile(double part) const {
+    int64_t left = static_cast<int64_t>(part * static_cast<double>(answers));
+    for (size_t i = 0; i < kSlots; ++i) {
+      left -= latency_[i];
+      if (left <= 0) return static_cast<double>(i + 1) / 10;
+    }
+    return kSlots / 10.0;
+  }
+
+  std::atomic<int64_t> answers = 0;
+  std::atomic<int64_t> failures = 0;
+  std::atomic<bool> ending = false;
+
+ private:
+  static constexpr size_t kSlots = 100'000;  // of 100 us
+
+  const std::unique_ptr<TimerService> timers_;
+  std::mutex mutex_;
+  std::condition_variable all_;
+  int connected_ = 0;               // guarded by mutex_
+  absl::Time since_ = absl::Now();  // of the beginning, or of the first loss; guarded by mutex_
+  std::vector<std::atomic<int64_t>> latency_ = std::vector<std::atomic<int64_t>>(kSlots);
+};
+
+// One agent: a channel, and one stream after another.
+class Agent {
+ public:
+  Agent(Fleet& fleet, const ChannelIdentity& identity, std::string instance)
+      : fleet_(fleet),
+        instance_(std::move(instance)),
+        stub_(v1::HeartbeatService::NewStub(
+            MakeChannel(absl::GetFlag(FLAGS_target),
+                        MakeChannelCredentials(identity, {ServiceRole::kStatus}), true))) {}
+
+  void Connect() {
+    std::lock_guard lock(mutex_);
+    stream_ = new Stream(*this);
+  }
+
+ private:
+  // Deletes itself when it has ended. What it holds is guarded by the agent's mutex.
+  class Stream : public grpc::ClientBidiReactor<v1::BeatRequest, v1::BeatResponse> {
+   public:
+    explicit Stream(Agent& agent) : agent_(agent) {
+      context_.set_wait_for_ready(true);
+      agent.stub_->async()->Beat(&context_, this);
+      AddHold();  // for beats that a timer starts
+      request_.set_instance_id(agent.instance_);
+      Send();
+      StartRead(&response_);
+      StartCall();
+    }
+
+    // Under the agent's mutex.
+    void Send() {
+      wanted_ = writing_;
+      if (writing_) return;
+      writing_ = true;
+      request_.set_sequence(++agent_.sequence_);
+      sent_ = absl::Now();
+      StartWrite(&request_);
+    }
+
+    void OnWriteDone(bool ok) override {
+      std::lock_guard lock(agent_.mutex_);
+      writing_ = false;
+      request_.Clear();
+      if (ok && wanted_ && agent_.stream_ == this) Send();
+    }
+
+    void OnReadDone(bool ok) override {
+      {
+        std::lock_guard lock(agent_.mutex_);
+        if (!ok) {
+          agent_.stream_ = nullptr;
+        } else if (!response_.probe()) {
+          agent_.fleet_.Answered(absl::Now() - sent_);
+        }
+      }
+      if (!ok) return RemoveHold();
+      if (!std::exchange(connected_, true)) agent_.fleet_.Connected();
+      agent_.Plan(response_);
+      StartRead(&response_);
+    }
+
+    void OnDone(const grpc::Status& status) override {
+      agent_.Ended(status, connected_);
+      delete this;
+    }
+
+   private:
+    Agent& agent_;
+    grpc::ClientContext context_;
+    v1::BeatRequest request_;
+    v1::BeatResponse response_;
+    absl::Time sent_;
+    bool connected_ = false;
+    bool writing_ = false;
+    bool wanted_ = false;  // another beat as soon as this one is out
+  };
+
+  double Random(double from, double to) {
+    std::lock_guard lock(mutex_);
+    return std::uniform_real_distribution<double>(from, to)(random_);
+  }
+
+  void Beat() {
+    std::lock_guard lock(mutex_);
+    if (stream_ != nullptr) stream_->Send();
+  }
+
+  // The next beat: after the interval, give or take a fifth, or at once.
+  void Plan(const v1::BeatResponse& response) {
+    if (response.probe() || absl::GetFlag(FLAGS_flood)) return Beat();
+    const absl::Duration interval = absl::Seconds(response.interval().seconds()) +
+                                    absl::Nanoseconds(response.interval().nanos());
+    fleet_.After(interval * Random(0.8, 1.2), [this] { Beat(); });
+  }
+
+  void Ended(const grpc::Status& status, bool connected) {
+    if (fleet_.ending) return;
+    if (connected) {
+      fleet_.Lost(status);
+    } else {
+      fleet_.Failed(status);
+    }
+    fleet_.After(absl::Seconds(Random(1, 60)), [this] { Connect(); });
+  }
+
+  Fleet& fleet_;
+  const std::string instance_;
+  const std::unique_ptr<v1::HeartbeatService::Stub> stub_;
+  std::mutex mutex_;
+  Stream* stream_ = nullptr;                     // guarded by mutex_
+  int64_t sequence_ = 0;                         // guarded by mutex_
+  std::mt19937 random_{std::random_device()()};  // guarded by mutex_
+};
+
+absl::StatusOr<Intermediate> LoadIntermediate(const Home& home, const std::string& root_pem) {
+  const auto key_pem = ReadSecretFile(home.IntermediateKey());
+  if (!key_pem.ok()) return key_pem.status();
+  auto key = PrivateKey::FromPem(*key_pem);
+  if (!key.ok()) return key.status();
+  const auto pem = ReadFileBounded(home.IntermediateCertificate(), kMaxSecretFile);
+  if (!pem.ok()) return pem.status();
+  auto certificate = Certificate::FromPem(*pem);
+  auto root = Certificate::FromPem(root_pem);
+  if (!certificate.ok()) return certificate.status();
+  if (!root.ok()) return root.status();
+  return Intermediate::Load(absl::GetFlag(FLAGS_fleet), *std::move(key), *std::move(certificate),
+                            *std::move(root));
+}
+
+absl::StatusOr<ChannelIdentity> Enrol(const Intermediate& intermediate, const std::string& root_pem,
+                                      int number) {
+  const auto key = PrivateKey::Generate();
+  if (!key.ok()) return key.status();
+  const auto leaf =
+      intermediate.Issue(NodeIdentity{absl::StrCat("load-", number)}, key->public_key(), {},
+                         absl::Now() - absl::Minutes(1), absl::Now() + absl::Hours(24));
+  if (!leaf.ok()) return leaf.status();
+  const auto pem = key->ToPkcs8Pem();
+  if (!pem.ok()) return pem.status();
+  return ChannelIdentity{absl::GetFlag(FLAGS_fleet), root_pem,
+                         absl::StrCat(leaf->ToPem(), intermediate.certificate().ToPem()),
+                         std::string(pem->view())};
+}
+
+absl::Status Run() {
+  const Home home(absl::GetFlag(FLAGS_home));
+  const auto root_pem = ReadFileBounded(home.RootCertificate(), kMaxSecretFile);
+  if (!root_pem.ok()) return root_pem.status();
+  const auto intermediate = LoadIntermediate(home, *root_pem);
+  if (!intermediate.ok()) return intermediate.status();
+  // Neither is ever destroyed: callbacks of gRPC and timers may run until the process ends.
+  auto& fleet = *new Fleet;
+  auto& agents = *new std::vector<std::unique_ptr<Agent>>;
+  const absl::Time begin = absl::Now();
+  for (int i = 0; i < absl::GetFlag(FLAGS_agents); ++i) {
+    const auto identity = Enrol(*intermediate, *root_pem, i);
+    if (!identity.ok()) return identity.status();
+    agents.push_back(std::make_unique<Agent>(fleet, *identity, absl::StrCat("load-", getpid())));
+    agents.back()->Connect();
+    absl::SleepFor(begin + absl::Seconds(1) * (i + 1) / absl::GetFlag(FLAGS_connect_rate) -
+                   absl::Now());
+  }
+  fleet.AwaitAll();
+  const int64_t before = fleet.answers;
+  const absl::Time measured = absl::Now();
+  absl::SleepFor(absl::GetFlag(FLAGS_last));
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - measured);
+  fleet.ending = true;
+  Say({{"event", "end"},
+       {"seconds", seconds},
+       {"beats", fleet.answers - before},
+       {"beats_per_second", static_cast<double>(fleet.answers - before) / seconds},
+       {"failed", fleet.failures.load()},
+       {"p50_ms", fleet.Quantile(0.5)},
+       {"p99_ms", fleet.Quantile(0.99)}});
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace muster::load
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "holds agents that send heartbeats: beat_load --home DIR --fleet NAME --target HOST:PORT");
+  absl::ParseCommandLine(argc, argv);
+  rlimit files;
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  absl::Status status = muster::SetUpProcess();
+  if (status.ok()) status = muster::load::Run();
+  if (!status.ok()) std::cerr << "beat_load: " << status << "\n";
+  std::_Exit(status.ok() ? 0 : 1);
+}
