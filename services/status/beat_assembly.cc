@@ -28,7 +28,11 @@ BeatAssembly::BeatAssembly(const HeartbeatConfig& config, const RpcRuntime& runt
       registry_(
           OptionsOf(config), clock, listener, store,
           [this](const std::vector<TcpPeer>& peers) { return peers_.Look(peers); }, metrics),
-      service_(runtime, {registry_, listener, clock}) {}
+      service_(runtime, {registry_, listener,
+                         [this, &clock](const v1::ResultKey& key, const Sender& sender) {
+                           store_.PutContact({key, sender.uri(), clock.Now()});
+                         },
+                         clock}) {}
 
 void BeatAssembly::Begin(int port) {
   peers_.set_local_port(port);

@@ -1,7 +1,9 @@
 #include "services/status/beat_reactor.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/errors.h"
 #include "services/status/heartbeats/beat_check.h"
 
@@ -9,6 +11,9 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kMethod = "/muster.v1.HeartbeatService/Beat";
+
+// Pairs that a stream remembers to have told of; what is beyond is told of more often.
+constexpr size_t kMaxContacts = 1000;
 
 void SetDuration(absl::Duration duration, google::protobuf::Duration* to) {
   const int64_t seconds = absl::ToInt64Seconds(duration);
@@ -127,7 +132,16 @@ absl::Status BeatReactor::TakeActivity(const v1::Activity& activity) {
   const absl::Status allowed =
       call_.Authorize(Resource::Pair(key->run(), key->plugin(), key->node()));
   if (!allowed.ok()) return allowed;
-  return parts_.listener.Took(*key, sender, activity);
+  if (const absl::Status took = parts_.listener.Took(*key, sender, activity); !took.ok()) {
+    return took;
+  }
+  const size_t hash = std::hash<std::string>()(absl::StrCat(key->run(), "/", key->plugin()));
+  if (std::find(contacts_.begin(), contacts_.end(), hash) != contacts_.end()) {
+    return absl::OkStatus();
+  }
+  if (contacts_.size() < kMaxContacts) contacts_.push_back(hash);
+  parts_.contact(*key, *sender);
+  return absl::OkStatus();
 }
 
 void BeatReactor::Answer(const Registry::Answer& answer) {

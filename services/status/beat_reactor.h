@@ -7,10 +7,13 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "muster/v1/heartbeats.pb.h"
 #include "services/common/base/clock.h"
@@ -24,6 +27,8 @@ namespace muster {
 struct BeatParts {
   Registry& registry;
   BeatListener& listener;
+  // Somebody came for this pair; does not wait. More than once is no harm.
+  std::function<void(const v1::ResultKey&, const Sender&)> contact;
   const Clock& clock;
 };
 
@@ -65,6 +70,7 @@ class BeatReactor : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResp
   v1::BeatRequest request_;
   std::string instance_;
   std::optional<Registry::Seat> seat_;
+  std::vector<size_t> contacts_;  // hashes of pairs that are known to have somebody
 
   v1::BeatResponse response_;
   std::mutex mutex_;

@@ -29,6 +29,7 @@ absl::Status HeartbeatService::TakeOnce(Call& call, const v1::BeatOnceRequest& r
     parts_.registry.Leave(*seat);
     return took;
   }
+  parts_.contact(key, *seat->sender());
   const absl::Duration interval = parts_.registry.BeatOnce(*seat).interval;
   response->mutable_interval()->set_seconds(absl::ToInt64Seconds(interval));
   response->mutable_interval()->set_nanos(

@@ -2,6 +2,8 @@
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEAT_SERVICE_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEAT_SERVICE_H_
 
+#include <utility>
+
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "services/common/rpc/call.h"
 #include "services/status/beat_reactor.h"
@@ -11,8 +13,8 @@ namespace muster {
 // Thread-safe.
 class HeartbeatService : public v1::HeartbeatService::CallbackService {
  public:
-  HeartbeatService(const RpcRuntime& runtime, const BeatParts& parts)
-      : runtime_(runtime), parts_(parts) {}
+  HeartbeatService(const RpcRuntime& runtime, BeatParts parts)
+      : runtime_(runtime), parts_(std::move(parts)) {}
 
   grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResponse>* Beat(
       grpc::CallbackServerContext* context) override {
