@@ -12,6 +12,9 @@
 #include "services/agent/modules.h"
 #include "services/agent/outcome.h"
 #include "services/agent/plugin_source.h"
+#include "services/agent/preflight/preflight.h"
+#include "services/agent/progress_endpoint.h"
+#include "services/agent/progress_relay.h"
 #include "services/agent/stop_on_signal.h"
 #include "services/client/client_status.h"
 #include "services/client/delayed_stop.h"
@@ -25,6 +28,10 @@ namespace {
 
 using client::Code;
 using client::Delivery;
+using client::Phase;
+
+// The work begins without the outcome of the checks if they take longer.
+constexpr absl::Duration kPreflightLimit = absl::Seconds(20);
 
 // What the agent is going to do.
 struct Assignment {
@@ -44,8 +51,30 @@ std::string ModeOf(const PluginDefinition& definition) {
   return "wait";
 }
 
+// Tells with the heartbeats why there is no work yet.
+void SayWait(client::Client& client, const absl::Status& why) {
+  const bool told_to_wait =
+      why.code() == absl::StatusCode::kResourceExhausted || RetryAfterOf(why).has_value();
+  client.SetPhase(told_to_wait ? Phase::kBackpressured : Phase::kBlocked,
+                  "the fleet cannot be asked for the plugin yet: " + std::string(why.message()));
+}
+
+void LogHeartbeats(const client::Status& status) {
+  if (status.ok()) {
+    Log(LogLevel::kInfo, "heartbeats get through again");
+  } else if (status.reason == "DOUBLE_AGENT") {
+    Log(LogLevel::kError,
+        "another agent beats with this identity: ours have ended, the work goes on",
+        {{"error", status.message}, {"next_step", status.next_step}});
+  } else {
+    Log(LogLevel::kWarning, "heartbeats do not get through; the work goes on",
+        {{"error", status.message}});
+  }
+}
+
 // The definition, from the configuration or the fleet, if the mode needs one or is not known.
 absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& config,
+                                                               client::Client& client,
                                                                const std::stop_token& stop) {
   if (config.definition.empty()) {
     const ModuleEntry* module = FindModule(config.client.plugin);
@@ -57,10 +86,11 @@ absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& conf
       return client::ConfigError("configuration", "definition",
                                  "it is missing: mode exec runs its command");
     }
-    auto planned = FetchPlannedPlugin(config.client, stop);
+    auto planned = FetchPlannedPlugin(
+        config.client, [&](const absl::Status& why) { SayWait(client, why); }, stop);
     if (!planned.ok()) return planned.status();
     config.definition = std::move(planned->definition_yaml);
-    if (!config.client.deadline) config.client.deadline = absl::ToChronoTime(planned->deadline);
+    if (!config.client.deadline) client.SetDeadline(absl::ToChronoTime(planned->deadline));
   }
   auto definition = ParsePluginDefinition(config.definition, "definition");
   if (!definition.ok()) {
@@ -69,8 +99,9 @@ absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& conf
   return std::optional(*std::move(definition));
 }
 
-absl::StatusOr<Assignment> Assign(AgentConfig& config, const std::stop_token& stop) {
-  auto definition = FindDefinition(config, stop);
+absl::StatusOr<Assignment> Assign(AgentConfig& config, client::Client& client,
+                                  const std::stop_token& stop) {
+  auto definition = FindDefinition(config, client, stop);
   if (!definition.ok()) return definition.status();
   Assignment assignment;
   std::string mode = config.mode;
@@ -96,11 +127,11 @@ absl::StatusOr<Assignment> Assign(AgentConfig& config, const std::stop_token& st
 
 class Agent {
  public:
-  Agent(AgentConfig config, Assignment assignment, std::unique_ptr<client::Client> client,
+  Agent(AgentConfig config, Assignment assignment, client::Client& client,
         std::unique_ptr<AgentState> state, std::stop_token stop)
       : config_(std::move(config)),
         assignment_(std::move(assignment)),
-        client_(std::move(client)),
+        client_(client),
         state_(std::move(state)),
         stop_(std::move(stop)) {}
 
@@ -135,12 +166,28 @@ class Agent {
     context.time_limit =
         configured > absl::ZeroDuration() ? configured : assignment_.module->time_limit;
     context.max_output_bytes = config_.max_output_bytes;
+    const auto endpoint = OpenProgress();
+    if (endpoint) context.progress_port = endpoint->port();
     Log(LogLevel::kInfo, "producing the result",
         {{"run", context.run},
          {"plugin", context.plugin},
          {"node", context.node},
          {"module", assignment_.module->name}});
+    client_.SetPhase(waits() ? Phase::kWaiting : Phase::kWorking);
     return assignment_.module->make()->Run(context, stop_);
+  }
+
+  // Where the plugin may report progress, if it is one that would, and the port is free.
+  std::unique_ptr<ProgressEndpoint> OpenProgress() const {
+    if (config_.progress_port == 0 || assignment_.module->built_in) return nullptr;
+    auto endpoint = ProgressEndpoint::Start(static_cast<uint16_t>(config_.progress_port),
+                                            MakeProgressRelay(config_.client, client_));
+    if (endpoint.ok()) return *std::move(endpoint);
+    Log(LogLevel::kWarning, "plugins cannot report progress here",
+        {{"plugin", config_.client.plugin},
+         {"error", endpoint.status()},
+         {"next_step", NextStepOf(endpoint.status())}});
+    return nullptr;
   }
 
   // There is no result: the fleet is told why, unless we were only asked to stop.
@@ -149,10 +196,10 @@ class Agent {
     const client::DelayedStop late(client::kStopGrace, stop_);
     Log(LogLevel::kWarning, "there is no result", {{"error", why}});
     const std::string next_step = NextStepOf(why);
-    Delivery delivery = client_->SubmitError(ReasonOf(why) + (ReasonOf(why).empty() ? "" : ": ") +
-                                                 std::string(why.message()) +
-                                                 (next_step.empty() ? "" : "\n" + next_step),
-                                             late.token());
+    Delivery delivery = client_.SubmitError(ReasonOf(why) + (ReasonOf(why).empty() ? "" : ": ") +
+                                                std::string(why.message()) +
+                                                (next_step.empty() ? "" : "\n" + next_step),
+                                            late.token());
     if (delivery.status.code == Code::kErrorDelivered) return Told(client::ToClientStatus(why));
     return delivery;
   }
@@ -161,7 +208,7 @@ class Agent {
     const client::DelayedStop late(client::kStopGrace, stop_);
     client::SubmitOptions options;
     options.media_type = state_->result().media_type;
-    Delivery delivery = client_->SubmitFile(state_->result().path, options, late.token());
+    Delivery delivery = client_.SubmitFile(state_->result().path, options, late.token());
     if (delivery.status.ok()) {
       if (auto status = state_->SetCommitted(); !status.ok()) return Failed(status);
     } else if (delivery.status.code == Code::kErrorDelivered) {
@@ -187,7 +234,7 @@ class Agent {
 
   const AgentConfig config_;
   const Assignment assignment_;
-  const std::unique_ptr<client::Client> client_;
+  client::Client& client_;
   const std::unique_ptr<AgentState> state_;
   const std::stop_token stop_;
 };
@@ -197,16 +244,19 @@ absl::StatusOr<Delivery> Run(const AgentOptions& options, const std::stop_token&
   if (!config.ok()) return config.status();
   // Checked before anything is run: a plugin that runs for hours should not find its way barred.
   client::Status ready;
-  if (!client::Client::Create(config->client, &ready)) return Delivery{ready, {}};
-  auto assignment = Assign(*config, stop);
-  if (!assignment.ok()) return assignment.status();
-  auto client = client::Client::Create(config->client, &ready);
+  const auto client = client::Client::Create(config->client, &ready);
   if (!client) return Delivery{ready, {}};
+  // Before the first heartbeat: an agent that is not the only one here has nothing to say.
   auto state = AgentState::Open(config->client.state_dir, config->client.run, config->client.plugin,
                                 config->client.node);
   if (!state.ok()) return state.status();
-  Agent agent(*std::move(config), *std::move(assignment), std::move(client), *std::move(state),
-              stop);
+  client->SetPhase(Phase::kChecking);
+  client->StartHeartbeats(LogHeartbeats);
+  Preflight preflight(config->client, *client);
+  preflight.AwaitFirst(kPreflightLimit, stop);
+  auto assignment = Assign(*config, *client, stop);
+  if (!assignment.ok()) return assignment.status();
+  Agent agent(*std::move(config), *std::move(assignment), *client, *std::move(state), stop);
   return agent.Run();
 }
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -49,6 +50,14 @@ std::vector<client::ConfigField> AgentFields(AgentConfig& c) {
        &c.max_output_bytes,
        "The most that systemd-logs gathers; the newest entries are kept.",
        {}},
+      {"progress_port",
+       {"SONOBUOY_PROGRESS_PORT"},
+       &c.progress_port,
+       "Port on the loopback address at which plugins report progress (modes exec and wait); 0: "
+       "none.",
+       {},
+       0,
+       65535},
   };
   fields.insert(fields.end(), own.begin(), own.end());
   return fields;
@@ -93,7 +102,10 @@ std::string AgentConfigSchema() {
     property["description"] = field.description;
     property["type"] = client::JsonType(field);
     if (client::JsonType(field) == "array") property["items"] = {{"type", "string"}};
-    if (client::JsonType(field) == "integer") property["minimum"] = 1;
+    if (client::JsonType(field) == "integer") {
+      property["minimum"] = field.least;
+      if (field.most < std::numeric_limits<int64_t>::max()) property["maximum"] = field.most;
+    }
     if (!field.choices.empty()) property["enum"] = field.choices;
     properties[field.name] = std::move(property);
   }

@@ -25,6 +25,8 @@ struct AgentConfig {
   std::chrono::milliseconds time_limit{0};
   // The most that a module that can choose writes.
   int64_t max_output_bytes = int64_t{256} << 20;
+  // Where plugins report progress, on the loopback address; 0: nowhere.
+  int64_t progress_port = 8099;
 };
 
 // The fields of the file, the client's first. The pointers lead into `config`.

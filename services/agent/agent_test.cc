@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,8 +13,10 @@
 
 #include "services/client/client.h"
 #include "services/client/test_peer.h"
+#include "services/client/test_status_peer.h"
 #include "services/common/base/error.h"
 #include "services/common/base/subprocess.h"
+#include "services/common/base/unique_fd.h"
 #include "services/common/errors.h"
 
 namespace muster {
@@ -47,7 +51,8 @@ class AgentTest : public ::testing::Test {
                {"client_key", key},
                {"results_dir", base_ + "/results"},
                {"state_dir", base_ + "/state"},
-               {"done_file_delay", "10ms"}};
+               {"done_file_delay", "10ms"},
+               {"progress_port", 0}};
   }
   ~AgentTest() override {
     peer_.Stop();
@@ -76,6 +81,25 @@ class AgentTest : public ::testing::Test {
     return exit && exit->signal == 0 ? static_cast<Code>(exit->exit_code) : Code::kFailed;
   }
 
+  // With a status service.
+  void StartStatus() {
+    status_.Start();
+    config_["status_targets"] = {status_.target()};
+  }
+
+  // A port of the loopback address, and whoever holds it.
+  static std::pair<uint16_t, UniqueFd> HoldPort() {
+    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size);
+    ::listen(fd.get(), 1);
+    ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    return {ntohs(address.sin_port), std::move(fd)};
+  }
+
   // Polls until `ready` says so.
   template <typename Ready>
   bool Until(Ready ready) {
@@ -89,9 +113,90 @@ class AgentTest : public ::testing::Test {
   const client::TestFleet fleet_ = client::TestFleet::Make();
   const std::string base_;
   client::TestPeer peer_;
+  client::TestStatusPeer status_{fleet_};
   Json config_;
   std::string said_;
 };
+
+TEST_F(AgentTest, ItsHeartbeatsTellWhatItDoes) {
+  StartStatus();
+  config_["definition"] = Definition("while [ ! -e " + base_ +
+                                     "/go ]; do sleep 0.05; done; echo x > $RESULTS_DIR/r; "
+                                     "echo r > $RESULTS_DIR/done");
+  const auto child = Start();
+  EXPECT_TRUE(Until([&] { return status_.HeardPhase(v1::PHASE_WORKING); })) << child->StderrTail();
+  EXPECT_TRUE(status_.HeardPhase(v1::PHASE_CHECKING));
+  std::ofstream(base_ + "/go") << "";
+  EXPECT_TRUE(child->Wait(absl::Minutes(2))->ok()) << child->StderrTail();
+  EXPECT_TRUE(status_.SaidGoodbye());
+  EXPECT_EQ(status_.beats().front().activities(0).key().plugin(), "facts");
+  EXPECT_EQ(status_.streams, 1);
+}
+
+TEST_F(AgentTest, ItsHeartbeatsTellThatItWaitsForAnotherProcess) {
+  StartStatus();
+  config_["mode"] = "wait";
+  const auto child = Start();
+  EXPECT_TRUE(Until([&] { return status_.HeardPhase(v1::PHASE_WAITING); })) << child->StderrTail();
+  child->Signal(SIGKILL);
+  ASSERT_TRUE(child->Wait(absl::Minutes(1)));
+  EXPECT_FALSE(status_.SaidGoodbye());
+}
+
+TEST_F(AgentTest, WhatStandsInTheWayIsToldAndTheWorkGoesOn) {
+  StartStatus();
+  peer_.Stop();
+  config_["definition"] = Definition("echo x > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
+  const auto child = Start();
+  EXPECT_TRUE(Until([&] {
+    return status_.Heard([&](const v1::Activity& activity) {
+      return activity.fault().check() == v1::Fault::CHECK_CONNECTION &&
+             activity.fault().address() == peer_.target();
+    });
+  })) << child->StderrTail();
+  EXPECT_TRUE(Until([&] { return status_.HeardPhase(v1::PHASE_DELIVERING); }));
+  peer_.Start();
+  EXPECT_TRUE(child->Wait(absl::Minutes(2))->ok()) << child->StderrTail();
+  EXPECT_THAT(child->StderrTail(), HasSubstr("the way to the fleet is not free"));
+}
+
+TEST_F(AgentTest, ASecondAgentElsewhereEndsItsHeartbeatsButNotItsWork) {
+  status_.judge_beat = [] {
+    return MakeError(absl::StatusCode::kAborted, "DOUBLE_AGENT", "another beats", "End one.");
+  };
+  StartStatus();
+  config_["definition"] = Definition("echo x > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
+  EXPECT_EQ(Run(), Code::kOk) << said_;
+  EXPECT_THAT(said_, HasSubstr("another agent beats with this identity"));
+}
+
+TEST_F(AgentTest, APluginReportsProgressLocally) {
+  StartStatus();
+  config_["progress_port"] = HoldPort().first;
+  config_["definition"] = Json({{"sonobuoy-config", {{"driver", "Job"}, {"plugin-name", "facts"}}},
+                                {"spec",
+                                 {{"command", {"/bin/bash", "-c"}},
+                                  {"args", {R"(exec 3<>/dev/tcp/127.0.0.1/$SONOBUOY_PROGRESS_PORT
+body='{"msg":"disk 3","total":8,"completed":3}'
+printf 'POST /progress HTTP/1.0\r\nContent-Length: %d\r\n\r\n%s' ${#body} "$body" >&3
+head -1 <&3 > $RESULTS_DIR/answer; echo answer > $RESULTS_DIR/done)"}}}}})
+                              .dump();
+  EXPECT_EQ(Run(), Code::kOk) << said_;
+  EXPECT_THAT(peer_.committed()->body, HasSubstr(" 200 "));
+  ASSERT_EQ(status_.reports().size(), 1U);
+  EXPECT_EQ(status_.reports()[0].message(), "disk 3");
+  EXPECT_EQ(status_.reports()[0].key().node(), "n1");
+}
+
+TEST_F(AgentTest, APortThatAnotherPluginHoldsIsDoneWithout) {
+  const auto held = HoldPort();
+  config_["progress_port"] = held.first;
+  config_["definition"] = Definition(
+      "echo \"port $SONOBUOY_PROGRESS_PORT\" > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
+  EXPECT_EQ(Run(), Code::kOk) << said_;
+  EXPECT_EQ(peer_.committed()->body, "port \n");
+  EXPECT_THAT(said_, HasSubstr("PORT_IN_USE"));
+}
 
 TEST_F(AgentTest, RunsADefinitionAndDeliversWhatItsDoneFileNames) {
   config_["definition"] = Definition(

@@ -29,6 +29,8 @@ struct ModuleContext {
   absl::Duration done_file_delay;
   // How long the module may take.
   absl::Duration time_limit;
+  // Where on the loopback address the plugin may report progress; 0: nowhere.
+  uint16_t progress_port = 0;
   // How much it may write, where it can choose.
   int64_t max_output_bytes = 0;
 };

@@ -47,8 +47,9 @@ bool WorthAnotherTry(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(const client::Config& config,
-                                                 const std::stop_token& stop) {
+absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
+    const client::Config& config, const std::function<void(const absl::Status& why)>& on_wait,
+    const std::stop_token& stop) {
   auto identity = client::SenderIdentity::Load(config.client_cert, config.client_key, absl::Now());
   if (!identity.ok()) return identity.status();
   const auto credentials =
@@ -71,6 +72,7 @@ absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(const client::Config& config,
     if (absl::Now() > identity->not_after()) return client::DeadlineError(run.status());
     Log(LogLevel::kWarning, "the fleet cannot be asked for the plugin yet",
         {{"run", config.run}, {"plugin", config.plugin}, {"error", run.status()}});
+    on_wait(run.status());
     if (!client::WaitFor(backoff.Next(RetryAfterOf(run.status())), stop)) {
       return client::InterruptedError();
     }

@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_AGENT_PLUGIN_SOURCE_H_
 #define MUSTER_SERVICES_AGENT_PLUGIN_SOURCE_H_
 
+#include <functional>
 #include <stop_token>
 #include <string>
 
@@ -18,9 +19,11 @@ struct PlannedPlugin {
 };
 
 // Tries until it is known or the certificate ends. The errors of RunService.GetRun; NOT_FOUND
-// (PAIR_NOT_PLANNED) if the run has no such plugin; CANCELLED (INTERRUPTED) on `stop`.
-absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(const client::Config& config,
-                                                 const std::stop_token& stop);
+// (PAIR_NOT_PLANNED) if the run has no such plugin; CANCELLED (INTERRUPTED) on `stop`. `on_wait`
+// hears why it waits before each next try.
+absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
+    const client::Config& config, const std::function<void(const absl::Status& why)>& on_wait,
+    const std::stop_token& stop);
 
 }  // namespace muster
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -17,69 +16,33 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "services/client/attempt_state.h"
-#include "services/client/backoff.h"
+#include "services/client/client_config.h"
 #include "services/client/client_status.h"
-#include "services/client/config_fields.h"
 #include "services/client/delayed_stop.h"
 #include "services/client/delivery.h"
 #include "services/client/done_file.h"
 #include "services/client/errors.h"
 #include "services/client/grpc_transport.h"
+#include "services/client/heartbeat_stream.h"
+#include "services/client/heartbeats.h"
+#include "services/client/https_heartbeats.h"
 #include "services/client/https_transport.h"
 #include "services/client/media_type.h"
 #include "services/client/progress_reporter.h"
+#include "services/client/sender_activity.h"
 #include "services/client/sender_identity.h"
+#include "services/client/status_channels.h"
 #include "services/client/stream_spool.h"
 #include "services/common/base/error.h"
-#include "services/common/base/names.h"
-#include "services/common/base/secret_file.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/certificate.h"
 
 namespace muster::client {
 namespace {
 
-constexpr size_t kMaxConfigFile = size_t{1} << 20;
 constexpr size_t kMaxErrorText = size_t{64} << 10;
 // For how long after a run's deadline the fleet takes late results.
 constexpr absl::Duration kSealGrace = absl::Seconds(120);
-
-std::optional<Config> Finish(absl::StatusOr<Config> config, Status* status) {
-  *status = ToClientStatus(config.status());
-  if (!config.ok()) return std::nullopt;
-  return *std::move(config);
-}
-
-absl::StatusOr<Config> LoadConfig(const std::string& path) {
-  Config config;
-  const auto fields = ClientFields(config);
-  if (!path.empty()) {
-    auto text = ReadFileBounded(path, kMaxConfigFile);
-    if (!text.ok()) return ConfigError(path, "", ToStd(text.status().message()));
-    if (auto status = ReadConfigJson(*text, path, fields, AgentOnlyFields()); !status.ok()) {
-      return status;
-    }
-  }
-  std::set<std::string> set;
-  if (auto status = ReadConfigEnvironment(std::getenv, fields, &set); !status.ok()) return status;
-  if (auto status = CompleteConfig(config, set); !status.ok()) return status;
-  return config;
-}
-
-absl::Status CheckNames(const Config& config) {
-  if (config.plugin.empty()) return ConfigError("configuration", "plugin", "it is missing");
-  if (auto status = ValidateName("plugin", config.plugin); !status.ok()) {
-    return ConfigError("configuration", "plugin", ToStd(status.message()));
-  }
-  if (auto status = ValidateName("node", config.node); !status.ok()) {
-    return ConfigError("configuration", "node", ToStd(status.message()));
-  }
-  if (config.grpc_targets.empty() && config.aggregator_url.empty()) {
-    return ConfigError("configuration", "grpc_targets",
-                       "it is missing, and so is aggregator_url: where to deliver is not known");
-  }
-  return absl::OkStatus();
-}
 
 absl::StatusOr<std::unique_ptr<SourceFile>> ErrorText(const std::string& text) {
   UniqueFd fd(::memfd_create("muster-error", MFD_CLOEXEC));
@@ -97,7 +60,9 @@ absl::StatusOr<std::unique_ptr<SourceFile>> ErrorText(const std::string& text) {
 
 class Client::Impl {
  public:
-  explicit Impl(Config config) : config_(std::move(config)) {}
+  explicit Impl(Config config) : config_(std::move(config)) {
+    if (config_.deadline) deadline_ = absl::FromChrono(*config_.deadline);
+  }
 
   absl::Status Prepare() {
     if (auto status = CheckNames(config_); !status.ok()) return status;
@@ -165,13 +130,56 @@ class Client::Impl {
   }
 
   absl::Status Report(const Progress& progress) {
-    if (reporter_) return reporter_->Report(config_, progress);
-    if (config_.aggregator_url.empty()) {
-      return ConfigError("configuration", "status_targets", "it is missing");
+    const absl::Status status = ReportOnce(progress);
+    if (status.ok()) {
+      activity_.DropProgress();
+    } else if (status.code() == absl::StatusCode::kUnavailable ||
+               status.code() == absl::StatusCode::kDeadlineExceeded) {
+      activity_.KeepProgress(progress);
     }
-    return PostProgress(Https(), config_.plugin, config_.node, ProgressJson(progress));
+    return status;
   }
 
+  void StartHeartbeats(HeartbeatWatcher watcher) {
+    BeatDialler dial;
+    if (channels_) {
+      dial = MakeStreamDialler(channels_, {config_.run, config_.plugin, config_.node});
+    } else if (over_https_) {
+      dial = MakeHttpsDialler(Https(), config_.plugin, config_.node);
+    } else {
+      return;
+    }
+    std::function<void(const absl::Status&)> watch;
+    if (watcher) {
+      watch = [watcher = std::move(watcher)](const absl::Status& status) {
+        watcher(ToClientStatus(status));
+      };
+    }
+    std::lock_guard lock(heartbeats_mutex_);
+    if (heartbeats_) return;
+    heartbeats_ = std::make_unique<Heartbeats>(activity_, std::move(dial), std::move(watch));
+  }
+
+  void StopHeartbeats() {
+    std::unique_ptr<Heartbeats> ending;  // without the lock: its watcher may ask how things stand
+    std::lock_guard lock(heartbeats_mutex_);
+    ending = std::move(heartbeats_);
+  }
+
+  absl::Status heartbeat_status() const {
+    std::lock_guard lock(heartbeats_mutex_);
+    return heartbeats_ ? heartbeats_->status() : absl::OkStatus();
+  }
+
+  std::optional<absl::Duration> clock_offset() const {
+    std::lock_guard lock(heartbeats_mutex_);
+    return heartbeats_ ? heartbeats_->clock_offset() : std::nullopt;
+  }
+
+  // Under one_at_a_time().
+  void set_deadline(absl::Time deadline) { deadline_ = deadline; }
+
+  SenderActivity& activity() { return activity_; }
   const Config& config() const { return config_; }
   std::mutex& one_at_a_time() { return one_at_a_time_; }
 
@@ -195,8 +203,9 @@ class Client::Impl {
     }
     certificate_ends_ = identity->not_after();
     if (!config_.status_targets.empty()) {
-      reporter_ = std::make_unique<ProgressReporter>(config_.status_targets, config_.fleet_ca_cert,
-                                                     config_.client_key, *identity);
+      channels_ = MakeStatusChannels(config_.status_targets, config_.fleet_ca_cert,
+                                     config_.client_key, *identity);
+      reporter_ = std::make_unique<ProgressReporter>(*channels_);
     }
     transport_ = MakeGrpcTransport(config_.grpc_targets, config_.fleet_ca_cert, config_.client_key,
                                    *std::move(identity));
@@ -226,6 +235,16 @@ class Client::Impl {
     return absl::OkStatus();
   }
 
+  absl::Status ReportOnce(const Progress& progress) {
+    if (reporter_) return reporter_->Report(config_, progress);
+    if (config_.aggregator_url.empty()) {
+      return ConfigError("configuration", "status_targets", "it is missing");
+    }
+    const auto answer =
+        RelayProgress(Https(), config_.plugin, config_.node, ProgressJson(progress));
+    return answer.ok() ? answer->status : answer.status();
+  }
+
   HttpsOptions Https() const {
     return {config_.aggregator_url, config_.ca_cert, config_.client_cert, config_.client_key};
   }
@@ -238,10 +257,7 @@ class Client::Impl {
     return info;
   }
 
-  absl::Time GiveUp() const {
-    if (!config_.deadline) return certificate_ends_;
-    return std::min(certificate_ends_, absl::FromChrono(*config_.deadline) + kSealGrace);
-  }
+  absl::Time GiveUp() const { return std::min(certificate_ends_, deadline_ + kSealGrace); }
 
   absl::StatusOr<CommitReceipt> Send(ResultInfo info, std::unique_ptr<SourceFile> file,
                                      const std::stop_token& stop) {
@@ -255,25 +271,32 @@ class Client::Impl {
     if (!attempt.ok()) return attempt.status();
     info.attempt = *attempt;
     OutgoingResult result(std::move(info), std::move(file));
-    return DeliverUntilCommitted(*transport_, result, *attempts_, GiveUp(), stop);
+    const PhaseScope delivering(activity_, Phase::kDelivering);
+    return DeliverUntilCommitted(*transport_, result, *attempts_, GiveUp(), stop,
+                                 [this](const absl::Status& wait) { SayWait(wait); });
+  }
+
+  // Tells with the heartbeats for what a delivery waits.
+  void SayWait(const absl::Status& wait) {
+    const bool told_to_wait =
+        wait.code() == absl::StatusCode::kResourceExhausted || RetryAfterOf(wait).has_value();
+    activity_.SetPhase(told_to_wait ? Phase::kBackpressured : Phase::kDelivering,
+                       std::string(wait.message()));
   }
 
   const Config config_;
   bool over_https_ = false;
   absl::Time certificate_ends_;
   std::unique_ptr<ResultTransport> transport_;
+  std::shared_ptr<const StatusChannels> channels_;
   std::unique_ptr<ProgressReporter> reporter_;
+  SenderActivity activity_;
   std::mutex one_at_a_time_;
-  std::unique_ptr<AttemptState> attempts_;  // guarded by one_at_a_time_
+  std::unique_ptr<AttemptState> attempts_;        // guarded by one_at_a_time_
+  absl::Time deadline_ = absl::InfiniteFuture();  // guarded by one_at_a_time_
+  mutable std::mutex heartbeats_mutex_;
+  std::unique_ptr<Heartbeats> heartbeats_;  // guarded by heartbeats_mutex_; uses what is above
 };
-
-std::optional<Config> Config::Load(const std::string& path, Status* status) {
-  return Finish(LoadConfig(path), status);
-}
-
-std::optional<Config> Config::FromEnvironment(Status* status) {
-  return Finish(LoadConfig(""), status);
-}
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Client::~Client() = default;
@@ -313,8 +336,34 @@ Status Client::ReportProgress(const Progress& progress) {
   return ToClientStatus(impl_->Report(progress));
 }
 
+void Client::StartHeartbeats(HeartbeatWatcher watcher) {
+  impl_->StartHeartbeats(std::move(watcher));
+}
+
+void Client::StopHeartbeats() { impl_->StopHeartbeats(); }
+
+Status Client::HeartbeatStatus() const { return ToClientStatus(impl_->heartbeat_status()); }
+
+void Client::SetPhase(Phase phase, const std::string& message) {
+  impl_->activity().SetPhase(phase, message);
+}
+
+void Client::SetFault(const std::optional<Fault>& fault) { impl_->activity().SetFault(fault); }
+
+std::optional<std::chrono::milliseconds> Client::ClockOffset() const {
+  const auto offset = impl_->clock_offset();
+  if (!offset) return std::nullopt;
+  return absl::ToChronoMilliseconds(*offset);
+}
+
+void Client::SetDeadline(std::chrono::system_clock::time_point deadline) {
+  std::lock_guard lock(impl_->one_at_a_time());
+  impl_->set_deadline(absl::FromChrono(deadline));
+}
+
 Delivery Client::WaitForDoneFileAndDeliver(const std::stop_token& stop) {
   std::lock_guard lock(impl_->one_at_a_time());
+  const PhaseScope waiting(impl_->activity(), Phase::kWaiting);
   const DelayedStop late(kStopGrace, stop);
   const auto path =
       WaitForDoneFile({impl_->config().results_dir, impl_->config().done_file_delay}, late.token());

@@ -128,6 +128,37 @@ struct Progress {
   std::vector<std::string> append_failing;
 };
 
+// What a sender is at, as its heartbeats tell it.
+enum class Phase {
+  kChecking = 1,       // checks before the work
+  kWorking = 2,        // the usual one
+  kWaiting = 3,        // for the plugin's done file
+  kDelivering = 4,     // told by itself
+  kBlocked = 5,        // waits for something that is not the plugin's own
+  kBackpressured = 6,  // the fleet told it to wait; told by itself
+};
+
+// What was found to stand in the way of the work.
+struct Fault {
+  enum class Check {
+    kNameResolution = 1,
+    kConnection = 2,
+    kTls = 3,
+    kClock = 4,
+    kAuthorisation = 5
+  };
+  Check check = Check::kConnection;
+  std::string address;  // "host:port"
+  // What went wrong, and what to do; at most 1024 characters each count.
+  std::string message;
+  std::string next_step;
+};
+
+// Hears how heartbeats fare: an error when they do not get through any more (each such time once),
+// OK when they do again, DOUBLE_AGENT when they have ended for good. Called from a thread of the
+// library; must not block, nor call StartHeartbeats or StopHeartbeats.
+using HeartbeatWatcher = std::function<void(const Status& status)>;
+
 // Fills `buffer` with up to `size` bytes; returns how many, 0 at the end, less than 0 on an error.
 using Reader = std::function<std::ptrdiff_t(char* buffer, size_t size)>;
 
@@ -158,8 +189,35 @@ class Client {
   // still follow until the run is sealed. At most 64 KiB count; the rest is cut.
   Delivery SubmitError(const std::string& text, const std::stop_token& stop = {});
 
-  // One try, at most 10 s: progress is advice, and the next report replaces this one.
+  // One try, at most 10 s: progress is advice, and the next report replaces this one. One that did
+  // not get through goes with the next heartbeat, if it is not of the append form.
   Status ReportProgress(const Progress& progress);
+
+  // Tells the fleet from now on that somebody is at work, until StopHeartbeats or the end of this
+  // client: then a sender that ends without a word is missed within minutes, with the reason.
+  // Returns at once; it runs in a thread of its own, at the pace that the fleet asks for, and never
+  // fails or delays a delivery. It does nothing without status_targets, or aggregator_url, to tell.
+  // Over aggregator_url it is a bare sign of life.
+  //
+  // If another process beats with the same identity, for the same node, the older one's heartbeats
+  // end for good with DOUBLE_AGENT; its deliveries go on.
+  void StartHeartbeats(HeartbeatWatcher watcher = {});
+  // Says goodbye, so that nobody is missed; takes at most 2 s.
+  void StopHeartbeats();
+  // OK while heartbeats get through (or none was tried yet); else why not.
+  Status HeartbeatStatus() const;
+
+  // What the next heartbeats say; sent soon if it is news, at most 4 times a second. `message`:
+  // what is waited for; at most 1024 characters count.
+  void SetPhase(Phase phase, const std::string& message = "");
+  // Nothing: nothing stands in the way.
+  void SetFault(const std::optional<Fault>& fault);
+  // The fleet's wall clock minus ours, by the newest answer to a heartbeat; nothing before the
+  // first.
+  std::optional<std::chrono::milliseconds> ClockOffset() const;
+
+  // Replaces Config::deadline, for deliveries that begin after it.
+  void SetDeadline(std::chrono::system_clock::time_point deadline);
 
   // The whole life of a sidecar: waits for `results_dir`/done, delivers the file it names, a folder
   // as results.tar.gz. A done file that names nothing usable gives an error result with the reason.

@@ -22,8 +22,8 @@ namespace {
 using Json = nlohmann::json;
 using Time = std::optional<std::chrono::system_clock::time_point>;
 
-constexpr std::string_view kAgentOnly[] = {"mode", "module", "definition", "time_limit",
-                                           "max_output_bytes"};
+constexpr std::string_view kAgentOnly[] = {"mode",       "module",           "definition",
+                                           "time_limit", "max_output_bytes", "progress_port"};
 
 template <typename... Cases>
 struct Overloaded : Cases... {
@@ -31,45 +31,54 @@ struct Overloaded : Cases... {
 };
 
 // From text, as a variable of the environment has it. False if it is not a value of that type.
-bool Assign(const ConfigField::Target& target, const std::string& text) {
-  return std::visit(Overloaded{[&](std::string* to) {
-                                 *to = text;
-                                 return true;
-                               },
-                               [&](std::vector<std::string>* to) {
-                                 *to = absl::StrSplit(text, ',', absl::SkipWhitespace());
-                                 return true;
-                               },
-                               [&](int64_t* to) { return absl::SimpleAtoi(text, to) && *to > 0; },
-                               [&](std::chrono::milliseconds* to) {
-                                 absl::Duration value;
-                                 if (!absl::ParseDuration(text, &value) ||
-                                     value < absl::ZeroDuration() ||
-                                     value > absl::Hours(24 * 365)) {
-                                   return false;
-                                 }
-                                 *to = absl::ToChronoMilliseconds(value);
-                                 return true;
-                               },
-                               [&](Time* to) {
-                                 absl::Time value;
-                                 if (!absl::ParseTime(absl::RFC3339_full, text, &value, nullptr))
-                                   return false;
-                                 *to = absl::ToChronoTime(value);
-                                 return true;
-                               }},
-                    target);
+bool Assign(const ConfigField& field, const std::string& text) {
+  return std::visit(
+      Overloaded{[&](std::string* to) {
+                   *to = text;
+                   return true;
+                 },
+                 [&](std::vector<std::string>* to) {
+                   *to = absl::StrSplit(text, ',', absl::SkipWhitespace());
+                   return true;
+                 },
+                 [&](int64_t* to) {
+                   return absl::SimpleAtoi(text, to) && *to >= field.least && *to <= field.most;
+                 },
+                 [&](std::chrono::milliseconds* to) {
+                   absl::Duration value;
+                   if (!absl::ParseDuration(text, &value) || value < absl::ZeroDuration() ||
+                       value > absl::Hours(24 * 365)) {
+                     return false;
+                   }
+                   *to = absl::ToChronoMilliseconds(value);
+                   return true;
+                 },
+                 [&](Time* to) {
+                   absl::Time value;
+                   if (!absl::ParseTime(absl::RFC3339_full, text, &value, nullptr)) return false;
+                   *to = absl::ToChronoTime(value);
+                   return true;
+                 }},
+      field.target);
+}
+
+std::string WantedNumber(const ConfigField& field) {
+  if (field.most < std::numeric_limits<int64_t>::max()) {
+    return absl::StrCat("a whole number from ", field.least, " to ", field.most);
+  }
+  return absl::StrCat("a whole number above ", field.least - 1);
 }
 
 std::string Wanted(const ConfigField& field) {
-  return std::visit(Overloaded{[](std::string*) { return "a string"; },
-                               [](std::vector<std::string>*) { return "a list of strings"; },
-                               [](int64_t*) { return "a whole number above 0"; },
-                               [](std::chrono::milliseconds*) {
-                                 return "a duration such as \"5s\" or \"1m30s\"";
-                               },
-                               [](Time*) { return "a time such as \"2026-11-21T14:00:00Z\""; }},
-                    field.target);
+  return std::visit(
+      Overloaded{[](std::string*) -> std::string { return "a string"; },
+                 [](std::vector<std::string>*) -> std::string { return "a list of strings"; },
+                 [&](int64_t*) { return WantedNumber(field); },
+                 [](std::chrono::milliseconds*) -> std::string {
+                   return "a duration such as \"5s\" or \"1m30s\"";
+                 },
+                 [](Time*) -> std::string { return "a time such as \"2026-11-21T14:00:00Z\""; }},
+      field.target);
 }
 
 bool AssignJson(const ConfigField& field, const Json& value) {
@@ -82,9 +91,9 @@ bool AssignJson(const ConfigField& field, const Json& value) {
     return true;
   }
   if (std::holds_alternative<int64_t*>(field.target)) {
-    return value.is_number_integer() && Assign(field.target, value.dump());
+    return value.is_number_integer() && Assign(field, value.dump());
   }
-  return value.is_string() && Assign(field.target, value.get<std::string>());
+  return value.is_string() && Assign(field, value.get<std::string>());
 }
 
 absl::Status CheckChoice(const ConfigField& field, std::string_view where) {
@@ -120,7 +129,7 @@ std::vector<ConfigField> ClientFields(Config& c) {
       {"status_targets",
        {"MUSTER_STATUS_TARGETS"},
        &c.status_targets,
-       "Addresses host:port of the status service, for progress.",
+       "Addresses host:port of the status service, for heartbeats and progress.",
        {}},
       {"aggregator_url",
        {"AGGREGATOR_URL", "MASTER_URL"},
@@ -217,7 +226,7 @@ absl::Status ReadConfigEnvironment(const EnvironmentReader& read,
     for (const std::string& variable : field.environment) {
       const char* value = read(variable.c_str());
       if (value == nullptr || *value == '\0') continue;
-      if (!Assign(field.target, value)) {
+      if (!Assign(field, value)) {
         return ConfigError("environment", variable,
                            absl::StrCat("the value is not ", Wanted(field)));
       }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -32,6 +33,9 @@ struct ConfigField {
   std::string description;
   // If not empty: the only values.
   std::vector<std::string> choices;
+  // Of a number.
+  int64_t least = 1;
+  int64_t most = std::numeric_limits<int64_t>::max();
 };
 
 // Reads variables; std::getenv outside tests.

@@ -62,8 +62,8 @@ NextMove Judge(const TryOutcome& outcome) {
 
 absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
                                                     OutgoingResult& result, AttemptState& attempts,
-                                                    absl::Time give_up,
-                                                    const std::stop_token& stop) {
+                                                    absl::Time give_up, const std::stop_token& stop,
+                                                    const WaitObserver& on_wait) {
   Backoff backoff;
   int new_attempts = 0;
   absl::Status last;
@@ -83,9 +83,11 @@ absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
       result.info.attempt = *attempt;
     }
     if (outcome.progressed) backoff.Reset();
+    if (on_wait) on_wait(last);
     if (!WaitFor(backoff.Next(RetryAfterOf(last)), limit.token())) {
       return stop.stop_requested() ? InterruptedError() : DeadlineError(last);
     }
+    if (on_wait) on_wait(absl::OkStatus());
   }
 }
 

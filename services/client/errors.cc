@@ -92,6 +92,17 @@ absl::Status ConnectionError(std::string_view url, std::string_view fault) {
                    "Check the address, and that certificate and authority belong to this run.");
 }
 
+absl::Status HeartbeatsEndedError() {
+  return MakeError(absl::StatusCode::kUnavailable, "HEARTBEATS_LOST",
+                   "the status service ended the stream of heartbeats", "");
+}
+
+absl::Status HeartbeatsUnansweredError() {
+  return MakeError(absl::StatusCode::kUnavailable, "HEARTBEATS_LOST",
+                   "the status service does not answer heartbeats",
+                   "Check that muster-status runs and that status_targets leads to it.");
+}
+
 absl::Status InterruptedError() {
   return MakeError(absl::StatusCode::kCancelled, "INTERRUPTED",
                    "asked to stop before the result was committed",

@@ -34,7 +34,9 @@ absl::Status AlreadyRunningError(std::string_view plugin, std::string_view node,
 absl::Status StreamBrokenError(std::string_view fault);                      // STREAM_BROKEN
 absl::Status StalledError(int64_t offset);                                   // NO_PROGRESS
 absl::Status ConnectionError(std::string_view url, std::string_view fault);  // CONNECTION_FAILED
-absl::Status InterruptedError();                       // INTERRUPTED (CANCELLED)
+absl::Status HeartbeatsEndedError();       // HEARTBEATS_LOST: the server ended the stream
+absl::Status HeartbeatsUnansweredError();  // HEARTBEATS_LOST
+absl::Status InterruptedError();           // INTERRUPTED (CANCELLED)
 absl::Status DeadlineError(const absl::Status& last);  // NOT_COMMITTED_IN_TIME (DEADLINE_EXCEEDED)
 
 }  // namespace muster::client

@@ -6,25 +6,27 @@
 #include <string>
 #include <string_view>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "services/client/https_request.h"
 #include "services/client/result_transport.h"
 
 namespace muster::client {
-
-struct HttpsOptions {
-  std::string url;  // "https://host:port"; a path is ignored
-  std::string ca_pem;
-  std::string certificate_pem;  // the first certificate is sent: the run's authority signed it
-  std::string key_pem;
-};
 
 // The whole file goes in each try (the listener keeps what it got, but cannot say how much). An
 // error result goes as the JSON object {"error": "..."}, as old sidecars send it.
 std::unique_ptr<ResultTransport> MakeHttpsTransport(HttpsOptions options);
 
-// POSTs a progress report (a JSON object); one try of at most 10 s.
-absl::Status PostProgress(const HttpsOptions& options, std::string_view plugin,
-                          std::string_view node, const std::string& json);
+// What a listener answered.
+struct RelayedAnswer {
+  int code = 0;
+  std::string body;  // its first 4 KiB
+  // The same in the words of the API; OK for 200.
+  absl::Status status;
+};
+
+// POSTs a progress report (a JSON object), as it is; one try of at most 10 s.
+absl::StatusOr<RelayedAnswer> RelayProgress(const HttpsOptions& options, std::string_view plugin,
+                                            std::string_view node, const std::string& body);
 
 }  // namespace muster::client
 

@@ -107,7 +107,10 @@ TEST_F(HttpsTransportTest, AnotherRunsListenerIsNotTrusted) {
 }
 
 TEST_F(HttpsTransportTest, PostsProgress) {
-  ASSERT_TRUE(PostProgress(options_, "facts", "n1", R"({"msg":"half"})").ok());
+  const auto taken = RelayProgress(options_, "facts", "n1", R"({"msg":"half"})");
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(taken->code, 200);
+  EXPECT_TRUE(taken->status.ok());
   EXPECT_EQ(listener_.seen()[0].path, "/api/v1/progress/by-node/n1/facts");
   EXPECT_EQ(listener_.seen()[0].body, R"({"msg":"half"})");
 }

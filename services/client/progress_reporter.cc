@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "muster/v1/status.grpc.pb.h"
-#include "services/common/rpc/channel.h"
+#include "services/client/progress_message.h"
+#include "services/client/status_channels.h"
 #include "services/common/rpc/status.h"
 
 namespace muster::client {
@@ -20,16 +22,10 @@ struct ProgressReporter::Stubs {
   std::vector<std::unique_ptr<v1::StatusService::Stub>> all;
 };
 
-ProgressReporter::ProgressReporter(const std::vector<std::string>& targets,
-                                   const std::string& fleet_ca_pem,
-                                   const std::string& client_key_pem,
-                                   const SenderIdentity& identity)
+ProgressReporter::ProgressReporter(const StatusChannels& channels)
     : stubs_(std::make_unique<Stubs>()) {
-  const ChannelIdentity us{identity.identity().fleet, fleet_ca_pem, identity.chain_pem(),
-                           client_key_pem};
-  const auto credentials = MakeChannelCredentials(us, {ServiceRole::kStatus, ServiceRole::kRelay});
-  for (const std::string& target : targets) {
-    stubs_->all.push_back(v1::StatusService::NewStub(MakeChannel(target, credentials)));
+  for (const auto& channel : channels.all) {
+    stubs_->all.push_back(v1::StatusService::NewStub(channel));
   }
 }
 
@@ -40,14 +36,7 @@ absl::Status ProgressReporter::Report(const Config& config, const Progress& prog
   request.mutable_key()->set_run(config.run);
   request.mutable_key()->set_plugin(config.plugin);
   request.mutable_key()->set_node(config.node);
-  request.set_message(progress.message);
-  request.set_total(progress.total);
-  request.set_completed(progress.completed);
-  for (const auto& name : progress.failures) request.add_failures(name);
-  for (const auto& text : progress.errors) request.add_errors(text);
-  request.set_append_totals(progress.append_totals);
-  request.set_append_completed(progress.append_completed);
-  for (const auto& name : progress.append_failing) request.add_append_failing(name);
+  ToMessage(progress, &request);
   grpc::Status status;
   for (const auto& stub : stubs_->all) {
     grpc::ClientContext context;

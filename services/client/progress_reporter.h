@@ -4,20 +4,18 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "services/client/client.h"
-#include "services/client/sender_identity.h"
 
 namespace muster::client {
+
+struct StatusChannels;
 
 // Thread-safe.
 class ProgressReporter {
  public:
-  // `targets`: at least one. The servers must be a status service or a relay of the sender's fleet.
-  ProgressReporter(const std::vector<std::string>& targets, const std::string& fleet_ca_pem,
-                   const std::string& client_key_pem, const SenderIdentity& identity);
+  explicit ProgressReporter(const StatusChannels& channels);
   ~ProgressReporter();
 
   // One try at each target in turn until one takes it; at most 10 s each.

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "services/client/test_peer.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/key.h"
@@ -44,6 +46,12 @@ class TestListener {
     server_.Post("/.*", [this](const httplib::Request& request, httplib::Response& response) {
       Answer(request, request.body, response);
     });
+    server_.Get("/.*", [this](const httplib::Request& request, httplib::Response& response) {
+      Answer(request, request.body, response);
+      if (response.status == 200) response.set_content(health, "application/json");
+      response.set_header(
+          "Date", absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", absl::Now(), absl::UTCTimeZone()));
+    });
     port_ = server_.bind_to_any_port("127.0.0.1");
     thread_ = std::jthread([this] { server_.listen_after_bind(); });
     server_.wait_until_ready_by_polling();
@@ -52,7 +60,8 @@ class TestListener {
 
   std::string url() const { return "https://localhost:" + std::to_string(port_); }
 
-  std::deque<int> answers;  // then 200; set before use
+  std::deque<int> answers;                             // then 200; set before use
+  std::string health = R"({"interval_seconds":0.3})";  // to GET; set before use
 
   std::vector<SeenRequest> seen() {
     std::lock_guard lock(mutex_);

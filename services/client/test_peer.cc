@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <future>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -41,18 +42,21 @@ TestFleet TestFleet::Make() {
   auto run =
       std::make_shared<RunAuthority>(intermediate->CreateRunAuthority(made.run, now, end).value());
 
-  const PrivateKey server_key = key();
-  const Certificate server = intermediate
-                                 ->Issue(ServiceIdentity{ServiceRole::kAggregator, "a1"},
-                                         server_key.public_key(), {"aggregator.example"}, now, end)
+  const auto service = [&](ServiceRole role) {
+    const PrivateKey service_key = key();
+    const Certificate leaf = intermediate
+                                 ->Issue(ServiceIdentity{role, "a1"}, service_key.public_key(),
+                                         {"service.example"}, now, end)
                                  .value();
+    return std::pair(leaf.ToPem() + middle.ToPem(), Pem(service_key));
+  };
   const PrivateKey listener_key = key();
   const Certificate listener =
       run->Issue(RunListenerIdentity{made.run}, listener_key.public_key(), {"localhost"}, now)
           .value();
   made.root_pem = root.certificate().ToPem();
-  made.server_chain_pem = server.ToPem() + middle.ToPem();
-  made.server_key_pem = Pem(server_key);
+  std::tie(made.server_chain_pem, made.server_key_pem) = service(ServiceRole::kAggregator);
+  std::tie(made.status_chain_pem, made.status_key_pem) = service(ServiceRole::kStatus);
   made.run_ca_pem = run->self_signed().ToPem();
   made.listener_chain_pem = listener.ToPem();
   made.listener_key_pem = Pem(listener_key);
@@ -247,6 +251,16 @@ grpc::Status TestPeer::SubmitResult(grpc::ServerContext*, const v1::SubmitResult
   auto result = Commit(request->description(), request->body(), request->signature().value());
   if (!result.ok()) return ToGrpc(result.status());
   *response = *result;
+  return grpc::Status::OK;
+}
+
+grpc::Status TestPeer::GetResult(grpc::ServerContext*, const v1::GetResultRequest* request,
+                                 v1::Result* response) {
+  if (judge_read) {
+    if (const absl::Status verdict = judge_read(); !verdict.ok()) return ToGrpc(verdict);
+  }
+  *response->mutable_key() = request->key();
+  response->set_outcome(v1::OUTCOME_PENDING);
   return grpc::Status::OK;
 }
 

@@ -31,6 +31,8 @@ struct TestFleet {
   std::string root_pem;
   std::string server_chain_pem;
   std::string server_key_pem;
+  std::string status_chain_pem;
+  std::string status_key_pem;
   std::string run_ca_pem;          // self-signed
   std::string listener_chain_pem;  // of the run's listener, for "localhost"
   std::string listener_key_pem;
@@ -68,6 +70,7 @@ class TestPeer final : public v1::ResultService::Service {
   std::atomic<int> refuse_opens{0};       // so many opens are answered RESOURCE_EXHAUSTED
   std::function<absl::Status()> judge;    // first word on every open and submit
   std::function<void(int64_t)> on_chunk;  // the offset reached
+  std::function<absl::Status()> judge_read;  // on every question for the result
   std::atomic<int64_t> window{4 * 1024 * 1024};
   std::atomic<bool> zstd{true};
   std::atomic<bool> probe_window{false};  // look once for bytes beyond it
@@ -93,6 +96,7 @@ class TestPeer final : public v1::ResultService::Service {
                       grpc::ServerReaderWriter<v1::UploadResponse, v1::UploadRequest>*) override;
   grpc::Status SubmitResult(grpc::ServerContext*, const v1::SubmitResultRequest*,
                             v1::Result*) override;
+  grpc::Status GetResult(grpc::ServerContext*, const v1::GetResultRequest*, v1::Result*) override;
 
   absl::Status Take(const v1::UploadRequest::Chunk& chunk, int64_t epoch);
   absl::StatusOr<v1::Result> Commit(const v1::ResultDescription& description,

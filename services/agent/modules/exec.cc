@@ -27,6 +27,9 @@ std::vector<std::string> PluginEnvironment(const ModuleContext& context,
       {"RESULTS_DIR=" + context.results_dir, "SONOBUOY_RESULTS_DIR=" + context.results_dir,
        "SONOBUOY_CONFIG_DIR=" + config_dir, "SONOBUOY=true", "NODE_NAME=" + context.node,
        "RESULT_TYPE=" + context.plugin, "MUSTER_RUN=" + context.run});
+  if (context.progress_port != 0) {
+    environment.push_back(absl::StrCat("SONOBUOY_PROGRESS_PORT=", context.progress_port));
+  }
   for (const auto& [name, value] : context.definition.env) {
     std::erase_if(environment, [&](const std::string& e) { return e.starts_with(name + "="); });
     environment.push_back(absl::StrCat(name, "=", value));

@@ -21,7 +21,7 @@ import (
 type Config struct {
 	// GRPCTargets are addresses "host:port" of Muster's API, tried in turn.
 	GRPCTargets []string `json:"grpc_targets,omitempty" env:"MUSTER_GRPC_TARGETS"`
-	// StatusTargets are the same for progress.
+	// StatusTargets are the same for heartbeats and progress.
 	StatusTargets []string `json:"status_targets,omitempty" env:"MUSTER_STATUS_TARGETS"`
 	// AggregatorURL is "https://host:port" of the run's listener for old clients; used if GRPCTargets is
 	// empty. A path in it is ignored.
@@ -69,7 +69,7 @@ func (d Duration) String() string { return time.Duration(d).String() }
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 // Fields of the same file that are the agent's or the C++ library's alone.
-var otherFields = []string{"mode", "module", "definition", "time_limit", "max_output_bytes", "state_dir"}
+var otherFields = []string{"mode", "module", "definition", "time_limit", "max_output_bytes", "progress_port", "state_dir"}
 
 // LoadConfig reads a JSON file (no path: none) and then the environment, and checks the outcome. Errors
 // name the file and the field, or the variable.

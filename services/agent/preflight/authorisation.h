@@ -1,0 +1,24 @@
+// Whether the fleet lets us deliver.
+#ifndef MUSTER_SERVICES_AGENT_PREFLIGHT_AUTHORISATION_H_
+#define MUSTER_SERVICES_AGENT_PREFLIGHT_AUTHORISATION_H_
+
+#include <stop_token>
+#include <string>
+
+#include "absl/status/status.h"
+#include "services/client/client.h"
+
+namespace muster {
+
+// Asks `target` ("host:port" of gRPC) for the result of our pair, which only those may do who may
+// deliver it. The service's own errors. At most 10 s.
+absl::Status AskService(const client::Config& config, const std::string& target,
+                        const std::stop_token& stop);
+
+// Asks the run's listener for old clients; one that does not know the question says yes. The errors
+// of HttpsTransport. At most 10 s.
+absl::Status AskListener(const client::Config& config, const std::stop_token& stop);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_PREFLIGHT_AUTHORISATION_H_

@@ -1,0 +1,63 @@
+#include "services/agent/preflight/lookup.h"
+
+#include <ctime>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kSlice = absl::Milliseconds(200);
+
+// What the resolver's own thread reads and writes.
+struct Question {
+  std::string host;
+  std::string port;
+  addrinfo hints{};
+  gaicb request{};
+
+  ~Question() {
+    if (request.ar_result != nullptr) ::freeaddrinfo(request.ar_result);
+  }
+};
+
+// Takes back what was asked; if the resolver does not let go of it any more it is left to it.
+void Abandon(std::unique_ptr<Question> question) {
+  if (::gai_cancel(&question->request) == EAI_NOTCANCELED) (void)question.release();
+}
+
+}  // namespace
+
+absl::StatusOr<Addresses> LookUp(const std::string& host, uint16_t port, absl::Duration limit,
+                                 const std::stop_token& stop) {
+  auto question = std::make_unique<Question>();
+  question->host = host;
+  question->port = absl::StrCat(port);
+  question->hints.ai_socktype = SOCK_STREAM;
+  question->request.ar_name = question->host.c_str();
+  question->request.ar_service = question->port.c_str();
+  question->request.ar_request = &question->hints;
+  gaicb* list[] = {&question->request};
+  if (const int fault = ::getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr); fault != 0) {
+    return absl::NotFoundError(::gai_strerror(fault));
+  }
+  const absl::Time end = absl::Now() + limit;
+  int state = EAI_INPROGRESS;
+  while ((state = ::gai_error(&question->request)) == EAI_INPROGRESS) {
+    if (stop.stop_requested() || absl::Now() >= end) {
+      Abandon(std::move(question));
+      if (stop.stop_requested()) return absl::CancelledError("asked to stop");
+      return absl::DeadlineExceededError(
+          absl::StrCat("no name server answered within ", absl::FormatDuration(limit)));
+    }
+    const gaicb* waited[] = {&question->request};
+    const timespec slice = absl::ToTimespec(kSlice);
+    ::gai_suspend(waited, 1, &slice);
+  }
+  if (state != 0) return absl::NotFoundError(::gai_strerror(state));
+  return Addresses(std::exchange(question->request.ar_result, nullptr));
+}
+
+}  // namespace muster

@@ -1,0 +1,26 @@
+// Heartbeats over HeartbeatService.
+#ifndef MUSTER_SERVICES_CLIENT_HEARTBEAT_STREAM_H_
+#define MUSTER_SERVICES_CLIENT_HEARTBEAT_STREAM_H_
+
+#include <memory>
+#include <string>
+
+#include "services/client/heartbeats.h"
+
+namespace muster::client {
+
+struct StatusChannels;
+
+// For whom beats are sent.
+struct BeatKey {
+  std::string run;
+  std::string plugin;
+  std::string node;
+};
+
+// One stream for each connection, to the targets in turn.
+BeatDialler MakeStreamDialler(std::shared_ptr<const StatusChannels> channels, BeatKey key);
+
+}  // namespace muster::client
+
+#endif  // MUSTER_SERVICES_CLIENT_HEARTBEAT_STREAM_H_

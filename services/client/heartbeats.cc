@@ -1,0 +1,173 @@
+#include "services/client/heartbeats.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string_view>
+#include <utility>
+
+#include "services/client/backoff.h"
+#include "services/client/errors.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/error.h"
+
+namespace muster::client {
+namespace {
+
+constexpr std::string_view kDoubleAgent = "DOUBLE_AGENT";
+
+// Of the process: two clients in it are one sender.
+int64_t NextSequence() {
+  static std::atomic<int64_t> sequence{0};
+  return ++sequence;
+}
+
+absl::Duration Uptime() {
+  static const absl::Duration start = SystemClock().MonotonicNow();
+  return SystemClock().MonotonicNow() - start;
+}
+
+}  // namespace
+
+Heartbeats::Heartbeats(SenderActivity& activity, BeatDialler dial,
+                       std::function<void(const absl::Status&)> watch)
+    : activity_(activity), dial_(std::move(dial)), watch_(std::move(watch)) {
+  Uptime();
+  activity_.Listen([this] {
+    std::lock_guard lock(mutex_);
+    ++events_;
+    changed_.notify_all();
+  });
+  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+}
+
+Heartbeats::~Heartbeats() {
+  thread_.request_stop();
+  thread_.join();
+  activity_.Listen(nullptr);
+}
+
+absl::Status Heartbeats::status() const {
+  std::lock_guard lock(mutex_);
+  return status_;
+}
+
+std::optional<absl::Duration> Heartbeats::clock_offset() const {
+  std::lock_guard lock(mutex_);
+  return clock_offset_;
+}
+
+void Heartbeats::Answered(const BeatAnswer& answer) {
+  std::lock_guard lock(mutex_);
+  ++events_;
+  changed_.notify_all();
+  if (answer.time) clock_offset_ = *answer.time - SystemClock().Now();
+  if (answer.probe) {
+    schedule_.Probed();
+    return;
+  }
+  schedule_.Answered(answer.interval);
+  answered_ = true;
+  if (answer.sequence >= told_sequence_) activity_.Told(told_version_);
+}
+
+void Heartbeats::Writable() {
+  std::lock_guard lock(mutex_);
+  writable_ = true;
+  ++events_;
+  changed_.notify_all();
+}
+
+void Heartbeats::Ended(const absl::Status& status) {
+  std::lock_guard lock(mutex_);
+  ended_ = status;
+  ++events_;
+  changed_.notify_all();
+}
+
+void Heartbeats::Note(const absl::Status& status) {
+  {
+    std::lock_guard lock(mutex_);
+    const bool told = status_.ok() == status.ok() && ReasonOf(status) != kDoubleAgent;
+    status_ = status;
+    if (told) return;
+  }
+  if (watch_) watch_(status);
+}
+
+void Heartbeats::Run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    const absl::Status why = Live(stop);
+    if (stop.stop_requested() || !AfterEnd(why, stop)) return;
+  }
+}
+
+bool Heartbeats::AfterEnd(const absl::Status& why, const std::stop_token& stop) {
+  // A server that is older than heartbeats is no fault that anybody has to hear of.
+  if (why.code() == absl::StatusCode::kUnimplemented) {
+    return WaitFor(reconnect_.NextUnserved(), stop);
+  }
+  Note(why);
+  if (ReasonOf(why) == kDoubleAgent) return false;
+  const bool refused = why.code() == absl::StatusCode::kPermissionDenied ||
+                       why.code() == absl::StatusCode::kInvalidArgument;
+  return WaitFor(refused ? reconnect_.NextUnserved() : reconnect_.Next(RetryAfterOf(why)), stop);
+}
+
+absl::Status Heartbeats::Live(const std::stop_token& stop) {
+  {
+    std::lock_guard lock(mutex_);
+    schedule_.Opened(SystemClock().MonotonicNow());
+    ended_.reset();
+    writable_ = all_is_news_ = true;
+    answered_ = false;
+  }
+  const std::unique_ptr<BeatConnection> connection = dial_(*this, stop);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (std::exchange(answered_, false)) {
+      lock.unlock();
+      reconnect_.Reset();
+      Note(absl::OkStatus());
+      lock.lock();
+    }
+    if (ended_) return ended_->ok() ? HeartbeatsEndedError() : *ended_;
+    const bool news = all_is_news_ || activity_.Get().version != told_version_;
+    const absl::Duration now = SystemClock().MonotonicNow();
+    if (now >= schedule_.GiveUp()) return HeartbeatsUnansweredError();
+    if (writable_ && (stop.stop_requested() || now >= schedule_.Due(news))) {
+      const bool goodbye = stop.stop_requested();
+      SendBeat(lock, *connection, goodbye);
+      if (goodbye) return absl::OkStatus();
+      continue;
+    }
+    // A connection that does not even take a goodbye is left.
+    if (stop.stop_requested()) return absl::OkStatus();
+    const absl::Duration wake =
+        writable_ ? std::min(schedule_.GiveUp(), schedule_.Due(news)) : schedule_.GiveUp();
+    changed_.wait_for(lock, stop, absl::ToChronoNanoseconds(std::min(wake - now, absl::Hours(1))),
+                      [this, seen = events_] { return events_ != seen; });
+  }
+}
+
+void Heartbeats::SendBeat(std::unique_lock<std::mutex>& lock, BeatConnection& connection,
+                          bool goodbye) {
+  Beat beat;
+  beat.sequence = NextSequence();
+  beat.uptime = Uptime();
+  beat.time = SystemClock().Now();
+  beat.goodbye = goodbye;
+  const Activity activity = activity_.Get();
+  const bool news = all_is_news_ || activity.version != told_version_;
+  if (news) {
+    beat.news = activity;
+    told_version_ = activity.version;
+    told_sequence_ = beat.sequence;
+  }
+  all_is_news_ = writable_ = false;
+  schedule_.Sent(SystemClock().MonotonicNow(), news);
+  lock.unlock();
+  connection.Send(beat);
+  lock.lock();
+}
+
+}  // namespace muster::client

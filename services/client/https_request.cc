@@ -1,0 +1,158 @@
+#include "services/client/https_request.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "services/client/errors.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster::client {
+namespace {
+
+constexpr long kConnectSeconds = 15;
+// A gateway holds a PUT for a minute while the aggregator is away, and needs time to commit.
+constexpr absl::Duration kStallLimit = absl::Minutes(5);
+constexpr size_t kMostAnswer = 4096;  // bytes of an answer's text that are kept
+
+// libcurl's own set-up, once per process; it needs no partner at the end.
+void SetUpOnce() {
+  static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
+  (void)done;
+}
+
+// "https://host:port" without whatever follows.
+std::string BaseOf(std::string_view url) {
+  const size_t host = url.find("://");
+  const size_t path = url.find('/', host == std::string_view::npos ? 0 : host + 3);
+  return std::string(url.substr(0, path));
+}
+
+std::string Escape(CURL* curl, std::string_view segment) {
+  char* escaped = curl_easy_escape(curl, segment.data(), static_cast<int>(segment.size()));
+  std::string text = escaped == nullptr ? std::string() : std::string(escaped);
+  curl_free(escaped);
+  return text;
+}
+
+size_t TakeAnswer(char* data, size_t size, size_t count, void* user) {
+  std::string& answer = static_cast<Exchange*>(user)->answer;
+  answer.append(data, std::min(size * count, kMostAnswer - answer.size()));
+  return size * count;
+}
+
+size_t TakeHeader(char* data, size_t size, size_t count, void* user) {
+  const std::string line = absl::AsciiStrToLower(absl::string_view(data, size * count));
+  auto& exchange = *static_cast<Exchange*>(user);
+  constexpr std::string_view kRetryAfter = "retry-after:";
+  constexpr std::string_view kDate = "date:";
+  int seconds = 0;
+  if (line.starts_with(kRetryAfter) &&
+      absl::SimpleAtoi(absl::StripAsciiWhitespace(line.substr(kRetryAfter.size())), &seconds)) {
+    exchange.retry_after = absl::Seconds(seconds);
+  } else if (line.starts_with(kDate)) {
+    const time_t date = curl_getdate(line.c_str() + kDate.size(), nullptr);
+    if (date >= 0) exchange.date = absl::FromTimeT(date);
+  }
+  return size * count;
+}
+
+int Watch(void* user, curl_off_t, curl_off_t received, curl_off_t, curl_off_t sent) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  if (sent + received != exchange.moved) {
+    exchange.moved = sent + received;
+    exchange.moved_at = absl::Now();
+  }
+  return exchange.stop.stop_requested() || absl::Now() - exchange.moved_at > kStallLimit ? 1 : 0;
+}
+
+void SetBlob(CURL* curl, CURLoption option, const std::string& pem) {
+  curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_COPY};
+  curl_easy_setopt(curl, option, &blob);
+}
+
+}  // namespace
+
+void AddHeader(HeaderList& list, const std::string& line) {
+  // It returns the list's first entry: a new pointer only for the first line.
+  curl_slist* first = curl_slist_append(list.get(), line.c_str());
+  if (!list) list.reset(first);
+}
+
+Curl NewRequest(const HttpsOptions& options, Exchange& exchange) {
+  SetUpOnce();
+  Curl curl(curl_easy_init());
+  if (!curl) return curl;
+  CURL* c = curl.get();
+  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "https");
+  curl_easy_setopt(c, CURLOPT_PROXY, "");  // what the environment names is not asked
+  curl_easy_setopt(c, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+  curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  SetBlob(c, CURLOPT_CAINFO_BLOB, options.ca_pem);
+  curl_easy_setopt(c, CURLOPT_SSLCERTTYPE, "PEM");
+  SetBlob(c, CURLOPT_SSLCERT_BLOB, options.certificate_pem);
+  curl_easy_setopt(c, CURLOPT_SSLKEYTYPE, "PEM");
+  SetBlob(c, CURLOPT_SSLKEY_BLOB, options.key_pem);
+  curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, TakeAnswer);
+  curl_easy_setopt(c, CURLOPT_WRITEDATA, &exchange);
+  curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, TakeHeader);
+  curl_easy_setopt(c, CURLOPT_HEADERDATA, &exchange);
+  curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, Watch);
+  curl_easy_setopt(c, CURLOPT_XFERINFODATA, &exchange);
+  return curl;
+}
+
+std::string UrlOf(CURL* curl, const HttpsOptions& options, std::string_view kind,
+                  std::string_view plugin, std::string_view node) {
+  const std::string where = node == "global" ? "global" : "by-node/" + Escape(curl, node);
+  return absl::StrCat(BaseOf(options.url), "/api/v1/", ToAbsl(kind), "/", where, "/",
+                      Escape(curl, plugin));
+}
+
+absl::StatusOr<long> Perform(CURL* curl, const Exchange& exchange, const std::string& url) {
+  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+  const CURLcode code = curl_easy_perform(curl);
+  if (code != CURLE_OK) return FromCurl(code, exchange, url);
+  long answer = 0;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer);
+  return answer;
+}
+
+absl::Status FromHttp(long code, const Exchange& exchange, const std::string& url) {
+  if (code == 200) return absl::OkStatus();
+  const std::string said(absl::StripAsciiWhitespace(exchange.answer));
+  const std::string text = absl::StrCat(url, " answered ", code, said.empty() ? "" : ": ", said);
+  if (code >= 500) {
+    absl::Status status = ConnectionError(url, absl::StrCat("answered ", code, " ", said));
+    return exchange.retry_after ? WithRetryAfter(status, *exchange.retry_after) : status;
+  }
+  switch (code) {
+    case 409:
+      return MakeError(absl::StatusCode::kAlreadyExists, "RESULT_CONFLICT", text,
+                       "Another result of this pair is committed; it stays.");
+    case 410:
+      return MakeError(absl::StatusCode::kFailedPrecondition, "RUN_SEALED", text,
+                       "Deliver to a newer run.");
+    case 401:
+    case 403:
+      return MakeError(absl::StatusCode::kPermissionDenied, "NOT_YOURS", text,
+                       "Check plugin and node against the run's plan.");
+    default:
+      return MakeError(absl::StatusCode::kInvalidArgument, "HTTP_REFUSED", text,
+                       "Check that aggregator_url is the run's listener.");
+  }
+}
+
+// Faults of the other side's certificate, or of ours, look like lost connections, and may be: the
+// listener of a run opens a moment after the run begins.
+absl::Status FromCurl(CURLcode code, const Exchange& exchange, const std::string& url) {
+  if (exchange.stop.stop_requested()) return InterruptedError();
+  if (code == CURLE_ABORTED_BY_CALLBACK) return StalledError(exchange.moved);
+  return ConnectionError(url, curl_easy_strerror(code));
+}
+
+}  // namespace muster::client

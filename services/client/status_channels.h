@@ -1,0 +1,28 @@
+// The connections to the status service, which progress and heartbeats share.
+#ifndef MUSTER_SERVICES_CLIENT_STATUS_CHANNELS_H_
+#define MUSTER_SERVICES_CLIENT_STATUS_CHANNELS_H_
+
+#include <grpcpp/channel.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/client/sender_identity.h"
+
+namespace muster::client {
+
+// One for each target, in their order; made when they are needed.
+struct StatusChannels {
+  std::vector<std::shared_ptr<grpc::Channel>> all;
+};
+
+// `targets`: at least one. The servers must be a status service or a relay of the sender's fleet.
+std::shared_ptr<const StatusChannels> MakeStatusChannels(const std::vector<std::string>& targets,
+                                                         const std::string& fleet_ca_pem,
+                                                         const std::string& client_key_pem,
+                                                         const SenderIdentity& identity);
+
+}  // namespace muster::client
+
+#endif  // MUSTER_SERVICES_CLIENT_STATUS_CHANNELS_H_

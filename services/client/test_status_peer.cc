@@ -1,0 +1,111 @@
+#include "services/client/test_status_peer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "services/common/rpc/status.h"
+
+namespace muster::client {
+
+void TestStatusPeer::Start() {
+  grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  tls.pem_root_certs = fleet_.root_pem;
+  tls.pem_key_cert_pairs.push_back({fleet_.status_key_pem, fleet_.status_chain_pem});
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(absl::StrCat("127.0.0.1:", port_), grpc::SslServerCredentials(tls),
+                           &port_);
+  if (serve_heartbeats) builder.RegisterService(&beat_service_);
+  builder.RegisterService(&report_service_);
+  server_ = builder.BuildAndStart();
+}
+
+void TestStatusPeer::Stop() {
+  if (!server_) return;
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_.reset();
+}
+
+std::string TestStatusPeer::target() const { return absl::StrCat("127.0.0.1:", port_); }
+
+void TestStatusPeer::Probe() {
+  std::lock_guard lock(mutex_);
+  v1::BeatResponse probe;
+  probe.set_probe(true);
+  for (const auto& [context, stream] : live_streams_) stream->Write(probe);
+}
+
+void TestStatusPeer::Cut() {
+  std::lock_guard lock(mutex_);
+  for (const auto& [context, stream] : live_streams_) context->TryCancel();
+}
+
+std::vector<v1::BeatRequest> TestStatusPeer::beats() const {
+  std::lock_guard lock(mutex_);
+  return beats_;
+}
+
+std::vector<v1::ReportProgressRequest> TestStatusPeer::reports() const {
+  std::lock_guard lock(mutex_);
+  return reports_;
+}
+
+bool TestStatusPeer::Heard(const std::function<bool(const v1::Activity&)>& what) const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(beats_, [&](const v1::BeatRequest& beat) {
+    return std::ranges::any_of(beat.activities(), what);
+  });
+}
+
+bool TestStatusPeer::HeardPhase(v1::Phase phase) const {
+  return Heard([phase](const v1::Activity& activity) { return activity.phase() == phase; });
+}
+
+bool TestStatusPeer::SaidGoodbye() const {
+  std::lock_guard lock(mutex_);
+  return !beats_.empty() && beats_.back().goodbye();
+}
+
+v1::BeatResponse TestStatusPeer::AnswerTo(const v1::BeatRequest& beat) const {
+  v1::BeatResponse answer;
+  answer.set_sequence(beat.sequence());
+  answer.mutable_interval()->set_seconds(interval_ms / 1000);
+  answer.mutable_interval()->set_nanos(static_cast<int32_t>(interval_ms % 1000 * 1'000'000));
+  const absl::Time now = absl::Now() + absl::Milliseconds(clock_ahead_ms.load());
+  answer.mutable_time()->set_seconds(absl::ToUnixSeconds(now));
+  return answer;
+}
+
+grpc::Status TestStatusPeer::Beats::Beat(grpc::ServerContext* context, Stream* stream) {
+  ++peer_.streams;
+  const std::pair self(context, stream);
+  {
+    std::lock_guard lock(peer_.mutex_);
+    peer_.live_streams_.insert(self);
+  }
+  grpc::Status end = grpc::Status::OK;
+  for (v1::BeatRequest beat; end.ok() && stream->Read(&beat);) {
+    if (peer_.judge_beat) end = ToGrpc(peer_.judge_beat());
+    std::lock_guard lock(peer_.mutex_);
+    peer_.beats_.push_back(beat);
+    if (end.ok()) stream->Write(peer_.AnswerTo(beat));
+  }
+  std::lock_guard lock(peer_.mutex_);
+  peer_.live_streams_.erase(self);
+  return end;
+}
+
+grpc::Status TestStatusPeer::Reports::ReportProgress(grpc::ServerContext*,
+                                                     const v1::ReportProgressRequest* request,
+                                                     v1::ReportProgressResponse*) {
+  if (peer_.judge_progress) {
+    if (const absl::Status verdict = peer_.judge_progress(); !verdict.ok()) return ToGrpc(verdict);
+  }
+  std::lock_guard lock(peer_.mutex_);
+  peer_.reports_.push_back(*request);
+  return grpc::Status::OK;
+}
+
+}  // namespace muster::client

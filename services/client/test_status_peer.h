@@ -1,0 +1,91 @@
+// A status service for tests of this folder and the agent's: real TLS, in memory.
+#ifndef MUSTER_SERVICES_CLIENT_TEST_STATUS_PEER_H_
+#define MUSTER_SERVICES_CLIENT_TEST_STATUS_PEER_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "muster/v1/heartbeats.grpc.pb.h"
+#include "muster/v1/status.grpc.pb.h"
+#include "services/client/test_peer.h"
+
+namespace muster::client {
+
+// Takes beats and progress, and remembers them. Thread-safe.
+class TestStatusPeer {
+ public:
+  explicit TestStatusPeer(const TestFleet& fleet) : fleet_(fleet) {}
+  ~TestStatusPeer() { Stop(); }
+
+  // Opens the door, on the port of before if there was one.
+  void Start();
+  // Cuts every connection and closes the door.
+  void Stop();
+  std::string target() const;
+
+  // Asks every stream for a beat.
+  void Probe();
+  // Ends every stream, as a restart would.
+  void Cut();
+
+  std::vector<v1::BeatRequest> beats() const;
+  std::vector<v1::ReportProgressRequest> reports() const;
+  // Whether a beat said this.
+  bool Heard(const std::function<bool(const v1::Activity&)>& what) const;
+  bool HeardPhase(v1::Phase phase) const;
+  bool SaidGoodbye() const;
+
+  bool serve_heartbeats = true;                  // false: as an older service; set before Start
+  std::function<absl::Status()> judge_beat;      // set before Start
+  std::function<absl::Status()> judge_progress;  // set before Start
+  std::atomic<int64_t> interval_ms{3'600'000};
+  std::atomic<int64_t> clock_ahead_ms{0};
+  std::atomic<int> streams{0};  // so many were opened
+
+ private:
+  using Stream = grpc::ServerReaderWriter<v1::BeatResponse, v1::BeatRequest>;
+
+  class Beats final : public v1::HeartbeatService::Service {
+   public:
+    explicit Beats(TestStatusPeer& peer) : peer_(peer) {}
+    grpc::Status Beat(grpc::ServerContext* context, Stream* stream) override;
+
+   private:
+    TestStatusPeer& peer_;
+  };
+
+  class Reports final : public v1::StatusService::Service {
+   public:
+    explicit Reports(TestStatusPeer& peer) : peer_(peer) {}
+    grpc::Status ReportProgress(grpc::ServerContext*, const v1::ReportProgressRequest* request,
+                                v1::ReportProgressResponse*) override;
+
+   private:
+    TestStatusPeer& peer_;
+  };
+
+  v1::BeatResponse AnswerTo(const v1::BeatRequest& beat) const;
+
+  const TestFleet fleet_;
+  Beats beat_service_{*this};
+  Reports report_service_{*this};
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  mutable std::mutex mutex_;
+  std::vector<v1::BeatRequest> beats_;                               // guarded by mutex_
+  std::vector<v1::ReportProgressRequest> reports_;                   // guarded by mutex_
+  std::set<std::pair<grpc::ServerContext*, Stream*>> live_streams_;  // guarded by mutex_
+};
+
+}  // namespace muster::client
+
+#endif  // MUSTER_SERVICES_CLIENT_TEST_STATUS_PEER_H_
