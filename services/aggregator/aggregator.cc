@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "services/aggregator/archive_service.h"
 #include "services/aggregator/change_service.h"
 #include "services/aggregator/changes/change_dispatcher.h"
@@ -18,8 +19,11 @@
 #include "services/aggregator/runs/listener_waits.h"
 #include "services/aggregator/runs/runs.h"
 #include "services/aggregator/runs/sealer.h"
+#include "services/aggregator/runs/status_listeners.h"
 #include "services/aggregator/uploads/committer.h"
 #include "services/aggregator/uploads/uploads.h"
+#include "services/aggregator/verdicts/verdict_follower.h"
+#include "services/aggregator/verdicts/verdicts.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
@@ -29,6 +33,7 @@
 #include "services/common/identity/authority_files.h"
 #include "services/common/identity/certificate_files.h"
 #include "services/common/identity/revocation.h"
+#include "services/common/rpc/channel.h"
 #include "services/common/rpc/server.h"
 #include "services/common/store/sqlite/sqlite_store.h"
 
@@ -44,9 +49,21 @@ constexpr int kSweepTicks = 5;
 constexpr absl::Duration kStuckReader = absl::Seconds(30);
 constexpr int kCertificateTicks = 30;
 constexpr absl::Duration kSealRetry = absl::Seconds(5);
+// Where the gateway shows the status of runs, unless the configuration says otherwise.
+constexpr uint16_t kStatusPort = 8002;
 
 Addresses MakeAddresses(const AggregatorConfig& config) {
-  Addresses addresses = {config.aggregator_targets, config.status_targets, config.gateway_urls};
+  Addresses addresses = {config.aggregator_targets, config.status_targets, config.gateway_urls, {}};
+  for (const std::string& url : config.status_urls) {
+    addresses.status_urls.push_back(
+        absl::StrCat(absl::string_view(url).substr(0, url.find_last_not_of('/') + 1), "/"));
+  }
+  if (addresses.status_urls.empty()) {
+    for (const std::string& host : config.advertise) {
+      addresses.status_urls.push_back(
+          absl::StrCat("https://", HostPort{host, kStatusPort}.ToString(), "/"));
+    }
+  }
   if (addresses.aggregator_targets.empty()) {
     for (const std::string& host : config.advertise) {
       addresses.aggregator_targets.push_back(HostPort{host, config.listen.port}.ToString());
@@ -122,17 +139,20 @@ class Assembly : public Aggregator {
         runs_(*f_.store, *f_.blobs, uploads_, *f_.authorities, clock_, config_.advertise,
               config_.legacy_host),
         listener_waits_(*f_.store, clock_),
+        status_listeners_(*f_.store, *f_.authorities, clock_, config_.advertise),
+        verdicts_(*f_.store, clock_, OwnUri()),
         changes_(*f_.store, requests_),
-        lifecycle_(std::make_shared<Lifecycle>(*f_.store, uploads_, *timers_, requests_, clock_)),
+        lifecycle_(std::make_shared<Lifecycle>(*f_.store, uploads_, *timers_, requests_, clock_,
+                                               OwnUri())),
         sealer_(*f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_,
                 [this](const std::string& run) { lifecycle_->ReviewAfter(run, kSealRetry); }),
         runtime_{&callers_, &requests_, &live_, &rpc_metrics_},
-        run_service_(runtime_, runs_, *f_.authorities, listener_waits_, changes_, *f_.store,
-                     MakeAddresses(config_)),
+        run_service_(runtime_, runs_, *f_.authorities, listener_waits_, status_listeners_, changes_,
+                     *f_.store, MakeAddresses(config_)),
         result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_),
         archive_service_(runtime_, runs_, *f_.blobs),
         change_service_(runtime_, *f_.store, *f_.store, changes_, clock_),
-        listener_service_(runtime_, runs_, *f_.authorities, *f_.store, clock_),
+        listener_service_(runtime_, runs_, *f_.authorities, status_listeners_, *f_.store, clock_),
         identity_service_(runtime_, *f_.authorities, *f_.store, clock_, MakeAddresses(config_),
                           ServiceHosts(config_)) {}
 
@@ -145,9 +165,11 @@ class Assembly : public Aggregator {
   int health_port() const override { return server_->health_port(); }
 
  private:
+  std::string OwnUri() const { return ToUri(f_.tls->identity()).value_or(""); }
   absl::Status LoadRevocations();
   void Observe(const ChangeRecord& change);
   absl::Status Serve();
+  void FollowVerdicts();
   void ScheduleTick();
   void Tick();
   void RenewOwnCertificate();
@@ -168,6 +190,8 @@ class Assembly : public Aggregator {
   Uploads uploads_;
   Runs runs_;
   ListenerWaits listener_waits_;
+  StatusListeners status_listeners_;
+  Verdicts verdicts_;
   ChangeDispatcher changes_;
   std::shared_ptr<Lifecycle> lifecycle_;
   Sealer sealer_;
@@ -180,6 +204,7 @@ class Assembly : public Aggregator {
   IdentityService identity_service_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<InspectionServer> inspection_;
+  std::unique_ptr<VerdictFollower> follower_;
   std::atomic<bool> stopping_ = false;
   int ticks_ = 0;
 };
@@ -192,6 +217,7 @@ absl::Status Assembly::Begin() {
   const absl::Status started =
       lifecycle_->Start([this](const std::string& run) { sealer_.Seal(run); });
   if (!started.ok()) return started;
+  FollowVerdicts();
   AddGauges();
   if (const absl::Status status = Serve(); !status.ok()) return status;
   ScheduleTick();
@@ -217,6 +243,9 @@ void Assembly::Observe(const ChangeRecord& change) {
       live_.CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
       break;
     case ChangeKind::kResult:
+      // What took the place of a time-out may have been the last that the seal waits for.
+      if (change.generation > 1) lifecycle_->ReviewSoon(change.run);
+      break;
     case ChangeKind::kRunDeleted:
       break;
   }
@@ -249,6 +278,15 @@ absl::Status Assembly::Serve() {
        {"inspection", absl::StrCat("127.0.0.1:", inspection_->port())}});
 }
 
+void Assembly::FollowVerdicts() {
+  if (config_.status_targets.empty()) return;
+  const ChannelIdentityFolder identity{f_.tls->identity().fleet, f_.tls->published_folder()};
+  follower_ = std::make_unique<VerdictFollower>(
+      MakeChannel(absl::StrJoin(config_.status_targets, ","),
+                  MakeChannelCredentials(identity, {ServiceRole::kStatus})),
+      verdicts_, clock_);
+}
+
 void Assembly::AddGauges() {
   metrics_.AddProcessMetrics();
   metrics_.AddSampledGauge("muster_upload_streams", "Upload streams that are attached.",
@@ -257,6 +295,13 @@ void Assembly::AddGauges() {
                            [this] { return static_cast<double>(requests_.queued()); });
   metrics_.AddSampledGauge("muster_disk_queued", "Pieces of uploads that wait for a thread.",
                            [this] { return static_cast<double>(disk_.queued()); });
+  metrics_.AddSampledGauge("muster_verdicts_connected",
+                           "1 while the status service's verdicts are heard.",
+                           [this] { return follower_ != nullptr && follower_->connected(); });
+  metrics_.AddSampledCounter("muster_lost_pairs_total", "Pairs that were timed out for silence.",
+                             [this] { return static_cast<double>(verdicts_.lost()); });
+  metrics_.AddSampledCounter("muster_abandoned_runs_total", "Runs that failed since nobody came.",
+                             [this] { return static_cast<double>(verdicts_.nobody_came()); });
   metrics_.AddSampledCounter("muster_store_commands_total", "Changes committed to the store.",
                              [this] { return static_cast<double>(f_.store->stats().commands); });
   metrics_.AddSampledCounter("muster_store_commits_total", "Transactions of the store.",
@@ -306,6 +351,7 @@ void Assembly::RenewOwnCertificate() {
 void Assembly::Stop() {
   if (stopping_.exchange(true)) return;
   if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
+  if (follower_ != nullptr) follower_->Stop();
   lifecycle_->Stop();
   changes_.Stop();
   timers_.reset();

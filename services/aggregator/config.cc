@@ -26,10 +26,15 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
   file->StringList("aggregator_targets", &config->aggregator_targets,
                    "What credentials say of where gRPC is: host:port each. Empty: every advertised "
                    "host with the port of listen.");
-  file->StringList("status_targets", &config->status_targets,
-                   "What credentials say of where the status service is: host:port each.");
+  file->StringList(
+      "status_targets", &config->status_targets,
+      "Where the status service is: host:port each. Credentials say it, and its verdicts "
+      "on who fell silent are followed there. Empty: nothing is timed out for silence.");
   file->StringList("gateway_urls", &config->gateway_urls,
                    "What credentials say of where REST is: https://host:port each.");
+  file->StringList("status_urls", &config->status_urls,
+                   "What viewers' credentials say of where the status of a run is shown: "
+                   "https://host:port/ each. Empty: every advertised host with port 8002.");
   BindLogConfig(&config->log, file);
   file->Duration("drain", &config->drain, "How long a stop waits for calls under way.",
                  absl::ZeroDuration(), absl::Minutes(10));

@@ -25,6 +25,7 @@ struct AggregatorConfig {
   std::vector<std::string> aggregator_targets;
   std::vector<std::string> status_targets;
   std::vector<std::string> gateway_urls;
+  std::vector<std::string> status_urls;
   LogConfig log;
   absl::Duration drain = absl::Seconds(10);
   absl::Duration upload_expiry = absl::Hours(24);

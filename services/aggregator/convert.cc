@@ -37,7 +37,8 @@ std::string HostInUrl(const std::string& host) {
   return host.find(':') == std::string::npos ? host : absl::StrCat("[", host, "]");
 }
 
-void SetListener(const ListenerRecord& record, v1::LegacyListener* listener) {
+template <typename Listener>
+void SetListener(const ListenerRecord& record, Listener* listener) {
   listener->set_open(record.open);
   listener->set_fault(record.fault);
   if (record.port == 0) return;
@@ -128,6 +129,10 @@ v1::Run ToProto(const RunRecord& run) {
   counts->set_errors(run.errors);
   counts->set_timed_out(run.timed_out);
   SetListener(run.listener, proto.mutable_legacy_listener());
+  *proto.mutable_start_grace() = ToDuration(run.start_grace);
+  *proto.mutable_lost_after() = ToDuration(run.lost_after);
+  proto.set_fail_fast(run.fail_fast);
+  if (run.status_listener) SetListener(*run.status_listener, proto.mutable_status_listener());
   return proto;
 }
 

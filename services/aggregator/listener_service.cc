@@ -16,6 +16,17 @@ absl::Status Allowed(Call& call, const std::string& run) {
   return call.Authorize(Resource::Listener(run));
 }
 
+// What a gateway reports of a listener; INVALID_ARGUMENT if it is out of the API's limits.
+absl::StatusOr<ListenerRecord> Reported(const v1::ReportListenerRequest& request) {
+  if (request.port() < 0 || request.port() > 65535) return errors::InvalidPort(request.port());
+  if (request.fault().size() > kMaxFault) return errors::TextTooLong("fault", kMaxFault);
+  ListenerRecord listener;
+  listener.port = request.port();
+  listener.open = request.open();
+  listener.fault = request.fault();
+  return listener;
+}
+
 }  // namespace
 
 absl::Status ListenerService::Sign(Call& call, const v1::SignListenerCertificateRequest& request,
@@ -24,7 +35,7 @@ absl::Status ListenerService::Sign(Call& call, const v1::SignListenerCertificate
   const auto run = runs_.Get(request.run());
   if (!run.ok()) return run.status();
   const auto signed_certificate =
-      authorities_.SignForRun(RunListenerIdentity{request.run()}, request.csr_pem(),
+      authorities_.SignForRun(RunListenerIdentity{request.run()}, *run, request.csr_pem(),
                               run->listener.hosts, ToUri(call.caller().identity).value_or(""));
   if (!signed_certificate.ok()) return signed_certificate.status();
   const auto authority = store_.GetAuthority(request.run());
@@ -42,13 +53,11 @@ absl::Status ListenerService::Sign(Call& call, const v1::SignListenerCertificate
 absl::Status ListenerService::Report(Call& call, const v1::ReportListenerRequest& request,
                                      v1::Run* response) {
   if (const absl::Status allowed = Allowed(call, request.run()); !allowed.ok()) return allowed;
-  if (request.port() < 0 || request.port() > 65535) return errors::InvalidPort(request.port());
-  if (request.fault().size() > kMaxFault) return errors::TextTooLong("fault", kMaxFault);
+  auto listener = Reported(request);
+  if (!listener.ok()) return listener.status();
   muster::ReportListener command;
   command.run = request.run();
-  command.listener.port = request.port();
-  command.listener.open = request.open();
-  command.listener.fault = request.fault();
+  command.listener = *std::move(listener);
   command.at = absl::ToUnixMicros(clock_.Now());
   const auto outcome = store_.ApplyAndWait(std::move(command));
   if (!outcome.ok()) return outcome.status();
@@ -56,6 +65,32 @@ absl::Status ListenerService::Report(Call& call, const v1::ReportListenerRequest
   if (request.port() != 0 && outcome->listener.port != request.port()) {
     return errors::PortIsFixed(request.run(), outcome->listener.port);
   }
+  const auto run = runs_.Get(request.run());
+  if (run.ok()) *response = ToProto(*run);
+  return run.status();
+}
+
+absl::Status ListenerService::GetStatus(Call& call, const v1::GetStatusListenerRequest& request,
+                                        v1::GetStatusListenerResponse* response) {
+  if (const absl::Status allowed = Allowed(call, request.run()); !allowed.ok()) return allowed;
+  auto served = status_listeners_.Get(request.run());
+  if (!served.ok()) return served.status();
+  const auto run = runs_.Get(request.run());
+  if (!run.ok()) return run.status();
+  response->set_client_ca_pem(served->client_ca_pem);
+  response->set_certificate_pem(served->certificate_pem);
+  response->set_key_pem(std::string(served->key_pem.view()));
+  if (run->status_listener) response->set_port(run->status_listener->port);
+  return absl::OkStatus();
+}
+
+absl::Status ListenerService::ReportStatus(Call& call, const v1::ReportListenerRequest& request,
+                                           v1::Run* response) {
+  if (const absl::Status allowed = Allowed(call, request.run()); !allowed.ok()) return allowed;
+  const auto listener = Reported(request);
+  if (!listener.ok()) return listener.status();
+  const absl::Status reported = status_listeners_.Report(request.run(), *listener);
+  if (!reported.ok()) return reported;
   const auto run = runs_.Get(request.run());
   if (run.ok()) *response = ToProto(*run);
   return run.status();
@@ -73,6 +108,22 @@ grpc::ServerUnaryReactor* ListenerService::ReportListener(grpc::CallbackServerCo
                                                           v1::Run* response) {
   return Answer(runtime_, context, "/muster.v1.ListenerService/ReportListener",
                 [this, request, response](Call& call) { return Report(call, *request, response); });
+}
+
+grpc::ServerUnaryReactor* ListenerService::GetStatusListener(
+    grpc::CallbackServerContext* context, const v1::GetStatusListenerRequest* request,
+    v1::GetStatusListenerResponse* response) {
+  return Answer(
+      runtime_, context, "/muster.v1.ListenerService/GetStatusListener",
+      [this, request, response](Call& call) { return GetStatus(call, *request, response); });
+}
+
+grpc::ServerUnaryReactor* ListenerService::ReportStatusListener(
+    grpc::CallbackServerContext* context, const v1::ReportListenerRequest* request,
+    v1::Run* response) {
+  return Answer(
+      runtime_, context, "/muster.v1.ListenerService/ReportStatusListener",
+      [this, request, response](Call& call) { return ReportStatus(call, *request, response); });
 }
 
 }  // namespace muster

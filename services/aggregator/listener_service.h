@@ -1,10 +1,12 @@
-// muster.v1.ListenerService: what the gateway needs to open a door for a run's old clients.
+// muster.v1.ListenerService: what the gateway needs to open a run's doors: for its old clients, and
+// for those who ask for its status.
 #ifndef MUSTER_SERVICES_AGGREGATOR_LISTENER_SERVICE_H_
 #define MUSTER_SERVICES_AGGREGATOR_LISTENER_SERVICE_H_
 
 #include "muster/v1/listeners.grpc.pb.h"
 #include "services/aggregator/runs/authorities.h"
 #include "services/aggregator/runs/runs.h"
+#include "services/aggregator/runs/status_listeners.h"
 #include "services/common/base/clock.h"
 #include "services/common/rpc/call.h"
 #include "services/common/store/state_store.h"
@@ -15,8 +17,13 @@ namespace muster {
 class ListenerService : public v1::ListenerService::CallbackService {
  public:
   ListenerService(const RpcRuntime& runtime, Runs& runs, Authorities& authorities,
-                  StateStore& store, const Clock& clock)
-      : runtime_(runtime), runs_(runs), authorities_(authorities), store_(store), clock_(clock) {}
+                  StatusListeners& status_listeners, StateStore& store, const Clock& clock)
+      : runtime_(runtime),
+        runs_(runs),
+        authorities_(authorities),
+        status_listeners_(status_listeners),
+        store_(store),
+        clock_(clock) {}
 
   grpc::ServerUnaryReactor* SignListenerCertificate(
       grpc::CallbackServerContext* context, const v1::SignListenerCertificateRequest* request,
@@ -24,15 +31,26 @@ class ListenerService : public v1::ListenerService::CallbackService {
   grpc::ServerUnaryReactor* ReportListener(grpc::CallbackServerContext* context,
                                            const v1::ReportListenerRequest* request,
                                            v1::Run* response) override;
+  grpc::ServerUnaryReactor* GetStatusListener(grpc::CallbackServerContext* context,
+                                              const v1::GetStatusListenerRequest* request,
+                                              v1::GetStatusListenerResponse* response) override;
+  grpc::ServerUnaryReactor* ReportStatusListener(grpc::CallbackServerContext* context,
+                                                 const v1::ReportListenerRequest* request,
+                                                 v1::Run* response) override;
 
  private:
   absl::Status Sign(Call& call, const v1::SignListenerCertificateRequest& request,
                     v1::SignListenerCertificateResponse* response);
   absl::Status Report(Call& call, const v1::ReportListenerRequest& request, v1::Run* response);
+  absl::Status GetStatus(Call& call, const v1::GetStatusListenerRequest& request,
+                         v1::GetStatusListenerResponse* response);
+  absl::Status ReportStatus(Call& call, const v1::ReportListenerRequest& request,
+                            v1::Run* response);
 
   const RpcRuntime runtime_;
   Runs& runs_;
   Authorities& authorities_;
+  StatusListeners& status_listeners_;
   StateStore& store_;
   const Clock& clock_;
 };

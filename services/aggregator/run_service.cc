@@ -26,6 +26,9 @@ NewRun FromProto(const v1::CreateRunRequest& request, std::string created_by) {
   wanted.nodes.assign(request.nodes().begin(), request.nodes().end());
   if (request.has_timeout()) wanted.timeout = muster::FromProto(request.timeout());
   if (request.has_seal_grace()) wanted.seal_grace = muster::FromProto(request.seal_grace());
+  if (request.has_start_grace()) wanted.start_grace = muster::FromProto(request.start_grace());
+  if (request.has_lost_after()) wanted.lost_after = muster::FromProto(request.lost_after());
+  wanted.fail_fast = request.fail_fast();
   return wanted;
 }
 
@@ -159,7 +162,8 @@ absl::Status RunService::SignCredential(const v1::IssueCredentialRequest& reques
                                         v1::Credential* response) {
   RunName name = RunNodeIdentity{run.id, request.plugin(), request.node()};
   if (request.any_node()) name = RunPluginIdentity{run.id, request.plugin()};
-  const auto signed_certificate = authorities_.SignForRun(name, request.csr_pem(), {}, asked_by);
+  const auto signed_certificate =
+      authorities_.SignForRun(name, run, request.csr_pem(), {}, asked_by);
   if (!signed_certificate.ok()) return signed_certificate.status();
   const auto authority = store_.GetAuthority(run.id);
   if (!authority.ok()) return authority.status();
@@ -209,12 +213,76 @@ grpc::ServerUnaryReactor* RunService::IssueCredential(grpc::CallbackServerContex
           return finish(errors::PairNotPlanned(request->run(), request->plugin(),
                                                request->any_node() ? "*" : request->node()));
         }
-        listener_waits_.Wait(request->run(), [this, request, response, call,
-                                              finish = std::move(finish)](
-                                                 absl::StatusOr<RunRecord> run) mutable {
-          finish(run.ok() ? SignCredential(*request, *run, UriOf(*call), response) : run.status());
-        });
+        listener_waits_.Wait(request->run(), Door::kLegacy,
+                             [this, request, response, call,
+                              finish = std::move(finish)](absl::StatusOr<RunRecord> run) mutable {
+                               finish(run.ok()
+                                          ? SignCredential(*request, *run, UriOf(*call), response)
+                                          : run.status());
+                             });
       });
+}
+
+absl::Status RunService::SignViewer(const v1::IssueViewerCredentialRequest& request,
+                                    const RunRecord& run, const std::string& asked_by,
+                                    v1::ViewerCredential* response) {
+  const auto signed_certificate =
+      authorities_.SignForRun(RunViewerIdentity{run.id}, run, request.csr_pem(), {}, asked_by);
+  if (!signed_certificate.ok()) return signed_certificate.status();
+  std::string server_ca;
+  if (run.status_listener) {
+    auto brought = status_listeners_.ServerCaPem(run.id);
+    if (!brought.ok()) return brought.status();
+    server_ca = *std::move(brought);
+    const v1::Run shown = ToProto(run);
+    if (shown.status_listener().urls().empty()) return errors::ListenerNotReady(run.id, "");
+    response->set_host_address(shown.status_listener().urls(0) + "/");
+  } else {
+    response->set_host_address(addresses_.status_urls.front());
+  }
+  response->set_uri(signed_certificate->uri);
+  response->set_certificate_pem(signed_certificate->leaf_pem);
+  response->set_chain_pem(signed_certificate->chain_pem);
+  response->set_server_ca_pem(server_ca.empty() ? authorities_.FleetCaPem() : server_ca);
+  *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(signed_certificate->expires));
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* RunService::IssueViewerCredential(
+    grpc::CallbackServerContext* context, const v1::IssueViewerCredentialRequest* request,
+    v1::ViewerCredential* response) {
+  return AnswerLater(
+      runtime_, context, "/muster.v1.RunService/IssueViewerCredential",
+      [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
+        if (const absl::Status allowed = AllowedOnRun(*call, request->run()); !allowed.ok()) {
+          return finish(allowed);
+        }
+        listener_waits_.Wait(
+            request->run(), Door::kStatus,
+            [this, request, response, call,
+             finish = std::move(finish)](absl::StatusOr<RunRecord> run) mutable {
+              finish(run.ok() ? SignViewer(*request, *run, UriOf(*call), response) : run.status());
+            });
+      });
+}
+
+absl::Status RunService::SetStatus(Call& call, const v1::SetStatusListenerRequest& request,
+                                   v1::Run* response) {
+  if (const absl::Status allowed = AllowedOnRun(call, request.run()); !allowed.ok()) return allowed;
+  const absl::Status set = status_listeners_.Set(request.run(), request.client_ca_pem(),
+                                                 request.certificate_pem(), request.key_pem());
+  if (!set.ok()) return set;
+  const auto run = runs_.Get(request.run());
+  if (run.ok()) *response = ToProto(*run);
+  return run.status();
+}
+
+grpc::ServerUnaryReactor* RunService::SetStatusListener(grpc::CallbackServerContext* context,
+                                                        const v1::SetStatusListenerRequest* request,
+                                                        v1::Run* response) {
+  return Answer(
+      runtime_, context, "/muster.v1.RunService/SetStatusListener",
+      [this, request, response](Call& call) { return SetStatus(call, *request, response); });
 }
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include "services/aggregator/runs/authorities.h"
 #include "services/aggregator/runs/listener_waits.h"
 #include "services/aggregator/runs/runs.h"
+#include "services/aggregator/runs/status_listeners.h"
 #include "services/common/rpc/call.h"
 #include "services/common/rpc/stream.h"
 #include "services/common/store/state_store.h"
@@ -18,12 +19,13 @@ namespace muster {
 class RunService : public v1::RunService::CallbackService {
  public:
   RunService(const RpcRuntime& runtime, Runs& runs, Authorities& authorities,
-             ListenerWaits& listener_waits, ChangeDispatcher& changes, StateStore& store,
-             Addresses addresses)
+             ListenerWaits& listener_waits, StatusListeners& status_listeners,
+             ChangeDispatcher& changes, StateStore& store, Addresses addresses)
       : runtime_(runtime),
         runs_(runs),
         authorities_(authorities),
         listener_waits_(listener_waits),
+        status_listeners_(status_listeners),
         changes_(changes),
         store_(store),
         addresses_(std::move(addresses)) {}
@@ -47,15 +49,26 @@ class RunService : public v1::RunService::CallbackService {
   grpc::ServerUnaryReactor* IssueCredential(grpc::CallbackServerContext* context,
                                             const v1::IssueCredentialRequest* request,
                                             v1::Credential* response) override;
+  grpc::ServerUnaryReactor* IssueViewerCredential(grpc::CallbackServerContext* context,
+                                                  const v1::IssueViewerCredentialRequest* request,
+                                                  v1::ViewerCredential* response) override;
+  grpc::ServerUnaryReactor* SetStatusListener(grpc::CallbackServerContext* context,
+                                              const v1::SetStatusListenerRequest* request,
+                                              v1::Run* response) override;
 
  private:
   absl::Status SignCredential(const v1::IssueCredentialRequest& request, const RunRecord& run,
                               const std::string& asked_by, v1::Credential* response);
+  absl::Status SignViewer(const v1::IssueViewerCredentialRequest& request, const RunRecord& run,
+                          const std::string& asked_by, v1::ViewerCredential* response);
+  absl::Status SetStatus(Call& call, const v1::SetStatusListenerRequest& request,
+                         v1::Run* response);
 
   const RpcRuntime runtime_;
   Runs& runs_;
   Authorities& authorities_;
   ListenerWaits& listener_waits_;
+  StatusListeners& status_listeners_;
   ChangeDispatcher& changes_;
   StateStore& store_;
   const Addresses addresses_;

@@ -229,6 +229,18 @@ absl::Status PortIsFixed(std::string_view run, int port) {
                    "Open that port.");
 }
 
+absl::Status StatusListenerExists(std::string_view run) {
+  return MakeError(Code::kAlreadyExists, "STATUS_LISTENER_EXISTS",
+                   Text("run ", A(run), " has a status listener of its own already"),
+                   "Use that one: the run says where it is (muster status).");
+}
+
+absl::Status NoStatusListener(std::string_view run) {
+  return MakeError(Code::kNotFound, "NO_STATUS_LISTENER",
+                   Text("run ", A(run), " has no status listener of its own"),
+                   "Use the fleet's, or start a run that brings a certificate.");
+}
+
 absl::Status OperatorNotFound(std::string_view name) {
   return MakeError(Code::kNotFound, "OPERATOR_NOT_FOUND",
                    Text("there is no operator \"", A(name), "\""),

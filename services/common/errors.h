@@ -55,6 +55,8 @@ absl::Status NoArchive(std::string_view run);
 absl::Status ListenerNotReady(std::string_view run, std::string_view fault);
 absl::Status InvalidPort(int port);
 absl::Status PortIsFixed(std::string_view run, int port);
+absl::Status StatusListenerExists(std::string_view run);
+absl::Status NoStatusListener(std::string_view run);
 absl::Status OperatorNotFound(std::string_view name);
 absl::Status OperatorRevoked(std::string_view name);
 absl::Status LastOperator();

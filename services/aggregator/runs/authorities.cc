@@ -15,13 +15,20 @@ namespace {
 // Certificates of one name that are looked through.
 constexpr int kMaxKnown = 1000;
 
+absl::Time EndOf(const RunName& name, const RunRecord& run) {
+  const absl::Time deadline = absl::FromUnixMicros(run.deadline_at);
+  return std::holds_alternative<RunViewerIdentity>(name)
+             ? RunViewersEnd(deadline)
+             : RunCredentialsEnd(deadline, absl::Microseconds(run.seal_grace));
+}
+
 }  // namespace
 
 absl::StatusOr<RunAuthorityRecord> Authorities::NewRunAuthority(const std::string& run,
                                                                 absl::Time deadline,
                                                                 absl::Duration seal_grace) const {
   const auto authority =
-      intermediate_.CreateRunAuthority(run, clock_.Now(), RunCredentialsEnd(deadline, seal_grace));
+      intermediate_.CreateRunAuthority(run, clock_.Now(), RunAuthorityEnd(deadline, seal_grace));
   if (!authority.ok()) return authority.status();
   auto wrapped = key_wrap_.Wrap(authority->key(), run);
   if (!wrapped.ok()) return wrapped.status();
@@ -51,16 +58,15 @@ absl::StatusOr<RunAuthority> Authorities::LoadRunAuthority(const std::string& ru
                             *std::move(self_signed));
 }
 
-absl::StatusOr<SignedCertificate> Authorities::SignForRun(const RunName& name,
+absl::StatusOr<SignedCertificate> Authorities::SignForRun(const RunName& name, const RunRecord& run,
                                                           const std::string& csr_pem,
                                                           const std::vector<std::string>& hosts,
                                                           const std::string& asked_by) {
-  const std::string run = std::visit([](const auto& n) { return n.run; }, name);
   const auto key = VerifySigningRequest(csr_pem);
   if (!key.ok()) return key.status();
-  const auto authority = LoadRunAuthority(run);
+  const auto authority = LoadRunAuthority(run.id);
   if (!authority.ok()) return authority.status();
-  const auto leaf = authority->Issue(name, *key, hosts, clock_.Now());
+  const auto leaf = authority->Issue(name, *key, hosts, clock_.Now(), EndOf(name, run));
   if (!leaf.ok()) return leaf.status();
   const auto uri = leaf->Uri();
   if (!uri.ok()) return uri.status();

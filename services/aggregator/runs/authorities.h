@@ -43,9 +43,10 @@ class Authorities {
   absl::StatusOr<RunAuthorityRecord> NewRunAuthority(const std::string& run, absl::Time deadline,
                                                      absl::Duration seal_grace) const;
 
-  // A certificate for `name` by the authority of its run. `hosts` for the listener alone.
-  // RUN_ENDED if that authority is gone.
-  absl::StatusOr<SignedCertificate> SignForRun(const RunName& name, const std::string& csr_pem,
+  // A certificate for `name` by the authority of its run, as long as such a name is good for.
+  // `hosts` for the listener alone. RUN_ENDED if that authority is gone.
+  absl::StatusOr<SignedCertificate> SignForRun(const RunName& name, const RunRecord& run,
+                                               const std::string& csr_pem,
                                                const std::vector<std::string>& hosts,
                                                const std::string& asked_by);
 
@@ -54,6 +55,14 @@ class Authorities {
                                                  const std::vector<std::string>& hosts,
                                                  absl::Duration validity,
                                                  const std::string& asked_by);
+
+  // The key of the run's own status listener as it rests in the store, and back.
+  absl::StatusOr<std::string> WrapStatusKey(const Secret& pem, std::string_view run) const {
+    return key_wrap_.WrapStatusKey(pem, run);
+  }
+  absl::StatusOr<Secret> UnwrapStatusKey(std::string_view wrapped, std::string_view run) const {
+    return key_wrap_.UnwrapStatusKey(wrapped, run);
+  }
 
   // Remembers a certificate that was signed with the fleet's intermediate before the aggregator
   // ran, unless it is known already: the first operator's. OK if there is no such file.

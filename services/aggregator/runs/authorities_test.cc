@@ -48,12 +48,15 @@ class AuthoritiesTest : public ::testing::Test {
                            state_.store(), clock_};
   const PrivateKey key_ = *PrivateKey::Generate();
   const std::string request_ = *CreateSigningRequest(key_);
+  RunRecord run_{.id = kRun,
+                 .deadline_at = absl::ToUnixMicros(clock_.Now() + absl::Hours(1)),
+                 .seal_grace = absl::ToInt64Microseconds(absl::Minutes(2))};
 };
 
 TEST_F(AuthoritiesTest, SignsForARunWithItsOwnAuthorityAndRemembersIt) {
   Plan(kRun);
   const auto made =
-      authorities_.SignForRun(RunNodeIdentity{kRun, "facts", "n1"}, request_, {}, kAnn);
+      authorities_.SignForRun(RunNodeIdentity{kRun, "facts", "n1"}, run_, request_, {}, kAnn);
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(made->uri, "spiffe://00112233445566aa.f.muster/plugin/facts/node/n1");
   const Certificate leaf = *Certificate::FromPem(made->leaf_pem);
@@ -75,11 +78,27 @@ TEST_F(AuthoritiesTest, SignsForARunWithItsOwnAuthorityAndRemembersIt) {
   EXPECT_EQ(issued[0].expires_at, absl::ToUnixMicros(made->expires));
 }
 
+TEST_F(AuthoritiesTest, DeliverersAndViewersLastAsLongAsEachIsGoodFor) {
+  Plan(kRun);
+  const absl::Time deadline = absl::FromUnixMicros(run_.deadline_at);
+  const auto expires = [&](const RunName& name) {
+    const auto made = authorities_.SignForRun(name, run_, request_, {}, kAnn);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return made.ok() ? made->expires : absl::InfinitePast();
+  };
+  const auto whole_seconds = [](absl::Time time) {
+    return absl::FromUnixSeconds(absl::ToUnixSeconds(time));
+  };
+  EXPECT_EQ(expires(RunNodeIdentity{kRun, "facts", "n1"}),
+            whole_seconds(deadline + absl::Minutes(2) + absl::Hours(1)));
+  EXPECT_EQ(expires(RunViewerIdentity{kRun}), whole_seconds(deadline + absl::Hours(24)));
+}
+
 TEST_F(AuthoritiesTest, EachRunHasAnAuthorityOfItsOwn) {
   Plan(kRun);
   Plan("bbbbbbbbbbbbbbbb");
   const auto made =
-      authorities_.SignForRun(RunNodeIdentity{kRun, "facts", "n1"}, request_, {}, kAnn);
+      authorities_.SignForRun(RunNodeIdentity{kRun, "facts", "n1"}, run_, request_, {}, kAnn);
   ASSERT_TRUE(made.ok()) << made.status();
   const auto other =
       *Certificate::FromPem((*state_.store().GetAuthority("bbbbbbbbbbbbbbbb"))->self_signed_pem);
@@ -90,11 +109,13 @@ TEST_F(AuthoritiesTest, EachRunHasAnAuthorityOfItsOwn) {
 
 TEST_F(AuthoritiesTest, AnAuthorityThatIsGoneOrNeverWasSignsNothing) {
   const RunNodeIdentity name{kRun, "facts", "n1"};
-  EXPECT_EQ(ReasonOf(authorities_.SignForRun(name, request_, {}, kAnn).status()), "RUN_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(authorities_.SignForRun(name, run_, request_, {}, kAnn).status()),
+            "RUN_NOT_FOUND");
   Plan(kRun);
   state_.Apply(EndRun{.run = kRun, .at = 1});
   state_.Apply(WipeAuthority{kRun, 2});
-  EXPECT_EQ(ReasonOf(authorities_.SignForRun(name, request_, {}, kAnn).status()), "RUN_ENDED");
+  EXPECT_EQ(ReasonOf(authorities_.SignForRun(name, run_, request_, {}, kAnn).status()),
+            "RUN_ENDED");
   EXPECT_TRUE(Issued("spiffe://").empty());
 }
 
@@ -104,7 +125,7 @@ TEST_F(AuthoritiesTest, ARequestThatItsKeyDidNotSignIsRefused) {
   damaged[damaged.size() / 2] = damaged[damaged.size() / 2] == 'A' ? 'B' : 'A';
   for (const std::string& request : {damaged, std::string("no request")}) {
     const auto made =
-        authorities_.SignForRun(RunNodeIdentity{kRun, "facts", "n1"}, request, {}, kAnn);
+        authorities_.SignForRun(RunNodeIdentity{kRun, "facts", "n1"}, run_, request, {}, kAnn);
     EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument) << made.status();
   }
   EXPECT_TRUE(Issued("spiffe://").empty());

@@ -10,6 +10,8 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kRetry = absl::Seconds(5);
+// How often a run looks whether the uploads that it waits for go on.
+constexpr absl::Duration kUploadCheck = absl::Seconds(5);
 // Wall clocks jump: no timer is trusted for longer.
 constexpr absl::Duration kLongestWait = absl::Minutes(1);
 constexpr absl::Duration kNever = absl::InfiniteDuration();
@@ -75,24 +77,33 @@ absl::StatusOr<absl::Duration> Lifecycle::DoWhatIsDue(const RunView& view, int64
     case RunState::kPlanned:
     case RunState::kRunning: {
       if (now < run.deadline_at) return absl::Microseconds(run.deadline_at - now);
-      const auto outcome = store_.ApplyAndWait(TimeOutRun{run.id, kTimedOut, now});
+      const auto outcome = store_.ApplyAndWait(TimeOutRun{run.id, kTimedOut, now, actor_});
       if (!outcome.ok()) return outcome.status();
       Log(LogLevel::kWarning, "deadline passed",
           {{"run", run.id}, {"timed_out", outcome->timed_out}});
       return absl::ZeroDuration();
     }
-    case RunState::kPostProcessing: {
-      // Who timed out may still arrive within the grace; nobody else is waited for.
-      const int64_t seal_at = run.timed_out > 0 ? run.deadline_at + run.seal_grace : now;
-      if (now < seal_at) return absl::Microseconds(seal_at - now);
-      seal_(run.id);
-      return kNever;
-    }
+    case RunState::kPostProcessing:
+      return SealWhenSettled(run, now);
     case RunState::kComplete:
     case RunState::kFailed:
     case RunState::kCancelled:
       return AfterTheEnd(run, now);
   }
+  return kNever;
+}
+
+// Who timed out may still arrive within the grace; nobody else is waited for. The grace begins when
+// the last pair had its outcome: at the deadline, or before it if all that was missing is lost.
+absl::StatusOr<absl::Duration> Lifecycle::SealWhenSettled(const RunRecord& run, int64_t now) {
+  if (run.timed_out > 0) {
+    const int64_t seal_at = std::min(run.settled_at, run.deadline_at) + run.seal_grace;
+    if (now < seal_at) return absl::Microseconds(seal_at - now);
+    // A sender that was called lost and is delivering is not cut off before its time is over.
+    const bool in_time = now < run.deadline_at + run.seal_grace;
+    if (in_time && uploads_.Receives(run.id)) return kUploadCheck;
+  }
+  seal_(run.id);
   return kNever;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -27,9 +28,15 @@ inline constexpr absl::Duration kAuthorityAfterEnd = absl::Hours(1);
 // from the store alone, so a restart loses nothing. Thread-safe.
 class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
  public:
+  // `actor`: the URI that the audit log names for what a run does by itself.
   Lifecycle(StateStore& store, Uploads& uploads, TimerService& timers, Executor& executor,
-            const Clock& clock)
-      : store_(store), uploads_(uploads), timers_(timers), executor_(executor), clock_(clock) {}
+            const Clock& clock, std::string actor)
+      : store_(store),
+        uploads_(uploads),
+        timers_(timers),
+        executor_(executor),
+        clock_(clock),
+        actor_(std::move(actor)) {}
 
   // `seal` queues the building of an archive. Reviews every live run.
   absl::Status Start(std::function<void(const std::string& run)> seal);
@@ -46,6 +53,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
  private:
   void Review(const std::string& run);
   absl::StatusOr<absl::Duration> DoWhatIsDue(const RunView& view, int64_t now);
+  absl::StatusOr<absl::Duration> SealWhenSettled(const RunRecord& run, int64_t now);
   absl::StatusOr<absl::Duration> AfterTheEnd(const RunRecord& run, int64_t now);
 
   StateStore& store_;
@@ -53,6 +61,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
   TimerService& timers_;
   Executor& executor_;
   const Clock& clock_;
+  const std::string actor_;
   std::function<void(const std::string&)> seal_;
   std::mutex mutex_;
   std::map<std::string, TimerId> waiting_;  // guarded by mutex_

@@ -17,6 +17,8 @@ using testing::TestState;
 constexpr absl::Duration kToDeadline = absl::Microseconds(kDeadline - kCreated);
 const absl::Duration kToSeal = kToDeadline + absl::Microseconds(kGrace);
 
+constexpr char kActor[] = "spiffe://f.muster/service/aggregator/main";
+
 class LifecycleTest : public ::testing::Test {
  protected:
   ~LifecycleTest() override {
@@ -27,7 +29,7 @@ class LifecycleTest : public ::testing::Test {
   void Start() {
     if (lifecycle_) lifecycle_->Stop();
     lifecycle_ = std::make_shared<Lifecycle>(state_.store(), state_.uploads(), state_.clock,
-                                             state_.executor(), state_.clock);
+                                             state_.executor(), state_.clock, kActor);
     ASSERT_TRUE(lifecycle_->Start([this](const std::string& run) { sealed_.push_back(run); }).ok());
     PassTime(absl::ZeroDuration());
   }
@@ -40,6 +42,13 @@ class LifecycleTest : public ::testing::Test {
       state_.clock.Advance(absl::ZeroDuration());
     }
     state_.Settle();
+  }
+
+  void Lose(std::string_view node) {
+    state_.Apply(TimeOutPair{
+        .key = KeyOf(node), .error = "lost", .at = absl::ToUnixMicros(state_.clock.Now())});
+    lifecycle_->ReviewSoon(kRun);
+    PassTime(absl::ZeroDuration());
   }
 
   bool HasAuthority() { return state_.store().GetAuthority(kRun)->has_value(); }
@@ -73,6 +82,70 @@ TEST_F(LifecycleTest, WhoIsCompleteIsSealedAtOnce) {
   lifecycle_->ReviewSoon(kRun);
   PassTime(absl::ZeroDuration());
   EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
+}
+
+TEST_F(LifecycleTest, WhenAllThatWasMissingIsLostTheGraceBeginsThen) {
+  state_.Plan({"n1", "n2"});
+  Start();
+  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  PassTime(absl::Seconds(10));  // long before the deadline
+  Lose("n2");
+  EXPECT_EQ(state_.Run().state, RunState::kPostProcessing);
+  PassTime(absl::Microseconds(kGrace) - absl::Seconds(1));
+  EXPECT_TRUE(sealed_.empty());
+  PassTime(absl::Seconds(1));
+  EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
+}
+
+TEST_F(LifecycleTest, WhoComesBackWithinTheGraceIsTheLastToBeWaitedFor) {
+  state_.Plan({"n1"});
+  Start();
+  Lose("n1");
+  EXPECT_TRUE(sealed_.empty());
+  EXPECT_EQ(state_.Apply(Genuine(KeyOf("n1"), "{}")).verdict, CommitResult::Verdict::kCommitted);
+  lifecycle_->ReviewSoon(kRun);
+  PassTime(absl::ZeroDuration());
+  EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
+}
+
+TEST_F(LifecycleTest, ALostSenderThatIsDeliveringHoldsTheSealUntilItsTimeIsOver) {
+  state_.Plan({"n1"});
+  Start();
+  const auto opened = state_.uploads().Open(Opening(KeyOf("n1"), "").upload);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const auto session = *state_.uploads().Find(opened->id);
+  ASSERT_TRUE(session->Attach(opened->epoch, [](const absl::Status&) {}).ok());
+  Lose("n1");
+  const absl::Duration held = absl::Microseconds(kDeadline + kGrace) -
+                              (state_.clock.Now() - absl::UnixEpoch()) - absl::Seconds(1);
+  for (absl::Duration passed; passed < held; passed += absl::Seconds(1)) {
+    PassTime(absl::Seconds(1));
+  }
+  EXPECT_TRUE(sealed_.empty());
+  PassTime(absl::Seconds(5));
+  EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
+}
+
+TEST_F(LifecycleTest, TheGraceAfterTheDeadlineIsNoLongerThanIt) {
+  // The last pair had its outcome when the service was away at the deadline.
+  state_.Plan({"n1"});
+  state_.clock.Advance(kToDeadline + absl::Seconds(15));
+  Start();
+  EXPECT_EQ(state_.Run().timed_out, 1);
+  PassTime(absl::Microseconds(kGrace) - absl::Seconds(15));
+  EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
+}
+
+TEST_F(LifecycleTest, ARunThatFailsFastHasFailedAtItsDeadline) {
+  CreateRun command = MakeRun(kRun, {{"facts", "n1"}});
+  command.run.fail_fast = true;
+  state_.Apply(std::move(command));
+  Start();
+  PassTime(kToDeadline);
+  EXPECT_EQ(state_.Run().state, RunState::kFailed);
+  EXPECT_EQ(state_.store().Audit(kRun, "", 10)->items.back().actor, kActor);
+  PassTime(kToSeal);
+  EXPECT_TRUE(sealed_.empty());
 }
 
 TEST_F(LifecycleTest, WhatFellDueWhileNothingRanIsDoneAtTheStart) {

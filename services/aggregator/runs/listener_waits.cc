@@ -6,8 +6,18 @@
 
 namespace muster {
 
-void ListenerWaits::Wait(const std::string& run, Done done) {
-  Waiting waiting{run, clock_.MonotonicNow() + kListenerWait, std::move(done)};
+namespace {
+
+// Null: there is none to wait for.
+const ListenerRecord* ListenerOf(const RunRecord& run, Door door) {
+  if (door == Door::kLegacy) return &run.listener;
+  return run.status_listener ? &*run.status_listener : nullptr;
+}
+
+}  // namespace
+
+void ListenerWaits::Wait(const std::string& run, Door door, Done done) {
+  Waiting waiting{run, door, clock_.MonotonicNow() + kListenerWait, std::move(done)};
   if (TryFinish(waiting)) return;
   std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(waiting));
@@ -26,16 +36,18 @@ void ListenerWaits::Check() {
 
 bool ListenerWaits::TryFinish(Waiting& waiting) {
   auto view = store_.GetRun(waiting.run);
-  if (!view.ok()) {
-    waiting.done(view.status());
-  } else if (!*view) {
-    waiting.done(errors::RunNotFound(waiting.run));
-  } else if (IsFinal((*view)->run.state)) {
+  if (!view.ok() || !*view) {
+    waiting.done(view.ok() ? errors::RunNotFound(waiting.run) : view.status());
+    return true;
+  }
+  RunRecord& run = (*view)->run;
+  const ListenerRecord* const listener = ListenerOf(run, waiting.door);
+  if (IsFinal(run.state)) {
     waiting.done(errors::RunEnded(waiting.run));
-  } else if ((*view)->run.listener.open) {
-    waiting.done(std::move((*view)->run));
+  } else if (listener == nullptr || listener->open) {
+    waiting.done(std::move(run));
   } else if (clock_.MonotonicNow() >= waiting.until) {
-    waiting.done(errors::ListenerNotReady(waiting.run, (*view)->run.listener.fault));
+    waiting.done(errors::ListenerNotReady(waiting.run, listener->fault));
   } else {
     return false;
   }

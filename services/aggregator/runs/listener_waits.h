@@ -1,4 +1,4 @@
-// Callers that wait for the gateway to open a run's listener.
+// Callers that wait for the gateway to open a run's listeners.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_LISTENER_WAITS_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_LISTENER_WAITS_H_
 
@@ -16,6 +16,11 @@ namespace muster {
 
 inline constexpr absl::Duration kListenerWait = absl::Seconds(30);
 
+enum class Door {
+  kLegacy,  // for old clients
+  kStatus,  // the run's own status listener; nothing to wait for if it shares the fleet's
+};
+
 // Thread-safe.
 class ListenerWaits {
  public:
@@ -23,9 +28,9 @@ class ListenerWaits {
 
   ListenerWaits(StateStore& store, const Clock& clock) : store_(store), clock_(clock) {}
 
-  // Calls `done` with the run once its listener is open: at once, or from Check; with
+  // Calls `done` with the run once its door is open: at once, or from Check; with
   // LISTENER_NOT_READY after kListenerWait, RUN_ENDED if its authority is gone.
-  void Wait(const std::string& run, Done done);
+  void Wait(const std::string& run, Door door, Done done);
 
   // Looks again at what is waited for. To be called when a run changed and every second or so; on
   // an executor.
@@ -34,6 +39,7 @@ class ListenerWaits {
  private:
   struct Waiting {
     std::string run;
+    Door door;
     absl::Duration until;  // monotonic
     Done done;
   };

@@ -27,8 +27,9 @@ class ListenerWaitsTest : public ::testing::Test {
     ASSERT_TRUE(store().ApplyAndWait(ReportListener{kRun, listener, 2'000'000}).ok());
   }
 
-  void Wait(const std::string& run = kRun) {
-    waits_->Wait(run, [this](absl::StatusOr<RunRecord> answer) { answers_.push_back(answer); });
+  void Wait(const std::string& run = kRun, Door door = Door::kLegacy) {
+    waits_->Wait(run, door,
+                 [this](absl::StatusOr<RunRecord> answer) { answers_.push_back(answer); });
   }
 
   SqliteHarness harness_;
@@ -54,6 +55,24 @@ TEST_F(ListenerWaitsTest, AnswersAllWhoWaitWhenItOpensAndOnceEach) {
   waits_->Check();
   ASSERT_EQ(answers_.size(), 2U);
   EXPECT_EQ(answers_[1].value().listener.port, 7450);
+}
+
+TEST_F(ListenerWaitsTest, ARunThatSharesTheFleetsStatusListenerIsAnsweredAtOnce) {
+  Wait(kRun, Door::kStatus);
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_TRUE(answers_[0].ok());
+}
+
+TEST_F(ListenerWaitsTest, ItsOwnStatusListenerIsWaitedForAndNoOther) {
+  ASSERT_TRUE(store().ApplyAndWait(SetStatusListener{.run = kRun}).ok());
+  Report({.port = 7450, .open = true});
+  Wait(kRun, Door::kStatus);
+  EXPECT_TRUE(answers_.empty());
+  const ListenerRecord open = {.port = 8010, .open = true};
+  ASSERT_TRUE(store().ApplyAndWait(ReportStatusListener{kRun, open, 3'000'000}).ok());
+  waits_->Check();
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(answers_[0].value().status_listener->port, 8010);
 }
 
 TEST_F(ListenerWaitsTest, GivesUpAndSaysWhatTheGatewaySaid) {

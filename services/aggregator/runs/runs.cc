@@ -1,5 +1,6 @@
 #include "services/aggregator/runs/runs.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "services/aggregator/runs/plan.h"
@@ -16,6 +17,7 @@ constexpr size_t kMaxRequestId = 128;
 constexpr size_t kMaxTitle = 256;
 constexpr size_t kMaxReason = 1024;
 constexpr size_t kRunIdBytes = 8;
+constexpr absl::Duration kDefaultStartGrace = absl::Minutes(5);
 
 absl::Status CheckLimits(const NewRun& wanted) {
   if (wanted.request_id.size() > kMaxRequestId) {
@@ -28,7 +30,22 @@ absl::Status CheckLimits(const NewRun& wanted) {
   if (wanted.seal_grace < absl::ZeroDuration() || wanted.seal_grace > absl::Hours(1)) {
     return errors::InvalidTimeout("seal_grace", "0 s to 1 h");
   }
+  if (wanted.start_grace &&
+      (*wanted.start_grace < absl::ZeroDuration() || *wanted.start_grace > absl::Hours(24))) {
+    return errors::InvalidTimeout("start_grace", "0 s to 1 day");
+  }
+  if (wanted.lost_after < absl::Seconds(10) || wanted.lost_after > absl::Hours(24)) {
+    return errors::InvalidTimeout("lost_after", "10 s to 1 day");
+  }
   return absl::OkStatus();
+}
+
+// Old sidecars say nothing before they deliver: with one of them in the plan, silence at the start
+// means nothing.
+absl::Duration StartGrace(const NewRun& wanted, const std::vector<PluginRecord>& plugins) {
+  if (wanted.start_grace) return *wanted.start_grace;
+  const bool sidecars = std::ranges::any_of(plugins, &PluginRecord::has_image);
+  return sidecars ? absl::ZeroDuration() : kDefaultStartGrace;
 }
 
 }  // namespace
@@ -50,6 +67,9 @@ absl::StatusOr<RunRecord> Runs::Create(const NewRun& wanted) {
   command.run.created_at = absl::ToUnixMicros(now);
   command.run.deadline_at = absl::ToUnixMicros(now + wanted.timeout);
   command.run.seal_grace = absl::ToInt64Microseconds(wanted.seal_grace);
+  command.run.start_grace = absl::ToInt64Microseconds(StartGrace(wanted, plan->plugins));
+  command.run.lost_after = absl::ToInt64Microseconds(wanted.lost_after);
+  command.run.fail_fast = wanted.fail_fast;
   command.run.listener.hosts = hosts_;
   if (!host_pattern_.empty()) {
     command.run.listener.hosts = {HostOfRun(host_pattern_, command.run.id)};

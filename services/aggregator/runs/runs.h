@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_RUNS_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_RUNS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct NewRun {
   std::vector<std::string> nodes;
   absl::Duration timeout = absl::Hours(6);
   absl::Duration seal_grace = absl::Seconds(120);
+  std::optional<absl::Duration> start_grace;  // nullopt: by what the plugins are
+  absl::Duration lost_after = absl::Minutes(3);
+  bool fail_fast = false;
 };
 
 // Thread-safe. Its methods may wait for the disk.

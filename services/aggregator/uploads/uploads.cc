@@ -1,5 +1,6 @@
 #include "services/aggregator/uploads/uploads.h"
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <unordered_set>
@@ -180,6 +181,11 @@ std::vector<std::shared_ptr<UploadSession>> Uploads::OfRun(const std::string& ru
     if (session->key().run == run) found.push_back(session);
   }
   return found;
+}
+
+bool Uploads::Receives(const std::string& run) const {
+  const auto sessions = OfRun(run);
+  return std::ranges::any_of(sessions, [](const auto& session) { return session->attached(); });
 }
 
 void Uploads::EndRun(const std::string& run, const absl::Status& why) {

@@ -70,6 +70,9 @@ class Uploads {
   // seconds.
   void Sweep();
 
+  // Whether a stream brings something of this run now.
+  bool Receives(const std::string& run) const;
+
   // Streams that are attached now.
   int64_t streams() const { return streams_; }
 

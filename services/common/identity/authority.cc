@@ -15,6 +15,7 @@ namespace {
 constexpr absl::Duration kRootValidity = absl::Hours(24 * 365 * 20);
 constexpr absl::Duration kIntermediateValidity = absl::Hours(24 * 365 * 5);
 constexpr absl::Duration kCredentialMargin = absl::Hours(1);
+constexpr absl::Duration kViewerMargin = absl::Hours(24);
 
 // An authority's one URI is its trust domain, which is nobody's identity.
 std::string DomainUri(std::string_view host) { return absl::StrCat("spiffe://", ToAbsl(host)); }
@@ -123,6 +124,12 @@ absl::Time RunCredentialsEnd(absl::Time deadline, absl::Duration seal_grace) {
   return deadline + seal_grace + kCredentialMargin;
 }
 
+absl::Time RunViewersEnd(absl::Time deadline) { return deadline + kViewerMargin; }
+
+absl::Time RunAuthorityEnd(absl::Time deadline, absl::Duration seal_grace) {
+  return std::max(RunCredentialsEnd(deadline, seal_grace), RunViewersEnd(deadline));
+}
+
 absl::StatusOr<RunAuthority> RunAuthority::Load(std::string_view fleet, std::string_view run,
                                                 PrivateKey key, Certificate fleet_signed,
                                                 Certificate self_signed) {
@@ -137,9 +144,9 @@ absl::StatusOr<RunAuthority> RunAuthority::Load(std::string_view fleet, std::str
 
 absl::StatusOr<Certificate> RunAuthority::Issue(const RunName& name, const PublicKey& key,
                                                 const std::vector<std::string>& hosts,
-                                                absl::Time now) const {
+                                                absl::Time now, absl::Time not_after) const {
   const Identity identity{fleet_, Widen(name)};
-  auto spec = LeafSpec(identity, hosts, now, NotAfter());
+  auto spec = LeafSpec(identity, hosts, now, std::min(not_after, NotAfter()));
   if (!spec.ok()) return spec.status();
   if (RunOf(identity) != run_) {
     return MayNotSign(absl::StrCat("the authority of run ", run_), spec->uri,

@@ -37,6 +37,13 @@ absl::Time RenewAt(const Certificate& certificate);
 // client whose clock is fast, or that waits for an answer at the very end, is not shut out.
 absl::Time RunCredentialsEnd(absl::Time deadline, absl::Duration seal_grace);
 
+// When the certificates of those who may see a run's status end: a day after its deadline, so that
+// the outcome of a night is still shown in the morning.
+absl::Time RunViewersEnd(absl::Time deadline);
+
+// When a run's authority ends: with the last certificate that it signs.
+absl::Time RunAuthorityEnd(absl::Time deadline, absl::Duration seal_grace);
+
 // A run's own authority: one key, new for this run, with two certificates that build the same
 // chains. Immutable; thread-safe.
 class RunAuthority {
@@ -48,11 +55,12 @@ class RunAuthority {
                                            Certificate self_signed);
 
   // A certificate for `name`, which must be of this run (PERMISSION_DENIED, reason
-  // ISSUER_MAY_NOT_SIGN), until the end of this authority. Its usage follows from the name:
-  // credentials are clients, the listener is a server. `hosts`: DNS names and IP addresses, for
-  // the listener alone.
+  // ISSUER_MAY_NOT_SIGN), until `not_after`, or the end of this authority if that is earlier. Its
+  // usage follows from the name: credentials are clients, the listener is a server. `hosts`: DNS
+  // names and IP addresses, for the listener alone.
   absl::StatusOr<Certificate> Issue(const RunName& name, const PublicKey& key,
-                                    const std::vector<std::string>& hosts, absl::Time now) const;
+                                    const std::vector<std::string>& hosts, absl::Time now,
+                                    absl::Time not_after = absl::InfiniteFuture()) const;
 
   const std::string& run() const { return run_; }
   const PrivateKey& key() const { return key_; }
@@ -94,7 +102,7 @@ class Intermediate {
                                     const std::vector<std::string>& hosts, absl::Time now,
                                     absl::Time not_after) const;
 
-  // The authority of a new run, with a new key. `not_after`: see RunCredentialsEnd.
+  // The authority of a new run, with a new key. `not_after`: see RunAuthorityEnd.
   // FAILED_PRECONDITION, reason AUTHORITY_ENDS_EARLIER, if this authority ends before.
   absl::StatusOr<RunAuthority> CreateRunAuthority(std::string_view run, absl::Time now,
                                                   absl::Time not_after) const;

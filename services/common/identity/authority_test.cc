@@ -275,6 +275,17 @@ TEST_F(AuthorityTest, ARunsCredentialsOutliveItsLastResult) {
             kNow + absl::Seconds(120) + absl::Hours(1));
 }
 
+TEST_F(AuthorityTest, ViewersOutliveTheDeadlineByADay) {
+  EXPECT_EQ(RunViewersEnd(kNow), kNow + absl::Hours(24));
+  EXPECT_EQ(RunAuthorityEnd(kNow, absl::Seconds(120)), kNow + absl::Hours(24));
+  EXPECT_EQ(RunAuthorityEnd(kNow, absl::Hours(48)), kNow + absl::Hours(49));
+  const auto end = kNow + absl::Minutes(5);
+  const auto leaf =
+      run_a_.Issue(RunNodeIdentity{kRunA, "p", "n1"}, key_.public_key(), {}, kNow, end);
+  ASSERT_TRUE(leaf.ok()) << leaf.status();
+  EXPECT_EQ(leaf->NotAfter(), end);
+}
+
 TEST_F(AuthorityTest, PartsThatDoNotBelongTogetherAreNotLoaded) {
   const auto load = [&](std::string_view run, const PrivateKey& key, const Certificate& a,
                         const Certificate& b) {

@@ -3,7 +3,8 @@
 //   version (1 byte, 1) | key id (8) | nonce (12) | ciphertext | tag (16)
 //
 // The key id is the beginning of the SHA-256 of a label and the key. The ciphertext is the key's
-// PKCS#8 PEM; a label, the version, the key id and the run's id are authenticated with it. Nonces
+// PKCS#8 PEM; a label for what it is the key of, the version, the key id and the run's id are
+// authenticated with it. Nonces
 // are random: safe for 2^32 keys under one key-encryption key (NIST SP 800-38D, 8.3).
 #include "services/common/identity/key_wrap.h"
 
@@ -37,8 +38,11 @@ const unsigned char* Bytes(std::string_view s) {
 }
 unsigned char* Bytes(std::string& s) { return reinterpret_cast<unsigned char*>(s.data()); }
 
-std::string AssociatedData(std::string_view header, std::string_view run) {
-  return absl::StrCat("muster run authority key", ToAbsl(header), ToAbsl(run));
+constexpr std::string_view kAuthorityKey = "muster run authority key";
+constexpr std::string_view kStatusKey = "muster status listener key";
+
+std::string AssociatedData(std::string_view label, std::string_view header, std::string_view run) {
+  return absl::StrCat(ToAbsl(label), ToAbsl(header), ToAbsl(run));
 }
 
 absl::StatusOr<std::string> KeyId(std::string_view key) {
@@ -54,8 +58,7 @@ absl::StatusOr<std::string> KeyId(std::string_view key) {
 absl::Status DataLoss(std::string_view reason, std::string_view run, std::string_view why,
                       std::string_view next_step) {
   return MakeError(absl::StatusCode::kDataLoss, reason,
-                   absl::StrCat("the key of the authority of run ", ToAbsl(run), " ", ToAbsl(why)),
-                   next_step);
+                   absl::StrCat("a key of run ", ToAbsl(run), " ", ToAbsl(why)), next_step);
 }
 
 bool Seal(std::string_view key, std::string_view nonce, std::string_view associated,
@@ -125,21 +128,21 @@ absl::StatusOr<KeyWrap> KeyWrap::Open(const std::string& path) {
   return KeyWrap(std::move(key), *std::move(id));
 }
 
-absl::StatusOr<std::string> KeyWrap::Wrap(const PrivateKey& key, std::string_view run) const {
-  auto plain = key.ToPkcs8Pem();
-  if (!plain.ok()) return plain.status();
+absl::StatusOr<std::string> KeyWrap::WrapText(std::string_view label, std::string_view plain,
+                                              std::string_view run) const {
   std::string nonce(kNonceSize, '\0');
   if (RAND_bytes(Bytes(nonce), kNonceSize) != 1) return OpenSslError("make a nonce");
   std::string wrapped = absl::StrCat(std::string(1, kVersion), key_id_);
-  const std::string associated = AssociatedData(wrapped, run);
+  const std::string associated = AssociatedData(label, wrapped, run);
   wrapped += nonce;
-  if (!Seal(key_.view(), nonce, associated, plain->view(), wrapped)) {
+  if (!Seal(key_.view(), nonce, associated, plain, wrapped)) {
     return OpenSslError("encrypt a run's key");
   }
   return wrapped;
 }
 
-absl::StatusOr<PrivateKey> KeyWrap::Unwrap(std::string_view wrapped, std::string_view run) const {
+absl::StatusOr<Secret> KeyWrap::UnwrapText(std::string_view label, std::string_view wrapped,
+                                           std::string_view run) const {
   const auto damaged = [&] {
     DrainOpenSslErrors();
     return DataLoss("WRAPPED_KEY_DAMAGED", run, "is damaged in the store",
@@ -157,10 +160,31 @@ absl::StatusOr<PrivateKey> KeyWrap::Unwrap(std::string_view wrapped, std::string
   const std::string_view nonce = wrapped.substr(kHeaderSize, kNonceSize);
   const std::string_view sealed = wrapped.substr(kHeaderSize + kNonceSize);
   std::string plain(sealed.size() - kTagSize, '\0');
-  const bool ok = Unseal(key_.view(), nonce, AssociatedData(header, run), sealed, plain);
-  const Secret pem(std::move(plain));
+  const bool ok = Unseal(key_.view(), nonce, AssociatedData(label, header, run), sealed, plain);
+  Secret text(std::move(plain));
   if (!ok) return damaged();
-  return PrivateKey::FromPem(pem.view());
+  return text;
+}
+
+absl::StatusOr<std::string> KeyWrap::Wrap(const PrivateKey& key, std::string_view run) const {
+  auto plain = key.ToPkcs8Pem();
+  if (!plain.ok()) return plain.status();
+  return WrapText(kAuthorityKey, plain->view(), run);
+}
+
+absl::StatusOr<PrivateKey> KeyWrap::Unwrap(std::string_view wrapped, std::string_view run) const {
+  const auto pem = UnwrapText(kAuthorityKey, wrapped, run);
+  if (!pem.ok()) return pem.status();
+  return PrivateKey::FromPem(pem->view());
+}
+
+absl::StatusOr<std::string> KeyWrap::WrapStatusKey(const Secret& pem, std::string_view run) const {
+  return WrapText(kStatusKey, pem.view(), run);
+}
+
+absl::StatusOr<Secret> KeyWrap::UnwrapStatusKey(std::string_view wrapped,
+                                                std::string_view run) const {
+  return UnwrapText(kStatusKey, wrapped, run);
 }
 
 }  // namespace muster

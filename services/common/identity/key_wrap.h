@@ -1,5 +1,6 @@
-// Keys of run authorities at rest: encrypted in the aggregator's store under a key that lies in a
-// file beside it, so that a copy of the database alone opens nothing.
+// Keys of runs at rest (of their authorities and of their status listeners): encrypted in the
+// aggregator's store under a key that lies in a file beside it, so that a copy of the database
+// alone opens nothing.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_KEY_WRAP_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_KEY_WRAP_H_
 
@@ -32,7 +33,17 @@ class KeyWrap {
   // was changed or belongs to another run.
   absl::StatusOr<PrivateKey> Unwrap(std::string_view wrapped, std::string_view run) const;
 
+  // The same for the key of the status listener of `run`, of whatever kind, as a PEM text of at
+  // most 12 KiB. One kind of key is never taken for the other.
+  absl::StatusOr<std::string> WrapStatusKey(const Secret& pem, std::string_view run) const;
+  absl::StatusOr<Secret> UnwrapStatusKey(std::string_view wrapped, std::string_view run) const;
+
  private:
+  absl::StatusOr<std::string> WrapText(std::string_view label, std::string_view plain,
+                                       std::string_view run) const;
+  absl::StatusOr<Secret> UnwrapText(std::string_view label, std::string_view wrapped,
+                                    std::string_view run) const;
+
   KeyWrap(Secret key, std::string key_id) : key_(std::move(key)), key_id_(std::move(key_id)) {}
 
   Secret key_;

@@ -56,6 +56,20 @@ TEST_F(KeyWrapTest, EveryChangedBitAndEveryOtherRunIsFound) {
   EXPECT_EQ(ReasonOf(wrap.Unwrap(wrapped, "bbbbbbbbbbbbbbbb").status()), "WRAPPED_KEY_DAMAGED");
 }
 
+TEST_F(KeyWrapTest, TheKeyOfAStatusListenerIsOfAnotherKind) {
+  const KeyWrap wrap = *KeyWrap::OpenOrCreate(Path());
+  const auto wrapped = wrap.WrapStatusKey(Secret("a key in PEM"), kRun);
+  ASSERT_TRUE(wrapped.ok()) << wrapped.status();
+  EXPECT_EQ(wrapped->find("a key"), std::string::npos);
+  EXPECT_EQ(wrap.UnwrapStatusKey(*wrapped, kRun)->view(), "a key in PEM");
+  EXPECT_EQ(ReasonOf(wrap.UnwrapStatusKey(*wrapped, "bbbbbbbbbbbbbbbb").status()),
+            "WRAPPED_KEY_DAMAGED");
+  // What was stored as one is not read as the other.
+  EXPECT_EQ(ReasonOf(wrap.Unwrap(*wrapped, kRun).status()), "WRAPPED_KEY_DAMAGED");
+  const std::string authority = *wrap.Wrap(*PrivateKey::Generate(), kRun);
+  EXPECT_EQ(ReasonOf(wrap.UnwrapStatusKey(authority, kRun).status()), "WRAPPED_KEY_DAMAGED");
+}
+
 TEST_F(KeyWrapTest, AnotherStoreKeyIsNamedAsTheCause) {
   const std::string wrapped =
       *KeyWrap::OpenOrCreate(Path("a"))->Wrap(*PrivateKey::Generate(), kRun);

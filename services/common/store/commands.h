@@ -44,6 +44,7 @@ struct ReportListener {
 // Gives a run a status listener of its own, once and before the run has ended.
 struct SetStatusListener {
   std::string run;
+  std::vector<std::string> hosts;  // as in ListenerRecord
   StatusListenerRecord listener;
   int64_t at = 0;
 
@@ -53,7 +54,7 @@ struct SetStatusListener {
   };
 };
 
-// As ReportListener, for the run's own status listener; the hosts are those of the run's listener.
+// As ReportListener, for the run's own status listener; its hosts stay as they were set.
 struct ReportStatusListener {
   std::string run;
   ListenerRecord listener;

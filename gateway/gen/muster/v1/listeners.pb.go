@@ -263,8 +263,9 @@ func (x *GetStatusListenerRequest) GetRun() string {
 }
 
 type GetStatusListenerResponse struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	ClientCaPem string                 `protobuf:"bytes,1,opt,name=client_ca_pem,json=clientCaPem,proto3" json:"client_ca_pem,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As it was brought; empty if none was. The run's own viewers are admitted besides.
+	ClientCaPem string `protobuf:"bytes,1,opt,name=client_ca_pem,json=clientCaPem,proto3" json:"client_ca_pem,omitempty"`
 	// Both empty: the fleet's own certificate.
 	CertificatePem string `protobuf:"bytes,2,opt,name=certificate_pem,json=certificatePem,proto3" json:"certificate_pem,omitempty"`
 	KeyPem         string `protobuf:"bytes,3,opt,name=key_pem,json=keyPem,proto3" json:"key_pem,omitempty"`
@@ -358,10 +359,12 @@ const file_muster_v1_listeners_proto_rawDesc = "" +
 	"\rclient_ca_pem\x18\x01 \x01(\tR\vclientCaPem\x12'\n" +
 	"\x0fcertificate_pem\x18\x02 \x01(\tR\x0ecertificatePem\x12\x17\n" +
 	"\akey_pem\x18\x03 \x01(\tR\x06keyPem\x12\x12\n" +
-	"\x04port\x18\x04 \x01(\x05R\x04port2\xc7\x01\n" +
+	"\x04port\x18\x04 \x01(\x05R\x04port2\xf1\x02\n" +
 	"\x0fListenerService\x12p\n" +
 	"\x17SignListenerCertificate\x12).muster.v1.SignListenerCertificateRequest\x1a*.muster.v1.SignListenerCertificateResponse\x12B\n" +
-	"\x0eReportListener\x12 .muster.v1.ReportListenerRequest\x1a\x0e.muster.v1.RunB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\x0eReportListener\x12 .muster.v1.ReportListenerRequest\x1a\x0e.muster.v1.Run\x12^\n" +
+	"\x11GetStatusListener\x12#.muster.v1.GetStatusListenerRequest\x1a$.muster.v1.GetStatusListenerResponse\x12H\n" +
+	"\x14ReportStatusListener\x12 .muster.v1.ReportListenerRequest\x1a\x0e.muster.v1.RunB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_listeners_proto_rawDescOnce sync.Once
@@ -387,10 +390,14 @@ var file_muster_v1_listeners_proto_goTypes = []any{
 var file_muster_v1_listeners_proto_depIdxs = []int32{
 	0, // 0: muster.v1.ListenerService.SignListenerCertificate:input_type -> muster.v1.SignListenerCertificateRequest
 	2, // 1: muster.v1.ListenerService.ReportListener:input_type -> muster.v1.ReportListenerRequest
-	1, // 2: muster.v1.ListenerService.SignListenerCertificate:output_type -> muster.v1.SignListenerCertificateResponse
-	5, // 3: muster.v1.ListenerService.ReportListener:output_type -> muster.v1.Run
-	2, // [2:4] is the sub-list for method output_type
-	0, // [0:2] is the sub-list for method input_type
+	3, // 2: muster.v1.ListenerService.GetStatusListener:input_type -> muster.v1.GetStatusListenerRequest
+	2, // 3: muster.v1.ListenerService.ReportStatusListener:input_type -> muster.v1.ReportListenerRequest
+	1, // 4: muster.v1.ListenerService.SignListenerCertificate:output_type -> muster.v1.SignListenerCertificateResponse
+	5, // 5: muster.v1.ListenerService.ReportListener:output_type -> muster.v1.Run
+	4, // 6: muster.v1.ListenerService.GetStatusListener:output_type -> muster.v1.GetStatusListenerResponse
+	5, // 7: muster.v1.ListenerService.ReportStatusListener:output_type -> muster.v1.Run
+	4, // [4:8] is the sub-list for method output_type
+	0, // [0:4] is the sub-list for method input_type
 	0, // [0:0] is the sub-list for extension type_name
 	0, // [0:0] is the sub-list for extension extendee
 	0, // [0:0] is the sub-list for field type_name

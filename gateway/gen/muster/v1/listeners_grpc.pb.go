@@ -23,6 +23,8 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	ListenerService_SignListenerCertificate_FullMethodName = "/muster.v1.ListenerService/SignListenerCertificate"
 	ListenerService_ReportListener_FullMethodName          = "/muster.v1.ListenerService/ReportListener"
+	ListenerService_GetStatusListener_FullMethodName       = "/muster.v1.ListenerService/GetStatusListener"
+	ListenerService_ReportStatusListener_FullMethodName    = "/muster.v1.ListenerService/ReportStatusListener"
 )
 
 // ListenerServiceClient is the client API for ListenerService service.
@@ -41,6 +43,15 @@ type ListenerServiceClient interface {
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (PORT_IS_FIXED: the run has another port).
 	ReportListener(ctx context.Context, in *ReportListenerRequest, opts ...grpc.CallOption) (*Run, error)
+	// What the gateway serves and admits on a run's status listener.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND; NO_STATUS_LISTENER: the run has none of its own),
+	// FAILED_PRECONDITION (RUN_ENDED: it is gone with the run's authority).
+	GetStatusListener(ctx context.Context, in *GetStatusListenerRequest, opts ...grpc.CallOption) (*GetStatusListenerResponse, error)
+	// As ReportListener, for the run's own status listener.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND, NO_STATUS_LISTENER), FAILED_PRECONDITION (PORT_IS_FIXED).
+	ReportStatusListener(ctx context.Context, in *ReportListenerRequest, opts ...grpc.CallOption) (*Run, error)
 }
 
 type listenerServiceClient struct {
@@ -71,6 +82,26 @@ func (c *listenerServiceClient) ReportListener(ctx context.Context, in *ReportLi
 	return out, nil
 }
 
+func (c *listenerServiceClient) GetStatusListener(ctx context.Context, in *GetStatusListenerRequest, opts ...grpc.CallOption) (*GetStatusListenerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetStatusListenerResponse)
+	err := c.cc.Invoke(ctx, ListenerService_GetStatusListener_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *listenerServiceClient) ReportStatusListener(ctx context.Context, in *ReportListenerRequest, opts ...grpc.CallOption) (*Run, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Run)
+	err := c.cc.Invoke(ctx, ListenerService_ReportStatusListener_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ListenerServiceServer is the server API for ListenerService service.
 // All implementations must embed UnimplementedListenerServiceServer
 // for forward compatibility.
@@ -87,6 +118,15 @@ type ListenerServiceServer interface {
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (PORT_IS_FIXED: the run has another port).
 	ReportListener(context.Context, *ReportListenerRequest) (*Run, error)
+	// What the gateway serves and admits on a run's status listener.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND; NO_STATUS_LISTENER: the run has none of its own),
+	// FAILED_PRECONDITION (RUN_ENDED: it is gone with the run's authority).
+	GetStatusListener(context.Context, *GetStatusListenerRequest) (*GetStatusListenerResponse, error)
+	// As ReportListener, for the run's own status listener.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND, NO_STATUS_LISTENER), FAILED_PRECONDITION (PORT_IS_FIXED).
+	ReportStatusListener(context.Context, *ReportListenerRequest) (*Run, error)
 	mustEmbedUnimplementedListenerServiceServer()
 }
 
@@ -102,6 +142,12 @@ func (UnimplementedListenerServiceServer) SignListenerCertificate(context.Contex
 }
 func (UnimplementedListenerServiceServer) ReportListener(context.Context, *ReportListenerRequest) (*Run, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportListener not implemented")
+}
+func (UnimplementedListenerServiceServer) GetStatusListener(context.Context, *GetStatusListenerRequest) (*GetStatusListenerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetStatusListener not implemented")
+}
+func (UnimplementedListenerServiceServer) ReportStatusListener(context.Context, *ReportListenerRequest) (*Run, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportStatusListener not implemented")
 }
 func (UnimplementedListenerServiceServer) mustEmbedUnimplementedListenerServiceServer() {}
 func (UnimplementedListenerServiceServer) testEmbeddedByValue()                         {}
@@ -160,6 +206,42 @@ func _ListenerService_ReportListener_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ListenerService_GetStatusListener_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetStatusListenerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ListenerServiceServer).GetStatusListener(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ListenerService_GetStatusListener_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ListenerServiceServer).GetStatusListener(ctx, req.(*GetStatusListenerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ListenerService_ReportStatusListener_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportListenerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ListenerServiceServer).ReportStatusListener(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ListenerService_ReportStatusListener_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ListenerServiceServer).ReportStatusListener(ctx, req.(*ReportListenerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ListenerService_ServiceDesc is the grpc.ServiceDesc for ListenerService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -174,6 +256,14 @@ var ListenerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportListener",
 			Handler:    _ListenerService_ReportListener_Handler,
+		},
+		{
+			MethodName: "GetStatusListener",
+			Handler:    _ListenerService_GetStatusListener_Handler,
+		},
+		{
+			MethodName: "ReportStatusListener",
+			Handler:    _ListenerService_ReportStatusListener_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

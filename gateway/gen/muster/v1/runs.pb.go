@@ -322,7 +322,7 @@ type Run struct {
 	// What is not there by then is timed out.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// For this long after the deadline a late genuine result still replaces a time-out; then the run
-	// is sealed.
+	// is sealed. If all that was missing is lost before the deadline, the time begins then.
 	SealGrace *durationpb.Duration `protobuf:"bytes,7,opt,name=seal_grace,json=sealGrace,proto3" json:"seal_grace,omitempty"`
 	// When the state became final.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
@@ -1338,12 +1338,13 @@ func (x *ViewerCredential) GetExpireTime() *timestamppb.Timestamp {
 type SetStatusListenerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
-	// Who may ask: everybody with a certificate of this authority. PEM, at most 64 KiB.
+	// Who may ask: everybody with a certificate of this authority. PEM, at most 64 KiB. Empty, with a
+	// certificate: the run's own viewers alone.
 	ClientCaPem string `protobuf:"bytes,2,opt,name=client_ca_pem,json=clientCaPem,proto3" json:"client_ca_pem,omitempty"`
 	// The listener's certificate, then what leads to its root; PEM, at most 64 KiB. Empty, with the key:
 	// the fleet's own certificate.
 	CertificatePem string `protobuf:"bytes,3,opt,name=certificate_pem,json=certificatePem,proto3" json:"certificate_pem,omitempty"`
-	// PKCS#8 or SEC1 in PEM.
+	// PKCS#8 or SEC1 in PEM, not encrypted: RSA of 2048 bits or more, P-256, P-384, P-521, Ed25519.
 	KeyPem        string `protobuf:"bytes,4,opt,name=key_pem,json=keyPem,proto3" json:"key_pem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1529,7 +1530,7 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"\x19RUN_STATE_POST_PROCESSING\x10\x03\x12\x16\n" +
 	"\x12RUN_STATE_COMPLETE\x10\x04\x12\x14\n" +
 	"\x10RUN_STATE_FAILED\x10\x05\x12\x17\n" +
-	"\x13RUN_STATE_CANCELLED\x10\x062\xc8\x03\n" +
+	"\x13RUN_STATE_CANCELLED\x10\x062\xf1\x04\n" +
 	"\n" +
 	"RunService\x128\n" +
 	"\tCreateRun\x12\x1b.muster.v1.CreateRunRequest\x1a\x0e.muster.v1.Run\x122\n" +
@@ -1538,7 +1539,9 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"\bWatchRun\x12\x1a.muster.v1.WatchRunRequest\x1a\x0e.muster.v1.Run0\x01\x128\n" +
 	"\tCancelRun\x12\x1b.muster.v1.CancelRunRequest\x1a\x0e.muster.v1.Run\x12F\n" +
 	"\tDeleteRun\x12\x1b.muster.v1.DeleteRunRequest\x1a\x1c.muster.v1.DeleteRunResponse\x12K\n" +
-	"\x0fIssueCredential\x12!.muster.v1.IssueCredentialRequest\x1a\x15.muster.v1.CredentialB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\x0fIssueCredential\x12!.muster.v1.IssueCredentialRequest\x1a\x15.muster.v1.Credential\x12]\n" +
+	"\x15IssueViewerCredential\x12'.muster.v1.IssueViewerCredentialRequest\x1a\x1b.muster.v1.ViewerCredential\x12H\n" +
+	"\x11SetStatusListener\x12#.muster.v1.SetStatusListenerRequest\x1a\x0e.muster.v1.RunB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_runs_proto_rawDescOnce sync.Once
@@ -1603,15 +1606,19 @@ var file_muster_v1_runs_proto_depIdxs = []int32{
 	11, // 22: muster.v1.RunService.CancelRun:input_type -> muster.v1.CancelRunRequest
 	12, // 23: muster.v1.RunService.DeleteRun:input_type -> muster.v1.DeleteRunRequest
 	14, // 24: muster.v1.RunService.IssueCredential:input_type -> muster.v1.IssueCredentialRequest
-	4,  // 25: muster.v1.RunService.CreateRun:output_type -> muster.v1.Run
-	4,  // 26: muster.v1.RunService.GetRun:output_type -> muster.v1.Run
-	9,  // 27: muster.v1.RunService.ListRuns:output_type -> muster.v1.ListRunsResponse
-	4,  // 28: muster.v1.RunService.WatchRun:output_type -> muster.v1.Run
-	4,  // 29: muster.v1.RunService.CancelRun:output_type -> muster.v1.Run
-	13, // 30: muster.v1.RunService.DeleteRun:output_type -> muster.v1.DeleteRunResponse
-	15, // 31: muster.v1.RunService.IssueCredential:output_type -> muster.v1.Credential
-	25, // [25:32] is the sub-list for method output_type
-	18, // [18:25] is the sub-list for method input_type
+	16, // 25: muster.v1.RunService.IssueViewerCredential:input_type -> muster.v1.IssueViewerCredentialRequest
+	18, // 26: muster.v1.RunService.SetStatusListener:input_type -> muster.v1.SetStatusListenerRequest
+	4,  // 27: muster.v1.RunService.CreateRun:output_type -> muster.v1.Run
+	4,  // 28: muster.v1.RunService.GetRun:output_type -> muster.v1.Run
+	9,  // 29: muster.v1.RunService.ListRuns:output_type -> muster.v1.ListRunsResponse
+	4,  // 30: muster.v1.RunService.WatchRun:output_type -> muster.v1.Run
+	4,  // 31: muster.v1.RunService.CancelRun:output_type -> muster.v1.Run
+	13, // 32: muster.v1.RunService.DeleteRun:output_type -> muster.v1.DeleteRunResponse
+	15, // 33: muster.v1.RunService.IssueCredential:output_type -> muster.v1.Credential
+	17, // 34: muster.v1.RunService.IssueViewerCredential:output_type -> muster.v1.ViewerCredential
+	4,  // 35: muster.v1.RunService.SetStatusListener:output_type -> muster.v1.Run
+	27, // [27:36] is the sub-list for method output_type
+	18, // [18:27] is the sub-list for method input_type
 	18, // [18:18] is the sub-list for extension type_name
 	18, // [18:18] is the sub-list for extension extendee
 	0,  // [0:18] is the sub-list for field type_name

@@ -21,13 +21,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	RunService_CreateRun_FullMethodName       = "/muster.v1.RunService/CreateRun"
-	RunService_GetRun_FullMethodName          = "/muster.v1.RunService/GetRun"
-	RunService_ListRuns_FullMethodName        = "/muster.v1.RunService/ListRuns"
-	RunService_WatchRun_FullMethodName        = "/muster.v1.RunService/WatchRun"
-	RunService_CancelRun_FullMethodName       = "/muster.v1.RunService/CancelRun"
-	RunService_DeleteRun_FullMethodName       = "/muster.v1.RunService/DeleteRun"
-	RunService_IssueCredential_FullMethodName = "/muster.v1.RunService/IssueCredential"
+	RunService_CreateRun_FullMethodName             = "/muster.v1.RunService/CreateRun"
+	RunService_GetRun_FullMethodName                = "/muster.v1.RunService/GetRun"
+	RunService_ListRuns_FullMethodName              = "/muster.v1.RunService/ListRuns"
+	RunService_WatchRun_FullMethodName              = "/muster.v1.RunService/WatchRun"
+	RunService_CancelRun_FullMethodName             = "/muster.v1.RunService/CancelRun"
+	RunService_DeleteRun_FullMethodName             = "/muster.v1.RunService/DeleteRun"
+	RunService_IssueCredential_FullMethodName       = "/muster.v1.RunService/IssueCredential"
+	RunService_IssueViewerCredential_FullMethodName = "/muster.v1.RunService/IssueViewerCredential"
+	RunService_SetStatusListener_FullMethodName     = "/muster.v1.RunService/SetStatusListener"
 )
 
 // RunServiceClient is the client API for RunService service.
@@ -75,6 +77,21 @@ type RunServiceClient interface {
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED), INVALID_ARGUMENT
 	// (INVALID_CSR), FAILED_PRECONDITION (RUN_ENDED: its authority is gone).
 	IssueCredential(ctx context.Context, in *IssueCredentialRequest, opts ...grpc.CallOption) (*Credential, error)
+	// Signs a certificate that may see the status of one run and nothing else: for `GET /status` and
+	// StatusService. It lives for a day beyond the run's deadline. Asked for before the run has ended;
+	// waits as IssueCredential does, for the run's status listener if it has one of its own.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND), INVALID_ARGUMENT (INVALID_CSR), FAILED_PRECONDITION (RUN_ENDED),
+	// UNAVAILABLE (LISTENER_NOT_READY).
+	IssueViewerCredential(ctx context.Context, in *IssueViewerCredentialRequest, opts ...grpc.CallOption) (*ViewerCredential, error)
+	// Gives a run a status listener of its own, with the caller's certificate, key and client
+	// authority. Once for a run, before it has ended. The key rests encrypted, is shown to nobody but
+	// the gateway that serves with it, and is gone with the run.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND), INVALID_ARGUMENT (INVALID_STATUS_CERTIFICATE: no PEM, certificate
+	// and key do not belong together, expired, not an authority), ALREADY_EXISTS (STATUS_LISTENER_EXISTS),
+	// FAILED_PRECONDITION (RUN_ENDED).
+	SetStatusListener(ctx context.Context, in *SetStatusListenerRequest, opts ...grpc.CallOption) (*Run, error)
 }
 
 type runServiceClient struct {
@@ -164,6 +181,26 @@ func (c *runServiceClient) IssueCredential(ctx context.Context, in *IssueCredent
 	return out, nil
 }
 
+func (c *runServiceClient) IssueViewerCredential(ctx context.Context, in *IssueViewerCredentialRequest, opts ...grpc.CallOption) (*ViewerCredential, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ViewerCredential)
+	err := c.cc.Invoke(ctx, RunService_IssueViewerCredential_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *runServiceClient) SetStatusListener(ctx context.Context, in *SetStatusListenerRequest, opts ...grpc.CallOption) (*Run, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Run)
+	err := c.cc.Invoke(ctx, RunService_SetStatusListener_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RunServiceServer is the server API for RunService service.
 // All implementations must embed UnimplementedRunServiceServer
 // for forward compatibility.
@@ -209,6 +246,21 @@ type RunServiceServer interface {
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED), INVALID_ARGUMENT
 	// (INVALID_CSR), FAILED_PRECONDITION (RUN_ENDED: its authority is gone).
 	IssueCredential(context.Context, *IssueCredentialRequest) (*Credential, error)
+	// Signs a certificate that may see the status of one run and nothing else: for `GET /status` and
+	// StatusService. It lives for a day beyond the run's deadline. Asked for before the run has ended;
+	// waits as IssueCredential does, for the run's status listener if it has one of its own.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND), INVALID_ARGUMENT (INVALID_CSR), FAILED_PRECONDITION (RUN_ENDED),
+	// UNAVAILABLE (LISTENER_NOT_READY).
+	IssueViewerCredential(context.Context, *IssueViewerCredentialRequest) (*ViewerCredential, error)
+	// Gives a run a status listener of its own, with the caller's certificate, key and client
+	// authority. Once for a run, before it has ended. The key rests encrypted, is shown to nobody but
+	// the gateway that serves with it, and is gone with the run.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND), INVALID_ARGUMENT (INVALID_STATUS_CERTIFICATE: no PEM, certificate
+	// and key do not belong together, expired, not an authority), ALREADY_EXISTS (STATUS_LISTENER_EXISTS),
+	// FAILED_PRECONDITION (RUN_ENDED).
+	SetStatusListener(context.Context, *SetStatusListenerRequest) (*Run, error)
 	mustEmbedUnimplementedRunServiceServer()
 }
 
@@ -239,6 +291,12 @@ func (UnimplementedRunServiceServer) DeleteRun(context.Context, *DeleteRunReques
 }
 func (UnimplementedRunServiceServer) IssueCredential(context.Context, *IssueCredentialRequest) (*Credential, error) {
 	return nil, status.Error(codes.Unimplemented, "method IssueCredential not implemented")
+}
+func (UnimplementedRunServiceServer) IssueViewerCredential(context.Context, *IssueViewerCredentialRequest) (*ViewerCredential, error) {
+	return nil, status.Error(codes.Unimplemented, "method IssueViewerCredential not implemented")
+}
+func (UnimplementedRunServiceServer) SetStatusListener(context.Context, *SetStatusListenerRequest) (*Run, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetStatusListener not implemented")
 }
 func (UnimplementedRunServiceServer) mustEmbedUnimplementedRunServiceServer() {}
 func (UnimplementedRunServiceServer) testEmbeddedByValue()                    {}
@@ -380,6 +438,42 @@ func _RunService_IssueCredential_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RunService_IssueViewerCredential_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(IssueViewerCredentialRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RunServiceServer).IssueViewerCredential(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RunService_IssueViewerCredential_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RunServiceServer).IssueViewerCredential(ctx, req.(*IssueViewerCredentialRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RunService_SetStatusListener_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetStatusListenerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RunServiceServer).SetStatusListener(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RunService_SetStatusListener_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RunServiceServer).SetStatusListener(ctx, req.(*SetStatusListenerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RunService_ServiceDesc is the grpc.ServiceDesc for RunService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -410,6 +504,14 @@ var RunService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "IssueCredential",
 			Handler:    _RunService_IssueCredential_Handler,
+		},
+		{
+			MethodName: "IssueViewerCredential",
+			Handler:    _RunService_IssueViewerCredential_Handler,
+		},
+		{
+			MethodName: "SetStatusListener",
+			Handler:    _RunService_SetStatusListener_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

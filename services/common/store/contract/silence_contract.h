@@ -156,7 +156,8 @@ TEST_P(StateStoreContract, AStatusListenerGoesWithItsRun) {
 
 TEST_P(StateStoreContract, TheStatusPortIsSetOnce) {
   Plan(1);
-  Apply(SetStatusListener{.run = kRun, .listener = {.client_ca_pem = "ca"}});
+  Apply(SetStatusListener{
+      .run = kRun, .hosts = {"a.example", "192.0.2.7"}, .listener = {.client_ca_pem = "ca"}});
   auto now =
       Apply(ReportStatusListener{.run = kRun, .listener = {.port = 8010, .open = true}, .at = 5});
   EXPECT_TRUE(now.found);
@@ -169,7 +170,7 @@ TEST_P(StateStoreContract, TheStatusPortIsSetOnce) {
   EXPECT_EQ(kept.port, 8010);
   EXPECT_FALSE(kept.open);
   EXPECT_EQ(kept.fault, "in use");
-  EXPECT_EQ(kept.hosts, Run().run.listener.hosts);
+  EXPECT_EQ(kept.hosts, (std::vector<std::string>{"a.example", "192.0.2.7"}));
   EXPECT_EQ(Run().run.listener.port, 0);
 }
 

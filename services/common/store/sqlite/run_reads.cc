@@ -16,7 +16,13 @@ namespace {
   "ended_at, planned, pending, genuine, errors, timed_out, listener_hosts, listener_port, " \
   "listener_open, listener_fault, archive_blob, archive_file_name, archive_size, "          \
   "archive_sha256, archive_created_at, last_change, start_grace, lost_after, fail_fast, "   \
-  "settled_at, has_status_listener, status_port, status_open, status_fault"
+  "settled_at, has_status_listener, status_hosts, status_port, status_open, status_fault"
+
+std::vector<std::string> ReadHosts(Rows& rows) {
+  const std::string hosts = rows.Text();
+  if (hosts.empty()) return {};
+  return absl::StrSplit(hosts, '\n');
+}
 
 RunView ParseRun(Rows& rows) {
   RunView view;
@@ -36,8 +42,7 @@ RunView ParseRun(Rows& rows) {
   run.genuine = rows.Int();
   run.errors = rows.Int();
   run.timed_out = rows.Int();
-  const std::string hosts = rows.Text();
-  if (!hosts.empty()) run.listener.hosts = absl::StrSplit(hosts, '\n');
+  run.listener.hosts = ReadHosts(rows);
   run.listener.port = static_cast<int32_t>(rows.Int());
   run.listener.open = rows.Bool();
   run.listener.fault = rows.Text();
@@ -53,7 +58,7 @@ RunView ParseRun(Rows& rows) {
   run.settled_at = rows.Int();
   if (rows.Bool()) {
     ListenerRecord& listener = run.status_listener.emplace();
-    listener.hosts = run.listener.hosts;
+    listener.hosts = ReadHosts(rows);
     listener.port = static_cast<int32_t>(rows.Int());
     listener.open = rows.Bool();
     listener.fault = rows.Text();

@@ -187,6 +187,7 @@ ALTER TABLE runs ADD COLUMN fail_fast INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN settled_at INTEGER NOT NULL DEFAULT 0;  -- the last pair's outcome
 UPDATE runs SET settled_at = deadline_at WHERE state = 3;
 ALTER TABLE runs ADD COLUMN has_status_listener INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN status_hosts TEXT NOT NULL DEFAULT '';  -- one a line
 ALTER TABLE runs ADD COLUMN status_port INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN status_open INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN status_fault TEXT NOT NULL DEFAULT '';

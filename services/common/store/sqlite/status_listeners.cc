@@ -3,6 +3,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "services/common/store/sqlite/runs.h"
 
 namespace muster::sqlite {
@@ -17,7 +18,8 @@ absl::StatusOr<SetStatusListener::Result> Execute(WriteContext& context,
   const StatusListenerRecord& listener = command.listener;
   context.db.Run("INSERT INTO status_listeners VALUES (?, ?, ?, ?)", command.run,
                  listener.client_ca_pem, listener.certificate_pem, Blob{listener.wrapped_key});
-  context.db.Run("UPDATE runs SET has_status_listener = 1 WHERE id = ?", command.run);
+  context.db.Run("UPDATE runs SET has_status_listener = 1, status_hosts = ? WHERE id = ?",
+                 absl::StrJoin(command.hosts, "\n"), command.run);
   NoteRun(context, command.run, ChangeKind::kRun, command.at);
   return SetStatusListener::Result{Verdict::kSet};
 }

@@ -1,0 +1,46 @@
+// A status service that says what a test wants it to conclude: a real server with a real
+// certificate, on a free port.
+#ifndef MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_STATUS_H_
+#define MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_STATUS_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "muster/v1/verdicts.pb.h"
+#include "services/aggregator/testing/test_fleet.h"
+
+namespace muster::testing {
+
+// Thread-safe.
+class TestStatus {
+ public:
+  // Serves as `identity`; `port` 0 takes a free one.
+  TestStatus(const TestFleet& fleet, const TestIdentity& identity, int port = 0);
+  ~TestStatus();
+
+  int port() const { return port_; }
+  std::string target() const;
+
+  // A verdict that stands from now on: told to whoever follows, and to whoever comes later.
+  void Tell(const v1::Verdict& verdict);
+
+  // How often somebody began to follow, and as whom the last one did.
+  int calls() const;
+  std::string caller() const;
+
+ private:
+  class Service;
+  struct Running;
+
+  int port_ = 0;
+  std::unique_ptr<Running> running_;
+};
+
+v1::Verdict Lost(std::string_view run, std::string_view plugin, std::string_view node,
+                 std::string_view why = "CRASHED: the connection was closed without a goodbye");
+v1::Verdict NobodyCame(std::string_view run, std::string_view why);
+
+}  // namespace muster::testing
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_STATUS_H_

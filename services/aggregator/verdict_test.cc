@@ -1,0 +1,213 @@
+// What the aggregator does about silence, from outside: a status service tells verdicts over mutual
+// TLS, and the runs are looked at through the API.
+#include <grpcpp/client_context.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "muster/v1/results.grpc.pb.h"
+#include "muster/v1/runs.grpc.pb.h"
+#include "services/aggregator/testing/test_fleet.h"
+#include "services/aggregator/testing/test_status.h"
+#include "services/common/base/error.h"
+#include "services/common/rpc/status.h"
+
+namespace muster {
+namespace {
+
+using testing::Lost;
+using testing::NobodyCame;
+using testing::SmallResult;
+using testing::TestFleet;
+using testing::TestIdentity;
+using testing::TestStatus;
+
+// Until it is so, or 30 s have passed.
+bool Eventually(const std::function<bool()>& is_so) {
+  const absl::Time until = absl::Now() + absl::Seconds(30);
+  while (!is_so()) {
+    if (absl::Now() > until) return false;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  return true;
+}
+
+class VerdictTest : public ::testing::Test {
+ protected:
+  VerdictTest() { Follow(status_.emplace(fleet_, StatusIdentity()).target()); }
+
+  TestIdentity StatusIdentity() const {
+    return fleet_.Issue(ServiceIdentity{ServiceRole::kStatus, "main"});
+  }
+
+  // Starts the aggregator again, as a follower of `targets`.
+  void Follow(const std::string& targets) {
+    fleet_.Stop();
+    fleet_.config.status_targets = {targets};
+    fleet_.Start();
+  }
+
+  v1::Run CreateRun(v1::CreateRunRequest request) {
+    request.add_plugins("hostfacts");
+    v1::Run run;
+    grpc::ClientContext context;
+    const grpc::Status status =
+        v1::RunService::NewStub(fleet_.Connect(fleet_.admin()))->CreateRun(&context, request, &run);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return run;
+  }
+
+  v1::Run GetRun(const std::string& run) {
+    v1::GetRunRequest request;
+    request.set_run(run);
+    v1::Run found;
+    grpc::ClientContext context;
+    EXPECT_TRUE(v1::RunService::NewStub(fleet_.Connect(fleet_.admin()))
+                    ->GetRun(&context, request, &found)
+                    .ok());
+    return found;
+  }
+
+  v1::Result GetResult(const std::string& run, const std::string& node) {
+    v1::GetResultRequest request;
+    request.mutable_key()->set_run(run);
+    request.mutable_key()->set_plugin("hostfacts");
+    request.mutable_key()->set_node(node);
+    v1::Result result;
+    grpc::ClientContext context;
+    EXPECT_TRUE(v1::ResultService::NewStub(fleet_.Connect(fleet_.admin()))
+                    ->GetResult(&context, request, &result)
+                    .ok());
+    return result;
+  }
+
+  bool TimesOut(const std::string& run, const std::string& node) {
+    return Eventually([&] { return GetResult(run, node).outcome() == v1::OUTCOME_TIMED_OUT; });
+  }
+
+  absl::StatusOr<v1::Result> Submit(const TestIdentity& identity, const std::string& run,
+                                    const std::string& node) {
+    v1::Result result;
+    grpc::ClientContext context;
+    const grpc::Status status =
+        v1::ResultService::NewStub(fleet_.Connect(identity))
+            ->SubmitResult(&context, SmallResult(run, "hostfacts", node, "{}"), &result);
+    if (!status.ok()) return FromGrpc(status);
+    return result;
+  }
+
+  TestFleet fleet_;
+  std::optional<TestStatus> status_;
+};
+
+TEST_F(VerdictTest, ALostPairIsTimedOutUntilItsResultComes) {
+  const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2", "n3"}).id();
+  const TestIdentity node = fleet_.Credential(run, "hostfacts", "n1");
+  status_->Tell(Lost(run, "hostfacts", "n1"));
+  ASSERT_TRUE(TimesOut(run, "n1"));
+  EXPECT_EQ(GetResult(run, "n1").error(),
+            "lost: CRASHED: the connection was closed without a goodbye; silent since "
+            "2027-01-15T08:00:00Z");
+  EXPECT_EQ(GetRun(run).counts().timed_out(), 1);
+  EXPECT_EQ(status_->caller(), "spiffe://" + fleet_.name() + "/service/aggregator/main");
+
+  const auto result = Submit(node, run, "n1");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->outcome(), v1::OUTCOME_GENUINE);
+  EXPECT_EQ(result->generation(), 2);
+  // Told again, it is without effect; what is told after it shows that it was heard.
+  status_->Tell(Lost(run, "hostfacts", "n1"));
+  status_->Tell(Lost(run, "hostfacts", "n2"));
+  ASSERT_TRUE(TimesOut(run, "n2"));
+  EXPECT_EQ(GetResult(run, "n1").outcome(), v1::OUTCOME_GENUINE);
+  EXPECT_EQ(GetRun(run).state(), v1::RUN_STATE_RUNNING);
+}
+
+TEST_F(VerdictTest, ARunWhoseLastPairIsLostIsSealedLongBeforeItsDeadline) {
+  const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
+  status_->Tell(Lost(run, "hostfacts", "n1"));
+  const v1::Run ended = fleet_.WaitForEnd(run);
+  EXPECT_EQ(ended.state(), v1::RUN_STATE_COMPLETE) << ended.state_reason();
+  EXPECT_EQ(ended.counts().timed_out(), 1);
+}
+
+TEST_F(VerdictTest, ARunThatNobodyCameToFailsWithTheFaultsOfItsNodes) {
+  const std::string delivers = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
+  ASSERT_TRUE(Submit(fleet_.Credential(delivers, "hostfacts", "n1"), delivers, "n1").ok());
+  const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
+  const TestIdentity late = fleet_.Credential(run, "hostfacts", "n1");
+  status_->Tell(NobodyCame(delivers, "n1: never heard of"));
+  status_->Tell(NobodyCame(run, "n1: CONNECTION: refused; n2: never heard of"));
+  const v1::Run ended = fleet_.WaitForEnd(run);
+  EXPECT_EQ(ended.state(), v1::RUN_STATE_FAILED);
+  EXPECT_EQ(ended.state_reason(),
+            "nobody came within the start grace: n1: CONNECTION: refused; n2: never heard of");
+  EXPECT_EQ(GetRun(delivers).state(), v1::RUN_STATE_RUNNING);
+  EXPECT_EQ(ReasonOf(Submit(late, run, "n1").status()), "RUN_CANCELLED");
+}
+
+TEST_F(VerdictTest, ARunThatFailsFastEndsWithTheFirstLostPair) {
+  v1::CreateRunRequest request;
+  request.add_nodes("n1");
+  request.add_nodes("n2");
+  request.set_fail_fast(true);
+  const std::string run = CreateRun(request).id();
+  status_->Tell(Lost(run, "hostfacts", "n2", "NETWORK_LOST: no acknowledgement"));
+  const v1::Run ended = fleet_.WaitForEnd(run);
+  EXPECT_EQ(ended.state(), v1::RUN_STATE_FAILED);
+  EXPECT_TRUE(absl::StartsWith(ended.state_reason(),
+                               "hostfacts on n2: lost: NETWORK_LOST: no acknowledgement"))
+      << ended.state_reason();
+  EXPECT_EQ(ended.counts().pending(), 1);
+}
+
+TEST_F(VerdictTest, WhatIsToldAgainAfterARestartChangesNothing) {
+  const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2", "n3"}).id();
+  const TestIdentity node = fleet_.Credential(run, "hostfacts", "n1");
+  status_->Tell(Lost(run, "hostfacts", "n1"));
+  status_->Tell(Lost("ffffffffffffffff", "hostfacts", "n1"));
+  status_->Tell(Lost(run, "hostfacts", "unplanned"));
+  status_->Tell(NobodyCame("ffffffffffffffff", ""));
+  status_->Tell(Lost(run, "hostfacts", "n2"));
+  ASSERT_TRUE(TimesOut(run, "n2"));
+  ASSERT_TRUE(Submit(node, run, "n1").ok());
+  fleet_.Stop();
+  fleet_.Start();
+  status_->Tell(NobodyCame(run, "n3: never heard of"));
+  const std::string barrier = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
+  status_->Tell(Lost(barrier, "hostfacts", "n1"));
+  ASSERT_TRUE(TimesOut(barrier, "n1"));
+  EXPECT_GE(status_->calls(), 2);
+  EXPECT_EQ(GetResult(run, "n1").outcome(), v1::OUTCOME_GENUINE);
+  EXPECT_EQ(GetResult(run, "n2").generation(), 1);
+  EXPECT_EQ(GetRun(run).state(), v1::RUN_STATE_RUNNING);
+}
+
+TEST_F(VerdictTest, WhileTheStatusServiceIsAwayTheAggregatorWorksOn) {
+  const int port = status_->port();
+  status_.reset();
+  const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2", "n3"}).id();
+  ASSERT_TRUE(Submit(fleet_.Credential(run, "hostfacts", "n1"), run, "n1").ok());
+  EXPECT_EQ(GetRun(run).counts().timed_out(), 0);
+  status_.emplace(fleet_, StatusIdentity(), port);
+  status_->Tell(Lost(run, "hostfacts", "n2"));
+  EXPECT_TRUE(TimesOut(run, "n2"));
+}
+
+TEST_F(VerdictTest, NobodyButAStatusServiceIsHeard) {
+  TestStatus impostor(fleet_, fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "main"}));
+  Follow(impostor.target() + "," + status_->target());
+  const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2", "n3"}).id();
+  impostor.Tell(Lost(run, "hostfacts", "n1"));
+  status_->Tell(Lost(run, "hostfacts", "n2"));
+  ASSERT_TRUE(TimesOut(run, "n2"));
+  EXPECT_EQ(impostor.calls(), 0);
+  EXPECT_EQ(GetResult(run, "n1").outcome(), v1::OUTCOME_PENDING);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,138 @@
+#include "services/aggregator/verdicts/verdict_follower.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "services/client/backoff.h"
+#include "services/common/base/error.h"
+#include "services/common/base/log.h"
+#include "services/common/rpc/status.h"
+
+namespace muster {
+namespace {
+
+// The status service says that it lives every few seconds.
+constexpr absl::Duration kSilence = absl::Seconds(15);
+// Verdicts that are carried out at a time: enough to share commits, few enough for the queue.
+constexpr int kMaxUnderWay = 256;
+
+// Counts what is under way; the first failure is kept. Thread-safe.
+class UnderWay {
+ public:
+  // Waits for room. False after a failure: then nothing more is to be begun.
+  bool Begin() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return count_ < kMaxUnderWay; });
+    if (!failure_.ok()) return false;
+    ++count_;
+    return true;
+  }
+
+  // Under the lock to its end: whoever waits for the last one may take this object away.
+  void End(const absl::Status& status) {
+    std::lock_guard lock(mutex_);
+    --count_;
+    failure_.Update(status);
+    changed_.notify_all();
+  }
+
+  // Waits for all; the first failure.
+  absl::Status Join() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return count_ == 0; });
+    return failure_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;         // guarded by mutex_
+  absl::Status failure_;  // guarded by mutex_
+};
+
+absl::Time TimeOf(const google::protobuf::Timestamp& timestamp) {
+  return absl::FromUnixSeconds(timestamp.seconds()) + absl::Nanoseconds(timestamp.nanos());
+}
+
+}  // namespace
+
+VerdictFollower::VerdictFollower(std::shared_ptr<grpc::Channel> channel, Verdicts& verdicts,
+                                 const Clock& clock)
+    : stub_(v1::VerdictService::NewStub(std::move(channel))),
+      verdicts_(verdicts),
+      clock_(clock),
+      thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+
+VerdictFollower::~VerdictFollower() { Stop(); }
+
+void VerdictFollower::Stop() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool VerdictFollower::connected() const {
+  const int64_t heard = heard_at_;
+  return heard != 0 && clock_.MonotonicNow() - absl::Nanoseconds(heard) < kSilence;
+}
+
+void VerdictFollower::Run(const std::stop_token& stop) {
+  client::Backoff backoff;
+  std::string reported;  // the same trouble is told once, however long it lasts
+  while (!stop.stop_requested()) {
+    const absl::Status status = FollowOnce(stop);
+    if (stop.stop_requested()) return;
+    if (heard_at_.exchange(0) != 0) {
+      backoff.Reset();
+      reported.clear();
+    }
+    const std::string trouble = status.ToString();
+    if (trouble != reported) {
+      Log(LogLevel::kWarning, "no verdicts of the status service: nothing is timed out for silence",
+          {{"error", status}});
+      reported = trouble;
+    }
+    if (!client::WaitFor(backoff.Next(RetryAfterOf(status)), stop)) return;
+  }
+}
+
+absl::Status VerdictFollower::FollowOnce(const std::stop_token& stop) {
+  grpc::ClientContext context;
+  const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
+  const auto stream = stub_->FollowVerdicts(&context, v1::FollowVerdictsRequest());
+  UnderWay under_way;
+  v1::Verdict verdict;
+  while (stream->Read(&verdict)) {
+    heard_at_ = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
+    if (!under_way.Begin()) {
+      context.TryCancel();
+      break;
+    }
+    Take(verdict, [&under_way](const absl::Status& status) { under_way.End(status); });
+  }
+  const absl::Status ended = FromGrpc(stream->Finish());
+  const absl::Status carried_out = under_way.Join();
+  return carried_out.ok() ? ended : carried_out;
+}
+
+void VerdictFollower::Take(const v1::Verdict& verdict, Verdicts::Done done) {
+  switch (verdict.verdict_case()) {
+    case v1::Verdict::kLost: {
+      const v1::Verdict::Lost& lost = verdict.lost();
+      return verdicts_.Lose({lost.key().run(), lost.key().plugin(), lost.key().node()}, lost.why(),
+                            lost.has_since() ? TimeOf(lost.since()) : absl::InfinitePast(),
+                            std::move(done));
+    }
+    case v1::Verdict::kNobodyCame:
+      return verdicts_.NobodyCame(verdict.nobody_came().run(), verdict.nobody_came().why(),
+                                  std::move(done));
+    case v1::Verdict::kHeartbeat:
+    case v1::Verdict::VERDICT_NOT_SET:
+      break;
+  }
+  done(absl::OkStatus());
+}
+
+}  // namespace muster
