@@ -42,6 +42,8 @@ int main(int argc, char** argv) {
   const auto client = muster::client::Client::Create(*config, &status);
   if (!client) return Fail(status);
 
+  client->StartHeartbeats();  // until the client's end
+
   muster::client::Progress progress;
   progress.message = "looking at the disks";
   client->ReportProgress(progress);  // advice: that it fails is no reason to stop

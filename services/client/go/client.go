@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// AggregatorTargets are addresses "host:port" of the aggregator's API.
 	AggregatorTargets []string
-	// StatusTargets are addresses of the status service; needed for progress only.
+	// StatusTargets are addresses of the status service; needed for progress and heartbeats only.
 	StatusTargets []string
 	// Roots gives the fleet's root, and Certificate our own with its chain; asked at each handshake.
 	Roots       func() *x509.CertPool
@@ -30,15 +30,17 @@ type Options struct {
 
 // Client delivers results and reports progress over the API. Safe for concurrent use.
 type Client struct {
-	config   *Config   // of New; else nil
-	old      *listener // instead of the API; else nil
-	results  []musterv1.ResultServiceClient
-	next     atomic.Uint64
-	uploads  atomic.Int64
-	inFlight int64
-	progress musterv1.StatusServiceClient
-	sign     signer
-	close    []func() error
+	config     *Config   // of New; else nil
+	old        *listener // instead of the API; else nil
+	results    []musterv1.ResultServiceClient
+	next       atomic.Uint64
+	uploads    atomic.Int64
+	inFlight   int64
+	progress   musterv1.StatusServiceClient
+	heartbeats musterv1.HeartbeatServiceClient
+	beats      atomic.Pointer[Heartbeats]
+	sign       signer
+	close      []func() error
 }
 
 // Dial makes a client; connections come about when they are needed, and again when they break.
@@ -62,6 +64,7 @@ func Dial(o Options) (*Client, error) {
 		}
 		c.close = append(c.close, connection.Close)
 		c.progress = musterv1.NewStatusServiceClient(connection)
+		c.heartbeats = musterv1.NewHeartbeatServiceClient(connection)
 	}
 	return c, nil
 }
@@ -101,6 +104,7 @@ func (c *Client) key(k Key) Key {
 // Close ends the client; deliveries that are under way fail.
 func (c *Client) Close() error {
 	var all []error
+	c.beats.Load().Stop()
 	if c.old != nil {
 		c.old.http.CloseIdleConnections()
 	}
@@ -136,9 +140,17 @@ type Progress struct {
 }
 
 // ReportProgress says once how far a plugin is. It is not repeated when it fails: the next report
-// replaces it. The zero Key is the configuration's.
+// replaces it; but one that did not get through goes with the next heartbeat, if it is not of the append
+// form. The zero Key is the configuration's.
 func (c *Client) ReportProgress(ctx context.Context, key Key, p Progress) error {
-	key = c.key(key)
+	err := c.reportOnce(ctx, c.key(key), p)
+	if c.key(key) == c.key(Key{}) {
+		c.beats.Load().keep(p, err)
+	}
+	return err
+}
+
+func (c *Client) reportOnce(ctx context.Context, key Key, p Progress) error {
 	if c.old != nil {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
@@ -150,10 +162,6 @@ func (c *Client) ReportProgress(ctx context.Context, key Key, p Progress) error 
 	}
 	ctx, cancel := context.WithTimeout(onBehalf(ctx, p.OnBehalfOf), callTimeout)
 	defer cancel()
-	_, err := c.progress.ReportProgress(ctx, &musterv1.ReportProgressRequest{
-		Key:     &musterv1.ResultKey{Run: key.Run, Plugin: key.Plugin, Node: key.Node},
-		Message: p.Message, Total: p.Total, Completed: p.Completed, Failures: p.Failures, Errors: p.Errors,
-		AppendTotals: p.AppendTotals, AppendCompleted: p.AppendCompleted, AppendFailing: p.AppendFailing,
-	})
+	_, err := c.progress.ReportProgress(ctx, p.proto(key))
 	return fromRPC(err)
 }

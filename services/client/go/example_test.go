@@ -44,8 +44,11 @@ func TestTheExampleBuildsElsewhereAndDelivers(t *testing.T) {
 	if got := w.committed("n1"); got == nil || !strings.Contains(string(got.Data), `"files":1`) {
 		t.Errorf("delivered %+v", got)
 	}
-	if len(w.aggregator.Reports) != 1 {
+	if len(w.aggregator.Reported()) != 1 {
 		t.Error("no progress was reported")
+	}
+	if beats := w.aggregator.Beats(); len(beats) == 0 || !beats[len(beats)-1].Goodbye {
+		t.Errorf("heartbeats: %v", beats)
 	}
 	command(t, folder, "./count", "--config", w.path, w.results) // once more: the same content is a success
 }

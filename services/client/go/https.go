@@ -52,7 +52,7 @@ func (l *listener) path(kind string, key Key) string {
 }
 
 // submit sends the whole body again at each try, since old listeners know no resuming.
-func (l *listener) submit(ctx context.Context, d *Delivery, body *os.File) (*Result, error) {
+func (l *listener) submit(ctx context.Context, d *Delivery, body *os.File, waiting func(*Error)) (*Result, error) {
 	size, err := body.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, &BodyError{err}
@@ -74,7 +74,7 @@ func (l *listener) submit(ctx context.Context, d *Delivery, body *os.File) (*Res
 		}
 		content, size, disposition = bytes.NewReader(report), int64(len(report)), ""
 	}
-	return persist(ctx, d.Hold, func(ctx context.Context) (*Result, bool, error) {
+	return persist(ctx, d.Hold, waiting, func(ctx context.Context) (*Result, bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPut, l.path("results", d.Key), io.NewSectionReader(content, 0, size))
 		if err != nil {
 			return nil, false, err
@@ -136,6 +136,11 @@ func (l *listener) do(request *http.Request) error {
 	if response.StatusCode == http.StatusOK {
 		return nil
 	}
+	return answerOf(request, response, text)
+}
+
+// answerOf says in the words of the API what a listener answered.
+func answerOf(request *http.Request, response *http.Response, text []byte) error {
 	answer, ok := listenerAnswers[response.StatusCode]
 	if !ok {
 		answer = Error{Code: "UNAVAILABLE"}

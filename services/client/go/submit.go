@@ -35,6 +35,7 @@ func onBehalf(ctx context.Context, uri string) context.Context {
 // Errors: *Error for the server's final answer, *BodyError, *LostError, the context's error.
 func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 	d = c.prepared(d)
+	defer c.beats.Load().scope(PhaseDelivering)()
 	if c.old != nil {
 		return c.submitOld(ctx, d)
 	}
@@ -70,7 +71,7 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 	c.uploads.Add(1)
 	defer c.uploads.Add(-1)
 	u := &upload{rpc: rpc, delivery: d, source: from, sign: c.sign, share: c.share}
-	return persist(ctx, d.Hold, u.once)
+	return persist(ctx, d.Hold, c.waiting, u.once)
 }
 
 func (c *Client) submitOld(ctx context.Context, d *Delivery) (*Result, error) {
@@ -82,7 +83,7 @@ func (c *Client) submitOld(ctx context.Context, d *Delivery) (*Result, error) {
 		}
 		defer file.Close()
 	}
-	return c.old.submit(ctx, d, file)
+	return c.old.submit(ctx, d, file, c.waiting)
 }
 
 // SubmitError says that there is no result, and why; at most 64 KiB of the text count. A genuine
@@ -142,7 +143,7 @@ func (c *Client) submitSmall(ctx context.Context, rpc musterv1.ResultServiceClie
 	request := &musterv1.SubmitResultRequest{
 		Description: d.description(), Crc32C: sum.crc32c, Sha256: sum.sha256, Signature: signature, Body: body,
 	}
-	return persist(ctx, d.Hold, func(ctx context.Context) (*Result, bool, error) {
+	return persist(ctx, d.Hold, c.waiting, func(ctx context.Context) (*Result, bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		result, err := rpc.SubmitResult(ctx, request)
@@ -157,8 +158,8 @@ func (c *Client) submitSmall(ctx context.Context, rpc musterv1.ResultServiceClie
 const maxDamaged = 5
 
 // persist calls `once` until it succeeds, its error is final, the context is done, or it made no
-// progress for `hold` (if that is not 0).
-func persist(ctx context.Context, hold time.Duration, once func(context.Context) (*Result, bool, error)) (*Result, error) {
+// progress for `hold` (if that is not 0). `waiting` hears why it waits, and nil when it tries again.
+func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once func(context.Context) (*Result, bool, error)) (*Result, error) {
 	wait := backoff{}
 	if hold > 0 {
 		wait.limit = 2 * time.Second
@@ -188,9 +189,11 @@ func persist(ctx context.Context, hold time.Duration, once func(context.Context)
 		if hold > 0 && time.Since(stuck) >= hold {
 			return nil, err
 		}
+		waiting(answer)
 		if err := wait.wait(ctx, answer.RetryAfter); err != nil {
 			return nil, errors.Join(err, answer)
 		}
+		waiting(nil)
 	}
 }
 

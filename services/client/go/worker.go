@@ -42,6 +42,7 @@ func (c *Client) WaitAndDeliver(ctx context.Context) (*Result, error) {
 	}
 	lasting, cancel := c.lasting(ctx)
 	defer cancel()
+	defer c.beats.Load().scope(PhaseWaiting)()
 	path, err := c.waitForDone(lasting)
 	var result *Result
 	switch {

@@ -47,6 +47,7 @@ func run(ctx context.Context, path, folder string) error {
 		return err
 	}
 	defer client.Close()
+	client.StartHeartbeats(nil) // that nobody hears of them is no reason to stop, either
 	// Progress is advice: that it cannot be reported is no reason to stop.
 	if err := client.ReportProgress(ctx, muster.Key{}, muster.Progress{Message: "counting", Total: 1}); err != nil {
 		fmt.Fprintln(os.Stderr, "example: progress:", err)

@@ -1,6 +1,7 @@
 package mustertest
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -29,12 +30,18 @@ type Aggregator struct {
 	musterv1.UnimplementedChangeServiceServer
 	musterv1.UnimplementedStatusServiceServer
 	musterv1.UnimplementedIdentityServiceServer
+	musterv1.UnimplementedHeartbeatServiceServer
 	musterv1.UnimplementedRunServiceServer
 
 	Fleet            *Fleet
 	ChunkMax, Window int64
 	// Forget: bytes are hashed and not kept.
 	Forget bool
+	// NoHeartbeats: as a service that is older than they are. JudgeBeat may refuse one.
+	NoHeartbeats bool
+	JudgeBeat    func(*musterv1.BeatRequest) error
+	// Interval is what beats are answered with.
+	Interval time.Duration
 	// LegacyHost is the pattern of the host names of runs, with {run} in it; empty: they have none.
 	LegacyHost string
 
@@ -57,6 +64,8 @@ type Aggregator struct {
 	Damage        bool // ReadArchive and ReadResult give bytes that do not match their CRC
 	Renewals      int
 	Opened        map[Key]int // calls of OpenUpload
+	beats         []*musterv1.BeatRequest
+	streams       map[musterv1.HeartbeatService_BeatServer]context.CancelFunc
 }
 
 // Key names a pair.
@@ -96,6 +105,7 @@ type upload struct {
 func NewAggregator(t testing.TB, fleet *Fleet) *Aggregator {
 	a := &Aggregator{
 		Fleet: fleet, ChunkMax: 1 << 20, Window: 4 << 20, t: t, runs: map[string]*runState{}, uploads: map[Key]*upload{},
+		Interval: time.Hour, streams: map[musterv1.HeartbeatService_BeatServer]context.CancelFunc{},
 		Results: map[Key]*Committed{}, Archives: map[string][]byte{}, Opened: map[Key]int{}, addr: "127.0.0.1:0",
 	}
 	a.changed = sync.NewCond(&a.mu)
@@ -139,6 +149,9 @@ func (a *Aggregator) serve(role, address string) string {
 	musterv1.RegisterStatusServiceServer(server, a)
 	musterv1.RegisterIdentityServiceServer(server, a)
 	musterv1.RegisterRunServiceServer(server, a)
+	if !a.NoHeartbeats {
+		musterv1.RegisterHeartbeatServiceServer(server, a)
+	}
 	a.mu.Lock()
 	a.servers = append(a.servers, server)
 	a.mu.Unlock()
@@ -202,6 +215,13 @@ func (a *Aggregator) Refuse(run string, code codes.Code, reason string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.runs[run].refusal = fault(code, reason, "run "+run)
+}
+
+// Admit takes deliveries of a run again.
+func (a *Aggregator) Admit(run string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.runs[run].refusal = nil
 }
 
 // HoldSigning makes certificates for a run's listener wait for the function that it gives.

@@ -292,6 +292,13 @@ func (a *Aggregator) FollowChanges(r *musterv1.FollowChangesRequest, stream grpc
 	return stream.Context().Err()
 }
 
+// Reported are all reports of progress so far.
+func (a *Aggregator) Reported() []*musterv1.ReportProgressRequest {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.Reports)
+}
+
 // ReportProgress implements the API.
 func (a *Aggregator) ReportProgress(ctx context.Context, r *musterv1.ReportProgressRequest) (*musterv1.ReportProgressResponse, error) {
 	a.mu.Lock()

@@ -1,0 +1,301 @@
+package muster_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/services/client/go"
+	"muster.example/services/client/go/mustertest"
+)
+
+// until polls until the condition holds.
+func until(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+// watcher keeps what a client was told of its heartbeats.
+type watcher struct {
+	mu   sync.Mutex
+	told []error
+}
+
+func (w *watcher) hear(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = append(w.told, err)
+}
+
+func (w *watcher) all() []error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]error(nil), w.told...)
+}
+
+func heard(a *mustertest.Aggregator, what func(*musterv1.Activity) bool) bool {
+	for _, beat := range a.Beats() {
+		for _, activity := range beat.Activities {
+			if what(activity) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func phase(p musterv1.Phase) func(*musterv1.Activity) bool {
+	return func(a *musterv1.Activity) bool { return a.Phase == p }
+}
+
+func TestHeartbeatsSayWhoAndWhatAndGoodbye(t *testing.T) {
+	w := start(t)
+	client := w.client()
+	beats := client.StartHeartbeats(nil)
+	if client.StartHeartbeats(nil) != beats {
+		t.Error("a second one was started")
+	}
+	beats.SetPhase(muster.PhaseBlocked, "for \xff")
+	beats.SetFault(&muster.Fault{Check: muster.CheckTLS, Address: "h:1", Message: "refused", NextStep: "Ask."})
+	until(t, "the news", func() bool {
+		return heard(w.aggregator, func(a *musterv1.Activity) bool {
+			return a.Phase == musterv1.Phase_PHASE_BLOCKED && a.Message == "for \uFFFD" &&
+				a.Fault.GetCheck() == musterv1.Fault_CHECK_TLS && a.Fault.NextStep == "Ask." && a.Key.Node == "n1"
+		})
+	})
+	first := w.aggregator.Beats()[0]
+	if first.Node != "n1" || first.InstanceId == "" || first.BootId == "" || first.Sequence < 1 || first.Uptime == nil || first.Time == nil {
+		t.Errorf("the first beat is %v", first)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	all := w.aggregator.Beats()
+	if !all[len(all)-1].Goodbye {
+		t.Error("no goodbye")
+	}
+}
+
+func TestHeartbeatsKeepTheServersPaceAndAnswerProbes(t *testing.T) {
+	w := start(t)
+	w.aggregator.Interval = 250 * time.Millisecond
+	beats := w.client().StartHeartbeats(nil)
+	until(t, "five beats", func() bool { return len(w.aggregator.Beats()) >= 5 })
+	beats.Stop()
+	all := w.aggregator.Beats()
+	for i := range all[1:] {
+		if all[i+1].Sequence <= all[i].Sequence || len(all[i+1].Activities) != 0 {
+			t.Errorf("beat %d is %v", i+1, all[i+1])
+		}
+	}
+
+	w = start(t)
+	beats = w.client().StartHeartbeats(nil)
+	until(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
+	w.aggregator.Probe()
+	until(t, "the answer to a probe", func() bool { return len(w.aggregator.Beats()) == 2 })
+}
+
+func TestManyNewsAreFewBeats(t *testing.T) {
+	w := start(t)
+	beats := w.client().StartHeartbeats(nil)
+	for range 1000 {
+		beats.SetPhase(muster.PhaseWorking, "early")
+	}
+	beats.SetPhase(muster.PhaseWorking, "last")
+	until(t, "the last", func() bool {
+		return heard(w.aggregator, func(a *musterv1.Activity) bool { return a.Message == "last" })
+	})
+	if count := len(w.aggregator.Beats()); count > 20 {
+		t.Errorf("%d beats", count)
+	}
+}
+
+func TestHeartbeatsComeBack(t *testing.T) {
+	w, seen := start(t), &watcher{}
+	beats := w.client().StartHeartbeats(seen.hear)
+	until(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
+	w.aggregator.CutBeats()
+	until(t, "another stream", func() bool { return len(seen.all()) == 2 })
+	all := w.aggregator.Beats()
+	if all[1].InstanceId != all[0].InstanceId || len(all[1].Activities) != 1 || all[1].Sequence <= all[0].Sequence {
+		t.Errorf("%v after %v", all[1], all[0])
+	}
+	if told := seen.all(); told[0] == nil || told[1] != nil || beats.Err() != nil {
+		t.Errorf("told %v", told)
+	}
+}
+
+func doubleAgent(t *testing.T) error {
+	t.Helper()
+	s, err := status.New(codes.Aborted, "another beats").WithDetails(&musterv1.ErrorDetail{Reason: "DOUBLE_AGENT"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Err()
+}
+
+func TestASecondAgentEndsHeartbeatsForGoodButNoDelivery(t *testing.T) {
+	w, seen, refusal := start(t), &watcher{}, doubleAgent(t)
+	w.aggregator.JudgeBeat = func(*musterv1.BeatRequest) error { return refusal }
+	client := w.client()
+	client.StartHeartbeats(seen.hear)
+	until(t, "the end", func() bool { return len(seen.all()) == 1 })
+	var answer *muster.Error
+	if !errors.As(seen.all()[0], &answer) || answer.Reason != "DOUBLE_AGENT" {
+		t.Error(seen.all())
+	}
+	if _, err := client.Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x")}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAServiceWithoutHeartbeatsIsLeftInPeace(t *testing.T) {
+	w, seen := start(t), &watcher{}
+	w.aggregator.Stop()
+	w.aggregator.NoHeartbeats = true
+	w.config["grpc_targets"], w.config["status_targets"] = []string{w.aggregator.Start()}, []string{w.aggregator.StartStatus()}
+	client := w.client()
+	client.StartHeartbeats(seen.hear)
+	if _, err := client.Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x")}); err != nil {
+		t.Error(err)
+	}
+	if err := client.Close(); err != nil || len(seen.all()) != 0 {
+		t.Error(err, seen.all())
+	}
+}
+
+func TestHeartbeatsTellPhasesOfADelivery(t *testing.T) {
+	w := start(t)
+	w.aggregator.Refuse(run, codes.ResourceExhausted, "TOO_MANY_UPLOADS")
+	client := w.client()
+	client.StartHeartbeats(nil)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := client.WaitAndDeliver(t.Context())
+		waiting <- err
+	}()
+	until(t, "waiting", func() bool { return heard(w.aggregator, phase(musterv1.Phase_PHASE_WAITING)) })
+	w.file("done", []byte(w.file("r", []byte("result"))))
+	until(t, "backpressured", func() bool { return heard(w.aggregator, phase(musterv1.Phase_PHASE_BACKPRESSURED)) })
+	w.aggregator.Admit(run)
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAReportThatDidNotGetThroughGoesWithTheNextBeat(t *testing.T) {
+	w := start(t)
+	w.aggregator.Refuse(run, codes.Unavailable, "STATUS_NOT_READY")
+	client := w.client()
+	client.StartHeartbeats(nil)
+	if err := client.ReportProgress(t.Context(), muster.Key{}, muster.Progress{Message: "half", Completed: 5}); err == nil {
+		t.Error("it got through")
+	}
+	until(t, "the report", func() bool {
+		return heard(w.aggregator, func(a *musterv1.Activity) bool { return a.GetProgress().GetCompleted() == 5 })
+	})
+}
+
+func TestAReportOfAnythingArrivesAsText(t *testing.T) {
+	w := start(t)
+	progress := muster.Progress{Message: "\xff" + strings.Repeat("m", 1<<20), Failures: make([]string, 1000)}
+	if err := w.client().ReportProgress(t.Context(), muster.Key{}, progress); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.aggregator.Reports[0]; len(got.Message) > 4100 || !strings.HasPrefix(got.Message, "\uFFFDmm") || len(got.Failures) != 100 {
+		t.Errorf("%d bytes, %d failures", len(got.Message), len(got.Failures))
+	}
+}
+
+// oldListener is a run's listener for old clients that answers as told, then 200.
+func (w *world) oldListener(codes ...int) *requests {
+	w.t.Helper()
+	seen := &requests{answers: codes}
+	server := httptest.NewUnstartedServer(seen)
+	authority := w.run.SelfSigned
+	server.TLS = &tls.Config{
+		Certificates: []tls.Certificate{authority.Leaf(w.run.URI("listener"))},
+		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: authority.Pool(),
+	}
+	server.StartTLS()
+	w.t.Cleanup(server.Close)
+	chain, key := mustertest.PEM(authority.Leaf(w.run.URI("plugin/p/node/n1")))
+	delete(w.config, "grpc_targets")
+	delete(w.config, "status_targets")
+	w.config["aggregator_url"], w.config["ca_cert"] = server.URL, authority.PEM()
+	w.config["client_cert"], w.config["client_key"] = chain, key
+	return seen
+}
+
+type requests struct {
+	mu      sync.Mutex
+	answers []int
+	paths   []string
+}
+
+func (r *requests) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.paths = append(r.paths, request.Method+" "+request.URL.Path)
+	if len(r.answers) > 0 {
+		code := r.answers[0]
+		r.answers = r.answers[1:]
+		http.Error(w, "because", code)
+		return
+	}
+	_, _ = io.WriteString(w, `{"interval_seconds":0.3}`) // the client may be gone
+}
+
+func (r *requests) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.paths...)
+}
+
+func TestHeartbeatsToAListenerAreGets(t *testing.T) {
+	w, seen := start(t), &watcher{}
+	listener := w.oldListener()
+	beats := w.client().StartHeartbeats(seen.hear)
+	until(t, "three", func() bool { return len(listener.all()) >= 3 })
+	if path := listener.all()[2]; path != "GET /api/v1/health/by-node/n1/p" {
+		t.Error(path)
+	}
+	if _, ok := beats.ClockOffset(); !ok || beats.Err() != nil || len(seen.all()) != 0 {
+		t.Error(beats.Err(), seen.all())
+	}
+	beats.Stop()
+}
+
+func TestAnOlderListenerIsLeftInPeaceARefusalIsTold(t *testing.T) {
+	w, seen := start(t), &watcher{}
+	listener := w.oldListener(404)
+	client := w.client()
+	client.StartHeartbeats(seen.hear)
+	until(t, "one", func() bool { return len(listener.all()) == 1 })
+	if err := client.Close(); err != nil || len(seen.all()) != 0 {
+		t.Error(err, seen.all())
+	}
+	w = start(t)
+	w.oldListener(403)
+	w.client().StartHeartbeats(seen.hear)
+	until(t, "the refusal", func() bool { return len(seen.all()) == 1 })
+	var answer *muster.Error
+	if !errors.As(seen.all()[0], &answer) || answer.Reason != "NOT_YOURS" {
+		t.Error(seen.all())
+	}
+}

@@ -1,0 +1,83 @@
+package mustertest
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+)
+
+// Beats are all that were heard.
+func (a *Aggregator) Beats() []*musterv1.BeatRequest {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.beats)
+}
+
+// Probe asks every stream for a beat.
+func (a *Aggregator) Probe() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for stream := range a.streams {
+		_ = stream.Send(&musterv1.BeatResponse{Probe: true}) // a stream that is over needs none
+	}
+}
+
+// CutBeats ends every stream, as a restart would.
+func (a *Aggregator) CutBeats() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, cut := range a.streams {
+		cut()
+	}
+}
+
+// Beat implements the API.
+func (a *Aggregator) Beat(stream musterv1.HeartbeatService_BeatServer) error {
+	ctx, cut := context.WithCancel(stream.Context())
+	defer cut()
+	a.mu.Lock()
+	a.streams[stream] = cut
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.streams, stream)
+	}()
+	ended := make(chan error, 1)
+	go func() { ended <- a.hear(stream) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (a *Aggregator) hear(stream musterv1.HeartbeatService_BeatServer) error {
+	for {
+		beat, err := stream.Recv()
+		if err != nil {
+			return nil
+		}
+		a.mu.Lock()
+		a.beats = append(a.beats, beat)
+		a.mu.Unlock()
+		if a.JudgeBeat != nil {
+			if err := a.JudgeBeat(beat); err != nil {
+				return err
+			}
+		}
+		a.mu.Lock()
+		err = stream.Send(&musterv1.BeatResponse{
+			Sequence: beat.Sequence, Interval: durationpb.New(a.Interval), Time: timestamppb.Now(),
+		})
+		a.mu.Unlock()
+		if err != nil {
+			return nil
+		}
+	}
+}
