@@ -30,7 +30,8 @@ export function Grid({ model, now, stale }: { model: RunModel; now: number; stal
     () => ({ nodes: matrix.nodes, plugins: matrix.plugins, once: new Set(onceNames.split("/").filter(Boolean)) }),
     [matrix.nodes, matrix.nodes.length, matrix.plugins.length, onceNames],
   );
-  const size = zoom ?? fitting(shape, width);
+  const fit = useMemo(() => fitting(shape, width), [shape, width]);
+  const size = zoom ?? fit;
   const layout = useMemo(() => new Layout(shape, Math.max(width, 100), size), [shape, width, size]);
   const height = Math.min(mostHeight, layout.height + 4);
   const density = window.devicePixelRatio || 1;
@@ -112,34 +113,36 @@ export function Grid({ model, now, stale }: { model: RunModel; now: number; stal
           </div>
         </div>
       </div>
-      <div
-        ref={scroller}
-        class="grid-view"
-        style={{ height: `${height}px` }}
-        tabIndex={0}
-        role="application"
-        aria-roledescription="grid of plugins and nodes"
-        aria-label={`${count(matrix.plugins.length)} plugins on ${count(matrix.nodes.length)} nodes. Arrow keys move, n and p go to the next and previous pair in trouble, plus and minus change the size, Enter opens the node.`}
-        onScroll={(event) => setTop(event.currentTarget.scrollTop)}
-        onKeyDown={key}
-        onMouseMove={(event) => setHover(at(event))}
-        onMouseLeave={() => setHover(null)}
-        onClick={(event) => show(at(event)?.cell ?? null)}
-      >
-        <div class="grid-whole" style={{ height: `${layout.height}px` }}>
-          <canvas ref={canvas} class={stale ? "stale" : ""} style={{ width: `${width}px`, height: `${height}px` }} aria-hidden="true" />
-        </div>
-      </div>
-      {hover && hovered && (
-        <div class="tip" style={{ left: `${Math.min(hover.x + 14, Math.max(0, width - 260))}px`, bottom: `${height - hover.y + 14}px` }} aria-hidden="true">
-          <b>{hovered.node}</b> <span class="muted">{hovered.plugin}</span>
-          <div class="tip-line">
-            <KindIcon kind={hovered.kind} /> {pairLine(hovered, now)}
+      <div class="grid-frame">
+        <div
+          ref={scroller}
+          class="grid-view"
+          style={{ height: `${height}px` }}
+          tabIndex={0}
+          role="application"
+          aria-roledescription="grid of plugins and nodes"
+          aria-label={`${count(matrix.plugins.length)} plugins on ${count(matrix.nodes.length)} nodes. Arrow keys move, n and p go to the next and previous pair in trouble, plus and minus change the size, Enter opens the node.`}
+          onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+          onKeyDown={key}
+          onMouseMove={(event) => setHover(at(event))}
+          onMouseLeave={() => setHover(null)}
+          onClick={(event) => show(at(event)?.cell ?? null)}
+        >
+          <div class="grid-whole" style={{ height: `${layout.height}px` }}>
+            <canvas ref={canvas} class={stale ? "stale" : ""} style={{ width: `${width}px`, height: `${height}px` }} aria-hidden="true" />
           </div>
         </div>
-      )}
+        {hover && hovered && (
+          <div class="tip" style={{ left: `${Math.min(hover.x + 14, Math.max(0, width - 260))}px`, bottom: `${height - hover.y + 14}px` }} aria-hidden="true">
+            <b>{hovered.node}</b> <span class="muted">{hovered.plugin}</span>
+            <div class="tip-line">
+              <KindIcon kind={hovered.kind} /> {pairLine(hovered, now)}
+            </div>
+          </div>
+        )}
+      </div>
       <div class="hidden" aria-live="polite">
-        {focused && `${focused.plugin} on ${focused.node}: ${pairLine(focused, now)}`}
+        {focused && `${focused.plugin} on ${focused.node}: ${factsOf(focused.kind).label}`}
       </div>
       {focused ? (
         <PairDetails pair={focused} run={model.status?.run ?? ""} now={now} stale={stale} close={() => show(null)} />
@@ -221,7 +224,7 @@ function nextTrouble(model: RunModel, layout: Layout, from: Cell | null, forward
   for (const band of layout.bands) {
     for (const row of band.rows) {
       for (let position = 0; position < band.count; position++) {
-        const column = band.columns[band.first + position]!;
+        const column = layout.columnAt(band, band.first + position);
         const kind = matrix.kindAt(row, column);
         const here = from?.row === row && from.column === column;
         if (here || (kind !== nothing && kinds[kind]!.trouble)) cells.push({ row, column });

@@ -28,10 +28,11 @@ interface Band {
   y: number; // of its cells
   /** The caption above it, for it and those that follow without one. */
   caption: { last: number } | null;
-  first: number; // position in `columns`
+  first: number; // position of its first node
   count: number;
   rows: readonly number[];
-  columns: readonly number[];
+  /** Of plugins that run once: its one column is the node "global". */
+  once: boolean;
 }
 
 export class Layout {
@@ -44,9 +45,8 @@ export class Layout {
   readonly pitch: number;
   readonly caption: number;
 
-  private readonly everyNode: number[] = [];
-  private readonly perNode: number[] = [];
-  private readonly positions = new Map<number, number>(); // node to position in everyNode
+  // The index of the node "global", which is left out of the bands of the other nodes; -1: there is none.
+  private readonly global: number;
 
   constructor(
     shape: Shape,
@@ -59,32 +59,40 @@ export class Layout {
     this.caption = 18;
     this.perBand = Math.max(1, Math.floor((width - this.gutter) / this.pitch));
 
-    shape.nodes.forEach((name, index) => {
-      if (name === globalNode && shape.once.size > 0) return;
-      this.positions.set(index, this.everyNode.length);
-      this.everyNode.push(index);
-    });
+    this.global = shape.once.size > 0 ? shape.nodes.indexOf(globalNode) : -1;
     const onceRows: number[] = [];
-    shape.plugins.forEach((name, index) => (shape.once.has(name) ? onceRows : this.perNode).push(index));
+    const nodeRows: number[] = [];
+    shape.plugins.forEach((name, index) => (shape.once.has(name) ? onceRows : nodeRows).push(index));
 
     let y = 0;
-    const add = (rows: readonly number[], columns: readonly number[], together: number) => {
-      for (let first = 0, index = 0; first < columns.length; first += this.perBand, index++) {
+    const add = (rows: readonly number[], columns: number, once: boolean, together: number) => {
+      for (let first = 0, index = 0; first < columns; first += this.perBand, index++) {
         const captioned = index % together === 0;
         if (captioned) y += this.caption;
-        const last = Math.min(columns.length, first + together * this.perBand) - 1;
-        const count = Math.min(this.perBand, columns.length - first);
-        this.bands.push({ y, caption: captioned ? { last } : null, first, count, rows, columns });
+        const last = Math.min(columns, first + together * this.perBand) - 1;
+        const count = Math.min(this.perBand, columns - first);
+        this.bands.push({ y, caption: captioned ? { last } : null, first, count, rows, once });
         const closed = (index + 1) % together === 0;
         y += rows.length * this.pitch + (closed ? below : rows.length > 1 ? between : 0);
       }
     };
-    const once = shape.nodes.indexOf(globalNode);
-    if (onceRows.length > 0 && once >= 0) add(onceRows, [once], 1);
+    if (onceRows.length > 0 && this.global >= 0) add(onceRows, 1, true, 1);
     // Of few plugins, several bands share a caption: else there would be more captions than cells.
-    const height = this.perNode.length * this.pitch;
-    if (height > 0) add(this.perNode, this.everyNode, height >= 30 ? 1 : Math.ceil(60 / height));
+    const height = nodeRows.length * this.pitch;
+    const others = shape.nodes.length - (this.global >= 0 ? 1 : 0);
+    if (height > 0) add(nodeRows, others, false, height >= 30 ? 1 : Math.ceil(60 / height));
     this.height = y;
+  }
+
+  /** The node at a position of a band's nodes. */
+  columnAt(band: Band, position: number): number {
+    if (band.once) return this.global;
+    return this.global >= 0 && position >= this.global ? position + 1 : position;
+  }
+
+  private positionOf(band: Band, column: number): number {
+    if (band.once) return 0;
+    return this.global >= 0 && column > this.global ? column - 1 : column;
   }
 
   /** The bands that a view from `top` of this height touches. */
@@ -96,14 +104,14 @@ export class Layout {
   boxOf(cell: Cell): Box | null {
     const band = this.bands.find((b) => b.rows.includes(cell.row) && this.within(b, cell.column));
     if (!band) return null;
-    const position = band.columns === this.everyNode ? this.positions.get(cell.column)! - band.first : 0;
+    const position = this.positionOf(band, cell.column) - band.first;
     return { x: this.gutter + position * this.pitch, y: band.y + band.rows.indexOf(cell.row) * this.pitch };
   }
 
   private within(band: Band, column: number): boolean {
-    if (band.columns !== this.everyNode) return band.columns[0] === column;
-    const position = this.positions.get(column);
-    return position !== undefined && position >= band.first && position < band.first + band.count;
+    if (band.once || column === this.global) return band.once && column === this.global;
+    const position = this.positionOf(band, column);
+    return position >= band.first && position < band.first + band.count;
   }
 
   /** The cell at a point, in the coordinates of the whole grid. */
@@ -113,7 +121,7 @@ export class Layout {
       const line = Math.floor((y - band.y) / this.pitch);
       if (line < 0 || line >= band.rows.length) continue;
       if (position < 0 || position >= band.count) return null;
-      return { row: band.rows[line]!, column: band.columns[band.first + position]! };
+      return { row: band.rows[line]!, column: this.columnAt(band, band.first + position) };
     }
     return null;
   }
@@ -122,12 +130,12 @@ export class Layout {
   move(from: Cell | null, key: string): Cell | null {
     const order = this.bands.flatMap((band, index) => band.rows.map((row, line) => ({ band, index, row, line })));
     if (order.length === 0) return null;
-    const home = { row: order[0]!.row, column: order[0]!.band.columns[order[0]!.band.first]! };
+    const home = { row: order[0]!.row, column: this.columnAt(order[0]!.band, order[0]!.band.first) };
     if (!from) return home;
     let at = order.findIndex((line) => line.row === from.row && this.within(line.band, from.column));
     if (at < 0) return home;
     const { band } = order[at]!;
-    let position = band.columns === this.everyNode ? this.positions.get(from.column)! - band.first : 0;
+    let position = this.positionOf(band, from.column) - band.first;
     switch (key) {
       case "ArrowLeft":
         position--;
@@ -157,7 +165,7 @@ export class Layout {
     if (position < 0 || position >= band.count) return this.aside(order, at, position);
     const target = order[Math.min(order.length - 1, Math.max(0, at))]!;
     const last = target.band.count - 1;
-    return { row: target.row, column: target.band.columns[target.band.first + Math.min(last, position)]! };
+    return { row: target.row, column: this.columnAt(target.band, target.band.first + Math.min(last, position)) };
   }
 
   // Over the edge of a band: the same plugin in the band before or after.
@@ -165,8 +173,8 @@ export class Layout {
     const { band, index, row } = order[at]!;
     const next = this.bands[index + (position < 0 ? -1 : 1)];
     if (!next || !next.rows.includes(row)) {
-      return { row, column: band.columns[band.first + Math.min(band.count - 1, Math.max(0, position))]! };
+      return { row, column: this.columnAt(band, band.first + Math.min(band.count - 1, Math.max(0, position))) };
     }
-    return { row, column: next.columns[next.first + (position < 0 ? next.count - 1 : 0)]! };
+    return { row, column: this.columnAt(next, next.first + (position < 0 ? next.count - 1 : 0)) };
   }
 }

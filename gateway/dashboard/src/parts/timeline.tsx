@@ -11,14 +11,15 @@ const steps = 160;
 const [width, height] = [800, 120];
 const most = 200;
 const page = 12;
+const manyPairs = 20_000;
 
 export function Timeline({ model, now }: { model: RunModel; now: number }): JSX.Element {
   const [shown, setShown] = useState(page);
-  // Once a second is enough for what goes over all pairs.
-  const second = Math.floor(now / 1000);
+  // What goes over all pairs is not done with every change: it takes a tenth of a second of 100,000.
+  const moment = Math.floor(now / (model.pairs.size > manyPairs ? 5000 : 1000));
   const { lines, events } = useMemo(
     () => ({ lines: growth(model, steps, now), events: happenings(model, now, most) }),
-    [model, second, model.complete],
+    [model, moment, model.complete],
   );
   return (
     <>
