@@ -135,6 +135,18 @@ TEST_F(VerdictTest, ARunWhoseLastPairIsLostIsSealedLongBeforeItsDeadline) {
   EXPECT_EQ(ended.counts().timed_out(), 1);
 }
 
+TEST_F(VerdictTest, WhenTheLastLostSenderComesBackTheRunIsSealedAtOnce) {
+  const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}, 3600, 3600).id();
+  const TestIdentity node = fleet_.Credential(run, "hostfacts", "n1");
+  status_->Tell(Lost(run, "hostfacts", "n1"));
+  ASSERT_TRUE(TimesOut(run, "n1"));
+  EXPECT_EQ(GetRun(run).state(), v1::RUN_STATE_POST_PROCESSING);
+  ASSERT_TRUE(Submit(node, run, "n1").ok());
+  const v1::Run ended = fleet_.WaitForEnd(run);
+  EXPECT_EQ(ended.state(), v1::RUN_STATE_COMPLETE) << ended.state_reason();
+  EXPECT_EQ(ended.counts().genuine(), 1);
+}
+
 TEST_F(VerdictTest, ARunThatNobodyCameToFailsWithTheFaultsOfItsNodes) {
   const std::string delivers = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
   ASSERT_TRUE(Submit(fleet_.Credential(delivers, "hostfacts", "n1"), delivers, "n1").ok());
