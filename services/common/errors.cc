@@ -292,6 +292,17 @@ absl::Status TooManySenders(int64_t limit) {
       absl::Minutes(1));
 }
 
+absl::Status InvalidCursor() {
+  return MakeError(Code::kInvalidArgument, "INVALID_CURSOR",
+                   "the cursor was not given by this service", "Start again without one.");
+}
+
+absl::Status NodeNotFound(std::string_view node) {
+  return MakeError(Code::kNotFound, "NODE_NOT_FOUND",
+                   Text("no run plans node \"", A(node), "\", and it was never heard of"),
+                   "List the nodes: GET /api/v1/nodes, or StatusService.ListNodes.");
+}
+
 absl::Status Overloaded() {
   return WithRetryAfter(
       MakeError(Code::kResourceExhausted, "OVERLOADED",

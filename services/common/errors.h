@@ -67,6 +67,8 @@ absl::Status StatusNotReady();
 absl::Status InvalidHeartbeat(std::string_view why);
 absl::Status DoubleAgent(std::string_view node);
 absl::Status TooManySenders(int64_t limit);
+absl::Status InvalidCursor();
+absl::Status NodeNotFound(std::string_view node);
 
 // Of every service.
 absl::Status Overloaded();

@@ -17,16 +17,21 @@
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/server.h"
 #include "services/common/service/certificate_renewal.h"
-#include "services/status/board.h"
+#include "services/status/beat_assembly.h"
+#include "services/status/board/board.h"
 #include "services/status/feed_follower.h"
 #include "services/status/status_service.h"
+#include "services/status/status_store.h"
+#include "services/status/verdict_service.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kMaxTimers = 1000;
 constexpr size_t kMaxQueue = 16'384;
+constexpr size_t kWatchThreads = 2;
 constexpr absl::Duration kRenewalCheck = absl::Seconds(30);
+constexpr absl::Duration kTick = absl::Seconds(1);
 
 class Assembly : public StatusServer {
  public:
@@ -35,9 +40,15 @@ class Assembly : public StatusServer {
         tls_(std::move(tls)),
         timers_(MakeTimerService(kMaxTimers)),
         requests_({"request", static_cast<size_t>(config_.request_threads), kMaxQueue}),
+        streams_({"watch", kWatchThreads, kMaxQueue}),
         rpc_metrics_(metrics_),
         callers_(tls_->identity().fleet, clock_),
-        service_({&callers_, &requests_, &live_, &rpc_metrics_}, board_, clock_),
+        hub_(*timers_, clock_),
+        board_(BoardOptions()),
+        service_(
+            Runtime(requests_), Runtime(streams_), board_, hub_,
+            [this](const std::string& node) { return store_->Events(node); }, clock_),
+        verdict_service_(Runtime(streams_), verdicts_, clock_),
         aggregator_(
             MakeChannel(absl::StrJoin(config_.aggregator_targets, ","),
                         MakeChannelCredentials(
@@ -51,9 +62,14 @@ class Assembly : public StatusServer {
   int port() const override { return server_->port(); }
 
  private:
+  RpcRuntime Runtime(Executor& executor) { return {&callers_, &executor, &live_, &rpc_metrics_}; }
+  Board::Options BoardOptions();
+  absl::Status Remember();
   void Take(const v1::FollowChangesResponse& event);
   absl::Status Serve();
   void ScheduleRenewal();
+  void ScheduleTick();
+  void KeepProgress();
 
   const StatusConfig config_;
   const Clock& clock_ = SystemClock();
@@ -61,14 +77,20 @@ class Assembly : public StatusServer {
   Metrics metrics_;
   std::unique_ptr<TimerService> timers_;
   Executor requests_;
+  Executor streams_;
   RpcMetrics rpc_metrics_;
   CallerResolver callers_;
   LiveCalls live_;
   RevocationList revocations_;
   std::set<std::string> snapshot_revoked_;  // the follower's thread alone
   bool in_snapshot_ = false;                // the follower's thread alone
+  std::unique_ptr<StatusStore> store_;
+  WatchHub hub_;
+  VerdictLog verdicts_;
   Board board_;
   StatusService service_;
+  VerdictService verdict_service_;
+  std::unique_ptr<BeatAssembly> beats_;
   const std::shared_ptr<grpc::Channel> aggregator_;
   std::unique_ptr<FeedFollower> follower_;
   std::unique_ptr<RpcServer> server_;
@@ -80,15 +102,51 @@ absl::Status Assembly::Begin() {
   metrics_.AddProcessMetrics();
   metrics_.AddSampledGauge("muster_feed_connected", "1 while the aggregator's feed is heard.",
                            [this] { return follower_ != nullptr && follower_->connected(); });
+  if (const absl::Status status = Remember(); !status.ok()) return status;
   follower_ = std::make_unique<FeedFollower>(
       aggregator_, [this](const v1::FollowChangesResponse& event) { Take(event); });
   if (const absl::Status status = Serve(); !status.ok()) return status;
+  beats_->Begin(server_->port());
   ScheduleRenewal();
+  ScheduleTick();
+  return absl::OkStatus();
+}
+
+// The heartbeats are made after the board, which they tell; nothing is asked of them before.
+Board::Options Assembly::BoardOptions() {
+  Board::Options options;
+  options.clock = &clock_;
+  options.hub = &hub_;
+  options.verdicts = &verdicts_;
+  options.doubt = [this] { return beats_->registry().doubt(); };
+  options.event = [this](const std::string& node, const v1::NodeEvent& event) {
+    store_->Happened(node, event);
+  };
+  options.gone = [this](const std::string& run) { store_->ForgetRun(run); };
+  options.done = [this](const std::shared_ptr<const Sender>& sender) {
+    beats_->registry().Excuse(sender);
+  };
+  return options;
+}
+
+absl::Status Assembly::Remember() {
+  auto store = StatusStore::Open(config_.state_folder, clock_, metrics_);
+  if (!store.ok()) return store.status();
+  store_ = *std::move(store);
+  auto known = store_->Load();
+  if (!known.ok()) return known.status();
+  beats_ = std::make_unique<BeatAssembly>(config_.heartbeats, Runtime(requests_), clock_, board_,
+                                          *store_, metrics_);
+  beats_->registry().Restore(known->senders);
+  for (const ContactRecord& contact : known->contacts) {
+    board_.RecallContact(contact.key, contact.uri, contact.first);
+  }
+  for (auto& [key, progress] : known->progress) board_.RecallProgress(key, std::move(progress));
   return absl::OkStatus();
 }
 
 void Assembly::Take(const v1::FollowChangesResponse& event) {
-  board_.Apply(event, clock_.Now());
+  board_.Apply(event);
   switch (event.event_case()) {
     case v1::FollowChangesResponse::kSnapshotBegin:
       in_snapshot_ = true;
@@ -117,7 +175,8 @@ absl::Status Assembly::Serve() {
   options.health_listen = absl::StrCat("127.0.0.1:", config_.health_port);
   options.certificate_folder = tls_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
-  auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, {&service_});
+  auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
+                                 {&service_, &verdict_service_, &beats_->service()});
   if (!server.ok()) return server.status();
   server_ = *std::move(server);
   InspectionServer::Options inspection;
@@ -150,12 +209,36 @@ void Assembly::ScheduleRenewal() {
   if (!timer.ok()) Log(LogLevel::kError, "no timer is left", {{"error", timer.status()}});
 }
 
+void Assembly::KeepProgress() {
+  for (auto& [key, progress] : board_.TakeNewProgress()) {
+    store_->PutProgress(key, std::move(progress));
+  }
+}
+
+void Assembly::ScheduleTick() {
+  const auto timer = timers_->Schedule(kTick, [this] {
+    if (stopping_) return;
+    // The next tick is scheduled by this one's end, so that they never overlap.
+    const bool queued = requests_.Post([this] {
+      board_.Tick();
+      KeepProgress();
+      if (!stopping_) ScheduleTick();
+    });
+    if (!queued) ScheduleTick();
+  });
+  if (!timer.ok()) Log(LogLevel::kError, "no timer is left", {{"error", timer.status()}});
+}
+
 void Assembly::Stop() {
   if (stopping_.exchange(true)) return;
+  if (beats_ != nullptr) beats_->Stop();
   if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
   follower_.reset();
-  timers_.reset();
+  // A tick under way schedules no other: timers can go when it has run.
   requests_.Drain(config_.drain).IgnoreError();
+  streams_.Drain(config_.drain).IgnoreError();
+  timers_.reset();
+  if (store_ != nullptr) KeepProgress();
   inspection_.reset();
 }
 

@@ -2,29 +2,54 @@
 #ifndef MUSTER_SERVICES_STATUS_STATUS_SERVICE_H_
 #define MUSTER_SERVICES_STATUS_STATUS_SERVICE_H_
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "muster/v1/status.grpc.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/rpc/call.h"
-#include "services/status/board.h"
+#include "services/status/board/board.h"
 
 namespace muster {
 
 // Thread-safe.
 class StatusService : public v1::StatusService::CallbackService {
  public:
-  StatusService(const RpcRuntime& runtime, Board& board, const Clock& clock)
-      : runtime_(runtime), board_(board), clock_(clock) {}
+  // The newest events of a node, the newest first; may wait for the disk.
+  using History =
+      std::function<absl::StatusOr<std::vector<v1::NodeEvent>>(const std::string& node)>;
+
+  // `watching` is what streams run on, so that a thousand watchers do not keep others waiting.
+  StatusService(const RpcRuntime& runtime, const RpcRuntime& watching, Board& board, WatchHub& hub,
+                History history, const Clock& clock)
+      : runtime_(runtime),
+        watching_(watching),
+        board_(board),
+        hub_(hub),
+        history_(std::move(history)),
+        clock_(clock) {}
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::RunStatus* response) override;
+  grpc::ServerWriteReactor<v1::WatchStatusResponse>* WatchStatus(
+      grpc::CallbackServerContext* context, const v1::WatchStatusRequest* request) override;
   grpc::ServerUnaryReactor* ReportProgress(grpc::CallbackServerContext* context,
                                            const v1::ReportProgressRequest* request,
                                            v1::ReportProgressResponse* response) override;
+  grpc::ServerUnaryReactor* ListNodes(grpc::CallbackServerContext* context,
+                                      const v1::ListNodesRequest* request,
+                                      v1::ListNodesResponse* response) override;
+  grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext* context,
+                                    const v1::GetNodeRequest* request, v1::Node* response) override;
 
  private:
   const RpcRuntime runtime_;
+  const RpcRuntime watching_;
   Board& board_;
+  WatchHub& hub_;
+  const History history_;
   const Clock& clock_;
 };
 

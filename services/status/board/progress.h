@@ -1,6 +1,6 @@
 // How a progress report changes what is known: the arithmetic of Sonobuoy's progress updates.
-#ifndef MUSTER_SERVICES_STATUS_PROGRESS_H_
-#define MUSTER_SERVICES_STATUS_PROGRESS_H_
+#ifndef MUSTER_SERVICES_STATUS_BOARD_PROGRESS_H_
+#define MUSTER_SERVICES_STATUS_BOARD_PROGRESS_H_
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -18,4 +18,4 @@ void ApplyProgress(const v1::ReportProgressRequest& report, absl::Time now, v1::
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_STATUS_PROGRESS_H_
+#endif  // MUSTER_SERVICES_STATUS_BOARD_PROGRESS_H_

@@ -1,4 +1,4 @@
-#include "services/status/progress.h"
+#include "services/status/board/progress.h"
 
 #include <algorithm>
 #include <string>

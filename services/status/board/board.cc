@@ -1,0 +1,330 @@
+#include "services/status/board/board.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "services/common/base/names.h"
+#include "services/common/errors.h"
+#include "services/status/board/progress.h"
+
+namespace muster {
+namespace {
+
+constexpr int kMaxNodes = 1000;
+constexpr int kNodes = 100;
+constexpr int kPairsOfNode = 1000;
+constexpr int kTicksBetweenPrunes = 60;
+// A watcher hears at least so often how things stand.
+constexpr int kTicksBetweenWakes = 5;
+
+}  // namespace
+
+Board::Board(Options options) : options_(std::move(options)) {
+  around_.clock = options_.clock;
+  around_.verdicts = options_.verdicts;
+  around_.changed = [hub = options_.hub](const std::string& run) { hub->Changed(run); };
+  around_.event = options_.event;
+  around_.doubt = options_.doubt;
+  around_.ready_since = [this] { return absl::Nanoseconds(ready_since_.load()); };
+}
+
+void Board::Apply(const v1::FollowChangesResponse& event) {
+  const absl::Time now = options_.clock->Now();
+  feed_micros_ = absl::ToUnixMicros(now);
+  switch (event.event_case()) {
+    case v1::FollowChangesResponse::kSnapshotBegin:
+      in_snapshot_ = true;
+      in_snapshot_of_.clear();
+      break;
+    case v1::FollowChangesResponse::kSnapshotEnd:
+      EndSnapshot();
+      break;
+    case v1::FollowChangesResponse::kRun:
+      ApplyRun(event.run());
+      break;
+    case v1::FollowChangesResponse::kPair:
+      ApplyPair(event.pair(), event.has_time() ? ToTime(event.time()) : now);
+      break;
+    case v1::FollowChangesResponse::kRunDeleted:
+      RemoveRun(event.run_deleted().run());
+      break;
+    case v1::FollowChangesResponse::kRevoked:
+    case v1::FollowChangesResponse::kHeartbeat:
+    case v1::FollowChangesResponse::EVENT_NOT_SET:
+      break;
+  }
+}
+
+void Board::ApplyRun(const v1::Run& run) {
+  std::shared_ptr<RunBoard> board = Known(run.id());
+  if (board == nullptr) {
+    board = std::make_shared<RunBoard>(run.id(), around_);
+    board->SetRun(run);
+    std::lock_guard lock(mutex_);
+    runs_[run.id()] = {board, ToTime(run.create_time())};
+  } else {
+    board->SetRun(run);
+  }
+  if (in_snapshot_) in_snapshot_of_.insert(run.id());
+}
+
+void Board::ApplyPair(const v1::FollowChangesResponse::PairChanged& change, absl::Time at) {
+  const auto run = Known(change.key().run());
+  if (run == nullptr) return;  // deleted since
+  const RunBoard::PairSet set = run->SetPair(change, !in_snapshot_, at);
+  if (set.added) nodes_.Plan(change.key().node());
+  if (set.finished_for != nullptr) TellIfDone(set.finished_for);
+}
+
+void Board::TellIfDone(const std::shared_ptr<const Sender>& sender) {
+  std::vector<v1::ResultKey> pairs;
+  {
+    std::lock_guard lock(senders_mutex_);
+    const auto attended = senders_.find(sender.get());
+    if (attended != senders_.end()) pairs = attended->second.pairs;
+  }
+  const bool open = std::any_of(pairs.begin(), pairs.end(), [this](const v1::ResultKey& pair) {
+    const auto run = Known(pair.run());
+    return run != nullptr && run->IsOpen(pair.plugin(), pair.node());
+  });
+  if (!open) options_.done(sender);
+}
+
+void Board::RemoveRun(const std::string& run) {
+  std::shared_ptr<RunBoard> board;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = runs_.find(run);
+    if (found == runs_.end()) return;
+    board = std::move(found->second.board);
+    runs_.erase(found);
+  }
+  board->Delete();
+  options_.gone(run);
+  for (const std::string& node : board->PlannedNodes()) nodes_.Unplan(node);
+}
+
+void Board::EndSnapshot() {
+  in_snapshot_ = false;
+  std::vector<std::string> gone;
+  std::vector<Recalled> recalled;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, entry] : runs_) {
+      if (!in_snapshot_of_.contains(id)) gone.push_back(id);
+    }
+    recalled = std::exchange(recalled_, {});
+  }
+  for (const std::string& run : gone) RemoveRun(run);
+  for (Recalled& one : recalled) {
+    const auto run = Known(one.key.run());
+    if (run == nullptr) continue;
+    const std::shared_ptr<const Sender> sender = one.memory.sender;
+    run->Recall(one.key, std::move(one.memory));
+    if (sender != nullptr) Attend(one.key, sender);
+  }
+  if (!ready_) ready_since_ = absl::ToInt64Nanoseconds(options_.clock->MonotonicNow());
+  ready_ = true;
+  std::lock_guard lock(senders_mutex_);
+  early_.clear();
+}
+
+void Board::RecallContact(const v1::ResultKey& key, const std::string& uri, absl::Time first) {
+  RunBoard::Memory memory;
+  memory.first = first;
+  {
+    std::lock_guard lock(senders_mutex_);
+    const auto early = early_.find({uri, key.node()});
+    if (early != early_.end()) memory.sender = early->second;
+  }
+  std::lock_guard lock(mutex_);
+  recalled_.push_back({key, std::move(memory)});
+}
+
+void Board::RecallProgress(const v1::ResultKey& key, v1::Progress progress) {
+  RunBoard::Memory memory;
+  memory.progress = std::make_unique<v1::Progress>(std::move(progress));
+  std::lock_guard lock(mutex_);
+  recalled_.push_back({key, std::move(memory)});
+}
+
+std::shared_ptr<RunBoard> Board::Known(const std::string& run) const {
+  std::lock_guard lock(mutex_);
+  const auto found = runs_.find(run);
+  return found == runs_.end() ? nullptr : found->second.board;
+}
+
+std::vector<std::shared_ptr<RunBoard>> Board::Runs() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<RunBoard>> runs;
+  for (const auto& [id, entry] : runs_) runs.push_back(entry.board);
+  return runs;
+}
+
+absl::StatusOr<std::shared_ptr<RunBoard>> Board::Find(const std::string& run) const {
+  if (!ready_) return errors::StatusNotReady();
+  auto found = Known(run);
+  if (found == nullptr) return errors::RunNotFound(run);
+  return found;
+}
+
+absl::StatusOr<std::string> Board::Resolve(const std::string& run) const {
+  if (!run.empty()) return run;
+  if (!ready_) return errors::StatusNotReady();
+  std::lock_guard lock(mutex_);
+  const auto newest = std::max_element(
+      runs_.begin(), runs_.end(),
+      [](const auto& a, const auto& b) { return a.second.created < b.second.created; });
+  if (newest == runs_.end()) return errors::RunNotFound("");
+  return newest->first;
+}
+
+absl::Status Board::Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
+                         const v1::Activity& activity) {
+  if (activity.has_progress()) {
+    const absl::Status valid = CheckProgress(activity.progress());
+    if (!valid.ok()) return valid;
+  }
+  const auto run = Find(key.run());
+  if (!run.ok()) return run.status();
+  bool attends = false;
+  const absl::Status took = (*run)->Took(key, sender, activity, &attends);
+  if (!took.ok() || !attends) return took;
+  Attend(key, sender);
+  return took;
+}
+
+// What the sender's presence tells from now on concerns this pair, and what it told meanwhile.
+void Board::Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender) {
+  {
+    std::lock_guard lock(senders_mutex_);
+    Attended& attended = senders_[sender.get()];
+    attended.sender = sender;
+    const bool known =
+        std::any_of(attended.pairs.begin(), attended.pairs.end(), [&](const v1::ResultKey& pair) {
+          return pair.run() == key.run() && pair.plugin() == key.plugin() &&
+                 pair.node() == key.node();
+        });
+    if (!known) attended.pairs.push_back(key);
+  }
+  nodes_.Heard(sender);
+  if (const auto run = Known(key.run())) run->SenderChanged(key.plugin(), key.node(), sender);
+}
+
+void Board::PresenceChanged(const std::shared_ptr<const Sender>& sender) {
+  nodes_.Heard(sender);
+  std::vector<v1::ResultKey> pairs;
+  {
+    std::lock_guard lock(senders_mutex_);
+    if (!ready_) early_[{sender->uri(), sender->node()}] = sender;
+    const auto attended = senders_.find(sender.get());
+    if (attended == senders_.end()) return;
+    pairs = attended->second.pairs;
+  }
+  for (const v1::ResultKey& pair : pairs) {
+    if (const auto run = Known(pair.run())) run->SenderChanged(pair.plugin(), pair.node(), sender);
+  }
+}
+
+absl::Status Board::Report(const v1::ReportProgressRequest& report) {
+  if (const absl::Status status = CheckProgress(report); !status.ok()) return status;
+  const auto run = Find(report.key().run());
+  return run.ok() ? (*run)->Report(report) : run.status();
+}
+
+void Board::Tick() {
+  if (!ready_) return;
+  for (const auto& run : Runs()) run->Tick();
+  ++ticks_;
+  if (ticks_ % kTicksBetweenWakes == 0) {
+    options_.hub->WakeAll();
+    options_.verdicts->WakeAll();
+  }
+  if (ticks_ % kTicksBetweenPrunes == 0) Prune();
+}
+
+// Forgets who attends to runs that are over.
+void Board::Prune() {
+  std::set<std::string> open;
+  for (const auto& run : Runs()) {
+    if (!run->ended()) open.insert(run->id());
+  }
+  {
+    std::lock_guard lock(senders_mutex_);
+    for (auto it = senders_.begin(); it != senders_.end();) {
+      std::erase_if(it->second.pairs,
+                    [&](const v1::ResultKey& pair) { return !open.contains(pair.run()); });
+      it = it->second.pairs.empty() ? senders_.erase(it) : std::next(it);
+    }
+  }
+  nodes_.Prune();
+}
+
+absl::Status Board::Get(const StatusQuery& query, v1::RunStatus* status) const {
+  const auto run = Find(query.run);
+  if (!run.ok()) return run.status();
+  if (!query.only_node.empty() && !(*run)->Plans(query.only_plugin, query.only_node)) {
+    return errors::RunNotFound(query.run);
+  }
+  const bool for_all = query.only_plugin.empty() && query.only_node.empty();
+  *status = Summary(**run, for_all);
+  if (!query.only_plugin.empty()) {
+    auto& plugins = *status->mutable_plugins();
+    plugins.erase(std::remove_if(plugins.begin(), plugins.end(),
+                                 [&](const v1::PluginStatus& plugin) {
+                                   return plugin.plugin() != query.only_plugin;
+                                 }),
+                  plugins.end());
+  }
+  return query.page_size > 0 ? (*run)->AddPairs(query, status) : absl::OkStatus();
+}
+
+v1::RunStatus Board::Summary(RunBoard& run, bool for_all) const {
+  v1::RunStatus status = run.Summary(for_all);
+  *status.mutable_feed_time() = ToTimestamp(absl::FromUnixMicros(feed_micros_));
+  return status;
+}
+
+absl::StatusOr<v1::ListNodesResponse> Board::ListNodes(const v1::ListNodesRequest& request) const {
+  if (request.page_size() < 0 || request.page_size() > kMaxNodes) {
+    return errors::InvalidPageSize(kMaxNodes);
+  }
+  if (!ready_) return errors::StatusNotReady();
+  // The token is the last name of the page before.
+  if (!request.page_token().empty() && !ValidateName("page token", request.page_token()).ok()) {
+    return errors::InvalidPageToken();
+  }
+  v1::ListNodesResponse response;
+  bool more = false;
+  const int size = request.page_size() == 0 ? kNodes : request.page_size();
+  for (v1::Node& node : nodes_.List(request.page_token(), size, request.presence(), Now(), &more)) {
+    *response.add_nodes() = std::move(node);
+  }
+  if (more) response.set_next_page_token(response.nodes(response.nodes_size() - 1).node());
+  return response;
+}
+
+absl::StatusOr<v1::Node> Board::GetNode(const std::string& node) const {
+  if (!ready_) return errors::StatusNotReady();
+  auto found = nodes_.Get(node, Now());
+  if (!found) return errors::NodeNotFound(node);
+  size_t bytes = 0;
+  for (const auto& run : Runs()) {
+    if (run->ended() || bytes >= kPairBytesOfMessage) continue;
+    bytes += run->AddPairsOf(node, kPairsOfNode, found->mutable_pairs());
+  }
+  return *std::move(found);
+}
+
+std::vector<std::pair<v1::ResultKey, v1::Progress>> Board::TakeNewProgress() {
+  std::vector<std::pair<v1::ResultKey, v1::Progress>> all;
+  for (const auto& run : Runs()) {
+    auto taken = run->TakeNewProgress();
+    std::move(taken.begin(), taken.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+absl::Status Board::Ready() const { return ready_ ? absl::OkStatus() : errors::StatusNotReady(); }
+
+}  // namespace muster

@@ -1,0 +1,141 @@
+// What the status service knows: every run with its pairs, who attends to them, and every node.
+#ifndef MUSTER_SERVICES_STATUS_BOARD_BOARD_H_
+#define MUSTER_SERVICES_STATUS_BOARD_BOARD_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/v1/changes.pb.h"
+#include "muster/v1/status.pb.h"
+#include "services/common/base/clock.h"
+#include "services/status/board/nodes.h"
+#include "services/status/board/run_board.h"
+#include "services/status/board/verdicts.h"
+#include "services/status/board/watch_hub.h"
+#include "services/status/heartbeats/sender.h"
+
+namespace muster {
+
+// Thread-safe. All in memory: outcomes come again from the feed after a restart, and what pairs
+// said from what was kept of it (Recall). Its size is bounded by the runs that the aggregator
+// keeps.
+class Board : public BeatListener {
+ public:
+  struct Options {
+    const Clock* clock = nullptr;
+    WatchHub* hub = nullptr;
+    VerdictLog* verdicts = nullptr;
+    // Why the service doubts its sight; empty when it does not.
+    std::function<std::string()> doubt;
+    // A pair of the node has another reason. This and the next take a short lock at most.
+    std::function<void(const std::string& node, const v1::NodeEvent& event)> event;
+    std::function<void(const std::string& run)> gone;  // the aggregator has removed the run
+    // Every pair that the sender attended to has an outcome. Called without a lock.
+    std::function<void(const std::shared_ptr<const Sender>& sender)> done;
+  };
+
+  // Every function has to be there.
+  explicit Board(Options options);
+
+  // Takes one event of the change feed. A snapshot replaces everything when it is complete.
+  void Apply(const v1::FollowChangesResponse& event);
+
+  // What an earlier life of this service knew of pairs: since when a sender attended to one, and
+  // the progress. Before the first event of the feed, and after the restored senders were told by
+  // PresenceChanged.
+  void RecallContact(const v1::ResultKey& key, const std::string& uri, absl::Time first);
+  void RecallProgress(const v1::ResultKey& key, v1::Progress progress);
+
+  // BeatListener.
+  absl::Status Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
+                    const v1::Activity& activity) override;
+  void PresenceChanged(const std::shared_ptr<const Sender>& sender) override;
+
+  // RUN_NOT_FOUND, PAIR_NOT_PLANNED, INVALID_PROGRESS, STATUS_NOT_READY.
+  absl::Status Report(const v1::ReportProgressRequest& report);
+
+  // What time alone changes. Once a second.
+  void Tick();
+
+  // The id of the newest run for an empty name, else the name itself, whatever it is. RUN_NOT_FOUND
+  // if there is no run, STATUS_NOT_READY.
+  absl::StatusOr<std::string> Resolve(const std::string& run) const;
+  // RUN_NOT_FOUND, STATUS_NOT_READY.
+  absl::StatusOr<std::shared_ptr<RunBoard>> Find(const std::string& run) const;
+  // Adds to `*status`. RUN_NOT_FOUND, STATUS_NOT_READY before the first snapshot,
+  // INVALID_PAGE_TOKEN.
+  absl::Status Get(const StatusQuery& query, v1::RunStatus* status) const;
+  // The run without pairs, as a watcher gets it.
+  v1::RunStatus Summary(RunBoard& run, bool for_all = true) const;
+
+  // Errors: INVALID_PAGE_TOKEN, STATUS_NOT_READY.
+  absl::StatusOr<v1::ListNodesResponse> ListNodes(const v1::ListNodesRequest& request) const;
+  // Without events. NODE_NOT_FOUND, STATUS_NOT_READY.
+  absl::StatusOr<v1::Node> GetNode(const std::string& node) const;
+
+  // Of all runs, since the last call.
+  std::vector<std::pair<v1::ResultKey, v1::Progress>> TakeNewProgress();
+
+  // OK once the first snapshot is complete.
+  absl::Status Ready() const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<RunBoard> board;
+    absl::Time created;
+  };
+  struct Attended {
+    std::shared_ptr<const Sender> sender;
+    std::vector<v1::ResultKey> pairs;
+  };
+  struct Recalled {
+    v1::ResultKey key;
+    RunBoard::Memory memory;
+  };
+
+  Moment Now() const { return {options_.clock->Now(), options_.clock->MonotonicNow()}; }
+  std::shared_ptr<RunBoard> Known(const std::string& run) const;
+  std::vector<std::shared_ptr<RunBoard>> Runs() const;
+  void ApplyRun(const v1::Run& run);
+  void ApplyPair(const v1::FollowChangesResponse::PairChanged& change, absl::Time at);
+  void RemoveRun(const std::string& run);
+  void EndSnapshot();
+  void Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender);
+  void TellIfDone(const std::shared_ptr<const Sender>& sender);
+  void Prune();
+
+  const Options options_;
+  Nodes nodes_;
+  RunBoard::Surroundings around_;
+  bool in_snapshot_ = false;              // the feed's thread alone
+  std::set<std::string> in_snapshot_of_;  // the feed's thread alone: the runs that it has told
+  int ticks_ = 0;                         // the ticking thread alone
+  std::atomic<bool> ready_ = false;
+  std::atomic<int64_t> ready_since_ = 0;  // monotonic nanoseconds
+  std::atomic<int64_t> feed_micros_ = 0;  // wall time when the feed was heard last
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Entry> runs_;  // guarded by mutex_
+  std::vector<Recalled> recalled_;     // guarded by mutex_; until the first snapshot
+  std::mutex senders_mutex_;
+  std::unordered_map<const Sender*, Attended> senders_;  // guarded by senders_mutex_
+  // Those that were told before the first snapshot; guarded by senders_mutex_; by URI and node.
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<const Sender>> early_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_BOARD_BOARD_H_

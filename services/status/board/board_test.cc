@@ -1,0 +1,223 @@
+#include "services/status/board/board.h"
+
+#include <string>
+
+#include "services/common/base/error.h"
+#include "services/status/board/board_fixture.h"
+
+namespace muster {
+namespace {
+
+using testing::kRun;
+
+class BoardTest : public testing::BoardFixture {
+ protected:
+  absl::Status GetStatus(StatusQuery query) {
+    v1::RunStatus status;
+    return board_.Get(query, &status);
+  }
+};
+
+TEST_F(BoardTest, SaysNothingBeforeTheFirstSnapshotIsWhole) {
+  Begin();
+  SetRun(MakeRun());
+  EXPECT_EQ(ReasonOf(board_.Resolve("").status()), "STATUS_NOT_READY");
+  EXPECT_EQ(ReasonOf(board_.Find(kRun).status()), "STATUS_NOT_READY");
+  EXPECT_EQ(ReasonOf(Beat(Online("n1"))), "STATUS_NOT_READY");
+  EXPECT_FALSE(board_.Ready().ok());
+  End();
+  EXPECT_EQ(*board_.Resolve(""), kRun);
+  EXPECT_TRUE(board_.Ready().ok());
+}
+
+TEST_F(BoardTest, TheEmptyNameIsTheNewestRun) {
+  Begin();
+  SetRun(MakeRun("000000000000000f"));
+  clock_.Advance(absl::Seconds(1));
+  SetRun(MakeRun("0000000000000001"));
+  End();
+  EXPECT_EQ(*board_.Resolve(""), "0000000000000001");
+  DeleteRun("0000000000000001");
+  EXPECT_EQ(*board_.Resolve(""), "000000000000000f");
+  DeleteRun("000000000000000f");
+  EXPECT_EQ(ReasonOf(board_.Resolve("").status()), "RUN_NOT_FOUND");
+  EXPECT_EQ(gone_.size(), 2u);
+}
+
+TEST_F(BoardTest, CountsEachPairOnceHoweverOftenItIsTold) {
+  Start({"n1", "n2"});
+  SetPair("n1", v1::OUTCOME_ERROR, 1);
+  SetPair("n1", v1::OUTCOME_GENUINE, 2);
+  SetPair("n1", v1::OUTCOME_ERROR, 1);  // an older change, told again
+  const v1::RunStatus status = Get();
+  EXPECT_EQ(status.plugins(0).counts().planned(), 2);
+  EXPECT_EQ(status.plugins(0).counts().genuine(), 1);
+  EXPECT_EQ(status.plugins(0).counts().errors(), 0);
+  EXPECT_EQ(status.plugins(0).counts().pending(), 1);
+  EXPECT_DOUBLE_EQ(status.percent_complete(), 0.5);
+  EXPECT_DOUBLE_EQ(status.plugins(0).percent_complete(), 0.5);
+  EXPECT_EQ(status.counts().ShortDebugString(), status.plugins(0).counts().ShortDebugString());
+}
+
+TEST_F(BoardTest, ASnapshotIsTheTruthAndKeepsWhatPairsSaid) {
+  Begin();
+  SetRun(MakeRun());
+  SetRun(MakeRun("000000000000000f"));
+  SetPair("n1", v1::OUTCOME_GENUINE, 3);
+  SetPair("n2");
+  End();
+  ASSERT_TRUE(Report("n2", 10, 4).ok());
+  Begin();
+  SetRun(MakeRun());
+  SetPair("n1", v1::OUTCOME_PENDING, 0);  // the aggregator was set back to an older state
+  SetPair("n2");
+  EXPECT_TRUE(board_.Find("000000000000000f").ok()) << "gone only when the snapshot is whole";
+  End();
+  EXPECT_EQ(Pair("n2").progress().completed(), 4);
+  EXPECT_EQ(Pair("n1").outcome(), v1::OUTCOME_PENDING);
+  EXPECT_EQ(Get().counts().pending(), 2);
+  EXPECT_EQ(ReasonOf(board_.Find("000000000000000f").status()), "RUN_NOT_FOUND");
+}
+
+TEST_F(BoardTest, PagesCoverEveryPairOnceInOrder) {
+  Start({"b", "a", "d", "c", "e"});
+  SetPair("x", v1::OUTCOME_PENDING, 0, "a-plugin");
+  std::string nodes;
+  std::string token;
+  do {
+    const v1::RunStatus status = Get(2, token);
+    EXPECT_LE(status.pairs_size(), 2);
+    for (const auto& pair : status.pairs()) nodes += pair.node();
+    token = status.next_page_token();
+  } while (!token.empty());
+  EXPECT_EQ(nodes, "xabcde");
+  for (const char* invented : {"invented", "/", "a/b/c"}) {
+    StatusQuery query;
+    query.run = kRun;
+    query.page_size = 2;
+    query.page_token = invented;
+    EXPECT_EQ(ReasonOf(GetStatus(query)), "INVALID_PAGE_TOKEN") << invented;
+  }
+}
+
+TEST_F(BoardTest, PagesAreWholeWhateverThePortionsTheyAreMadeIn) {
+  std::vector<std::string> nodes;
+  for (int i = 1000; i < 3000; ++i) nodes.push_back("n" + std::to_string(i));
+  Start(nodes);
+  for (size_t i = 0; i < nodes.size(); i += 500) SetPair(nodes[i], v1::OUTCOME_ERROR, 1);
+  EXPECT_EQ(Get(10'000).pairs_size(), 2000);
+  StatusQuery query;
+  query.run = kRun;
+  query.page_size = 3;
+  query.outcome = v1::OUTCOME_ERROR;
+  v1::RunStatus status;
+  ASSERT_TRUE(board_.Get(query, &status).ok());
+  ASSERT_EQ(status.pairs_size(), 3);
+  EXPECT_EQ(status.pairs(2).node(), "n2000");
+  query.page_token = status.next_page_token();
+  ASSERT_TRUE(board_.Get(query, &status).ok());
+  ASSERT_EQ(status.pairs_size(), 1);
+  EXPECT_EQ(status.next_page_token(), "");
+}
+
+TEST_F(BoardTest, WhoMaySeeOnePairSeesNothingOfOthers) {
+  Start({"n1", "n2"});
+  const auto sender = Online("n2");
+  ASSERT_TRUE(Beat(sender).ok());
+  Silence(sender, v1::PRESENCE_SUSPECT, Evidence::kClosed);
+  StatusQuery query;
+  query.run = kRun;
+  query.page_size = 100;
+  query.only_plugin = "facts";
+  query.only_node = "n1";
+  v1::RunStatus status;
+  ASSERT_TRUE(board_.Get(query, &status).ok());
+  ASSERT_EQ(status.pairs_size(), 1);
+  EXPECT_EQ(status.pairs(0).node(), "n1");
+  EXPECT_EQ(status.stragglers_size(), 0);
+  EXPECT_EQ(status.reasons_size(), 0);
+  query.only_node = "n9";
+  EXPECT_EQ(ReasonOf(GetStatus(query)), "RUN_NOT_FOUND") << "a run that does not plan it";
+}
+
+TEST_F(BoardTest, ProgressOfWhatIsNotPlannedIsRefused) {
+  Start({"n1"});
+  EXPECT_EQ(ReasonOf(Report("n9", 1, 1)), "PAIR_NOT_PLANNED");
+  EXPECT_EQ(ReasonOf(Report("n1", -1, 0)), "INVALID_PROGRESS");
+  EXPECT_EQ(ReasonOf(Report("n1", int64_t{1} << 60, 0)), "INVALID_PROGRESS");
+  EXPECT_TRUE(Report("n1", 1, 1).ok());
+  v1::Activity activity;
+  activity.mutable_progress()->set_completed(-1);
+  EXPECT_EQ(ReasonOf(board_.Took(Key("n1"), Online("n1"), activity)), "INVALID_PROGRESS");
+  EXPECT_EQ(ReasonOf(board_.Took(Key("n9"), Online("n9"), {})), "PAIR_NOT_PLANNED");
+  EXPECT_EQ(ReasonOf(board_.Took(Key("n1", "facts", "ffffffffffffffff"), Online("n1"), {})),
+            "RUN_NOT_FOUND");
+}
+
+TEST_F(BoardTest, ASenderIsDoneWhenAllItsPairsHaveAnOutcome) {
+  Start({"n1"});
+  SetPair("n1", v1::OUTCOME_PENDING, 0, "logs");
+  const auto sender = Online("n1");
+  ASSERT_TRUE(Beat(sender).ok());
+  ASSERT_TRUE(Beat(sender, v1::PHASE_WORKING, "", "logs").ok());
+  SetPair("n1", v1::OUTCOME_GENUINE, 1);
+  EXPECT_TRUE(done_.empty());
+  SetPair("n1", v1::OUTCOME_GENUINE, 1, "logs");
+  EXPECT_EQ(done_, std::vector<std::string>{"n1"});
+}
+
+TEST_F(BoardTest, WhatAnEarlierLifeKnewIsThereAfterTheFirstSnapshot) {
+  auto sender = Online("n1");
+  sender->set_presence(v1::PRESENCE_UNKNOWN, clock_.MonotonicNow());
+  board_.PresenceChanged(sender);
+  board_.RecallContact(Key("n1"), sender->uri(), clock_.Now() - absl::Minutes(5));
+  v1::Progress progress;
+  progress.set_completed(7);
+  board_.RecallProgress(Key("n1"), progress);
+  board_.RecallProgress(Key("gone"), progress);
+  Start({"n1", "n2"});
+  EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
+  EXPECT_EQ(Pair("n1").presence(), v1::PRESENCE_UNKNOWN);
+  EXPECT_EQ(Pair("n1").progress().completed(), 7);
+  EXPECT_EQ(ReasonOfPair("n2"), "NOT_STARTED");
+  Return(sender);
+  EXPECT_EQ(Pair("n1").presence(), v1::PRESENCE_ONLINE);
+}
+
+TEST_F(BoardTest, NodesAreThoseThatAreThereAndThoseThatArePlanned) {
+  Start({"n1", "n2", "n3"});
+  SetPair("global", v1::OUTCOME_PENDING, 0, "once");
+  const auto sender = Online("n2");
+  sender->set_clock_skew(absl::Milliseconds(1500));
+  ASSERT_TRUE(Beat(sender).ok());
+  v1::ListNodesRequest request;
+  request.set_page_size(2);
+  auto page = board_.ListNodes(request);
+  ASSERT_TRUE(page.ok());
+  ASSERT_EQ(page->nodes_size(), 2);
+  EXPECT_EQ(page->nodes(0).node(), "n1");
+  EXPECT_EQ(page->nodes(0).presence(), v1::PRESENCE_UNSPECIFIED);
+  EXPECT_EQ(page->nodes(1).presence(), v1::PRESENCE_ONLINE);
+  EXPECT_EQ(page->nodes(1).clock_skew().nanos(), 500'000'000);
+  request.set_page_token(page->next_page_token());
+  page = board_.ListNodes(request);
+  ASSERT_EQ(page->nodes_size(), 1);
+  EXPECT_EQ(page->nodes(0).node(), "n3");
+  EXPECT_EQ(page->next_page_token(), "");
+  request.set_page_token("no/name");
+  EXPECT_EQ(ReasonOf(board_.ListNodes(request).status()), "INVALID_PAGE_TOKEN");
+  request.set_page_size(1001);
+  EXPECT_EQ(ReasonOf(board_.ListNodes(request).status()), "INVALID_PAGE_SIZE");
+
+  const auto node = board_.GetNode("n2");
+  ASSERT_TRUE(node.ok());
+  ASSERT_EQ(node->pairs_size(), 1);
+  EXPECT_EQ(node->pairs(0).reason(), v1::REASON_RUNNING);
+  EXPECT_EQ(ReasonOf(board_.GetNode("n9").status()), "NODE_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(board_.GetNode("global").status()), "NODE_NOT_FOUND");
+  DeleteRun();
+  EXPECT_EQ(ReasonOf(board_.GetNode("n1").status()), "NODE_NOT_FOUND");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,50 @@
+// Every node that a run plans or that was heard of.
+#ifndef MUSTER_SERVICES_STATUS_BOARD_NODES_H_
+#define MUSTER_SERVICES_STATUS_BOARD_NODES_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/v1/status.pb.h"
+#include "services/status/board/reasons.h"
+#include "services/status/heartbeats/sender.h"
+
+namespace muster {
+
+// Thread-safe. "global" is no node and is left out.
+class Nodes {
+ public:
+  // A pair of a run is planned for the node, or no longer: as often as there are pairs.
+  void Plan(const std::string& node);
+  void Unplan(const std::string& node);
+  void Heard(const std::shared_ptr<const Sender>& sender);
+
+  // Nodes by name after `after`, at most `limit`; `*more` tells whether there are others after
+  // them. `presence`: only those; PRESENCE_UNSPECIFIED: all.
+  std::vector<v1::Node> List(const std::string& after, int limit, v1::Presence presence,
+                             const Moment& now, bool* more) const;
+  std::optional<v1::Node> Get(const std::string& node, const Moment& now) const;
+
+  // Forgets senders that nobody else knows any more, but the newest of each planned node.
+  void Prune();
+
+ private:
+  struct Entry {
+    int64_t planned = 0;
+    std::vector<std::shared_ptr<const Sender>> senders;
+  };
+
+  static v1::Node Show(const std::string& node, const Entry& entry, const Moment& now);
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Entry> nodes_;  // guarded by mutex_
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_BOARD_NODES_H_

@@ -1,0 +1,112 @@
+// One pair of a run, and the pairs of one plugin, as a run's board keeps them.
+#ifndef MUSTER_SERVICES_STATUS_BOARD_PAIR_H_
+#define MUSTER_SERVICES_STATUS_BOARD_PAIR_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "muster/v1/status.pb.h"
+#include "services/status/board/durations.h"
+#include "services/status/board/pace.h"
+#include "services/status/board/reasons.h"
+#include "services/status/heartbeats/sender.h"
+
+namespace muster {
+
+struct Pair;
+struct PluginPairs;
+using PairList = std::list<Pair*>;
+
+// What was heard of a pair itself. Times are monotonic.
+struct Work {
+  std::shared_ptr<const Sender> sender;  // null: only progress was heard
+  absl::Duration began;                  // the first word
+  absl::Duration told_at;                // the newest
+  v1::Phase phase = v1::PHASE_UNSPECIFIED;
+  bool abandoned = false;
+  bool slow = false;
+  bool lost = false;                    // a verdict stands
+  bool unsaved = false;                 // its progress is among the run's new ones
+  Evidence evidence = Evidence::kNone;  // of the sender, when last looked at
+  absl::Duration abandoned_at;
+  std::string message;
+  std::unique_ptr<v1::Fault> fault;
+  std::unique_ptr<v1::Progress> progress;
+  Motion motion;
+  double last_rate = 0;  // when it finished; 0: none
+  bool in_moving = false;
+  PairList::iterator moving;  // its place among those that may get stuck
+};
+
+struct Pair {
+  std::string node;
+  PluginPairs* plugin = nullptr;
+  uint64_t version = 0;  // of the run, when it last changed
+  v1::Outcome outcome = v1::OUTCOME_PENDING;
+  v1::Reason reason = v1::REASON_UNSPECIFIED;
+  int64_t generation = 0;
+  int64_t size = 0;
+  std::string error;
+  absl::Time updated = absl::InfinitePast();  // by the wall clock; the infinite past: not known
+  absl::Duration reason_since;                // monotonic
+  PairList::iterator by_reason;               // its place among those with its reason
+  std::unique_ptr<Work> work;                 // null: nothing was heard of it
+
+  bool pending() const { return outcome == v1::OUTCOME_PENDING; }
+};
+
+// The pairs of one plugin, with what is counted as they change.
+struct PluginPairs {
+  std::string name;
+  bool once = false;
+  v1::ResultCounts counts;
+  std::array<int64_t, v1::Reason_ARRAYSIZE> reasons = {};  // of unfinished pairs
+  std::deque<Pair> pairs;                                  // never moved
+  absl::flat_hash_map<absl::string_view, Pair*> by_node;
+  std::vector<Pair*> sorted;  // by node
+  std::deque<Pair*> begun;    // in the order of their first word; finished ones leave at the ends
+  int64_t unheard = 0;        // unfinished pairs of which nothing was heard
+  Durations durations;        // of finished pairs
+  Durations steps;            // of progress
+  PairList moving;            // those that may get stuck, the longest still first
+  absl::Duration stuck_after = kStuckAtLeast;
+};
+
+// What Judge has to know of a pair.
+PairFacts FactsOf(const Pair& pair);
+
+// One answer's view of a run: texts that all its pairs share are made once.
+struct PairView {
+  PairView(const Moment& moment, Outlook run);
+
+  Moment now;
+  Outlook outlook;
+  std::string next_of_running;
+  std::string next_of_not_started;
+};
+
+// Returns about how many bytes of a message it takes, rather more than less.
+size_t FillPair(const Pair& pair, const PairView& view, v1::PairStatus* out);
+
+// Where a message of pairs ends even if it could hold more of them: what plugins say may be long,
+// and gRPC takes 8 MiB.
+inline constexpr size_t kPairBytesOfMessage = size_t{4} << 20;
+
+google::protobuf::Timestamp ToTimestamp(absl::Time time);
+absl::Time ToTime(const google::protobuf::Timestamp& timestamp);
+
+// Whether a run has ended, with an archive or without.
+bool IsEnded(v1::RunState state);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_BOARD_PAIR_H_

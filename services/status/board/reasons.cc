@@ -1,0 +1,206 @@
+#include "services/status/board/reasons.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "services/common/base/strings.h"
+
+namespace muster {
+namespace {
+
+bool IsSilent(v1::Presence presence) {
+  return presence == v1::PRESENCE_LATE || presence == v1::PRESENCE_SUSPECT ||
+         presence == v1::PRESENCE_LOST;
+}
+
+v1::Reason JudgeSilent(const PairFacts& facts) {
+  switch (facts.evidence) {
+    case Evidence::kClosed:
+    case Evidence::kRestarted:
+      return v1::REASON_CRASHED;
+    case Evidence::kAcknowledging:
+      return v1::REASON_NOT_RESPONDING;
+    case Evidence::kUnacknowledged:
+      return v1::REASON_NETWORK_LOST;
+    case Evidence::kNone:
+      break;
+  }
+  // Two missing heartbeats alone may be a slow link.
+  return facts.presence == v1::PRESENCE_LATE ? v1::REASON_RUNNING : v1::REASON_NOT_RESPONDING;
+}
+
+std::string Words(std::string_view text, std::string_view otherwise) {
+  return std::string(text.empty() ? otherwise : text);
+}
+
+std::string SilentDetail(const PairFacts& facts, const Moment& now) {
+  const std::string since =
+      absl::StrCat("no heartbeat since ", ClockTime(now.WallOf(facts.last_seen), now.wall), "; ");
+  if (facts.doubted) return since + "so it is for many others, the fault may be on the way to them";
+  switch (facts.evidence) {
+    case Evidence::kClosed:
+      return since + "its connection was closed without a goodbye";
+    case Evidence::kRestarted:
+      return since + "its process had been started anew before";
+    case Evidence::kAcknowledging:
+      return since + "its machine acknowledges what is sent to it";
+    case Evidence::kUnacknowledged:
+      return since + "nothing that is sent to it is acknowledged";
+    case Evidence::kNone:
+      break;
+  }
+  return since + "nothing is known of its connection";
+}
+
+std::string BlockedDetail(const PairFacts& facts, const Moment& now) {
+  if (facts.fault != nullptr) {
+    return absl::StrCat(facts.fault->address(), facts.fault->address().empty() ? "" : ": ",
+                        facts.fault->message());
+  }
+  if (facts.presence == v1::PRESENCE_OFFLINE) {
+    return absl::StrCat("its agent ended on purpose at ",
+                        ClockTime(now.WallOf(facts.presence_since), now.wall),
+                        " and waits to be started again");
+  }
+  return Words(facts.message, "it waits and does not say for what");
+}
+
+std::string RunningDetail(const PairFacts& facts, const Moment& now) {
+  if (IsSilent(facts.presence)) return SilentDetail(facts, now);
+  if (facts.presence == v1::PRESENCE_UNKNOWN) {
+    return "not heard of since the status service started, or while it doubts its own sight";
+  }
+  if (facts.double_agent) return "two processes send heartbeats with its identity";
+  return std::string(facts.message);
+}
+
+// When silence ends in a time-out.
+std::string AfterSilence(const PairFacts& facts, const Outlook& outlook, const Moment& now) {
+  const absl::Time end = now.WallOf(facts.silent_since()) + outlook.lost_after;
+  const absl::Time at = std::min(std::max(end, now.wall), outlook.deadline);
+  return absl::StrCat(outlook.fail_fast ? "the run fails at " : "becomes timed out at ",
+                      ClockTime(at, now.wall), " unless it returns");
+}
+
+}  // namespace
+
+v1::Reason Judge(const PairFacts& facts, absl::Duration now) {
+  if (facts.outcome == v1::OUTCOME_TIMED_OUT) return v1::REASON_TIMED_OUT;
+  if (facts.outcome != v1::OUTCOME_PENDING) return v1::REASON_UNSPECIFIED;
+  if (!facts.heard_of) return v1::REASON_NOT_STARTED;
+  if (facts.has_sender) {
+    if (facts.doubted && facts.presence != v1::PRESENCE_ONLINE) return v1::REASON_SEGMENT_LOST;
+    if (IsSilent(facts.presence)) return JudgeSilent(facts);
+    if (facts.abandoned) return v1::REASON_CRASHED;
+    if (facts.presence == v1::PRESENCE_OFFLINE) return v1::REASON_BLOCKED;
+  }
+  if (facts.fault != nullptr || facts.phase == v1::PHASE_BLOCKED) return v1::REASON_BLOCKED;
+  if (facts.phase == v1::PHASE_BACKPRESSURED) return v1::REASON_BACKPRESSURED;
+  if (facts.phase == v1::PHASE_DELIVERING) return v1::REASON_RUNNING;
+  if (facts.has_sender && facts.presence == v1::PRESENCE_ONLINE && facts.has_progress &&
+      now - facts.moved_at >= facts.stuck_after) {
+    return v1::REASON_STUCK;
+  }
+  return facts.slow ? v1::REASON_SLOW : v1::REASON_RUNNING;
+}
+
+int Severity(v1::Reason reason) {
+  switch (reason) {
+    case v1::REASON_CRASHED:
+      return 8;
+    case v1::REASON_NETWORK_LOST:
+      return 7;
+    case v1::REASON_NOT_RESPONDING:
+      return 6;
+    case v1::REASON_STUCK:
+      return 5;
+    case v1::REASON_BLOCKED:
+      return 4;
+    case v1::REASON_SEGMENT_LOST:
+      return 3;
+    case v1::REASON_BACKPRESSURED:
+      return 2;
+    case v1::REASON_SLOW:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+std::string_view ReasonName(v1::Reason reason) {
+  return std::string_view(v1::Reason_Name(reason)).substr(sizeof("REASON_") - 1);
+}
+
+std::string Detail(v1::Reason reason, const PairFacts& facts, const Moment& now) {
+  switch (reason) {
+    case v1::REASON_NOT_STARTED:
+      return "nothing was heard of it yet";
+    case v1::REASON_RUNNING:
+      return RunningDetail(facts, now);
+    case v1::REASON_SLOW:
+      return "its progress is slower than that of nine in ten others of its plugin";
+    case v1::REASON_STUCK:
+      return absl::StrCat("heartbeats arrive, but its progress stands still since ",
+                          ClockTime(now.WallOf(facts.moved_at), now.wall));
+    case v1::REASON_CRASHED:
+      if (IsSilent(facts.presence)) return SilentDetail(facts, now);
+      return "its process was started anew, and the new one does not attend to it";
+    case v1::REASON_NOT_RESPONDING:
+    case v1::REASON_NETWORK_LOST:
+    case v1::REASON_SEGMENT_LOST:
+      return SilentDetail(facts, now);
+    case v1::REASON_BLOCKED:
+      return BlockedDetail(facts, now);
+    case v1::REASON_BACKPRESSURED:
+      return Words(facts.message, "the fleet told it to wait");
+    case v1::REASON_TIMED_OUT:
+      return Words(facts.error, "its time was over");
+    default:
+      return "";
+  }
+}
+
+std::string NextStep(v1::Reason reason, const PairFacts& facts, const Outlook& outlook,
+                     const Moment& now) {
+  if (outlook.ended || reason == v1::REASON_UNSPECIFIED) return "";
+  const std::string deadline =
+      outlook.deadline == absl::InfiniteFuture()
+          ? "is waited for"
+          : absl::StrCat("becomes timed out at ", ClockTime(outlook.deadline, now.wall),
+                         " unless its result comes");
+  switch (reason) {
+    case v1::REASON_NOT_STARTED:
+      if (outlook.start_by == absl::InfinitePast()) return deadline;
+      return absl::StrCat("the run fails at ", ClockTime(outlook.start_by, now.wall),
+                          " unless somebody of its plan is heard of");
+    case v1::REASON_NOT_RESPONDING:
+    case v1::REASON_NETWORK_LOST:
+    case v1::REASON_CRASHED:
+      return AfterSilence(facts, outlook, now);
+    case v1::REASON_SEGMENT_LOST:
+      return "nobody is timed out for silence while the status service doubts its own sight";
+    case v1::REASON_BLOCKED:
+      if (facts.presence == v1::PRESENCE_OFFLINE) return AfterSilence(facts, outlook, now);
+      return absl::StrCat("goes on by itself when that is over; ", deadline);
+    case v1::REASON_BACKPRESSURED:
+      return absl::StrCat("goes on by itself when the fleet lets it; ", deadline);
+    case v1::REASON_TIMED_OUT:
+      return "a genuine result still replaces this until the run is sealed";
+    default:
+      return deadline;
+  }
+}
+
+std::string ClockTime(absl::Time time, absl::Time now) {
+  if (time == absl::InfiniteFuture()) return "an unknown time";
+  const absl::Duration away = time > now ? time - now : now - time;
+  if (away >= absl::Hours(12)) {
+    return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
+  }
+  // A hundred thousand of these belong to one answer: nothing of the calendar is asked.
+  const int64_t second = ((absl::ToUnixSeconds(time) % 86'400) + 86'400) % 86'400;
+  return absl::StrFormat("%02d:%02d:%02d UTC", second / 3600, second / 60 % 60, second % 60);
+}
+
+}  // namespace muster

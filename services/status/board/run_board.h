@@ -1,0 +1,189 @@
+// One run: its pairs, what each is at, and in which order they changed.
+#ifndef MUSTER_SERVICES_STATUS_BOARD_RUN_BOARD_H_
+#define MUSTER_SERVICES_STATUS_BOARD_RUN_BOARD_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/v1/changes.pb.h"
+#include "muster/v1/heartbeats.pb.h"
+#include "muster/v1/status.pb.h"
+#include "services/common/base/clock.h"
+#include "services/status/board/estimate.h"
+#include "services/status/board/pair.h"
+#include "services/status/board/verdicts.h"
+
+namespace muster {
+
+// Which part of a run is asked for.
+struct StatusQuery {
+  std::string run;  // empty: the newest
+  std::string plugin;
+  v1::Outcome outcome = v1::OUTCOME_UNSPECIFIED;  // unspecified: any
+  std::vector<v1::Reason> reasons;                // empty: any
+  int page_size = 0;                              // pairs; 0: none
+  std::string page_token;
+  // Only this plugin, only this node, whatever else is asked for: what the caller may see.
+  std::string only_plugin;
+  std::string only_node;
+};
+
+// How far a watcher is. It has been told what changed up to `told`.
+struct WatchPosition {
+  uint64_t told = 0;
+  uint64_t summary = 0;  // the version of the run as a whole that it has
+};
+
+// Thread-safe. Answers are made in portions: nobody waits longer than for a few hundred pairs.
+class RunBoard {
+ public:
+  // What a run's board needs of its surroundings; it outlives the run.
+  struct Surroundings {
+    const Clock* clock = nullptr;
+    VerdictLog* verdicts = nullptr;
+    // Something changed: called under the run's lock, so it may take a short lock at most.
+    std::function<void(const std::string& run)> changed;
+    // A pair's reason became another; under the run's lock, too.
+    std::function<void(const std::string& node, const v1::NodeEvent& event)> event;
+    // Why the service doubts its sight; empty when it does not.
+    std::function<std::string()> doubt;
+    // Since when heartbeats could be taken; monotonic.
+    std::function<absl::Duration()> ready_since;
+  };
+
+  RunBoard(std::string id, const Surroundings& around);
+
+  const std::string& id() const { return id_; }
+  // Random: a cursor of another life of this service, or of another run, has another.
+  const std::string& epoch() const { return epoch_; }
+
+  // What the feed says. `live`: it has just happened, at `at`; else it is part of a snapshot, and
+  // the truth whatever was known.
+  void SetRun(const v1::Run& run);
+  struct PairSet {
+    bool added = false;  // the pair is new
+    // Who attended to a pair that was unfinished until now; else null.
+    std::shared_ptr<const Sender> finished_for;
+  };
+  PairSet SetPair(const v1::FollowChangesResponse::PairChanged& change, bool live, absl::Time at);
+  // The aggregator has removed the run: watchers end.
+  void Delete();
+
+  // What a sender does for a pair. `*attends` is set if it did not attend to it before.
+  // PAIR_NOT_PLANNED.
+  absl::Status Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
+                    const v1::Activity& activity, bool* attends);
+  // PAIR_NOT_PLANNED.
+  absl::Status Report(const v1::ReportProgressRequest& report);
+  // What an earlier life of this service knew of a pair that was heard of.
+  struct Memory {
+    std::shared_ptr<const Sender> sender;       // null: nobody, or not known any more
+    absl::Time first = absl::InfiniteFuture();  // the first word; the infinite future: now
+    std::unique_ptr<v1::Progress> progress;     // null: none
+  };
+  // What was heard in this life counts more.
+  void Recall(const v1::ResultKey& key, Memory memory);
+  // The presence of what attends to the pair has changed.
+  void SenderChanged(const std::string& plugin, const std::string& node,
+                     const std::shared_ptr<const Sender>& sender);
+
+  // Looks at what time alone can change. Once a second.
+  void Tick();
+
+  // The run without pairs; `for_all`: what a caller sees who may see all of it.
+  v1::RunStatus Summary(bool for_all = true);
+  // Adds one page of pairs; it ends early rather than becoming too large. INVALID_PAGE_TOKEN.
+  absl::Status AddPairs(const StatusQuery& query, v1::RunStatus* status);
+  // `plugin` may be empty: any.
+  bool Plans(const std::string& plugin, const std::string& node);
+  // Whether the pair is unfinished, in a run that has not ended.
+  bool IsOpen(const std::string& plugin, const std::string& node);
+  // The node of each pair: one is there as often as it has pairs.
+  std::vector<std::string> PlannedNodes() const;
+  // The pairs of `node`, at most until `out` holds `limit`; returns about how many bytes they take.
+  size_t AddPairsOf(const std::string& node, int limit,
+                    google::protobuf::RepeatedPtrField<v1::PairStatus>* out);
+
+  // Pairs that changed after `after` up to `until`, the oldest change first, at most `limit`; the
+  // version up to which all were told.
+  uint64_t AddChanges(uint64_t after, uint64_t until, int limit,
+                      google::protobuf::RepeatedPtrField<v1::PairStatus>* out);
+  // The newest versions of the pairs and of the run as a whole.
+  WatchPosition Newest() const;
+  bool ended() const;
+  bool deleted() const;
+  absl::Time created() const;
+  // What a progress report of an unfinished pair came to, since the last call.
+  std::vector<std::pair<v1::ResultKey, v1::Progress>> TakeNewProgress();
+
+ private:
+  struct LogEntry {
+    uint64_t version;
+    Pair* pair;
+  };
+
+  Moment Now() const { return {around_.clock->Now(), around_.clock->MonotonicNow()}; }
+  Pair* Find(std::string_view plugin, std::string_view node);
+  Pair* AddPair(PluginPairs& plugin, const std::string& node);
+  Work& Hear(Pair& pair);
+  void Finish(Pair& pair, absl::Duration at);
+  void Reopen(Pair& pair);
+  void Progressed(Pair& pair, const v1::ReportProgressRequest& report, const Moment& now);
+  // `news`: it happens now, and belongs into the history of the node.
+  void Judge(Pair& pair, const Moment& now, bool news = true);
+  void Touch(Pair& pair, bool summary);
+  void Compact();
+  void TellEvent(const Pair& pair, const Moment& now);
+  void TickPace(PluginPairs& plugin, const Moment& now);
+  void TickSilent(const Moment& now);
+  void TickStart(const Moment& now);
+  void WithdrawLost(Pair& pair);
+  void WithdrawAllLost();
+  void WithdrawNobodyCame();
+  Outlook OutlookNow() const;
+  v1::ResultKey KeyOf(const Pair& pair) const;
+  std::string WhyNobodyCame() const;
+  static bool Matches(const StatusQuery& query, const Pair& pair);
+  // Adds what a portion of pairs after `*after` has; false at the end of the page.
+  bool AddPortion(const StatusQuery& query, std::pair<std::string, std::string>* after,
+                  size_t* bytes, v1::RunStatus* status);
+  static void AddEstimate(v1::RunStatus* status);
+  void AddPluginStatus(PluginPairs& plugin, const Moment& now, v1::RunStatus* status);
+  std::optional<TimeRange> EstimateOf(PluginPairs& plugin, absl::Duration now);
+  void AddStragglers(const PairView& view, v1::RunStatus* status) const;
+
+  const std::string id_;
+  const std::string epoch_;
+  const Surroundings around_;
+
+  mutable std::mutex mutex_;
+  v1::Run run_;  // guarded by mutex_; without definitions
+  std::map<std::string, PluginPairs, std::less<>> plugins_;  // guarded by mutex_
+  std::array<PairList, v1::Reason_ARRAYSIZE> by_reason_;     // guarded by mutex_; unfinished pairs
+  std::vector<LogEntry> log_;        // guarded by mutex_; ascending; some are overtaken
+  uint64_t version_ = 0;             // guarded by mutex_
+  uint64_t summary_version_ = 1;     // guarded by mutex_
+  size_t pair_count_ = 0;            // guarded by mutex_
+  bool came_ = false;                // guarded by mutex_: somebody of the plan was heard of
+  bool nobody_came_ = false;         // guarded by mutex_: that verdict stands
+  bool deleted_ = false;             // guarded by mutex_
+  int ticks_ = 0;                    // guarded by mutex_
+  absl::Duration known_since_;       // guarded by mutex_; monotonic
+  absl::Duration created_at_;        // guarded by mutex_; monotonic
+  std::vector<Pair*> new_progress_;  // guarded by mutex_
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_BOARD_RUN_BOARD_H_

@@ -1,0 +1,259 @@
+#include "services/status/board/run_board.h"
+
+#include <string>
+
+#include "services/status/board/board_fixture.h"
+
+namespace muster {
+namespace {
+
+using testing::kRun;
+
+class RunBoardTest : public testing::BoardFixture {
+ protected:
+  int64_t CountOf(v1::Reason reason) {
+    const v1::RunStatus status = Get(0);
+    for (const v1::ReasonCount& count : status.reasons()) {
+      if (count.reason() == reason) return count.count();
+    }
+    return 0;
+  }
+
+  std::optional<std::string> NextVerdict() {
+    const auto next = verdicts_.Next(0);
+    if (!next) return std::nullopt;
+    return next->verdict.has_lost() ? next->verdict.lost().why()
+                                    : next->verdict.nobody_came().why();
+  }
+};
+
+TEST_F(RunBoardTest, APairIsFollowedFromNothingToItsResult) {
+  Start({"n1"});
+  EXPECT_EQ(ReasonOfPair("n1"), "NOT_STARTED");
+  EXPECT_FALSE(Pair("n1").has_heartbeat_age());
+  const auto sender = Online("n1");
+  ASSERT_TRUE(Beat(sender, v1::PHASE_CHECKING).ok());
+  EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
+  EXPECT_EQ(CountOf(v1::REASON_RUNNING), 1);
+  EXPECT_EQ(CountOf(v1::REASON_NOT_STARTED), 0);
+  ASSERT_TRUE(Beat(sender, v1::PHASE_BLOCKED, "waits for <b>a</b> file").ok());
+  EXPECT_EQ(ReasonOfPair("n1"), "BLOCKED");
+  EXPECT_EQ(Pair("n1").detail(), "waits for <b>a</b> file");
+  clock_.Advance(absl::Seconds(7));
+  EXPECT_EQ(Pair("n1").heartbeat_age().seconds(), 7);
+  EXPECT_EQ(Get(0).stragglers_size(), 1);
+  SetPair("n1", v1::OUTCOME_GENUINE, 1);
+  const v1::PairStatus pair = Pair("n1");
+  EXPECT_EQ(pair.reason(), v1::REASON_UNSPECIFIED);
+  EXPECT_EQ(pair.detail(), "");
+  EXPECT_EQ(pair.heartbeat_age().seconds(), 7) << "who delivered was heard of";
+  EXPECT_EQ(Get(0).reasons_size(), 0);
+  EXPECT_EQ(Get(0).stragglers_size(), 0);
+}
+
+TEST_F(RunBoardTest, SilenceIsToldApartByWhatIsKnownOfTheConnection) {
+  Start({"cut", "killed", "stopped", "works"});
+  const auto killed = Online("killed");
+  const auto stopped = Online("stopped");
+  const auto cut = Online("cut");
+  const auto works = Online("works");
+  for (const auto& sender : {killed, stopped, cut, works}) ASSERT_TRUE(Beat(sender).ok());
+  Silence(killed, v1::PRESENCE_LATE, Evidence::kClosed);
+  Silence(stopped, v1::PRESENCE_LATE, Evidence::kAcknowledging);
+  Silence(cut, v1::PRESENCE_LATE, Evidence::kUnacknowledged);
+  EXPECT_EQ(ReasonOfPair("killed"), "CRASHED");
+  EXPECT_EQ(ReasonOfPair("stopped"), "NOT_RESPONDING");
+  EXPECT_EQ(ReasonOfPair("cut"), "NETWORK_LOST");
+  EXPECT_EQ(ReasonOfPair("works"), "RUNNING");
+  const v1::RunStatus status = Get(0);
+  ASSERT_EQ(status.stragglers_size(), 3);
+  EXPECT_EQ(status.stragglers(0).node(), "killed") << "the worst first";
+  EXPECT_EQ(status.stragglers(1).node(), "cut");
+  ASSERT_EQ(events_.size(), 3u);
+  EXPECT_EQ(events_[0].first, "killed");
+  EXPECT_EQ(events_[0].second.reason(), v1::REASON_CRASHED);
+  EXPECT_EQ(events_[0].second.run(), kRun);
+  Return(killed);
+  EXPECT_EQ(ReasonOfPair("killed"), "RUNNING");
+}
+
+TEST_F(RunBoardTest, ANewProcessThatDoesNotAttendToAPairHasLostIt) {
+  Start({"n1"});
+  SetPair("n1", v1::OUTCOME_PENDING, 0, "logs");
+  const auto sender = Online("n1");
+  ASSERT_TRUE(Beat(sender).ok());
+  ASSERT_TRUE(Beat(sender, v1::PHASE_WORKING, "", "logs").ok());
+  clock_.Advance(absl::Minutes(1));
+  ASSERT_TRUE(Beat(sender).ok());  // the new process, for one of its pairs
+  Silence(sender, v1::PRESENCE_ONLINE, Evidence::kRestarted);
+  const v1::RunStatus status = Get();
+  EXPECT_EQ(status.pairs(0).plugin(), "facts");
+  EXPECT_EQ(status.pairs(0).reason(), v1::REASON_RUNNING);
+  EXPECT_EQ(status.pairs(1).reason(), v1::REASON_CRASHED);
+  ASSERT_TRUE(Beat(sender, v1::PHASE_WORKING, "", "logs").ok());
+  EXPECT_EQ(Get().pairs(1).reason(), v1::REASON_RUNNING);
+}
+
+TEST_F(RunBoardTest, ProgressThatStandsStillIsStuckUntilItMoves) {
+  Start({"n1", "sidecar"});
+  const auto sender = Online("n1");
+  ASSERT_TRUE(Beat(sender).ok());
+  ASSERT_TRUE(Report("n1", 10, 1).ok());
+  ASSERT_TRUE(Report("sidecar", 10, 1).ok());
+  Pass(kStuckAtLeast - absl::Seconds(2));
+  ASSERT_TRUE(Report("n1", 10, 1).ok()) << "the same again is no movement";
+  EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
+  Pass(absl::Seconds(3));
+  EXPECT_EQ(ReasonOfPair("n1"), "STUCK");
+  EXPECT_EQ(ReasonOfPair("sidecar"), "RUNNING") << "who sends no heartbeats is not called stuck";
+  ASSERT_TRUE(Report("n1", 10, 2).ok());
+  EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
+  Pass(absl::Minutes(10));
+  EXPECT_EQ(ReasonOfPair("n1"), "STUCK") << "and again: three of its steps of two minutes";
+}
+
+TEST_F(RunBoardTest, WhoCountsSlowerThanNineInTenIsSlow) {
+  std::vector<std::string> nodes = {"n0", "n1", "n2", "n3", "n4", "n5"};
+  Start(nodes);
+  for (const std::string& node : nodes) ASSERT_TRUE(Beat(Online(node)).ok());
+  for (int second = 0; second <= 30; ++second) {
+    for (const std::string& node : nodes) {
+      ASSERT_TRUE(Report(node, 1000, node == "n3" ? second : second * 10).ok());
+    }
+    Pass(absl::Seconds(1));
+  }
+  EXPECT_EQ(ReasonOfPair("n3"), "SLOW");
+  EXPECT_EQ(CountOf(v1::REASON_SLOW), 1);
+  // Those that finished are still what it is compared with.
+  for (const std::string& node : nodes) {
+    if (node != "n3") SetPair(node, v1::OUTCOME_GENUINE, 1);
+  }
+  Pass(absl::Seconds(11));
+  EXPECT_EQ(ReasonOfPair("n3"), "SLOW");
+}
+
+TEST_F(RunBoardTest, TheEndIsEstimatedFromThoseThatFinished) {
+  Start({"a", "b", "c", "d"});
+  for (const char* node : {"a", "b", "c", "d"}) ASSERT_TRUE(Beat(Online(node)).ok());
+  const absl::Time begin = clock_.Now();
+  clock_.Advance(absl::Seconds(60));
+  SetPair("a", v1::OUTCOME_GENUINE, 1);
+  SetPair("b", v1::OUTCOME_GENUINE, 1);
+  EXPECT_FALSE(Get(0).has_estimate());
+  SetPair("c", v1::OUTCOME_GENUINE, 1);
+  const v1::RunStatus status = Get(0);
+  EXPECT_FALSE(status.has_estimate()) << "d takes as long as every other did already";
+  SetPair("e");
+  SetPair("f");
+  SetPair("d", v1::OUTCOME_GENUINE, 1);
+  const auto e = Online("e");
+  ASSERT_TRUE(Beat(e).ok());
+  SetPair("f", v1::OUTCOME_ERROR, 1);
+  const v1::RunStatus later = Get(0);
+  ASSERT_TRUE(later.has_estimate());
+  EXPECT_GE(ToTime(later.estimate().earliest()), begin + absl::Seconds(119));
+  EXPECT_LE(ToTime(later.estimate().latest()), begin + absl::Seconds(60 + 73));
+  Silence(e, v1::PRESENCE_LOST, Evidence::kUnacknowledged);
+  EXPECT_FALSE(Get(0).has_estimate()) << "nobody knows when that one goes on";
+}
+
+TEST_F(RunBoardTest, APairThatStaysSilentIsGivenUpOnce) {
+  Start({"n1"});
+  const auto sender = Online("n1");
+  ASSERT_TRUE(Beat(sender).ok());
+  clock_.Advance(absl::Seconds(30));
+  Silence(sender, v1::PRESENCE_SUSPECT, Evidence::kClosed);
+  Pass(absl::Seconds(149));
+  EXPECT_FALSE(NextVerdict());
+  Pass(absl::Seconds(2));
+  ASSERT_TRUE(NextVerdict());
+  EXPECT_EQ(NextVerdict()->substr(0, 29), "CRASHED: no heartbeat since 1");
+  const uint64_t number = verdicts_.Next(0)->number;
+  Pass(absl::Seconds(10));
+  EXPECT_EQ(verdicts_.Next(0)->number, number);
+  SetPair("n1", v1::OUTCOME_TIMED_OUT, 1);
+  EXPECT_FALSE(NextVerdict()) << "it was carried out";
+  EXPECT_EQ(ReasonOfPair("n1"), "TIMED_OUT");
+}
+
+TEST_F(RunBoardTest, AVerdictIsTakenBackWhenThePairReturns) {
+  Start({"n1"});
+  const auto sender = Online("n1");
+  ASSERT_TRUE(Beat(sender).ok());
+  Silence(sender, v1::PRESENCE_LOST, Evidence::kUnacknowledged);
+  Pass(absl::Minutes(4));
+  ASSERT_TRUE(NextVerdict());
+  Return(sender);
+  EXPECT_FALSE(NextVerdict());
+}
+
+TEST_F(RunBoardTest, NobodyIsGivenUpWhileTheServiceDoubtsItself) {
+  Start({"n1"});
+  const auto sender = Online("n1");
+  ASSERT_TRUE(Beat(sender).ok());
+  sender->set_doubted(true);
+  Silence(sender, v1::PRESENCE_UNKNOWN, Evidence::kUnacknowledged);
+  doubt_ = "12 of 20 senders fell silent at once";
+  Pass(absl::Minutes(10));
+  EXPECT_EQ(ReasonOfPair("n1"), "SEGMENT_LOST");
+  EXPECT_EQ(Get(0).doubt(), doubt_);
+  EXPECT_FALSE(NextVerdict());
+}
+
+TEST_F(RunBoardTest, ARunThatNobodyCameForIsGivenUpWithEachNode) {
+  v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
+  run.mutable_start_grace()->set_seconds(300);
+  Start(run, {"n1", "n2"});
+  v1::Activity activity;
+  activity.set_phase(v1::PHASE_CHECKING);
+  activity.mutable_fault()->set_check(v1::Fault::CHECK_CLOCK);
+  activity.mutable_fault()->set_message("3 h ahead");
+  ASSERT_TRUE(board_.Took(Key("n2"), Online("n2"), activity).ok());
+  EXPECT_NE(Pair("n1").next().find("the run fails at"), std::string::npos);
+  Pass(absl::Seconds(299));
+  EXPECT_FALSE(NextVerdict());
+  EXPECT_EQ(Get(0).stragglers_size(), 1) << "the one with the fault";
+  Pass(absl::Seconds(2));
+  ASSERT_TRUE(NextVerdict());
+  EXPECT_EQ(*NextVerdict(), "n2: CLOCK: 3 h ahead; n1: never heard of");
+  EXPECT_EQ(Get(0).stragglers_size(), 2) << "and the one that never came";
+  run.set_state(v1::RUN_STATE_FAILED);
+  SetRun(run);
+  EXPECT_FALSE(NextVerdict());
+}
+
+TEST_F(RunBoardTest, OneWhoCameIsEnough) {
+  v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
+  run.mutable_start_grace()->set_seconds(300);
+  Start(run, {"n1", "n2"});
+  ASSERT_TRUE(Beat(Online("n1")).ok());
+  Pass(absl::Minutes(6));
+  EXPECT_FALSE(NextVerdict());
+}
+
+TEST_F(RunBoardTest, TheGraceOfARunIsThatOfAServiceThatWasThere) {
+  v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
+  *run.mutable_create_time() = ToTimestamp(clock_.Now() - absl::Hours(1));
+  run.mutable_start_grace()->set_seconds(300);
+  Start(run, {"n1"});
+  Pass(absl::Seconds(299));
+  EXPECT_FALSE(NextVerdict()) << "agents had no chance while this service was not there";
+  Pass(absl::Seconds(2));
+  EXPECT_TRUE(NextVerdict());
+}
+
+TEST_F(RunBoardTest, NewProgressIsHandedOverOnceToBeKept) {
+  Start({"n1", "n2"});
+  ASSERT_TRUE(Report("n1", 10, 1).ok());
+  ASSERT_TRUE(Report("n1", 10, 2).ok());
+  ASSERT_TRUE(Report("n2", 10, 2).ok());
+  SetPair("n2", v1::OUTCOME_GENUINE, 1);
+  const auto taken = board_.TakeNewProgress();
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].first.node(), "n1");
+  EXPECT_EQ(taken[0].second.completed(), 2);
+  EXPECT_TRUE(board_.TakeNewProgress().empty());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,94 @@
+#include "services/status/board/verdicts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/strings.h"
+
+namespace muster {
+namespace {
+
+// Names hold no slash.
+std::string SubjectOf(const v1::ResultKey& key) {
+  return absl::StrCat(key.run(), "/", key.plugin(), "/", key.node());
+}
+
+std::string SubjectOf(const v1::Verdict& verdict) {
+  return verdict.has_lost() ? SubjectOf(verdict.lost().key()) : verdict.nobody_came().run();
+}
+
+}  // namespace
+
+bool IsLost(const PairFacts& facts, absl::Duration lost_after, absl::Duration now) {
+  if (facts.outcome != v1::OUTCOME_PENDING || !facts.has_sender || facts.doubted) return false;
+  // One that is late only, or that this service has not had the time to hear, is not silent yet.
+  const bool silent = facts.abandoned || facts.presence == v1::PRESENCE_SUSPECT ||
+                      facts.presence == v1::PRESENCE_LOST || facts.presence == v1::PRESENCE_OFFLINE;
+  return silent && now - facts.silent_since() >= lost_after;
+}
+
+std::string WhyLost(v1::Reason reason, const PairFacts& facts, const Moment& now) {
+  return absl::StrCat(ToAbsl(ReasonName(reason)), ": ", Detail(reason, facts, now));
+}
+
+bool NobodyCame(const StartFacts& facts, absl::Duration now) {
+  return facts.planned && !facts.came && !facts.doubt && facts.grace > absl::ZeroDuration() &&
+         now - facts.known_since >= facts.grace;
+}
+
+void VerdictLog::Add(const v1::Verdict& verdict) {
+  {
+    std::lock_guard lock(mutex_);
+    const std::string subject = SubjectOf(verdict);
+    Withdraw(subject);
+    standing_.emplace(++last_, verdict);
+    numbers_[subject] = last_;
+  }
+  WakeAll();
+}
+
+void VerdictLog::WithdrawLost(const v1::ResultKey& key) {
+  std::lock_guard lock(mutex_);
+  Withdraw(SubjectOf(key));
+}
+
+void VerdictLog::WithdrawNobodyCame(const std::string& run) {
+  std::lock_guard lock(mutex_);
+  Withdraw(run);
+}
+
+void VerdictLog::Withdraw(const std::string& subject) {
+  const auto number = numbers_.find(subject);
+  if (number == numbers_.end()) return;
+  standing_.erase(number->second);
+  numbers_.erase(number);
+}
+
+std::optional<VerdictLog::Numbered> VerdictLog::Next(uint64_t after) const {
+  std::lock_guard lock(mutex_);
+  const auto next = standing_.upper_bound(after);
+  if (next == standing_.end()) return std::nullopt;
+  return Numbered{next->first, next->second};
+}
+
+VerdictLog::Handle VerdictLog::Watch(std::function<void()> wake) {
+  std::lock_guard lock(mutex_);
+  const uint64_t id = next_watch_++;
+  watchers_.emplace(id, std::move(wake));
+  return {nullptr, [this, id](void*) {
+            std::lock_guard guard(mutex_);
+            watchers_.erase(id);
+          }};
+}
+
+void VerdictLog::WakeAll() const {
+  std::vector<std::function<void()>> wakes;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, wake] : watchers_) wakes.push_back(wake);
+  }
+  for (const auto& wake : wakes) wake();
+}
+
+}  // namespace muster

@@ -1,0 +1,73 @@
+// What is concluded from silence, and told to who follows the verdicts.
+#ifndef MUSTER_SERVICES_STATUS_BOARD_VERDICTS_H_
+#define MUSTER_SERVICES_STATUS_BOARD_VERDICTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/v1/verdicts.pb.h"
+#include "services/status/board/reasons.h"
+
+namespace muster {
+
+// Whether an unfinished pair is to be given up: who attends to it is silent for `lost_after`, and
+// at least for three heartbeats, and nothing suggests that the fault is ours. `now` is monotonic.
+bool IsLost(const PairFacts& facts, absl::Duration lost_after, absl::Duration now);
+
+// "CRASHED: no heartbeat since 12:00:10 UTC; its connection was closed without a goodbye".
+std::string WhyLost(v1::Reason reason, const PairFacts& facts, const Moment& now);
+
+// What is known of whether anybody of a run's plan came. Times are monotonic.
+struct StartFacts {
+  bool planned = false;        // nothing was delivered yet
+  bool came = false;           // somebody was heard of who could work
+  bool doubt = false;          // this service doubts its own sight
+  absl::Duration grace;        // 0: nobody has to come
+  absl::Duration known_since;  // since when this service knew the run and could be reached
+};
+
+// Whether the run is to be given up since nobody came.
+bool NobodyCame(const StartFacts& facts, absl::Duration now);
+
+// The verdicts that stand, in the order in which they were given. Thread-safe.
+class VerdictLog {
+ public:
+  // A second one for the same pair, or run, replaces the first.
+  void Add(const v1::Verdict& verdict);
+  void WithdrawLost(const v1::ResultKey& key);
+  void WithdrawNobodyCame(const std::string& run);
+
+  // The first that stands after number `after`, with its number.
+  struct Numbered {
+    uint64_t number;
+    v1::Verdict verdict;
+  };
+  std::optional<Numbered> Next(uint64_t after) const;
+
+  // Calls `wake` after each one that is added, until the handle is gone. It must not block.
+  using Handle = std::shared_ptr<void>;
+  Handle Watch(std::function<void()> wake);
+  // Wakes all, so that who owes a sign of life gives one.
+  void WakeAll() const;
+
+ private:
+  void Withdraw(const std::string& subject);
+
+  mutable std::mutex mutex_;
+  uint64_t last_ = 0;                                   // guarded by mutex_
+  std::map<uint64_t, v1::Verdict> standing_;            // guarded by mutex_
+  std::map<std::string, uint64_t> numbers_;             // guarded by mutex_; by subject
+  uint64_t next_watch_ = 0;                             // guarded by mutex_
+  std::map<uint64_t, std::function<void()>> watchers_;  // guarded by mutex_
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_BOARD_VERDICTS_H_

@@ -1,0 +1,111 @@
+#include "services/status/board/watch_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "services/common/errors.h"
+
+namespace muster {
+namespace {
+
+constexpr int kPairsOfMessage = 2000;
+// A message that held more is given back after it was sent.
+constexpr int kPairsToKeep = 64;
+// The run as a whole is told anew at least so often: its times move, and the stream is alive.
+constexpr absl::Duration kSignOfLife = absl::Milliseconds(4500);
+constexpr size_t kMaxCursor = 64;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WatchSource>> WatchSource::Make(
+    Board& board, WatchHub& hub, const Clock& clock, const v1::WatchStatusRequest& request,
+    std::function<void()> wake) {
+  auto run = board.Find(request.run());
+  if (!run.ok()) return run.status();
+  std::unique_ptr<WatchSource> source(
+      new WatchSource(board, hub, clock, *std::move(run), !request.without_pairs()));
+  if (const absl::Status begun = source->Begin(request.cursor()); !begun.ok()) return begun;
+  source->watch_ = hub.Watch(request.run(), std::move(wake));
+  return source;
+}
+
+absl::Status WatchSource::Begin(const std::string& cursor) {
+  rounds_.fill(-absl::InfiniteDuration());
+  in_snapshot_ = true;
+  if (cursor.empty()) return absl::OkStatus();
+  const size_t dot = cursor.find('.');
+  uint64_t version = 0;
+  if (cursor.size() > kMaxCursor || dot != run_->epoch().size() ||
+      cursor.find_first_not_of("0123456789abcdef") < dot ||
+      cursor.find_first_not_of("0123456789", dot + 1) != std::string::npos ||
+      !absl::SimpleAtoi(cursor.substr(dot + 1), &version)) {
+    return errors::InvalidCursor();
+  }
+  // Of another life of this service, or of another run: what was told then does not hold.
+  if (cursor.substr(0, dot) != run_->epoch()) return absl::OkStatus();
+  if (version > run_->Newest().told) return errors::InvalidCursor();
+  told_.told = version;
+  in_snapshot_ = false;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Pull> WatchSource::Next(v1::WatchStatusResponse* message) {
+  if (message->pairs_size() > kPairsToKeep) {
+    v1::WatchStatusResponse().Swap(message);
+  } else {
+    message->Clear();
+  }
+  if (run_->deleted()) return errors::RunNotFound(run_->id());
+  if (!in_round_) {
+    const Pull pull = BeginRound();
+    if (pull != Pull::kMessage) return pull;
+  }
+  Fill(message);
+  return Pull::kMessage;
+}
+
+Pull WatchSource::BeginRound() {
+  // Asked for before the versions: what ends the run comes last.
+  const bool ended = run_->ended();
+  round_ = run_->Newest();
+  const absl::Duration now = clock_.MonotonicNow();
+  const bool pairs = with_pairs_ && round_.told != told_.told;
+  tell_summary_ = round_.summary != told_.summary || now - summary_at_ >= kSignOfLife;
+  if (told_something_ && !pairs && round_.summary == told_.summary && ended) return Pull::kEnd;
+  if (told_something_ && !pairs && !tell_summary_) return Pull::kWait;
+  if (now - rounds_[next_round_] < absl::Seconds(1)) {
+    hub_.Changed(run_->id());
+    return Pull::kWait;
+  }
+  rounds_[next_round_] = now;
+  next_round_ = (next_round_ + 1) % rounds_.size();
+  in_round_ = true;
+  return Pull::kMessage;
+}
+
+void WatchSource::Fill(v1::WatchStatusResponse* message) {
+  if (in_snapshot_ && told_.told == 0) message->set_reset(true);
+  if (std::exchange(tell_summary_, false)) {
+    *message->mutable_status() = board_.Summary(*run_);
+    told_.summary = round_.summary;
+    summary_at_ = clock_.MonotonicNow();
+  }
+  // Who leaves out pairs has been told of none: its cursor says so.
+  if (with_pairs_) {
+    told_.told =
+        run_->AddChanges(told_.told, round_.told, kPairsOfMessage, message->mutable_pairs());
+  }
+  told_something_ = true;
+  in_round_ = with_pairs_ && told_.told != round_.told;
+  if (in_snapshot_ && in_round_) return;
+  in_snapshot_ = false;
+  message->set_cursor(Cursor(told_.told));
+}
+
+std::string WatchSource::Cursor(uint64_t version) const {
+  return absl::StrCat(run_->epoch(), ".", version);
+}
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+// What a watcher of a run is told, message by message.
+#ifndef MUSTER_SERVICES_STATUS_BOARD_WATCH_SOURCE_H_
+#define MUSTER_SERVICES_STATUS_BOARD_WATCH_SOURCE_H_
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/v1/status.pb.h"
+#include "services/common/base/clock.h"
+#include "services/common/rpc/stream.h"
+#include "services/status/board/board.h"
+
+namespace muster {
+
+// Rounds: each tells what changed since the one before, every pair once, in messages of at most
+// 2,000; a round begins at most four times a second. Nothing is kept for a watcher but how far it
+// is, so one that reads slowly costs nothing and gets the newest state when it does.
+//
+// Not thread-safe (a stream asks one thing at a time).
+class WatchSource : public StreamSource<v1::WatchStatusResponse> {
+ public:
+  // INVALID_CURSOR for one that no status service has given; RUN_NOT_FOUND; STATUS_NOT_READY.
+  static absl::StatusOr<std::unique_ptr<WatchSource>> Make(Board& board, WatchHub& hub,
+                                                           const Clock& clock,
+                                                           const v1::WatchStatusRequest& request,
+                                                           std::function<void()> wake);
+
+  absl::StatusOr<Pull> Next(v1::WatchStatusResponse* message) override;
+
+ private:
+  WatchSource(Board& board, WatchHub& hub, const Clock& clock, std::shared_ptr<RunBoard> run,
+              bool with_pairs)
+      : board_(board), hub_(hub), clock_(clock), run_(std::move(run)), with_pairs_(with_pairs) {}
+
+  absl::Status Begin(const std::string& cursor);
+  // Whether there is something to tell, and it may be told now.
+  Pull BeginRound();
+  void Fill(v1::WatchStatusResponse* message);
+  std::string Cursor(uint64_t version) const;
+
+  Board& board_;
+  WatchHub& hub_;
+  const Clock& clock_;
+  const std::shared_ptr<RunBoard> run_;
+  const bool with_pairs_;
+  WatchHub::Handle watch_;
+
+  bool in_round_ = false;
+  bool in_snapshot_ = false;
+  bool told_something_ = false;
+  bool tell_summary_ = false;  // with the next message
+  WatchPosition told_;
+  WatchPosition round_;        // how far this round goes
+  absl::Duration summary_at_;  // when the run as a whole was told last; monotonic
+  // When the newest rounds began; monotonic. The oldest of them has to be a second ago.
+  std::array<absl::Duration, 4> rounds_;
+  size_t next_round_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_BOARD_WATCH_SOURCE_H_

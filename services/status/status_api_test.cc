@@ -1,0 +1,318 @@
+// The status service as its callers meet it: real mutual TLS, a real feed.
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "muster/v1/heartbeats.grpc.pb.h"
+#include "muster/v1/results.grpc.pb.h"
+#include "muster/v1/status.grpc.pb.h"
+#include "services/common/base/error.h"
+#include "services/common/rpc/status.h"
+#include "services/status/testing/test_status.h"
+
+namespace muster {
+namespace {
+
+using testing::PairOf;
+using testing::TestFleet;
+using testing::TestIdentity;
+using testing::TestStatus;
+
+// A stream of heartbeats; without a goodbye its end is a crash.
+class Beats {
+ public:
+  Beats(const std::shared_ptr<grpc::Channel>& channel, const std::string& node)
+      : stub_(v1::HeartbeatService::NewStub(channel)), stream_(stub_->Beat(&context_)) {
+    request_.set_node(node);
+    static int processes = 0;
+    request_.set_instance_id(absl::StrCat("process-", ++processes));
+  }
+  ~Beats() {
+    context_.TryCancel();
+    stream_->Finish();
+  }
+
+  bool Beat(const std::string& run, const std::string& plugin, v1::Phase phase) {
+    request_.set_sequence(request_.sequence() + 1);
+    request_.clear_activities();
+    v1::Activity* activity = request_.add_activities();
+    activity->mutable_key()->set_run(run);
+    activity->mutable_key()->set_plugin(plugin);
+    activity->mutable_key()->set_node(request_.node());
+    activity->set_phase(phase);
+    v1::BeatResponse response;
+    return stream_->Write(request_) && stream_->Read(&response);
+  }
+
+ private:
+  const std::unique_ptr<v1::HeartbeatService::Stub> stub_;
+  grpc::ClientContext context_;
+  const std::unique_ptr<grpc::ClientReaderWriter<v1::BeatRequest, v1::BeatResponse>> stream_;
+  v1::BeatRequest request_;
+};
+
+class StatusApiTest : public ::testing::Test {
+ protected:
+  std::string CreateRun(const std::vector<std::string>& nodes) {
+    const std::string run = fleet_.CreateRun({"hostfacts"}, nodes).id();
+    const auto count = static_cast<int64_t>(nodes.size());
+    status_.Await(run, [count](const v1::RunStatus& s) { return s.counts().planned() == count; });
+    return run;
+  }
+
+  void Deliver(const std::string& run, const std::string& node) {
+    grpc::ClientContext context;
+    v1::Result result;
+    const auto request = testing::SmallResult(run, "hostfacts", node, "{}");
+    const auto channel = fleet_.Connect(fleet_.Credential(run, "hostfacts", node));
+    const grpc::Status status =
+        v1::ResultService::NewStub(channel)->SubmitResult(&context, request, &result);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
+
+  absl::Status Report(const TestIdentity& identity, const v1::ReportProgressRequest& request) {
+    grpc::ClientContext context;
+    v1::ReportProgressResponse response;
+    return FromGrpc(v1::StatusService::NewStub(status_.Connect(identity))
+                        ->ReportProgress(&context, request, &response));
+  }
+
+  v1::ReportProgressRequest Progress(const std::string& run, const std::string& node) {
+    v1::ReportProgressRequest request;
+    request.mutable_key()->set_run(run);
+    request.mutable_key()->set_plugin("hostfacts");
+    request.mutable_key()->set_node(node);
+    request.set_total(10);
+    request.set_completed(4);
+    return request;
+  }
+
+  TestIdentity Gateway() { return fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "test"}); }
+
+  std::string ViewerUri(const std::string& run) {
+    return absl::StrCat("spiffe://", run, ".", fleet_.name(), "/viewer");
+  }
+
+  absl::Status GetAsViewer(const std::string& viewer_of, const std::string& run) {
+    v1::GetStatusRequest request;
+    request.set_run(run);
+    return status_.Get(Gateway(), request, ViewerUri(viewer_of)).status();
+  }
+
+  TestFleet fleet_;
+  TestStatus status_{fleet_};
+};
+
+TEST_F(StatusApiTest, ARunIsFollowedFromItsPlanToItsEnd) {
+  const std::string run = CreateRun({"n1", "n2"});
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+  v1::WatchStatusRequest request;
+  request.set_run(run);
+  const auto stub = v1::StatusService::NewStub(status_.Connect(fleet_.admin()));
+  const auto stream = stub->WatchStatus(&context, request);
+  v1::WatchStatusResponse message;
+  ASSERT_TRUE(stream->Read(&message));
+  EXPECT_TRUE(message.reset());
+  EXPECT_EQ(message.pairs_size(), 2);
+  EXPECT_EQ(message.status().counts().pending(), 2);
+  EXPECT_NE(message.cursor(), "");
+  Deliver(run, "n1");
+  bool seen = false;
+  while (!seen && stream->Read(&message)) {
+    EXPECT_FALSE(message.reset());
+    for (const v1::PairStatus& pair : message.pairs()) {
+      seen = seen || (pair.node() == "n1" && pair.outcome() == v1::OUTCOME_GENUINE);
+    }
+  }
+  EXPECT_TRUE(seen);
+  Deliver(run, "n2");
+  v1::RunStatus last;
+  while (stream->Read(&message)) {
+    if (message.has_status()) last = message.status();
+  }
+  const grpc::Status end = stream->Finish();
+  EXPECT_TRUE(end.ok()) << end.error_message();
+  EXPECT_EQ(last.state(), v1::RUN_STATE_COMPLETE);
+  EXPECT_DOUBLE_EQ(last.percent_complete(), 1);
+  EXPECT_TRUE(last.has_end_time());
+}
+
+TEST_F(StatusApiTest, AKilledAgentIsCalledCrashedAndReturns) {
+  const std::string run = CreateRun({"n1", "n2", "n3", "n4", "n5", "n6"});
+  const auto channel = status_.Connect(fleet_.Issue(NodeIdentity{"n1"}));
+  {
+    Beats beats(channel, "n1");
+    ASSERT_TRUE(beats.Beat(run, "hostfacts", v1::PHASE_WORKING));
+    const v1::PairStatus working = PairOf(*status_.Get(run), "n1");
+    EXPECT_EQ(working.reason(), v1::REASON_RUNNING);
+    EXPECT_EQ(working.presence(), v1::PRESENCE_ONLINE);
+    EXPECT_TRUE(working.has_heartbeat_age());
+  }
+  const auto crashed = status_.Await(
+      run, [](const v1::RunStatus& s) { return PairOf(s, "n1").reason() == v1::REASON_CRASHED; });
+  const v1::PairStatus pair = PairOf(crashed, "n1");
+  EXPECT_EQ(pair.reason(), v1::REASON_CRASHED) << pair.ShortDebugString();
+  EXPECT_NE(pair.detail().find("without a goodbye"), std::string::npos) << pair.detail();
+  EXPECT_NE(pair.next(), "");
+  ASSERT_EQ(crashed.stragglers_size(), 1);
+  EXPECT_EQ(crashed.stragglers(0).node(), "n1");
+
+  v1::GetNodeRequest request;
+  request.set_node("n1");
+  grpc::ClientContext context;
+  v1::Node node;
+  const grpc::Status got = v1::StatusService::NewStub(status_.Connect(fleet_.admin()))
+                               ->GetNode(&context, request, &node);
+  ASSERT_TRUE(got.ok()) << got.error_message();
+  EXPECT_EQ(node.pairs_size(), 1);
+
+  Beats again(status_.Connect(fleet_.Issue(NodeIdentity{"n1"})), "n1");
+  ASSERT_TRUE(again.Beat(run, "hostfacts", v1::PHASE_WORKING));
+  EXPECT_EQ(PairOf(*status_.Get(run), "n1").reason(), v1::REASON_RUNNING);
+}
+
+TEST_F(StatusApiTest, AViewerSeesItsRunAndNoOther) {
+  const std::string mine = CreateRun({"n1"});
+  const std::string other = CreateRun({"n1"});
+  EXPECT_TRUE(GetAsViewer(mine, mine).ok());
+  EXPECT_EQ(ReasonOf(GetAsViewer(mine, other)), "NOT_YOURS");
+  // The name that was left out stands for the newest run: another's.
+  EXPECT_EQ(ReasonOf(GetAsViewer(mine, "")), "NOT_YOURS");
+  EXPECT_TRUE(GetAsViewer(other, "").ok());
+  // Nobody but the gateway speaks for a viewer.
+  v1::GetStatusRequest request;
+  request.set_run(mine);
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(status_.Get(fleet_.admin(), request, ViewerUri(mine)).status()));
+}
+
+TEST_F(StatusApiTest, ADelivererSeesItsOwnPair) {
+  const std::string run = CreateRun({"n1", "n2"});
+  v1::GetStatusRequest request;
+  request.set_run(run);
+  request.set_page_size(100);
+  const auto own = status_.Get(fleet_.Credential(run, "hostfacts", "n1"), request);
+  ASSERT_TRUE(own.ok()) << own.status();
+  ASSERT_EQ(own->pairs_size(), 1);
+  EXPECT_EQ(own->pairs(0).node(), "n1");
+  EXPECT_EQ(own->stragglers_size(), 0);
+  const auto node = status_.Get(fleet_.Issue(NodeIdentity{"n2"}), request);
+  ASSERT_TRUE(node.ok()) << node.status();
+  ASSERT_EQ(node->pairs_size(), 1);
+  EXPECT_EQ(node->pairs(0).node(), "n2");
+  EXPECT_EQ(ReasonOf(status_.Get(fleet_.Issue(NodeIdentity{"n9"}), request).status()),
+            "RUN_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(Report(fleet_.Credential(run, "hostfacts", "n1"), Progress(run, "n2"))),
+            "NOT_YOURS");
+}
+
+TEST_F(StatusApiTest, HugeProgressIsCutAndBadProgressIsRefused) {
+  const std::string run = CreateRun({"n1"});
+  const TestIdentity n1 = fleet_.Credential(run, "hostfacts", "n1");
+  v1::ReportProgressRequest progress = Progress(run, "n1");
+  progress.set_message(std::string(1 << 20, 'x'));
+  ASSERT_TRUE(Report(n1, progress).ok());
+  EXPECT_EQ(PairOf(*status_.Get(run), "n1").progress().message().size(), 4096u);
+  progress.set_message("<script>alert(1)</script>");
+  ASSERT_TRUE(Report(n1, progress).ok());
+  EXPECT_EQ(PairOf(*status_.Get(run), "n1").progress().message(), progress.message());
+  progress.set_completed(-1);
+  EXPECT_EQ(ReasonOf(Report(n1, progress)), "INVALID_PROGRESS");
+  progress.set_completed(int64_t{1} << 62);
+  EXPECT_EQ(ReasonOf(Report(n1, progress)), "INVALID_PROGRESS");
+  EXPECT_EQ(ReasonOf(Report(n1, v1::ReportProgressRequest())), "NOT_YOURS");
+  EXPECT_EQ(PairOf(*status_.Get(run), "n1").progress().completed(), 4);
+}
+
+// A string of proto3 is UTF-8; gRPC itself refuses another, before any handler. Old clients reach
+// this service through the gateway, which replaces what is broken.
+TEST_F(StatusApiTest, BrokenUtf8IsRefusedWithoutHarm) {
+  const std::string run = CreateRun({"n1"});
+  v1::ReportProgressRequest progress = Progress(run, "n1");
+  progress.set_message("QQ");
+  std::string bytes = progress.SerializeAsString();
+  bytes.replace(bytes.find("QQ"), 2, "\xff\xfe");
+  const grpc::Slice slice(bytes);
+  grpc::GenericStub stub(status_.Connect(fleet_.Credential(run, "hostfacts", "n1")));
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareUnaryCall(&context, "/muster.v1.StatusService/ReportProgress",
+                                          grpc::ByteBuffer(&slice, 1), &queue);
+  call->StartCall();
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  call->Finish(&answer, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  EXPECT_FALSE(status.ok());
+  EXPECT_FALSE(PairOf(*status_.Get(run), "n1").has_progress());
+}
+
+TEST_F(StatusApiTest, InventedRunsCursorsAndPagesAreRefused) {
+  const std::string run = CreateRun({"n1"});
+  v1::GetStatusRequest request;
+  request.set_run("ffffffffffffffff");
+  EXPECT_EQ(ReasonOf(status_.Get(fleet_.admin(), request).status()), "RUN_NOT_FOUND");
+  request.set_run(run);
+  request.set_page_size(10'001);
+  EXPECT_EQ(ReasonOf(status_.Get(fleet_.admin(), request).status()), "INVALID_PAGE_SIZE");
+  request.set_page_size(-1);
+  EXPECT_EQ(ReasonOf(status_.Get(fleet_.admin(), request).status()), "INVALID_PAGE_SIZE");
+  request.set_page_size(10);
+  request.set_page_token("invented");
+  EXPECT_EQ(ReasonOf(status_.Get(fleet_.admin(), request).status()), "INVALID_PAGE_TOKEN");
+  v1::WatchStatusRequest watch;
+  watch.set_cursor("invented");
+  grpc::ClientContext context;
+  v1::WatchStatusResponse message;
+  const auto stub = v1::StatusService::NewStub(status_.Connect(fleet_.admin()));
+  const auto stream = stub->WatchStatus(&context, watch);
+  EXPECT_FALSE(stream->Read(&message));
+  EXPECT_EQ(ReasonOf(FromGrpc(stream->Finish())), "INVALID_CURSOR");
+}
+
+TEST_F(StatusApiTest, TheStatusServiceWorksOnWithoutTheAggregatorAndCatchesUp) {
+  // The same port again: the status service has no other way to find it.
+  fleet_.config.listen.port = static_cast<uint16_t>(fleet_.port());
+  const std::string run = CreateRun({"n1", "n2"});
+  const TestIdentity n1 = fleet_.Credential(run, "hostfacts", "n1");
+  fleet_.Stop();
+  ASSERT_TRUE(Report(n1, Progress(run, "n1")).ok());
+  EXPECT_EQ(PairOf(*status_.Get(run), "n1").progress().completed(), 4);
+  fleet_.Start();
+  Deliver(run, "n1");
+  Deliver(run, "n2");
+  const v1::RunStatus end = status_.Await(
+      run, [](const v1::RunStatus& s) { return s.state() == v1::RUN_STATE_COMPLETE; });
+  EXPECT_EQ(end.counts().genuine(), 2);
+  EXPECT_EQ(end.counts().pending(), 0);
+  EXPECT_EQ(end.counts().planned(), 2);
+}
+
+TEST_F(StatusApiTest, ARestartForgetsNeitherProgressNorWhoWasThere) {
+  const std::string run = CreateRun({"n1", "n2"});
+  const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
+  {
+    Beats beats(status_.Connect(node), "n1");
+    ASSERT_TRUE(beats.Beat(run, "hostfacts", v1::PHASE_WORKING));
+    ASSERT_TRUE(Report(node, Progress(run, "n1")).ok());
+    // Kept within a tick of a second; what a stop writes counts as well.
+    status_.Stop();
+  }
+  Deliver(run, "n2");
+  status_.Start();
+  const v1::RunStatus after = *status_.Get(run);
+  EXPECT_EQ(after.counts().genuine(), 1) << "what happened meanwhile is caught up with";
+  const v1::PairStatus n1 = PairOf(after, "n1");
+  EXPECT_EQ(n1.progress().completed(), 4);
+  EXPECT_EQ(n1.reason(), v1::REASON_RUNNING) << n1.ShortDebugString();
+  EXPECT_EQ(n1.presence(), v1::PRESENCE_UNKNOWN) << "not called lost: nobody was asked yet";
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,57 @@
+#include "services/status/verdict_service.h"
+
+#include <memory>
+#include <utility>
+
+#include "services/common/rpc/stream.h"
+
+namespace muster {
+namespace {
+
+// A stream that is silent for this long says that it lives.
+constexpr absl::Duration kHeartbeat = absl::Milliseconds(4500);
+
+// Not thread-safe (a stream asks one thing at a time).
+class VerdictSource : public StreamSource<v1::Verdict> {
+ public:
+  VerdictSource(VerdictLog& verdicts, const Clock& clock, std::function<void()> wake)
+      : verdicts_(verdicts), clock_(clock), watch_(verdicts.Watch(std::move(wake))) {}
+
+  absl::StatusOr<Pull> Next(v1::Verdict* verdict) override {
+    const absl::Duration now = clock_.MonotonicNow();
+    if (auto next = verdicts_.Next(told_)) {
+      told_ = next->number;
+      *verdict = std::move(next->verdict);
+    } else if (now - told_at_ >= kHeartbeat) {
+      verdict->mutable_heartbeat();
+    } else {
+      return Pull::kWait;
+    }
+    told_at_ = now;
+    return Pull::kMessage;
+  }
+
+ private:
+  VerdictLog& verdicts_;
+  const Clock& clock_;
+  const VerdictLog::Handle watch_;
+  uint64_t told_ = 0;
+  absl::Duration told_at_ = -absl::InfiniteDuration();  // at once: the follower sees that it works
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::Verdict>* VerdictService::FollowVerdicts(
+    grpc::CallbackServerContext* context, const v1::FollowVerdictsRequest*) {
+  return StreamReactor<v1::Verdict>::Start(
+      runtime_, context, "/muster.v1.VerdictService/FollowVerdicts",
+      [this](Call& call, std::function<void()> wake)
+          -> absl::StatusOr<std::unique_ptr<StreamSource<v1::Verdict>>> {
+        if (const absl::Status allowed = call.Authorize(Resource::Fleet()); !allowed.ok()) {
+          return allowed;
+        }
+        return std::make_unique<VerdictSource>(verdicts_, clock_, std::move(wake));
+      });
+}
+
+}  // namespace muster
