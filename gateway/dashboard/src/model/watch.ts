@@ -46,7 +46,7 @@ export class Watcher {
     options: Options = {},
   ) {
     this.fetch = options.fetch ?? ((...args) => fetch(...args));
-    this.quiet = options.quiet ?? 15_000;
+    this.quiet = options.quiet ?? 10_000;
     this.firstWait = options.firstWait ?? 500;
     this.longestWait = options.longestWait ?? 30_000;
   }
@@ -124,10 +124,15 @@ export class Watcher {
     this.set({ state: "live" });
   }
 
-  // A run may be silent for long, and a connection may die without a sign. So after some silence the server
-  // is asked; if it does not answer, or knows more than the stream has told, a new stream is opened.
+  // The service gives a sign of life every few seconds, and a connection may die without one. So after some
+  // silence what is shown counts as stale, and the server is asked; if it does not answer, or knows more than
+  // the stream has told, a new stream is opened.
   private async ask(connection: AbortController): Promise<void> {
     if (Date.now() - this.heard < this.quiet) return;
+    if (this.link.state === "live") {
+      const problem = new Problem(`nothing was heard for ${Math.round(this.quiet / 1000)} s`, 0, "SILENT", "");
+      this.set({ state: "stale", heard: this.heard, retryAt: Date.now(), problem });
+    }
     try {
       const wire = await getJSON<WireStatus>(path`/runs/${this.run}/status`, connection.signal, this.fetch);
       const answer = parseStatus(wire, Date.now());

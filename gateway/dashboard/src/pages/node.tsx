@@ -11,7 +11,7 @@ import type { WireNode } from "../model/wire";
 import { usePoll, useSeconds } from "../parts/hooks";
 import { Heartbeat, pairLine } from "../parts/pair";
 import { Card, Empty, KindBadge, PresenceBadge, runLink, Time } from "../parts/small";
-import { PollNotice } from "../parts/stale";
+import { PollBadge, PollNotice } from "../parts/stale";
 import { LastHeartbeat, twice } from "./nodes";
 
 const every = 2000; // milliseconds
@@ -34,6 +34,7 @@ export function NodePage({ name }: { name: string }): JSX.Element {
         <div class="page-title">
           <h1>{name}</h1>
           {value && <PresenceBadge presence={value.presence} />}
+          <PollBadge heard={heard} />
         </div>
       </header>
       <PollNotice problem={problem} heard={heard} />

@@ -8,7 +8,7 @@ import { presenceOf } from "../model/kinds";
 import type { WireNode } from "../model/wire";
 import { usePoll, useSeconds } from "../parts/hooks";
 import { Card, Empty, nodeLink, PresenceBadge, Time } from "../parts/small";
-import { PollNotice } from "../parts/stale";
+import { PollBadge, PollNotice } from "../parts/stale";
 
 export const twice = "Two processes beat with one identity";
 
@@ -39,6 +39,7 @@ export function NodesPage(): JSX.Element {
       <header class="page-head">
         <div class="page-title">
           <h1>Nodes</h1>
+          <PollBadge heard={heard} />
         </div>
       </header>
       <PollNotice problem={problem} heard={heard} />

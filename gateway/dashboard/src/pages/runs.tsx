@@ -8,7 +8,7 @@ import { isEnded, run as parseRun, share, status as parseStatus, type Run, type 
 import type { WireRun, WireStatus } from "../model/wire";
 import { usePoll, useSeconds } from "../parts/hooks";
 import { Bar, Card, Empty, KindIcon, runLink, StateBadge, Time } from "../parts/small";
-import { PollNotice } from "../parts/stale";
+import { PollBadge, PollNotice } from "../parts/stale";
 
 interface Listed {
   run: Run;
@@ -37,6 +37,7 @@ export function RunsPage(): JSX.Element {
       <header class="page-head">
         <div class="page-title">
           <h1>Runs</h1>
+          <PollBadge heard={heard} />
         </div>
       </header>
       <PollNotice problem={problem} heard={heard} />

@@ -40,6 +40,11 @@ export function LinkNotice({ watcher }: { watcher: Watcher }): JSX.Element | nul
   );
 }
 
+/** When what is shown was told. */
+export function PollBadge({ heard }: { heard: number }): JSX.Element | null {
+  return heard ? <span class="link">as of {clock(heard, Date.now())}</span> : null;
+}
+
 /** For what is asked again and again: nothing while the newest answer is good. */
 export function PollNotice({ problem, heard }: { problem: Problem | null; heard: number }): JSX.Element | null {
   if (!problem) return null;
