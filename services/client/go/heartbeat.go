@@ -57,6 +57,7 @@ type Heartbeats struct {
 	mu       sync.Mutex
 	activity activity
 	err      error
+	lost     bool // as it was told last
 	offset   *time.Duration
 }
 
@@ -235,8 +236,8 @@ func (h *Heartbeats) heard(server time.Time) {
 // note keeps how it goes, and tells of a change.
 func (h *Heartbeats) note(err error) {
 	h.mu.Lock()
-	changed := (h.err == nil) != (err == nil) || isDoubleAgent(err)
-	h.err = err
+	changed := h.lost != (err != nil) || isDoubleAgent(err)
+	h.err, h.lost = err, err != nil
 	h.mu.Unlock()
 	if changed && h.onChange != nil {
 		h.onChange(err)
@@ -265,6 +266,9 @@ func (h *Heartbeats) run(ctx context.Context) {
 		switch answer.Code {
 		case "UNIMPLEMENTED": // a server that is older than heartbeats is no fault to hear of
 			pauseFor = wait.unserved()
+			h.mu.Lock()
+			h.err = err
+			h.mu.Unlock()
 		case "PERMISSION_DENIED", "INVALID_ARGUMENT":
 			pauseFor = wait.unserved()
 			h.note(err)

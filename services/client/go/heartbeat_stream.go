@@ -2,11 +2,8 @@ package muster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
@@ -74,6 +71,25 @@ type beatStream struct {
 	sequence int64 // with which beat
 }
 
+// incoming gives what a stream brings, and then its end, until the context is done.
+func incoming[T any](ctx context.Context, next func() (T, error)) (<-chan T, <-chan error) {
+	items, ended := make(chan T), make(chan error, 1)
+	go func() {
+		for {
+			item, err := next()
+			if err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case items <- item:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return items, ended
+}
+
 // stream keeps one Beat stream, to its end.
 func (h *Heartbeats) stream(ctx context.Context, wait *reconnect) error {
 	// It outlives the caller's wish to stop by a goodbye.
@@ -83,35 +99,23 @@ func (h *Heartbeats) stream(ctx context.Context, wait *reconnect) error {
 	if err != nil {
 		return fromRPC(err)
 	}
-	answers, ended := make(chan *musterv1.BeatResponse), make(chan error, 1)
-	go func() {
-		for {
-			answer, err := rpc.Recv()
-			if err != nil {
-				ended <- err
-				return
-			}
-			select {
-			case answers <- answer:
-			case <-lasting.Done():
-			}
-		}
-	}()
+	answers, ended := incoming(lasting, rpc.Recv)
 	s := &beatStream{h: h, rpc: rpc, schedule: newBeatSchedule(time.Now()), first: true}
 	for {
 		now := time.Now()
-		news := s.first || h.get().version != s.version
-		if s.schedule.due(now, news) <= 0 {
-			if err := s.send(false); err != nil {
-				return endOf(<-ended)
+		due := s.schedule.due(now, s.first || h.get().version != s.version)
+		patience := s.schedule.patience(now)
+		if due <= 0 {
+			if s.send(false) != nil {
+				return endOf(await(answers, ended))
 			}
 			continue
 		}
-		if s.schedule.patience(now) <= 0 {
+		if patience <= 0 {
 			return &Error{Code: "UNAVAILABLE", Reason: "HEARTBEATS_LOST", Message: "the status service does not answer heartbeats",
 				NextStep: "Check that muster-status runs and that status_targets leads to it."}
 		}
-		timer := time.NewTimer(min(s.schedule.due(now, news), s.schedule.patience(now)))
+		timer := time.NewTimer(min(due, patience))
 		select {
 		case <-timer.C:
 		case <-h.wake:
@@ -129,6 +133,17 @@ func (h *Heartbeats) stream(ctx context.Context, wait *reconnect) error {
 	}
 }
 
+// await gives a stream's end; nobody is interested in what still comes before it.
+func await[T any](items <-chan T, ended <-chan error) error {
+	for {
+		select {
+		case <-items:
+		case err := <-ended:
+			return err
+		}
+	}
+}
+
 // endOf says why a stream ended; never nil.
 func endOf(err error) error {
 	if errors.Is(err, io.EOF) {
@@ -140,8 +155,10 @@ func endOf(err error) error {
 func (s *beatStream) send(goodbye bool) error {
 	now, key := time.Now(), s.h.client.key(Key{})
 	beat := &musterv1.BeatRequest{
-		Node: key.Node, InstanceId: instanceID, BootId: bootID(), Sequence: beatSequence.Add(1),
-		Uptime: durationpb.New(time.Since(started)), Time: timestamppb.New(now), Goodbye: goodbye,
+		Sequence: beatSequence.Add(1), Uptime: durationpb.New(time.Since(started)), Time: timestamppb.New(now), Goodbye: goodbye,
+	}
+	if s.first {
+		beat.Node, beat.InstanceId, beat.BootId = key.Node, instanceID, bootID()
 	}
 	a := s.h.get()
 	news := s.first || a.version != s.version
@@ -189,52 +206,4 @@ func (s *beatStream) goodbye(answers <-chan *musterv1.BeatResponse, ended <-chan
 			return
 		}
 	}
-}
-
-// listener beats to a run's listener for old clients, until that fails.
-func (h *Heartbeats) listener(ctx context.Context, wait *reconnect) error {
-	for {
-		interval, err := h.client.old.health(ctx, h)
-		if err != nil {
-			return err
-		}
-		wait.reset()
-		h.note(nil)
-		if err := pause(ctx, spread(interval)); err != nil {
-			return err
-		}
-	}
-}
-
-// health says once that somebody is at work, and gives the time until the next.
-func (l *listener) health(ctx context.Context, h *Heartbeats) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.path("health", h.client.key(Key{})), nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := l.http.Do(request)
-	if err != nil {
-		return 0, &Error{Code: "UNAVAILABLE", Message: err.Error()}
-	}
-	defer response.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
-	switch response.StatusCode {
-	case http.StatusOK:
-	case http.StatusNotFound, http.StatusMethodNotAllowed: // older than heartbeats
-		return 0, &Error{Code: "UNIMPLEMENTED", Message: fmt.Sprintf("%s: %s", request.URL, response.Status)}
-	default:
-		return 0, answerOf(request, response, text)
-	}
-	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		h.heard(date)
-	}
-	var answer struct {
-		Seconds float64 `json:"interval_seconds"`
-	}
-	if json.Unmarshal(text, &answer) != nil || !(answer.Seconds > 0) || answer.Seconds > longestInterval.Seconds() {
-		return firstInterval, nil
-	}
-	return max(time.Duration(answer.Seconds*float64(time.Second)), shortestInterval), nil
 }
