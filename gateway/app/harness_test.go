@@ -57,6 +57,9 @@ func start(t *testing.T, change ...func(*world)) *world {
 	return w
 }
 
+// supervised has the gateway's sockets outlive it.
+func supervised(w *world) { w.config.SupervisorSocket = mustertest.StartSupervisor(w.t) }
+
 func (w *world) startGateway() {
 	w.t.Helper()
 	var out io.Writer = io.Discard

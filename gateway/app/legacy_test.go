@@ -229,17 +229,10 @@ func TestAnErrorReportOfAnOldWorkerIsAnError(t *testing.T) {
 }
 
 func TestARunsPortStaysAndCloses(t *testing.T) {
-	w := start(t)
+	w := start(t, supervised)
 	before := w.aggregator.Port(runA)
 	w.gateway.Stop()
 	w.startGateway()
-	until(t, "the port is open again", func() bool {
-		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", before))
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
 	if a := w.put("logs", "n1", "x"); a.code != 200 {
 		t.Errorf("answered %d %s", a.code, a.body)
 	}

@@ -16,7 +16,7 @@ import (
 // named starts a world whose runs are told apart by their host names, with two of them.
 func named(t *testing.T) (*world, *mustertest.Run) {
 	t.Helper()
-	w := start(t, func(w *world) { w.aggregator.LegacyHost = "{run}.collect.example.org" })
+	w := start(t, supervised, func(w *world) { w.aggregator.LegacyHost = "{run}.collect.example.org" })
 	return w, w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1", "n2"})
 }
 
