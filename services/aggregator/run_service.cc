@@ -269,8 +269,9 @@ grpc::ServerUnaryReactor* RunService::IssueViewerCredential(
 absl::Status RunService::SetStatus(Call& call, const v1::SetStatusListenerRequest& request,
                                    v1::Run* response) {
   if (const absl::Status allowed = AllowedOnRun(call, request.run()); !allowed.ok()) return allowed;
-  const absl::Status set = status_listeners_.Set(request.run(), request.client_ca_pem(),
-                                                 request.certificate_pem(), request.key_pem());
+  const absl::Status set =
+      status_listeners_.Set(request.run(), request.client_ca_pem(), request.certificate_pem(),
+                            request.key_pem(), UriOf(call));
   if (!set.ok()) return set;
   const auto run = runs_.Get(request.run());
   if (run.ok()) *response = ToProto(*run);

@@ -10,11 +10,13 @@
 namespace muster {
 
 absl::Status StatusListeners::Set(const std::string& run, std::string_view client_ca_pem,
-                                  std::string_view certificate_pem, std::string_view key_pem) {
+                                  std::string_view certificate_pem, std::string_view key_pem,
+                                  const std::string& actor) {
   const absl::Time now = clock_.Now();
   SetStatusListener command;
   command.run = run;
   command.hosts = hosts_;
+  command.actor = actor;
   command.at = absl::ToUnixMicros(now);
   const bool brings_server = !certificate_pem.empty() || !key_pem.empty();
   if (!client_ca_pem.empty() || !brings_server) {

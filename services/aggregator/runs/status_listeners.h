@@ -34,7 +34,8 @@ class StatusListeners {
   // The errors of RunService.SetStatusListener. The key is stored encrypted, and only so. The
   // addresses begin with the advertised hosts that the certificate names, if it names one.
   absl::Status Set(const std::string& run, std::string_view client_ca_pem,
-                   std::string_view certificate_pem, std::string_view key_pem);
+                   std::string_view certificate_pem, std::string_view key_pem,
+                   const std::string& actor);
 
   // The errors of ListenerService.GetStatusListener.
   absl::StatusOr<ServedStatusListener> Get(const std::string& run);

@@ -46,6 +46,7 @@ struct SetStatusListener {
   std::string run;
   std::vector<std::string> hosts;  // as in ListenerRecord
   StatusListenerRecord listener;
+  std::string actor;
   int64_t at = 0;
 
   enum class Verdict { kSet, kRunNotFound, kRunEnded, kExists };

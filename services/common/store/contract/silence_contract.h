@@ -117,6 +117,7 @@ TEST_P(StateStoreContract, AStatusListenerIsSetOnceAndGoesWithTheAuthority) {
                                  .listener = {.client_ca_pem = "ca",
                                               .certificate_pem = "leaf",
                                               .wrapped_key = std::string("\0key", 4)},
+                                 .actor = "spiffe://f.muster/user/ann",
                                  .at = 5};
   EXPECT_FALSE(Run().run.status_listener.has_value());
   EXPECT_FALSE(Apply(ReportStatusListener{.run = kRun, .listener = {.port = 1}}).found);
@@ -127,6 +128,8 @@ TEST_P(StateStoreContract, AStatusListenerIsSetOnceAndGoesWithTheAuthority) {
   SetStatusListener other = set;
   other.listener.certificate_pem = "another";
   EXPECT_EQ(Apply(std::move(other)).verdict, Verdict::kExists);
+  EXPECT_EQ(AuditKinds(), (std::vector{AuditKind::kRun, AuditKind::kRun}));
+  EXPECT_EQ(store().Audit(kRun, "", 10)->items.back().actor, "spiffe://f.muster/user/ann");
   Reopen();
   const auto kept = store().GetStatusListener(kRun);
   ASSERT_TRUE(kept.ok() && kept->has_value());

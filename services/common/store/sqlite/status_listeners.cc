@@ -20,6 +20,13 @@ absl::StatusOr<SetStatusListener::Result> Execute(WriteContext& context,
                  listener.client_ca_pem, listener.certificate_pem, Blob{listener.wrapped_key});
   context.db.Run("UPDATE runs SET has_status_listener = 1, status_hosts = ? WHERE id = ?",
                  absl::StrJoin(command.hosts, "\n"), command.run);
+  AuditRecord record;
+  record.at = command.at;
+  record.kind = AuditKind::kRun;
+  record.actor = command.actor;
+  record.key.run = command.run;
+  record.text = "status listener brought";
+  context.AddAudit(record);
   NoteRun(context, command.run, ChangeKind::kRun, command.at);
   return SetStatusListener::Result{Verdict::kSet};
 }
