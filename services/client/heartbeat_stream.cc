@@ -87,7 +87,11 @@ class HeartbeatStream final : public BeatConnection,
   void Send(const Beat& beat) override {
     std::lock_guard lock(mutex_);
     if (reads_ended_) return;  // nothing may be started: the end is on its way to the inbox
-    // Who beats stays in the message of the first time.
+    if (std::exchange(named_, true)) {  // who beats is said once
+      request_.clear_node();
+      request_.clear_instance_id();
+      request_.clear_boot_id();
+    }
     request_.set_sequence(beat.sequence);
     ToMessage(beat.uptime, request_.mutable_uptime());
     ToMessage(beat.time - absl::UnixEpoch(), request_.mutable_time());
@@ -139,6 +143,7 @@ class HeartbeatStream final : public BeatConnection,
   v1::BeatResponse response_;  // of the read under way
   std::mutex mutex_;
   std::condition_variable ended_;
+  bool named_ = false;        // guarded by mutex_
   bool goodbye_ = false;      // guarded by mutex_
   bool reads_ended_ = false;  // guarded by mutex_
   bool done_ = false;         // guarded by mutex_

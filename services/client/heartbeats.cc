@@ -87,9 +87,9 @@ void Heartbeats::Ended(const absl::Status& status) {
 void Heartbeats::Note(const absl::Status& status) {
   {
     std::lock_guard lock(mutex_);
-    const bool told = status_.ok() == status.ok() && ReasonOf(status) != kDoubleAgent;
     status_ = status;
-    if (told) return;
+    if (lost_ == !status.ok() && ReasonOf(status) != kDoubleAgent) return;
+    lost_ = !status.ok();
   }
   if (watch_) watch_(status);
 }
@@ -104,6 +104,10 @@ void Heartbeats::Run(const std::stop_token& stop) {
 bool Heartbeats::AfterEnd(const absl::Status& why, const std::stop_token& stop) {
   // A server that is older than heartbeats is no fault that anybody has to hear of.
   if (why.code() == absl::StatusCode::kUnimplemented) {
+    {
+      std::lock_guard lock(mutex_);
+      status_ = why;
+    }
     return WaitFor(reconnect_.NextUnserved(), stop);
   }
   Note(why);

@@ -105,6 +105,7 @@ class Heartbeats final : private BeatInbox {
   int64_t told_sequence_ = 0;                   // guarded by mutex_: with which beat
   std::optional<absl::Duration> clock_offset_;  // guarded by mutex_
   absl::Status status_;                         // guarded by mutex_
+  bool lost_ = false;                           // guarded by mutex_: as the watcher was told last
   std::jthread thread_;                         // the last: it uses the others
 };
 

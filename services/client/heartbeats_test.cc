@@ -106,6 +106,7 @@ TEST_F(HeartbeatsTest, ComeAtTheServersPaceAndOnlyTellWhatChanged) {
   for (size_t i = 1; i < beats.size(); ++i) {
     EXPECT_GT(beats[i].sequence(), beats[i - 1].sequence());
     EXPECT_EQ(beats[i].activities_size(), 0);
+    EXPECT_EQ(beats[i].instance_id(), "") << "it is said once a stream";
   }
 }
 
@@ -174,6 +175,7 @@ TEST_F(HeartbeatsTest, AServiceThatKnowsNoneIsLeftInPeace) {
   client->StartHeartbeats(Watcher());
   EXPECT_TRUE(client->ReportProgress({}).ok());
   EXPECT_EQ(client->SubmitError("none").status.code, Code::kErrorDelivered);
+  EXPECT_TRUE(Until([&] { return !client->HeartbeatStatus().ok(); }));
   client->StopHeartbeats();
   EXPECT_TRUE(told().empty());
 }

@@ -65,11 +65,11 @@ class TestPeer final : public v1::ResultService::Service {
   std::string definition_yaml;
 
   // What the next streams suffer.
-  std::atomic<int64_t> cut_after{-1};     // bytes of one stream, then UNAVAILABLE; -1: never
-  std::atomic<int> damage_digest{0};      // so many finishes are answered DIGEST_MISMATCH
-  std::atomic<int> refuse_opens{0};       // so many opens are answered RESOURCE_EXHAUSTED
-  std::function<absl::Status()> judge;    // first word on every open and submit
-  std::function<void(int64_t)> on_chunk;  // the offset reached
+  std::atomic<int64_t> cut_after{-1};        // bytes of one stream, then UNAVAILABLE; -1: never
+  std::atomic<int> damage_digest{0};         // so many finishes are answered DIGEST_MISMATCH
+  std::atomic<int> refuse_opens{0};          // so many opens are answered RESOURCE_EXHAUSTED
+  std::function<absl::Status()> judge;       // first word on every open and submit
+  std::function<void(int64_t)> on_chunk;     // the offset reached
   std::function<absl::Status()> judge_read;  // on every question for the result
   std::atomic<int64_t> window{4 * 1024 * 1024};
   std::atomic<bool> zstd{true};
