@@ -5,6 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "cli/agent_commands.h"
 #include "cli/credentials_commands.h"
+#include "cli/dashboard_commands.h"
 #include "cli/exit_code.h"
 #include "cli/info_commands.h"
 #include "cli/operator_commands.h"
@@ -120,6 +121,7 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddServiceCommands(*line);
   AddRunCommand(*line);
   AddStatusCommands(*line);
+  AddDashboardCommand(*line);
   AddResultsCommands(*line);
   AddRetrieveCommands(*line);
   AddRunsCommands(*line);

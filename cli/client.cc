@@ -215,6 +215,17 @@ absl::StatusOr<v1::Credential> Client::IssueCredential(const v1::IssueCredential
               stubs_->AboutRun(request.run()), kIssueLimit);
 }
 
+absl::StatusOr<v1::ViewerCredential> Client::IssueViewerCredential(
+    const v1::IssueViewerCredentialRequest& request) {
+  return Call(*stubs_->runs, &v1::RunService::Stub::IssueViewerCredential, request,
+              stubs_->AboutRun(request.run()), kIssueLimit);
+}
+
+absl::StatusOr<v1::Run> Client::SetStatusListener(const v1::SetStatusListenerRequest& request) {
+  return Call(*stubs_->runs, &v1::RunService::Stub::SetStatusListener, request,
+              stubs_->AboutRun(request.run()));
+}
+
 absl::StatusOr<v1::ListResultsResponse> Client::ListResults(const v1::ListResultsRequest& request) {
   return Call(*stubs_->results, &v1::ResultService::Stub::ListResults, request,
               stubs_->AboutRun(request.run()));

@@ -32,6 +32,9 @@ class Client {
   absl::StatusOr<v1::Run> CancelRun(const v1::CancelRunRequest& request);
   absl::Status DeleteRun(const std::string& run);
   absl::StatusOr<v1::Credential> IssueCredential(const v1::IssueCredentialRequest& request);
+  absl::StatusOr<v1::ViewerCredential> IssueViewerCredential(
+      const v1::IssueViewerCredentialRequest& request);
+  absl::StatusOr<v1::Run> SetStatusListener(const v1::SetStatusListenerRequest& request);
 
   absl::StatusOr<v1::ListResultsResponse> ListResults(const v1::ListResultsRequest& request);
 

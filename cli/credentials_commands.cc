@@ -12,16 +12,21 @@
 #include "cli/run_reference.h"
 #include "cli/secret_output.h"
 #include "cli/session.h"
+#include "services/common/base/random_id.h"
+#include "services/common/identity/pkcs12.h"
 #include "services/common/identity/signing_request.h"
 
 namespace muster::cli {
 namespace {
+
+constexpr size_t kPasswordBytes = 12;
 
 struct ExportArguments {
   std::string run;
   std::string plugin;
   std::string node;
   bool any_node = false;
+  bool pkcs12 = false;
   std::string format = "json";
   std::string output;
 };
@@ -54,13 +59,58 @@ absl::StatusOr<std::string> InFormat(const KeyedCredential& credential, const st
   return AgentJson(credential);
 }
 
-absl::StatusOr<int> Export(Console& console, const CommandLine& line,
-                           const ExportArguments& arguments) {
+// What a browser signs in with: the operator's own certificate.
+absl::StatusOr<int> ExportForBrowser(Console& console, const CommandLine& line,
+                                     const ExportArguments& arguments) {
+  const auto context = ReadCheckedContext(line.context_file);
+  if (!context.ok()) return context.status();
+  const auto key = PrivateKey::FromPem(context->private_key_pem.view());
+  if (!key.ok()) return key.status();
+  const auto chain = ParseChain(context->certificate_chain_pem);
+  if (!chain.ok()) return chain.status();
+  const std::string password = RandomHex(kPasswordBytes);
+  const auto file = MakePkcs12(*key, *chain, context->fleet, password);
+  if (!file.ok()) return file.status();
+  const absl::Status written = WriteSecretOutput(console, arguments.output, file->view());
+  if (!written.ok()) return written;
+  Say(console, absl::StrCat(arguments.output,
+                            " is you, for a browser: import it, then remove it. "
+                            "Its password: ",
+                            password));
+  return kExitOk;
+}
+
+absl::Status CheckForBrowser(const ExportArguments& arguments) {
+  if (!arguments.run.empty() || !arguments.plugin.empty() || !arguments.node.empty() ||
+      arguments.any_node) {
+    return UsageError("--p12 is the operator's own certificate, not one of a run",
+                      "Leave out the run, --plugin, --node and --any-node.");
+  }
+  if (arguments.output.empty() || arguments.output == "-") {
+    return UsageError("--p12 writes a binary file", "Say where: -o FILE.");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckForDelivery(const ExportArguments& arguments) {
+  if (arguments.run.empty() || arguments.plugin.empty()) {
+    return UsageError("it is not said for what the credential is",
+                      "Name the run and --plugin; or --p12 for a browser.");
+  }
   if (arguments.any_node == !arguments.node.empty()) {
     return UsageError("say for which node: exactly one of --node and --any-node is needed",
                       "--node NODE names one (\"global\" for a plugin that runs once); --any-node "
                       "is good for all planned ones.");
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Export(Console& console, const CommandLine& line,
+                           const ExportArguments& arguments) {
+  const absl::Status checked =
+      arguments.pkcs12 ? CheckForBrowser(arguments) : CheckForDelivery(arguments);
+  if (!checked.ok()) return checked;
+  if (arguments.pkcs12) return ExportForBrowser(console, line, arguments);
   const auto client = Connect(line.context_file);
   if (!client.ok()) return client.status();
   const auto credential = Issue(**client, arguments);
@@ -92,22 +142,21 @@ void AddCredentialsCommands(CommandLine& line) {
        .summary = "Make a credential for an agent, a sidecar or a node",
        .details = "json is the agent's configuration file, env lines for a shell under the names\n"
                   "that old sidecars know, kubernetes a Secret and a ConfigMap. The key is made\n"
-                  "here; only a request for its certificate travels. -o writes with mode 0600.",
+                  "here; only a request for its certificate travels. -o writes with mode 0600.\n"
+                  "--p12 instead puts your own certificate into a file that browsers import.",
        .example = "muster credentials export 3f2a --plugin hostfacts --node n1 -o node.json\n"
                   "muster agent --config node.json\n"
                   "muster credentials export 3f2a --plugin e2e --any-node --format kubernetes | "
-                  "kubectl apply -f -"});
+                  "kubectl apply -f -\n"
+                  "muster credentials export --p12 -o me.p12"});
   const auto arguments = std::make_shared<ExportArguments>();
-  command.add_option("RUN", arguments->run, "Its id or the beginning of it")
-      ->required()
-      ->type_name("");
-  command.add_option("--plugin", arguments->plugin, "Whose results it delivers")
-      ->required()
-      ->type_name("NAME");
+  command.add_option("RUN", arguments->run, "Its id or the beginning of it")->type_name("");
+  command.add_option("--plugin", arguments->plugin, "Whose results it delivers")->type_name("NAME");
   command.add_option("--node", arguments->node, "For which node; \"global\" if it runs once")
       ->type_name("NAME");
   command.add_flag("--any-node", arguments->any_node,
                    "For every planned node; its results are marked: node unproven");
+  command.add_flag("--p12", arguments->pkcs12, "Your own certificate, for a browser");
   AllowOnly(*command.add_option("--format", arguments->format, "The form (default: json)"),
             "json|env|kubernetes");
   command.add_option("-o,--output", arguments->output, "Where to write it (default: stdout)")

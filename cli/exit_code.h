@@ -12,11 +12,13 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitError = 1;  // a program's error: a file, a missing context, no answer
 inline constexpr int kExitUsage = 2;  // the arguments
 
-// How a run that was waited for ended; `run --wait` and `status --watch`.
+// How a run stands or ended; `status`, `wait` and `run --wait`.
 inline constexpr int kExitRunErrors = 3;     // complete, but some results are errors
 inline constexpr int kExitRunFailed = 4;     // it ended without an archive
 inline constexpr int kExitRunCancelled = 5;  // by an operator
 inline constexpr int kExitRunTimedOut = 6;   // complete, but some results did not come in time
+inline constexpr int kExitRunGoesOn = 7;     // it has not ended
+inline constexpr int kExitOtherEnd = 8;      // it ended, but not as `wait --until` hoped
 
 inline constexpr int kExitRpcBase = 64;  // plus the code of the gRPC status that a service answered
 inline constexpr int kExitInterrupted = 130;  // by Ctrl-C or SIGTERM

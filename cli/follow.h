@@ -7,18 +7,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "cli/client.h"
 #include "cli/run_view.h"
 
 namespace muster::cli {
-
-// What the status service says of a run ("": the newest), with the first of its errors and of the
-// progress that is reported.
-absl::StatusOr<RunView> FetchStatus(Client& client, const std::string& run);
-
-// What the aggregator says of a run, with rows for the plugins if the status service answers: for
-// decisions, which must not rest on what may be a moment old.
-absl::StatusOr<RunView> FetchRun(Client& client, const std::string& run);
 
 struct FollowOutput {
   std::ostream& stream;

@@ -1,13 +1,17 @@
 #include "cli/run_view.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "cli/exit_code.h"
 #include "cli/format.h"
 #include "cli/json_view.h"
 #include "cli/progress_bar.h"
+#include "cli/status/status_json.h"
 #include "cli/table.h"
 
 namespace muster::cli {
@@ -17,20 +21,31 @@ constexpr int kBarWidth = 20;
 
 int64_t Done(const v1::ResultCounts& counts) { return counts.planned() - counts.pending(); }
 
-void Add(const v1::ResultCounts& from, v1::ResultCounts& to) {
-  to.set_planned(to.planned() + from.planned());
-  to.set_pending(to.pending() + from.pending());
-  to.set_genuine(to.genuine() + from.genuine());
-  to.set_errors(to.errors() + from.errors());
-  to.set_timed_out(to.timed_out() + from.timed_out());
-}
-
 std::string DeadlineText(const v1::RunStatus& status, absl::Time now, absl::TimeZone zone) {
   if (!status.has_deadline() || IsFinal(status.state())) return "";
   const absl::Time deadline = ToTime(status.deadline());
   const std::string at = HumanTime(deadline, now, zone);
   if (deadline <= now) return absl::StrCat("; the deadline was at ", at);
   return absl::StrCat("; deadline in ", HumanDuration(deadline - now), " (", at, ")");
+}
+
+// When the rest is expected, as the range that it is.
+std::string EstimateText(const v1::RunStatus& status, absl::Time now, absl::TimeZone zone) {
+  if (!status.has_estimate() || IsFinal(status.state())) return "";
+  const absl::Time latest = ToTime(status.estimate().latest());
+  if (latest <= now) return "";
+  const absl::Time earliest = std::max(now, ToTime(status.estimate().earliest()));
+  return absl::StrCat("Through in ", HumanDuration(earliest - now), " to ",
+                      HumanDuration(latest - now), " (", HumanTime(earliest, now, zone), " to ",
+                      HumanTime(latest, now, zone), "), by what took how long so far\n");
+}
+
+// "2 running, 1 stuck": what the unfinished ones are at.
+std::string ReasonsText(const v1::PluginStatus& plugin) {
+  return absl::StrJoin(plugin.reasons(), ", ", [](std::string* out, const v1::ReasonCount& reason) {
+    absl::StrAppend(out, reason.count(), " ",
+                    absl::StrReplaceAll(ReasonWord(reason.reason()), {{"-", " "}}));
+  });
 }
 
 std::string PluginTable(const v1::RunStatus& status) {
@@ -40,16 +55,37 @@ std::string PluginTable(const v1::RunStatus& status) {
                {"OK", Align::kRight},
                {"ERRORS", Align::kRight},
                {"TIMED OUT", Align::kRight},
-               {"PENDING", Align::kRight}});
+               {"PENDING", Align::kRight},
+               {"OF THESE"}});
   for (const v1::PluginStatus& plugin : status.plugins()) {
     const v1::ResultCounts& counts = plugin.counts();
     table.AddRow({plugin.plugin(),
                   absl::StrFormat("%s %3d%%", Bar(Done(counts), counts.planned(), kBarWidth),
                                   Percent(Done(counts), counts.planned())),
                   absl::StrCat(counts.genuine()), absl::StrCat(counts.errors()),
-                  absl::StrCat(counts.timed_out()), absl::StrCat(counts.pending())});
+                  absl::StrCat(counts.timed_out()), absl::StrCat(counts.pending()),
+                  ReasonsText(plugin)});
   }
   return table.Render();
+}
+
+// Why each lags, for how long, and what becomes of it.
+std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time now, int width) {
+  Table table({{"PLUGIN"}, {"NODE"}, {"WHY IT LAGS"}, {"SINCE"}, {"HEARTBEAT"}, {"MORE"}});
+  for (const v1::PairStatus& pair : pairs) {
+    const std::string said = pair.has_fault() ? pair.fault().message() : pair.progress().message();
+    std::string more = pair.detail();
+    if (!said.empty()) absl::StrAppend(&more, more.empty() ? "" : "; ", "it said: ", said);
+    if (!pair.next().empty()) absl::StrAppend(&more, more.empty() ? "" : "; ", pair.next());
+    table.AddRow(
+        {pair.plugin(), pair.node(), absl::StrReplaceAll(ReasonWord(pair.reason()), {{"-", " "}}),
+         pair.has_reason_since() ? HumanDuration(now - ToTime(pair.reason_since())) : "-",
+         pair.has_heartbeat_age()
+             ? absl::StrCat(HumanDuration(absl::Seconds(pair.heartbeat_age().seconds())), " ago")
+             : "none",
+         more});
+  }
+  return table.Render(width);
 }
 
 std::string TroubleTable(const std::vector<v1::PairStatus>& pairs, int width) {
@@ -73,6 +109,17 @@ std::string ActiveTable(const std::vector<v1::PairStatus>& pairs, int width) {
   return table.Render(width);
 }
 
+// How many of the unfinished need a look.
+int64_t Lagging(const v1::RunStatus& status) {
+  int64_t lagging = 0;
+  for (const v1::ReasonCount& reason : status.reasons()) {
+    if (reason.reason() != v1::REASON_RUNNING && reason.reason() != v1::REASON_NOT_STARTED) {
+      lagging += reason.count();
+    }
+  }
+  return lagging;
+}
+
 // "... and 12 more": what a list that was cut leaves out.
 std::string More(int64_t all, size_t shown) {
   const int64_t left = all - static_cast<int64_t>(shown);
@@ -83,7 +130,14 @@ std::string More(int64_t all, size_t shown) {
 
 RunView ViewOf(v1::RunStatus status) {
   RunView view;
-  for (const v1::PluginStatus& plugin : status.plugins()) Add(plugin.counts(), view.counts);
+  for (v1::PairStatus& pair : *status.mutable_pairs()) {
+    std::vector<v1::PairStatus>& list = pair.outcome() != v1::OUTCOME_PENDING ? view.troubled
+                                        : pair.reason() == v1::REASON_RUNNING ? view.active
+                                                                              : view.stragglers;
+    list.push_back(std::move(pair));
+  }
+  status.clear_pairs();
+  status.clear_stragglers();
   view.status = std::move(status);
   return view;
 }
@@ -95,7 +149,7 @@ RunView ViewOf(const v1::Run& run) {
   view.status.set_state_reason(run.state_reason());
   *view.status.mutable_create_time() = run.create_time();
   *view.status.mutable_deadline() = run.deadline();
-  view.counts = run.counts();
+  *view.status.mutable_counts() = run.counts();
   return view;
 }
 
@@ -110,7 +164,8 @@ std::string CountsText(const v1::ResultCounts& counts) {
 }
 
 std::string SummaryLine(const RunView& view) {
-  std::string line = absl::StrCat(StateWord(view.status.state()), ": ", CountsText(view.counts));
+  std::string line =
+      absl::StrCat(StateWord(view.status.state()), ": ", CountsText(view.status.counts()));
   const std::string reason = Printable(view.status.state_reason());
   if (!reason.empty()) absl::StrAppend(&line, " (", reason, ")");
   if (!view.note.empty()) absl::StrAppend(&line, "; ", view.note);
@@ -122,12 +177,19 @@ std::string Render(const RunView& view, absl::Time now, absl::TimeZone zone, int
   std::string text = absl::StrCat("Run ", status.run(), "  ", StateWord(status.state()));
   const std::string reason = Printable(status.state_reason());
   if (!reason.empty()) absl::StrAppend(&text, ": ", reason);
-  absl::StrAppend(&text, "\n", CountsText(view.counts), DeadlineText(status, now, zone), "\n");
+  absl::StrAppend(&text, "\n", CountsText(status.counts()), DeadlineText(status, now, zone), "\n",
+                  EstimateText(status, now, zone));
+  if (!status.doubt().empty()) absl::StrAppend(&text, Printable(status.doubt()), "\n");
   if (!view.note.empty()) absl::StrAppend(&text, view.note, "\n");
   if (!status.plugins().empty()) absl::StrAppend(&text, "\n", PluginTable(status));
+  if (!view.stragglers.empty()) {
+    absl::StrAppend(&text, "\n", StragglerTable(view.stragglers, now, width),
+                    More(Lagging(status), view.stragglers.size()));
+  }
   if (!view.troubled.empty()) {
-    absl::StrAppend(&text, "\n", TroubleTable(view.troubled, width),
-                    More(view.counts.errors() + view.counts.timed_out(), view.troubled.size()));
+    absl::StrAppend(
+        &text, "\n", TroubleTable(view.troubled, width),
+        More(status.counts().errors() + status.counts().timed_out(), view.troubled.size()));
   }
   if (!view.active.empty()) absl::StrAppend(&text, "\n", ActiveTable(view.active, width));
   return text;

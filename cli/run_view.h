@@ -13,14 +13,14 @@ namespace muster::cli {
 
 // What is shown of one run at one moment.
 struct RunView {
-  v1::RunStatus status;
-  v1::ResultCounts counts;               // of all plugins together
-  std::vector<v1::PairStatus> troubled;  // the first with an error or timed out
-  std::vector<v1::PairStatus> active;    // the first that report progress
-  std::string note;                      // a line for the reader; may be empty
+  v1::RunStatus status;                    // without pairs
+  std::vector<v1::PairStatus> stragglers;  // unfinished, and they need a look
+  std::vector<v1::PairStatus> troubled;    // ended with an error or timed out
+  std::vector<v1::PairStatus> active;      // unfinished, report progress, and all is well
+  std::string note;                        // a line for the reader; may be empty
 };
 
-// From what the status service says: the counts are the sum over the plugins.
+// From what the status service says, with the pairs that are to be shown.
 RunView ViewOf(v1::RunStatus status);
 
 // From what the aggregator says: no rows for plugins, but the truth of this moment.

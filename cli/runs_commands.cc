@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "cli/run_reference.h"
 #include "cli/run_view.h"
 #include "cli/session.h"
+#include "cli/status/credentials_file.h"
+#include "cli/supervisor/home.h"
 #include "cli/table.h"
 
 namespace muster::cli {
@@ -100,6 +103,10 @@ absl::StatusOr<int> DeleteRun(Console& console, const CommandLine& line,
   if (!id.ok()) return id.status();
   const absl::Status deleted = (*client)->DeleteRun(*id);
   if (!deleted.ok()) return deleted;
+  if (const auto home = supervisor::HomeFromEnvironment(); home.ok()) {
+    std::error_code ignored;  // it may never have been here
+    std::filesystem::remove(CredentialsPath(*home, *id), ignored);
+  }
   Say(console, absl::StrCat("Run ", *id, " is deleted, with its results and its archive."));
   return kExitOk;
 }

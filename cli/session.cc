@@ -20,7 +20,7 @@ absl::StatusOr<std::string> ContextFile(const std::string& option) {
   return home->ContextFile();
 }
 
-absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& context_option) {
+absl::StatusOr<OperatorContext> ReadCheckedContext(const std::string& context_option) {
   const absl::StatusOr<std::string> file = ContextFile(context_option);
   if (!file.ok()) return file.status();
   const std::string subject = absl::StrCat("context file ", *file);
@@ -28,6 +28,12 @@ absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& context_optio
   if (!context.ok()) return About(context.status(), subject);
   const absl::Status checked = CheckContext(*context, absl::Now());
   if (!checked.ok()) return About(checked, subject);
+  return context;
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& context_option) {
+  const absl::StatusOr<OperatorContext> context = ReadCheckedContext(context_option);
+  if (!context.ok()) return context.status();
   return std::make_unique<Client>(*context);
 }
 

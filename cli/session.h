@@ -14,7 +14,10 @@ namespace muster::cli {
 // $MUSTER_HOME/context.json.
 absl::StatusOr<std::string> ContextFile(const std::string& option);
 
-// A client with the identity of that file, which was read and checked.
+// What that file holds, read and checked.
+absl::StatusOr<OperatorContext> ReadCheckedContext(const std::string& context_option);
+
+// A client with the identity of that file.
 absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& context_option);
 
 }  // namespace muster::cli

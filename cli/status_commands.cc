@@ -3,113 +3,162 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/follow.h"
+#include "cli/format.h"
 #include "cli/interrupt.h"
-#include "cli/json_view.h"
-#include "cli/run_reference.h"
-#include "cli/session.h"
+#include "cli/status/credentials_file.h"
+#include "cli/status/status_json.h"
+#include "cli/status/status_source.h"
+#include "services/common/base/error.h"
 
 namespace muster::cli {
 namespace {
 
-constexpr int kPage = 10'000;
-
 struct StatusArguments {
-  std::string run;
+  StatusQuestion question;
+  std::string max_age;
   bool watch = false;
+  std::string until = "complete";
 };
 
-// The whole of what the status service knows, as JSON: every pair.
-absl::StatusOr<Json> AllOf(Client& client, const std::string& run) {
-  v1::GetStatusRequest request;
-  request.set_run(run);
-  request.set_page_size(kPage);
-  absl::StatusOr<v1::RunStatus> page = client.GetStatus(request);
-  if (!page.ok()) return run.empty() ? OrNoRuns(page.status()) : page.status();
-  Json json = ToJson(*page);
-  request.set_run(page->run());
-  while (!page->next_page_token().empty()) {
-    request.set_page_token(page->next_page_token());
-    page = client.GetStatus(request);
-    if (!page.ok()) return page.status();
-    for (const v1::PairStatus& pair : page->pairs()) json["pairs"].push_back(ToJson(pair));
-  }
-  return json;
-}
-
 std::string JsonLine(const RunView& view) {
-  Json json = ToJson(view.status);
-  json.erase("pairs");
-  json.erase("feed_time");  // it changes without news
-  std::string line = Dump(json);
+  v1::RunStatus status = view.status;
+  status.clear_feed_time();  // these change without news
+  status.clear_time();
+  std::string line = Dump(StatusJson(status));
   line.pop_back();
   return line;
 }
 
-absl::StatusOr<int> Watch(Console& console, Client& client, std::string run, bool json) {
-  FollowOutput output{.stream = console.out, .is_terminal = console.out_is_terminal && !json};
+absl::StatusOr<std::unique_ptr<StatusSource>> Open(const CommandLine& line,
+                                                   const StatusArguments& arguments) {
+  StatusQuestion question = arguments.question;
+  question.context_file = line.context_file;
+  question.max_age = kMaxCredentialsAge;
+  if (!arguments.max_age.empty()) {
+    const auto age = DurationArgument(arguments.max_age);
+    if (!age.ok()) {
+      return UsageError(absl::StrCat("--max-age: ", std::string(age.status().message())),
+                        NextStepOf(age.status()));
+    }
+    question.max_age = *age;
+  }
+  return OpenStatusSource(question);
+}
+
+int ExitCodeFor(const RunView& view) {
+  return IsFinal(view.status.state()) ? OutcomeExitCode(view.status.state(), view.status.counts())
+                                      : kExitRunGoesOn;
+}
+
+absl::StatusOr<RunView> FollowToEnd(StatusSource& source, std::ostream& stream, bool is_terminal,
+                                    bool json) {
+  FollowOutput output{.stream = stream, .is_terminal = is_terminal && !json};
   if (json) output.line = JsonLine;
-  const auto fetch = [&]() -> absl::StatusOr<RunView> {
-    absl::StatusOr<RunView> view = FetchStatus(client, run);
-    if (view.ok()) run = view->status.run();  // stay with the run that was newest at first
-    return view;
-  };
-  const absl::StatusOr<RunView> end = Follow(fetch, output);
-  if (Interrupted()) return kExitInterrupted;
-  if (!end.ok()) return end.status();
-  return OutcomeExitCode(end->status.state(), end->counts);
+  return Follow([&source] { return source.Fetch(); }, output);
 }
 
 absl::StatusOr<int> ShowStatus(Console& console, const CommandLine& line,
                                const StatusArguments& arguments) {
   if (arguments.watch) CatchInterrupts();
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  std::string run;
-  if (!arguments.run.empty()) {  // else the status service knows the newest by itself
-    const auto resolved = ResolveRun(**client, arguments.run);
-    if (!resolved.ok()) return resolved.status();
-    run = *resolved;
+  const auto source = Open(line, arguments);
+  if (!source.ok()) return source.status();
+  if (arguments.watch) {
+    const auto end = FollowToEnd(**source, console.out, console.out_is_terminal, line.json);
+    if (Interrupted()) return kExitInterrupted;
+    if (!end.ok()) return end.status();
+    return ExitCodeFor(*end);
   }
-  if (arguments.watch) return Watch(console, **client, run, line.json);
   if (line.json) {
-    const auto json = AllOf(**client, run);
+    const auto json = (*source)->FetchAll();
     if (!json.ok()) return json.status();
     console.out << Dump(*json);
-    return kExitOk;
+    const auto status = ParseStatusJson(Dump(*json));
+    if (!status.ok()) return status.status();
+    return ExitCodeFor(ViewOf(*status));
   }
-  const auto view = FetchStatus(**client, run);
+  const auto view = (*source)->Fetch();
   if (!view.ok()) return view.status();
   console.out << Render(*view, absl::Now(), absl::LocalTimeZone(), console.width);
-  return kExitOk;
+  return ExitCodeFor(*view);
+}
+
+absl::StatusOr<int> Wait(Console& console, const CommandLine& line,
+                         const StatusArguments& arguments) {
+  CatchInterrupts();
+  const auto source = Open(line, arguments);
+  if (!source.ok()) return source.status();
+  const auto end = FollowToEnd(**source, console.err, console.err_is_terminal, false);
+  if (Interrupted()) return kExitInterrupted;
+  if (!end.ok()) return end.status();
+  Say(console, absl::StrCat("Run ", end->status.run(), " is ", SummaryLine(*end), "."));
+  if (arguments.until == "complete") return ExitCodeFor(*end);
+  return end->status.state() == v1::RUN_STATE_FAILED ? kExitOk : kExitOtherEnd;
+}
+
+void AddQuestion(CommandLine& line, CLI::App& command, StatusArguments& arguments) {
+  command
+      .add_option("RUN", arguments.question.run,
+                  "Its id or the beginning of it; the newest run if left out")
+      ->type_name("");
+  command
+      .add_option("--credentials", arguments.question.credentials_file,
+                  "The file that `muster run` wrote (default: looked for)")
+      ->type_name(kFileValue);
+  command
+      .add_option("--max-age", arguments.max_age, "The greatest age of that file (default: 24h)")
+      ->type_name("DURATION");
+  AddContextOption(line, command);
+}
+
+void AddStatusCommand(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "status",
+       .summary = "Show how far a run is, and why it is not further",
+       .details =
+           "Asks with a credentials file: --credentials, else $MUSTER_CREDENTIALS, else the one\n"
+           "that `muster run` wrote for this run (or the newest), else /tmp/sonobuoy.json;\n"
+           "without any, or with --context, the services themselves.\n"
+           "With --watch it goes on until the run has ended: drawn in place on a terminal,\n"
+           "a line for each change elsewhere. The exit code tells how things stand: 0 every\n"
+           "result is there, 3 some are errors, 6 some did not come in time, 4 failed,\n"
+           "5 cancelled, 7 the run goes on, 78 nobody answers.",
+       .example = "muster status\nmuster status 3f2a --watch\n"
+                  "muster status --json | jq '.plugins[] | select(.status == \"failed\")'"});
+  const auto arguments = std::make_shared<StatusArguments>();
+  AddQuestion(line, command, *arguments);
+  command.add_flag("-w,--watch", arguments->watch, "Go on until the run has ended");
+  AddJsonOption(line, command);
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return ShowStatus(console, line, *arguments); });
+}
+
+void AddWaitCommand(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "wait",
+       .summary = "Wait until a run has ended",
+       .details = "Shows what `muster status --watch` shows, on stderr. The exit codes are the\n"
+                  "same; with --until failed 0 is a run that failed, and 8 any other end.",
+       .example = "muster wait\nmuster wait 3f2a --until failed"});
+  const auto arguments = std::make_shared<StatusArguments>();
+  AddQuestion(line, command, *arguments);
+  AllowOnly(*command.add_option("--until", arguments->until,
+                                "The end that is hoped for (default: complete)"),
+            "complete|failed");
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return Wait(console, line, *arguments); });
 }
 
 }  // namespace
 
 void AddStatusCommands(CommandLine& line) {
-  CLI::App& command = AddCommand(
-      line.app,
-      {.name = "status",
-       .summary = "Show how far a run is",
-       .details =
-           "With --watch it goes on until the run has ended: drawn in place on a terminal,\n"
-           "a line for each change elsewhere. Then the exit code tells how it ended: 0 every\n"
-           "result is there, 3 some are errors, 6 some did not come in time, 4 failed,\n"
-           "5 cancelled.",
-       .example = "muster status\nmuster status 3f2a --watch\n"
-                  "muster status --json | jq '.pairs[] | select(.outcome == \"error\")'"});
-  const auto arguments = std::make_shared<StatusArguments>();
-  command
-      .add_option("RUN", arguments->run,
-                  "Its id or the beginning of it; the newest run if left out")
-      ->type_name("");
-  command.add_flag("-w,--watch", arguments->watch, "Go on until the run has ended");
-  AddJsonOption(line, command);
-  AddContextOption(line, command);
-  SetAction(line, command,
-            [&line, arguments](Console& console) { return ShowStatus(console, line, *arguments); });
+  AddStatusCommand(line);
+  AddWaitCommand(line);
 }
 
 }  // namespace muster::cli

@@ -125,6 +125,7 @@ class SimulatedDisk final : public FileOps {
   absl::Status WriteLocked(Node& node, std::string_view data, int64_t offset,
                            std::string_view path);
   int64_t Used() const;
+  static void Put(std::string& content, int64_t offset, std::string_view data);
   static int64_t UsedBelow(const Node& node);
   static void ReleaseLocks(Node& node);
   static int64_t LinksBelow(const Node& folder, const NodePtr& node);

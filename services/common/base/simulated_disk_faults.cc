@@ -1,0 +1,139 @@
+// Faults and the loss of power.
+#include <algorithm>
+
+#include "services/common/base/error.h"
+#include "services/common/base/simulated_disk.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kSector = 512;
+
+bool Toss(std::mt19937_64& chance) { return (chance() & 1) != 0; }
+
+}  // namespace
+
+absl::Status SimulatedDisk::Enter(Call call, std::string_view subject, bool changes) {
+  if (changes && !powered_off_) {
+    ++changes_;
+    if (power_off_at_ >= 0 && changes_ >= power_off_at_) powered_off_ = true;
+  }
+  if (powered_off_) return ErrnoError(EIO, "no power:", subject);
+  const auto fault = faults_.find(call);
+  if (fault == faults_.end() || --fault->second.first > 0) return absl::OkStatus();
+  const int error_number = fault->second.second;
+  faults_.erase(fault);
+  return ErrnoError(error_number, "injected fault:", subject);
+}
+
+void SimulatedDisk::PowerOffAt(int n) {
+  std::lock_guard lock(mutex_);
+  power_off_at_ = changes_ + n;
+}
+
+bool SimulatedDisk::powered_off() const {
+  std::lock_guard lock(mutex_);
+  return powered_off_;
+}
+
+int64_t SimulatedDisk::changes() const {
+  std::lock_guard lock(mutex_);
+  return changes_;
+}
+
+void SimulatedDisk::FailAt(Call call, int n, int error_number) {
+  std::lock_guard lock(mutex_);
+  faults_[call] = {n, error_number};
+}
+
+void SimulatedDisk::FlipBit(const std::string& path, int64_t offset) {
+  std::lock_guard lock(mutex_);
+  const NodePtr node = Find(path);
+  if (node == nullptr || offset >= static_cast<int64_t>(node->content.size())) return;
+  node->content[static_cast<size_t>(offset)] ^= 1;
+  if (offset < static_cast<int64_t>(node->durable.size())) {
+    node->durable[static_cast<size_t>(offset)] ^= 1;
+  }
+}
+
+void SimulatedDisk::Restart() {
+  std::lock_guard lock(mutex_);
+  ++life_;
+  power_off_at_ = -1;
+  faults_.clear();
+  ReleaseLocks(*root_);
+}
+
+void SimulatedDisk::ReleaseLocks(Node& node) {
+  node.locked = false;
+  for (const auto& [name, child] : node.names) ReleaseLocks(*child);
+}
+
+void SimulatedDisk::Crash(uint64_t seed) {
+  std::lock_guard lock(mutex_);
+  ++life_;
+  powered_off_ = false;
+  power_off_at_ = -1;
+  faults_.clear();
+  std::mt19937_64 chance(seed);
+  std::vector<NodePtr> seen;
+  Settle(root_, chance, seen);
+}
+
+void SimulatedDisk::Settle(const NodePtr& node, std::mt19937_64& chance,
+                           std::vector<NodePtr>& seen) {
+  if (std::find(seen.begin(), seen.end(), node) != seen.end()) return;
+  seen.push_back(node);
+  node->locked = false;
+  node->reserved = 0;
+  if (node->type == FileType::kFile) return CrashContent(*node, chance);
+  CrashNames(node, chance);
+  for (const auto& [name, child] : node->names) Settle(child, chance, seen);
+}
+
+void SimulatedDisk::CrashContent(Node& node, std::mt19937_64& chance) {
+  std::string survived = node.durable;
+  std::optional<int64_t> size;
+  for (const Write& write : node.unsynced) {
+    if (write.truncate) {
+      if (Toss(chance)) size = *write.truncate;
+      continue;
+    }
+    const int64_t end = write.offset + static_cast<int64_t>(write.data.size());
+    for (int64_t at = write.offset; at < end;) {
+      const int64_t next = std::min(end, (at / kSector + 1) * kSector);
+      const std::string_view part =
+          std::string_view(write.data)
+              .substr(static_cast<size_t>(at - write.offset), static_cast<size_t>(next - at));
+      if (Toss(chance)) Put(survived, at, part);
+      at = next;
+    }
+  }
+  if (size) survived.resize(static_cast<size_t>(*size), '\0');
+  node.content = node.durable = std::move(survived);
+  node.unsynced.clear();
+}
+
+void SimulatedDisk::CrashNames(const NodePtr& folder, std::mt19937_64& chance) {
+  for (const NameChange& change : folder->unsynced_names) {
+    if (!Toss(chance)) continue;
+    if (change.node != nullptr) {
+      folder->durable_names[change.name] = change.node;
+    } else if (change.moved_node == nullptr) {
+      folder->durable_names.erase(change.name);
+    } else {
+      // The old name of a rename: it goes only if the new one is there to stay.
+      const NodePtr target = change.moved_folder.lock();
+      if (target == nullptr) continue;
+      const auto& names = target->durable_names;
+      const auto moved = names.find(change.moved_name);
+      if (moved != names.end() && moved->second == change.moved_node) {
+        folder->durable_names.erase(change.name);
+      }
+    }
+  }
+  folder->unsynced_names.clear();
+  folder->names = folder->durable_names;
+}
+
+}  // namespace muster
