@@ -23,6 +23,11 @@ constexpr int kDefaultPort = 7440;
 constexpr int kLegacyPortOffset = 9;
 constexpr int kLegacyOffset = 10;
 constexpr int kLegacyCount = 500;
+constexpr int kDefaultStatusPages = 8002;
+constexpr char kDefaultStatusPorts[] = "8010-8109";
+constexpr int kStatusPagesOffset = 2;
+constexpr int kStatusPortsOffset = 510;
+constexpr int kStatusPortsCount = 100;
 constexpr int kMaxPort = 65535;
 
 int Offset(std::string_view service) {
@@ -104,6 +109,35 @@ absl::StatusOr<int> LegacyPort(const Home& home, const AddressOptions& options,
   return kDefaultPort + kLegacyPortOffset;
 }
 
+// What the configuration has stays, unless another port was asked for.
+absl::StatusOr<HostPort> StatusPages(const Home& home, const AddressOptions& options,
+                                     const HostPort& gateway, const std::set<int>& taken) {
+  const absl::StatusOr<std::string> present = ConfigValue(home, "gateway", "status_listen");
+  if (!present.ok()) return present.status();
+  HostPort pages{gateway.host, kDefaultStatusPages};
+  const std::optional<HostPort> known = ParseHostPort(*present);
+  if (known && known->port != 0) pages.port = known->port;
+  if (options.port.value_or(0) != 0) {
+    pages.port = static_cast<uint16_t>(*options.port + kStatusPagesOffset);
+  } else if (options.port && !(known && known->port != 0)) {
+    const absl::StatusOr<int> port = FreePort(taken);
+    if (!port.ok()) return port.status();
+    pages.port = static_cast<uint16_t>(*port);
+  }
+  return pages;
+}
+
+absl::StatusOr<std::string> StatusPorts(const Home& home, const AddressOptions& options) {
+  const absl::StatusOr<std::string> present = ConfigValue(home, "gateway", "status_ports");
+  if (!present.ok()) return present.status();
+  if (options.port.value_or(0) != 0) {
+    const int first = *options.port + kStatusPortsOffset;
+    return absl::StrCat(first, "-", first + kStatusPortsCount - 1);
+  }
+  if (!present->empty()) return *present;
+  return std::string(options.port ? "0" : kDefaultStatusPorts);
+}
+
 // The port that was asked for; 0 for "any", nothing if it was not said.
 std::optional<int> AskedPort(const AddressOptions& options, std::string_view service) {
   const auto own = options.service_port.find(service);
@@ -135,12 +169,11 @@ absl::StatusOr<HostPort> PlanListen(const Home& home, const AddressOptions& opti
   return address;
 }
 
-std::vector<std::string> Advertised(const AddressPlan& plan, std::string_view service,
+std::vector<std::string> Advertised(const AddressPlan& plan, uint16_t port,
                                     std::string_view scheme) {
   std::vector<std::string> all;
   for (const std::string& host : plan.advertise) {
-    const HostPort address{host, plan.listen.find(service)->second.port};
-    all.push_back(absl::StrCat(std::string(scheme), address.ToString()));
+    all.push_back(absl::StrCat(std::string(scheme), HostPort{host, port}.ToString()));
   }
   return all;
 }
@@ -172,6 +205,13 @@ absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions
   const absl::StatusOr<int> legacy_port = LegacyPort(home, options, taken);
   if (!legacy_port.ok()) return legacy_port.status();
   plan.legacy_port = *legacy_port;
+  taken.insert(plan.legacy_port);
+  const auto pages = StatusPages(home, options, plan.listen.find("gateway")->second, taken);
+  if (!pages.ok()) return pages.status();
+  plan.status_pages = *pages;
+  absl::StatusOr<std::string> status_ports = StatusPorts(home, options);
+  if (!status_ports.ok()) return status_ports.status();
+  plan.status_ports = *std::move(status_ports);
   return plan;
 }
 
@@ -187,12 +227,16 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
   const auto local = [&plan](std::string_view other) {
     return YamlList({LocalTarget(plan.listen.find(other)->second)});
   };
+  const auto port_of = [&plan](std::string_view other) {
+    return plan.listen.find(other)->second.port;
+  };
   ConfigValues values = {{"listen", YamlText(listen.ToString())}};
   if (service == "aggregator") {
     values["advertise"] = YamlList(plan.advertise);
     values["legacy_host"] = YamlText(plan.legacy_host);
-    values["status_targets"] = YamlList(Advertised(plan, "status", ""));
-    values["gateway_urls"] = YamlList(Advertised(plan, "gateway", "https://"));
+    values["status_targets"] = YamlList(Advertised(plan, port_of("status"), ""));
+    values["gateway_urls"] = YamlList(Advertised(plan, port_of("gateway"), "https://"));
+    values["status_urls"] = YamlList(Advertised(plan, plan.status_pages.port, "https://"));
     return values;
   }
   values["aggregator_targets"] = local("aggregator");
@@ -201,6 +245,9 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
     values["legacy_bind"] = YamlText(listen.host);
     values["legacy_ports"] = YamlText(plan.legacy_ports);
     values["legacy_port"] = std::to_string(plan.legacy_port);
+    values["status_listen"] = YamlText(plan.status_pages.ToString());
+    values["status_urls"] = YamlList(Advertised(plan, plan.status_pages.port, "https://"));
+    values["status_ports"] = YamlText(plan.status_ports);
   }
   return values;
 }

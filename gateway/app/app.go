@@ -3,6 +3,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"muster.example/gateway/listen"
 	"muster.example/gateway/rest"
 	"muster.example/gateway/runs"
+	"muster.example/gateway/viewing"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/channel"
 )
@@ -41,6 +43,8 @@ type App struct {
 	keys       *fleet.Keystore
 	sockets    *listen.Sockets
 	main       *http.Server
+	viewing    *http.Server
+	statuses   *viewing.Listeners
 	inspection *http.Server
 	manager    *legacy.Manager
 	deliveries *muster.Client
@@ -54,6 +58,7 @@ type App struct {
 // Addresses is what stands in the addresses file.
 type Addresses struct {
 	Gateway    string `json:"gateway"`
+	Status     string `json:"status_pages"`
 	Inspection string `json:"inspection"`
 }
 
@@ -69,7 +74,7 @@ const (
 func Start(c *config.Config, log *slog.Logger) (*App, error) {
 	a := &App{
 		config: c, log: log, metrics: inspect.NewMetrics(), probes: inspect.NewProbes(feedProbe),
-		sockets: &listen.Sockets{Supervisor: c.SupervisorSocket}, failed: make(chan error, 2), cancel: func() {},
+		sockets: &listen.Sockets{Supervisor: c.SupervisorSocket}, failed: make(chan error, 3), cancel: func() {},
 	}
 	if err := a.start(); err != nil {
 		a.Stop()
@@ -100,9 +105,18 @@ func (a *App) start() (err error) {
 		return err
 	}
 	revoked := fleet.NewRevoked()
-	api, err := rest.New(aggregator, status, a.keys, revoked, a.metrics, a.log)
+	socket, err := a.bindStatus()
 	if err != nil {
 		return err
+	}
+	sessions := viewing.NewSessions(a.config.StatusURL(a.Addresses.Status))
+	api, err := rest.New(aggregator, status, a.keys, revoked, sessions, a.metrics, a.log)
+	if err != nil {
+		return errors.Join(err, socket.Close())
+	}
+	if err := a.view(socket, api, musterv1.NewListenerServiceClient(aggregator), musterv1.NewStatusServiceClient(status),
+		sessions, revoked); err != nil {
+		return errors.Join(err, socket.Close())
 	}
 	first, last, err := a.config.PortRange()
 	if err != nil {
@@ -111,7 +125,8 @@ func (a *App) start() (err error) {
 	a.manager = legacy.NewManager(legacy.Settings{
 		Host: a.config.LegacyBind, FirstPort: first, LastPort: last, SharedPort: a.config.LegacyPort, Hold: a.config.Hold,
 		MaxResultBytes: a.config.ResultBytes, MaxConnections: a.config.Connections,
-	}, musterv1.NewListenerServiceClient(aggregator), a.deliveries, a.sockets, revoked, a.metrics, a.probes, a.log)
+	}, musterv1.NewListenerServiceClient(aggregator), a.deliveries,
+		musterv1.NewHeartbeatServiceClient(status), a.sockets, revoked, a.metrics, a.probes, a.log)
 	if err := a.serve(api); err != nil {
 		return err
 	}
@@ -123,11 +138,61 @@ func (a *App) start() (err error) {
 }
 
 func (a *App) dial(role string, targets []string) (*grpc.ClientConn, error) {
-	connection, err := channel.Dial(role, targets, a.keys.Roots, a.keys.Certificate, rest.Interceptors()...)
+	connection, err := channel.Dial(role, targets, a.keys.Roots, a.keys.Certificate, fleet.Interceptors()...)
 	if err == nil {
 		a.upstream = append(a.upstream, connection)
 	}
 	return connection, err
+}
+
+// bindStatus opens the socket of the fleet's status listener.
+func (a *App) bindStatus() (net.Listener, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	socket, err := a.sockets.Listen(ctx, "status", a.config.StatusListen)
+	if err != nil {
+		return nil, fmt.Errorf("status_listen: %w", err)
+	}
+	a.Addresses.Status = socket.Addr().String()
+	return socket, nil
+}
+
+// view serves the status listener, and makes those of runs.
+func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.ListenerServiceClient,
+	status musterv1.StatusServiceClient, sessions *viewing.Sessions, revoked *fleet.Revoked) error {
+	host, _, err := net.SplitHostPort(a.config.StatusListen)
+	if err != nil {
+		return err
+	}
+	first, last, err := a.config.StatusPortRange()
+	if err != nil {
+		return err
+	}
+	server := viewing.New(viewing.Settings{Host: host, FirstPort: first, LastPort: last, MaxConnections: a.config.Connections,
+		Origins: a.config.StatusOrigins}, status, api, sessions, a.keys, revoked, a.metrics, a.log)
+	a.statuses = viewing.NewListeners(server, signer, a.sockets)
+	a.viewing = a.server(server, server.TLS())
+	go a.run(a.viewing, a.shake(socket, server.TLS(), "status", viewing.PlainHelp))
+	return nil
+}
+
+func (a *App) server(handler http.Handler, settings *tls.Config) *http.Server {
+	return &http.Server{
+		Handler: handler, TLSConfig: settings, // the server writes into it
+		ReadHeaderTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// shake gives a listener whose connections have their handshake behind them.
+func (a *App) shake(socket net.Listener, settings *tls.Config, name, plainHelp string) net.Listener {
+	return listen.TLS(socket, settings, listen.Options{
+		MaxConnections: a.config.Connections, PlainHTTP: plainHelp,
+		Refused: func(reason string, remote net.Addr, err error) {
+			a.metrics.RefusedHandshakes.WithLabelValues(name, reason).Inc()
+			a.log.Debug("connection refused in the handshake", "reason", reason, "remote", remote.String(), "error", err)
+		},
+	})
 }
 
 func (a *App) serve(api *rest.Server) error {
@@ -138,25 +203,14 @@ func (a *App) serve(api *rest.Server) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	a.Addresses.Gateway = socket.Addr().String()
-	settings := api.TLS()
-	a.main = &http.Server{
-		Handler: api, TLSConfig: settings.Clone(), // the server writes into its own
-		ReadHeaderTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
-	}
+	a.main = a.server(api, api.TLS())
 	inspection, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(a.config.InspectionPort)))
 	if err != nil {
 		return errors.Join(fmt.Errorf("inspection_port: %w", err), socket.Close())
 	}
 	a.Addresses.Inspection = inspection.Addr().String()
 	a.inspection = inspect.Server(a.metrics, a.probes)
-	go a.run(a.main, listen.TLS(socket, settings, listen.Options{
-		MaxConnections: a.config.Connections, PlainHTTP: plainHelp,
-		Refused: func(reason string, remote net.Addr, err error) {
-			a.metrics.RefusedHandshakes.WithLabelValues("main", reason).Inc()
-			a.log.Debug("connection refused in the handshake", "reason", reason, "remote", remote.String(), "error", err)
-		},
-	}))
+	go a.run(a.main, a.shake(socket, api.TLS(), "main", plainHelp))
 	go a.run(a.inspection, inspection)
 	return nil
 }
@@ -173,7 +227,7 @@ func (a *App) background(aggregator *grpc.ClientConn) {
 	a.working.Add(2)
 	go func() {
 		defer a.working.Done()
-		runs.Follow(ctx, musterv1.NewChangeServiceClient(aggregator), a.manager, a.log)
+		runs.Follow(ctx, musterv1.NewChangeServiceClient(aggregator), runs.Fan{a.manager, a.statuses}, a.log)
 	}()
 	go func() {
 		defer a.working.Done()
@@ -220,6 +274,12 @@ func (a *App) Stop() {
 				a.main.Close()
 			}
 		})
+	}
+	if a.statuses != nil {
+		draining.Go(a.statuses.Close)
+	}
+	if a.viewing != nil {
+		a.viewing.Close() // who looks, looks again
 	}
 	draining.Wait()
 	if a.inspection != nil {

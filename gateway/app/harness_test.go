@@ -44,6 +44,7 @@ func start(t *testing.T, change ...func(*world)) *world {
 	fleet := mustertest.NewFleet()
 	w := &world{t: t, fleet: fleet, aggregator: mustertest.NewAggregator(t, fleet), config: config.Default()}
 	w.config.Listen, w.config.LegacyPorts, w.config.LegacyPort = "127.0.0.1:0", "0", 0
+	w.config.StatusListen, w.config.StatusPorts = "127.0.0.1:0", "0"
 	w.config.StateFolder = filepath.Dir(fleet.Folder(t, fleet.Service("gateway", "g1")))
 	w.config.AggregatorTargets = []string{w.aggregator.Start()}
 	w.config.StatusTargets = []string{w.aggregator.StartStatus()}

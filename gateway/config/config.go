@@ -20,6 +20,11 @@ type Config struct {
 	AggregatorTargets []string
 	StatusTargets     []string
 
+	StatusListen  string
+	StatusURLs    []string
+	StatusPorts   string
+	StatusOrigins []string
+
 	LegacyBind       string
 	LegacyPorts      string
 	LegacyPort       int
@@ -37,6 +42,7 @@ type Config struct {
 func Default() *Config {
 	return &Config{
 		Listen: "127.0.0.1:7443", AggregatorTargets: []string{"127.0.0.1:7440"}, StatusTargets: []string{"127.0.0.1:7441"},
+		StatusListen: "127.0.0.1:8002", StatusPorts: "8010-8109",
 		LegacyBind: "127.0.0.1", LegacyPorts: "7450-7949", LegacyPort: 7449, LogFormat: "text", LogLevel: "info",
 		Hold: time.Minute, Drain: 20 * time.Second, Connections: 4096, DeliveryConnections: 4,
 	}
@@ -49,6 +55,16 @@ func (c *Config) bind() *fields {
 	f.addresses("aggregator_targets", &c.AggregatorTargets, "Where the aggregator's gRPC is: host:port each.")
 	f.addresses("status_targets", &c.StatusTargets,
 		"Where the status service's gRPC is: host:port each. None: progress and status are not answered.")
+	f.address("status_listen", &c.StatusListen, "Where GET /status and the dashboard are served, over HTTPS. Port 0 takes a free one.")
+	f.list("status_urls", &c.StatusURLs, "How browsers reach that: https://host:port each, the first stands in links. None: as in "+
+		"status_listen.", "https://host:port", isHTTPS)
+	f.text("status_ports", &c.StatusPorts, "Ports of status listeners that runs have of their own. A run keeps its port.",
+		"a port, a range such as 8010-8109, or 0 for any", func(given string) bool {
+			_, _, err := parsePorts(given)
+			return err == nil
+		})
+	f.list("status_origins", &c.StatusOrigins, "Pages elsewhere that may read the status from a browser (CORS): https://host each. "+
+		"None: no page may.", "https://host", isHTTPS)
 	f.text("legacy_bind", &c.LegacyBind, "The local address of the runs' listeners for old clients. What clients are told is the "+
 		"aggregator's `advertise` or `legacy_host`.", "an address, or a host name", func(given string) bool { return given != "" })
 	f.text("legacy_ports", &c.LegacyPorts, "Ports of runs that have one of their own. A run keeps its port.",
@@ -121,6 +137,17 @@ func (c *Config) Print() string {
 
 // TLSFolder holds the gateway's key and certificate, and the fleet's root.
 func (c *Config) TLSFolder() string { return filepath.Join(c.StateFolder, "tls") }
+
+// StatusPortRange gives the first and the last port for status listeners of runs; 0, 0 for any.
+func (c *Config) StatusPortRange() (first, last int, err error) { return parsePorts(c.StatusPorts) }
+
+// StatusURL is how browsers reach the status listener that was bound to an address.
+func (c *Config) StatusURL(bound string) string {
+	if len(c.StatusURLs) > 0 {
+		return c.StatusURLs[0]
+	}
+	return "https://" + bound
+}
 
 // PortRange gives the first and the last port for runs with one of their own; 0, 0 for any.
 func (c *Config) PortRange() (first, last int, err error) { return parsePorts(c.LegacyPorts) }

@@ -90,10 +90,14 @@ func (f *fields) byteSize(name string, value *int64, comment string, high int64)
 }
 
 func (f *fields) addresses(name string, value *[]string, comment string) {
-	f.add(field{name: name, comment: comment, list: true, allowed: "a list, each element host:port",
+	f.list(name, value, comment, "host:port", isAddress)
+}
+
+func (f *fields) list(name string, value *[]string, comment, allowed string, fits func(string) bool) {
+	f.add(field{name: name, comment: comment, list: true, allowed: "a list, each element " + allowed,
 		read: func(given []string) bool {
 			*value = given
-			return !slices.ContainsFunc(given, func(one string) bool { return !isAddress(one) })
+			return !slices.ContainsFunc(given, func(one string) bool { return !fits(one) })
 		},
 		print: func() string { return list(*value) },
 	})

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,13 @@ func list(values []string) string {
 		quoted[i] = strconv.Quote(value)
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// isHTTPS tells of an address that names a host and no path.
+func isHTTPS(text string) bool {
+	parsed, err := url.Parse(text)
+	return err == nil && parsed.Scheme == "https" && parsed.Host != "" && strings.Trim(parsed.Path, "/") == "" &&
+		parsed.RawQuery == "" && parsed.Fragment == "" && parsed.User == nil
 }
 
 func isAddress(text string) bool {

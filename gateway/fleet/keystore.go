@@ -113,21 +113,33 @@ func check(files [3][]byte, now time.Time) (*material, error) {
 	return &material{certificate: &pair, roots: roots, identity: identity, files: files}, nil
 }
 
-// parseRoots is strict: AppendCertsFromPEM would pass over what it cannot read.
 func parseRoots(text []byte) (*x509.CertPool, error) {
-	roots, found := x509.NewCertPool(), false
+	all, err := ParseCertificates(text)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	for _, certificate := range all {
+		roots.AddCert(certificate)
+	}
+	return roots, nil
+}
+
+// ParseCertificates gives all certificates of a PEM text, at least one. It is strict: AppendCertsFromPEM would
+// pass over what it cannot read.
+func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
+	var all []*x509.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, err
 		}
-		roots.AddCert(certificate)
-		found = true
+		all = append(all, certificate)
 	}
-	if !found {
+	if len(all) == 0 {
 		return nil, errors.New("there is no certificate in it")
 	}
-	return roots, nil
+	return all, nil
 }
 
 // Publish replaces key and certificate, so that a crash at any point leaves a pair that Open can use.

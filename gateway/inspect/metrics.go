@@ -22,6 +22,7 @@ type Metrics struct {
 	DeliveredBytes      prometheus.Counter
 	ReadBytes           prometheus.Counter
 	BrokenReads         prometheus.Counter
+	EventStreams        prometheus.Gauge
 	RunListeners        prometheus.Gauge
 	RunListenerFaults   prometheus.Counter
 	CertificateExpires  prometheus.Gauge
@@ -58,6 +59,7 @@ func NewMetrics() *Metrics {
 		DeliveredBytes:      counter("delivered_bytes_total", "Bytes of results taken from old clients."),
 		ReadBytes:           counter("read_bytes_total", "Bytes of archives and results given to readers."),
 		BrokenReads:         counter("broken_reads_total", "Downloads broken off because the bytes were wrong or stopped coming."),
+		EventStreams:        gauge("event_streams", "Clients that follow a run's status as server-sent events."),
 		RunListeners:        gauge("run_listeners", "Open listeners of runs."),
 		RunListenerFaults:   counter("run_listener_faults_total", "Times that a listener of a run could not be opened."),
 		CertificateExpires:  gauge("certificate_expires_timestamp_seconds", "When the gateway's certificate ends, in Unix time."),

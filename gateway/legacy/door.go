@@ -159,7 +159,7 @@ func (d *door) serve(listener net.Listener, renew time.Time) error {
 	protocols.SetHTTP1(true)
 	server := &http.Server{
 		Handler: &handler{
-			run: d.run, planned: d.planned, deliver: d.m.deliver, revoked: d.m.revoked, metrics: d.m.metrics,
+			run: d.run, planned: d.planned, deliver: d.m.deliver, beats: d.m.beats, revoked: d.m.revoked, metrics: d.m.metrics,
 			log: d.log, hold: d.m.settings.Hold, limit: d.m.settings.MaxResultBytes, living: d.m.living,
 		},
 		Protocols:         protocols,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster.example/gateway/fleet"
+	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
@@ -26,6 +27,7 @@ type handler struct {
 	run     string
 	planned func(plugin string) bool
 	deliver Deliverer
+	beats   musterv1.HeartbeatServiceClient
 	revoked *fleet.Revoked
 	metrics *inspect.Metrics
 	log     *slog.Logger
@@ -70,7 +72,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	if route.Method == http.MethodPost {
+	switch route.Method {
+	case http.MethodGet:
+		h.health(fleet.WithIdentity(ctx, id.URI), w, r, route, key)
+		return
+	case http.MethodPost:
 		h.progress(ctx, w, r, stream, route, key, id)
 		return
 	}

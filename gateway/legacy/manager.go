@@ -30,6 +30,7 @@ type Manager struct {
 	settings  Settings
 	listeners musterv1.ListenerServiceClient
 	deliver   Deliverer
+	beats     musterv1.HeartbeatServiceClient
 	sockets   *listen.Sockets
 	ports     *ports
 	refusals  refusalLog // of clients that are no run's
@@ -47,12 +48,12 @@ type Manager struct {
 	ended  sync.WaitGroup
 }
 
-// NewManager opens nothing yet.
-func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, deliver Deliverer, sockets *listen.Sockets,
-	revoked *fleet.Revoked, metrics *inspect.Metrics, probes *inspect.Probes, log *slog.Logger) *Manager {
+// NewManager opens nothing yet. The connection of `beats` needs fleet.Interceptors.
+func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, deliver Deliverer,
+	beats musterv1.HeartbeatServiceClient, sockets *listen.Sockets, revoked *fleet.Revoked, metrics *inspect.Metrics, probes *inspect.Probes, log *slog.Logger) *Manager {
 	living, kill := context.WithCancel(context.Background())
 	m := &Manager{
-		settings: settings, listeners: listeners, deliver: deliver, sockets: sockets, revoked: revoked,
+		settings: settings, listeners: listeners, deliver: deliver, beats: beats, sockets: sockets, revoked: revoked,
 		metrics: metrics, probes: probes, log: log, living: living, kill: kill, doors: map[string]*door{},
 		refusals: refusalLog{log: log},
 	}

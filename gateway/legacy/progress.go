@@ -52,11 +52,7 @@ func (h *handler) progress(ctx context.Context, w http.ResponseWriter, r *http.R
 		OnBehalfOf: id.URI,
 	})
 	if err != nil {
-		if answer := muster.AsError(err); answer.Reason == "RUN_NOT_FOUND" {
-			answer.Code, answer.Reason = "UNAVAILABLE", "STATUS_NOT_READY" // it hears of a new run a little later
-			err = answer
-		}
-		code := answerFailure(w, err)
+		code := answerFailure(w, notYetHeard(err))
 		h.count(route.Path, code)
 		h.log.Debug("progress not taken", "plugin", key.Plugin, "node", key.Node, "code", code, "error", err)
 		return

@@ -22,6 +22,8 @@ var Routes = []Route{
 	{http.MethodPut, "/api/v1/results/global/{plugin}"},
 	{http.MethodPost, "/api/v1/progress/by-node/{node}/{plugin}"},
 	{http.MethodPost, "/api/v1/progress/global/{plugin}"},
+	{http.MethodGet, "/api/v1/health/by-node/{node}/{plugin}"},
+	{http.MethodGet, "/api/v1/health/global/{plugin}"},
 }
 
 // match finds the route of a decoded path: one segment for each name, no slash at the end, letter case

@@ -40,7 +40,7 @@ type stored struct {
 func (b *bulk) archive(w http.ResponseWriter, r *http.Request, names map[string]string) {
 	archive, err := b.archives.GetArchive(r.Context(), &musterv1.GetArchiveRequest{Run: names["run"]})
 	if err != nil {
-		answerError(w, err)
+		AnswerError(w, err)
 		return
 	}
 	b.serve(w, r, &stored{
@@ -55,7 +55,7 @@ func (b *bulk) result(w http.ResponseWriter, r *http.Request, names map[string]s
 	key := &musterv1.ResultKey{Run: names["run"], Plugin: names["plugin"], Node: names["node"]}
 	result, err := b.results.GetResult(r.Context(), &musterv1.GetResultRequest{Key: key})
 	if err != nil {
-		answerError(w, err)
+		AnswerError(w, err)
 		return
 	}
 	if result.Outcome != musterv1.Outcome_OUTCOME_GENUINE && result.Size == 0 {
@@ -63,7 +63,7 @@ func (b *bulk) result(w http.ResponseWriter, r *http.Request, names map[string]s
 		if result.Error != "" {
 			message = fmt.Sprintf("there is no result of %s on %s: %s", key.Plugin, key.Node, result.Error)
 		}
-		answerProblem(w, http.StatusNotFound, problem{message, "RESULT_NOT_THERE",
+		AnswerProblem(w, http.StatusNotFound, Problem{message, "RESULT_NOT_THERE",
 			"GET the same path without /content to see what became of it."})
 		return
 	}
@@ -90,7 +90,7 @@ func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 		asked, result := parseRange(text, file.size)
 		switch result {
 		case rangeOutside:
-			answerProblem(w, http.StatusRequestedRangeNotSatisfiable, problem{
+			AnswerProblem(w, http.StatusRequestedRangeNotSatisfiable, Problem{
 				fmt.Sprintf("the range %q lies outside of %d bytes", text, file.size), "RANGE_OUTSIDE", "Ask for a range inside."})
 			return
 		case rangeGood:
@@ -107,7 +107,7 @@ func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 	defer cancel()
 	stream, err := file.read(ctx, part.first)
 	if err != nil {
-		answerError(w, err)
+		AnswerError(w, err)
 		return
 	}
 	chunk, err := next(stream, part.first) // an error before the first byte still has an answer of its own
@@ -115,7 +115,7 @@ func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 		if errors.Is(err, io.EOF) {
 			err = errShort
 		}
-		answerError(w, err)
+		AnswerError(w, err)
 		return
 	}
 	w.WriteHeader(code)

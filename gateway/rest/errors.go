@@ -25,14 +25,15 @@ var statuses = map[string]int{
 	"DATA_LOSS": http.StatusInternalServerError, "UNAUTHENTICATED": http.StatusUnauthorized,
 }
 
-// problem is the body of every error.
-type problem struct {
+// Problem is the body of every error.
+type Problem struct {
 	Message  string `json:"message"`
 	Reason   string `json:"reason"`
 	NextStep string `json:"next_step"`
 }
 
-func answerError(w http.ResponseWriter, err error) {
+// AnswerError says what an error of a service says, with the HTTP code of its class.
+func AnswerError(w http.ResponseWriter, err error) {
 	answer := muster.AsError(err)
 	code, ok := statuses[answer.Code]
 	if !ok {
@@ -45,10 +46,11 @@ func answerError(w http.ResponseWriter, err error) {
 	if reason == "" {
 		reason = answer.Code
 	}
-	answerProblem(w, code, problem{answer.Message, reason, answer.NextStep})
+	AnswerProblem(w, code, Problem{answer.Message, reason, answer.NextStep})
 }
 
-func answerProblem(w http.ResponseWriter, code int, p problem) {
+// AnswerProblem answers with an error.
+func AnswerProblem(w http.ResponseWriter, code int, p Problem) {
 	for _, name := range []string{"ETag", "Digest", "Repr-Digest", "Content-Length", "Content-Disposition", "Accept-Ranges"} {
 		w.Header().Del(name)
 	}
@@ -59,17 +61,17 @@ func answerProblem(w http.ResponseWriter, code int, p problem) {
 }
 
 func grpcError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
-	answerError(w, err)
+	AnswerError(w, err)
 }
 
 func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
 	const next = "GET /api/v1/openapi.json lists what there is."
 	switch code {
 	case http.StatusNotFound:
-		answerProblem(w, code, problem{fmt.Sprintf("there is no path %s", r.URL.Path), "PATH_NOT_FOUND", next})
+		AnswerProblem(w, code, Problem{fmt.Sprintf("there is no path %s", r.URL.Path), "PATH_NOT_FOUND", next})
 	case http.StatusMethodNotAllowed:
-		answerProblem(w, code, problem{fmt.Sprintf("%s does not take %s", r.URL.Path, r.Method), "METHOD_NOT_ALLOWED", next})
+		AnswerProblem(w, code, Problem{fmt.Sprintf("%s does not take %s", r.URL.Path, r.Method), "METHOD_NOT_ALLOWED", next})
 	default:
-		answerProblem(w, code, problem{"the request is not understood", "BAD_REQUEST", next})
+		AnswerProblem(w, code, Problem{"the request is not understood", "BAD_REQUEST", next})
 	}
 }

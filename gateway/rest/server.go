@@ -3,6 +3,8 @@ package rest
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -28,14 +30,21 @@ type Server struct {
 	revoked *fleet.Revoked
 	metrics *inspect.Metrics
 	log     *slog.Logger
+	links   Links
 }
 
-// New serves the API of two services. The connections need the Interceptors; `status` may be the
+// Links makes the links that sign a browser in.
+type Links interface {
+	// New gives an address that opens the dashboard once, for whom the certificate names, and for how long it is good.
+	New(certificate *x509.Certificate, id peer.Identity) (address string, life time.Duration)
+}
+
+// New serves the API of two services. The connections need fleet.Interceptors; `status` may be the
 // aggregator's if there is no status service: it answers UNIMPLEMENTED.
-func New(aggregator, status *grpc.ClientConn, keys *fleet.Keystore, revoked *fleet.Revoked, metrics *inspect.Metrics,
-	log *slog.Logger) (*Server, error) {
+func New(aggregator, status *grpc.ClientConn, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
+	metrics *inspect.Metrics, log *slog.Logger) (*Server, error) {
 	drop := func(string) (string, bool) { return "", false }
-	s := &Server{keys: keys, revoked: revoked, metrics: metrics, log: log}
+	s := &Server{keys: keys, revoked: revoked, links: links, metrics: metrics, log: log}
 	s.mux = runtime.NewServeMux(
 		runtime.WithIncomingHeaderMatcher(drop), runtime.WithOutgoingHeaderMatcher(drop), runtime.WithOutgoingTrailerMatcher(drop),
 		runtime.WithErrorHandler(grpcError), runtime.WithRoutingErrorHandler(routingError),
@@ -79,11 +88,29 @@ func (s *Server) routes() []route {
 	const archive, result = "/api/v1/runs/{run}/archive/content", "/api/v1/runs/{run}/results/{plugin}/{node}/content"
 	return []route{
 		{http.MethodGet, "/api/v1/openapi.json", serveOpenAPI},
+		{http.MethodPost, "/api/v1/dashboard-links", s.newLink},
 		{http.MethodGet, archive, s.bulk.archive},
 		{http.MethodHead, archive, s.bulk.archive},
 		{http.MethodGet, result, s.bulk.result},
 		{http.MethodHead, result, s.bulk.result},
 	}
+}
+
+// newLink answers an operator with a link that signs a browser in.
+func (s *Server) newLink(w http.ResponseWriter, r *http.Request, _ map[string]string) {
+	id, ok := fleet.IdentityOf(r.Context())
+	if !ok || id.Kind != peer.User || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		AnswerProblem(w, http.StatusForbidden, Problem{"only operators sign browsers in", "ROLE_NOT_ALLOWED",
+			"Use an operator's certificate: muster operator add."})
+		return
+	}
+	address, life := s.links.New(r.TLS.PeerCertificates[0], id)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(struct {
+		URL     string `json:"url"`
+		Seconds int    `json:"expires_in_seconds"`
+	}{address, int(life.Seconds())})
 }
 
 func serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ map[string]string) {
@@ -114,7 +141,7 @@ func (s *Server) TLS() *tls.Config {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := time.Now()
-	answer := &recorder{ResponseWriter: w}
+	answer := NewRecorder(w)
 	uri := ""
 	defer func() { // also when a download is broken off by a panic
 		s.metrics.Requests.WithLabelValues("main", r.Method, strconv.Itoa(answer.code)).Inc()
@@ -125,7 +152,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, err := peer.FromCertificate(leaf)
 	if err != nil || id.Fleet != s.keys.Identity().Fleet {
 		s.metrics.RefusedIdentities.WithLabelValues("main").Inc()
-		answerProblem(answer, http.StatusForbidden, problem{"the certificate names no party of this fleet", "IDENTITY_UNKNOWN",
+		AnswerProblem(answer, http.StatusForbidden, Problem{"the certificate names no party of this fleet", "IDENTITY_UNKNOWN",
 			"Use a certificate that muster operator add or muster credentials export gave out."})
 		return
 	}
@@ -133,14 +160,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, done, err := s.revoked.Begin(r.Context(), leaf, id)
 	if err != nil {
 		s.metrics.RefusedIdentities.WithLabelValues("main").Inc()
-		answerProblem(answer, http.StatusForbidden, problem{uri + " is revoked", "REVOKED", "Ask an operator for a new identity."})
+		AnswerProblem(answer, http.StatusForbidden, Problem{uri + " is revoked", "REVOKED", "Ask an operator for a new identity."})
 		return
 	}
 	defer done()
-	r = r.WithContext(withIdentity(ctx, uri))
+	s.serve(answer, r.WithContext(fleet.WithIdentity(ctx, uri)))
+}
+
+// ServeAs answers a request for a party that another listener has verified, and that the request's context
+// names (fleet.WithIdentity).
+func (s *Server) ServeAs(w http.ResponseWriter, r *http.Request) { s.serve(w, r) }
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	clean(r)
-	r.Body = http.MaxBytesReader(answer, r.Body, maxJSON)
-	s.mux.ServeHTTP(answer, r)
+	r.Body = http.MaxBytesReader(w, r.Body, maxJSON)
+	s.mux.ServeHTTP(w, r)
 }
 
 // clean takes away every header that the translation to gRPC would act on.
@@ -154,20 +188,28 @@ func clean(r *http.Request) {
 	r.Header = kept
 }
 
-// recorder remembers the status code.
-type recorder struct {
+// Recorder remembers the status code.
+type Recorder struct {
 	http.ResponseWriter
 	code int
 }
 
-func (r *recorder) WriteHeader(code int) {
+// NewRecorder writes to w.
+func NewRecorder(w http.ResponseWriter) *Recorder { return &Recorder{ResponseWriter: w} }
+
+// Code is what was answered; 0: nothing yet.
+func (r *Recorder) Code() int { return r.code }
+
+// WriteHeader implements http.ResponseWriter.
+func (r *Recorder) WriteHeader(code int) {
 	if r.code == 0 {
 		r.code = code
 	}
 	r.ResponseWriter.WriteHeader(code)
 }
 
-func (r *recorder) Write(p []byte) (int, error) {
+// Write implements http.ResponseWriter.
+func (r *Recorder) Write(p []byte) (int, error) {
 	if r.code == 0 {
 		r.code = http.StatusOK
 	}
@@ -175,7 +217,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 }
 
 // Flush is for streams of JSON.
-func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
+func (r *Recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
 
 // Unwrap is for http.ResponseController.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+func (r *Recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -22,6 +22,7 @@ const (
 	AnyNode                    // spiffe://<run>.<fleet>/plugin/P: delivers for any planned node of P
 	PluginNode                 // spiffe://<run>.<fleet>/plugin/P/node/N
 	Listener                   // spiffe://<run>.<fleet>/listener: a run's listener for old clients
+	Viewer                     // spiffe://<run>.<fleet>/viewer: may see the status of the run
 )
 
 // Identity is a parsed URI. Only Parse makes one, so every field has been checked.
@@ -29,7 +30,7 @@ type Identity struct {
 	URI   string
 	Kind  Kind
 	Fleet string
-	Run   string // of AnyNode, PluginNode and Listener
+	Run   string // of AnyNode, PluginNode, Listener and Viewer
 	Role  string // of Service
 	Name  string // of Service, User and Node
 	// Plugin and PlanNode are of AnyNode and PluginNode; PlanNode may be "global".
@@ -79,6 +80,8 @@ func Parse(uri string) (Identity, error) {
 		names = []string{parts[1], parts[3]}
 	case len(parts) == 1 && parts[0] == "listener":
 		id.Kind = Listener
+	case len(parts) == 1 && parts[0] == "viewer":
+		id.Kind = Viewer
 	default:
 		return refuse()
 	}

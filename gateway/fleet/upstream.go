@@ -1,4 +1,4 @@
-package rest
+package fleet
 
 import (
 	"context"
@@ -7,13 +7,21 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"muster.example/services/client/go"
+	"muster.example/services/client/go/peer"
 )
 
 type identityKey struct{}
 
-// withIdentity names the verified peer that calls made with this context are for.
-func withIdentity(ctx context.Context, uri string) context.Context {
+// WithIdentity names the verified peer that calls made with this context are for.
+func WithIdentity(ctx context.Context, uri string) context.Context {
 	return context.WithValue(ctx, identityKey{}, uri)
+}
+
+// IdentityOf gives whom WithIdentity named.
+func IdentityOf(ctx context.Context) (peer.Identity, bool) {
+	uri, _ := ctx.Value(identityKey{}).(string)
+	id, err := peer.Parse(uri)
+	return id, err == nil
 }
 
 // onlyIdentity replaces all metadata by the one key that services accept from a gateway: nothing that a

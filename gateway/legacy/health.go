@@ -1,0 +1,38 @@
+package legacy
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/services/client/go"
+)
+
+// health takes a heartbeat as the original design has it: a GET, again and again.
+func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Request, route *Route, key muster.Key) {
+	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
+	defer cancel()
+	taken, err := h.beats.BeatOnce(ctx, &musterv1.BeatOnceRequest{
+		Key: &musterv1.ResultKey{Run: key.Run, Plugin: key.Plugin, Node: key.Node},
+	})
+	if err != nil {
+		h.count(route.Path, answerFailure(w, notYetHeard(err)))
+		return
+	}
+	h.count(route.Path, http.StatusOK)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(struct {
+		Seconds int64 `json:"interval_seconds"`
+	}{max(1, taken.Interval.GetSeconds())})
+}
+
+// notYetHeard makes "try again" of an answer of the status service that hears of a new run a little later
+// than the run's clients.
+func notYetHeard(err error) error {
+	if answer := muster.AsError(err); answer.Reason == "RUN_NOT_FOUND" {
+		answer.Code, answer.Reason = "UNAVAILABLE", "STATUS_NOT_READY"
+		return answer
+	}
+	return err
+}

@@ -1,0 +1,306 @@
+package viewing
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"muster.example/gateway/fleet"
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/gateway/listen"
+	"muster.example/gateway/rest"
+	"muster.example/services/client/go"
+	"muster.example/services/client/go/peer"
+)
+
+// PlainHelp is what a client hears that speaks HTTP without TLS.
+const PlainHelp = "This port speaks HTTPS only: use https:// (muster dashboard prints a link)."
+
+// linger is how long a run's status listener stays after the run's end: as long as the run's authority.
+const linger = time.Hour
+
+// Listeners keeps the status listener of each run that has one of its own. It is a runs.Follower. Safe for
+// concurrent use.
+type Listeners struct {
+	server   *Server
+	signer   musterv1.ListenerServiceClient
+	sockets  *listen.Sockets
+	mu       sync.Mutex
+	doors    map[string]*door
+	closed   bool
+	finished sync.WaitGroup
+}
+
+// door is the status listener of one run.
+type door struct {
+	run  string
+	ctx  context.Context
+	stop context.CancelFunc
+	end  *time.Timer
+}
+
+// NewListeners opens nothing yet.
+func NewListeners(server *Server, signer musterv1.ListenerServiceClient, sockets *listen.Sockets) *Listeners {
+	return &Listeners{server: server, signer: signer, sockets: sockets, doors: map[string]*door{}}
+}
+
+// Snapshot implements runs.Follower.
+func (l *Listeners) Snapshot(runs []*musterv1.Run, _ []string) {
+	there := map[string]bool{}
+	for _, run := range runs {
+		there[run.Id] = true
+		l.Changed(run)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for run, d := range l.doors {
+		if !there[run] {
+			d.stop()
+		}
+	}
+}
+
+// Changed implements runs.Follower.
+func (l *Listeners) Changed(run *musterv1.Run) {
+	if run.StatusListener == nil {
+		return
+	}
+	left := 100 * 365 * 24 * time.Hour
+	if run.EndTime != nil {
+		left = time.Until(run.EndTime.AsTime().Add(linger))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.doors[run.Id]
+	if d == nil {
+		if l.closed || left <= 0 {
+			return
+		}
+		d = &door{run: run.Id}
+		d.ctx, d.stop = context.WithCancel(context.Background())
+		d.end = time.AfterFunc(left, d.stop)
+		l.doors[run.Id] = d
+		l.finished.Go(func() { l.keep(d) })
+		return
+	}
+	d.end.Reset(left)
+}
+
+// Deleted implements runs.Follower.
+func (l *Listeners) Deleted(run string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d := l.doors[run]; d != nil {
+		d.stop()
+	}
+}
+
+// Revoked implements runs.Follower: the server asks for each request.
+func (l *Listeners) Revoked(string) {}
+
+// Connected implements runs.Follower.
+func (l *Listeners) Connected(bool, string) {}
+
+// Close ends all of them.
+func (l *Listeners) Close() {
+	l.mu.Lock()
+	l.closed = true
+	for _, d := range l.doors {
+		d.stop()
+	}
+	l.mu.Unlock()
+	l.finished.Wait()
+}
+
+// keep opens the door again and again until it is stopped.
+func (l *Listeners) keep(d *door) {
+	log := l.server.log.With("run", d.run)
+	defer func() {
+		d.end.Stop()
+		l.mu.Lock()
+		delete(l.doors, d.run)
+		l.mu.Unlock()
+	}()
+	for failures := 0; d.ctx.Err() == nil; failures++ {
+		err := l.open(d, log)
+		if d.ctx.Err() != nil {
+			break
+		}
+		if reason := muster.AsError(err).Reason; reason == "RUN_NOT_FOUND" || reason == "RUN_ENDED" || reason == "NO_STATUS_LISTENER" {
+			return
+		}
+		log.Warn("status listener of the run closed for now", "error", err)
+		_ = l.report(d, 0, err.Error())
+		select {
+		case <-time.After(rand.N(min(200*time.Millisecond<<min(failures, 6), 5*time.Second))):
+		case <-d.ctx.Done():
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if !l.isClosed() {
+		_ = l.sockets.Release(ctx, "status/"+d.run)
+	}
+}
+
+func (l *Listeners) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
+// open serves until the door is stopped; its error says why it could not.
+func (l *Listeners) open(d *door, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(d.ctx, 30*time.Second)
+	defer cancel()
+	given, err := l.signer.GetStatusListener(ctx, &musterv1.GetStatusListenerRequest{Run: d.run})
+	if err != nil {
+		return err
+	}
+	config, brought, err := l.settings(given)
+	if err != nil {
+		return err
+	}
+	socket, err := l.bind(d, int(given.Port))
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler:           &runHandler{l.server, d.run, l.server.keys.Identity().Fleet, brought},
+		ReadHeaderTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		TLSConfig: config.Clone(), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() {
+		served <- server.Serve(listen.TLS(socket, config, listen.Options{
+			MaxConnections: l.server.settings.MaxConnections, PlainHTTP: PlainHelp,
+			Refused: func(reason string, remote net.Addr, err error) {
+				l.server.metrics.RefusedHandshakes.WithLabelValues("status", reason).Inc()
+				log.Debug("connection refused in the handshake", "reason", reason, "remote", remote.String(), "error", err)
+			},
+		}))
+	}()
+	defer server.Close()
+	port := socket.Addr().(*net.TCPAddr).Port
+	if err := l.report(d, port, ""); err != nil {
+		return err
+	}
+	log.Info("status listener of the run open", "port", port)
+	select {
+	case err := <-served:
+		return err
+	case <-d.ctx.Done():
+		return d.ctx.Err()
+	}
+}
+
+// settings serves what was brought, and admits whom it names, besides the run's own viewers.
+func (l *Listeners) settings(given *musterv1.GetStatusListenerResponse) (*tls.Config, []*x509.Certificate, error) {
+	base := l.server.baseTLS(tls.RequireAndVerifyClientCert)
+	if given.CertificatePem != "" {
+		pair, err := tls.X509KeyPair([]byte(given.CertificatePem), []byte(given.KeyPem))
+		if err != nil {
+			return nil, nil, fmt.Errorf("the run's status certificate: %w", err)
+		}
+		base.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }
+	}
+	var brought []*x509.Certificate
+	if given.ClientCaPem != "" {
+		var err error
+		if brought, err = fleet.ParseCertificates([]byte(given.ClientCaPem)); err != nil {
+			return nil, nil, err
+		}
+	}
+	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := base.Clone()
+		now.ClientCAs = l.server.keys.Roots().Clone()
+		for _, authority := range brought {
+			now.ClientCAs.AddCert(authority)
+		}
+		return now, nil
+	}
+	return base, brought, nil
+}
+
+func (l *Listeners) bind(d *door, port int) (net.Listener, error) {
+	first, last := l.server.settings.FirstPort, l.server.settings.LastPort
+	if port != 0 {
+		first, last = port, port
+	}
+	failure := errors.New("no port is configured")
+	for try := first; try <= last; try++ {
+		address := net.JoinHostPort(l.server.settings.Host, strconv.Itoa(try))
+		socket, err := l.sockets.Listen(d.ctx, "status/"+d.run, address)
+		if err == nil {
+			return socket, nil
+		}
+		failure = fmt.Errorf("cannot listen for the run's status: %w", err)
+	}
+	return nil, failure
+}
+
+func (l *Listeners) report(d *door, port int, fault string) error {
+	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
+	defer cancel()
+	_, err := l.signer.ReportStatusListener(ctx, &musterv1.ReportListenerRequest{
+		Run: d.run, Port: int32(port), Open: fault == "", Fault: fault[:min(len(fault), 1024)],
+	})
+	return err
+}
+
+// runHandler answers on the status listener of one run.
+type runHandler struct {
+	server  *Server
+	run     string
+	fleet   string
+	brought []*x509.Certificate
+}
+
+// ServeHTTP implements http.Handler.
+func (h *runHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	counted := rest.NewRecorder(w)
+	defer func() {
+		h.server.metrics.Requests.WithLabelValues("status", routeOf(r), strconv.Itoa(counted.Code())).Inc()
+	}()
+	if r.URL.Path != "/status" {
+		rest.AnswerProblem(counted, http.StatusNotFound, rest.Problem{Message: "there is no path " + r.URL.Path,
+			Reason: "PATH_NOT_FOUND", NextStep: "GET /status is what this listener is for."})
+		return
+	}
+	if h.server.allowOrigin(counted, r) {
+		return
+	}
+	h.server.as(counted, r, h.callerOf(r), func(r *http.Request, _ *party) { h.server.serveStatus(counted, r, h.run) })
+}
+
+// callerOf gives who asks: a viewer of this run, an operator, or anybody whom the authority vouches for that
+// was brought with the run; that one sees what the run's viewers see.
+func (h *runHandler) callerOf(r *http.Request) *party {
+	leaf := r.TLS.PeerCertificates[0]
+	for _, chain := range r.TLS.VerifiedChains {
+		root := chain[len(chain)-1]
+		for _, authority := range h.brought {
+			if root.Equal(authority) {
+				id, err := peer.Parse("spiffe://" + h.run + "." + h.fleet + "/viewer")
+				if err != nil {
+					return nil
+				}
+				return &party{id: id, certificate: leaf}
+			}
+		}
+	}
+	p := h.server.certified(leaf)
+	if p == nil || p.id.Kind != peer.User && (p.id.Kind != peer.Viewer || p.id.Run != h.run) {
+		return nil
+	}
+	return p
+}

@@ -1,0 +1,203 @@
+// Package viewing is the gateway's second HTTPS server: what people and products look at. It answers
+// GET /status, serves the dashboard, and lets it read the API. Nothing can be changed through it.
+package viewing
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"muster.example/gateway/dashboard"
+	"muster.example/gateway/fleet"
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/gateway/inspect"
+	"muster.example/gateway/rest"
+	"muster.example/services/client/go/peer"
+)
+
+// Settings of the server and of the runs' own listeners.
+type Settings struct {
+	Host                string // of runs' own listeners
+	FirstPort, LastPort int    // of those; 0, 0: any
+	MaxConnections      int
+	Origins             []string // of pages elsewhere that may read the status; none: no CORS
+}
+
+// Server answers on the fleet's status listener and on those of runs. Safe for concurrent use.
+type Server struct {
+	settings Settings
+	status   musterv1.StatusServiceClient
+	api      *rest.Server
+	pages    http.Handler
+	sessions *Sessions
+	keys     *fleet.Keystore
+	revoked  *fleet.Revoked
+	metrics  *inspect.Metrics
+	log      *slog.Logger
+}
+
+// New serves what the status service says, and the API to whom it knows.
+func New(settings Settings, status musterv1.StatusServiceClient, api *rest.Server, sessions *Sessions, keys *fleet.Keystore,
+	revoked *fleet.Revoked, metrics *inspect.Metrics, log *slog.Logger) *Server {
+	return &Server{settings: settings, status: status, api: api, pages: dashboard.Handler(), sessions: sessions, keys: keys,
+		revoked: revoked, metrics: metrics, log: log}
+}
+
+// TLS settings of the fleet's status listener. Who shows no certificate may come with a session. A run's
+// viewer is verified through its run's authority, which the fleet's root vouches for and holds to its run.
+func (s *Server) TLS() *tls.Config {
+	base := s.baseTLS(tls.VerifyClientCertIfGiven)
+	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := base.Clone()
+		now.ClientCAs = s.keys.Roots()
+		return now, nil
+	}
+	return base
+}
+
+func (s *Server) baseTLS(auth tls.ClientAuthType) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, ClientAuth: auth, NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.keys.Certificate() },
+		SessionTicketsDisabled: true, // a resumed session would not be held against today's authorities again
+	}
+}
+
+// ServeHTTP implements http.Handler, for the fleet's status listener.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	counted := rest.NewRecorder(w)
+	defer func() { s.metrics.Requests.WithLabelValues("status", routeOf(r), strconv.Itoa(counted.Code())).Inc() }()
+	switch {
+	case r.URL.Path == "/login":
+		s.login(counted, r)
+	case r.URL.Path == "/logout":
+		s.logout(counted, r)
+	case r.URL.Path == "/status":
+		if s.allowOrigin(counted, r) {
+			return
+		}
+		s.as(counted, r, s.callerOf(r), func(r *http.Request, p *party) { s.serveStatus(counted, r, runFor(p, r)) })
+	case strings.HasPrefix(r.URL.Path, "/api/"):
+		s.as(counted, r, s.callerOf(r), func(r *http.Request, _ *party) { s.serveAPI(counted, r) })
+	default:
+		s.pages.ServeHTTP(counted, r)
+	}
+}
+
+// routeOf is a label with few values.
+func routeOf(r *http.Request) string {
+	switch {
+	case r.URL.Path == "/status", r.URL.Path == "/login", r.URL.Path == "/logout":
+		return r.URL.Path
+	case strings.HasPrefix(r.URL.Path, "/api/"):
+		return "/api/"
+	}
+	return "page"
+}
+
+// callerOf gives who asks: whom the certificate names, or whom the session stands for. Nil: nobody.
+func (s *Server) callerOf(r *http.Request) *party {
+	if len(r.TLS.PeerCertificates) == 0 {
+		return s.sessions.of(r)
+	}
+	return s.certified(r.TLS.PeerCertificates[0])
+}
+
+// certified gives whom a verified certificate of the fleet names; nil if that is nobody who may look.
+func (s *Server) certified(leaf *x509.Certificate) *party {
+	id, err := peer.FromCertificate(leaf)
+	if err != nil || id.Fleet != s.keys.Identity().Fleet {
+		return nil
+	}
+	return &party{id: id, certificate: leaf}
+}
+
+// as serves a request for a caller, as long as that one is not revoked.
+func (s *Server) as(w http.ResponseWriter, r *http.Request, p *party, serve func(*http.Request, *party)) {
+	if p == nil {
+		code, reason := http.StatusUnauthorized, "CERTIFICATE_MISSING"
+		if len(r.TLS.PeerCertificates) > 0 {
+			code, reason = http.StatusForbidden, "IDENTITY_UNKNOWN"
+		}
+		s.metrics.RefusedIdentities.WithLabelValues("status").Inc()
+		rest.AnswerProblem(w, code, rest.Problem{Message: "it is not known who asks", Reason: reason,
+			NextStep: "Show the certificate of a credentials file (muster run writes one), or sign in: muster dashboard."})
+		return
+	}
+	ctx, done, err := s.revoked.Begin(r.Context(), p.certificate, p.id)
+	if err != nil {
+		s.metrics.RefusedIdentities.WithLabelValues("status").Inc()
+		rest.AnswerProblem(w, http.StatusForbidden, rest.Problem{Message: p.id.URI + " is revoked", Reason: "REVOKED",
+			NextStep: "Ask an operator for a new identity."})
+		return
+	}
+	defer done()
+	serve(r.WithContext(fleet.WithIdentity(ctx, p.id.URI)), p)
+}
+
+// runFor gives the run that a caller sees: its own; operators may name one, or see the newest.
+func runFor(p *party, r *http.Request) string {
+	if p.id.Run != "" {
+		return p.id.Run
+	}
+	return r.URL.Query().Get("run")
+}
+
+// serveAPI lets a caller read the API. The services decide what each may see.
+func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		rest.AnswerProblem(w, http.StatusMethodNotAllowed, rest.Problem{Message: "this listener is for looking only",
+			Reason: "METHOD_NOT_ALLOWED", NextStep: "Changes go to the gateway's main listener, with a certificate."})
+		return
+	}
+	s.api.ServeAs(w, r)
+}
+
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	session := ""
+	if r.Method == http.MethodGet {
+		session = s.sessions.Open(r.URL.Query().Get("token"))
+	}
+	if session == "" {
+		http.Error(w, "This link was used already, or is older than a minute. Get a new one: muster dashboard.", http.StatusForbidden)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: session, Path: "/", MaxAge: int(sessionLife.Seconds()),
+		HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		http.Error(w, "use POST", http.StatusMethodNotAllowed)
+		return
+	}
+	s.sessions.end(r)
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode})
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// allowOrigin lets pages of configured origins read the status; true if the request was a browser's question
+// whether it may, and is answered.
+func (s *Server) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" || !slices.Contains(s.settings.Origins, origin) {
+		return false
+	}
+	w.Header().Set("Access-Control-Allow-Origin", origin)
+	w.Header().Set("Access-Control-Allow-Credentials", "true")
+	w.Header().Add("Vary", "Origin")
+	if r.Method != http.MethodOptions {
+		return false
+	}
+	w.Header().Set("Access-Control-Allow-Methods", "GET")
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}

@@ -1,0 +1,106 @@
+package viewing
+
+import (
+	"crypto/rand"
+	"crypto/x509"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"muster.example/services/client/go/peer"
+)
+
+const (
+	linkLife    = time.Minute // of a link that `muster dashboard` printed
+	sessionLife = 12 * time.Hour
+	cookieName  = "__Host-muster"
+	maxKept     = 10_000 // links and sessions, each
+)
+
+// party is whom a link or a session stands for.
+type party struct {
+	id          peer.Identity
+	certificate *x509.Certificate
+	until       time.Time
+}
+
+// Sessions are the links that were given out and the browsers that opened one. They live in memory: after a
+// restart people sign in again. Safe for concurrent use.
+type Sessions struct {
+	address  string
+	mu       sync.Mutex
+	links    map[string]party
+	sessions map[string]party
+}
+
+// NewSessions knows of none. Browsers reach the status listener at the address, "https://host:port".
+func NewSessions(address string) *Sessions {
+	return &Sessions{address: strings.TrimRight(address, "/"), links: map[string]party{}, sessions: map[string]party{}}
+}
+
+// New implements rest.Links: Open takes the address' token once, within linkLife.
+func (s *Sessions) New(certificate *x509.Certificate, id peer.Identity) (address string, life time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	token := keep(s.links, party{id, certificate, time.Now().Add(linkLife)})
+	return s.address + "/login?token=" + token, linkLife
+}
+
+// Open makes a session of a link; empty if the token is not good (any more).
+func (s *Sessions) Open(token string) (session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	link, ok := s.links[token]
+	delete(s.links, token)
+	if !ok || time.Now().After(link.until) {
+		return ""
+	}
+	until := time.Now().Add(sessionLife)
+	if end := link.certificate.NotAfter; end.Before(until) {
+		until = end
+	}
+	return keep(s.sessions, party{link.id, link.certificate, until})
+}
+
+// of gives whom a request's session stands for, or nil.
+func (s *Sessions) of(r *http.Request) *party {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, ok := s.sessions[cookie.Value]
+	if !ok || time.Now().After(found.until) {
+		return nil
+	}
+	return &found
+}
+
+// end forgets the request's session.
+func (s *Sessions) end(r *http.Request) {
+	if cookie, err := r.Cookie(cookieName); err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.sessions, cookie.Value)
+	}
+}
+
+// keep stores a party under a random name, and makes room: what is over goes, then what ends first.
+func keep(all map[string]party, p party) string {
+	first := ""
+	for name, other := range all {
+		if time.Now().After(other.until) {
+			delete(all, name)
+		} else if first == "" || other.until.Before(all[first].until) {
+			first = name
+		}
+	}
+	if len(all) >= maxKept {
+		delete(all, first)
+	}
+	name := rand.Text()
+	all[name] = p
+	return name
+}
