@@ -80,16 +80,15 @@ bool VerdictFollower::connected() const {
 
 void VerdictFollower::Run(const std::stop_token& stop) {
   client::Backoff backoff;
-  std::string reported;  // the same trouble is told once, however long it lasts
+  std::optional<std::string> reported;  // the same trouble is told once, however long it lasts
   while (!stop.stop_requested()) {
     const absl::Status status = FollowOnce(stop);
     if (stop.stop_requested()) return;
     if (heard_at_.exchange(0) != 0) {
       backoff.Reset();
-      reported.clear();
+      reported.reset();
     }
-    const std::string trouble = status.ToString();
-    if (trouble != reported) {
+    if (const std::string trouble = ReasonOf(status); trouble != reported) {
       Log(LogLevel::kWarning, "no verdicts of the status service: nothing is timed out for silence",
           {{"error", status}});
       reported = trouble;
