@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -98,6 +99,8 @@ func (s *Server) routes() []route {
 
 // newLink answers an operator with a link that signs a browser in.
 func (s *Server) newLink(w http.ResponseWriter, r *http.Request, _ map[string]string) {
+	// A body that is left unread ends the HTTP/2 stream with a reset, which some clients take for a failure.
+	_, _ = io.Copy(io.Discard, r.Body)
 	id, ok := fleet.IdentityOf(r.Context())
 	if !ok || id.Kind != peer.User || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		AnswerProblem(w, http.StatusForbidden, Problem{"only operators sign browsers in", "ROLE_NOT_ALLOWED",

@@ -136,7 +136,7 @@ func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
 	other := run(t, f, []string{sidecarPlugin("p", "Job")})
 	tested := "run" // of which the helper above reads the JSON
 	for _, command := range []string{"runs", "status " + id, "status " + id + " --watch", "results " + id, "results " + other,
-		"retrieve " + id + " -o " + f.Home, "cancel " + other, "operator list", "operator revoke ann", "version", "up"} {
+		"retrieve " + id + " -o " + f.Home, "cancel " + other, "operator list", "operator revoke ann", "dashboard", "version", "up"} {
 		out := must(f.Muster(append(strings.Fields(command), "--json")...))(t)
 		if !json.Valid([]byte(out)) {
 			t.Errorf("muster %s --json printed %q", command, out)
