@@ -261,7 +261,7 @@ absl::Status LastOperator() {
 
 absl::Status InvalidProgress(std::string_view why) {
   return MakeError(Code::kInvalidArgument, "INVALID_PROGRESS", Text("progress refused: ", A(why)),
-                   "Counts are not negative and at most 10^12.");
+                   "Counts go from 0 to 10^12, and text is UTF-8.");
 }
 
 absl::Status StatusNotReady() {

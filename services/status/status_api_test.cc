@@ -228,9 +228,9 @@ TEST_F(StatusApiTest, HugeProgressIsCutAndBadProgressIsRefused) {
   EXPECT_EQ(PairOf(*status_.Get(run), "n1").progress().completed(), 4);
 }
 
-// A string of proto3 is UTF-8; gRPC itself refuses another, before any handler. Old clients reach
-// this service through the gateway, which replaces what is broken.
-TEST_F(StatusApiTest, BrokenUtf8IsRefusedWithoutHarm) {
+// A string of proto3 is UTF-8. Old clients reach this service through the gateway, which replaces
+// what is broken; who calls it directly is told.
+TEST_F(StatusApiTest, BrokenUtf8IsRefusedWithItsReason) {
   const std::string run = CreateRun({"n1"});
   v1::ReportProgressRequest progress = Progress(run, "n1");
   progress.set_message("QQ");
@@ -249,7 +249,7 @@ TEST_F(StatusApiTest, BrokenUtf8IsRefusedWithoutHarm) {
   void* tag = nullptr;
   bool ok = false;
   queue.Next(&tag, &ok);
-  EXPECT_FALSE(status.ok());
+  EXPECT_EQ(ReasonOf(FromGrpc(status)), "INVALID_PROGRESS") << status.error_message();
   EXPECT_FALSE(PairOf(*status_.Get(run), "n1").has_progress());
 }
 

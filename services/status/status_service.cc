@@ -1,5 +1,8 @@
 #include "services/status/status_service.h"
 
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/proto_buffer_reader.h>
+
 #include <utility>
 #include <variant>
 
@@ -84,16 +87,25 @@ grpc::ServerWriteReactor<v1::WatchStatusResponse>* StatusService::WatchStatus(
 }
 
 grpc::ServerUnaryReactor* StatusService::ReportProgress(grpc::CallbackServerContext* context,
-                                                        const v1::ReportProgressRequest* request,
-                                                        v1::ReportProgressResponse*) {
-  return Answer(runtime_, context, "/muster.v1.StatusService/ReportProgress",
-                [this, request](Call& call) -> absl::Status {
-                  const v1::ResultKey& key = request->key();
-                  const absl::Status allowed =
-                      call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node()));
-                  if (!allowed.ok()) return allowed;
-                  return board_.Report(*request);
-                });
+                                                        const grpc::ByteBuffer* request,
+                                                        grpc::ByteBuffer* response) {
+  return Answer(
+      runtime_, context, "/muster.v1.StatusService/ReportProgress",
+      [this, request, response](Call& call) -> absl::Status {
+        grpc::ByteBuffer bytes(*request);
+        v1::ReportProgressRequest report;
+        if (!grpc::SerializationTraits<v1::ReportProgressRequest>::Deserialize(&bytes, &report)
+                 .ok()) {
+          return errors::InvalidProgress("it cannot be read, or its text is not UTF-8");
+        }
+        const v1::ResultKey& key = report.key();
+        const absl::Status allowed =
+            call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node()));
+        if (!allowed.ok()) return allowed;
+        const grpc::Slice empty;  // ReportProgressResponse has no fields
+        *response = grpc::ByteBuffer(&empty, 1);
+        return board_.Report(report);
+      });
 }
 
 grpc::ServerUnaryReactor* StatusService::ListNodes(grpc::CallbackServerContext* context,

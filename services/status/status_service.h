@@ -13,8 +13,10 @@
 
 namespace muster {
 
-// Thread-safe.
-class StatusService : public v1::StatusService::CallbackService {
+// Thread-safe. Progress is parsed here and not by gRPC, which answers a text that is not UTF-8 with
+// UNIMPLEMENTED: it comes from plugins, and who sent it has to learn what was wrong.
+class StatusService : public v1::StatusService::WithRawCallbackMethod_ReportProgress<
+                          v1::StatusService::CallbackService> {
  public:
   // The newest events of a node, the newest first; may wait for the disk.
   using History =
@@ -36,8 +38,8 @@ class StatusService : public v1::StatusService::CallbackService {
   grpc::ServerWriteReactor<v1::WatchStatusResponse>* WatchStatus(
       grpc::CallbackServerContext* context, const v1::WatchStatusRequest* request) override;
   grpc::ServerUnaryReactor* ReportProgress(grpc::CallbackServerContext* context,
-                                           const v1::ReportProgressRequest* request,
-                                           v1::ReportProgressResponse* response) override;
+                                           const grpc::ByteBuffer* request,
+                                           grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* ListNodes(grpc::CallbackServerContext* context,
                                       const v1::ListNodesRequest* request,
                                       v1::ListNodesResponse* response) override;

@@ -1,10 +1,12 @@
-// How long a run of 100,000 pairs takes to be shown, and a change to reach 1,000 watchers: a real
-// status service behind a real aggregator, mutual TLS, client and server on the same processors.
+// How long a run of 100,000 pairs takes to be shown, and a change to reach 1,000 watchers: the
+// board and its gRPC service over mutual TLS, client and server on the same processors.
 #include <benchmark/benchmark.h>
 #include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,40 +15,133 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "muster/v1/status.grpc.pb.h"
-#include "services/status/testing/test_status.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/metrics.h"
+#include "services/common/base/timers.h"
+#include "services/common/identity/bootstrap.h"
+#include "services/common/identity/certificate_files.h"
+#include "services/common/identity/context.h"
+#include "services/common/identity/home.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/process.h"
+#include "services/common/rpc/server.h"
+#include "services/status/board/board.h"
+#include "services/status/status_service.h"
 
 namespace muster {
 namespace {
 
-using testing::TestFleet;
-using testing::TestStatus;
-
 constexpr int kPairs = 100'000;
 constexpr int kWatchers = 1000;
 constexpr int kConnections = 10;
+constexpr char kRun[] = "0123456789abcdef";
 
-// Lives as long as the process: to make a run of this size takes seconds.
+// A fleet of its own, in a folder that ends with the process.
+struct Identities {
+  Home home{std::filesystem::temp_directory_path() / absl::StrCat("status-bench-", getpid())};
+  std::string fleet;
+  std::unique_ptr<CertificateFiles> tls;
+  ChannelIdentity client;
+
+  Identities() {
+    RequireTls13();
+    BootstrapOptions options;
+    options.operator_name = "bench";
+    fleet = Bootstrap(home, options, absl::Now()).value().fleet;
+    const std::string folder = home.ServiceFolder(ServiceRole::kStatus);
+    tls = *CertificateFiles::Open(folder + "/tls", folder + "/tls-published", ServiceRole::kStatus,
+                                  absl::Now());
+    const OperatorContext context = ReadContext(home.ContextFile()).value();
+    client = {fleet, context.fleet_ca_pem, context.certificate_chain_pem,
+              std::string(context.private_key_pem.view())};
+  }
+  ~Identities() {
+    std::error_code ignored;
+    std::filesystem::remove_all(home.path(), ignored);
+  }
+};
+
+v1::ResultKey Key(int node) {
+  v1::ResultKey key;
+  key.set_run(kRun);
+  key.set_plugin("hostfacts");
+  key.set_node(absl::StrCat("node-", node));
+  return key;
+}
+
+// The parts of a status service that answer, with a run of 100,000 pairs of which a tenth is
+// through.
 struct Scene {
-  TestFleet fleet;
-  TestStatus status{fleet};
-  std::string run;
-  testing::TestIdentity reporter;
+  Identities identities;
+  const Clock& clock = SystemClock();
+  std::unique_ptr<TimerService> timers = MakeTimerService(100);
+  Executor requests{{"request", 4, 16'384}};
+  Executor streams{{"watch", 2, 16'384}};
+  Metrics metrics;
+  RpcMetrics rpc_metrics{metrics};
+  CallerResolver callers{identities.fleet, clock};
+  LiveCalls live;
+  WatchHub hub{*timers, clock};
+  VerdictLog verdicts;
+  Board board{{&clock, &hub, &verdicts, [] { return std::string(); },
+               [](const std::string&, const v1::NodeEvent&) {}, [](const std::string&) {},
+               [](const std::shared_ptr<const Sender>&) {}}};
+  StatusService service{{&callers, &requests, &live, &rpc_metrics},
+                        {&callers, &streams, &live, &rpc_metrics},
+                        board,
+                        hub,
+                        [](const std::string&) { return std::vector<v1::NodeEvent>(); },
+                        clock};
+  std::unique_ptr<RpcServer> server;
 
   Scene() {
-    std::vector<std::string> nodes;
-    for (int i = 0; i < kPairs; ++i) nodes.push_back(absl::StrCat("node-", i));
-    run = fleet.CreateRun({"hostfacts"}, nodes).id();
-    status.Await(run, [](const v1::RunStatus& s) { return s.counts().planned() == kPairs; });
-    reporter = fleet.Credential(run, "hostfacts", "node-7");
+    Plan();
+    RpcServerOptions options;
+    options.listen = "127.0.0.1:0";
+    options.health_listen = "127.0.0.1:0";
+    options.certificate_folder = identities.tls->published_folder();
+    options.is_revoked = [](const Caller&) { return false; };
+    server = *RpcServer::Start(std::move(options), callers, live, rpc_metrics, {&service});
+  }
+
+  void Plan() {
+    v1::FollowChangesResponse event;
+    event.mutable_snapshot_begin();
+    board.Apply(event);
+    event.mutable_run()->set_id(kRun);
+    event.mutable_run()->set_state(v1::RUN_STATE_RUNNING);
+    *event.mutable_run()->mutable_create_time() = ToTimestamp(clock.Now());
+    *event.mutable_run()->mutable_deadline() = ToTimestamp(clock.Now() + absl::Hours(1));
+    event.mutable_run()->add_plugins()->set_name("hostfacts");
+    board.Apply(event);
+    for (int i = 0; i < kPairs; ++i) {
+      *event.mutable_pair()->mutable_key() = Key(i);
+      event.mutable_pair()->set_outcome(i % 10 == 0 ? v1::OUTCOME_GENUINE : v1::OUTCOME_PENDING);
+      event.mutable_pair()->set_generation(i % 10 == 0 ? 1 : 0);
+      board.Apply(event);
+    }
+    event.mutable_snapshot_end();
+    board.Apply(event);
+    v1::ReportProgressRequest report;
+    for (int i = 0; i < kPairs; i += 2) {
+      *report.mutable_key() = Key(i);
+      report.set_total(100);
+      report.set_completed(i % 100);
+      board.Report(report).IgnoreError();
+    }
   }
 
   static Scene& Get() {
-    static auto* const scene = new Scene();
-    return *scene;
+    static Scene scene;
+    return scene;
   }
 
   std::unique_ptr<v1::StatusService::Stub> Stub() {
-    return v1::StatusService::NewStub(status.Connect(fleet.admin()));
+    return v1::StatusService::NewStub(
+        MakeChannel(absl::StrCat("127.0.0.1:", server->port()),
+                    MakeChannelCredentials(identities.client, {ServiceRole::kStatus}),
+                    /*own_connection=*/true));
   }
 };
 
@@ -57,7 +152,7 @@ void Pages(benchmark::State& state) {
   int64_t bytes = 0;
   for (auto _ : state) {
     v1::GetStatusRequest request;
-    request.set_run(scene.run);
+    request.set_run(kRun);
     request.set_page_size(10'000);
     int pairs = 0;
     do {
@@ -83,7 +178,7 @@ void Snapshot(benchmark::State& state) {
   for (auto _ : state) {
     grpc::ClientContext context;
     v1::WatchStatusRequest request;
-    request.set_run(scene.run);
+    request.set_run(kRun);
     const auto stream = stub->WatchStatus(&context, request);
     v1::WatchStatusResponse message;
     int pairs = 0;
@@ -175,7 +270,7 @@ std::string NewestCursor(Scene& scene) {
   const auto stub = scene.Stub();
   grpc::ClientContext context;
   v1::WatchStatusRequest request;
-  request.set_run(scene.run);
+  request.set_run(kRun);
   const auto stream = stub->WatchStatus(&context, request);
   v1::WatchStatusResponse message;
   while (stream->Read(&message) && message.cursor().empty()) {
@@ -194,29 +289,20 @@ void ChangeToWatchers(benchmark::State& state) {
   for (int i = 0; i < kConnections; ++i) stubs.push_back(scene.Stub());
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (int i = 0; i < kWatchers; ++i) {
-    watchers.push_back(
-        std::make_unique<Watcher>(*stubs[i % kConnections], scene.run, cursor, arrivals));
+    watchers.push_back(std::make_unique<Watcher>(*stubs[i % kConnections], kRun, cursor, arrivals));
   }
-  const auto reporter = v1::StatusService::NewStub(scene.status.Connect(scene.reporter));
   std::vector<double> millis;
   int64_t completed = absl::ToUnixMillis(absl::Now());
   for (auto _ : state) {
     state.PauseTiming();
     absl::SleepFor(absl::Milliseconds(300));  // a change to a run at rest
     v1::ReportProgressRequest report;
-    report.mutable_key()->set_run(scene.run);
-    report.mutable_key()->set_plugin("hostfacts");
-    report.mutable_key()->set_node("node-7");
+    *report.mutable_key() = Key(7);
     report.set_completed(++completed % 1'000'000'000);
     arrivals.Expect(report.completed());
     state.ResumeTiming();
     const absl::Time begin = absl::Now();
-    grpc::ClientContext context;
-    v1::ReportProgressResponse response;
-    if (!reporter->ReportProgress(&context, report, &response).ok()) {
-      state.SkipWithError("the report failed");
-      break;
-    }
+    scene.board.Report(report).IgnoreError();
     const std::vector<absl::Time> at = arrivals.Await();
     if (at.size() != kWatchers) {
       state.SkipWithError("watchers heard nothing");

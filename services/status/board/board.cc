@@ -17,6 +17,20 @@ constexpr int kTicksBetweenPrunes = 60;
 // A watcher hears at least so often how things stand.
 constexpr int kTicksBetweenWakes = 5;
 
+// What somebody may see of the whole who may see one pair: nothing of what others are at.
+void KeepOwn(const std::string& plugin, v1::RunStatus* status) {
+  status->clear_counts();
+  status->clear_reasons();
+  status->clear_estimate();
+  status->clear_stragglers();
+  auto& plugins = *status->mutable_plugins();
+  for (v1::PluginStatus& one : plugins) one.clear_reasons();
+  if (plugin.empty()) return;
+  plugins.erase(std::remove_if(plugins.begin(), plugins.end(),
+                               [&](const v1::PluginStatus& one) { return one.plugin() != plugin; }),
+                plugins.end());
+}
+
 }  // namespace
 
 Board::Board(Options options) : options_(std::move(options)) {
@@ -266,23 +280,14 @@ absl::Status Board::Get(const StatusQuery& query, v1::RunStatus* status) const {
   if (!query.only_node.empty() && !(*run)->Plans(query.only_plugin, query.only_node)) {
     return errors::RunNotFound(query.run);
   }
-  const bool for_all = query.only_plugin.empty() && query.only_node.empty();
-  *status = Summary(**run, for_all);
-  if (!query.only_plugin.empty()) {
-    auto& plugins = *status->mutable_plugins();
-    plugins.erase(std::remove_if(plugins.begin(), plugins.end(),
-                                 [&](const v1::PluginStatus& plugin) {
-                                   return plugin.plugin() != query.only_plugin;
-                                 }),
-                  plugins.end());
-  }
+  AddSummary(**run, status);
+  if (!query.only_plugin.empty() || !query.only_node.empty()) KeepOwn(query.only_plugin, status);
   return query.page_size > 0 ? (*run)->AddPairs(query, status) : absl::OkStatus();
 }
 
-v1::RunStatus Board::Summary(RunBoard& run, bool for_all) const {
-  v1::RunStatus status = run.Summary(for_all);
-  *status.mutable_feed_time() = ToTimestamp(absl::FromUnixMicros(feed_micros_));
-  return status;
+void Board::AddSummary(RunBoard& run, v1::RunStatus* status) const {
+  *status = *run.Summary();
+  *status->mutable_feed_time() = ToTimestamp(absl::FromUnixMicros(feed_micros_));
 }
 
 absl::StatusOr<v1::ListNodesResponse> Board::ListNodes(const v1::ListNodesRequest& request) const {

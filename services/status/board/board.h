@@ -79,7 +79,7 @@ class Board : public BeatListener {
   // INVALID_PAGE_TOKEN.
   absl::Status Get(const StatusQuery& query, v1::RunStatus* status) const;
   // The run without pairs, as a watcher gets it.
-  v1::RunStatus Summary(RunBoard& run, bool for_all = true) const;
+  void AddSummary(RunBoard& run, v1::RunStatus* status) const;
 
   // Errors: INVALID_PAGE_TOKEN, STATUS_NOT_READY.
   absl::StatusOr<v1::ListNodesResponse> ListNodes(const v1::ListNodesRequest& request) const;

@@ -101,8 +101,9 @@ class RunBoard {
   // Looks at what time alone can change. Once a second.
   void Tick();
 
-  // The run without pairs; `for_all`: what a caller sees who may see all of it.
-  v1::RunStatus Summary(bool for_all = true);
+  // The run without pairs, as who may see all of it sees it. Made anew when it has changed or is
+  // older than a round of a watch, so that a thousand watchers cost one.
+  std::shared_ptr<const v1::RunStatus> Summary();
   // Adds one page of pairs; it ends early rather than becoming too large. INVALID_PAGE_TOKEN.
   absl::Status AddPairs(const StatusQuery& query, v1::RunStatus* status);
   // `plugin` may be empty: any.
@@ -152,6 +153,7 @@ class RunBoard {
   void WithdrawAllLost();
   void WithdrawNobodyCame();
   Outlook OutlookNow() const;
+  v1::RunStatus MakeSummary(const std::string& doubt, const Moment& now);
   v1::ResultKey KeyOf(const Pair& pair) const;
   std::string WhyNobodyCame() const;
   static bool Matches(const StatusQuery& query, const Pair& pair);
@@ -171,17 +173,20 @@ class RunBoard {
   v1::Run run_;  // guarded by mutex_; without definitions
   std::map<std::string, PluginPairs, std::less<>> plugins_;  // guarded by mutex_
   std::array<PairList, v1::Reason_ARRAYSIZE> by_reason_;     // guarded by mutex_; unfinished pairs
-  std::vector<LogEntry> log_;        // guarded by mutex_; ascending; some are overtaken
-  uint64_t version_ = 0;             // guarded by mutex_
-  uint64_t summary_version_ = 1;     // guarded by mutex_
-  size_t pair_count_ = 0;            // guarded by mutex_
-  bool came_ = false;                // guarded by mutex_: somebody of the plan was heard of
-  bool nobody_came_ = false;         // guarded by mutex_: that verdict stands
-  bool deleted_ = false;             // guarded by mutex_
-  int ticks_ = 0;                    // guarded by mutex_
-  absl::Duration known_since_;       // guarded by mutex_; monotonic
-  absl::Duration created_at_;        // guarded by mutex_; monotonic
-  std::vector<Pair*> new_progress_;  // guarded by mutex_
+  std::vector<LogEntry> log_;     // guarded by mutex_; ascending; some are overtaken
+  uint64_t version_ = 0;          // guarded by mutex_
+  uint64_t summary_version_ = 1;  // guarded by mutex_
+  size_t pair_count_ = 0;         // guarded by mutex_
+  bool came_ = false;             // guarded by mutex_: somebody of the plan was heard of
+  bool nobody_came_ = false;      // guarded by mutex_: that verdict stands
+  bool deleted_ = false;          // guarded by mutex_
+  int ticks_ = 0;                 // guarded by mutex_
+  absl::Duration known_since_;    // guarded by mutex_; monotonic
+  absl::Duration created_at_;     // guarded by mutex_; monotonic
+  std::shared_ptr<const v1::RunStatus> summary_;  // guarded by mutex_
+  uint64_t summary_of_ = 0;                       // guarded by mutex_: its version
+  absl::Duration summary_at_;                     // guarded by mutex_; monotonic
+  std::vector<Pair*> new_progress_;               // guarded by mutex_
 };
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/errors.h"
 #include "services/status/board/run_board.h"
+#include "services/status/board/watch_hub.h"
 
 namespace muster {
 namespace {
@@ -56,10 +57,20 @@ void AddReasons(const Reasons& counts, google::protobuf::RepeatedPtrField<v1::Re
 
 }  // namespace
 
-v1::RunStatus RunBoard::Summary(bool for_all) {
+std::shared_ptr<const v1::RunStatus> RunBoard::Summary() {
   const std::string doubt = around_.doubt();
   std::lock_guard lock(mutex_);
   const Moment now = Now();
+  if (summary_ == nullptr || summary_of_ != summary_version_ ||
+      now.monotonic - summary_at_ >= kWatchPace) {
+    summary_ = std::make_shared<const v1::RunStatus>(MakeSummary(doubt, now));
+    summary_of_ = summary_version_;
+    summary_at_ = now.monotonic;
+  }
+  return summary_;
+}
+
+v1::RunStatus RunBoard::MakeSummary(const std::string& doubt, const Moment& now) {
   v1::RunStatus status;
   status.set_run(id_);
   status.set_state(run_.state());
@@ -76,10 +87,6 @@ v1::RunStatus RunBoard::Summary(bool for_all) {
     for (size_t i = 0; i < reasons.size(); ++i) reasons[i] += plugin.reasons[i];
   }
   status.set_percent_complete(Share(status.counts()));
-  if (!for_all) {
-    status.clear_counts();
-    return status;
-  }
   AddReasons(reasons, status.mutable_reasons());
   AddEstimate(&status);
   AddStragglers(PairView(now, OutlookNow()), &status);

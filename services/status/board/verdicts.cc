@@ -72,6 +72,11 @@ std::optional<VerdictLog::Numbered> VerdictLog::Next(uint64_t after) const {
   return Numbered{next->first, next->second};
 }
 
+size_t VerdictLog::standing() const {
+  std::lock_guard lock(mutex_);
+  return standing_.size();
+}
+
 VerdictLog::Handle VerdictLog::Watch(std::function<void()> wake) {
   std::lock_guard lock(mutex_);
   const uint64_t id = next_watch_++;

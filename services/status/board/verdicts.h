@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_STATUS_BOARD_VERDICTS_H_
 #define MUSTER_SERVICES_STATUS_BOARD_VERDICTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -50,6 +51,7 @@ class VerdictLog {
     v1::Verdict verdict;
   };
   std::optional<Numbered> Next(uint64_t after) const;
+  size_t standing() const;
 
   // Calls `wake` after each one that is added, until the handle is gone. It must not block.
   using Handle = std::shared_ptr<void>;

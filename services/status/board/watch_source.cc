@@ -88,7 +88,7 @@ Pull WatchSource::BeginRound() {
 void WatchSource::Fill(v1::WatchStatusResponse* message) {
   if (in_snapshot_ && told_.told == 0) message->set_reset(true);
   if (std::exchange(tell_summary_, false)) {
-    *message->mutable_status() = board_.Summary(*run_);
+    board_.AddSummary(*run_, message->mutable_status());
     told_.summary = round_.summary;
     summary_at_ = clock_.MonotonicNow();
   }

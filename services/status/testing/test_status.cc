@@ -23,6 +23,7 @@ TestStatus::TestStatus(TestFleet& fleet) : fleet_(fleet) {
   config.listen = {"127.0.0.1", 0};
   config.aggregator_targets = {absl::StrCat("127.0.0.1:", fleet.port())};
   config.log.level = "error";
+  config.drain = absl::Milliseconds(500);
   config.heartbeats.interval = absl::Seconds(1);
   config.heartbeats.grace = absl::Seconds(2);
   Start();
