@@ -24,7 +24,7 @@ var (
 	// A call whose first or second argument is a reason.
 	cppCall = regexp.MustCompile(`(\w+)\(\s*(?:[\w:]*\bk([A-Z]\w+),\s*)?"([A-Z][A-Z0-9_]{4,62})",`)
 	// problem{message, "REASON", next}
-	goProblem = regexp.MustCompile(`problem\{([^{}]*?),\s*"([A-Z][A-Z0-9_]{4,62})",\s*([^{}]*?)\}\)`)
+	goProblem = regexp.MustCompile(`[pP]roblem\{([^{}]*?),\s*"([A-Z][A-Z0-9_]{4,62})",\s*([^{}]*?)\}\)`)
 	// &Error{Code: "X", Reason: "REASON", Message: "...", NextStep: "..."}
 	goError  = regexp.MustCompile(`Code: "([A-Z_]+)",\s*Reason: "([A-Z][A-Z0-9_]{4,62})",\s*Message: ([^}]*)\}`)
 	goNext   = regexp.MustCompile(`(?s)^(.*),\s*NextStep:(.*)$`)
