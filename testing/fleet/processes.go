@@ -30,6 +30,12 @@ func (p Process) Kill() {
 	}
 }
 
+// Stop holds it as SIGSTOP does: it is there and does nothing, until Continue.
+func (p Process) Stop() error { return syscall.Kill(p.PID, syscall.SIGSTOP) }
+
+// Continue ends what Stop began.
+func (p Process) Continue() error { return syscall.Kill(p.PID, syscall.SIGCONT) }
+
 // runs tells whether it is there and no zombie.
 func (p Process) runs() bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))

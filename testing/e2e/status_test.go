@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/testing/fleet"
+)
+
+// What silence leads to is told within this; issue 4 says within a minute.
+const withinAMinute = time.Minute
+
+// quickBeats lets a missed heartbeat be seen in seconds. Not shorter: on a busy machine one of a second comes
+// late, and the service doubts itself.
+func quickBeats(t *testing.T, f *fleet.Fleet) {
+	t.Helper()
+	check(t, f.Configure("status", map[string]string{"heartbeats.interval": "2s", "heartbeats.grace": "6s"}))
+}
+
+// untilReleased is a plugin that works until its node is released.
+func untilReleased(f *fleet.Fleet, name string) string {
+	return execPlugin(name, "DaemonSet", `while [ ! -e "`+f.Home+`/go-$NODE_NAME" ]; do sleep 0.1; done
+		echo "from $NODE_NAME" > "$RESULTS_DIR/out"; echo "$RESULTS_DIR/out" > "$RESULTS_DIR/done"`)
+}
+
+func release(t *testing.T, f *fleet.Fleet, node string) {
+	t.Helper()
+	must(f.WriteFile("go-"+node, ""))(t)
+}
+
+// shown is what GET /status says of a run to whoever has its credentials file.
+func shown(t *testing.T, f *fleet.Fleet, run string) *fleet.Shown {
+	t.Helper()
+	return must(must(fleet.ReadViewer(f.CredentialsFile(run)))(t).Status())(t)
+}
+
+// statusService is the status API as the operator of this home.
+func statusService(t *testing.T, f *fleet.Fleet) musterv1.StatusServiceClient {
+	t.Helper()
+	connection := must(must(f.Operator())(t).StatusGRPC())(t)
+	t.Cleanup(func() { connection.Close() })
+	return musterv1.NewStatusServiceClient(connection)
+}
+
+// pairs gives what gRPC says of each pair of a run, by node.
+func pairs(t *testing.T, service musterv1.StatusServiceClient, run string) map[string]*musterv1.PairStatus {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	status := must(service.GetStatus(ctx, &musterv1.GetStatusRequest{Run: run, PageSize: 100}))(t)
+	found := map[string]*musterv1.PairStatus{}
+	for _, pair := range status.Pairs {
+		found[pair.Node] = pair
+	}
+	return found
+}
+
+// startAgent starts an agent for a pair; it is killed at the test's end.
+func startAgent(t *testing.T, f *fleet.Fleet, on *fleet.Host, run, plugin, node string, environment ...string) *fleet.RunningAgent {
+	t.Helper()
+	agent := must(f.StartAgent(must(f.Export(run, plugin, node))(t), on, environment...))(t)
+	t.Cleanup(func() {
+		agent.Kill()
+		_ = agent.Wait()
+		if t.Failed() {
+			t.Logf("agent on %s: %s", node, agent.Output)
+		}
+	})
+	return agent
+}
+
+// awaitReasons waits until all three ways to ask give these reasons: "not-responding" by node.
+func awaitReasons(t *testing.T, f *fleet.Fleet, run, plugin string, want map[string]string) {
+	t.Helper()
+	service := statusService(t, f)
+	var last string
+	told := func() bool {
+		var all strings.Builder
+		good := true
+		text, err := f.Muster("status", run)
+		if code := exitCode(err); code != 7 {
+			t.Fatalf("muster status ended with %d (%v), want 7: the run goes on", code, err)
+		}
+		seed, grpc := shown(t, f, run), pairs(t, service, run)
+		for node, reason := range want {
+			pair := seed.Pair(plugin, node)
+			name := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(grpc[node].GetReason().String(), "REASON_")), "_", "-")
+			fmt.Fprintf(&all, "%s: /status %q, gRPC %q (%s)\n", node, pair.Reason, name, grpc[node])
+			good = good && pair.Reason == reason && name == reason && (reason == "running" || lineSays(text, node, reason))
+		}
+		last = all.String() + text
+		return good
+	}
+	if err := fleet.Until(withinAMinute, "the reasons are told", told); err != nil {
+		t.Fatalf("%v: want %v, got\n%s", err, want, last)
+	}
+}
+
+// lineSays tells whether one line names the node and the reason, in words as people read it.
+func lineSays(text, node, reason string) bool {
+	for _, line := range strings.Split(text, "\n") {
+		if strings.Contains(line, node) && (strings.Contains(line, reason) ||
+			strings.Contains(line, strings.ReplaceAll(reason, "-", " "))) {
+			return true
+		}
+	}
+	return false
+}
+
+// exitCode is how a command of the CLI ended.
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if exit, ok := err.(*fleet.CommandError); ok {
+		return exit.ExitCode
+	}
+	return -1
+}
+
+// inOwnNetwork says whether this is the run of the test in a network of its own; if not, it has such a run
+// made, and passes on how it ended.
+func inOwnNetwork(t *testing.T) bool {
+	t.Helper()
+	if fleet.InOwnNetwork() {
+		return true
+	}
+	output, err := fleet.RunInOwnNetwork("-test.v", "-test.run=^"+t.Name()+"$", "-test.timeout=10m")
+	if err != nil || !strings.Contains(output, "--- PASS: "+t.Name()) {
+		t.Errorf("in a network of its own: %v\n%s", err, output)
+	}
+	return false
+}
+
+// agentsOnThreeNodes has one run with an agent on n1 and n2 here, and one on n3 on a host of its own.
+func agentsOnThreeNodes(t *testing.T, f *fleet.Fleet, host *fleet.Host, arguments ...string) (run string, agents map[string]*fleet.RunningAgent) {
+	t.Helper()
+	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
+	run = must(f.CreateRun(append([]string{"-f", file, "--node", "n1,n2,n3"}, arguments...)...))(t)
+	agents = map[string]*fleet.RunningAgent{}
+	for _, node := range []string{"n1", "n2", "n3"} {
+		on := host
+		if node != "n3" {
+			on = nil
+		}
+		agents[node] = startAgent(t, f, on, run, "work", node)
+	}
+	awaitReasons(t, f, run, "work", map[string]string{"n1": "running", "n2": "running", "n3": "running"})
+	return run, agents
+}
+
+// One is stopped, one is killed, one is cut off: each way to ask says which is which. Who comes back is running.
+func TestStatusTellsStoppedKilledAndCutOffApart(t *testing.T) {
+	if !inOwnNetwork(t) {
+		return
+	}
+	host := must(fleet.NewHost())(t)
+	t.Cleanup(func() { check(t, host.Close()) })
+	f := up(t, "--advertise", host.Address+",127.0.0.1")
+	quickBeats(t, f)
+	run, agents := agentsOnThreeNodes(t, f, host)
+
+	check(t, agents["n1"].Stop())
+	agents["n2"].Kill()
+	check(t, host.Cut())
+	awaitReasons(t, f, run, "work", map[string]string{"n1": "not-responding", "n2": "crashed", "n3": "network-lost"})
+
+	check(t, agents["n1"].Continue())
+	check(t, host.Mend())
+	startAgent(t, f, nil, run, "work", "n2")
+	awaitReasons(t, f, run, "work", map[string]string{"n1": "running", "n2": "running", "n3": "running"})
+	for _, node := range []string{"n1", "n2", "n3"} {
+		release(t, f, node)
+	}
+	operator(t, f).awaitState(t, run, musterv1.RunState_RUN_STATE_COMPLETE)
+	if at := shown(t, f, run); at.Status != "complete" || *at.PercentComplete != 1 || at.Counts.Genuine != 3 {
+		t.Errorf("at the end /status says %+v", at)
+	}
+}

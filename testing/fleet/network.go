@@ -1,0 +1,105 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+)
+
+// The network of a test that RunInOwnNetwork started. It is all the test's own: its addresses are free.
+const (
+	inOwnNetwork = "FLEET_IN_OWN_NETWORK"
+	networkHere  = "10.99.%d.1"
+	networkThere = "10.99.%d.2"
+)
+
+// InOwnNetwork tells whether this process lives in a network namespace that RunInOwnNetwork made.
+func InOwnNetwork() bool { return os.Getenv(inOwnNetwork) != "" }
+
+// RunInOwnNetwork runs this test program again, with these arguments, in a network namespace that ends with
+// it. It needs root, or user namespaces.
+func RunInOwnNetwork(arguments ...string) (output string, err error) {
+	flags := []string{"--net", "--kill-child"}
+	if os.Getuid() != 0 {
+		flags = append(flags, "--user", "--map-root-user")
+	}
+	flags = append(flags, "--fork", "/bin/sh", "-c", `ip link set lo up && exec "$@"`, "network", os.Args[0])
+	command := exec.Command("unshare", append(flags, arguments...)...)
+	command.Env = append(os.Environ(), inOwnNetwork+"=1")
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// Host is a machine of its own as far as the network goes: a namespace, on a cable to ours.
+type Host struct {
+	Address string // of us, as it is seen from there
+
+	namespace string
+	alive     io.Closer // closed: the namespace ends with the process that holds it
+	holder    *exec.Cmd
+	here      string // our end of the cable
+}
+
+var hosts atomic.Int32
+
+// NewHost makes a host and its cable. Only in a network of the test's own.
+func NewHost() (*Host, error) {
+	if !InOwnNetwork() {
+		return nil, errors.New("a host is made in a network of the test's own alone")
+	}
+	number := hosts.Add(1)
+	h := &Host{Address: fmt.Sprintf(networkHere, number), here: fmt.Sprintf("cable%d", number)}
+	h.holder = exec.Command("unshare", "--net", "/bin/sh", "-c", "echo ready; exec cat")
+	alive, err := h.holder.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	ready, err := h.holder.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := h.holder.Start(); err != nil {
+		return nil, err
+	}
+	h.alive, h.namespace = alive, fmt.Sprintf("/proc/%d/ns/net", h.holder.Process.Pid)
+	if _, err := ready.Read(make([]byte, 6)); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	there := fmt.Sprintf(networkThere, number)
+	for _, step := range []string{
+		fmt.Sprintf("ip link add %s type veth peer name cable netns %d", h.here, h.holder.Process.Pid),
+		fmt.Sprintf("ip address add %s/24 dev %s", h.Address, h.here),
+		"ip link set " + h.here + " up",
+		h.in("ip address add " + there + "/24 dev cable"),
+		h.in("ip link set lo up"),
+		h.in("ip link set cable up"),
+	} {
+		if err := do(step); err != nil {
+			return nil, errors.Join(err, h.Close())
+		}
+	}
+	return h, nil
+}
+
+// Cut pulls the cable.
+func (h *Host) Cut() error { return do(h.in("ip link set cable down")) }
+
+// Mend plugs it in again.
+func (h *Host) Mend() error { return do(h.in("ip link set cable up")) }
+
+// Close ends the host; what ran there goes on without any network.
+func (h *Host) Close() error { return errors.Join(h.alive.Close(), h.holder.Wait()) }
+
+func (h *Host) in(step string) string { return "nsenter --net=" + h.namespace + " " + step }
+
+func do(step string) error {
+	words := strings.Fields(step)
+	if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", step, err, out)
+	}
+	return nil
+}
