@@ -5,7 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "muster/v1/archives.grpc.pb.h"
 #include "muster/v1/listeners.grpc.pb.h"
@@ -289,6 +292,23 @@ TEST_F(AggregatorTest, AnEnrolledNodeSeesAndServesTheRunsThatNameIt) {
   EXPECT_TRUE(Submit(node, SmallResult(mine.id(), "hostfacts", "n1", "x")).ok());
   EXPECT_EQ(ReasonOf(Submit(node, SmallResult(mine.id(), "hostfacts", "n2", "x")).status()),
             "NOT_YOURS");
+}
+
+// A chunk that is stored while the next one is being taken must not let a third overtake it.
+TEST_F(AggregatorTest, ChunksStayInOrderHoweverFastTheyCome) {
+  constexpr int kNodes = 4;
+  std::vector<std::string> nodes;
+  for (int i = 0; i < kNodes; ++i) nodes.push_back(absl::StrCat("n", i));
+  const v1::Run run = fleet_.CreateRun({"hostfacts"}, nodes);
+  std::vector<std::thread> senders;
+  for (const std::string& node : nodes) {
+    senders.emplace_back([&, channel = fleet_.Connect(fleet_.Issue(NodeIdentity{node}))] {
+      const std::string body(200'000, node.back());
+      const auto result = UploadAll(channel, run.id(), "hostfacts", node, body, /*chunk=*/100);
+      EXPECT_TRUE(result.ok()) << result.status();
+    });
+  }
+  for (std::thread& sender : senders) sender.join();
 }
 
 }  // namespace

@@ -37,16 +37,15 @@ UploadReactor::UploadReactor(const RpcRuntime& runtime, grpc::CallbackServerCont
                              Uploads& uploads, ReadAheadBudget& budget)
     : runtime_(runtime), uploads_(uploads), budget_(budget), call_(runtime, context, kMethod) {}
 
+// While the message is being taken out of request_ it counts as being read: a chunk that was stored
+// meanwhile must not let the next one be read over it, and overtake it.
 void UploadReactor::OnReadDone(bool ok) {
-  {
-    std::lock_guard lock(mutex_);
-    reading_ = false;
-  }
   if (!ok) {
     // The sender is gone, or has half-closed. Without a finish the upload stays open.
     bool finishing = false;
     {
       std::lock_guard lock(mutex_);
+      reading_ = false;
       finishing = finishing_;
     }
     if (!finishing) {
@@ -74,7 +73,7 @@ void UploadReactor::Begin(const v1::UploadRequest::Start& start) {
   const bool queued = runtime_.executor->Post([self = shared_from_this(), start] {
     const absl::Status status = self->AttachTo(start);
     if (!status.ok()) return self->End(status);
-    self->ReadMore();
+    self->MessageTaken();
   });
   if (!queued) End(errors::Overloaded());
 }
@@ -101,11 +100,20 @@ absl::Status UploadReactor::AttachTo(const v1::UploadRequest::Start& start) {
   return queued ? absl::OkStatus() : errors::Overloaded();
 }
 
-// Reads the next message if none is being read and there is room for what it may bring.
+void UploadReactor::MessageTaken() {
+  {
+    std::lock_guard lock(mutex_);
+    reading_ = false;
+  }
+  ReadMore();
+}
+
+// Reads the next message if none is being read and there is room for what it may bring: one chunk,
+// and a second one if the first is paid for by the budget.
 void UploadReactor::ReadMore() {
   std::lock_guard lock(mutex_);
   if (reading_ || finishing_ || ended_ || end_) return;
-  if (storing_ > 1) return;
+  if (storing_ > 1 || unpaid_ > 0) return;
   reading_ = true;
   StartRead(&request_);
 }
@@ -129,6 +137,7 @@ void UploadReactor::TakeChunk(v1::UploadRequest::Chunk* chunk) {
       return;
     }
     ++storing_;
+    if (!ahead) ++unpaid_;
   }
   const bool queued = session_->strand().Post(
       [self = shared_from_this(), taken = std::move(taken), bytes, ahead]() mutable {
@@ -138,7 +147,7 @@ void UploadReactor::TakeChunk(v1::UploadRequest::Chunk* chunk) {
     if (ahead) budget_.Return(bytes);
     return End(errors::Overloaded());
   }
-  if (ahead) ReadMore();
+  MessageTaken();
 }
 
 void UploadReactor::ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t bytes, bool ahead) {
@@ -146,6 +155,7 @@ void UploadReactor::ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t byte
   {
     std::lock_guard lock(mutex_);
     --storing_;
+    if (!ahead) --unpaid_;
     if (ack.ok()) ack_ = *ack;
   }
   if (!ack.ok()) return End(ack.status());

@@ -58,6 +58,7 @@ class UploadReactor : public grpc::ServerBidiReactor<v1::UploadRequest, v1::Uplo
   void ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t bytes, bool ahead);
   void TakeFinish(const v1::UploadRequest::Finish& finish);
   void Committed(absl::StatusOr<ResultRecord> result);
+  void MessageTaken();
   void ReadMore();
   void SendAck();
   void End(const absl::Status& status);
@@ -75,7 +76,8 @@ class UploadReactor : public grpc::ServerBidiReactor<v1::UploadRequest, v1::Uplo
   std::mutex mutex_;
   // All below are guarded by mutex_.
   int storing_ = 0;                        // chunks on the strand
-  bool reading_ = false;                   // a StartRead is out
+  int unpaid_ = 0;                         // those of them that the budget had no room for
+  bool reading_ = false;                   // a StartRead is out, or request_ is in use
   bool writing_ = false;                   // a StartWrite is out
   bool finishing_ = false;                 // finish came: nothing may follow
   bool counted_ = false;                   // among the streams of uploads_
