@@ -51,6 +51,7 @@ absl::Status AskListener(const client::Config& config, const std::stop_token& st
   const auto code = client::Perform(curl.get(), exchange, url);
   if (!code.ok()) return code.status();
   if (*code == 404 || *code == 405) return absl::OkStatus();
+  if (*code >= 500) return absl::UnavailableError("the listener cannot say it now");
   return client::FromHttp(*code, exchange, url);
 }
 

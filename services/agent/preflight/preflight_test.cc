@@ -139,8 +139,9 @@ TEST_F(PreflightTest, TheListenerForOldClients) {
     return CheckWay(config_, *client::Client::Create(config_, &status), {});
   };
   EXPECT_FALSE(ask());
-  listener.answers = {404, 403};
+  listener.answers = {404, 503, 403};
   EXPECT_FALSE(ask()) << "an older listener";
+  EXPECT_FALSE(ask()) << "one that cannot say it yet";
   auto fault = ask();
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->check, Check::kAuthorisation) << fault->message;
