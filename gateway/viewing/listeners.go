@@ -251,7 +251,7 @@ func (l *Listeners) bind(d *door, port int) (net.Listener, error) {
 func (l *Listeners) report(d *door, port int, fault string) error {
 	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 	defer cancel()
-	_, err := l.signer.ReportStatusListener(ctx, &musterv1.ReportListenerRequest{
+	_, err := l.signer.ReportStatusListener(ctx, &musterv1.ReportStatusListenerRequest{
 		Run: d.run, Port: int32(port), Open: fault == "", Fault: fault[:min(len(fault), 1024)],
 	})
 	return err

@@ -17,7 +17,8 @@ absl::Status Allowed(Call& call, const std::string& run) {
 }
 
 // What a gateway reports of a listener; INVALID_ARGUMENT if it is out of the API's limits.
-absl::StatusOr<ListenerRecord> Reported(const v1::ReportListenerRequest& request) {
+template <typename Request>
+absl::StatusOr<ListenerRecord> Reported(const Request& request) {
   if (request.port() < 0 || request.port() > 65535) return errors::InvalidPort(request.port());
   if (request.fault().size() > kMaxFault) return errors::TextTooLong("fault", kMaxFault);
   ListenerRecord listener;
@@ -84,7 +85,8 @@ absl::Status ListenerService::GetStatus(Call& call, const v1::GetStatusListenerR
   return absl::OkStatus();
 }
 
-absl::Status ListenerService::ReportStatus(Call& call, const v1::ReportListenerRequest& request,
+absl::Status ListenerService::ReportStatus(Call& call,
+                                           const v1::ReportStatusListenerRequest& request,
                                            v1::Run* response) {
   if (const absl::Status allowed = Allowed(call, request.run()); !allowed.ok()) return allowed;
   const auto listener = Reported(request);
@@ -119,7 +121,7 @@ grpc::ServerUnaryReactor* ListenerService::GetStatusListener(
 }
 
 grpc::ServerUnaryReactor* ListenerService::ReportStatusListener(
-    grpc::CallbackServerContext* context, const v1::ReportListenerRequest* request,
+    grpc::CallbackServerContext* context, const v1::ReportStatusListenerRequest* request,
     v1::Run* response) {
   return Answer(
       runtime_, context, "/muster.v1.ListenerService/ReportStatusListener",

@@ -35,7 +35,7 @@ class ListenerService : public v1::ListenerService::CallbackService {
                                               const v1::GetStatusListenerRequest* request,
                                               v1::GetStatusListenerResponse* response) override;
   grpc::ServerUnaryReactor* ReportStatusListener(grpc::CallbackServerContext* context,
-                                                 const v1::ReportListenerRequest* request,
+                                                 const v1::ReportStatusListenerRequest* request,
                                                  v1::Run* response) override;
 
  private:
@@ -44,7 +44,7 @@ class ListenerService : public v1::ListenerService::CallbackService {
   absl::Status Report(Call& call, const v1::ReportListenerRequest& request, v1::Run* response);
   absl::Status GetStatus(Call& call, const v1::GetStatusListenerRequest& request,
                          v1::GetStatusListenerResponse* response);
-  absl::Status ReportStatus(Call& call, const v1::ReportListenerRequest& request,
+  absl::Status ReportStatus(Call& call, const v1::ReportStatusListenerRequest& request,
                             v1::Run* response);
 
   const RpcRuntime runtime_;

@@ -86,7 +86,7 @@ class ViewerTest : public ::testing::Test {
   }
 
   absl::StatusOr<v1::Run> Report(const std::string& run, int port, bool open) {
-    v1::ReportListenerRequest request;
+    v1::ReportStatusListenerRequest request;
     request.set_run(run);
     request.set_port(port);
     request.set_open(open);

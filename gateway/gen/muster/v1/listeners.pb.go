@@ -333,6 +333,75 @@ func (x *GetStatusListenerResponse) GetPort() int32 {
 	return 0
 }
 
+type ReportStatusListenerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	Port  int32                  `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	Open  bool                   `protobuf:"varint,3,opt,name=open,proto3" json:"open,omitempty"`
+	// Why it is not open; at most 1024 characters.
+	Fault         string `protobuf:"bytes,4,opt,name=fault,proto3" json:"fault,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportStatusListenerRequest) Reset() {
+	*x = ReportStatusListenerRequest{}
+	mi := &file_muster_v1_listeners_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportStatusListenerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportStatusListenerRequest) ProtoMessage() {}
+
+func (x *ReportStatusListenerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_listeners_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportStatusListenerRequest.ProtoReflect.Descriptor instead.
+func (*ReportStatusListenerRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_listeners_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ReportStatusListenerRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *ReportStatusListenerRequest) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *ReportStatusListenerRequest) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *ReportStatusListenerRequest) GetFault() string {
+	if x != nil {
+		return x.Fault
+	}
+	return ""
+}
+
 var File_muster_v1_listeners_proto protoreflect.FileDescriptor
 
 const file_muster_v1_listeners_proto_rawDesc = "" +
@@ -359,12 +428,17 @@ const file_muster_v1_listeners_proto_rawDesc = "" +
 	"\rclient_ca_pem\x18\x01 \x01(\tR\vclientCaPem\x12'\n" +
 	"\x0fcertificate_pem\x18\x02 \x01(\tR\x0ecertificatePem\x12\x17\n" +
 	"\akey_pem\x18\x03 \x01(\tR\x06keyPem\x12\x12\n" +
-	"\x04port\x18\x04 \x01(\x05R\x04port2\xf1\x02\n" +
+	"\x04port\x18\x04 \x01(\x05R\x04port\"m\n" +
+	"\x1bReportStatusListenerRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x12\n" +
+	"\x04open\x18\x03 \x01(\bR\x04open\x12\x14\n" +
+	"\x05fault\x18\x04 \x01(\tR\x05fault2\xf7\x02\n" +
 	"\x0fListenerService\x12p\n" +
 	"\x17SignListenerCertificate\x12).muster.v1.SignListenerCertificateRequest\x1a*.muster.v1.SignListenerCertificateResponse\x12B\n" +
 	"\x0eReportListener\x12 .muster.v1.ReportListenerRequest\x1a\x0e.muster.v1.Run\x12^\n" +
-	"\x11GetStatusListener\x12#.muster.v1.GetStatusListenerRequest\x1a$.muster.v1.GetStatusListenerResponse\x12H\n" +
-	"\x14ReportStatusListener\x12 .muster.v1.ReportListenerRequest\x1a\x0e.muster.v1.RunB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\x11GetStatusListener\x12#.muster.v1.GetStatusListenerRequest\x1a$.muster.v1.GetStatusListenerResponse\x12N\n" +
+	"\x14ReportStatusListener\x12&.muster.v1.ReportStatusListenerRequest\x1a\x0e.muster.v1.RunB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_listeners_proto_rawDescOnce sync.Once
@@ -378,24 +452,25 @@ func file_muster_v1_listeners_proto_rawDescGZIP() []byte {
 	return file_muster_v1_listeners_proto_rawDescData
 }
 
-var file_muster_v1_listeners_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_muster_v1_listeners_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_muster_v1_listeners_proto_goTypes = []any{
 	(*SignListenerCertificateRequest)(nil),  // 0: muster.v1.SignListenerCertificateRequest
 	(*SignListenerCertificateResponse)(nil), // 1: muster.v1.SignListenerCertificateResponse
 	(*ReportListenerRequest)(nil),           // 2: muster.v1.ReportListenerRequest
 	(*GetStatusListenerRequest)(nil),        // 3: muster.v1.GetStatusListenerRequest
 	(*GetStatusListenerResponse)(nil),       // 4: muster.v1.GetStatusListenerResponse
-	(*Run)(nil),                             // 5: muster.v1.Run
+	(*ReportStatusListenerRequest)(nil),     // 5: muster.v1.ReportStatusListenerRequest
+	(*Run)(nil),                             // 6: muster.v1.Run
 }
 var file_muster_v1_listeners_proto_depIdxs = []int32{
 	0, // 0: muster.v1.ListenerService.SignListenerCertificate:input_type -> muster.v1.SignListenerCertificateRequest
 	2, // 1: muster.v1.ListenerService.ReportListener:input_type -> muster.v1.ReportListenerRequest
 	3, // 2: muster.v1.ListenerService.GetStatusListener:input_type -> muster.v1.GetStatusListenerRequest
-	2, // 3: muster.v1.ListenerService.ReportStatusListener:input_type -> muster.v1.ReportListenerRequest
+	5, // 3: muster.v1.ListenerService.ReportStatusListener:input_type -> muster.v1.ReportStatusListenerRequest
 	1, // 4: muster.v1.ListenerService.SignListenerCertificate:output_type -> muster.v1.SignListenerCertificateResponse
-	5, // 5: muster.v1.ListenerService.ReportListener:output_type -> muster.v1.Run
+	6, // 5: muster.v1.ListenerService.ReportListener:output_type -> muster.v1.Run
 	4, // 6: muster.v1.ListenerService.GetStatusListener:output_type -> muster.v1.GetStatusListenerResponse
-	5, // 7: muster.v1.ListenerService.ReportStatusListener:output_type -> muster.v1.Run
+	6, // 7: muster.v1.ListenerService.ReportStatusListener:output_type -> muster.v1.Run
 	4, // [4:8] is the sub-list for method output_type
 	0, // [0:4] is the sub-list for method input_type
 	0, // [0:0] is the sub-list for extension type_name
@@ -415,7 +490,7 @@ func file_muster_v1_listeners_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_listeners_proto_rawDesc), len(file_muster_v1_listeners_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -51,7 +51,7 @@ type ListenerServiceClient interface {
 	// As ReportListener, for the run's own status listener.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND, NO_STATUS_LISTENER), FAILED_PRECONDITION (PORT_IS_FIXED).
-	ReportStatusListener(ctx context.Context, in *ReportListenerRequest, opts ...grpc.CallOption) (*Run, error)
+	ReportStatusListener(ctx context.Context, in *ReportStatusListenerRequest, opts ...grpc.CallOption) (*Run, error)
 }
 
 type listenerServiceClient struct {
@@ -92,7 +92,7 @@ func (c *listenerServiceClient) GetStatusListener(ctx context.Context, in *GetSt
 	return out, nil
 }
 
-func (c *listenerServiceClient) ReportStatusListener(ctx context.Context, in *ReportListenerRequest, opts ...grpc.CallOption) (*Run, error) {
+func (c *listenerServiceClient) ReportStatusListener(ctx context.Context, in *ReportStatusListenerRequest, opts ...grpc.CallOption) (*Run, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Run)
 	err := c.cc.Invoke(ctx, ListenerService_ReportStatusListener_FullMethodName, in, out, cOpts...)
@@ -126,7 +126,7 @@ type ListenerServiceServer interface {
 	// As ReportListener, for the run's own status listener.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND, NO_STATUS_LISTENER), FAILED_PRECONDITION (PORT_IS_FIXED).
-	ReportStatusListener(context.Context, *ReportListenerRequest) (*Run, error)
+	ReportStatusListener(context.Context, *ReportStatusListenerRequest) (*Run, error)
 	mustEmbedUnimplementedListenerServiceServer()
 }
 
@@ -146,7 +146,7 @@ func (UnimplementedListenerServiceServer) ReportListener(context.Context, *Repor
 func (UnimplementedListenerServiceServer) GetStatusListener(context.Context, *GetStatusListenerRequest) (*GetStatusListenerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStatusListener not implemented")
 }
-func (UnimplementedListenerServiceServer) ReportStatusListener(context.Context, *ReportListenerRequest) (*Run, error) {
+func (UnimplementedListenerServiceServer) ReportStatusListener(context.Context, *ReportStatusListenerRequest) (*Run, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportStatusListener not implemented")
 }
 func (UnimplementedListenerServiceServer) mustEmbedUnimplementedListenerServiceServer() {}
@@ -225,7 +225,7 @@ func _ListenerService_GetStatusListener_Handler(srv interface{}, ctx context.Con
 }
 
 func _ListenerService_ReportStatusListener_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReportListenerRequest)
+	in := new(ReportStatusListenerRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func _ListenerService_ReportStatusListener_Handler(srv interface{}, ctx context.
 		FullMethod: ListenerService_ReportStatusListener_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ListenerServiceServer).ReportStatusListener(ctx, req.(*ReportListenerRequest))
+		return srv.(ListenerServiceServer).ReportStatusListener(ctx, req.(*ReportStatusListenerRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
