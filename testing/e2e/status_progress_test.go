@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/testing/fleet"
+)
+
+// What a plugin says of its progress; `message` tells the reports apart.
+func report(message string) string {
+	return `{"msg":"` + message + `","total":10,"completed":5,"failures":["a"]}`
+}
+
+// wantProgress waits until such a report is shown by /status, by `muster status` and by WatchStatus. The
+// node of a plugin that runs once is "global" to all but the seed's JSON.
+func wantProgress(t *testing.T, f *fleet.Fleet, run, plugin, node, message string) {
+	t.Helper()
+	inSeed := strings.TrimPrefix(node, "global")
+	var last fleet.ShownPair
+	if err := fleet.Until(soon, "/status shows it", func() bool {
+		last = shown(t, f, run).Pair(plugin, inSeed)
+		return last.Progress != nil && last.Message == message
+	}); err != nil {
+		t.Fatalf("%s on %s: %v: want %q, got %+v", plugin, node, err, message, last)
+	}
+	if got := last.Progress; got.Total != 10 || got.Completed != 5 || len(got.Failures) != 1 || last.Reason != "running" ||
+		last.LastHeartbeat == nil {
+		t.Errorf("/status shows %+v of %+v, want 5 of 10, one failure, running, and a last heartbeat", got, last)
+	}
+	if text, _ := f.Muster("status", run); !lineSays(text, plugin, message) || !lineSays(text, node, "5/10") {
+		t.Errorf("muster status does not show it:\n%s", text)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	watch := must(statusService(t, f).WatchStatus(ctx, &musterv1.WatchStatusRequest{Run: run}))(t)
+	for {
+		answer, err := watch.Recv()
+		if err != nil {
+			t.Fatalf("WatchStatus tells nothing of %s on %s: %v", plugin, node, err)
+		}
+		for _, pair := range answer.Pairs {
+			if pair.Plugin == plugin && pair.Node == node && pair.Progress.GetMessage() == message && pair.Progress.Completed == 5 {
+				return
+			}
+		}
+	}
+}
+
+// Straight to the run's listener, as an old sidecar does it, and by one.
+func TestProgressOfOldSidecarsIsShownEverywhere(t *testing.T) {
+	f := up(t)
+	run := run(t, f, []string{sidecarPlugin("e2e", "Job"), sidecarPlugin("logs", "DaemonSet")}, "n1")
+	for plugin, node := range map[string]string{"e2e": "global", "logs": "n1"} {
+		credential := must(f.Export(run, plugin, node))(t)
+		path := credential.AggregatorURL + "/api/v1/progress/by-node/n1/logs"
+		if node == "global" {
+			path = credential.AggregatorURL + "/api/v1/progress/global/e2e"
+		}
+		until(t, "the progress is taken", func() bool { // by a status service that has heard of the run
+			code, _ := curl(t, credential, "--no-alpn", "-X", "POST", "--data", report("by curl "+plugin), path)
+			return code == "200"
+		})
+		wantProgress(t, f, run, plugin, node, "by curl "+plugin)
+		s := startSidecar(t, credential, node)
+		if code, text := s.report(t, report("by sidecar "+plugin)); code != http.StatusOK {
+			t.Errorf("%s: progress was answered %d %s", plugin, code, text)
+		}
+		wantProgress(t, f, run, plugin, node, "by sidecar "+plugin)
+	}
+}
+
+// By the agent's local endpoint, where plugins written for Sonobuoy post it.
+func TestProgressByTheAgentsLocalEndpointIsShownEverywhere(t *testing.T) {
+	f := up(t)
+	quickBeats(t, f)
+	run := run(t, f, []string{untilReleased(f, "work"), execPlugin("once", "Job", "sleep 600")}, "n1")
+	for plugin, node := range map[string]string{"once": "global", "work": "n1"} {
+		port := freePort(t)
+		startAgent(t, f, nil, run, plugin, node, "SONOBUOY_PROGRESS_PORT="+port)
+		until(t, "the agent takes progress", func() bool {
+			response, err := http.Post("http://127.0.0.1:"+port+"/progress", "application/json",
+				strings.NewReader(report("by agent "+plugin)))
+			if err != nil {
+				return false
+			}
+			defer response.Body.Close()
+			return response.StatusCode == http.StatusOK
+		})
+		wantProgress(t, f, run, plugin, node, "by agent "+plugin)
+	}
+}
+
+// The heartbeat of the seed: a GET of the run's listener, again and again.
+func TestTheSeedsHeartbeat(t *testing.T) {
+	f := up(t)
+	run := run(t, f, []string{sidecarPlugin("e2e", "Job"), sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
+	for _, pair := range []struct{ plugin, node, seed, path string }{
+		{"e2e", "global", "", "global/e2e"}, {"logs", "n1", "n1", "by-node/n1/logs"},
+	} {
+		credential := must(f.Export(run, pair.plugin, pair.node))(t)
+		health := credential.AggregatorURL + "/api/v1/health/"
+		var body string
+		until(t, "a heartbeat is taken", func() bool {
+			var code string
+			code, body = curl(t, credential, health+pair.path)
+			return code == "200"
+		})
+		if strings.TrimSpace(body) != `{"interval_seconds":10}` {
+			t.Errorf("%s: answered %q, want the usual interval", pair.path, body)
+		}
+		until(t, "/status tells of it", func() bool {
+			got := shown(t, f, run).Pair(pair.plugin, pair.seed)
+			return got.LastHeartbeat != nil && *got.LastHeartbeat < int(time.Minute.Seconds()) && got.Reason == "running"
+		})
+		for path, want := range map[string]string{
+			"by-node/n2/logs": "403", "by-node/n9/logs": "403", "global/nothing": "403", "by-node/n1": "404", "nothing": "404",
+		} {
+			if code, answer := curl(t, credential, health+path); code != want {
+				t.Errorf("%s asks for %s: answered %s %q, want %s", pair.plugin, path, code, answer, want)
+			}
+		}
+	}
+	if got := shown(t, f, run).Pair("logs", "n2"); got.LastHeartbeat != nil || got.Reason != "not-started" {
+		t.Errorf("n2, which nobody attends to, is %+v", got)
+	}
+}
