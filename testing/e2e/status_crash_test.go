@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/testing/fleet"
+)
+
+// held kills a service as a crash would; it comes again when `back` is called and not before.
+func held(t *testing.T, f *fleet.Fleet, service string) (back func()) {
+	t.Helper()
+	supervisor := must(f.Process(fleet.Muster, "supervise"))(t)
+	check(t, supervisor.Stop())
+	t.Cleanup(func() { _ = supervisor.Continue() })
+	must(f.Process(service))(t).Kill()
+	return func() { check(t, supervisor.Continue()) }
+}
+
+// beatingRun is a run with a working agent on each node.
+func beatingRun(t *testing.T, f *fleet.Fleet, count int) (run string, nodes []string) {
+	t.Helper()
+	for i := range count {
+		nodes = append(nodes, fmt.Sprintf("n%d", i+1))
+	}
+	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
+	run = must(f.CreateRun("-f", file, "--node", strings.Join(nodes, ","), "--lost-after", "10s"))(t)
+	want := map[string]string{}
+	for _, node := range nodes {
+		startAgent(t, f, nil, run, "work", node)
+		want[node] = "running"
+	}
+	awaitReasons(t, f, run, "work", want)
+	return run, nodes
+}
+
+// wantAllThrough waits for the end and compares what aggregator, /status and gRPC say of it.
+func wantAllThrough(t *testing.T, f *fleet.Fleet, run string, nodes int) {
+	t.Helper()
+	a := operator(t, f)
+	check(t, fleet.Until(2*time.Minute, "the run is complete", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		now, err := a.runs.GetRun(ctx, &musterv1.GetRunRequest{Run: run})
+		return err == nil && now.State == musterv1.RunState_RUN_STATE_COMPLETE && int(now.Counts.Genuine) == nodes
+	}))
+	var at *fleet.Shown
+	if err := fleet.Until(soon, "status has caught up", func() bool {
+		at = shown(t, f, run)
+		return at.Status == "complete"
+	}); err != nil {
+		t.Fatalf("%v: %+v", err, at)
+	}
+	if at.Counts.Genuine != nodes || at.Counts.Planned != nodes || at.Counts.Pending+at.Counts.Errors+at.Counts.TimedOut != 0 ||
+		*at.PercentComplete != 1 || len(at.Plugins) != nodes {
+		t.Errorf("/status counts %+v, %v complete, %d pairs; want %d genuine ones", at.Counts, *at.PercentComplete,
+			len(at.Plugins), nodes)
+	}
+	for node, pair := range pairs(t, statusService(t, f), run) {
+		if pair.Outcome != musterv1.Outcome_OUTCOME_GENUINE {
+			t.Errorf("gRPC: %s is %v", node, pair)
+		}
+	}
+	_, err := f.Muster("status", run)
+	wantExit(t, err, 0)
+}
+
+func TestStatusServesWhileTheAggregatorIsAwayAndCatchesUp(t *testing.T) {
+	f := up(t)
+	quickBeats(t, f)
+	run, nodes := beatingRun(t, f, 3)
+	for i, node := range nodes {
+		back := held(t, f, fleet.Aggregator)
+		release(t, f, node) // delivered when the aggregator is back
+		for range 5 {
+			if at := shown(t, f, run); at.Status != "running" || at.Counts.Genuine != i || at.Counts.Planned != len(nodes) {
+				t.Errorf("without the aggregator /status says %q, %+v; want %d of %d", at.Status, at.Counts, i, len(nodes))
+			}
+		}
+		_, err := f.Muster("status", run)
+		wantExit(t, err, 7)
+		back()
+		awaitPair(t, f, run, node, "it is through", func(pair fleet.ShownPair) bool { return pair.Status == "complete" })
+	}
+	wantAllThrough(t, f, run, len(nodes))
+}
+
+// Nobody is called lost while the service has not had the time to hear of them: its grace is the usual one.
+func TestAgentsOutliveTheStatusServiceAndAreNotCalledLost(t *testing.T) {
+	f := up(t)
+	check(t, f.Configure("status", map[string]string{"heartbeats.interval": "2s"}))
+	run, nodes := beatingRun(t, f, 3)
+	back := held(t, f, fleet.Status)
+	release(t, f, "n1") // goes to the aggregator, which needs no status service
+	a := operator(t, f)
+	until(t, "the result is there", func() bool {
+		return a.result(t, run, "work", "n1").Outcome == musterv1.Outcome_OUTCOME_GENUINE
+	})
+	_, err := f.Muster("status", run)
+	wantExit(t, err, 78, "next:")
+	back()
+	viewer := must(fleet.ReadViewer(f.CredentialsFile(run)))(t)
+	var last *fleet.Shown
+	if err := fleet.Until(2*time.Minute, "all agents are back", func() bool {
+		at, err := viewer.Status()
+		if err != nil {
+			return false // it starts, and then catches up
+		}
+		last = at
+		online := 0
+		for _, pair := range at.Plugins {
+			if pair.Node == "n1" {
+				continue
+			}
+			if pair.Presence == "online" {
+				online++
+			}
+			if pair.Status != "running" || pair.Reason != "running" {
+				t.Fatalf("%s was called %s, %s", pair.Node, pair.Status, pair.Reason)
+			}
+		}
+		return online == len(nodes)-1 && at.Pair("work", "n1").Status == "complete"
+	}); err != nil {
+		t.Fatalf("%v: %+v", err, last)
+	}
+	release(t, f, "n2")
+	release(t, f, "n3")
+	wantAllThrough(t, f, run, len(nodes))
+}
