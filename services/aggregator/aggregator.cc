@@ -141,7 +141,7 @@ class Assembly : public Aggregator {
         listener_waits_(*f_.store, clock_),
         status_listeners_(*f_.store, *f_.authorities, clock_, config_.advertise),
         verdicts_(*f_.store, clock_, OwnUri()),
-        changes_(*f_.store, requests_),
+        changes_(*f_.store, requests_, timers_.get()),
         lifecycle_(std::make_shared<Lifecycle>(*f_.store, uploads_, *timers_, requests_, clock_,
                                                OwnUri())),
         sealer_(*f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_,

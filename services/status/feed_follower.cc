@@ -55,6 +55,7 @@ void FeedFollower::FollowOnce(const std::stop_token& stop) {
   const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
   v1::FollowChangesRequest request;
   if (cursor_) request.set_cursor(*cursor_);
+  request.set_pairs_together(true);
   const auto stream = stub_->FollowChanges(&context, request);
   v1::FollowChangesResponse event;
   while (stream->Read(&event)) {

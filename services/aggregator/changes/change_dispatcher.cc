@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "services/common/base/clock.h"
 #include "services/common/base/log.h"
 
 namespace muster {
@@ -10,10 +11,13 @@ namespace {
 
 constexpr int kBatch = 1000;
 
+// Followers hear of what happens this often at most.
+constexpr absl::Duration kPace = absl::Milliseconds(20);
+
 }  // namespace
 
-ChangeDispatcher::ChangeDispatcher(ChangeFeed& feed, Executor& executor)
-    : feed_(feed), executor_(executor) {}
+ChangeDispatcher::ChangeDispatcher(ChangeFeed& feed, Executor& executor, TimerService* timers)
+    : feed_(feed), executor_(executor), timers_(timers) {}
 
 ChangeDispatcher::~ChangeDispatcher() { Stop(); }
 
@@ -41,11 +45,18 @@ void ChangeDispatcher::Stop() {
 }
 
 void ChangeDispatcher::Poke() {
+  absl::Duration wait;
   {
     std::lock_guard lock(mutex_);
     if (stopped_ || pending_) return;
     pending_ = true;
+    if (timers_ != nullptr) wait = read_at_ + kPace - SystemClock().MonotonicNow();
   }
+  if (wait > absl::ZeroDuration() && timers_->Schedule(wait, [this] { PostRead(); }).ok()) return;
+  PostRead();
+}
+
+void ChangeDispatcher::PostRead() {
   if (executor_.Post([this] { Read(); })) return;
   // The next change, or the next WakeAll, tries again.
   std::lock_guard lock(mutex_);
@@ -58,6 +69,7 @@ void ChangeDispatcher::Read() {
     std::lock_guard lock(mutex_);
     pending_ = false;
     if (stopped_) return;
+    read_at_ = SystemClock().MonotonicNow();
   }
   for (;;) {
     const auto changes = feed_.Read(cursor_, kBatch);

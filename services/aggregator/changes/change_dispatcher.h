@@ -10,7 +10,9 @@
 #include <mutex>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "services/common/base/executor.h"
+#include "services/common/base/timers.h"
 #include "services/common/store/change_feed.h"
 
 namespace muster {
@@ -21,8 +23,10 @@ class ChangeDispatcher {
   using Observer = std::function<void(const ChangeRecord& change)>;
   using Waker = std::function<void()>;
 
-  // Reads on `executor`. Changes before Start are not told.
-  ChangeDispatcher(ChangeFeed& feed, Executor& executor);
+  // Reads on `executor`. Changes before Start are not told. With `timers`, which must stop before
+  // this is gone, what comes soon after a batch is told together with what follows it: reading the
+  // feed after each commit would cost more than the commits.
+  ChangeDispatcher(ChangeFeed& feed, Executor& executor, TimerService* timers = nullptr);
   ~ChangeDispatcher();
 
   // Called for each change, one at a time, on the executor. Before Start.
@@ -43,10 +47,12 @@ class ChangeDispatcher {
 
  private:
   void Poke();
+  void PostRead();
   void Read();
 
   ChangeFeed& feed_;
   Executor& executor_;
+  TimerService* const timers_;
   std::vector<Observer> observers_;
   std::unique_ptr<ChangeFeed::Subscription> subscription_;
   std::mutex read_mutex_;  // one reader at a time, in order
@@ -54,6 +60,7 @@ class ChangeDispatcher {
   std::mutex mutex_;
   bool pending_ = false;                // guarded by mutex_: a Read is queued that has not begun
   bool stopped_ = false;                // guarded by mutex_
+  absl::Duration read_at_;              // guarded by mutex_: monotonic, of the last Read
   uint64_t next_id_ = 0;                // guarded by mutex_
   std::map<uint64_t, Waker> watchers_;  // guarded by mutex_
 };

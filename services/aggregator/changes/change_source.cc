@@ -12,18 +12,23 @@ constexpr int kRunsPage = 100;
 constexpr int kPairsPage = 2000;
 constexpr int kChangesPage = 500;
 
+// Pairs that go in one message: for what a message costs, one pair could as well be hundreds. With
+// their texts (an error may have 4 KiB) they stay far below the largest message.
+constexpr int kPairsOfEvent = 500;
+constexpr size_t kTextsOfEvent = 256 * 1024;
+
 // A stream that is silent for this long says that it lives.
 constexpr absl::Duration kHeartbeat = absl::Seconds(5);
 
 }  // namespace
 
 ChangeSource::ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
-                           std::optional<int64_t> cursor, bool runs_only,
+                           std::optional<int64_t> cursor, FollowedPairs pairs,
                            ChangeDispatcher::Handle watch)
     : store_(store),
       feed_(feed),
       clock_(clock),
-      runs_only_(runs_only),
+      pairs_(pairs),
       watch_(std::move(watch)),
       cursor_(cursor),
       sent_at_(clock.MonotonicNow()) {}
@@ -69,7 +74,7 @@ absl::Status ChangeSource::ContinueSnapshot() {
     if (!page.ok()) return page.status();
     for (const RunRecord& run : page->items) {
       AddRun(run);
-      if (!runs_only_) runs_with_pairs_.push_back(run.id);
+      if (pairs_ != FollowedPairs::kNone) runs_with_pairs_.push_back(run.id);
     }
     runs_page_ = page->next;
     runs_done_ = runs_page_.empty();
@@ -130,7 +135,7 @@ absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
       if (!view.ok()) return view.status();
       if (!*view) return absl::OkStatus();  // deleted since: that change follows
       AddRun((*view)->run);
-      if (change.kind == ChangeKind::kRunCreated && !runs_only_) {
+      if (change.kind == ChangeKind::kRunCreated && pairs_ != FollowedPairs::kNone) {
         runs_with_pairs_.push_back(change.run);
         pending_created_ = change;
         return absl::OkStatus();
@@ -138,8 +143,8 @@ absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
       break;
     }
     case ChangeKind::kResult: {
-      if (runs_only_) return absl::OkStatus();
-      v1::FollowChangesResponse::PairChanged* pair = ready_.emplace_back().mutable_pair();
+      if (pairs_ == FollowedPairs::kNone) return absl::OkStatus();
+      v1::FollowChangesResponse::PairChanged* pair = NewPair();
       pair->mutable_key()->set_run(change.run);
       pair->mutable_key()->set_plugin(change.plugin);
       pair->mutable_key()->set_node(change.node);
@@ -147,6 +152,8 @@ absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
       pair->set_generation(change.generation);
       pair->set_size(change.size);
       pair->set_error(change.text);
+      *pair->mutable_time() = ToTimestamp(change.at);
+      pairs_bytes_ += change.text.size();
       break;
     }
     case ChangeKind::kRunDeleted:
@@ -171,8 +178,22 @@ void ChangeSource::AddRun(const RunRecord& run) {
   *ready_.emplace_back().mutable_run() = ToProto(run);
 }
 
+// A place for one more pair: in the event that ends what is ready if it takes more, or in a
+// new one.
+v1::FollowChangesResponse::PairChanged* ChangeSource::NewPair() {
+  if (pairs_ == FollowedPairs::kSingly) return ready_.emplace_back().mutable_pair();
+  const bool fits = !ready_.empty() && ready_.back().has_pairs() &&
+                    ready_.back().pairs().pairs_size() < kPairsOfEvent &&
+                    pairs_bytes_ < kTextsOfEvent;
+  if (!fits) {
+    ready_.emplace_back();
+    pairs_bytes_ = 0;
+  }
+  return ready_.back().mutable_pairs()->add_pairs();
+}
+
 void ChangeSource::AddPair(const ResultRecord& result) {
-  v1::FollowChangesResponse::PairChanged* pair = ready_.emplace_back().mutable_pair();
+  v1::FollowChangesResponse::PairChanged* pair = NewPair();
   pair->mutable_key()->set_run(result.key.run);
   pair->mutable_key()->set_plugin(result.key.plugin);
   pair->mutable_key()->set_node(result.key.node);
@@ -180,6 +201,7 @@ void ChangeSource::AddPair(const ResultRecord& result) {
   pair->set_generation(result.generation);
   pair->set_size(result.size);
   pair->set_error(result.error);
+  pairs_bytes_ += result.error.size();
 }
 
 }  // namespace muster

@@ -17,12 +17,15 @@
 
 namespace muster {
 
+// What a follower hears of pairs: nothing, each in a message of its own, or many in one.
+enum class FollowedPairs { kNone, kSingly, kTogether };
+
 // Not thread-safe (a stream asks one thing at a time). Holds one page of rows and of changes.
 class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
  public:
   // `cursor`: go on after it; nullopt: begin with a snapshot.
   ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
-               std::optional<int64_t> cursor, bool runs_only, ChangeDispatcher::Handle watch);
+               std::optional<int64_t> cursor, FollowedPairs pairs, ChangeDispatcher::Handle watch);
 
   absl::StatusOr<Pull> Next(v1::FollowChangesResponse* event) override;
 
@@ -35,16 +38,18 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
   absl::Status ReadChanges();
   absl::Status AddChange(const ChangeRecord& change);
   void AddRun(const RunRecord& run);
+  v1::FollowChangesResponse::PairChanged* NewPair();
   void AddPair(const ResultRecord& result);
   void StampLast(const ChangeRecord& change);
 
   StateStore& store_;
   ChangeFeed& feed_;
   const Clock& clock_;
-  const bool runs_only_;
+  const FollowedPairs pairs_;
   const ChangeDispatcher::Handle watch_;
 
   std::deque<Event> ready_;        // to be sent before anything is read
+  size_t pairs_bytes_ = 0;         // of the texts in the last one, if it is one of pairs
   std::optional<int64_t> cursor_;  // nullopt: a snapshot is needed
   int64_t snapshot_cursor_ = 0;    // where the snapshot's deltas begin
   bool in_snapshot_ = false;

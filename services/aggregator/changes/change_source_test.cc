@@ -34,7 +34,14 @@ std::string Word(const v1::FollowChangesResponse& event) {
       word = absl::StrCat("run:", event.run().id().substr(0, 2));
       break;
     case v1::FollowChangesResponse::kPair:
-      word = absl::StrCat(event.pair().key().node(), "=", static_cast<int>(event.pair().outcome()));
+      word = absl::StrCat("one:", event.pair().key().node(), "=",
+                          static_cast<int>(event.pair().outcome()));
+      break;
+    case v1::FollowChangesResponse::kPairs:
+      for (const auto& pair : event.pairs().pairs()) {
+        absl::StrAppend(&word, word.empty() ? "" : " ", pair.key().node(), "=",
+                        static_cast<int>(pair.outcome()));
+      }
       break;
     case v1::FollowChangesResponse::kRunDeleted:
       word = absl::StrCat("deleted:", event.run_deleted().run().substr(0, 2));
@@ -71,8 +78,9 @@ class ChangeSourceTest : public ::testing::Test {
     Apply(MakeRun(run, pairs));
   }
 
-  ChangeSource Follow(std::optional<int64_t> cursor, bool runs_only = false) {
-    return {harness_->state(), harness_->feed(), clock_, cursor, runs_only, nullptr};
+  ChangeSource Follow(std::optional<int64_t> cursor,
+                      FollowedPairs pairs = FollowedPairs::kTogether) {
+    return {harness_->state(), harness_->feed(), clock_, cursor, pairs, nullptr};
   }
 
   // Everything there is now.
@@ -115,6 +123,59 @@ TEST_F(ChangeSourceTest, ACursorGoesOnWithoutASnapshot) {
   EXPECT_EQ(Take(source), absl::StrCat("revoked:spiffe://f/user/eve@", cursor + 1));
 }
 
+TEST_F(ChangeSourceTest, WhatHappensToManyPairsComesInFewMessages) {
+  std::vector<std::string> nodes;
+  for (int i = 0; i < 1200; ++i) nodes.push_back(absl::StrCat("n", i));
+  Plan(kRun, nodes);
+  ChangeSource source = Follow(Last());
+  Apply(TimeOutRun{.run = kRun, .error = "late", .at = 3'000'005});
+  std::vector<int> sizes;
+  int64_t cursor = 0;
+  for (;;) {
+    v1::FollowChangesResponse event;
+    const auto pull = source.Next(&event);
+    if (!pull.ok() || *pull != Pull::kMessage) break;
+    if (event.has_pairs()) {
+      sizes.push_back(event.pairs().pairs_size());
+      EXPECT_EQ(event.pairs().pairs(0).time().nanos(), 5000);
+    }
+    EXPECT_GT(event.cursor(), cursor);
+    cursor = event.cursor();
+  }
+  EXPECT_EQ(sizes, (std::vector<int>{500, 500, 200}));
+  EXPECT_EQ(cursor, Last());
+}
+
+// A follower of an older release knows nothing of several pairs in one message.
+TEST_F(ChangeSourceTest, WhoDoesNotAskForPairsTogetherGetsEachAlone) {
+  Plan(kRun, {"n1", "n2"});
+  ChangeSource source = Follow(std::nullopt, FollowedPairs::kSingly);
+  const int64_t before = Last();
+  EXPECT_EQ(Take(source), absl::StrCat("begin run:00 one:n1=1 one:n2=1 end@", before));
+  Apply(Failed(KeyOf("n2"), "broken"));
+  EXPECT_EQ(Take(source), absl::StrCat("one:n2=3@", before + 1, " run:00@", before + 2));
+}
+
+// A message has a limit, whatever the errors say.
+TEST_F(ChangeSourceTest, LongErrorsMakeMoreMessages) {
+  std::vector<std::string> nodes;
+  for (int i = 0; i < 400; ++i) nodes.push_back(absl::StrCat("n", i));
+  Plan(kRun, nodes);
+  Apply(TimeOutRun{.run = kRun, .error = std::string(4000, 'x'), .at = 5});
+  ChangeSource source = Follow(std::nullopt);
+  int messages = 0, pairs = 0;
+  for (;;) {
+    v1::FollowChangesResponse event;
+    const auto pull = source.Next(&event);
+    if (!pull.ok() || *pull != Pull::kMessage) break;
+    EXPECT_LT(event.ByteSizeLong(), 512u * 1024);
+    messages += event.has_pairs() ? 1 : 0;
+    pairs += event.pairs().pairs_size();
+  }
+  EXPECT_EQ(pairs, 400);
+  EXPECT_GT(messages, 5);
+}
+
 // Who breaks off in the middle of a new run's pairs has to begin with the run again.
 TEST_F(ChangeSourceTest, ANewRunComesWithItsPairsAndTheCursorOnTheLast) {
   ChangeSource source = Follow(0);
@@ -127,7 +188,7 @@ TEST_F(ChangeSourceTest, ANewRunComesWithItsPairsAndTheCursorOnTheLast) {
 
 TEST_F(ChangeSourceTest, WhoAsksForRunsAloneHearsOfNoPairs) {
   Plan(kRun, {"n1", "n2"});
-  ChangeSource source = Follow(std::nullopt, /*runs_only=*/true);
+  ChangeSource source = Follow(std::nullopt, FollowedPairs::kNone);
   EXPECT_EQ(Take(source), absl::StrCat("begin run:00 end@", Last()));
   Plan(kOther, {"n1"});
   EXPECT_EQ(Take(source), absl::StrCat("run:bb@", Last()));

@@ -59,6 +59,11 @@ void Board::Apply(const v1::FollowChangesResponse& event) {
     case v1::FollowChangesResponse::kPair:
       ApplyPair(event.pair(), event.has_time() ? ToTime(event.time()) : now);
       break;
+    case v1::FollowChangesResponse::kPairs:
+      for (const auto& pair : event.pairs().pairs()) {
+        ApplyPair(pair, pair.has_time() ? ToTime(pair.time()) : now);
+      }
+      break;
     case v1::FollowChangesResponse::kRunDeleted:
       RemoveRun(event.run_deleted().run());
       break;

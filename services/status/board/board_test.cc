@@ -59,6 +59,27 @@ TEST_F(BoardTest, CountsEachPairOnceHoweverOftenItIsTold) {
   EXPECT_EQ(status.counts().ShortDebugString(), status.plugins(0).counts().ShortDebugString());
 }
 
+TEST_F(BoardTest, PairsToldTogetherEachHaveTheirOwnTime) {
+  Start({"n1", "n2", "n3"});
+  clock_.Advance(absl::Seconds(10));
+  Event event;
+  *event.mutable_time() = ToTimestamp(clock_.Now());
+  for (const int i : {1, 2}) {
+    auto* pair = event.mutable_pairs()->add_pairs();
+    *pair->mutable_key() = Key("n" + std::to_string(i));
+    pair->set_outcome(i == 1 ? v1::OUTCOME_GENUINE : v1::OUTCOME_ERROR);
+    pair->set_generation(i);
+    *pair->mutable_time() = ToTimestamp(clock_.Now() - absl::Seconds(i));
+  }
+  board_.Apply(event);
+  EXPECT_EQ(Get().counts().genuine(), 1);
+  EXPECT_EQ(Get().counts().errors(), 1);
+  EXPECT_EQ(Get().counts().pending(), 1);
+  for (const int i : {1, 2}) {
+    EXPECT_EQ(ToTime(Pair("n" + std::to_string(i)).update_time()), clock_.Now() - absl::Seconds(i));
+  }
+}
+
 TEST_F(BoardTest, ASnapshotIsTheTruthAndKeepsWhatPairsSaid) {
   Begin();
   SetRun(MakeRun());

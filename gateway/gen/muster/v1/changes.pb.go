@@ -29,7 +29,9 @@ type FollowChangesRequest struct {
 	// Absent: begin with a snapshot.
 	Cursor *int64 `protobuf:"varint,1,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
 	// Leave out pairs and their outcomes: runs and revocations only.
-	RunsOnly      bool `protobuf:"varint,2,opt,name=runs_only,json=runsOnly,proto3" json:"runs_only,omitempty"`
+	RunsOnly bool `protobuf:"varint,2,opt,name=runs_only,json=runsOnly,proto3" json:"runs_only,omitempty"`
+	// Understands `pairs`. Without it each pair comes in a message of its own, as `pair`.
+	PairsTogether bool `protobuf:"varint,3,opt,name=pairs_together,json=pairsTogether,proto3" json:"pairs_together,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -78,11 +80,19 @@ func (x *FollowChangesRequest) GetRunsOnly() bool {
 	return false
 }
 
+func (x *FollowChangesRequest) GetPairsTogether() bool {
+	if x != nil {
+		return x.PairsTogether
+	}
+	return false
+}
+
 type FollowChangesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Resume after this event with it. Absent within a snapshot.
-	Cursor *int64                 `protobuf:"varint,1,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
-	Time   *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	Cursor *int64 `protobuf:"varint,1,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
+	// When it happened; that of the last one of several pairs.
+	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
 	// Types that are valid to be assigned to Event:
 	//
 	//	*FollowChangesResponse_SnapshotBegin_
@@ -92,6 +102,7 @@ type FollowChangesResponse struct {
 	//	*FollowChangesResponse_RunDeleted_
 	//	*FollowChangesResponse_Revoked_
 	//	*FollowChangesResponse_Heartbeat_
+	//	*FollowChangesResponse_Pairs
 	Event         isFollowChangesResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -211,6 +222,15 @@ func (x *FollowChangesResponse) GetHeartbeat() *FollowChangesResponse_Heartbeat 
 	return nil
 }
 
+func (x *FollowChangesResponse) GetPairs() *FollowChangesResponse_PairsChanged {
+	if x != nil {
+		if x, ok := x.Event.(*FollowChangesResponse_Pairs); ok {
+			return x.Pairs
+		}
+	}
+	return nil
+}
+
 type isFollowChangesResponse_Event interface {
 	isFollowChangesResponse_Event()
 }
@@ -224,11 +244,12 @@ type FollowChangesResponse_SnapshotEnd_ struct {
 }
 
 type FollowChangesResponse_Run struct {
-	// A run that is new or has changed. A new run's pairs follow as PairChanged.
+	// A run that is new or has changed. A new run's pairs follow.
 	Run *Run `protobuf:"bytes,12,opt,name=run,proto3,oneof"`
 }
 
 type FollowChangesResponse_Pair struct {
+	// To a follower that did not ask for `pairs_together`.
 	Pair *FollowChangesResponse_PairChanged `protobuf:"bytes,13,opt,name=pair,proto3,oneof"`
 }
 
@@ -244,6 +265,10 @@ type FollowChangesResponse_Heartbeat_ struct {
 	Heartbeat *FollowChangesResponse_Heartbeat `protobuf:"bytes,16,opt,name=heartbeat,proto3,oneof"`
 }
 
+type FollowChangesResponse_Pairs struct {
+	Pairs *FollowChangesResponse_PairsChanged `protobuf:"bytes,17,opt,name=pairs,proto3,oneof"`
+}
+
 func (*FollowChangesResponse_SnapshotBegin_) isFollowChangesResponse_Event() {}
 
 func (*FollowChangesResponse_SnapshotEnd_) isFollowChangesResponse_Event() {}
@@ -257,6 +282,8 @@ func (*FollowChangesResponse_RunDeleted_) isFollowChangesResponse_Event() {}
 func (*FollowChangesResponse_Revoked_) isFollowChangesResponse_Event() {}
 
 func (*FollowChangesResponse_Heartbeat_) isFollowChangesResponse_Event() {}
+
+func (*FollowChangesResponse_Pairs) isFollowChangesResponse_Event() {}
 
 type FollowChangesResponse_SnapshotBegin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -332,12 +359,14 @@ func (*FollowChangesResponse_SnapshotEnd) Descriptor() ([]byte, []int) {
 
 // An outcome of a pair, or a pair of a new plan (OUTCOME_PENDING).
 type FollowChangesResponse_PairChanged struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           *ResultKey             `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Outcome       Outcome                `protobuf:"varint,2,opt,name=outcome,proto3,enum=muster.v1.Outcome" json:"outcome,omitempty"`
-	Generation    int64                  `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
-	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
-	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Key        *ResultKey             `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Outcome    Outcome                `protobuf:"varint,2,opt,name=outcome,proto3,enum=muster.v1.Outcome" json:"outcome,omitempty"`
+	Generation int64                  `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
+	Size       int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	Error      string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	// When it happened; absent in a snapshot.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -407,6 +436,58 @@ func (x *FollowChangesResponse_PairChanged) GetError() string {
 	return ""
 }
 
+func (x *FollowChangesResponse_PairChanged) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+// Some pairs, in the order in which they changed: many deliveries are told at once.
+type FollowChangesResponse_PairsChanged struct {
+	state         protoimpl.MessageState               `protogen:"open.v1"`
+	Pairs         []*FollowChangesResponse_PairChanged `protobuf:"bytes,1,rep,name=pairs,proto3" json:"pairs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowChangesResponse_PairsChanged) Reset() {
+	*x = FollowChangesResponse_PairsChanged{}
+	mi := &file_muster_v1_changes_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowChangesResponse_PairsChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowChangesResponse_PairsChanged) ProtoMessage() {}
+
+func (x *FollowChangesResponse_PairsChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_changes_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowChangesResponse_PairsChanged.ProtoReflect.Descriptor instead.
+func (*FollowChangesResponse_PairsChanged) Descriptor() ([]byte, []int) {
+	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 3}
+}
+
+func (x *FollowChangesResponse_PairsChanged) GetPairs() []*FollowChangesResponse_PairChanged {
+	if x != nil {
+		return x.Pairs
+	}
+	return nil
+}
+
 // The run and everything of it is gone.
 type FollowChangesResponse_RunDeleted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -417,7 +498,7 @@ type FollowChangesResponse_RunDeleted struct {
 
 func (x *FollowChangesResponse_RunDeleted) Reset() {
 	*x = FollowChangesResponse_RunDeleted{}
-	mi := &file_muster_v1_changes_proto_msgTypes[5]
+	mi := &file_muster_v1_changes_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -429,7 +510,7 @@ func (x *FollowChangesResponse_RunDeleted) String() string {
 func (*FollowChangesResponse_RunDeleted) ProtoMessage() {}
 
 func (x *FollowChangesResponse_RunDeleted) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_changes_proto_msgTypes[5]
+	mi := &file_muster_v1_changes_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -442,7 +523,7 @@ func (x *FollowChangesResponse_RunDeleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowChangesResponse_RunDeleted.ProtoReflect.Descriptor instead.
 func (*FollowChangesResponse_RunDeleted) Descriptor() ([]byte, []int) {
-	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 3}
+	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 4}
 }
 
 func (x *FollowChangesResponse_RunDeleted) GetRun() string {
@@ -463,7 +544,7 @@ type FollowChangesResponse_Revoked struct {
 
 func (x *FollowChangesResponse_Revoked) Reset() {
 	*x = FollowChangesResponse_Revoked{}
-	mi := &file_muster_v1_changes_proto_msgTypes[6]
+	mi := &file_muster_v1_changes_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -475,7 +556,7 @@ func (x *FollowChangesResponse_Revoked) String() string {
 func (*FollowChangesResponse_Revoked) ProtoMessage() {}
 
 func (x *FollowChangesResponse_Revoked) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_changes_proto_msgTypes[6]
+	mi := &file_muster_v1_changes_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -488,7 +569,7 @@ func (x *FollowChangesResponse_Revoked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowChangesResponse_Revoked.ProtoReflect.Descriptor instead.
 func (*FollowChangesResponse_Revoked) Descriptor() ([]byte, []int) {
-	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 4}
+	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 5}
 }
 
 func (x *FollowChangesResponse_Revoked) GetSubject() string {
@@ -507,7 +588,7 @@ type FollowChangesResponse_Heartbeat struct {
 
 func (x *FollowChangesResponse_Heartbeat) Reset() {
 	*x = FollowChangesResponse_Heartbeat{}
-	mi := &file_muster_v1_changes_proto_msgTypes[7]
+	mi := &file_muster_v1_changes_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -519,7 +600,7 @@ func (x *FollowChangesResponse_Heartbeat) String() string {
 func (*FollowChangesResponse_Heartbeat) ProtoMessage() {}
 
 func (x *FollowChangesResponse_Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_changes_proto_msgTypes[7]
+	mi := &file_muster_v1_changes_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -532,18 +613,19 @@ func (x *FollowChangesResponse_Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowChangesResponse_Heartbeat.ProtoReflect.Descriptor instead.
 func (*FollowChangesResponse_Heartbeat) Descriptor() ([]byte, []int) {
-	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 5}
+	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 6}
 }
 
 var File_muster_v1_changes_proto protoreflect.FileDescriptor
 
 const file_muster_v1_changes_proto_rawDesc = "" +
 	"\n" +
-	"\x17muster/v1/changes.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/runs.proto\x1a\x15muster/v1/types.proto\"[\n" +
+	"\x17muster/v1/changes.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/runs.proto\x1a\x15muster/v1/types.proto\"\x82\x01\n" +
 	"\x14FollowChangesRequest\x12\x1b\n" +
 	"\x06cursor\x18\x01 \x01(\x03H\x00R\x06cursor\x88\x01\x01\x12\x1b\n" +
-	"\truns_only\x18\x02 \x01(\bR\brunsOnlyB\t\n" +
-	"\a_cursor\"\x90\a\n" +
+	"\truns_only\x18\x02 \x01(\bR\brunsOnly\x12%\n" +
+	"\x0epairs_together\x18\x03 \x01(\bR\rpairsTogetherB\t\n" +
+	"\a_cursor\"\xdb\b\n" +
 	"\x15FollowChangesResponse\x12\x1b\n" +
 	"\x06cursor\x18\x01 \x01(\x03H\x01R\x06cursor\x88\x01\x01\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12W\n" +
@@ -555,9 +637,10 @@ const file_muster_v1_changes_proto_rawDesc = "" +
 	"\vrun_deleted\x18\x0e \x01(\v2+.muster.v1.FollowChangesResponse.RunDeletedH\x00R\n" +
 	"runDeleted\x12D\n" +
 	"\arevoked\x18\x0f \x01(\v2(.muster.v1.FollowChangesResponse.RevokedH\x00R\arevoked\x12J\n" +
-	"\theartbeat\x18\x10 \x01(\v2*.muster.v1.FollowChangesResponse.HeartbeatH\x00R\theartbeat\x1a\x0f\n" +
+	"\theartbeat\x18\x10 \x01(\v2*.muster.v1.FollowChangesResponse.HeartbeatH\x00R\theartbeat\x12E\n" +
+	"\x05pairs\x18\x11 \x01(\v2-.muster.v1.FollowChangesResponse.PairsChangedH\x00R\x05pairs\x1a\x0f\n" +
 	"\rSnapshotBegin\x1a\r\n" +
-	"\vSnapshotEnd\x1a\xad\x01\n" +
+	"\vSnapshotEnd\x1a\xdd\x01\n" +
 	"\vPairChanged\x12&\n" +
 	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12,\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x12.muster.v1.OutcomeR\aoutcome\x12\x1e\n" +
@@ -565,7 +648,10 @@ const file_muster_v1_changes_proto_rawDesc = "" +
 	"generation\x18\x03 \x01(\x03R\n" +
 	"generation\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\x1a\x1e\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\x12.\n" +
+	"\x04time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1aR\n" +
+	"\fPairsChanged\x12B\n" +
+	"\x05pairs\x18\x01 \x03(\v2,.muster.v1.FollowChangesResponse.PairChangedR\x05pairs\x1a\x1e\n" +
 	"\n" +
 	"RunDeleted\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x1a#\n" +
@@ -589,39 +675,43 @@ func file_muster_v1_changes_proto_rawDescGZIP() []byte {
 	return file_muster_v1_changes_proto_rawDescData
 }
 
-var file_muster_v1_changes_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_muster_v1_changes_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_muster_v1_changes_proto_goTypes = []any{
 	(*FollowChangesRequest)(nil),                // 0: muster.v1.FollowChangesRequest
 	(*FollowChangesResponse)(nil),               // 1: muster.v1.FollowChangesResponse
 	(*FollowChangesResponse_SnapshotBegin)(nil), // 2: muster.v1.FollowChangesResponse.SnapshotBegin
 	(*FollowChangesResponse_SnapshotEnd)(nil),   // 3: muster.v1.FollowChangesResponse.SnapshotEnd
 	(*FollowChangesResponse_PairChanged)(nil),   // 4: muster.v1.FollowChangesResponse.PairChanged
-	(*FollowChangesResponse_RunDeleted)(nil),    // 5: muster.v1.FollowChangesResponse.RunDeleted
-	(*FollowChangesResponse_Revoked)(nil),       // 6: muster.v1.FollowChangesResponse.Revoked
-	(*FollowChangesResponse_Heartbeat)(nil),     // 7: muster.v1.FollowChangesResponse.Heartbeat
-	(*timestamppb.Timestamp)(nil),               // 8: google.protobuf.Timestamp
-	(*Run)(nil),                                 // 9: muster.v1.Run
-	(*ResultKey)(nil),                           // 10: muster.v1.ResultKey
-	(Outcome)(0),                                // 11: muster.v1.Outcome
+	(*FollowChangesResponse_PairsChanged)(nil),  // 5: muster.v1.FollowChangesResponse.PairsChanged
+	(*FollowChangesResponse_RunDeleted)(nil),    // 6: muster.v1.FollowChangesResponse.RunDeleted
+	(*FollowChangesResponse_Revoked)(nil),       // 7: muster.v1.FollowChangesResponse.Revoked
+	(*FollowChangesResponse_Heartbeat)(nil),     // 8: muster.v1.FollowChangesResponse.Heartbeat
+	(*timestamppb.Timestamp)(nil),               // 9: google.protobuf.Timestamp
+	(*Run)(nil),                                 // 10: muster.v1.Run
+	(*ResultKey)(nil),                           // 11: muster.v1.ResultKey
+	(Outcome)(0),                                // 12: muster.v1.Outcome
 }
 var file_muster_v1_changes_proto_depIdxs = []int32{
-	8,  // 0: muster.v1.FollowChangesResponse.time:type_name -> google.protobuf.Timestamp
+	9,  // 0: muster.v1.FollowChangesResponse.time:type_name -> google.protobuf.Timestamp
 	2,  // 1: muster.v1.FollowChangesResponse.snapshot_begin:type_name -> muster.v1.FollowChangesResponse.SnapshotBegin
 	3,  // 2: muster.v1.FollowChangesResponse.snapshot_end:type_name -> muster.v1.FollowChangesResponse.SnapshotEnd
-	9,  // 3: muster.v1.FollowChangesResponse.run:type_name -> muster.v1.Run
+	10, // 3: muster.v1.FollowChangesResponse.run:type_name -> muster.v1.Run
 	4,  // 4: muster.v1.FollowChangesResponse.pair:type_name -> muster.v1.FollowChangesResponse.PairChanged
-	5,  // 5: muster.v1.FollowChangesResponse.run_deleted:type_name -> muster.v1.FollowChangesResponse.RunDeleted
-	6,  // 6: muster.v1.FollowChangesResponse.revoked:type_name -> muster.v1.FollowChangesResponse.Revoked
-	7,  // 7: muster.v1.FollowChangesResponse.heartbeat:type_name -> muster.v1.FollowChangesResponse.Heartbeat
-	10, // 8: muster.v1.FollowChangesResponse.PairChanged.key:type_name -> muster.v1.ResultKey
-	11, // 9: muster.v1.FollowChangesResponse.PairChanged.outcome:type_name -> muster.v1.Outcome
-	0,  // 10: muster.v1.ChangeService.FollowChanges:input_type -> muster.v1.FollowChangesRequest
-	1,  // 11: muster.v1.ChangeService.FollowChanges:output_type -> muster.v1.FollowChangesResponse
-	11, // [11:12] is the sub-list for method output_type
-	10, // [10:11] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	6,  // 5: muster.v1.FollowChangesResponse.run_deleted:type_name -> muster.v1.FollowChangesResponse.RunDeleted
+	7,  // 6: muster.v1.FollowChangesResponse.revoked:type_name -> muster.v1.FollowChangesResponse.Revoked
+	8,  // 7: muster.v1.FollowChangesResponse.heartbeat:type_name -> muster.v1.FollowChangesResponse.Heartbeat
+	5,  // 8: muster.v1.FollowChangesResponse.pairs:type_name -> muster.v1.FollowChangesResponse.PairsChanged
+	11, // 9: muster.v1.FollowChangesResponse.PairChanged.key:type_name -> muster.v1.ResultKey
+	12, // 10: muster.v1.FollowChangesResponse.PairChanged.outcome:type_name -> muster.v1.Outcome
+	9,  // 11: muster.v1.FollowChangesResponse.PairChanged.time:type_name -> google.protobuf.Timestamp
+	4,  // 12: muster.v1.FollowChangesResponse.PairsChanged.pairs:type_name -> muster.v1.FollowChangesResponse.PairChanged
+	0,  // 13: muster.v1.ChangeService.FollowChanges:input_type -> muster.v1.FollowChangesRequest
+	1,  // 14: muster.v1.ChangeService.FollowChanges:output_type -> muster.v1.FollowChangesResponse
+	14, // [14:15] is the sub-list for method output_type
+	13, // [13:14] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_changes_proto_init() }
@@ -640,6 +730,7 @@ func file_muster_v1_changes_proto_init() {
 		(*FollowChangesResponse_RunDeleted_)(nil),
 		(*FollowChangesResponse_Revoked_)(nil),
 		(*FollowChangesResponse_Heartbeat_)(nil),
+		(*FollowChangesResponse_Pairs)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -647,7 +738,7 @@ func file_muster_v1_changes_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_changes_proto_rawDesc), len(file_muster_v1_changes_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
