@@ -5,10 +5,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "muster/v1/results.grpc.pb.h"
+#include "muster/v1/runs.grpc.pb.h"
 #include "muster/v1/status.grpc.pb.h"
+#include "muster/v1/verdicts.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
 #include "services/status/testing/test_status.h"
@@ -90,6 +93,27 @@ class StatusApiTest : public ::testing::Test {
     return request;
   }
 
+  // The node as soon as its history tells of `reason`; as it is after 30 s.
+  v1::Node AwaitEvent(const std::string& name, v1::Reason reason) {
+    const auto stub = v1::StatusService::NewStub(status_.Connect(fleet_.admin()));
+    v1::GetNodeRequest request;
+    request.set_node(name);
+    v1::Node node;
+    const absl::Time patience = absl::Now() + absl::Seconds(30);
+    for (;;) {
+      grpc::ClientContext context;
+      const grpc::Status got = stub->GetNode(&context, request, &node);
+      EXPECT_TRUE(got.ok()) << got.error_message();
+      for (const v1::NodeEvent& event : node.events()) {
+        if (event.reason() == reason) return node;
+      }
+      if (absl::Now() > patience) break;
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+    ADD_FAILURE() << "the history of " << name << " does not tell of " << v1::Reason_Name(reason);
+    return node;
+  }
+
   TestIdentity Gateway() { return fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "test"}); }
 
   std::string ViewerUri(const std::string& run) {
@@ -161,14 +185,9 @@ TEST_F(StatusApiTest, AKilledAgentIsCalledCrashedAndReturns) {
   ASSERT_EQ(crashed.stragglers_size(), 1);
   EXPECT_EQ(crashed.stragglers(0).node(), "n1");
 
-  v1::GetNodeRequest request;
-  request.set_node("n1");
-  grpc::ClientContext context;
-  v1::Node node;
-  const grpc::Status got = v1::StatusService::NewStub(status_.Connect(fleet_.admin()))
-                               ->GetNode(&context, request, &node);
-  ASSERT_TRUE(got.ok()) << got.error_message();
+  const v1::Node node = AwaitEvent("n1", v1::REASON_CRASHED);
   EXPECT_EQ(node.pairs_size(), 1);
+  EXPECT_TRUE(node.has_last_heartbeat());
 
   Beats again(status_.Connect(fleet_.Issue(NodeIdentity{"n1"})), "n1");
   ASSERT_TRUE(again.Beat(run, "hostfacts", v1::PHASE_WORKING));
@@ -274,6 +293,52 @@ TEST_F(StatusApiTest, InventedRunsCursorsAndPagesAreRefused) {
   const auto stream = stub->WatchStatus(&context, watch);
   EXPECT_FALSE(stream->Read(&message));
   EXPECT_EQ(ReasonOf(FromGrpc(stream->Finish())), "INVALID_CURSOR");
+}
+
+TEST_F(StatusApiTest, NodesAreForOperators) {
+  CreateRun({"n1", "n2"});
+  v1::ListNodesRequest request;
+  request.set_page_size(1);
+  const auto list = [&](const TestIdentity& identity) {
+    grpc::ClientContext context;
+    v1::ListNodesResponse response;
+    const grpc::Status status = v1::StatusService::NewStub(status_.Connect(identity))
+                                    ->ListNodes(&context, request, &response);
+    return status.ok() ? absl::StatusOr<v1::ListNodesResponse>(response) : FromGrpc(status);
+  };
+  const auto page = list(fleet_.admin());
+  ASSERT_TRUE(page.ok()) << page.status();
+  ASSERT_EQ(page->nodes_size(), 1);
+  EXPECT_EQ(page->nodes(0).node(), "n1");
+  request.set_page_token(page->next_page_token());
+  EXPECT_EQ(list(fleet_.admin())->nodes(0).node(), "n2");
+  request.set_page_token("<b>");
+  EXPECT_EQ(ReasonOf(list(fleet_.admin()).status()), "INVALID_PAGE_TOKEN");
+  EXPECT_TRUE(absl::IsPermissionDenied(list(fleet_.Issue(NodeIdentity{"n1"})).status()));
+}
+
+TEST_F(StatusApiTest, TheAggregatorIsToldThatNobodyCame) {
+  v1::CreateRunRequest create;
+  create.add_plugins("hostfacts");
+  create.add_nodes("n1");
+  create.mutable_start_grace()->set_seconds(1);
+  v1::Run run;
+  grpc::ClientContext creating;
+  const grpc::Status created =
+      v1::RunService::NewStub(fleet_.Connect(fleet_.admin()))->CreateRun(&creating, create, &run);
+  ASSERT_TRUE(created.ok()) << created.error_message();
+  const auto stub = v1::VerdictService::NewStub(
+      status_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kAggregator, "other"})));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  const auto stream = stub->FollowVerdicts(&context, {});
+  v1::Verdict verdict;
+  while (stream->Read(&verdict) && !verdict.has_nobody_came()) {
+  }
+  EXPECT_EQ(verdict.nobody_came().run(), run.id());
+  EXPECT_EQ(verdict.nobody_came().why(), "n1: never heard of");
+  context.TryCancel();
+  stream->Finish();
 }
 
 TEST_F(StatusApiTest, TheStatusServiceWorksOnWithoutTheAggregatorAndCatchesUp) {

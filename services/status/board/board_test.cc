@@ -126,7 +126,10 @@ TEST_F(BoardTest, PagesAreWholeWhateverThePortionsTheyAreMadeIn) {
   for (int i = 1000; i < 3000; ++i) nodes.push_back("n" + std::to_string(i));
   Start(nodes);
   for (size_t i = 0; i < nodes.size(); i += 500) SetPair(nodes[i], v1::OUTCOME_ERROR, 1);
-  EXPECT_EQ(Get(10'000).pairs_size(), 2000);
+  const v1::RunStatus large = Get(10'000);
+  ASSERT_EQ(large.pairs_size(), 2000);
+  EXPECT_EQ(large.pairs(1).next(), "") << "words that all pairs share are left out of large pages";
+  EXPECT_NE(Get(100).pairs(1).next(), "");
   StatusQuery query;
   query.run = kRun;
   query.page_size = 3;

@@ -91,9 +91,10 @@ PairFacts FactsOf(const Pair& pair) {
   return facts;
 }
 
-PairView::PairView(const Moment& moment, Outlook run)
+PairView::PairView(const Moment& moment, Outlook run, bool brief)
     : now(moment),
       outlook(std::move(run)),
+      brief(brief),
       next_of_running(NextStep(v1::REASON_RUNNING, {}, outlook, now)),
       next_of_not_started(NextStep(v1::REASON_NOT_STARTED, {}, outlook, now)) {}
 
@@ -110,9 +111,10 @@ size_t FillPair(const Pair& pair, const PairView& view, v1::PairStatus* out) {
   if (pair.reason == v1::REASON_UNSPECIFIED) return SizeOf(*out);
   out->set_reason(pair.reason);
   *out->mutable_reason_since() = ToTimestamp(view.now.WallOf(pair.reason_since));
+  if (view.brief && pair.reason == v1::REASON_NOT_STARTED) return SizeOf(*out);
   const PairFacts facts = FactsOf(pair);
   out->set_detail(Detail(pair.reason, facts, view.now));
-  out->set_next(Next(pair, facts, view));
+  if (!view.brief || pair.reason != v1::REASON_RUNNING) out->set_next(Next(pair, facts, view));
   return SizeOf(*out);
 }
 

@@ -14,6 +14,8 @@ namespace {
 // So many pairs are looked at before others get a turn: well below a millisecond.
 constexpr int kPortion = 256;
 constexpr int kStragglers = 100;
+// What is larger is for programs: words that are the same for each pair are left out.
+constexpr int kPageWithWords = 1000;
 constexpr size_t kStragglerBytes = size_t{1} << 20;
 
 // The worst first.
@@ -89,7 +91,7 @@ v1::RunStatus RunBoard::MakeSummary(const std::string& doubt, const Moment& now)
   status.set_percent_complete(Share(status.counts()));
   AddReasons(reasons, status.mutable_reasons());
   AddEstimate(&status);
-  AddStragglers(PairView(now, OutlookNow()), &status);
+  AddStragglers(PairView(now, OutlookNow(), /*brief=*/false), &status);
   return status;
 }
 
@@ -177,7 +179,7 @@ bool RunBoard::AddPortion(const StatusQuery& query, std::pair<std::string, std::
   const std::string& wanted = query.only_plugin.empty() ? query.plugin : query.only_plugin;
   int looked_at = 0;
   std::lock_guard lock(mutex_);
-  const PairView view(Now(), OutlookNow());
+  const PairView view(Now(), OutlookNow(), query.page_size > kPageWithWords);
   for (auto plugin = plugins_.lower_bound(after->first); plugin != plugins_.end(); ++plugin) {
     if (!wanted.empty() && plugin->first != wanted) continue;
     const std::vector<Pair*>& sorted = plugin->second.sorted;
@@ -240,7 +242,7 @@ size_t RunBoard::AddPairsOf(const std::string& node, int limit,
                             google::protobuf::RepeatedPtrField<v1::PairStatus>* out) {
   size_t bytes = 0;
   std::lock_guard lock(mutex_);
-  const PairView view(Now(), OutlookNow());
+  const PairView view(Now(), OutlookNow(), /*brief=*/false);
   for (const auto& [name, plugin] : plugins_) {
     const Pair* const pair = Find(name, node);
     if (pair != nullptr && out->size() < limit) bytes += FillPair(*pair, view, out->Add());
@@ -253,7 +255,7 @@ uint64_t RunBoard::AddChanges(uint64_t after, uint64_t until, int limit,
   size_t bytes = 0;
   for (bool more = true; more;) {
     std::lock_guard lock(mutex_);
-    const PairView view(Now(), OutlookNow());
+    const PairView view(Now(), OutlookNow(), /*brief=*/true);
     auto entry = std::upper_bound(log_.begin(), log_.end(), after,
                                   [](uint64_t a, const LogEntry& b) { return a < b.version; });
     more = false;

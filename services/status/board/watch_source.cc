@@ -16,6 +16,8 @@ constexpr int kPairsToKeep = 64;
 // The run as a whole is told anew at least so often: its times move, and the stream is alive.
 constexpr absl::Duration kSignOfLife = absl::Milliseconds(4500);
 constexpr size_t kMaxCursor = 64;
+// Each may hold one message that its reader does not take.
+constexpr int64_t kMaxWatchers = 10'000;
 
 }  // namespace
 
@@ -24,6 +26,7 @@ absl::StatusOr<std::unique_ptr<WatchSource>> WatchSource::Make(
     std::function<void()> wake) {
   auto run = board.Find(request.run());
   if (!run.ok()) return run.status();
+  if (hub.watchers() >= kMaxWatchers) return errors::Overloaded();
   std::unique_ptr<WatchSource> source(
       new WatchSource(board, hub, clock, *std::move(run), !request.without_pairs()));
   if (const absl::Status begun = source->Begin(request.cursor()); !begun.ok()) return begun;
@@ -52,7 +55,8 @@ absl::Status WatchSource::Begin(const std::string& cursor) {
 }
 
 absl::StatusOr<Pull> WatchSource::Next(v1::WatchStatusResponse* message) {
-  if (message->pairs_size() > kPairsToKeep) {
+  // Within a round the next message is much like the one before: its memory is used again.
+  if (!in_round_ && message->pairs_size() > kPairsToKeep) {
     v1::WatchStatusResponse().Swap(message);
   } else {
     message->Clear();
