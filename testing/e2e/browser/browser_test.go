@@ -1,0 +1,163 @@
+// Package browser tests the dashboard in a real headless Chromium against a real fleet. Set MUSTER_BIN as
+// for the other end-to-end tests; with MUSTER_IMAGES=docs/images the screenshots of the documents are
+// written anew.
+package browser
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"muster.example/testing/fleet"
+)
+
+// What waits for a condition gives up after this: a node is called late after two heartbeats of 10 s.
+const soon = 90 * time.Second
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// page is a tab of a browser of its own. Uncaught errors of scripts and what the page's policy refused fail
+// the test.
+type page struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+func newPage(t *testing.T) *page {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("%v: install the packages in deploy/packages", err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+		chromedp.IgnoreCertErrors, chromedp.Flag("disable-dev-shm-usage", true))
+	allocator, closeBrowser := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, closeTab := chromedp.NewContext(allocator)
+	check(t, chromedp.Do(ctx)) // starts the browser: a time limit of this call would end it
+	p := &page{t: t, ctx: ctx}
+	var listening sync.WaitGroup
+	messages := chromedp.Console(ctx)
+	listening.Go(func() { p.listen(messages) })
+	t.Cleanup(func() {
+		closeTab()
+		closeBrowser()
+		listening.Wait()
+	})
+	p.size(1280, 900)
+	return p
+}
+
+func (p *page) listen(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
+	for message, err := range messages {
+		if err != nil {
+			return
+		}
+		if message.IsException() || message.Source == "security" || strings.Contains(message.Text, "Content Security Policy") {
+			p.t.Errorf("the browser's console: %v", message)
+		}
+	}
+}
+
+// act runs an action within a time limit, and gives what it gives.
+func act[T any](p *page, action chromedp.Action[T]) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, soon)
+	defer cancel()
+	value, err := chromedp.Run(ctx, action)
+	check(p.t, err)
+	return value
+}
+
+func (p *page) size(width, height int64) {
+	p.t.Helper()
+	act(p, chromedp.EmulateViewport(width, height))
+}
+
+func (p *page) dark(on bool) {
+	p.t.Helper()
+	scheme := map[bool]string{true: "dark", false: "light"}[on]
+	act(p, func(ctx context.Context, target *chromedp.Target) (cdp.Empty, error) {
+		return cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	})
+}
+
+func (p *page) open(address string) {
+	p.t.Helper()
+	act(p, chromedp.Navigate(address))
+}
+
+func (p *page) click(selector string) {
+	p.t.Helper()
+	act(p, chromedp.Click(chromedp.CSS(selector)))
+}
+
+// typed sends keys to an element; "" is the one that has the focus.
+func (p *page) typed(selector, keys string) {
+	p.t.Helper()
+	if selector != "" {
+		act(p, chromedp.Focus(chromedp.CSS(selector)))
+	}
+	act(p, chromedp.KeyEvent(keys))
+}
+
+// script evaluates an expression.
+func script[T any](p *page, expression string) T {
+	p.t.Helper()
+	return act(p, chromedp.Evaluate[T](expression))
+}
+
+// until waits for an expression to be true.
+func (p *page) until(what, expression string) {
+	p.t.Helper()
+	err := fleet.Until(soon, what, func() bool { return script[bool](p, "Boolean("+expression+")") })
+	if err != nil {
+		p.t.Fatalf("%v; the page says:\n%s", err, script[string](p, "document.body.innerText"))
+	}
+}
+
+// untilShown waits for an element.
+func (p *page) untilShown(selector string) {
+	p.t.Helper()
+	p.until("there is "+selector, fmt.Sprintf("document.querySelector(%q)", selector))
+}
+
+// text is what a reader sees of an element.
+func (p *page) text(selector string) string {
+	p.t.Helper()
+	return script[string](p, fmt.Sprintf("(document.querySelector(%q) || {innerText: ''}).innerText", selector))
+}
+
+// fits fails if the page has to be scrolled to the side.
+func (p *page) fits() {
+	p.t.Helper()
+	if over := script[int](p, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); over > 0 {
+		p.t.Errorf("the page is %d pixels too wide", over)
+	}
+}
+
+// shot writes a screenshot for the documents, if that was asked for.
+func (p *page) shot(name string) {
+	p.t.Helper()
+	folder := os.Getenv("MUSTER_IMAGES")
+	if folder == "" {
+		return
+	}
+	check(p.t, os.WriteFile(filepath.Join(folder, name+".png"), act(p, chromedp.CaptureScreenshot()), 0o644))
+}

@@ -1,0 +1,151 @@
+package browser
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"muster.example/services/client/go"
+)
+
+// kind is the row of a straggler with this reason.
+func straggler(node, kind string) string {
+	return fmt.Sprintf("tr[data-node=%q][data-kind=%q]", node, kind)
+}
+
+// A run is followed from its beginning to its end; meanwhile one node is killed, another one stopped, and
+// each shows with its reason.
+func TestARunIsFollowedToItsEnd(t *testing.T) {
+	f := up(t)
+	nodes := names(240, "node")
+	gate := inHome(f, "gate")
+	run := plan(t, f, "Kernel audit, region north", nodes,
+		gated("kernel", gate), delivered("packages", "DaemonSet"), delivered("ports", "DaemonSet"), delivered("inventory", "Job"))
+	kernel, packages := newDeliverer(t, f, run, "kernel"), newDeliverer(t, f, run, "packages")
+	ports, inventory := newDeliverer(t, f, run, "ports"), newDeliverer(t, f, run, "inventory")
+
+	p := newPage(t)
+	address := serve(t, f)
+	p.open(address + "/#/runs/" + run)
+	p.untilShown("[data-link=live]")
+	p.until("nothing is there yet", `document.querySelector("[data-test=percent]").innerText === "0 %"`)
+
+	healthy, killed, stopped := nodes[0], nodes[1], nodes[2]
+	agent(t, f, run, "kernel", healthy)
+	victim, sleeper := agent(t, f, run, "kernel", killed), agent(t, f, run, "kernel", stopped)
+	for index, node := range nodes {
+		if index%5 != 0 {
+			packages.deliver(node, "")
+		}
+		if index%2 == 1 {
+			ports.deliver(node, "")
+		}
+		if index > 2 && index%4 != 0 {
+			kernel.deliver(node, map[bool]string{true: "the module list cannot be read: permission denied"}[index%40 == 7])
+		}
+	}
+	const hostile = `<img src=x onerror="document.title='taken'"> & <b>bold</b>`
+	inventory.report(muster.Global, muster.Progress{Message: hostile, Total: 40, Completed: 11})
+	p.until("three agents are at work", `[...document.querySelectorAll(".happenings b")].some((b) => b.innerText === "First result")`)
+
+	check(t, victim.Process.Kill())
+	check(t, sleeper.Process.Signal(syscall.SIGSTOP))
+	p.untilShown(straggler(killed, "crashed"))
+	p.untilShown(straggler(stopped, "not_responding"))
+	for _, selector := range []string{straggler(killed, "crashed"), straggler(stopped, "not_responding")} {
+		if said := p.text(selector + " .said"); !strings.Contains(said, "Next:") {
+			t.Errorf("%s does not say what happens next: %q", selector, said)
+		}
+	}
+	pictures(p)
+	oneCell(p, healthy)
+
+	p.open(address + "/#/nodes/" + killed)
+	p.untilShown("tr[data-kind=crashed]")
+	p.until("the history says when it fell silent", `document.querySelector("#history").closest("section").innerText.includes("Late")`)
+	p.shot("dashboard-node")
+	p.open(address + "/#/nodes")
+	p.untilShown(fmt.Sprintf("tr[data-node=%q]", killed))
+	p.shot("dashboard-nodes")
+	p.open(address + "/#/")
+	p.untilShown(fmt.Sprintf("li[data-run=%q] .lagging", run))
+	p.shot("dashboard-runs")
+
+	p.open(address + "/#/runs/" + run)
+	p.untilShown("[data-link=live]")
+	check(t, os.WriteFile(gate, nil, 0o600))
+	check(t, sleeper.Process.Signal(syscall.SIGCONT))
+	agent(t, f, run, "kernel", killed)
+	for index, node := range nodes {
+		if index%5 == 0 {
+			packages.deliver(node, "")
+		}
+		if index%2 == 0 {
+			ports.deliver(node, "")
+		}
+		if index > 2 && index%4 == 0 {
+			kernel.deliver(node, "")
+		}
+	}
+	inventory.deliver(muster.Global, "")
+	p.untilShown("[data-state=complete]")
+	p.untilShown("[data-link=ended]")
+	p.until("everything is there", `document.querySelector("[data-test=percent]").innerText === "100 %"`)
+	wantDownloads(p, run, healthy)
+	p.shot("dashboard-complete")
+	if title := script[string](p, "document.title"); strings.Contains(title, "taken") {
+		t.Error("a message of a plugin was run as a script")
+	}
+}
+
+// pictures looks at the page in both themes and on a phone.
+func pictures(p *page) {
+	p.t.Helper()
+	for name, dark := range map[string]bool{"light": false, "dark": true} {
+		p.dark(dark)
+		p.until("the theme is "+name, fmt.Sprintf("document.documentElement.dataset.theme === %q", name))
+		p.size(1280, 1500)
+		p.fits()
+		p.shot("dashboard-run-" + name)
+	}
+	p.size(360, 740)
+	p.fits()
+	p.shot("dashboard-phone")
+	p.dark(false)
+	p.size(1280, 900)
+}
+
+// oneCell goes to a node's cell by the keyboard.
+func oneCell(p *page, node string) {
+	p.t.Helper()
+	p.typed(".grid input[name=node]", node+kb.Enter)
+	p.untilShown(".pair-details")
+	if text := p.text(".pair-details h3"); !strings.Contains(text, node) {
+		p.t.Errorf("the details are those of %q", text)
+	}
+	p.typed(".grid-view", kb.ArrowRight)
+	p.until("the next cell is shown", fmt.Sprintf(`!document.querySelector(".pair-details h3").innerText.includes(%q)`, node))
+	p.typed("", "n")
+	p.until("n leads to trouble", `/Crashed|Not responding|Error/.test(document.querySelector(".pair-details").innerText)`)
+	p.typed("", kb.Escape)
+	p.until("Escape closes the details", `!document.querySelector(".pair-details")`)
+}
+
+// wantDownloads follows the links as the browser would.
+func wantDownloads(p *page, run, node string) {
+	p.t.Helper()
+	p.untilShown("a.button[download]")
+	p.until("the archive can be fetched", `window.archive === 200 || void fetch(document.querySelector("a.button[download]").href).then((r) => { window.archive = r.status })`)
+	p.click("#tab-results")
+	p.untilShown("input.filter")
+	p.typed("input.filter", node+" ports")
+	row := fmt.Sprintf("tr[data-node=%q][data-plugin=ports] a[download]", node)
+	p.untilShown(row)
+	p.until("a single result can be fetched", fmt.Sprintf(
+		`window.result === %q || void fetch(document.querySelector(%q).href).then((r) => r.text()).then((text) => { window.result = text })`,
+		"what ports found on "+node+"\n", row))
+}

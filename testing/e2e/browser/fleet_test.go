@@ -1,0 +1,168 @@
+package browser
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"muster.example/gateway/dashboard"
+	"muster.example/services/client/go"
+	"muster.example/testing/fleet"
+)
+
+func up(t *testing.T) *fleet.Fleet {
+	t.Helper()
+	f, err := fleet.New("")
+	check(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(f.Logs())
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	check(t, f.Up())
+	return f
+}
+
+// serve gives the address of the dashboard over this fleet's API, as an operator sees it.
+func serve(t *testing.T, f *fleet.Fleet) string {
+	t.Helper()
+	operator, err := f.Operator()
+	check(t, err)
+	certificate, err := tls.X509KeyPair([]byte(operator.Certificate), []byte(operator.Key))
+	check(t, err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(operator.FleetCA))
+	target, err := url.Parse(operator.Gateway[0])
+	check(t, err)
+	api := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		FlushInterval: -1,
+		Transport: &http.Transport{ForceAttemptHTTP2: true,
+			TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}}},
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/api/", api)
+	mux.Handle("/", dashboard.Handler())
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// gated is a plugin that waits for a file before it delivers.
+func gated(name, gate string) string {
+	shell := fmt.Sprintf(`while [ ! -e %q ]; do sleep 0.2; done; echo done > "$RESULTS_DIR/out.txt"; echo "$RESULTS_DIR/out.txt" > "$RESULTS_DIR/done"`, gate)
+	quoted, _ := json.Marshal(shell) // JSON is YAML
+	return fmt.Sprintf("sonobuoy-config:\n  driver: DaemonSet\n  plugin-name: %s\n  result-format: raw\n"+
+		"spec:\n  name: plugin\n  command: [\"/bin/sh\", \"-c\"]\n  args: [%s]\n", name, quoted)
+}
+
+// delivered is a plugin for which the test itself delivers.
+func delivered(name, driver string) string {
+	return fmt.Sprintf("sonobuoy-config:\n  driver: %s\n  plugin-name: %s\n  result-format: raw\n"+
+		"spec:\n  name: plugin\n  image: example/plugin:v1\n", driver, name)
+}
+
+func plan(t *testing.T, f *fleet.Fleet, title string, nodes []string, definitions ...string) string {
+	t.Helper()
+	arguments := []string{"--title", title}
+	for index, definition := range definitions {
+		file, err := f.WriteFile(fmt.Sprintf("plugin-%d.yaml", index), definition)
+		check(t, err)
+		arguments = append(arguments, "-f", file)
+	}
+	for _, node := range nodes {
+		arguments = append(arguments, "--node", node)
+	}
+	run, err := f.CreateRun(arguments...)
+	check(t, err)
+	return run
+}
+
+// agent starts the real agent for one pair. The test's end stops it, if nothing else has.
+func agent(t *testing.T, f *fleet.Fleet, run, plugin, node string) *exec.Cmd {
+	t.Helper()
+	credential, err := f.Export(run, plugin, node)
+	check(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	command := f.Command(ctx, "agent", "--config", credential.File)
+	check(t, command.Start())
+	t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGCONT)
+		cancel()
+		_ = command.Wait()
+	})
+	return command
+}
+
+// deliverer delivers for any node of a plugin.
+type deliverer struct {
+	t           *testing.T
+	client      *muster.Client
+	run, plugin string
+}
+
+func newDeliverer(t *testing.T, f *fleet.Fleet, run, plugin string) deliverer {
+	t.Helper()
+	credential, err := f.Export(run, plugin, "")
+	check(t, err)
+	config, err := muster.LoadConfig(credential.File)
+	check(t, err)
+	client, err := muster.New(config)
+	check(t, err)
+	t.Cleanup(func() { check(t, client.Close()) })
+	return deliverer{t, client, run, plugin}
+}
+
+func (d deliverer) deliver(node, problem string) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	body := problem
+	if body == "" {
+		body = "what " + d.plugin + " found on " + node + "\n"
+	}
+	_, err := d.client.Submit(ctx, &muster.Delivery{Key: muster.Key{Run: d.run, Plugin: d.plugin, Node: node},
+		IsError: problem != "", FileName: "out.txt", Body: strings.NewReader(body)})
+	if err != nil {
+		d.t.Fatal(fmt.Errorf("%s on %s: %w", d.plugin, node, err))
+	}
+}
+
+// report says how far a pair is; a service that has just started may not know the run for a moment.
+func (d deliverer) report(node string, p muster.Progress) {
+	d.t.Helper()
+	var last error
+	err := fleet.Until(soon, "progress is taken", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		last = d.client.ReportProgress(ctx, muster.Key{Run: d.run, Plugin: d.plugin, Node: node}, p)
+		return last == nil
+	})
+	check(d.t, errors.Join(err, last))
+}
+
+func names(count int, prefix string) []string {
+	var all []string
+	for n := range count {
+		all = append(all, fmt.Sprintf("%s-%03d", prefix, n+1))
+	}
+	return all
+}
+
+func inHome(f *fleet.Fleet, name string) string { return filepath.Join(f.Home, name) }
