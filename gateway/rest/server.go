@@ -107,6 +107,8 @@ func (s *Server) newLink(w http.ResponseWriter, r *http.Request, _ map[string]st
 			"Use an operator's certificate: muster operator add."})
 		return
 	}
+	// An answer before the whole body has come resets the stream, which curl takes for a failure.
+	_, _ = io.Copy(io.Discard, r.Body)
 	address, life := s.links.New(r.TLS.PeerCertificates[0], id)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

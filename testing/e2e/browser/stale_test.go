@@ -1,0 +1,52 @@
+package browser
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"muster.example/testing/fleet"
+)
+
+// While nothing is heard of the gateway the page says since when; when it is back the page goes on by itself.
+// A gateway that starts anew knows no session: the page says how to sign in.
+func TestThePageSaysSinceWhenItIsStale(t *testing.T) {
+	f := up(t)
+	run := plan(t, f, "", []string{"n1"}, delivered("packages", "DaemonSet"))
+	packages := newDeliverer(t, f, run, "packages")
+	p := newPage(t)
+	p.signIn(f)
+	p.visit("#/runs/" + run)
+	p.untilShown("[data-link=live]")
+
+	gateway := process(t, f, fleet.Gateway)
+	check(t, syscall.Kill(gateway.PID, syscall.SIGSTOP))
+	p.untilShown("[data-link=stale]")
+	if notice := p.text(".notice"); !strings.Contains(notice, "Stale since") {
+		t.Errorf("the notice says %q", notice)
+	}
+	packages.deliver("n1", "")
+	if percent := p.text("[data-test=percent]"); percent != "0 %" {
+		t.Errorf("%q is shown while nothing was heard", percent)
+	}
+	check(t, syscall.Kill(gateway.PID, syscall.SIGCONT))
+	p.untilShown("[data-link=ended]")
+	p.until("the result is there", `document.querySelector("[data-test=percent]").innerText === "100 %"`)
+
+	gateway.Kill()
+	p.visit("#/nodes")
+	p.until("the way back is said", `document.querySelector(".notice.bad")?.innerText.includes("muster dashboard")`)
+	p.signIn(f)
+	p.untilShown("#runs")
+}
+
+func process(t *testing.T, f *fleet.Fleet, name string) fleet.Process {
+	t.Helper()
+	for _, p := range f.Processes() {
+		if p.Name == name {
+			return p
+		}
+	}
+	t.Fatalf("no %s runs", name)
+	return fleet.Process{}
+}
