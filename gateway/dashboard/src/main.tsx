@@ -35,6 +35,10 @@ function App(): JSX.Element {
       <main id="main" tabIndex={-1}>
         <Page route={route} />
       </main>
+      <footer class="foot">
+        <span>For looking only: changes are made with the command line.</span>
+        <SignOut />
+      </footer>
     </>
   );
 }
@@ -55,6 +59,24 @@ function Page({ route }: { route: string[] }): JSX.Element {
     <Notice tone="info" title="There is no such page">
       <a href="#/">To the runs</a>
     </Notice>
+  );
+}
+
+// Ends the session that a one-time link began; who came with a client certificate stays known by that.
+function SignOut(): JSX.Element {
+  const [failed, setFailed] = useState(false);
+  const end = async () => {
+    const answer = await fetch("/logout", { method: "POST", credentials: "same-origin" }).catch(() => null);
+    if (answer?.ok) location.reload();
+    else setFailed(true);
+  };
+  return (
+    <span>
+      {failed && <span role="alert">The server did not take it. </span>}
+      <button type="button" class="plain" onClick={() => void end()}>
+        Sign out
+      </button>
+    </span>
   );
 }
 

@@ -201,7 +201,17 @@ function FindNode({ model, found }: { model: RunModel; found: (column: number) =
   };
   return (
     <form class="find" role="search" onSubmit={find}>
-      <input name="node" type="search" placeholder="Find a node" aria-label="Find a node in the grid" aria-invalid={missing} onInput={() => setMissing(false)} autocomplete="off" spellcheck={false} />
+      <input
+        name="node"
+        type="search"
+        placeholder="Find a node"
+        aria-label="Find a node in the grid"
+        aria-invalid={missing}
+        onInput={() => setMissing(false)}
+        onFocus={(event) => event.currentTarget.select()}
+        autocomplete="off"
+        spellcheck={false}
+      />
       {missing && (
         <span class="find-none" role="status">
           no such node

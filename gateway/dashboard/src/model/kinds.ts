@@ -118,6 +118,6 @@ export function presenceOf(presence: string): { word: string; label: string; sil
     case "PRESENCE_UNKNOWN":
       return { word: "unknown", label: "Unknown", silent: false, trouble: false };
     default:
-      return { word: "never", label: "Never heard of", silent: false, trouble: false };
+      return { word: "never", label: "No heartbeats", silent: false, trouble: false };
   }
 }
