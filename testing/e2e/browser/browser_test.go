@@ -1,5 +1,5 @@
 // Package browser tests the dashboard in a real headless Chromium against a real fleet. Set MUSTER_BIN as
-// for the other end-to-end tests; with MUSTER_IMAGES=docs/images the screenshots of the documents are
+// for the other end-to-end tests; with MUSTER_IMAGES=$PWD/docs/images the screenshots of the documents are
 // written anew.
 package browser
 
@@ -101,6 +101,12 @@ func (p *page) dark(on bool) {
 func (p *page) open(address string) {
 	p.t.Helper()
 	act(p, chromedp.Navigate(address))
+}
+
+// visit goes to one of the dashboard's pages.
+func (p *page) visit(route string) {
+	p.t.Helper()
+	script[string](p, fmt.Sprintf("location.hash = %q", route))
 }
 
 func (p *page) click(selector string) {

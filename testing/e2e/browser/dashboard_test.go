@@ -29,8 +29,8 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 	ports, inventory := newDeliverer(t, f, run, "ports"), newDeliverer(t, f, run, "inventory")
 
 	p := newPage(t)
-	address := serve(t, f)
-	p.open(address + "/#/runs/" + run)
+	p.signIn(f)
+	p.visit("#/runs/" + run)
 	p.untilShown("[data-link=live]")
 	p.until("nothing is there yet", `document.querySelector("[data-test=percent]").innerText === "0 %"`)
 
@@ -61,21 +61,21 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 			t.Errorf("%s does not say what happens next: %q", selector, said)
 		}
 	}
+	p.until("the time line tells of both", `[...document.querySelectorAll(".happenings b")].filter((b) => /Crashed|Not responding/.test(b.innerText)).length === 2`)
 	pictures(p)
 	oneCell(p, healthy)
+	textStaysText(p, hostile)
 
-	p.open(address + "/#/nodes/" + killed)
+	p.visit("#/nodes/" + killed)
 	p.untilShown("tr[data-kind=crashed]")
 	p.until("the history says when it fell silent", `document.querySelector("#history").closest("section").innerText.includes("Late")`)
 	p.shot("dashboard-node")
-	p.open(address + "/#/nodes")
+	p.visit("#/nodes")
 	p.untilShown(fmt.Sprintf("tr[data-node=%q]", killed))
-	p.shot("dashboard-nodes")
-	p.open(address + "/#/")
+	p.visit("#/")
 	p.untilShown(fmt.Sprintf("li[data-run=%q] .lagging", run))
-	p.shot("dashboard-runs")
 
-	p.open(address + "/#/runs/" + run)
+	p.visit("#/runs/" + run)
 	p.untilShown("[data-link=live]")
 	check(t, os.WriteFile(gate, nil, 0o600))
 	check(t, sleeper.Process.Signal(syscall.SIGCONT))
@@ -96,10 +96,12 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 	p.untilShown("[data-link=ended]")
 	p.until("everything is there", `document.querySelector("[data-test=percent]").innerText === "100 %"`)
 	wantDownloads(p, run, healthy)
-	p.shot("dashboard-complete")
 	if title := script[string](p, "document.title"); strings.Contains(title, "taken") {
 		t.Error("a message of a plugin was run as a script")
 	}
+
+	p.click(".foot button")
+	p.until("who signed out sees nothing any more", `document.querySelector(".notice.bad") && !document.querySelector(".summary")`)
 }
 
 // pictures looks at the page in both themes and on a phone.
@@ -108,7 +110,7 @@ func pictures(p *page) {
 	for name, dark := range map[string]bool{"light": false, "dark": true} {
 		p.dark(dark)
 		p.until("the theme is "+name, fmt.Sprintf("document.documentElement.dataset.theme === %q", name))
-		p.size(1280, 1500)
+		p.size(1280, 1900)
 		p.fits()
 		p.shot("dashboard-run-" + name)
 	}
@@ -133,6 +135,16 @@ func oneCell(p *page, node string) {
 	p.until("n leads to trouble", `/Crashed|Not responding|Error/.test(document.querySelector(".pair-details").innerText)`)
 	p.typed("", kb.Escape)
 	p.until("Escape closes the details", `!document.querySelector(".pair-details")`)
+}
+
+// textStaysText wants a plugin's message to be shown as it is, and to be nothing else.
+func textStaysText(p *page, message string) {
+	p.t.Helper()
+	p.typed(".grid input[name=node]", muster.Global+kb.Enter)
+	p.until("the message is shown", fmt.Sprintf(`document.querySelector(".pair-details")?.innerText.includes(%q)`, message))
+	if script[bool](p, `document.querySelector("img[src=x]") !== null`) {
+		p.t.Error("a message of a plugin became a part of the page")
+	}
 }
 
 // wantDownloads follows the links as the browser would.

@@ -2,15 +2,9 @@ package browser
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"muster.example/gateway/dashboard"
 	"muster.example/services/client/go"
 	"muster.example/testing/fleet"
 )
@@ -39,29 +32,13 @@ func up(t *testing.T) *fleet.Fleet {
 	return f
 }
 
-// serve gives the address of the dashboard over this fleet's API, as an operator sees it.
-func serve(t *testing.T, f *fleet.Fleet) string {
-	t.Helper()
-	operator, err := f.Operator()
-	check(t, err)
-	certificate, err := tls.X509KeyPair([]byte(operator.Certificate), []byte(operator.Key))
-	check(t, err)
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(operator.FleetCA))
-	target, err := url.Parse(operator.Gateway[0])
-	check(t, err)
-	api := &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		FlushInterval: -1,
-		Transport: &http.Transport{ForceAttemptHTTP2: true,
-			TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}}},
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/api/", api)
-	mux.Handle("/", dashboard.Handler())
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	return server.URL
+// signIn opens the dashboard with a link that an operator asked for. It can be used once.
+func (p *page) signIn(f *fleet.Fleet) {
+	p.t.Helper()
+	link, err := f.Muster("dashboard")
+	check(p.t, err)
+	p.open(strings.TrimSpace(link))
+	p.until("the link led to the dashboard", `location.pathname === "/" && document.querySelector("h1")`)
 }
 
 // gated is a plugin that waits for a file before it delivers.
