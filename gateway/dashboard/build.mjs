@@ -45,6 +45,7 @@ if (mode === "--test") {
     outdir: out,
     minify: true,
     legalComments: "none",
+    banner: { js: `/*! This file includes Preact:\n\n${readFileSync(join(here, "node_modules", "preact", "LICENSE"), "utf8").trim()}\n*/` },
     define: { "process.env.NODE_ENV": '"production"' },
   });
   // The version in the query lets browsers keep the file for good: see dashboard.go.
