@@ -24,7 +24,7 @@ Call::~Call() = default;
 absl::Status Call::Authorize(const Resource& resource) {
   if (!caller_status_.ok()) return caller_status_;
   asked_ = true;
-  return muster::Authorize(caller_, method_, resource);
+  return muster::Authorize(*caller_, method_, resource);
 }
 
 grpc::Status Call::Final(const absl::Status& status) {
@@ -39,7 +39,7 @@ grpc::Status Call::Final(const absl::Status& status) {
   return ToGrpc(answer);
 }
 
-grpc::ServerUnaryReactor* AnswerLater(
+grpc::ServerUnaryReactor* AnswerHere(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
     absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
   auto call = std::make_shared<Call>(runtime, context, method);
@@ -48,15 +48,26 @@ grpc::ServerUnaryReactor* AnswerLater(
     reactor->Finish(call->Final(call->caller_status()));
     return reactor;
   }
-  Finish finish = [reactor, call](const absl::Status& status) {
-    reactor->Finish(call->Final(status));
-  };
-  const bool queued = runtime.executor->Post(
-      [call, handler = std::move(handler), finish = std::move(finish)]() mutable {
-        handler(call, std::move(finish));
-      });
-  if (!queued) reactor->Finish(call->Final(errors::Overloaded()));
+  handler(call,
+          [reactor, call](const absl::Status& status) { reactor->Finish(call->Final(status)); });
   return reactor;
+}
+
+grpc::ServerUnaryReactor* AnswerLater(
+    const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
+    absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
+  return AnswerHere(runtime, context, method,
+                    [executor = runtime.executor, handler = std::move(handler)](
+                        const std::shared_ptr<Call>& call, Finish finish) mutable {
+                      // Shared, since a queue that is full drops what it was given.
+                      auto done = std::make_shared<Finish>(std::move(finish));
+                      if (executor->Post([call, done, handler = std::move(handler)]() mutable {
+                            handler(call, std::move(*done));
+                          })) {
+                        return;
+                      }
+                      (*done)(errors::Overloaded());
+                    });
 }
 
 grpc::ServerUnaryReactor* Answer(const RpcRuntime& runtime, grpc::CallbackServerContext* context,

@@ -42,9 +42,10 @@ class Call {
   Call(const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method);
   ~Call();
 
-  // Who calls. Not OK only if the gate before the handlers was passed by mistake.
+  // Who calls; `caller` only if that is OK. It is not only if the gate before the handlers was
+  // passed by mistake.
   const absl::Status& caller_status() const { return caller_status_; }
-  const Caller& caller() const { return caller_; }
+  const Caller& caller() const { return *caller_; }
   std::string_view method() const { return method_; }
 
   // Whether the caller may do this to `resource`; PERMISSION_DENIED with the reason if not.
@@ -62,7 +63,7 @@ class Call {
   const RpcRuntime runtime_;
   const std::string_view method_;
   absl::Status caller_status_;
-  Caller caller_;
+  std::shared_ptr<const Caller> caller_;
   std::atomic<bool> asked_ = false;
   LiveCalls::Handle live_;
 };
@@ -75,7 +76,12 @@ grpc::ServerUnaryReactor* AnswerLater(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
     absl::AnyInvocable<void(std::shared_ptr<Call> call, Finish finish)> handler);
 
-// The same for a handler that has its answer when it returns.
+// The same on gRPC's own thread: for a handler that neither waits nor computes for long.
+grpc::ServerUnaryReactor* AnswerHere(
+    const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
+    absl::AnyInvocable<void(std::shared_ptr<Call> call, Finish finish)> handler);
+
+// As AnswerLater, for a handler that has its answer when it returns.
 grpc::ServerUnaryReactor* Answer(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
                                  std::string_view method,
                                  absl::AnyInvocable<absl::Status(Call& call)> handler);

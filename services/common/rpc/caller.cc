@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/strings.h"
 #include "services/common/identity/certificate.h"
 
 namespace muster {
@@ -28,26 +29,34 @@ absl::StatusOr<CallerResolver::Peer> CallerResolver::PeerOf(const grpc::AuthCont
                      "the connection carries no verified certificate",
                      "Connect over TLS with a client certificate of this fleet.");
   }
-  std::string key(pem[0].data(), pem[0].size());
+  const std::string_view key(pem[0].data(), pem[0].size());
   {
     std::lock_guard lock(mutex_);
-    if (const auto it = peers_.find(key); it != peers_.end()) return it->second;
+    if (const auto it = peers_.find(ToAbsl(key)); it != peers_.end()) return it->second;
   }
-  const auto certificate = Certificate::FromPem(key);
+  auto peer = Read(key);
+  if (!peer.ok()) return peer.status();
+  std::lock_guard lock(mutex_);
+  if (peers_.size() >= kMaxRemembered) peers_.clear();
+  peers_.emplace(std::string(key), *peer);
+  return peer;
+}
+
+absl::StatusOr<CallerResolver::Peer> CallerResolver::Read(std::string_view pem) const {
+  const auto certificate = Certificate::FromPem(pem);
   if (!certificate.ok()) return certificate.status();
   const auto uri = certificate->Uri();
   if (!uri.ok()) return uri.status();
   auto identity = ParseIdentity(*uri, fleet_);
   if (!identity.ok()) return identity.status();
-  Peer peer{*std::move(identity), certificate->IssuerKeyId(), certificate->Serial(),
-            certificate->NotAfter()};
-  std::lock_guard lock(mutex_);
-  if (peers_.size() >= kMaxRemembered) peers_.clear();
-  peers_.emplace(std::move(key), peer);
-  return peer;
+  auto caller = std::make_shared<Caller>();
+  caller->identity = *std::move(identity);
+  caller->issuer = certificate->IssuerKeyId();
+  caller->serial = certificate->Serial();
+  return Peer{std::move(caller), certificate->NotAfter()};
 }
 
-absl::StatusOr<Caller> CallerResolver::Resolve(
+absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
     const grpc::AuthContext& context,
     const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
   auto peer = PeerOf(context);
@@ -56,22 +65,16 @@ absl::StatusOr<Caller> CallerResolver::Resolve(
     return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
                      "the certificate of this connection has ended", "Renew it and connect again.");
   }
-  Caller caller;
-  caller.issuer = peer->issuer;
-  caller.serial = peer->serial;
   const auto forwarded = metadata.equal_range(kForwardedIdentity);
-  if (forwarded.first == forwarded.second) {
-    caller.identity = std::move(peer->identity);
-    return caller;
-  }
-  if (RoleOf(peer->identity) != Role::kGateway)
+  if (forwarded.first == forwarded.second) return std::move(peer->caller);
+  if (RoleOf(peer->caller->identity) != Role::kGateway)
     return NotForwardable("sent by another than a gateway");
   if (std::next(forwarded.first) != forwarded.second) return NotForwardable("sent more than once");
   const grpc::string_ref uri = forwarded.first->second;
   auto identity = ParseIdentity({uri.data(), uri.size()}, fleet_);
   if (!identity.ok()) return identity.status();
-  caller.identity = *std::move(identity);
-  caller.via = std::move(peer->identity);
+  auto caller = std::make_shared<Caller>(*peer->caller);
+  caller->via = std::exchange(caller->identity, *std::move(identity));
   return caller;
 }
 

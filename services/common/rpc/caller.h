@@ -6,11 +6,12 @@
 #include <grpcpp/support/string_ref.h>
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
@@ -30,24 +31,25 @@ class CallerResolver {
   // the certificate has ended since the connection was made (CERTIFICATE_EXPIRED);
   // PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE) if somebody other than a gateway forwards an
   // identity, or if the key is there more than once.
-  absl::StatusOr<Caller> Resolve(const grpc::AuthContext& context,
-                                 const std::multimap<grpc::string_ref, grpc::string_ref>& metadata);
+  absl::StatusOr<std::shared_ptr<const Caller>> Resolve(
+      const grpc::AuthContext& context,
+      const std::multimap<grpc::string_ref, grpc::string_ref>& metadata);
 
  private:
+  // What a certificate says: the caller of every call of its connection that forwards nothing.
   struct Peer {
-    Identity identity;
-    std::string issuer;
-    std::string serial;
+    std::shared_ptr<const Caller> caller;
     absl::Time not_after;
   };
 
   absl::StatusOr<Peer> PeerOf(const grpc::AuthContext& context);
+  absl::StatusOr<Peer> Read(std::string_view pem) const;
 
   const std::string fleet_;
   const Clock& clock_;
   std::mutex mutex_;
   // By certificate, so that a connection's certificate is parsed once and not for each call.
-  std::unordered_map<std::string, Peer> peers_;
+  absl::flat_hash_map<std::string, Peer> peers_;  // guarded by mutex_
 };
 
 }  // namespace muster

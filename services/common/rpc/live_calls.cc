@@ -2,8 +2,9 @@
 
 namespace muster {
 
-LiveCalls::Handle LiveCalls::Add(const Caller& caller, grpc::CallbackServerContext* context) {
-  auto entry = std::make_unique<Entry>(caller, context);
+LiveCalls::Handle LiveCalls::Add(std::shared_ptr<const Caller> caller,
+                                 grpc::CallbackServerContext* context) {
+  auto entry = std::make_unique<Entry>(std::move(caller), context);
   std::lock_guard lock(mutex_);
   entries_.push_back(entry.get());
   const auto it = std::prev(entries_.end());
@@ -29,7 +30,7 @@ int LiveCalls::CancelWhere(const std::function<bool(const Entry&)>& condition) {
 }
 
 int LiveCalls::CancelIf(const std::function<bool(const Caller&)>& is_revoked) {
-  return CancelWhere([&](const Entry& entry) { return is_revoked(entry.caller_); });
+  return CancelWhere([&](const Entry& entry) { return is_revoked(*entry.caller_); });
 }
 
 int LiveCalls::CancelStuck(absl::Duration now, absl::Duration limit) {

@@ -24,7 +24,7 @@ class LiveCalls {
   // A call that is under way. Thread-safe.
   class Entry {
    public:
-    Entry(Caller caller, grpc::CallbackServerContext* context)
+    Entry(std::shared_ptr<const Caller> caller, grpc::CallbackServerContext* context)
         : caller_(std::move(caller)), context_(context) {}
 
     // Between these two a message is on its way to the peer.
@@ -33,7 +33,7 @@ class LiveCalls {
 
    private:
     friend class LiveCalls;
-    const Caller caller_;
+    const std::shared_ptr<const Caller> caller_;
     grpc::CallbackServerContext* const context_;
     std::atomic<int64_t> writing_since_ = 0;  // monotonic nanoseconds; 0: nothing is
   };
@@ -41,7 +41,7 @@ class LiveCalls {
   // Removes the call when the last copy is gone. The context must outlive it.
   using Handle = std::shared_ptr<Entry>;
 
-  Handle Add(const Caller& caller, grpc::CallbackServerContext* context);
+  Handle Add(std::shared_ptr<const Caller> caller, grpc::CallbackServerContext* context);
 
   // Cancels every call whose caller `is_revoked`; returns how many.
   int CancelIf(const std::function<bool(const Caller&)>& is_revoked);

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "services/common/base/strings.h"
+
 namespace muster {
 namespace {
 
@@ -21,8 +23,13 @@ RpcMetrics::RpcMetrics(Metrics& metrics)
                                               "TLS handshakes that failed.", {"reason"},
                                               kMaxReasons)) {}
 
-void RpcMetrics::Count(std::string_view method, absl::StatusCode code) const {
-  calls_.With({std::string(method), absl::StatusCodeToString(code)}).Add();
+void RpcMetrics::Count(std::string_view method, absl::StatusCode code) {
+  std::lock_guard lock(mutex_);
+  auto it = by_method_.find(ToAbsl(method));
+  if (it == by_method_.end()) it = by_method_.emplace(std::string(method), Counters()).first;
+  std::optional<Counter>& counter = it->second.at(static_cast<size_t>(code));
+  if (!counter) counter = calls_.With({std::string(method), absl::StatusCodeToString(code)});
+  counter->Add();
 }
 
 void RpcMetrics::CountRefused(absl::StatusCode code) const {

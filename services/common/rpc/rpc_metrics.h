@@ -2,8 +2,13 @@
 #ifndef MUSTER_SERVICES_COMMON_RPC_RPC_METRICS_H_
 #define MUSTER_SERVICES_COMMON_RPC_RPC_METRICS_H_
 
+#include <array>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <string_view>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "services/common/base/metrics.h"
 
@@ -15,7 +20,7 @@ class RpcMetrics {
   explicit RpcMetrics(Metrics& metrics);
 
   // A call that a handler answered. `method` is one of ours, not what a peer sent.
-  void Count(std::string_view method, absl::StatusCode code) const;
+  void Count(std::string_view method, absl::StatusCode code);
 
   // A call that the gate refused before any handler.
   void CountRefused(absl::StatusCode code) const;
@@ -24,9 +29,14 @@ class RpcMetrics {
   void CountRefusedHandshake(std::string_view reason) const;
 
  private:
+  // Of one method, by code: found once, since every call counts.
+  using Counters = std::array<std::optional<Counter>, 17>;
+
   Labelled<Counter> calls_;
   Labelled<Counter> refused_;
   Labelled<Counter> refused_handshakes_;
+  std::mutex mutex_;
+  absl::flat_hash_map<std::string, Counters> by_method_;  // guarded by mutex_
 };
 
 }  // namespace muster

@@ -45,11 +45,11 @@ class RpcServer::Gate : public grpc::AuthMetadataProcessor {
                      const std::string& method) {
     auto caller = callers_.Resolve(context, metadata);
     if (!caller.ok()) return caller.status();
-    if (is_revoked_ && is_revoked_(*caller)) {
+    if (is_revoked_ && is_revoked_(**caller)) {
       return MakeError(absl::StatusCode::kPermissionDenied, "REVOKED",
                        "this identity has been revoked", "Ask an operator for a new credential.");
     }
-    return CheckRole(*caller, method);
+    return CheckRole(**caller, method);
   }
 
   CallerResolver& callers_;
