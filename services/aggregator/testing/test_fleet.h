@@ -37,7 +37,6 @@ class TestFleet {
   int health_port() const { return aggregator_->health_port(); }
   const std::string& name() const { return fleet_; }
   std::string fleet_ca_pem() const;
-  const Home& home() const { return home_; }
 
   const TestIdentity& admin() const { return operator_; }
 
