@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "services/common/base/error.h"
+
 namespace muster {
 namespace {
 
@@ -41,6 +43,12 @@ void BeatAssembly::Begin(int port) {
   });
 }
 
-void BeatAssembly::Stop() { ticker_.reset(); }
+void BeatAssembly::Stop() {
+  ticker_.reset();
+  registry_.EndAll(
+      WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "STATUS_STOPPING",
+                               "the status service stops, or is started anew", "Connect again."),
+                     absl::Seconds(1)));
+}
 
 }  // namespace muster

@@ -31,7 +31,8 @@ class BeatAssembly {
   // Time begins to pass; the service listens on `port`.
   void Begin(int port);
 
-  // Before the server stops: that it ends all streams then is nobody's silence.
+  // Ends all streams, so that the server need not wait for them; what is silent from then on is
+  // nobody's fault.
   void Stop();
 
  private:

@@ -239,7 +239,7 @@ Registry::Answer Registry::Heard(Shard& shard, Entry& entry, absl::Duration now,
   const absl::Duration silence = now - entry.last_seen();
   entry.set_last_seen(now);
   entry.set_interval(Interval());
-  entry.changed = entry.heard = true;
+  entry.changed = true;
   entry.looked = entry.unanswered = false;
   const Evidence evidence = entry.took_over                            ? Evidence::kRestarted
                             : entry.evidence() == Evidence::kRestarted ? Evidence::kRestarted
@@ -370,6 +370,18 @@ void Registry::CarryOut(Effects effects) {
   for (auto& [node, event] : effects.events) journal_.Happened(node, std::move(event));
   for (const auto& line : effects.probes) line->Probe();
   for (const auto& [line, why] : effects.ends) line->End(why);
+}
+
+void Registry::EndAll(const absl::Status& why) {
+  Effects effects;
+  for (size_t i = 0; i < kShards; ++i) {
+    std::lock_guard lock(shards_[i].mutex);
+    for (const auto& entry : shards_[i].entries) {
+      if (!entry->connected) continue;
+      if (auto line = entry->line.lock()) effects.ends.emplace_back(std::move(line), why);
+    }
+  }
+  CarryOut(std::move(effects));
 }
 
 std::vector<SenderRecord> Registry::TakeChanged(size_t max) {

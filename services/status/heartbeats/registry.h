@@ -142,6 +142,10 @@ class Registry {
   // All that `sender` did is done: if it is not connected it counts as gone on purpose.
   void Excuse(const std::shared_ptr<const Sender>& sender);
 
+  // Ends every stream: this service stops. What Closed says of them afterwards is nobody's silence
+  // as long as nothing ticks.
+  void EndAll(const absl::Status& why);
+
   // Goes on to now: who has fallen silent, who is to be probed. One thread.
   void Tick();
 
@@ -173,7 +177,6 @@ class Registry {
   bool Settle(Shard& shard, Entry& entry, absl::Duration now, Effects* effects);
   void Judge(Entry& entry, absl::Duration now, Effects* effects);
   void JudgeSilent(Shard& shard, Entry& entry, absl::Duration now, Effects* effects);
-  bool Waits(const Entry& entry, absl::Duration now) const;
   void Doubt(Entry& entry, absl::Duration now, Effects* effects);
   void DoubtNewlyLate(absl::Duration now, Effects* effects);
   void LookAtConnections(absl::Duration now, Effects* effects);

@@ -40,7 +40,6 @@ class Registry::Entry : public Sender,
   uint32_t stream = 0;      // counts its streams
   bool connected = false;   // the newest stream is open
   bool listed = false;      // in its shard
-  bool heard = false;       // by this process
   bool changed = false;     // since it was last recorded
   bool looked = false;      // at its connection, since it was last heard
   bool unanswered = false;  // that look saw nothing acknowledged

@@ -440,6 +440,15 @@ TEST_F(RegistryTest, AVisitorBeatsWithoutAStream) {
   EXPECT_EQ(sender->presence(), v1::PRESENCE_OFFLINE);
 }
 
+TEST_F(RegistryTest, AStopEndsWhatIsConnected) {
+  Stream there = Open(1);
+  Stream gone = Open(2);
+  registry_->Closed(gone.seat, true);
+  registry_->EndAll(absl::UnavailableError("stopping"));
+  EXPECT_EQ(there.line->ended.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(gone.line->ended.ok());
+}
+
 TEST_F(RegistryTest, WhoIsConnectedIsNotExcused) {
   Stream stream = Open(1);
   registry_->Excuse(stream.sender);

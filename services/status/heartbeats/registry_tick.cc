@@ -77,7 +77,9 @@ std::vector<std::shared_ptr<Registry::Entry>> Registry::FallDue(absl::Duration n
       auto& entry = static_cast<Entry&>(node);
       if (Settle(shard, entry, now, effects)) return;
       silent.push_back(entry.shared_from_this());
-      if (now - entry.last_seen() < entry.interval() * 2 || Waits(entry, now)) return;
+      if (now - entry.last_seen() < entry.interval() * 2 || observer_.holds(now)) {
+        return;
+      }
       const bool online = entry.presence() == v1::PRESENCE_ONLINE;
       if (!online && (entry.presence() != v1::PRESENCE_UNKNOWN || entry.doubted())) return;
       ++fell_silent;
@@ -114,11 +116,6 @@ bool Registry::Settle(Shard& shard, Entry& entry, absl::Duration now, Effects* e
   return true;
 }
 
-// Whether it was not heard because nobody could be.
-bool Registry::Waits(const Entry& entry, absl::Duration now) const {
-  return observer_.holds(now) || (!entry.heard && now < grace_end_);
-}
-
 void Registry::Judge(Entry& entry, absl::Duration now, Effects* effects) {
   Shard& shard = ShardOf(entry.uri(), entry.node());
   std::lock_guard lock(shard.mutex);
@@ -133,11 +130,11 @@ void Registry::Judge(Entry& entry, absl::Duration now, Effects* effects) {
 
 void Registry::JudgeSilent(Shard& shard, Entry& entry, absl::Duration now, Effects* effects) {
   const v1::Presence before = entry.presence();
-  if (Waits(entry, now)) {
+  if (observer_.holds(now)) {
     if (before != v1::PRESENCE_UNKNOWN) {
       Turn(entry, v1::PRESENCE_UNKNOWN, now, observer_.Doubt(now), effects);
     }
-    return shard.wheel.Add(entry, TickAfter(entry.heard ? observer_.held_until() : grace_end_));
+    return shard.wheel.Add(entry, TickAfter(observer_.held_until()));
   }
   if (observer_.doubts_many()) {
     if (before == v1::PRESENCE_ONLINE || before == v1::PRESENCE_UNKNOWN) {
