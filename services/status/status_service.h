@@ -8,6 +8,7 @@
 
 #include "muster/v1/status.grpc.pb.h"
 #include "services/common/base/clock.h"
+#include "services/common/rpc/arena_messages.h"
 #include "services/common/rpc/call.h"
 #include "services/status/board/board.h"
 
@@ -30,7 +31,9 @@ class StatusService : public v1::StatusService::WithRawCallbackMethod_ReportProg
         board_(board),
         hub_(hub),
         history_(std::move(history)),
-        clock_(clock) {}
+        clock_(clock) {
+    SetMessageAllocatorFor_GetStatus(&pages_);
+  }
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -47,6 +50,7 @@ class StatusService : public v1::StatusService::WithRawCallbackMethod_ReportProg
                                     const v1::GetNodeRequest* request, v1::Node* response) override;
 
  private:
+  ArenaMessages<v1::GetStatusRequest, v1::RunStatus> pages_;
   const RpcRuntime runtime_;
   const RpcRuntime watching_;
   Board& board_;
