@@ -66,6 +66,9 @@ const (
 	// deliveryMemory bounds what all deliveries keep of bytes that the aggregator has not written yet.
 	deliveryMemory = 32 << 20
 
+	// maxAnswer bounds a message of a service: a page of pairs has 4 MiB of them, and stragglers besides.
+	maxAnswer = 16 << 20
+
 	feedProbe = "changes of the aggregator"
 	plainHelp = "This port speaks HTTPS only: use https:// and a client certificate of the fleet (muster operator add)."
 )
@@ -138,7 +141,8 @@ func (a *App) start() (err error) {
 }
 
 func (a *App) dial(role string, targets []string) (*grpc.ClientConn, error) {
-	connection, err := channel.Dial(role, targets, a.keys.Roots, a.keys.Certificate, fleet.Interceptors()...)
+	options := append(fleet.Interceptors(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	connection, err := channel.Dial(role, targets, a.keys.Roots, a.keys.Certificate, options...)
 	if err == nil {
 		a.upstream = append(a.upstream, connection)
 	}

@@ -18,6 +18,7 @@ import (
 	"muster.example/gateway/gen"
 	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/legacy"
+	"muster.example/gateway/viewing"
 	"muster.example/services/client/go/mustertest"
 )
 
@@ -228,9 +229,15 @@ func TestDocumentAndRouterAgree(t *testing.T) {
 			inDocument[method+" "+name.ReplaceAllString(path, "{}")] = true
 			concrete := name.ReplaceAllString(path, "p")
 			var a answer
-			if strings.HasPrefix(path, "/api/v1/results/") || strings.HasPrefix(path, "/api/v1/progress/") {
+			switch first := strings.Split(path, "/"); {
+			case first[1] != "api":
+				a = call(t, w.looker(w.fleet.Intermediate.Leaf(alice)), method, w.page(concrete), nil)
+				if a.header.Get("Content-Type") == "text/html; charset=utf-8" {
+					t.Errorf("%s %s is in the document, and a page of the dashboard", method, path)
+				}
+			case slices.Contains([]string{"results", "progress", "health"}, first[3]):
 				a = call(t, oldClient(w.runA, w.leaf("logs", "n1")), method, "https://"+w.address()+concrete, nil)
-			} else {
+			default:
 				a = call(t, w.operator(alice), method, w.url(concrete), nil)
 			}
 			if strings.Contains(a.body, "PATH_NOT_FOUND") || strings.Contains(a.body, "no such path") || a.code == 405 {
@@ -238,8 +245,11 @@ func TestDocumentAndRouterAgree(t *testing.T) {
 			}
 		}
 	}
-	routes := []legacy.Route{{Method: "GET", Path: "/api/v1/openapi.json"}}
+	routes := []legacy.Route{{Method: "GET", Path: "/api/v1/openapi.json"}, {Method: "POST", Path: "/api/v1/dashboard-links"}}
 	routes = append(routes, legacy.Routes...)
+	for _, route := range viewing.Routes {
+		routes = append(routes, legacy.Route(route))
+	}
 	for _, content := range []string{archivePath, "/api/v1/runs/{}/results/{}/{}/content"} {
 		for _, method := range []string{"GET", "HEAD"} {
 			routes = append(routes, legacy.Route{Method: method, Path: strings.ReplaceAll(content, runA, "{}")})

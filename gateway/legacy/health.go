@@ -17,7 +17,7 @@ func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Req
 		Key: &musterv1.ResultKey{Run: key.Run, Plugin: key.Plugin, Node: key.Node},
 	})
 	if err != nil {
-		h.count(route.Path, answerFailure(w, notYetHeard(err)))
+		h.count(route.Path, answerFailure(w, notYetHeard(muster.AsError(err))))
 		return
 	}
 	h.count(route.Path, http.StatusOK)

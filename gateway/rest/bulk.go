@@ -81,7 +81,7 @@ func (b *bulk) result(w http.ResponseWriter, r *http.Request, names map[string]s
 
 func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 	etag := describe(w.Header(), file)
-	if etag != "" && matches(r.Header.Get("If-None-Match"), etag) {
+	if etag != "" && Matches(r.Header.Get("If-None-Match"), etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}

@@ -65,8 +65,9 @@ func position(text string) (int64, bool) {
 	return n, true
 }
 
-// matches tells whether an If-None-Match names the ETag.
-func matches(list, etag string) bool {
+// Matches tells whether an If-None-Match names the ETag, weak or not.
+func Matches(list, etag string) bool {
+	etag = strings.TrimPrefix(etag, "W/")
 	for _, candidate := range strings.Split(list, ",") {
 		candidate = strings.TrimSpace(candidate)
 		if candidate == "*" || strings.TrimPrefix(candidate, "W/") == etag {

@@ -2,17 +2,21 @@ package viewing
 
 import (
 	"context"
+	"time"
 
 	musterv1 "muster.example/gateway/gen/muster/v1"
 )
 
 const (
-	pageSize = 10_000 // pairs that the status service gives at a time
-	shown    = 10     // pairs of a kind, where only those that need attention are asked for
+	fetchTimeout = 20 * time.Second
+	pageSize     = 10_000 // pairs that the status service gives at a time
+	shown        = 10     // pairs of a kind, where only those that need attention are asked for
 )
 
 // fetch asks for a run's status: with all pairs, or with those only that a person looks at.
 func (s *Server) fetch(ctx context.Context, run string, attention bool) (*Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
 	if attention {
 		return s.fetchAttention(ctx, run)
 	}

@@ -299,7 +299,7 @@ func (h *runHandler) callerOf(r *http.Request) *party {
 		}
 	}
 	p := h.server.certified(leaf)
-	if p == nil || p.id.Kind != peer.User && (p.id.Kind != peer.Viewer || p.id.Run != h.run) {
+	if p == nil || p.id.Kind == peer.Viewer && p.id.Run != h.run {
 		return nil
 	}
 	return p

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"muster.example/gateway/dashboard"
 	"muster.example/gateway/fleet"
@@ -38,13 +39,15 @@ type Server struct {
 	revoked  *fleet.Revoked
 	metrics  *inspect.Metrics
 	log      *slog.Logger
+	// writeLimit is how long each writePiece of an answer may take to get out: who reads none is let go.
+	writeLimit time.Duration
 }
 
 // New serves what the status service says, and the API to whom it knows.
 func New(settings Settings, status musterv1.StatusServiceClient, api *rest.Server, sessions *Sessions, keys *fleet.Keystore,
 	revoked *fleet.Revoked, metrics *inspect.Metrics, log *slog.Logger) *Server {
 	return &Server{settings: settings, status: status, api: api, pages: dashboard.Handler(), sessions: sessions, keys: keys,
-		revoked: revoked, metrics: metrics, log: log}
+		revoked: revoked, metrics: metrics, log: log, writeLimit: 30 * time.Second}
 }
 
 // TLS settings of the fleet's status listener. Who shows no certificate may come with a session. A run's
@@ -65,6 +68,16 @@ func (s *Server) baseTLS(auth tls.ClientAuthType) *tls.Config {
 		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.keys.Certificate() },
 		SessionTicketsDisabled: true, // a resumed session would not be held against today's authorities again
 	}
+}
+
+// Route is one path that the server answers itself.
+type Route struct {
+	Method, Path string
+}
+
+// Routes are all of them, written as in the OpenAPI document; pages and what reads the API come besides.
+var Routes = []Route{
+	{http.MethodGet, "/status"}, {http.MethodHead, "/status"}, {http.MethodGet, "/login"}, {http.MethodPost, "/logout"},
 }
 
 // ServeHTTP implements http.Handler, for the fleet's status listener.
@@ -107,10 +120,11 @@ func (s *Server) callerOf(r *http.Request) *party {
 	return s.certified(r.TLS.PeerCertificates[0])
 }
 
-// certified gives whom a verified certificate of the fleet names; nil if that is nobody who may look.
+// certified gives whom a verified certificate of the fleet names; nil if that is nobody who may look: what
+// delivers or serves has no business here.
 func (s *Server) certified(leaf *x509.Certificate) *party {
 	id, err := peer.FromCertificate(leaf)
-	if err != nil || id.Fleet != s.keys.Identity().Fleet {
+	if err != nil || id.Fleet != s.keys.Identity().Fleet || id.Kind != peer.User && id.Kind != peer.Viewer {
 		return nil
 	}
 	return &party{id: id, certificate: leaf}
@@ -119,12 +133,12 @@ func (s *Server) certified(leaf *x509.Certificate) *party {
 // as serves a request for a caller, as long as that one is not revoked.
 func (s *Server) as(w http.ResponseWriter, r *http.Request, p *party, serve func(*http.Request, *party)) {
 	if p == nil {
-		code, reason := http.StatusUnauthorized, "CERTIFICATE_MISSING"
+		code, message, reason := http.StatusUnauthorized, "it is not known who asks", "CERTIFICATE_MISSING"
 		if len(r.TLS.PeerCertificates) > 0 {
-			code, reason = http.StatusForbidden, "IDENTITY_UNKNOWN"
+			code, message, reason = http.StatusForbidden, "the certificate names nobody who may look here", "ROLE_NOT_ALLOWED"
 		}
 		s.metrics.RefusedIdentities.WithLabelValues("status").Inc()
-		rest.AnswerProblem(w, code, rest.Problem{Message: "it is not known who asks", Reason: reason,
+		rest.AnswerProblem(w, code, rest.Problem{Message: message, Reason: reason,
 			NextStep: "Show the certificate of a credentials file (muster run writes one), or sign in: muster dashboard."})
 		return
 	}
@@ -193,11 +207,13 @@ func (s *Server) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
 	}
 	w.Header().Set("Access-Control-Allow-Origin", origin)
 	w.Header().Set("Access-Control-Allow-Credentials", "true")
+	w.Header().Set("Access-Control-Expose-Headers", "ETag")
 	w.Header().Add("Vary", "Origin")
 	if r.Method != http.MethodOptions {
 		return false
 	}
 	w.Header().Set("Access-Control-Allow-Methods", "GET")
+	w.Header().Set("Access-Control-Allow-Headers", "If-None-Match")
 	w.WriteHeader(http.StatusNoContent)
 	return true
 }

@@ -29,6 +29,7 @@ type party struct {
 // restart people sign in again. Safe for concurrent use.
 type Sessions struct {
 	address  string
+	now      func() time.Time
 	mu       sync.Mutex
 	links    map[string]party
 	sessions map[string]party
@@ -36,14 +37,14 @@ type Sessions struct {
 
 // NewSessions knows of none. Browsers reach the status listener at the address, "https://host:port".
 func NewSessions(address string) *Sessions {
-	return &Sessions{address: strings.TrimRight(address, "/"), links: map[string]party{}, sessions: map[string]party{}}
+	return &Sessions{address: strings.TrimRight(address, "/"), now: time.Now, links: map[string]party{}, sessions: map[string]party{}}
 }
 
 // New implements rest.Links: Open takes the address' token once, within linkLife.
 func (s *Sessions) New(certificate *x509.Certificate, id peer.Identity) (address string, life time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	token := keep(s.links, party{id, certificate, time.Now().Add(linkLife)})
+	token := s.keep(s.links, party{id, certificate, s.now().Add(linkLife)})
 	return s.address + "/login?token=" + token, linkLife
 }
 
@@ -53,14 +54,14 @@ func (s *Sessions) Open(token string) (session string) {
 	defer s.mu.Unlock()
 	link, ok := s.links[token]
 	delete(s.links, token)
-	if !ok || time.Now().After(link.until) {
+	if !ok || s.now().After(link.until) {
 		return ""
 	}
-	until := time.Now().Add(sessionLife)
+	until := s.now().Add(sessionLife)
 	if end := link.certificate.NotAfter; end.Before(until) {
 		until = end
 	}
-	return keep(s.sessions, party{link.id, link.certificate, until})
+	return s.keep(s.sessions, party{link.id, link.certificate, until})
 }
 
 // of gives whom a request's session stands for, or nil.
@@ -72,7 +73,7 @@ func (s *Sessions) of(r *http.Request) *party {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, ok := s.sessions[cookie.Value]
-	if !ok || time.Now().After(found.until) {
+	if !ok || s.now().After(found.until) {
 		return nil
 	}
 	return &found
@@ -87,11 +88,12 @@ func (s *Sessions) end(r *http.Request) {
 	}
 }
 
-// keep stores a party under a random name, and makes room: what is over goes, then what ends first.
-func keep(all map[string]party, p party) string {
+// keep stores a party under a random name, and makes room: what is over goes, then what ends first. The lock is
+// held.
+func (s *Sessions) keep(all map[string]party, p party) string {
 	first := ""
 	for name, other := range all {
-		if time.Now().After(other.until) {
+		if s.now().After(other.until) {
 			delete(all, name)
 		} else if first == "" || other.until.Before(all[first].until) {
 			first = name

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,13 +20,11 @@ import (
 )
 
 const (
-	fetchTimeout = 20 * time.Second
 	// eventPause is the least time between two events of one stream; longer where they are large.
 	eventPause, largePause = 250 * time.Millisecond, 2 * time.Second
 	largeEvent             = 256 << 10
 	keepAlive              = 15 * time.Second
-	// writeLimit is how long one event may take to get out: who reads none is let go.
-	writeLimit = 30 * time.Second
+	writePiece             = 1 << 20
 )
 
 // serveStatus answers GET /status for one run; "" is the newest.
@@ -43,9 +42,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 		s.stream(w, r, run, attention)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), fetchTimeout)
-	defer cancel()
-	answer, err := s.fetch(ctx, run, attention)
+	answer, err := s.fetch(r.Context(), run, attention)
 	if err != nil {
 		rest.AnswerError(w, err)
 		return
@@ -57,12 +54,12 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 	}
 	w.Header().Set("ETag", tag)
 	w.Header().Set("Content-Type", "application/json")
-	if r.Header.Get("If-None-Match") == tag {
+	if rest.Matches(r.Header.Get("If-None-Match"), tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(content)
+		_ = (&paced{w, http.NewResponseController(w), s.writeLimit}).write(content)
 	}
 }
 
@@ -105,7 +102,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, atte
 	s.metrics.EventStreams.Inc()
 	defer s.metrics.EventStreams.Dec()
 	w.Header().Set("Content-Type", "text/event-stream")
-	events := &eventWriter{w: w, control: http.NewResponseController(w)}
+	events := &eventWriter{out: paced{w, http.NewResponseController(w), s.writeLimit}}
 	changes := s.changes(ctx, answer.Run)
 	for {
 		size, err := events.status(answer)
@@ -184,9 +181,8 @@ func finished(answer *Answer) bool {
 
 // eventWriter writes server-sent events.
 type eventWriter struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	tag     string
+	out paced
+	tag string
 }
 
 // status sends an answer, unless it is the one that was sent last; it gives its size.
@@ -200,9 +196,27 @@ func (e *eventWriter) status(answer *Answer) (int, error) {
 }
 
 func (e *eventWriter) send(text string) error {
-	_ = e.control.SetWriteDeadline(time.Now().Add(writeLimit))
-	if _, err := io.WriteString(e.w, text); err != nil {
+	if err := e.out.write([]byte(text)); err != nil {
 		return err
 	}
-	return e.control.Flush()
+	return e.out.control.Flush()
+}
+
+// paced lets a client go that does not take what is written to it.
+type paced struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	limit   time.Duration // for each writePiece
+}
+
+func (p *paced) write(content []byte) error {
+	for piece := range slices.Chunk(content, writePiece) {
+		if err := p.control.SetWriteDeadline(time.Now().Add(p.limit)); err != nil {
+			return err
+		}
+		if _, err := p.w.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -44,6 +44,8 @@ type Aggregator struct {
 	Interval time.Duration
 	// LegacyHost is the pattern of the host names of runs, with {run} in it; empty: they have none.
 	LegacyHost string
+	// PageSize is the most pairs that GetStatus gives at a time; 0: as many as asked for.
+	PageSize int
 
 	t       testing.TB
 	servers []*grpc.Server
@@ -66,6 +68,12 @@ type Aggregator struct {
 	Opened        map[Key]int // calls of OpenUpload
 	beats         []*musterv1.BeatRequest
 	streams       map[musterv1.HeartbeatService_BeatServer]context.CancelFunc
+	statuses      map[string]*shownRun
+	newest        string // of those
+	version       int64  // of the newest change of one
+	asked         int
+	watchers      int
+	statusFaults  []string
 }
 
 // Key names a pair.
@@ -89,6 +97,7 @@ type runState struct {
 	signing  chan struct{}  // closed when its listener may be signed for; nil: at once
 	port     int32
 	reported chan struct{}
+	status   *statusListener
 }
 
 type upload struct {
@@ -107,6 +116,7 @@ func NewAggregator(t testing.TB, fleet *Fleet) *Aggregator {
 		Fleet: fleet, ChunkMax: 1 << 20, Window: 4 << 20, t: t, runs: map[string]*runState{}, uploads: map[Key]*upload{},
 		Interval: time.Hour, streams: map[musterv1.HeartbeatService_BeatServer]context.CancelFunc{},
 		Results: map[Key]*Committed{}, Archives: map[string][]byte{}, Opened: map[Key]int{}, addr: "127.0.0.1:0",
+		statuses: map[string]*shownRun{},
 	}
 	a.changed = sync.NewCond(&a.mu)
 	t.Cleanup(a.Stop)

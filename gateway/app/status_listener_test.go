@@ -1,0 +1,156 @@
+package app_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/services/client/go/mustertest"
+)
+
+// brought is what the product's own authority gave out: for its server, and for its clients.
+type brought struct {
+	*mustertest.Authority
+	listener *musterv1.GetStatusListenerResponse
+}
+
+func bring(t *testing.T) brought {
+	t.Helper()
+	authority := mustertest.NewFleet().Root
+	chain, key := mustertest.PEM(authority.Leaf("https://product.example"))
+	return brought{authority, &musterv1.GetStatusListenerResponse{ClientCaPem: authority.PEM(), CertificatePem: chain, KeyPem: key}}
+}
+
+// statusPort waits until a run's own status listener is open.
+func (w *world) statusPort(run string) int32 {
+	w.t.Helper()
+	until(w.t, "the status listener of run "+run+" is open", func() bool { return w.aggregator.StatusPort(run) != 0 })
+	return w.aggregator.StatusPort(run)
+}
+
+// own asks a run's own status listener, as a client that trusts whom it was told to.
+func (w *world) own(run string, roots *x509.CertPool, leaf *tls.Certificate, method, path string) (answer, error) {
+	settings := &tls.Config{RootCAs: roots}
+	if leaf != nil {
+		settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return leaf, nil }
+	}
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: settings, DisableKeepAlives: true}
+	return try(&http.Client{Transport: transport}, method, fmt.Sprintf("https://127.0.0.1:%d%s", w.statusPort(run), path), nil)
+}
+
+func TestARunsOwnStatusListener(t *testing.T) {
+	w, other := started(t)
+	mine := bring(t)
+	w.aggregator.BringStatusListener(runA, mine.listener)
+	for _, c := range []struct {
+		name, method, path string
+		leaf               *tls.Certificate
+		code               int // 0: refused in the handshake
+	}{
+		{"a client of the authority", "GET", "/status", ptr(mine.Leaf("https://product.example/back-end")), 200},
+		{"a client that names another run", "GET", "/status?run=" + runB, ptr(mine.Leaf("https://product.example")), 200},
+		{"a client that calls itself an operator", "GET", "/status?run=" + runB, ptr(mine.Leaf(alice)), 200},
+		{"the run's viewer", "GET", "/status", ptr(viewer(w.runA)), 200},
+		{"an operator", "GET", "/status?run=" + runB, ptr(w.fleet.Intermediate.Leaf(alice)), 200},
+		{"another run's viewer", "GET", "/status", ptr(viewer(other)), 403},
+		{"a sidecar's credential", "GET", "/status", ptr(w.runA.Signed.Leaf(w.runA.URI("plugin/logs"))), 403},
+		{"another authority's client", "GET", "/status", ptr(bring(t).Leaf("https://product.example")), 0},
+		{"an expired one", "GET", "/status", ptr(mine.Expired("https://product.example")), 0},
+		{"nobody", "GET", "/status", nil, 0},
+		{"a POST", "POST", "/status", ptr(mine.Leaf("https://product.example")), 405},
+		{"the API", "GET", "/api/v1/runs", ptr(mine.Leaf("https://product.example")), 404},
+		{"the dashboard", "GET", "/", ptr(w.fleet.Intermediate.Leaf(alice)), 404},
+		{"a link", "GET", "/login?token=x", ptr(viewer(w.runA)), 404},
+	} {
+		a, err := w.own(runA, mine.Pool(), c.leaf, c.method, c.path)
+		if (err == nil) != (c.code != 0) || a.code != c.code {
+			t.Errorf("%s: %v, %d %s", c.name, err, a.code, a.body)
+		}
+		if a.code == 200 && !strings.Contains(a.body, `"run":"`+runA) {
+			t.Errorf("%s sees %s", c.name, a.body)
+		}
+	}
+	// It serves what was brought; the authority means nothing elsewhere.
+	if a, err := w.own(runA, w.fleet.Root.Pool(), ptr(viewer(w.runA)), "GET", "/status"); err == nil {
+		t.Errorf("it serves the fleet's certificate: %d", a.code)
+	}
+	if a, err := try(w.looker(mine.Leaf("https://product.example")), "GET", w.page("/status"), nil); err == nil {
+		t.Errorf("the fleet's status listener answers %d %s", a.code, a.body)
+	}
+}
+
+// Without a certificate of its own it serves the fleet's; without an authority it admits the run's viewers.
+func TestARunsStatusListenerWithTheFleetsCertificate(t *testing.T) {
+	w, other := started(t)
+	w.aggregator.BringStatusListener(runA, &musterv1.GetStatusListenerResponse{})
+	if a, err := w.own(runA, w.fleet.Root.Pool(), ptr(viewer(w.runA)), "GET", "/status"); err != nil || a.code != 200 {
+		t.Errorf("the viewer: %v %d %s", err, a.code, a.body)
+	}
+	if a, err := w.own(runA, w.fleet.Root.Pool(), ptr(viewer(other)), "GET", "/status"); err != nil || a.code != 403 {
+		t.Errorf("another run's viewer: %v %d %s", err, a.code, a.body)
+	}
+}
+
+func TestAStatusListenerKeepsItsPortOverARestart(t *testing.T) {
+	w, _ := started(t, supervised)
+	mine := bring(t)
+	w.aggregator.BringStatusListener(runA, mine.listener)
+	port := w.statusPort(runA)
+	w.gateway.Stop()
+	w.startGateway()
+	until(t, "it answers at the same port", func() bool {
+		a, err := w.own(runA, mine.Pool(), ptr(mine.Leaf("https://product.example")), "GET", "/status")
+		return err == nil && a.code == 200
+	})
+	if now := w.statusPort(runA); now != port {
+		t.Errorf("port %d became %d", port, now)
+	}
+}
+
+func (w *world) endViewed(id string, at time.Time) {
+	w.aggregator.Tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: &musterv1.Run{
+		Id: id, State: musterv1.RunState_RUN_STATE_COMPLETE, EndTime: timestamppb.New(at), StatusListener: &musterv1.StatusListener{}}}})
+}
+
+func TestAStatusListenerOutlivesItsRunByAnHour(t *testing.T) {
+	w, _ := started(t)
+	mine := bring(t)
+	for _, run := range []string{runA, runB} {
+		w.aggregator.BringStatusListener(run, mine.listener)
+	}
+	portA, portB := w.statusPort(runA), w.statusPort(runB)
+	w.endViewed(runB, time.Now().Add(-10*time.Minute))
+	w.endViewed(runA, time.Now().Add(-time.Hour))
+	until(t, "the one of the run that ended an hour ago is closed", func() bool { return !isOpen(portA) })
+	if !isOpen(portB) {
+		t.Error("the one of the run that has just ended is closed")
+	}
+	w.deleteRun(runB)
+	until(t, "the one of the deleted run is closed", func() bool { return !isOpen(portB) })
+}
+
+func TestWithoutAFreePortTheStatusListenersFaultIsReported(t *testing.T) {
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := socket.Addr().(*net.TCPAddr).Port
+	w, _ := started(t, func(w *world) { w.config.StatusPorts = fmt.Sprintf("%d-%d", port, port) })
+	w.aggregator.BringStatusListener(runA, bring(t).listener)
+	until(t, "the fault is reported", func() bool {
+		faults := w.aggregator.StatusFaults()
+		return len(faults) > 0 && strings.Contains(faults[0], "address already in use")
+	})
+	socket.Close()
+	if got := w.statusPort(runA); int(got) != port {
+		t.Errorf("it opened %d, not %d", got, port)
+	}
+}

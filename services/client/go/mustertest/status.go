@@ -1,0 +1,197 @@
+package mustertest
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/services/client/go/peer"
+)
+
+// shownRun is what the status service says of a run.
+type shownRun struct {
+	status  *musterv1.RunStatus // with all pairs
+	version int64
+}
+
+// SetStatus says how far a run is; `status` has all its pairs. The run that was named last is the newest.
+func (a *Aggregator) SetStatus(status *musterv1.RunStatus) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.version++
+	a.statuses[status.Run] = &shownRun{proto.CloneOf(status), a.version}
+	a.newest = status.Run
+	a.changed.Broadcast()
+}
+
+// Asked tells how often GetStatus was called.
+func (a *Aggregator) Asked() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked
+}
+
+// Watchers tells how many watch.
+func (a *Aggregator) Watchers() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.watchers
+}
+
+// find gives a run that the caller may see. The lock is held.
+func (a *Aggregator) findStatus(ctx context.Context, run string) (*shownRun, error) {
+	if run == "" {
+		run = a.newest
+	}
+	incoming, _ := metadata.FromIncomingContext(ctx)
+	for _, uri := range incoming.Get("muster-forwarded-identity") {
+		id, err := peer.Parse(uri)
+		if err != nil || id.Kind != peer.User && (id.Kind != peer.Viewer || id.Run != run) {
+			return nil, fault(codes.PermissionDenied, "NOT_YOURS", uri+" may not see run "+run).Err()
+		}
+	}
+	shown := a.statuses[run]
+	if shown == nil {
+		return nil, fault(codes.NotFound, "RUN_NOT_FOUND", "no run "+run).Err()
+	}
+	return shown, nil
+}
+
+// GetStatus implements the API.
+func (a *Aggregator) GetStatus(ctx context.Context, r *musterv1.GetStatusRequest) (*musterv1.RunStatus, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard(ctx)
+	a.asked++
+	shown, err := a.findStatus(ctx, r.Run)
+	if err != nil {
+		return nil, err
+	}
+	var fitting []*musterv1.PairStatus
+	for _, pair := range shown.status.Pairs {
+		if (r.Plugin == "" || pair.Plugin == r.Plugin) && (len(r.Reasons) == 0 || slices.Contains(r.Reasons, pair.Reason)) &&
+			(r.Outcome == musterv1.Outcome_OUTCOME_UNSPECIFIED || pair.Outcome == r.Outcome) {
+			fitting = append(fitting, pair)
+		}
+	}
+	answer := proto.CloneOf(shown.status)
+	from, _ := strconv.Atoi(r.PageToken)
+	size := int(r.PageSize)
+	if a.PageSize > 0 {
+		size = min(size, a.PageSize)
+	}
+	to := min(from+size, len(fitting))
+	answer.Pairs = fitting[from:to]
+	if size > 0 && to < len(fitting) {
+		answer.NextPageToken = strconv.Itoa(to)
+	}
+	return answer, nil
+}
+
+// WatchStatus implements the API, without pairs: it tells of each change.
+func (a *Aggregator) WatchStatus(r *musterv1.WatchStatusRequest, stream grpc.ServerStreamingServer[musterv1.WatchStatusResponse]) error {
+	stop := context.AfterFunc(stream.Context(), a.changed.Broadcast)
+	defer stop()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.watchers++
+	defer func() { a.watchers-- }()
+	for told := int64(0); stream.Context().Err() == nil; {
+		shown, err := a.findStatus(stream.Context(), r.Run)
+		if err != nil {
+			return err
+		}
+		if shown.version == told {
+			a.changed.Wait()
+			continue
+		}
+		cursor := strconv.FormatInt(shown.version, 10)
+		message := &musterv1.WatchStatusResponse{Cursor: cursor, Reset_: told == 0, Status: &musterv1.RunStatus{State: shown.status.State}}
+		told = shown.version
+		a.mu.Unlock()
+		err = stream.Send(message)
+		a.mu.Lock()
+		if err != nil || message.Status.State >= musterv1.RunState_RUN_STATE_COMPLETE {
+			return err
+		}
+	}
+	return stream.Context().Err()
+}
+
+// BeatOnce implements the API.
+func (a *Aggregator) BeatOnce(ctx context.Context, r *musterv1.BeatOnceRequest) (*musterv1.BeatOnceResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard(ctx)
+	if err := a.admit(keyOf(r.Key)); err != nil {
+		return nil, err
+	}
+	return &musterv1.BeatOnceResponse{Interval: durationpb.New(a.Interval)}, nil
+}
+
+// statusListener is what was brought for a run, and what the gateway reported.
+type statusListener struct {
+	given *musterv1.GetStatusListenerResponse
+	port  int32
+}
+
+// BringStatusListener gives a run a status listener of its own, and tells the feed.
+func (a *Aggregator) BringStatusListener(run string, given *musterv1.GetStatusListenerResponse) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	state := a.runs[run]
+	state.status = &statusListener{given: given}
+	state.proto = proto.CloneOf(state.proto)
+	state.proto.StatusListener = &musterv1.StatusListener{}
+	a.tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
+}
+
+// StatusPort is that of a run's own status listener; 0 before it is open.
+func (a *Aggregator) StatusPort(run string) int32 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.runs[run].status.port
+}
+
+// StatusFaults are those of status listeners that the gateway could not open.
+func (a *Aggregator) StatusFaults() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.statusFaults)
+}
+
+// GetStatusListener implements the API.
+func (a *Aggregator) GetStatusListener(_ context.Context, r *musterv1.GetStatusListenerRequest) (*musterv1.GetStatusListenerResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	state := a.runs[r.Run]
+	if state == nil || state.status == nil {
+		return nil, fault(codes.NotFound, "NO_STATUS_LISTENER", "none").Err()
+	}
+	given := proto.CloneOf(state.status.given)
+	given.Port = state.status.port
+	return given, nil
+}
+
+// ReportStatusListener implements the API.
+func (a *Aggregator) ReportStatusListener(_ context.Context, r *musterv1.ReportListenerRequest) (*musterv1.Run, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	state := a.runs[r.Run]
+	if !r.Open {
+		a.statusFaults = append(a.statusFaults, r.Fault)
+		return state.proto, nil
+	}
+	if state.status.port != 0 && state.status.port != r.Port {
+		return nil, fault(codes.FailedPrecondition, "PORT_IS_FIXED", "another port").Err()
+	}
+	state.status.port = r.Port
+	return state.proto, nil
+}
