@@ -20,6 +20,9 @@ namespace {
 // With up to this many streams each may send large chunks; beyond, memory counts more than speed.
 constexpr int64_t kFewStreams = 16;
 
+// Expired uploads that one sweep forgets.
+constexpr int kSweepStep = 1000;
+
 constexpr absl::Duration kStallLimit = absl::Seconds(60);
 
 using Verdict = OpenUpload::Verdict;
@@ -222,11 +225,14 @@ void Uploads::Sweep() {
     }
   }
   for (const auto& session : stalled) session->EndStream(errors::UploadStalled());
-  const auto open = store_.OpenUploads("");
-  if (!open.ok()) return;
-  const int64_t now = absl::ToUnixMicros(clock_.Now());
-  for (const UploadRecord& upload : *open) {
-    if (upload.expires_at >= now) continue;
+  // Beyond those that a stream still carries.
+  const auto expired = store_.ExpiredUploads(absl::ToUnixMicros(clock_.Now()),
+                                             static_cast<int>(limits_.max_streams) + kSweepStep);
+  if (!expired.ok()) {
+    return Log(LogLevel::kError, "cannot look for uploads that have expired",
+               {{"error", expired.status()}});
+  }
+  for (const UploadRecord& upload : *expired) {
     const std::shared_ptr<UploadSession> session = Session(upload);
     if (session->attached()) continue;
     if (store_.ApplyAndWait(AbandonUpload{upload.id}).ok()) Abandon(upload.id, upload);

@@ -107,6 +107,9 @@ class StateStore {
   // Every open upload of a run, or of all runs if `run` is empty.
   virtual absl::StatusOr<std::vector<UploadRecord>> OpenUploads(std::string_view run) = 0;
 
+  // At most `limit` open uploads whose time ended before `now`, in the order in which it did.
+  virtual absl::StatusOr<std::vector<UploadRecord>> ExpiredUploads(int64_t now, int limit) = 0;
+
   virtual absl::StatusOr<std::vector<RevocationRecord>> Revocations() = 0;
 
   // Certificates issued for URIs that begin with `prefix`, newest first, at most `limit`.

@@ -75,6 +75,46 @@ TEST_P(StateStoreContract, ManyThreadsOneTruth) {
   ExpectCounters(0, kNodes, 0, 0);
 }
 
+// Who commits while a large plan goes in does not wait for all of it.
+TEST_P(StateStoreContract, ALargePlanLetsOthersCommit) {
+  Plan(1);
+  std::vector<PlannedPair> pairs;
+  for (int i = 0; i < 50'000; ++i) pairs.push_back({"facts", absl::StrCat("node-", i)});
+  pairs.push_back(pairs.front());  // named twice
+  CreateRun large = MakeRun("bbbbbbbbbbbbbbbb", pairs);
+  CreateRun again = MakeRun("cccccccccccccccc", pairs);
+  again.run.request_id = large.run.request_id;
+  std::vector<std::string> order;
+  std::promise<void> held, release, last;
+  // They wait together, so that the plan is asked for before the result.
+  store().Apply(AppendAudit{}, [&](absl::StatusOr<AppendAudit::Result>) {
+    held.set_value();
+    release.get_future().wait();
+  });
+  held.get_future().wait();
+  store().Apply(std::move(large), [&](absl::StatusOr<CreateRun::Result> result) {
+    EXPECT_TRUE(result.ok() && !result->existed) << result.status();
+    order.push_back("large");
+  });
+  store().Apply(std::move(again), [&](absl::StatusOr<CreateRun::Result> result) {
+    EXPECT_TRUE(result.ok() && result->existed) << result.status();
+    EXPECT_EQ(result.ok() ? result->run : "", "bbbbbbbbbbbbbbbb");
+    order.push_back("again");
+    last.set_value();
+  });
+  store().Apply(Genuine(KeyOf("n1"), "x"), [&](absl::StatusOr<CommitResult::Result> result) {
+    EXPECT_TRUE(result.ok() && result->verdict == CommitVerdicts::kCommitted);
+    order.push_back("result");
+  });
+  release.set_value();
+  last.get_future().wait();
+  EXPECT_EQ(order, (std::vector<std::string>{"result", "large", "again"}));
+  EXPECT_EQ(Run("bbbbbbbbbbbbbbbb").run.planned, 50'000);
+  EXPECT_EQ(Run("bbbbbbbbbbbbbbbb").run.pending, 50'000);
+  EXPECT_TRUE(*store().IsPlanned(Other("node-49999")));
+  EXPECT_FALSE(store().GetRun("cccccccccccccccc")->has_value());
+}
+
 TEST_P(StateStoreContract, ALargePlan) {
   std::vector<PlannedPair> pairs;
   for (int i = 0; i < 20'000; ++i) pairs.push_back({"facts", absl::StrCat("node-", i)});

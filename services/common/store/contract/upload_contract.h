@@ -103,6 +103,29 @@ TEST_P(StateStoreContract, AnUploadEndsWithItsVerdict) {
   EXPECT_FALSE(store().GetUpload("v1")->has_value());
 }
 
+TEST_P(StateStoreContract, ExpiredUploadsAreListedOldestFirst) {
+  Plan(4);
+  // They expire 1000 after they were opened.
+  Apply(Opening(KeyOf("n1"), "u1", 1, 30));
+  Apply(Opening(KeyOf("n2"), "u2", 1, 10));
+  Apply(Opening(KeyOf("n3"), "u3", 1, 20));
+  const auto ids = [&](int64_t now, int limit) {
+    std::string all;
+    const auto expired = store().ExpiredUploads(now, limit);
+    EXPECT_TRUE(expired.ok()) << expired.status();
+    for (const UploadRecord& upload : *expired) absl::StrAppend(&all, upload.id, " ");
+    return all;
+  };
+  EXPECT_EQ(ids(1010, 10), "");
+  EXPECT_EQ(ids(1025, 10), "u2 u3 ");
+  EXPECT_EQ(ids(9999, 2), "u2 u3 ");
+  // Who takes it over gives it time.
+  Apply(Opening(KeyOf("n2"), "x", 1, 9000));
+  EXPECT_EQ(ids(9999, 10), "u3 u1 ");
+  Apply(AbandonUpload{.upload_id = "u3"});
+  EXPECT_EQ(ids(9999, 10), "u1 ");
+}
+
 TEST_P(StateStoreContract, OpenUploadsAreListed) {
   Plan(3);
   Plan2();

@@ -9,7 +9,34 @@
 
 namespace muster::sqlite {
 
-void WriteContext::Load() { last_change_ = LastChange(db); }
+namespace {
+
+// The first and the last sequence of a log; 0 if it is empty.
+struct Bounds {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+Bounds BoundsOfChanges(Connection& db) {
+  Rows rows =
+      db.Query("SELECT (SELECT min(sequence) FROM changes), (SELECT max(sequence) FROM changes)");
+  return rows.Next() ? Bounds{rows.Int(), rows.Int()} : Bounds{};
+}
+
+Bounds BoundsOfAudit(Connection& db) {
+  Rows rows =
+      db.Query("SELECT (SELECT min(sequence) FROM audit), (SELECT max(sequence) FROM audit)");
+  return rows.Next() ? Bounds{rows.Int(), rows.Int()} : Bounds{};
+}
+
+}  // namespace
+
+void WriteContext::Load() {
+  const Bounds changes = BoundsOfChanges(db);
+  const Bounds audit = BoundsOfAudit(db);
+  last_change_ = changes.last;
+  NotePruned(changes.first, audit.last - audit.first + 1);
+}
 
 int64_t WriteContext::AddChange(const ChangeRecord& change) {
   ++last_change_;
@@ -28,6 +55,7 @@ int64_t WriteContext::TakeSequences(int64_t count) {
 }
 
 void WriteContext::AddAudit(const AuditRecord& record) {
+  ++audits_;
   db.Run(
       "INSERT INTO audit (at, kind, actor, run, plugin, node, text) VALUES (?, ?, ?, ?, ?, ?, ?)",
       record.at, record.kind, record.actor, record.key.run, record.key.plugin, record.key.node,
@@ -57,24 +85,24 @@ void WriteContext::AddRefusal(const AuditRecord& record) {
 bool PruneFeed(WriteContext& context, int64_t retained, int64_t step) {
   Connection& db = context.db;
   bool more = false;
-  {
-    Rows rows = db.Query("SELECT sequence FROM changes ORDER BY sequence LIMIT 1");
-    const int64_t first = rows.Next() ? rows.Int() : 0;
-    const int64_t keep_from = context.last_change() - retained + 1;
-    if (first > 0 && first < keep_from) {
-      const int64_t until = std::min(keep_from, first + step);
-      db.Run("DELETE FROM changes WHERE sequence < ?", until);
-      more = until < keep_from;
-    }
+  Bounds changes = BoundsOfChanges(db);
+  if (const int64_t keep_from = context.last_change() - retained + 1;
+      changes.first > 0 && changes.first < keep_from) {
+    const int64_t until = std::min(keep_from, changes.first + step);
+    db.Run("DELETE FROM changes WHERE sequence < ?", until);
+    changes.first = until;
+    more = until < keep_from;
   }
-  Rows rows =
-      db.Query("SELECT (SELECT min(sequence) FROM audit), (SELECT max(sequence) FROM audit)");
-  if (!rows.Next()) return more;
-  const int64_t first = rows.Int();
-  const int64_t keep_from = rows.Int() - kRetainedAudit + 1;
-  if (first == 0 || first >= keep_from) return more;
-  db.Run("DELETE FROM audit WHERE sequence < ?", std::min(keep_from, first + step));
-  return more || first + step < keep_from;
+  Bounds audit = BoundsOfAudit(db);
+  if (const int64_t keep_from = audit.last - kRetainedAudit + 1;
+      audit.first > 0 && audit.first < keep_from) {
+    const int64_t until = std::min(keep_from, audit.first + step);
+    db.Run("DELETE FROM audit WHERE sequence < ?", until);
+    audit.first = until;
+    more = more || until < keep_from;
+  }
+  context.NotePruned(changes.first, audit.last - audit.first + 1);
+  return more;
 }
 
 int64_t LastChange(Connection& db) {

@@ -12,6 +12,7 @@
 #include "services/common/store/change_feed.h"
 #include "services/common/store/records.h"
 #include "services/common/store/sqlite/connection.h"
+#include "services/common/store/sqlite/current_run.h"
 #include "services/common/store/state_store.h"
 
 namespace muster::sqlite {
@@ -25,9 +26,9 @@ inline constexpr int64_t kMaxRefusals = 10'000;
 // What a command works with. Only on the writer's thread.
 class WriteContext {
  public:
-  explicit WriteContext(Connection& db) : db(db) {}
+  explicit WriteContext(Connection& db) : db(db), current(db) {}
 
-  // Reads where the feed ends.
+  // Reads where the feed and the audit log begin and end.
   void Load();
 
   // Numbers a change, writes it, and notes it on its run. Returns its sequence.
@@ -46,10 +47,23 @@ class WriteContext {
   // After a rollback.
   void set_last_change(int64_t last) { last_change_ = last; }
 
+  // Whether there is something for PruneFeed to do.
+  bool FeedIsLong(int64_t retained) const {
+    return last_change_ - first_change_ >= retained || audits_ > kRetainedAudit;
+  }
+  // After a removal: where the feed begins now, and how many audit records there are.
+  void NotePruned(int64_t first_change, int64_t audits) {
+    first_change_ = first_change;
+    audits_ = audits;
+  }
+
   Connection& db;
+  CurrentRun current;
 
  private:
+  int64_t first_change_ = 0;  // 0: before the first one
   int64_t last_change_ = 0;
+  int64_t audits_ = 0;  // records there are, or more after a rollback
 };
 
 // Removes a few of the oldest changes beyond `retained`, and audit records beyond kRetainedAudit.

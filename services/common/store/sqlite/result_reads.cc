@@ -53,9 +53,17 @@ std::vector<ResultRecord> ParseAll(Rows& rows, std::string_view run) {
 }  // namespace
 
 std::optional<PairHead> FindPair(Connection& db, const ResultKey& key) {
+  {
+    Rows rows = db.Query("SELECT 1 FROM runs WHERE id = ?", key.run);
+    if (!rows.Next()) return std::nullopt;
+  }
+  return FindPairOfRun(db, key);
+}
+
+std::optional<PairHead> FindPairOfRun(Connection& db, const ResultKey& key) {
   Rows rows = db.Query(
       "SELECT outcome, generation, result, attempt FROM pairs"
-      " WHERE run = ? AND plugin = ? AND node = ? AND EXISTS (SELECT 1 FROM runs WHERE id = run)",
+      " WHERE run = ? AND plugin = ? AND node = ?",
       key.run, key.plugin, key.node);
   if (!rows.Next()) return std::nullopt;
   PairHead head;
@@ -69,12 +77,17 @@ std::optional<PairHead> FindPair(Connection& db, const ResultKey& key) {
 std::optional<ResultRecord> ReadHead(Connection& db, const ResultKey& key) {
   const auto pair = FindPair(db, key);
   if (!pair) return std::nullopt;
+  return ReadHead(db, key, *pair);
+}
+
+ResultRecord ReadHead(Connection& db, const ResultKey& key, const PairHead& pair) {
   ResultRecord result;
   result.key = key;
-  result.outcome = pair->outcome;
-  result.generation = pair->generation;
+  result.outcome = pair.outcome;
+  result.generation = pair.generation;
+  if (pair.result == 0) return result;
   Rows rows =
-      db.Query("SELECT " MUSTER_RESULT_COLUMNS " FROM results AS r WHERE r.id = ?", pair->result);
+      db.Query("SELECT " MUSTER_RESULT_COLUMNS " FROM results AS r WHERE r.id = ?", pair.result);
   if (rows.Next()) ParseResult(rows, result);
   return result;
 }

@@ -73,26 +73,8 @@ int64_t InsertResult(Connection& db, const ResultRecord& result, int64_t generat
   return id;
 }
 
-// How a run's counters move when a pair goes from one outcome to another.
-struct CounterSteps {
-  int64_t pending = 0, genuine = 0, errors = 0, timed_out = 0;
-
-  int64_t& Of(Outcome outcome) {
-    switch (outcome) {
-      case Outcome::kPending:
-        return pending;
-      case Outcome::kGenuine:
-        return genuine;
-      case Outcome::kError:
-        return errors;
-      case Outcome::kTimedOut:
-        break;
-    }
-    return timed_out;
-  }
-};
-
 // Stores the result, moves the counters, and the run if this was its last pair. True if it was.
+// `run` is context.current's.
 bool Store(WriteContext& context, const RunHead& run, const PairHead& pair,
            const ResultRecord& result) {
   Connection& db = context.db;
@@ -119,14 +101,8 @@ bool Store(WriteContext& context, const RunHead& run, const PairHead& pair,
   change.text = result.error;
   const int64_t sequence = context.AddChange(change);
 
-  CounterSteps steps;
-  --steps.Of(pair.outcome);
-  ++steps.Of(result.outcome);
-  db.Run(
-      "UPDATE runs SET pending = pending + ?, genuine = genuine + ?, errors = errors + ?,"
-      " timed_out = timed_out + ?, last_change = ?, last_result_change = ? WHERE id = ?",
-      steps.pending, steps.genuine, steps.errors, steps.timed_out, sequence, sequence, key.run);
-  const bool last = run.pending + steps.pending == 0 && run.state < RunState::kPostProcessing;
+  context.current.Count(pair.outcome, result.outcome, sequence);
+  const bool last = run.pending == 0 && run.state < RunState::kPostProcessing;
   if (last) {
     MoveRun(context, key.run, RunState::kPostProcessing, result.committed_at);
   } else if (run.state == RunState::kPlanned && result.outcome != Outcome::kTimedOut) {
@@ -186,10 +162,11 @@ absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const Commit
   Connection& db = context.db;
   const ResultRecord& result = command.result;
   if (absl::Status good = CheckCommit(result); !good.ok()) return good;
-  const auto run = FindRun(db, result.key.run);
-  if (!run) return CommitResult::Result{.verdict = Verdict::kRunNotFound};
-  const auto pair = FindPair(db, result.key);
-  auto head = ReadHead(db, result.key);
+  const RunHead* const run = context.current.Find(result.key.run);
+  if (run == nullptr) return CommitResult::Result{.verdict = Verdict::kRunNotFound};
+  const auto pair = FindPairOfRun(db, result.key);
+  std::optional<ResultRecord> head;
+  if (pair) head = ReadHead(db, result.key, *pair);
   CommitResult::Result outcome;
   if (head) outcome.head = *head;
 
@@ -229,9 +206,10 @@ absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const Commit
 absl::StatusOr<TimeOutPair::Result> Execute(WriteContext& context, const TimeOutPair& command) {
   Connection& db = context.db;
   const ResultKey& key = command.key;
-  const auto run = FindRun(db, key.run);
-  if (!run || run->state > RunState::kRunning) return TimeOutPair::Result{};
-  const auto pair = FindPair(db, key);
+  const RunHead* const run = context.current.Find(key.run);
+  if (run == nullptr || run->state > RunState::kRunning) return TimeOutPair::Result{};
+  const bool fail_fast = run->fail_fast;
+  const auto pair = FindPairOfRun(db, key);
   if (!pair || pair->outcome != Outcome::kPending) return TimeOutPair::Result{};
   ResultRecord result;
   result.key = key;
@@ -239,14 +217,14 @@ absl::StatusOr<TimeOutPair::Result> Execute(WriteContext& context, const TimeOut
   result.error = command.error;
   result.committed_at = command.at;
   Store(context, *run, *pair, result);
-  if (run->fail_fast) {
+  if (fail_fast) {
     FinishRun(context, {.run = key.run,
                         .state = RunState::kFailed,
                         .reason = absl::StrCat(key.plugin, " on ", key.node, ": ", command.error),
                         .actor = command.actor,
                         .at = command.at});
   }
-  return TimeOutPair::Result{.changed = true, .failed = run->fail_fast};
+  return TimeOutPair::Result{.changed = true, .failed = fail_fast};
 }
 
 }  // namespace muster::sqlite

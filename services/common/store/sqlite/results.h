@@ -24,6 +24,10 @@ struct PairHead {
 };
 std::optional<PairHead> FindPair(Connection& db, const ResultKey& key);
 
+// The same where it is known that there is such a run: rows of one that was deleted may still lie
+// there.
+std::optional<PairHead> FindPairOfRun(Connection& db, const ResultKey& key);
+
 absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const CommitResult& command);
 absl::StatusOr<TimeOutPair::Result> Execute(WriteContext& context, const TimeOutPair& command);
 
@@ -31,6 +35,7 @@ absl::StatusOr<TimeOutPair::Result> Execute(WriteContext& context, const TimeOut
 
 // The current result of a pair without its body; nullopt if the pair is not planned.
 std::optional<ResultRecord> ReadHead(Connection& db, const ResultKey& key);
+ResultRecord ReadHead(Connection& db, const ResultKey& key, const PairHead& pair);
 std::optional<ResultRecord> ReadResult(Connection& db, const ResultKey& key);
 std::vector<ResultRecord> ReadHistory(Connection& db, const ResultKey& key);
 absl::StatusOr<Page<ResultRecord>> ReadResults(Connection& db, const ResultFilter& filter,

@@ -38,24 +38,6 @@ void InsertRun(Connection& db, const RunRecord& run) {
   }
 }
 
-// Inserted in the order of the key: each page of the table is written once.
-int64_t InsertPairs(Connection& db, std::string_view run, const std::vector<PlannedPair>& pairs) {
-  std::vector<const PlannedPair*> sorted;
-  sorted.reserve(pairs.size());
-  for (const PlannedPair& pair : pairs) sorted.push_back(&pair);
-  std::sort(sorted.begin(), sorted.end(), [](const PlannedPair* a, const PlannedPair* b) {
-    return std::tie(a->plugin, a->node) < std::tie(b->plugin, b->node);
-  });
-  int64_t inserted = 0;
-  for (const PlannedPair* pair : sorted) {
-    inserted += db.Run(
-        "INSERT INTO pairs (run, plugin, node, outcome, generation, result, attempt)"
-        " VALUES (?, ?, ?, 0, 0, 0, 0) ON CONFLICT DO NOTHING",
-        run, pair->plugin, pair->node);
-  }
-  return inserted;
-}
-
 void AuditRun(WriteContext& context, std::string_view run, std::string_view actor, int64_t at,
               std::string text) {
   AuditRecord record;
@@ -98,20 +80,8 @@ void TimeOutPairs(WriteContext& context, const TimeOutRun& command, int64_t pend
 
 }  // namespace
 
-std::optional<RunHead> FindRun(Connection& db, std::string_view run) {
-  Rows rows = db.Query(
-      "SELECT state, deadline_at, seal_grace, pending, fail_fast FROM runs WHERE id = ?", run);
-  if (!rows.Next()) return std::nullopt;
-  RunHead head;
-  head.state = rows.Enum<RunState>();
-  head.deadline_at = rows.Int();
-  head.seal_grace = rows.Int();
-  head.pending = rows.Int();
-  head.fail_fast = rows.Bool();
-  return head;
-}
-
 void NoteRun(WriteContext& context, std::string_view run, ChangeKind kind, int64_t at) {
+  context.current.Flush();  // what it counted came before
   ChangeRecord change;
   change.at = at;
   change.kind = kind;
@@ -126,6 +96,7 @@ void MoveRun(WriteContext& context, std::string_view run, RunState state, int64_
     context.db.Run("UPDATE runs SET settled_at = ? WHERE id = ?", at, run);
   }
   NoteRun(context, run, ChangeKind::kRun, at);
+  context.current.Forget();
 }
 
 void FinishRun(WriteContext& context, const EndRun& end) {
@@ -138,17 +109,38 @@ void FinishRun(WriteContext& context, const EndRun& end) {
   MoveRun(context, end.run, end.state, end.at);
 }
 
-absl::StatusOr<CreateRun::Result> Execute(WriteContext& context, const CreateRun& command) {
-  Connection& db = context.db;
-  const RunRecord& run = command.run;
-  if (auto earlier = FindByRequest(db, run.request_id)) {
+void SortPairs(std::vector<PlannedPair>& pairs) {
+  std::sort(pairs.begin(), pairs.end(), [](const PlannedPair& a, const PlannedPair& b) {
+    return std::tie(a.plugin, a.node) < std::tie(b.plugin, b.node);
+  });
+}
+
+int64_t InsertPairs(Connection& db, std::string_view run, std::span<const PlannedPair> pairs) {
+  int64_t inserted = 0;
+  for (const PlannedPair& pair : pairs) {
+    inserted += db.Run(
+        "INSERT INTO pairs (run, plugin, node, outcome, generation, result, attempt)"
+        " VALUES (?, ?, ?, 0, 0, 0, 0) ON CONFLICT DO NOTHING",
+        run, pair.plugin, pair.node);
+  }
+  return inserted;
+}
+
+std::optional<absl::StatusOr<CreateRun::Result>> CheckCreation(WriteContext& context,
+                                                               const CreateRun& command) {
+  if (auto earlier = FindByRequest(context.db, command.run.request_id)) {
     return CreateRun::Result{.run = *earlier, .existed = true};
   }
-  if (FindRun(db, run.id)) {
-    return absl::AlreadyExistsError(absl::StrCat("run ", run.id, " is there"));
+  if (FindRun(context.db, command.run.id)) {
+    return absl::AlreadyExistsError(absl::StrCat("run ", command.run.id, " is there"));
   }
+  return std::nullopt;
+}
+
+CreateRun::Result FinishCreation(WriteContext& context, const CreateRun& command, int64_t planned) {
+  Connection& db = context.db;
+  const RunRecord& run = command.run;
   InsertRun(db, run);
-  const int64_t planned = InsertPairs(db, run.id, command.pairs);
   db.Run("UPDATE runs SET planned = ?, pending = ? WHERE id = ?", planned, planned, run.id);
   const RunAuthorityRecord& authority = command.authority;
   db.Run("INSERT INTO run_authorities VALUES (?, ?, ?, ?, ?)", run.id, authority.fleet_signed_pem,
@@ -156,6 +148,14 @@ absl::StatusOr<CreateRun::Result> Execute(WriteContext& context, const CreateRun
   AuditRun(context, run.id, run.created_by, run.created_at, "created");
   NoteRun(context, run.id, ChangeKind::kRunCreated, run.created_at);
   return CreateRun::Result{.run = run.id};
+}
+
+absl::StatusOr<CreateRun::Result> Execute(WriteContext& context, const CreateRun& command) {
+  if (auto refused = CheckCreation(context, command)) return *refused;
+  std::vector<PlannedPair> pairs = command.pairs;
+  SortPairs(pairs);
+  const int64_t planned = InsertPairs(context.db, command.run.id, pairs);
+  return FinishCreation(context, command, planned);
 }
 
 absl::StatusOr<ReportListener::Result> Execute(WriteContext& context,

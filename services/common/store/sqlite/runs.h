@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,21 +16,6 @@
 
 namespace muster::sqlite {
 
-// What a delivery has to know of its run.
-struct RunHead {
-  RunState state = RunState::kPlanned;
-  int64_t deadline_at = 0;
-  int64_t seal_grace = 0;
-  int64_t pending = 0;
-  bool fail_fast = false;
-
-  // Ended, or past its deadline and its grace: nothing more is taken.
-  bool ClosedAt(int64_t now) const {
-    return IsFinal(state) || (deadline_at > 0 && now > deadline_at + seal_grace);
-  }
-};
-std::optional<RunHead> FindRun(Connection& db, std::string_view run);
-
 // Tells the feed that something of a run changed that is not a result.
 void NoteRun(WriteContext& context, std::string_view run, ChangeKind kind, int64_t at);
 
@@ -38,6 +24,17 @@ void MoveRun(WriteContext& context, std::string_view run, RunState state, int64_
 
 // Ends a run that has not ended as kFailed or kCancelled.
 void FinishRun(WriteContext& context, const EndRun& end);
+
+// The parts of a creation, for one that takes several transactions (plan_steps.h).
+// In the order of the key: each page of the table is written once.
+void SortPairs(std::vector<PlannedPair>& pairs);
+// Returns how many were not there yet.
+int64_t InsertPairs(Connection& db, std::string_view run, std::span<const PlannedPair> pairs);
+// The answer, if this request was dealt with before or the id is taken.
+std::optional<absl::StatusOr<CreateRun::Result>> CheckCreation(WriteContext& context,
+                                                               const CreateRun& command);
+// Everything but the pairs, of which `planned` are there.
+CreateRun::Result FinishCreation(WriteContext& context, const CreateRun& command, int64_t planned);
 
 absl::StatusOr<CreateRun::Result> Execute(WriteContext& context, const CreateRun& command);
 absl::StatusOr<ReportListener::Result> Execute(WriteContext& context,

@@ -201,7 +201,10 @@ CREATE TABLE status_listeners (
 );
 )sql";
 
-constexpr const char* kSteps[] = {kVersion1, kVersion2};
+// Uploads that have expired are looked for every few seconds.
+constexpr const char* kVersion3 = "CREATE INDEX uploads_by_expiry ON uploads (expires_at);";
+
+constexpr const char* kSteps[] = {kVersion1, kVersion2, kVersion3};
 
 int64_t ReadVersion(Connection& db) {
   bool there = false;

@@ -10,6 +10,7 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/store/sqlite/connection.h"
 #include "services/common/store/sqlite/identities.h"
+#include "services/common/store/sqlite/integrity.h"
 #include "services/common/store/sqlite/reader_pool.h"
 #include "services/common/store/sqlite/results.h"
 #include "services/common/store/sqlite/runs.h"
@@ -31,13 +32,19 @@ using sqlite::Writer;
 class Store final : public SqliteStore {
  public:
   Store(std::unique_ptr<File> lock, std::unique_ptr<Connection> db,
-        std::unique_ptr<ReaderPool> readers, const SqliteStoreOptions& options)
+        std::unique_ptr<ReaderPool> readers, const SqliteStoreOptions& options, bool check)
       : lock_(std::move(lock)),
         writer_(std::make_unique<Writer>(std::move(db), options, subscribers_)),
-        readers_(std::move(readers)) {}
+        readers_(std::move(readers)) {
+    if (!check) return;
+    check_ = std::make_unique<sqlite::BackgroundCheck>(
+        options.path, [this](const absl::Status& cause) { writer_->Condemn(cause); });
+  }
 
   // The readers first: the last connection to close is the one that may checkpoint.
   ~Store() override {
+    if (check_ != nullptr && !check_->passed()) writer_->StayUnclean();
+    check_.reset();
     readers_.reset();
     writer_.reset();
   }
@@ -78,6 +85,10 @@ class Store final : public SqliteStore {
   absl::StatusOr<std::vector<UploadRecord>> OpenUploads(std::string_view run) override {
     return readers_->Run([&](Connection& db) { return sqlite::ReadUploads(db, run); });
   }
+  absl::StatusOr<std::vector<UploadRecord>> ExpiredUploads(int64_t now, int limit) override {
+    return readers_->Run(
+        [&](Connection& db) { return sqlite::ReadExpiredUploads(db, now, limit); });
+  }
   absl::StatusOr<std::vector<RevocationRecord>> Revocations() override {
     return readers_->Run([](Connection& db) { return sqlite::ReadRevocations(db); });
   }
@@ -111,6 +122,7 @@ class Store final : public SqliteStore {
   Subscribers subscribers_;
   std::unique_ptr<Writer> writer_;
   std::unique_ptr<ReaderPool> readers_;
+  std::unique_ptr<sqlite::BackgroundCheck> check_;  // null: there was nothing to check
 };
 
 absl::StatusOr<std::unique_ptr<File>> LockStore(const std::string& path) {
@@ -165,39 +177,52 @@ absl::Status Configure(Connection& db, const SqliteStoreOptions& options) {
       "Keep the state store on a local disk.");
 }
 
-// After a stop that was not clean the whole file is checked before anything relies on it, and the
-// log is written back and cut to nothing: if its last sync had failed, the kernel may hold pages of
-// it that never reach the disk, and what is committed after such a hole would be lost with the
-// power.
-absl::Status RecoverAfterCrash(Connection& db, const std::string& path) {
-  bool clean = true;
+absl::StatusOr<bool> WasStoppedCleanly(Connection& db) {
   {
     Rows tables = db.Query("SELECT 1 FROM sqlite_schema WHERE name = 'marks'");
-    if (!tables.Next()) return db.TakeStatus();
+    const bool made = tables.Next();
+    if (db.failed()) return db.TakeStatus();
+    if (!made) return true;
   }
-  {
-    Rows rows = db.Query("SELECT value FROM marks WHERE name = 'clean'");
-    clean = rows.Next() && rows.Text() == "yes";
-  }
-  if (clean || db.failed()) return db.TakeStatus();
-  std::string verdict;
-  {
-    Rows rows = db.Query("PRAGMA quick_check(1)");
-    if (rows.Next()) verdict = rows.Text();
-  }
-  if (absl::Status failure = db.TakeStatus(); !failure.ok()) return failure;
-  if (verdict != "ok") return sqlite::SqliteError(SQLITE_CORRUPT, path, verdict);
-  const int code =
-      sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-  return code == SQLITE_OK ? absl::OkStatus() : sqlite::SqliteError(code, path, "recover the log");
+  Rows rows = db.Query("SELECT value FROM marks WHERE name = 'clean'");
+  const bool clean = rows.Next() && rows.Text() == "yes";
+  if (db.failed()) return db.TakeStatus();
+  return clean;
 }
 
-absl::StatusOr<std::unique_ptr<Connection>> OpenForWriting(const SqliteStoreOptions& options) {
+// After a stop that was not clean the file is checked, now or while it is served: true if that is
+// still to be done. The log is written back and cut to nothing: if its last sync had failed, the
+// kernel may hold pages of it that never reach the disk, and what is committed after such a hole
+// would be lost with the power.
+absl::StatusOr<bool> RecoverAfterCrash(Connection& db, const SqliteStoreOptions& options) {
+  const std::string& path = options.path;
+  const auto clean = WasStoppedCleanly(db);
+  if (!clean.ok()) return clean.status();
+  const bool suspect = sqlite::IsSuspect(path);
+  if (*clean && !suspect) return false;
+  const auto info = PosixFileOps().Stat(path);
+  if (!info.ok()) return info.status();
+  const bool later = !suspect && info->size > options.checked_at_start;
+  if (!later) {
+    if (absl::Status sound = sqlite::CheckDatabase(db, path); !sound.ok()) return sound;
+    if (absl::Status cleared = sqlite::SetSuspect(path, false); !cleared.ok()) return cleared;
+  }
+  const int code =
+      sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  if (code != SQLITE_OK) return sqlite::SqliteError(code, path, "recover the log");
+  return later;
+}
+
+// Sets `check_later` if the database is to be checked while it is served.
+absl::StatusOr<std::unique_ptr<Connection>> OpenForWriting(const SqliteStoreOptions& options,
+                                                           bool& check_later) {
   auto opened = Connection::Open(options.path, Connection::Access::kReadWrite);
   if (!opened.ok()) return opened.status();
   Connection& db = **opened;
   if (absl::Status ready = Configure(db, options); !ready.ok()) return ready;
-  if (absl::Status sound = RecoverAfterCrash(db, options.path); !sound.ok()) return sound;
+  const auto later = RecoverAfterCrash(db, options);
+  if (!later.ok()) return later.status();
+  check_later = *later;
   if (absl::Status current = sqlite::Migrate(db, sqlite::SchemaSteps()); !current.ok()) {
     return Annotate(current, options.path);
   }
@@ -212,11 +237,13 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> OpenSqliteStore(SqliteStoreOptions 
   auto lock = LockStore(options.path);
   if (!lock.ok()) return lock.status();
   if (absl::Status made = MakeFile(options.path); !made.ok()) return made;
-  auto db = OpenForWriting(options);
+  bool check_later = false;
+  auto db = OpenForWriting(options, check_later);
   if (!db.ok()) return db.status();
   auto readers = ReaderPool::Open(options.path, std::max(1, options.readers));
   if (!readers.ok()) return readers.status();
-  return std::make_unique<Store>(*std::move(lock), *std::move(db), *std::move(readers), options);
+  return std::make_unique<Store>(*std::move(lock), *std::move(db), *std::move(readers), options,
+                                 check_later);
 }
 
 }  // namespace muster

@@ -40,6 +40,9 @@ struct SqliteStoreOptions {
   size_t max_queue_bytes = 64u << 20;  // and the bytes in them
   int64_t max_file_bytes = 0;  // of the database; 0: as large as the disk. Beyond: DISK_FULL
   int readers = 4;             // connections that read at the same time
+  // A database up to this size is checked before it is served after a stop that was not clean; a
+  // larger one meanwhile, since a start may not take so long.
+  int64_t checked_at_start = int64_t{64} << 20;
   int64_t retained_changes = ChangeFeed::kRetainedChanges;
 };
 
@@ -62,7 +65,8 @@ class SqliteStore : public StateStore, public ChangeFeed {
 
 // Opens or makes the database. FAILED_PRECONDITION with reason STORE_IN_USE (another process has it
 // open) or STORE_TOO_NEW (a newer Muster wrote it), DATA_LOSS with STORE_CORRUPT (checked after a
-// stop that was not clean).
+// stop that was not clean; damage that is found in a large database only while it is served goes to
+// `on_fatal`, and every later start is refused).
 absl::StatusOr<std::unique_ptr<SqliteStore>> OpenSqliteStore(SqliteStoreOptions options);
 
 }  // namespace muster

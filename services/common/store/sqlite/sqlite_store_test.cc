@@ -128,7 +128,8 @@ TEST(SqliteStoreTest, AStoreOfVersion1IsTakenOver) {
   EXPECT_TRUE(lost.ok() && lost->changed) << lost.status();
   const auto set = store.ApplyAndWait(SetStatusListener{.run = kRun});
   EXPECT_TRUE(set.ok() && set->verdict == SetStatusListener::Verdict::kSet) << set.status();
-  EXPECT_EQ(Sql(harness.path(), "SELECT version FROM schema_version"), "2");
+  EXPECT_EQ(Sql(harness.path(), "SELECT version FROM schema_version"),
+            absl::StrCat(sqlite::SchemaSteps().size()));
 }
 
 TEST(SqliteStoreTest, ItsFilesAreForTheOwnerAlone) {
@@ -168,6 +169,43 @@ TEST(SqliteStoreTest, DamageIsFoundAfterAStopThatWasNotClean) {
   const absl::Status refused = harness.Open();
   EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
   EXPECT_EQ(ReasonOf(refused), "STORE_CORRUPT");
+}
+
+// A large database is served at once; what the check finds meanwhile ends the store, and no start
+// after that trusts it.
+TEST(SqliteStoreTest, ALargeDatabaseIsCheckedWhileItIsServed) {
+  std::promise<absl::Status> fatal;
+  SqliteHarness harness(
+      {.on_fatal = [&](const absl::Status& why) { fatal.set_value(why); }, .checked_at_start = 0});
+  ASSERT_TRUE(harness.Open().ok());
+  std::vector<PlannedPair> pairs;
+  for (int i = 0; i < 4000; ++i) pairs.push_back({"facts", absl::StrCat("n", i)});
+  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, pairs)).ok());
+  harness.Close();
+  const auto is_clean = [&] {
+    return Sql(harness.path(), "SELECT value FROM marks WHERE name = 'clean'");
+  };
+  // A sound one passes, and then its next stop is a clean one.
+  Sql(harness.path(), "UPDATE marks SET value = 'no'");
+  for (int tries = 0; tries < 10'000 && is_clean() != "yes"; ++tries) {
+    ASSERT_TRUE(harness.Open().ok());
+    EXPECT_TRUE(harness.state().LiveRuns().ok());
+    harness.Close();
+  }
+  EXPECT_EQ(is_clean(), "yes");
+
+  Sql(harness.path(), "UPDATE marks SET value = 'no'");
+  {
+    auto file = *PosixFileOps().Open(harness.path(), OpenMode::kReadWrite);
+    const int64_t size = *file->Size();
+    ASSERT_TRUE(file->WriteAt(std::string(4096, '\xee'), size / 8192 * 4096).ok());
+  }
+  ASSERT_TRUE(harness.Open().ok());
+  const absl::Status why = fatal.get_future().get();
+  EXPECT_EQ(ReasonOf(why), "STORE_CORRUPT");
+  EXPECT_EQ(ReasonOf(harness.state().ApplyAndWait(AppendAudit{}).status()), "STORE_FAILED");
+  harness.Close();
+  EXPECT_EQ(ReasonOf(harness.Open()), "STORE_CORRUPT");
 }
 
 TEST(SqliteStoreTest, WhatIsNoDatabaseIsRefused) {
@@ -253,6 +291,24 @@ TEST(SqliteStoreTest, ADeletedRunLeavesNoRows) {
     left = Sql(harness.path(),
                "SELECT (SELECT count(*) FROM pairs) + (SELECT count(*) FROM results) +"
                " (SELECT count(*) FROM bodies) + (SELECT count(*) FROM deleted_runs)");
+    if (left == "0") break;
+  }
+  EXPECT_EQ(left, "0");
+}
+
+// The pairs of a creation that a crash cut short.
+TEST(SqliteStoreTest, WhatIsLeftOfAPlanIsRemoved) {
+  SqliteHarness harness;
+  ASSERT_TRUE(harness.Open().ok());
+  harness.Close();
+  Sql(harness.path(), "INSERT INTO deleted_runs VALUES ('00112233445566aa')");
+  Sql(harness.path(), "INSERT INTO pairs VALUES ('00112233445566aa', 'facts', 'n1', 0, 0, 0, 0)");
+  ASSERT_TRUE(harness.Open().ok());
+  EXPECT_FALSE(*harness.state().IsPlanned(KeyOf("n1")));
+  std::string left;
+  for (int tries = 0; tries < 10'000; ++tries) {
+    left = Sql(harness.path(),
+               "SELECT (SELECT count(*) FROM pairs) + (SELECT count(*) FROM deleted_runs)");
     if (left == "0") break;
   }
   EXPECT_EQ(left, "0");

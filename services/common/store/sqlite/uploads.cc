@@ -159,4 +159,13 @@ std::vector<UploadRecord> ReadUploads(Connection& db, std::string_view run) {
   return uploads;
 }
 
+std::vector<UploadRecord> ReadExpiredUploads(Connection& db, int64_t now, int limit) {
+  std::vector<UploadRecord> uploads;
+  Rows rows = db.Query("SELECT " MUSTER_UPLOAD_COLUMNS
+                       " FROM uploads WHERE expires_at < ? ORDER BY expires_at LIMIT ?",
+                       now, limit);
+  while (rows.Next()) uploads.push_back(ParseUpload(rows));
+  return uploads;
+}
+
 }  // namespace muster::sqlite

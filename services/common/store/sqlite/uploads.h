@@ -19,6 +19,7 @@ absl::StatusOr<AbandonUpload::Result> Execute(WriteContext& context, const Aband
 // Reads; the caller holds a read transaction.
 std::optional<UploadRecord> ReadUpload(Connection& db, std::string_view id);
 std::vector<UploadRecord> ReadUploads(Connection& db, std::string_view run);
+std::vector<UploadRecord> ReadExpiredUploads(Connection& db, int64_t now, int limit);
 
 }  // namespace muster::sqlite
 

@@ -20,7 +20,7 @@ constexpr size_t kMaxBatch = 512;
 constexpr int64_t kPruneStep = 4096;
 constexpr int kIdleCheckpoint = 1000;    // pages of the WAL (4 MiB) worth writing back when idle
 constexpr int kBusyCheckpoint = 16'384;  // 64 MiB: written back between two batches
-constexpr int kMaxWal = 65'536;          // 256 MiB: then readers are waited for
+constexpr int kMaxWal = 65'536;          // 256 MiB
 
 // What a command takes of the queue's limit, roughly.
 size_t BytesOf(const Command& command) {
@@ -52,7 +52,11 @@ bool IsFatal(int code) {
 
 Writer::Writer(std::unique_ptr<Connection> db, const SqliteStoreOptions& options,
                Subscribers& subscribers)
-    : options_(options), subscribers_(subscribers), db_(std::move(db)), context_(*db_) {
+    : options_(options),
+      subscribers_(subscribers),
+      db_(std::move(db)),
+      context_(*db_),
+      restart_at_(kMaxWal) {
   context_.Load();
   committed_change_ = context_.last_change();
   sqlite3_wal_hook(
@@ -99,6 +103,14 @@ void Writer::Enqueue(Command command, Done done) {
   work_.notify_one();
 }
 
+void Writer::Condemn(const absl::Status& cause) {
+  {
+    std::lock_guard lock(mutex_);
+    condemned_ = cause;
+  }
+  work_.notify_one();
+}
+
 SqliteStoreStats Writer::stats() const {
   std::lock_guard lock(mutex_);
   SqliteStoreStats stats = stats_;
@@ -111,28 +123,85 @@ SqliteStoreStats Writer::stats() const {
 void Writer::Loop() {
   std::vector<Item> batch;
   while (TakeBatch(batch)) {
-    const bool idle = batch.empty();
-    if (!idle) CommitBatch(batch);
+    if (const absl::Status cause = Condemned(); !cause.ok()) Stop(cause);
+    SetAsidePlans(batch);
+    const bool idle = batch.empty() && creations_.empty();
+    if (!batch.empty()) CommitBatch(batch);
     batch.clear();
+    if (!creations_.empty()) AdvancePlan();
     Maintain(idle);
   }
   if (!Begin().ok()) return;
-  db_->Execute("UPDATE marks SET value = 'yes' WHERE name = 'clean'");
+  if (!stay_unclean_) db_->Execute("UPDATE marks SET value = 'yes' WHERE name = 'clean'");
   if (Commit().ok()) Checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
 }
 
 // Takes what waits; nothing if there is only housekeeping to do. False: the end.
 bool Writer::TakeBatch(std::vector<Item>& batch) {
   std::unique_lock lock(mutex_);
-  const auto ready = [this] { return closing_ || !queue_.empty(); };
+  const auto ready = [this] {
+    return closing_ || !queue_.empty() || (fatal_.ok() && !condemned_.ok());
+  };
   const bool housekeeping = fatal_.ok() && (more_to_prune_ || checkpoint_due_);
-  if (!housekeeping) work_.wait(lock, ready);
+  if (!housekeeping && creations_.empty()) work_.wait(lock, ready);
   while (!queue_.empty() && batch.size() < kMaxBatch) {
     queued_bytes_ -= queue_.front().bytes;
     batch.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
-  return !batch.empty() || !closing_;
+  return !batch.empty() || !creations_.empty() || !closing_;
+}
+
+// Large plans leave the batch: they go in between the batches, some pairs at a time.
+void Writer::SetAsidePlans(std::vector<Item>& batch) {
+  const auto is_large = [](const Item& item) {
+    const auto* create = std::get_if<CreateRun>(&item.command);
+    return create != nullptr && PlanSteps::IsLarge(*create);
+  };
+  for (Item& item : batch) {
+    if (!is_large(item)) continue;
+    creations_.push_back({PlanSteps(std::get<CreateRun>(std::move(item.command))), item.bytes,
+                          std::exchange(item.done, nullptr)});
+    std::lock_guard lock(mutex_);
+    queued_bytes_ += item.bytes;
+  }
+  std::erase_if(batch, [](const Item& item) { return item.done == nullptr; });
+}
+
+void Writer::AdvancePlan() {
+  Creation& creation = creations_.front();
+  const int64_t before = context_.last_change();
+  std::optional<absl::StatusOr<CreateRun::Result>> answer;
+  absl::Status status = Begin();
+  if (status.ok()) {
+    context_.current.Flush();
+    context_.current.Forget();
+    answer = creation.steps.Next(context_);
+    status = db_->failed() ? Failure() : Commit();
+  }
+  if (!status.ok()) {
+    Rollback();
+    answer = status;
+  }
+  if (!answer) return;
+  Done done = std::move(creation.done);
+  const size_t bytes = creation.bytes;
+  creations_.pop_front();
+  more_to_prune_ = true;  // what is there of one that was not created
+  const int64_t last = context_.last_change();
+  {
+    std::lock_guard lock(mutex_);
+    queued_bytes_ -= bytes;
+    ++stats_.batches;
+    ++(answer->ok() ? stats_.commands : stats_.failed);
+  }
+  committed_change_.store(last, std::memory_order_release);
+  if (answer->ok()) {
+    done(CommandResult(**std::move(answer)));
+  } else {
+    done(answer->status());
+  }
+  if (last != before) subscribers_.Notify(last);
 }
 
 void Writer::CommitBatch(std::vector<Item>& batch) {
@@ -178,7 +247,12 @@ void Writer::OneByOne(const std::vector<Item>& batch, std::vector<Outcome>& outc
     const int64_t before = context_.last_change();
     db_->Execute("SAVEPOINT command");
     outcomes.push_back(Apply(item.command));
+    if (outcomes.back().ok()) {
+      context_.current.Flush();
+      if (db_->failed()) outcomes.back() = Failure();
+    }
     if (!outcomes.back().ok()) {
+      context_.current.Forget();
       // SQLite undoes everything by itself after some failures.
       if (!db_->in_transaction()) whole = outcomes.back().status();
       if (whole.ok()) db_->Execute("ROLLBACK TO command");
@@ -193,6 +267,11 @@ void Writer::OneByOne(const std::vector<Item>& batch, std::vector<Outcome>& outc
 }
 
 Writer::Outcome Writer::Apply(const Command& command) {
+  if (!std::holds_alternative<CommitResult>(command)) {
+    context_.current.Flush();
+    context_.current.Forget();
+    more_to_prune_ = more_to_prune_ || std::holds_alternative<DeleteRun>(command);
+  }
   Outcome outcome = std::visit(
       [this](const auto& c) -> Outcome {
         auto result = Execute(context_, c);
@@ -202,6 +281,11 @@ Writer::Outcome Writer::Apply(const Command& command) {
       command);
   if (db_->failed()) outcome = Failure();
   return outcome;
+}
+
+absl::Status Writer::Condemned() const {
+  std::lock_guard lock(mutex_);
+  return condemned_;
 }
 
 absl::Status Writer::Begin() {
@@ -214,6 +298,7 @@ absl::Status Writer::Begin() {
 }
 
 absl::Status Writer::Commit() {
+  context_.current.Flush();
   db_->Execute("COMMIT");
   return db_->failed() ? Failure() : absl::OkStatus();
 }
@@ -221,6 +306,7 @@ absl::Status Writer::Commit() {
 void Writer::Rollback() {
   if (db_->in_transaction()) db_->Execute("ROLLBACK");
   db_->TakeStatus().IgnoreError();
+  context_.current.Forget();
   context_.set_last_change(committed_change_.load(std::memory_order_relaxed));
 }
 
@@ -253,9 +339,12 @@ void Writer::Maintain(bool idle) {
     std::lock_guard lock(mutex_);
     if (!fatal_.ok()) return;
   }
+  if (!idle && prune_again_) more_to_prune_ = true;
   Prune();
-  if (wal_pages_ >= kMaxWal) {
+  if (wal_pages_ >= restart_at_) {
     Checkpoint(SQLITE_CHECKPOINT_RESTART);
+    // A reader that takes long (a check) is not waited for after each batch.
+    restart_at_ = std::max(kMaxWal, wal_pages_ + kBusyCheckpoint);
   } else if (wal_pages_ >= kBusyCheckpoint || (idle && checkpoint_due_)) {
     Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
   }
@@ -264,18 +353,22 @@ void Writer::Maintain(bool idle) {
 }
 
 void Writer::Prune() {
+  // The pairs of a plan on its way in look like those of a deleted run.
+  const bool runs = more_to_prune_ && creations_.empty();
+  if (!runs && !context_.FeedIsLong(options_.retained_changes)) return;
   if (!Begin().ok()) return;
-  more_to_prune_ = PruneDeletedRuns(context_, kPruneStep);
+  if (runs) more_to_prune_ = PruneDeletedRuns(context_, kPruneStep);
   more_to_prune_ = PruneFeed(context_, options_.retained_changes, kPruneStep) || more_to_prune_;
   if (db_->failed()) {
     // A full disk: deleting needs a little room too. The next batch brings the next try.
     Failure().IgnoreError();
-    more_to_prune_ = false;
   } else if (Commit().ok()) {
+    prune_again_ = false;
     return;
   }
   Rollback();
   more_to_prune_ = false;
+  prune_again_ = true;
 }
 
 void Writer::Checkpoint(int mode) {

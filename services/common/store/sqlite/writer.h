@@ -19,6 +19,7 @@
 #include "services/common/store/commands.h"
 #include "services/common/store/sqlite/connection.h"
 #include "services/common/store/sqlite/feed.h"
+#include "services/common/store/sqlite/plan_steps.h"
 #include "services/common/store/sqlite/sqlite_store.h"
 #include "services/common/store/sqlite/subscribers.h"
 
@@ -38,6 +39,12 @@ class Writer {
 
   void Enqueue(Command command, Done done);
 
+  // Stops the store: damage was found. Its callbacks run on the writer's thread.
+  void Condemn(const absl::Status& cause);
+
+  // The next start has to check the database: nobody did since the last one.
+  void StayUnclean() { stay_unclean_ = true; }
+
   int64_t last_change() const { return committed_change_.load(std::memory_order_acquire); }
   SqliteStoreStats stats() const;
 
@@ -47,14 +54,23 @@ class Writer {
     size_t bytes = 0;
     Done done;
   };
+  // A large plan on its way in.
+  struct Creation {
+    PlanSteps steps;
+    size_t bytes = 0;  // still counted in queued_bytes_
+    Done done;
+  };
   using Outcome = absl::StatusOr<CommandResult>;
 
   void Loop();
   bool TakeBatch(std::vector<Item>& batch);
   void CommitBatch(std::vector<Item>& batch);
+  void SetAsidePlans(std::vector<Item>& batch);
+  void AdvancePlan();
   bool TryTogether(const std::vector<Item>& batch, std::vector<Outcome>& outcomes);
   void OneByOne(const std::vector<Item>& batch, std::vector<Outcome>& outcomes);
   Outcome Apply(const Command& command);
+  absl::Status Condemned() const;
   absl::Status Begin();
   absl::Status Commit();
   void Rollback();
@@ -68,17 +84,22 @@ class Writer {
   Subscribers& subscribers_;
   const std::unique_ptr<Connection> db_;
   WriteContext context_;
-  bool more_to_prune_ = true;    // this and the next two: on the writer's thread
+  std::deque<Creation> creations_;  // this and the next four: on the writer's thread
+  bool more_to_prune_ = true;
+  bool prune_again_ = false;     // the last try failed
   bool checkpoint_due_ = false;  // when there is nothing else to do
   int wal_pages_ = 0;            // not written back yet
+  int restart_at_;               // pages: then readers are waited for
 
   std::atomic<int64_t> committed_change_{0};
+  std::atomic<bool> stay_unclean_ = false;
   mutable std::mutex mutex_;
   std::condition_variable work_;
   std::deque<Item> queue_;  // this and all below: guarded by mutex_
   size_t queued_bytes_ = 0;
   bool closing_ = false;
   absl::Status fatal_;
+  absl::Status condemned_;
   SqliteStoreStats stats_;
 
   std::thread thread_;  // last: starts when all else is there
