@@ -1,0 +1,129 @@
+#include "services/aggregator/uploads/committer.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "services/aggregator/testing/test_state.h"
+#include "services/common/base/error.h"
+#include "services/common/identity/result_signature.h"
+
+namespace muster {
+namespace {
+
+using testing::kFleet;
+using testing::TestState;
+
+class CommitterTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<ResultRecord> Commit(VerifiedResult verified) {
+    std::promise<absl::StatusOr<ResultRecord>> answer;
+    committer_.Commit(std::move(verified), [&](absl::StatusOr<ResultRecord> result) {
+      answer.set_value(std::move(result));
+    });
+    return answer.get_future().get();
+  }
+
+  // A result that rests in the store.
+  static VerifiedResult Small(const std::string& node, const std::string& content) {
+    return {.result = Genuine(KeyOf(node), content).result, .attempt = 1};
+  }
+
+  // A result whose bytes are a blob that is there.
+  VerifiedResult InBlob(const std::string& node, const std::string& name,
+                        const std::string& content) {
+    auto staged = *state_.blobs().Stage(name, -1);
+    EXPECT_TRUE(staged->Append(content, 0).ok());
+    EXPECT_TRUE(staged->Publish("b/" + name).ok());
+    VerifiedResult verified = Small(node, content);
+    verified.result.body.clear();
+    verified.result.blob = "b/" + name;
+    return verified;
+  }
+
+  // Removals run on the executor.
+  bool IsThere(const std::string& blob) {
+    state_.Settle();
+    return state_.blobs().Size("b/" + blob).ok();
+  }
+
+  TestState state_;
+  FakeClock now_{absl::Now()};  // certificates are of today
+  Committer committer_{state_.store(), state_.blobs(), state_.executor(),
+                       now_,           kFleet,         state_.root().certificate()};
+};
+
+TEST_F(CommitterTest, TheSameAgainIsASuccessAndAnotherAConflict) {
+  CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
+  open.run.deadline_at = 0;  // it takes results today as well
+  state_.Apply(std::move(open));
+  const auto first = Commit(Small("n1", "content"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->generation, 1);
+  EXPECT_EQ(first->committed_at, absl::ToUnixMicros(now_.Now()));
+  const auto again = Commit(Small("n1", "content"));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->generation, 1);
+  EXPECT_EQ(ReasonOf(Commit(Small("n1", "other")).status()), "RESULT_CONFLICT");
+  EXPECT_EQ(ReasonOf(Commit(Small("n9", "x")).status()), "PAIR_NOT_PLANNED");
+}
+
+TEST_F(CommitterTest, ABlobStaysIfItIsTheResultAndGoesIfNot) {
+  CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
+  open.run.deadline_at = 0;
+  state_.Apply(std::move(open));
+  EXPECT_TRUE(Commit(InBlob("n1", "first", "content")).ok());
+  EXPECT_TRUE(Commit(InBlob("n1", "again", "content")).ok());
+  EXPECT_FALSE(Commit(InBlob("n1", "other", "another")).ok());
+  EXPECT_FALSE(Commit(InBlob("n9", "stray", "x")).ok());
+  EXPECT_TRUE(IsThere("first"));
+  EXPECT_FALSE(IsThere("again"));
+  EXPECT_FALSE(IsThere("other"));
+  EXPECT_FALSE(IsThere("stray"));
+}
+
+TEST_F(CommitterTest, ARunThatHasEndedSaysHow) {
+  state_.Plan({"n1"});  // its deadline was long ago
+  EXPECT_EQ(ReasonOf(Commit(Small("n1", "late")).status()), "RUN_SEALED");
+  state_.Apply(EndRun{.run = kRun, .state = RunState::kCancelled, .at = 1});
+  EXPECT_EQ(ReasonOf(Commit(Small("n1", "late")).status()), "RUN_CANCELLED");
+  VerifiedResult nowhere = Small("n1", "x");
+  nowhere.result.key.run = "ffffffffffffffff";
+  EXPECT_EQ(ReasonOf(Commit(nowhere).status()), "RUN_NOT_FOUND");
+}
+
+TEST_F(CommitterTest, ASignatureHasToBeTheNodesOverThisResult) {
+  CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
+  open.run.deadline_at = 0;
+  state_.Apply(std::move(open));
+  const absl::Time now = now_.Now();
+  const PrivateKey intermediate_key = *PrivateKey::Generate();
+  const Intermediate intermediate = *Intermediate::Load(
+      kFleet, intermediate_key, *state_.root().SignIntermediate(intermediate_key.public_key(), now),
+      state_.root().certificate());
+  const RunAuthority authority = *intermediate.CreateRunAuthority(kRun, now, now + absl::Hours(2));
+  const PrivateKey key = *PrivateKey::Generate();
+  const auto leaf =
+      *authority.Issue(RunNodeIdentity{kRun, "facts", "n1"}, key.public_key(), {}, now);
+  const std::string chain = ChainToPem(
+      std::vector<Certificate>{leaf, authority.fleet_signed(), intermediate.certificate()});
+
+  VerifiedResult good = InBlob("n1", "signed", "content");
+  ResultRecord& result = good.result;
+  result.delivery.signer_pem = chain;
+  result.delivery.signature =
+      *SignResult(key, {kRun, "facts", "n1", good.attempt, result.size, result.sha256});
+  VerifiedResult forged = InBlob("n1", "forged", "other");
+  forged.result.delivery = result.delivery;
+  EXPECT_EQ(ReasonOf(Commit(forged).status()), "INVALID_SIGNATURE");
+  EXPECT_FALSE(IsThere("forged"));
+  EXPECT_EQ(state_.Run().genuine, 0);
+  EXPECT_TRUE(Commit(good).ok());
+  EXPECT_TRUE(IsThere("signed"));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,204 @@
+#include "services/aggregator/uploads/uploads.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "services/aggregator/testing/test_state.h"
+#include "services/common/base/crc32c.h"
+#include "services/common/base/error.h"
+#include "services/common/base/sha256.h"
+#include "services/common/blob/blob_test_util.h"
+#include "services/common/rpc/limits.h"
+
+namespace muster {
+namespace {
+
+using testing::kFleet;
+using testing::TestState;
+
+class UploadsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    state_.Plan({"n1", "n2", "n3"});
+    Begin();
+  }
+
+  // As a process that starts over the same state.
+  void Begin(Uploads::Limits limits = {.expiry = absl::Seconds(50)}) {
+    uploads_.emplace(state_.store(), state_.blobs(), committer_, disk_, state_.clock, limits);
+  }
+
+  static UploadRecord Of(const std::string& node) {
+    return {.key = KeyOf(node), .attempt = 1, .file_name = "f"};
+  }
+
+  // What a strand did before this is done.
+  void Settle(UploadSession& session) {
+    std::promise<void> done;
+    ASSERT_TRUE(session.strand().Post([&] { done.set_value(); }));
+    done.get_future().wait();
+  }
+
+  // A stream that holds the upload; what ends it is in `ended_`.
+  std::shared_ptr<UploadSession> Attach(const OpenedUpload& opened) {
+    auto session = *uploads_->Find(opened.id);
+    EXPECT_TRUE(session->strand().Post([&, session] {
+      EXPECT_TRUE(
+          session->Attach(opened.epoch, [this](const absl::Status& why) { ended_ = why; }).ok());
+    }));
+    Settle(*session);
+    return session;
+  }
+
+  void Append(UploadSession& session, const OpenedUpload& opened, const std::string& data) {
+    ASSERT_TRUE(session.strand().Post([&] {
+      EXPECT_TRUE(session
+                      .Append(opened.epoch, {.offset = opened.offset,
+                                             .raw_size = static_cast<int64_t>(data.size()),
+                                             .crc32c = Crc32c(data),
+                                             .data = data})
+                      .ok());
+    }));
+    Settle(session);
+  }
+
+  TestState state_;
+  Committer committer_{state_.store(), state_.blobs(), state_.executor(),
+                       state_.clock,   kFleet,         state_.root().certificate()};
+  std::optional<Uploads> uploads_;
+  Executor disk_{{"disk", 1, 100}};
+  absl::Status ended_;
+};
+
+TEST_F(UploadsTest, OpeningAgainGoesOnWithAHigherEpoch) {
+  const auto first = uploads_->Open(Of("n1"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->offset, 0);
+  EXPECT_EQ(first->chunk_max, kChunkMaxLarge);
+  EXPECT_EQ(first->expires_at, kCreated + 50'000'000);
+  Append(*Attach(*first), *first, "hello");
+  const auto second = uploads_->Open(Of("n1"));
+  EXPECT_EQ(second->id, first->id);
+  EXPECT_GT(second->epoch, first->epoch);
+  EXPECT_EQ(second->offset, 5);
+  EXPECT_EQ(ReasonOf(ended_), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(uploads_->Find("0123").status()), "UPLOAD_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(uploads_->Open(Of("n9")).status()), "PAIR_NOT_PLANNED");
+}
+
+TEST_F(UploadsTest, AHigherAttemptStartsFromNothing) {
+  const auto first = *uploads_->Open(Of("n1"));
+  Append(*Attach(first), first, "hello");
+  UploadRecord again = Of("n1");
+  again.attempt = 2;
+  const auto second = *uploads_->Open(again);
+  EXPECT_NE(second.id, first.id);
+  EXPECT_EQ(second.offset, 0);
+  Settle(**uploads_->Find(second.id));
+  EXPECT_EQ(*state_.blobs().ListStaged(), std::vector<std::string>{second.id});
+  EXPECT_EQ(ReasonOf(uploads_->Open(Of("n1")).status()), "TAKEN_OVER");
+}
+
+TEST_F(UploadsTest, TheSweepForgetsWhatHasExpired) {
+  const auto forgotten = *uploads_->Open(Of("n1"));
+  const auto carried = *uploads_->Open(Of("n2"));
+  const auto session = Attach(carried);
+  Append(*Attach(forgotten), forgotten, "hello");
+  (*uploads_->Find(forgotten.id))->EndStream(absl::OkStatus());
+  uploads_->Sweep();
+  EXPECT_TRUE(uploads_->Find(forgotten.id).ok());
+  state_.clock.Advance(absl::Seconds(51));
+  const auto young = *uploads_->Open(Of("n3"));
+  uploads_->Sweep();
+  Settle(*session);
+  EXPECT_EQ(ReasonOf(uploads_->Find(forgotten.id).status()), "UPLOAD_NOT_FOUND");
+  EXPECT_FALSE(state_.store().GetUpload(forgotten.id)->has_value());
+  EXPECT_TRUE(uploads_->Find(carried.id).ok());  // a stream is at it
+  EXPECT_TRUE(uploads_->Find(young.id).ok());
+  EXPECT_TRUE(state_.store().GetUpload(young.id)->has_value());
+  EXPECT_EQ(state_.blobs().ListStaged()->size(), 2u);
+}
+
+TEST_F(UploadsTest, TheSweepForgetsWhatAnEarlierProcessLeft) {
+  const auto opened = *uploads_->Open(Of("n1"));
+  Begin();
+  state_.clock.Advance(absl::Seconds(51));
+  uploads_->Sweep();
+  EXPECT_FALSE(state_.store().GetUpload(opened.id)->has_value());
+  EXPECT_EQ(uploads_->Open(Of("n1"))->offset, 0);
+}
+
+TEST_F(UploadsTest, TheSweepEndsStreamsThatBringNothing) {
+  Begin({.expiry = absl::Hours(1)});
+  const auto opened = *uploads_->Open(Of("n1"));
+  Attach(opened);
+  state_.clock.Advance(absl::Seconds(59));
+  uploads_->Sweep();
+  EXPECT_TRUE(ended_.ok());
+  state_.clock.Advance(absl::Seconds(2));
+  uploads_->Sweep();
+  EXPECT_EQ(ReasonOf(ended_), "UPLOAD_STALLED");
+  EXPECT_TRUE(uploads_->Find(opened.id).ok());  // it may come back
+}
+
+TEST_F(UploadsTest, RecoveryKeepsWhatTheStoreKnows) {
+  const auto opened = *uploads_->Open(Of("n1"));
+  ASSERT_TRUE((*state_.blobs().Stage("stray", -1))->Append("x", Crc32c("x")).ok());
+  Begin();
+  ASSERT_TRUE(uploads_->Recover().ok());
+  EXPECT_EQ(*state_.blobs().ListStaged(), std::vector<std::string>{opened.id});
+}
+
+TEST_F(UploadsTest, UploadsAndStreamsAreLimited) {
+  Begin({.max_uploads = 1, .max_streams = 20});
+  ASSERT_TRUE(uploads_->Open(Of("n1")).ok());
+  EXPECT_EQ(ReasonOf(uploads_->Open(Of("n2")).status()), "TOO_MANY_UPLOADS");
+  Begin({.max_uploads = 10, .max_streams = 20});
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(uploads_->AddStream().ok());
+  EXPECT_EQ(ReasonOf(uploads_->AddStream()), "TOO_MANY_UPLOADS");
+  EXPECT_EQ(uploads_->streams(), 20);
+  // With many streams each chunk takes less memory.
+  EXPECT_EQ(uploads_->Open(Of("n2"))->chunk_max, kChunkMaxSmall);
+}
+
+TEST_F(UploadsTest, WhoComesWithAResultThatIsThereIsTold) {
+  CommitResult there = Genuine(KeyOf("n1"), "content", kCreated);
+  const std::string sha256 = there.result.sha256;
+  state_.Apply(std::move(there));
+  EXPECT_EQ(uploads_->Open(Of("n1"))->committed->sha256, sha256);
+  UploadRecord same = Of("n1");
+  same.sha256 = sha256;
+  EXPECT_TRUE(uploads_->Open(same)->committed.has_value());
+  UploadRecord other = Of("n1");
+  other.sha256 = std::string(32, 'z');
+  EXPECT_EQ(ReasonOf(uploads_->Open(other).status()), "RESULT_CONFLICT");
+  EXPECT_EQ(state_.store().Audit(kRun, "", 100)->items.back().kind, AuditKind::kConflict);
+}
+
+TEST_F(UploadsTest, AnEndedRunEndsItsUploads) {
+  const auto opened = *uploads_->Open(Of("n1"));
+  Attach(opened);
+  uploads_->EndRun(kRun, absl::CancelledError("over"));
+  EXPECT_EQ(ended_.message(), "over");
+  EXPECT_FALSE(uploads_->Find(opened.id).ok());
+  EXPECT_TRUE(state_.blobs().ListStaged()->empty());
+}
+
+TEST_F(UploadsTest, WhatHadArrivedIsKeptForEachPair) {
+  const auto one = *uploads_->Open(Of("n1"));
+  Append(*Attach(one), one, "half");
+  ASSERT_TRUE(uploads_->Open(Of("n2")).ok());  // brought nothing
+  const auto kept = uploads_->KeepPartials(kRun);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  ASSERT_EQ(kept->size(), 1u);
+  EXPECT_EQ(kept->front().node, "n1");
+  EXPECT_EQ(kept->front().size, 4);
+  EXPECT_EQ(ReadAll(**state_.blobs().Open(kept->front().blob, 0)), "half");
+}
+
+}  // namespace
+}  // namespace muster
