@@ -40,7 +40,10 @@ func heartbeats(s settings) (table string, err error) {
 	if err := flood(s, f, &out); err != nil {
 		return "", err
 	}
-	return out.String(), hold(s, f, &out)
+	if err := hold(s, f, &out); err != nil {
+		return "", err
+	}
+	return out.String(), nil
 }
 
 // flood measures the rate of agents that beat as fast as they are answered.
