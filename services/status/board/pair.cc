@@ -39,7 +39,11 @@ size_t SizeOf(const v1::PairStatus& pair) {
   constexpr size_t kNumbers = 128;
   size_t size = kNumbers + pair.plugin().size() + pair.node().size() + pair.error().size() +
                 pair.detail().size() + pair.next().size();
-  if (pair.has_progress()) size += pair.progress().ByteSizeLong();
+  if (pair.has_progress()) {
+    const v1::Progress& progress = pair.progress();
+    size += kNumbers + progress.message().size();
+    if (progress.failures_size() + progress.errors_size() > 0) size += progress.ByteSizeLong();
+  }
   if (pair.has_fault()) size += pair.fault().ByteSizeLong();
   return size;
 }

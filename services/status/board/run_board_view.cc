@@ -178,6 +178,10 @@ bool RunBoard::AddPortion(const StatusQuery& query, std::pair<std::string, std::
                           size_t* bytes, v1::RunStatus* status) {
   const std::string& wanted = query.only_plugin.empty() ? query.plugin : query.only_plugin;
   int looked_at = 0;
+  const Pair* last = nullptr;
+  const auto remember = [&] {
+    if (last != nullptr) *after = {last->plugin->name, last->node};
+  };
   std::lock_guard lock(mutex_);
   const PairView view(Now(), OutlookNow(), query.page_size > kPageWithWords);
   for (auto plugin = plugins_.lower_bound(after->first); plugin != plugins_.end(); ++plugin) {
@@ -195,15 +199,19 @@ bool RunBoard::AddPortion(const StatusQuery& query, std::pair<std::string, std::
     }
     for (; pair != sorted.end(); ++pair) {
       if (!query.only_node.empty() && (*pair)->node != query.only_node) break;
-      if (looked_at++ == kPortion) return true;
+      if (looked_at++ == kPortion) {
+        remember();
+        return true;
+      }
       if (Matches(query, **pair)) {
         if (status->pairs_size() == query.page_size || *bytes >= kPairBytesOfMessage) {
+          remember();
           status->set_next_page_token(absl::StrCat(after->first, "/", after->second));
           return false;
         }
         *bytes += FillPair(**pair, view, status->add_pairs());
       }
-      *after = {plugin->first, (*pair)->node};
+      last = *pair;
     }
   }
   return false;
