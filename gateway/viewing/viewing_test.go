@@ -1,0 +1,161 @@
+package viewing
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/gateway/inspect"
+	"muster.example/services/client/go/peer"
+)
+
+// Links end after a minute, sessions after half a day or with the certificate of who asked for them.
+func TestLinksAndSessionsEndInTime(t *testing.T) {
+	now := time.Now()
+	s := NewSessions("https://h:1/")
+	s.now = func() time.Time { return now }
+	open := func(notAfter time.Time, wait time.Duration) string {
+		address, life := s.New(&x509.Certificate{NotAfter: notAfter}, peer.Identity{})
+		link, err := url.Parse(address)
+		if err != nil || life != time.Minute || !strings.HasPrefix(address, "https://h:1/login?token=") {
+			t.Fatal(address, life, err)
+		}
+		now = now.Add(wait)
+		return s.Open(link.Query().Get("token"))
+	}
+	holds := func(session string) bool {
+		request := httptest.NewRequest("GET", "/", nil)
+		request.AddCookie(&http.Cookie{Name: cookieName, Value: session})
+		return s.of(request) != nil
+	}
+	if open(now.Add(24*time.Hour), time.Minute+time.Second) != "" {
+		t.Error("a link of more than a minute is good")
+	}
+	long := open(now.Add(24*time.Hour), time.Minute-time.Second)
+	short := open(now.Add(time.Hour), time.Second)
+	if !holds(long) || !holds(short) {
+		t.Error("no sessions")
+	}
+	now = now.Add(time.Hour)
+	if !holds(long) || holds(short) {
+		t.Error("a session outlives the certificate, or ends with another's")
+	}
+	now = now.Add(11 * time.Hour)
+	if holds(long) {
+		t.Error("a session lasts for more than half a day")
+	}
+}
+
+func TestLinksAreBounded(t *testing.T) {
+	s := NewSessions("https://h")
+	for i := range maxKept {
+		s.links[fmt.Sprint(i)] = party{until: s.now().Add(time.Hour + time.Duration(i))}
+	}
+	s.New(&x509.Certificate{}, peer.Identity{})
+	if _, first := s.links["0"]; len(s.links) != maxKept || first {
+		t.Errorf("%d links are kept, the oldest too: %v", len(s.links), first)
+	}
+}
+
+// busy is a status service of one run of many pairs that changes all the time.
+type busy struct {
+	musterv1.StatusServiceClient
+	status *musterv1.RunStatus
+	ended  chan struct{} // closed when a watch is
+}
+
+func (b *busy) GetStatus(context.Context, *musterv1.GetStatusRequest, ...grpc.CallOption) (*musterv1.RunStatus, error) {
+	return b.status, nil
+}
+
+func (b *busy) WatchStatus(ctx context.Context, _ *musterv1.WatchStatusRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[musterv1.WatchStatusResponse], error) {
+	context.AfterFunc(ctx, func() { close(b.ended) })
+	return &changing{ctx: ctx}, nil
+}
+
+type changing struct {
+	grpc.ServerStreamingClient[musterv1.WatchStatusResponse]
+	ctx context.Context
+}
+
+func (c *changing) Recv() (*musterv1.WatchStatusResponse, error) {
+	<-c.ctx.Done()
+	return nil, c.ctx.Err()
+}
+
+// manyPairs is a run of which everything that is usual is known.
+func manyPairs(count int) *musterv1.RunStatus {
+	status := &musterv1.RunStatus{Run: "00000000000000aa", State: musterv1.RunState_RUN_STATE_RUNNING}
+	for i := range count {
+		status.Pairs = append(status.Pairs, &musterv1.PairStatus{Plugin: "hostfacts", Node: fmt.Sprintf("node-%06d", i),
+			Outcome: musterv1.Outcome_OUTCOME_PENDING, Presence: musterv1.Presence_PRESENCE_ONLINE,
+			Reason: musterv1.Reason_REASON_RUNNING, HeartbeatAge: &durationpb.Duration{Seconds: 7},
+			Phase: musterv1.Phase_PHASE_WORKING, Progress: &musterv1.Progress{Message: "reading", Total: 10, Completed: 3}})
+	}
+	return status
+}
+
+// By HTTP/1.1 and HTTP/2, as an answer and as events.
+func TestWhoTakesNothingIsLetGo(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		for _, accept := range []string{"application/json", "text/event-stream"} {
+			service := &busy{status: manyPairs(100_000), ended: make(chan struct{})}
+			s := &Server{status: service, metrics: inspect.NewMetrics(), log: slog.New(slog.DiscardHandler), writeLimit: 200 * time.Millisecond}
+			gone := make(chan struct{})
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(gone)
+				s.serveStatus(w, r, "")
+			}))
+			server.EnableHTTP2 = http2
+			server.StartTLS()
+			transport := &http.Transport{ForceAttemptHTTP2: http2, TLSClientConfig: &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}}
+			request, _ := http.NewRequest("GET", server.URL, nil)
+			request.Header.Set("Accept", accept)
+			response, err := transport.RoundTrip(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-gone:
+			case <-time.After(30 * time.Second):
+				t.Fatalf("HTTP/2 %v, %s: it is served for ever", http2, accept)
+			}
+			if accept == "text/event-stream" {
+				<-service.ended
+			}
+			if n, err := io.Copy(io.Discard, bufio.NewReader(response.Body)); err == nil {
+				t.Errorf("HTTP/2 %v, %s: a clean end after %d bytes", http2, accept, n)
+			}
+			response.Body.Close()
+			transport.CloseIdleConnections()
+			server.Close()
+		}
+	}
+}
+
+// From what the status service says to the bytes of the answer; 150 ms are wanted with the calls besides.
+func BenchmarkStatusOf100000Pairs(b *testing.B) {
+	status := manyPairs(100_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		content, _, err := encode(newAnswer(status, status.Pairs))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(len(content)))
+	}
+}
