@@ -181,7 +181,7 @@ func (a *Aggregator) GetStatusListener(_ context.Context, r *musterv1.GetStatusL
 }
 
 // ReportStatusListener implements the API.
-func (a *Aggregator) ReportStatusListener(_ context.Context, r *musterv1.ReportListenerRequest) (*musterv1.Run, error) {
+func (a *Aggregator) ReportStatusListener(_ context.Context, r *musterv1.ReportStatusListenerRequest) (*musterv1.Run, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	state := a.runs[r.Run]
