@@ -93,8 +93,8 @@ func TestAMachineNeedsNothingButTheCredentialsFile(t *testing.T) {
 	check(t, os.Rename(filepath.Join(f.Home, "away.json"), filepath.Join(f.Home, "context.json")))
 }
 
-// The seed's place, in a /tmp that nobody else sees.
-func TestTheSeedsPlaceOfTheFile(t *testing.T) {
+// The original design's place, in a /tmp that nobody else sees.
+func TestTheOriginalPlaceOfTheFile(t *testing.T) {
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	until(t, "the run is known", func() bool { _, err := f.Muster("status", run); return exitCode(err) == 7 })

@@ -17,13 +17,13 @@ func report(message string) string {
 }
 
 // wantProgress waits until such a report is shown by /status, by `muster status` and by WatchStatus. The
-// node of a plugin that runs once is "global" to all but the seed's JSON.
+// node of a plugin that runs once is "global" to all but the answer of GET /status.
 func wantProgress(t *testing.T, f *fleet.Fleet, run, plugin, node, message string) {
 	t.Helper()
-	inSeed := strings.TrimPrefix(node, "global")
+	inStatus := strings.TrimPrefix(node, "global")
 	var last fleet.ShownPair
 	if err := fleet.Until(soon, "/status shows it", func() bool {
-		last = shown(t, f, run).Pair(plugin, inSeed)
+		last = shown(t, f, run).Pair(plugin, inStatus)
 		return last.Progress != nil && last.Message == message
 	}); err != nil {
 		t.Fatalf("%s on %s: %v: want %q, got %+v", plugin, node, err, message, last)
@@ -95,11 +95,11 @@ func TestProgressByTheAgentsLocalEndpointIsShownEverywhere(t *testing.T) {
 	}
 }
 
-// The heartbeat of the seed: a GET of the run's listener, again and again.
-func TestTheSeedsHeartbeat(t *testing.T) {
+// The heartbeat of the original design: a GET of the run's listener, again and again.
+func TestTheOriginalHeartbeat(t *testing.T) {
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("e2e", "Job"), sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
-	for _, pair := range []struct{ plugin, node, seed, path string }{
+	for _, pair := range []struct{ plugin, node, inStatus, path string }{
 		{"e2e", "global", "", "global/e2e"}, {"logs", "n1", "n1", "by-node/n1/logs"},
 	} {
 		credential := must(f.Export(run, pair.plugin, pair.node))(t)
@@ -114,7 +114,7 @@ func TestTheSeedsHeartbeat(t *testing.T) {
 			t.Errorf("%s: answered %q, want the usual interval", pair.path, body)
 		}
 		until(t, "/status tells of it", func() bool {
-			got := shown(t, f, run).Pair(pair.plugin, pair.seed)
+			got := shown(t, f, run).Pair(pair.plugin, pair.inStatus)
 			return got.LastHeartbeat != nil && *got.LastHeartbeat < int(time.Minute.Seconds()) && got.Reason == "running"
 		})
 		for path, want := range map[string]string{

@@ -85,9 +85,9 @@ func awaitReasons(t *testing.T, f *fleet.Fleet, run, plugin string, want map[str
 		if code := exitCode(err); code != 7 {
 			t.Fatalf("muster status ended with %d (%v), want 7: the run goes on", code, err)
 		}
-		seed, grpc := shown(t, f, run), pairs(t, service, run)
+		status, grpc := shown(t, f, run), pairs(t, service, run)
 		for node, reason := range want {
-			pair := seed.Pair(plugin, node)
+			pair := status.Pair(plugin, node)
 			name := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(grpc[node].GetReason().String(), "REASON_")), "_", "-")
 			fmt.Fprintf(&all, "%s: /status %q, gRPC %q (%s)\n", node, pair.Reason, name, grpc[node])
 			good = good && pair.Reason == reason && name == reason && (reason == "running" || lineSays(text, node, reason))

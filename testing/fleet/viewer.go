@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Viewer is the credentials file of a run, in the seed's form: the right to see its status.
+// Viewer is the credentials file of a run, in the original design's form: the right to see its status.
 type Viewer struct {
 	Address     string `json:"host_address"`
 	CreatedAt   string `json:"created_at"`
@@ -25,7 +25,7 @@ type Viewer struct {
 	Key         string `json:"client_key"`
 }
 
-// Shown is the answer to GET /status: the seed's fields, and of those beside them what tests judge.
+// Shown is the answer to GET /status: the fields of the original design, and of those beside them what tests judge.
 type Shown struct {
 	Status          string      `json:"status"`
 	PercentComplete *float64    `json:"percent_complete"`
