@@ -45,8 +45,10 @@ func newPage(t *testing.T) *page {
 	if err != nil {
 		t.Fatalf("%v: install the packages in deploy/packages", err)
 	}
+	temporary, err := os.MkdirTemp("", "browser") // Chromium leaves files behind when it is ended
+	check(t, err)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-		chromedp.IgnoreCertErrors, chromedp.Flag("disable-dev-shm-usage", true))
+		chromedp.IgnoreCertErrors, chromedp.Flag("disable-dev-shm-usage", true), chromedp.Env("TMPDIR="+temporary))
 	allocator, closeBrowser := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, closeTab := chromedp.NewContext(allocator)
 	check(t, chromedp.Do(ctx)) // starts the browser: a time limit of this call would end it
@@ -58,6 +60,7 @@ func newPage(t *testing.T) *page {
 		closeTab()
 		closeBrowser()
 		listening.Wait()
+		check(t, fleet.Until(soon, "the browser is gone with its files", func() bool { return os.RemoveAll(temporary) == nil }))
 	})
 	p.size(1280, 900)
 	return p
