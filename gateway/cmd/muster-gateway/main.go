@@ -17,6 +17,9 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
+// version is that of everything in this repository: services/common/version.h.
+const version = "0.1.0"
+
 // Exit codes.
 const (
 	exitOK     = 0
@@ -29,15 +32,20 @@ func run(args []string, out, errs io.Writer) int {
 	flags.SetOutput(errs)
 	path := flags.String("config", "", "the configuration `file`")
 	print := flags.Bool("print-config", false, "print all fields with their meaning and values, and end")
+	shown := flags.Bool("version", false, "print the version, and end")
 	flags.Usage = func() {
-		fmt.Fprintln(errs, "Usage: muster-gateway --config gateway.yaml\n       muster-gateway --print-config >gateway.yaml")
+		fmt.Fprintln(errs, "Usage: muster-gateway --config gateway.yaml\n       muster-gateway --print-config >gateway.yaml\n       muster-gateway --version")
 		flags.PrintDefaults()
 	}
-	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || (*path == "" && !*print) {
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || (*path == "" && !*print && !*shown) {
 		if err == nil {
 			flags.Usage()
 		}
 		return exitUsage
+	}
+	if *shown {
+		fmt.Fprintln(out, version)
+		return exitOK
 	}
 	settings := config.Default()
 	if *path != "" {
@@ -72,7 +80,8 @@ func serve(settings *config.Config, errs io.Writer) int {
 		log.Error("cannot start", "error", err)
 		return exitFailed
 	}
-	log.Info("gateway started", "gateway", gateway.Addresses.Gateway, "inspection", gateway.Addresses.Inspection)
+	log.Info("gateway started", "version", version, "gateway", gateway.Addresses.Gateway, "status", gateway.Addresses.Status,
+		"inspection", gateway.Addresses.Inspection)
 	code := exitOK
 	select {
 	case s := <-signals:
