@@ -86,8 +86,8 @@ PairFacts FactsOf(const Pair& pair);
 
 // One answer's view of a run: texts that all its pairs share are made once.
 struct PairView {
-  // `brief`: leave out the words for pairs that only run or were not started. There may be a hundred
-  // thousand of them, and their words are all the same.
+  // `brief`: leave out the words for pairs that only run or were not started. There may be a
+  // hundred thousand of them, and their words are all the same.
   PairView(const Moment& moment, Outlook run, bool brief);
 
   Moment now;
