@@ -1,7 +1,10 @@
 #include "services/aggregator/aggregator.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <limits>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -51,6 +54,14 @@ constexpr int kCertificateTicks = 30;
 constexpr absl::Duration kSealRetry = absl::Seconds(5);
 // Where the gateway shows the status of runs, unless the configuration says otherwise.
 constexpr uint16_t kStatusPort = 8002;
+
+using Space = std::filesystem::space_info;
+
+double DiskBytes(const std::string& folder, std::uintmax_t Space::* what) {
+  std::error_code error;
+  const Space space = std::filesystem::space(folder, error);
+  return error ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(space.*what);
+}
 
 Addresses MakeAddresses(const AggregatorConfig& config) {
   Addresses addresses = {config.aggregator_targets, config.status_targets, config.gateway_urls, {}};
@@ -306,6 +317,19 @@ void Assembly::AddGauges() {
                              [this] { return static_cast<double>(f_.store->stats().commands); });
   metrics_.AddSampledCounter("muster_store_commits_total", "Transactions of the store.",
                              [this] { return static_cast<double>(f_.store->stats().batches); });
+  metrics_.AddSampledCounter("muster_store_refused_total",
+                             "Changes refused because too many waited for the store.",
+                             [this] { return static_cast<double>(f_.store->stats().refused); });
+  metrics_.AddSampledGauge(
+      "muster_certificate_expires_timestamp_seconds",
+      "When the service's certificate ends, in Unix time.", [this] {
+        return static_cast<double>(absl::ToUnixSeconds(f_.tls->certificate().NotAfter()));
+      });
+  // Where the disk cannot be asked, not a number: then no alert says that it is full.
+  metrics_.AddSampledGauge("muster_disk_free_bytes", "Free on the disk with results and state.",
+                           [this] { return DiskBytes(config_.state_folder, &Space::available); });
+  metrics_.AddSampledGauge("muster_disk_size_bytes", "Size of the disk with results and state.",
+                           [this] { return DiskBytes(config_.state_folder, &Space::capacity); });
 }
 
 void Assembly::ScheduleTick() {

@@ -25,13 +25,16 @@ FeedFollower::FeedFollower(std::shared_ptr<grpc::Channel> channel,
                            std::function<void(const v1::FollowChangesResponse&)> take)
     : stub_(v1::ChangeService::NewStub(std::move(channel))),
       take_(std::move(take)),
+      begun_(SystemClock().MonotonicNow()),
       thread_([this](const std::stop_token& stop) { Run(stop); }) {}
 
 FeedFollower::~FeedFollower() = default;
 
-bool FeedFollower::connected() const {
+bool FeedFollower::connected() const { return heard_at_ != 0 && silence() < kSilence; }
+
+absl::Duration FeedFollower::silence() const {
   const int64_t heard = heard_at_;
-  return heard != 0 && SystemClock().MonotonicNow() - absl::Nanoseconds(heard) < kSilence;
+  return SystemClock().MonotonicNow() - (heard == 0 ? begun_ : absl::Nanoseconds(heard));
 }
 
 void FeedFollower::Run(const std::stop_token& stop) {

@@ -14,6 +14,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "absl/time/time.h"
 #include "muster/v1/changes.grpc.pb.h"
 
 namespace muster {
@@ -32,6 +33,9 @@ class FeedFollower {
 
   // Whether a stream is open and brought something within the last 15 s.
   bool connected() const;
+  // For how long the aggregator was not heard, at first since this began. It says that it lives
+  // every 5 s.
+  absl::Duration silence() const;
 
  private:
   void Run(const std::stop_token& stop);
@@ -40,6 +44,7 @@ class FeedFollower {
   const std::unique_ptr<v1::ChangeService::Stub> stub_;
   const std::function<void(const v1::FollowChangesResponse&)> take_;
   std::optional<int64_t> cursor_;      // the thread's own
+  const absl::Duration begun_;         // monotonic
   std::atomic<int64_t> heard_at_ = 0;  // monotonic nanoseconds
   std::jthread thread_;
 };

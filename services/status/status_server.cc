@@ -19,6 +19,7 @@
 #include "services/common/service/certificate_renewal.h"
 #include "services/status/beat_assembly.h"
 #include "services/status/board/board.h"
+#include "services/status/board/figures.h"
 #include "services/status/feed_follower.h"
 #include "services/status/status_service.h"
 #include "services/status/status_store.h"
@@ -47,6 +48,7 @@ class Assembly : public StatusServer {
         callers_(tls_->identity().fleet, clock_),
         hub_(*timers_, clock_),
         board_(BoardOptions()),
+        figures_(metrics_),
         service_(
             Runtime(requests_), Runtime(streams_), board_, hub_,
             [this](const std::string& node) { return store_->Events(node); }, clock_),
@@ -66,6 +68,7 @@ class Assembly : public StatusServer {
  private:
   RpcRuntime Runtime(Executor& executor) { return {&callers_, &executor, &live_, &rpc_metrics_}; }
   Board::Options BoardOptions();
+  void AddGauges();
   absl::Status Remember();
   void Take(const v1::FollowChangesResponse& event);
   absl::Status Serve();
@@ -90,6 +93,7 @@ class Assembly : public StatusServer {
   WatchHub hub_;
   VerdictLog verdicts_;
   Board board_;
+  BoardFigures figures_;
   StatusService service_;
   VerdictService verdict_service_;
   std::unique_ptr<BeatAssembly> beats_;
@@ -101,15 +105,26 @@ class Assembly : public StatusServer {
   std::atomic<bool> stopping_ = false;
 };
 
-absl::Status Assembly::Begin() {
+void Assembly::AddGauges() {
   metrics_.AddProcessMetrics();
   metrics_.AddSampledGauge("muster_feed_connected", "1 while the aggregator's feed is heard.",
                            [this] { return follower_ != nullptr && follower_->connected(); });
-  if (const absl::Status status = Remember(); !status.ok()) return status;
+  metrics_.AddSampledGauge(
+      "muster_feed_silence_seconds", "For how long the aggregator's feed was not heard.",
+      [this] { return follower_ == nullptr ? 0 : absl::ToDoubleSeconds(follower_->silence()); });
   metrics_.AddSampledGauge("muster_status_watchers", "Streams that follow a run.",
                            [this] { return static_cast<double>(hub_.watchers()); });
   metrics_.AddSampledGauge("muster_status_verdicts", "Conclusions from silence that stand.",
                            [this] { return static_cast<double>(verdicts_.standing()); });
+  metrics_.AddSampledGauge(
+      "muster_certificate_expires_timestamp_seconds",
+      "When the service's certificate ends, in Unix time.",
+      [this] { return static_cast<double>(absl::ToUnixSeconds(tls_->certificate().NotAfter())); });
+}
+
+absl::Status Assembly::Begin() {
+  AddGauges();
+  if (const absl::Status status = Remember(); !status.ok()) return status;
   follower_ = std::make_unique<FeedFollower>(
       aggregator_, [this](const v1::FollowChangesResponse& event) { Take(event); });
   if (const absl::Status status = Serve(); !status.ok()) return status;
@@ -228,6 +243,7 @@ void Assembly::ScheduleTick() {
     // The next tick is scheduled by this one's end, so that they never overlap.
     const bool queued = requests_.Post([this] {
       board_.Tick();
+      figures_.Show(board_.MakeTally());
       if (++ticks_ % kTicksBetweenProgress == 0) KeepProgress();
       if (!stopping_) ScheduleTick();
     });

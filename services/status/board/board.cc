@@ -173,6 +173,16 @@ std::shared_ptr<RunBoard> Board::Known(const std::string& run) const {
   return found == runs_.end() ? nullptr : found->second.board;
 }
 
+Board::Tally Board::MakeTally() const {
+  Tally all;
+  for (const auto& run : Runs()) {
+    const RunBoard::Tally one = run->MakeTally();
+    if (v1::RunState_IsValid(one.state)) ++all.runs[one.state];
+    for (size_t i = 0; i < one.unfinished.size(); ++i) all.unfinished[i] += one.unfinished[i];
+  }
+  return all;
+}
+
 std::vector<std::shared_ptr<RunBoard>> Board::Runs() const {
   std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<RunBoard>> runs;

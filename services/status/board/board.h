@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_STATUS_BOARD_BOARD_H_
 #define MUSTER_SERVICES_STATUS_BOARD_BOARD_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -85,6 +86,13 @@ class Board : public BeatListener {
   absl::StatusOr<v1::ListNodesResponse> ListNodes(const v1::ListNodesRequest& request) const;
   // Without events. NODE_NOT_FOUND, STATUS_NOT_READY.
   absl::StatusOr<v1::Node> GetNode(const std::string& node) const;
+
+  // For the metrics: runs by state, and the unfinished pairs of all of them by reason.
+  struct Tally {
+    std::array<size_t, v1::RunState_ARRAYSIZE> runs = {};
+    std::array<size_t, v1::Reason_ARRAYSIZE> unfinished = {};
+  };
+  Tally MakeTally() const;
 
   // Of all runs, since the last call.
   std::vector<std::pair<v1::ResultKey, v1::Progress>> TakeNewProgress();

@@ -122,6 +122,12 @@ class RunBoard {
                       google::protobuf::RepeatedPtrField<v1::PairStatus>* out);
   // The newest versions of the pairs and of the run as a whole.
   WatchPosition Newest() const;
+  // For the metrics: the state, and how many unfinished pairs have each reason (none when ended).
+  struct Tally {
+    v1::RunState state = v1::RUN_STATE_UNSPECIFIED;
+    std::array<size_t, v1::Reason_ARRAYSIZE> unfinished = {};
+  };
+  Tally MakeTally() const;
   bool ended() const;
   bool deleted() const;
   absl::Time created() const;

@@ -286,6 +286,15 @@ WatchPosition RunBoard::Newest() const {
   return {version_, summary_version_};
 }
 
+RunBoard::Tally RunBoard::MakeTally() const {
+  std::lock_guard lock(mutex_);
+  Tally tally;
+  tally.state = run_.state();
+  if (IsEnded(run_.state())) return tally;
+  for (size_t i = 0; i < by_reason_.size(); ++i) tally.unfinished[i] = by_reason_[i].size();
+  return tally;
+}
+
 bool RunBoard::ended() const {
   std::lock_guard lock(mutex_);
   return IsEnded(run_.state());

@@ -1,0 +1,31 @@
+// The board in figures.
+#ifndef MUSTER_SERVICES_STATUS_BOARD_FIGURES_H_
+#define MUSTER_SERVICES_STATUS_BOARD_FIGURES_H_
+
+#include <array>
+#include <optional>
+
+#include "muster/v1/runs.pb.h"
+#include "muster/v1/status.pb.h"
+#include "services/common/base/metrics.h"
+#include "services/status/board/board.h"
+
+namespace muster {
+
+// muster_runs by state and muster_unfinished_pairs by reason: every state and reason is there from
+// the start, so that an alert on one never asks for a series that is not there yet. Labels are the
+// API's words, never a run, plugin or node. Thread-safe.
+class BoardFigures {
+ public:
+  explicit BoardFigures(Metrics& metrics);
+
+  void Show(const Board::Tally& tally) const;
+
+ private:
+  std::array<std::optional<Gauge>, v1::RunState_ARRAYSIZE> runs_;
+  std::array<std::optional<Gauge>, v1::Reason_ARRAYSIZE> unfinished_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_BOARD_FIGURES_H_

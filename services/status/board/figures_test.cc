@@ -1,0 +1,51 @@
+#include "services/status/board/figures.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "services/status/board/board_fixture.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class FiguresTest : public testing::BoardFixture {
+ protected:
+  std::string Shown() {
+    figures_.Show(board_.MakeTally());
+    return metrics_.Text();
+  }
+
+  Metrics metrics_;
+  const BoardFigures figures_{metrics_};
+};
+
+TEST_F(FiguresTest, EveryStateAndReasonIsThereFromTheStart) {
+  const std::string text = Shown();
+  EXPECT_THAT(text, HasSubstr("muster_runs{state=\"RUN_STATE_FAILED\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("muster_unfinished_pairs{reason=\"REASON_TIMED_OUT\"} 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("UNSPECIFIED")));
+}
+
+TEST_F(FiguresTest, CountsRunsByStateAndUnfinishedPairsByReason) {
+  Start({"n1", "n2", "n3"});
+  ASSERT_TRUE(Beat(Online("n1")).ok());
+  SetPair("n2", v1::OUTCOME_GENUINE, 1);
+  std::string text = Shown();
+  EXPECT_THAT(text, HasSubstr("muster_runs{state=\"RUN_STATE_RUNNING\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("muster_unfinished_pairs{reason=\"REASON_RUNNING\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("muster_unfinished_pairs{reason=\"REASON_NOT_STARTED\"} 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("n1")));
+
+  SetRun(MakeRun(testing::kRun, v1::RUN_STATE_CANCELLED));
+  text = Shown();
+  EXPECT_THAT(text, HasSubstr("muster_runs{state=\"RUN_STATE_CANCELLED\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("muster_unfinished_pairs{reason=\"REASON_RUNNING\"} 0\n"));
+  DeleteRun();
+  EXPECT_THAT(Shown(), HasSubstr("muster_runs{state=\"RUN_STATE_CANCELLED\"} 0\n"));
+}
+
+}  // namespace
+}  // namespace muster
