@@ -113,6 +113,7 @@ func (a *App) start() (err error) {
 		return err
 	}
 	sessions := viewing.NewSessions(a.config.StatusURL(a.Addresses.Status))
+	a.metrics.Sample("sessions", "Browsers that are signed in to the dashboard.", func() float64 { return float64(sessions.Count()) })
 	api, err := rest.New(aggregator, status, a.keys, revoked, sessions, a.metrics, a.log)
 	if err != nil {
 		return errors.Join(err, socket.Close())

@@ -50,7 +50,7 @@ func NewMetrics() *Metrics {
 		return c
 	}
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &Metrics{
+	m := &Metrics{
 		registry:            registry,
 		Requests:            counters("requests_total", "Requests answered.", "listener", "route", "code"),
 		RefusedHandshakes:   counters("refused_handshakes_total", "TLS handshakes that failed.", "listener", "reason"),
@@ -67,6 +67,16 @@ func NewMetrics() *Metrics {
 		FeedConnected:       gauge("feed_connected", "1 while the gateway follows the aggregator's changes."),
 		FeedEvents:          counter("feed_events_total", "Changes taken from the aggregator."),
 	}
+	for _, listener := range []string{"main", "run", "status"} {
+		m.RefusedIdentities.WithLabelValues(listener) // there before the first: its increase can be seen
+	}
+	return m
+}
+
+// Sample reads a figure each time that the metrics are read; `read` is safe for concurrent use. Each name once.
+func (m *Metrics) Sample(name, help string, read func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "muster_gateway_" + name, Help: help}, read))
 }
 
 // Probes says whether the gateway is ready. Safe for concurrent use.

@@ -88,6 +88,18 @@ func (s *Sessions) end(r *http.Request) {
 	}
 }
 
+// Count is how many browsers are signed in.
+func (s *Sessions) Count() (count int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, session := range s.sessions {
+		if s.now().Before(session.until) {
+			count++
+		}
+	}
+	return count
+}
+
 // keep stores a party under a random name, and makes room: what is over goes, then what ends first. The lock is
 // held.
 func (s *Sessions) keep(all map[string]party, p party) string {
