@@ -18,10 +18,9 @@ import (
 type terminal struct {
 	file *os.File
 
-	mu     sync.Mutex
-	all    string
-	ended  chan struct{}
-	screen screen
+	mu    sync.Mutex
+	all   string
+	ended chan struct{}
 }
 
 type screen struct {
