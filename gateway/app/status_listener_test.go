@@ -74,6 +74,9 @@ func TestARunsOwnStatusListener(t *testing.T) {
 		if (err == nil) != (c.code != 0) || a.code != c.code {
 			t.Errorf("%s: %v, %d %s", c.name, err, a.code, a.body)
 		}
+		if a.code == 403 && !strings.Contains(a.body, "ROLE_NOT_ALLOWED") { // the listener itself says no
+			t.Errorf("%s: %s", c.name, a.body)
+		}
 		if a.code == 200 && !strings.Contains(a.body, `"run":"`+runA) {
 			t.Errorf("%s sees %s", c.name, a.body)
 		}
@@ -99,12 +102,34 @@ func TestARunsStatusListenerWithTheFleetsCertificate(t *testing.T) {
 	}
 }
 
+// neighbours holds a port whose next one is free.
+func neighbours(t *testing.T) (held net.Listener, port int) {
+	t.Helper()
+	for range 100 {
+		held, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port = held.Addr().(*net.TCPAddr).Port
+		if next, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1)); err == nil {
+			next.Close()
+			t.Cleanup(func() { held.Close() })
+			return held, port
+		}
+		held.Close()
+	}
+	t.Fatal("no two free ports")
+	return nil, 0
+}
+
 func TestAStatusListenerKeepsItsPortOverARestart(t *testing.T) {
-	w, _ := started(t, supervised)
+	taken, first := neighbours(t)
+	w, _ := started(t, func(w *world) { w.config.StatusPorts = fmt.Sprintf("%d-%d", first, first+1) })
 	mine := bring(t)
 	w.aggregator.BringStatusListener(runA, mine.listener)
 	port := w.statusPort(runA)
 	w.gateway.Stop()
+	taken.Close() // a lower port is free now
 	w.startGateway()
 	until(t, "it answers at the same port", func() bool {
 		a, err := w.own(runA, mine.Pool(), ptr(mine.Leaf("https://product.example")), "GET", "/status")
