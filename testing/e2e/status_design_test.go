@@ -39,6 +39,7 @@ func blocks(t *testing.T, page, section string) []block {
 
 // What docs/status.md says of the original design, done as it stands there.
 func TestTheOriginalDesignLineByLine(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	all := blocks(t, "../../docs/status.md", "The original design, line by line")
 	var script strings.Builder

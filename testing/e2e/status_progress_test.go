@@ -53,6 +53,7 @@ func wantProgress(t *testing.T, f *fleet.Fleet, run, plugin, node, message strin
 
 // Straight to the run's listener, as an old sidecar does it, and by one.
 func TestProgressOfOldSidecarsIsShownEverywhere(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("e2e", "Job"), sidecarPlugin("logs", "DaemonSet")}, "n1")
 	for plugin, node := range map[string]string{"e2e": "global", "logs": "n1"} {
@@ -76,6 +77,7 @@ func TestProgressOfOldSidecarsIsShownEverywhere(t *testing.T) {
 
 // By the agent's local endpoint, where plugins written for Sonobuoy post it.
 func TestProgressByTheAgentsLocalEndpointIsShownEverywhere(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	quickBeats(t, f)
 	run := run(t, f, []string{untilReleased(f, "work"), execPlugin("once", "Job", "sleep 600")}, "n1")
@@ -97,6 +99,7 @@ func TestProgressByTheAgentsLocalEndpointIsShownEverywhere(t *testing.T) {
 
 // The heartbeat of the original design: a GET of the run's listener, again and again.
 func TestTheOriginalHeartbeat(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("e2e", "Job"), sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
 	for _, pair := range []struct{ plugin, node, inStatus, path string }{

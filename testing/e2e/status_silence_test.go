@@ -11,6 +11,7 @@ import (
 
 // What an agent that fell silent leads to: a time-out, which its result still replaces.
 func TestAKilledAgentTimesOutAndItsResultRevokesThat(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	quickBeats(t, f)
 	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
@@ -50,6 +51,7 @@ func awaitPair(t *testing.T, f *fleet.Fleet, run, node, what string, says func(f
 }
 
 func TestFailFastEndsTheRunAtTheFirstLostAgent(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	quickBeats(t, f)
 	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
@@ -72,6 +74,7 @@ func TestFailFastEndsTheRunAtTheFirstLostAgent(t *testing.T) {
 
 // A run that nobody can reach fails by itself, and says what is known of each node.
 func TestARunToWhichNobodyComesFailsByItself(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	quickBeats(t, f)
 	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
@@ -98,6 +101,7 @@ func TestARunToWhichNobodyComesFailsByItself(t *testing.T) {
 
 // Old sidecars are silent until they deliver: their runs have no such grace unless one is asked for.
 func TestOnlyRunsOfAgentsHaveAStartGrace(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	a := operator(t, f)
 	for name, c := range map[string]struct {

@@ -155,6 +155,7 @@ func agentsOnThreeNodes(t *testing.T, f *fleet.Fleet, host *fleet.Host, argument
 
 // One is stopped, one is killed, one is cut off: each way to ask says which is which. Who comes back is running.
 func TestStatusTellsStoppedKilledAndCutOffApart(t *testing.T) {
+	t.Parallel()
 	if !inOwnNetwork(t) {
 		return
 	}
