@@ -9,8 +9,11 @@ import (
 
 const (
 	fetchTimeout = 20 * time.Second
-	pageSize     = 10_000 // pairs that the status service gives at a time
-	shown        = 10     // pairs of a kind, where only those that need attention are asked for
+	// smallRun is up to how many pairs the status service says of each what happens next; of a larger page it
+	// leaves out the words that all pairs share.
+	smallRun = 1_000
+	pageSize = 10_000 // pairs that the status service gives at a time
+	shown    = 10     // pairs of a kind, where only those that need attention are asked for
 )
 
 // fetch asks for a run's status: with all pairs, or with those only that a person looks at.
@@ -20,7 +23,10 @@ func (s *Server) fetch(ctx context.Context, run string, attention bool) (*Answer
 	if attention {
 		return s.fetchAttention(ctx, run)
 	}
-	status, err := s.status.GetStatus(ctx, &musterv1.GetStatusRequest{Run: run, PageSize: pageSize})
+	status, err := s.status.GetStatus(ctx, &musterv1.GetStatusRequest{Run: run, PageSize: smallRun})
+	if err == nil && status.NextPageToken != "" { // from the beginning, so that all pairs read alike
+		status, err = s.status.GetStatus(ctx, &musterv1.GetStatusRequest{Run: status.Run, PageSize: pageSize})
+	}
 	if err != nil {
 		return nil, err
 	}
