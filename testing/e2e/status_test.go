@@ -178,7 +178,8 @@ func TestStatusTellsStoppedKilledAndCutOffApart(t *testing.T) {
 		release(t, f, node)
 	}
 	operator(t, f).awaitState(t, run, musterv1.RunState_RUN_STATE_COMPLETE)
-	if at := shown(t, f, run); at.Status != "complete" || *at.PercentComplete != 1 || at.Counts.Genuine != 3 {
+	until(t, "the status service has heard of the end", func() bool { return shown(t, f, run).Status == "complete" })
+	if at := shown(t, f, run); *at.PercentComplete != 1 || at.Counts.Genuine != 3 {
 		t.Errorf("at the end /status says %+v", at)
 	}
 }
