@@ -75,8 +75,9 @@ absl::StatusOr<int> ShowStatus(Console& console, const CommandLine& line,
   if (line.json) {
     const auto json = (*source)->FetchAll();
     if (!json.ok()) return json.status();
-    console.out << Dump(*json);
-    const auto status = ParseStatusJson(Dump(*json));
+    const std::string text = Dump(*json);
+    console.out << text;
+    const auto status = ParseStatusJson(text);
     if (!status.ok()) return status.status();
     return ExitCodeFor(ViewOf(*status));
   }

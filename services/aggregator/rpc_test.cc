@@ -19,61 +19,25 @@
 #include "muster/v1/runs.pb.h"
 #include "services/aggregator/testing/test_fleet.h"
 #include "services/common/identity/policy.h"
+#include "services/common/rpc/testing/rpc_walk.h"
 
 namespace muster {
 namespace {
 
+using testing::CallEmpty;
+using testing::MethodsOf;
+using testing::PathOf;
 using testing::TestFleet;
 using testing::TestIdentity;
 
 // Every method of every service that the aggregator's binary describes by reflection.
 std::vector<const google::protobuf::MethodDescriptor*> Methods() {
-  const std::vector<const google::protobuf::FileDescriptor*> files = {
+  const google::protobuf::FileDescriptor* const files[] = {
       v1::Run::descriptor()->file(),      v1::SubmitResultRequest::descriptor()->file(),
       v1::Archive::descriptor()->file(),  v1::FollowChangesRequest::descriptor()->file(),
       v1::Operator::descriptor()->file(), v1::ReportListenerRequest::descriptor()->file(),
   };
-  std::vector<const google::protobuf::MethodDescriptor*> methods;
-  for (const auto* file : files) {
-    for (int i = 0; i < file->service_count(); ++i) {
-      for (int j = 0; j < file->service(i)->method_count(); ++j) {
-        methods.push_back(file->service(i)->method(j));
-      }
-    }
-  }
-  return methods;
-}
-
-std::string Path(const google::protobuf::MethodDescriptor& method) {
-  return absl::StrCat("/", method.service()->full_name(), "/", method.name());
-}
-
-// Calls any method with an empty request and waits for its status, or its first message (OK then).
-grpc::Status CallEmpty(const std::shared_ptr<grpc::Channel>& channel, const std::string& path) {
-  grpc::GenericStub stub(channel);
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-  grpc::CompletionQueue queue;
-  void* tag = nullptr;
-  bool ok = false;
-  const auto step = [&] { return queue.Next(&tag, &ok) && ok; };
-  const auto call = stub.PrepareCall(&context, path, &queue);
-  call->StartCall(nullptr);
-  step();
-  const grpc::Slice none;
-  call->WriteLast(grpc::ByteBuffer(&none, 1), grpc::WriteOptions(), nullptr);
-  step();
-  grpc::ByteBuffer answer;
-  call->Read(&answer, nullptr);
-  const bool answered = step();
-  if (answered) context.TryCancel();  // it may be a stream that goes on
-  grpc::Status status;
-  call->Finish(&status, nullptr);
-  queue.Next(&tag, &ok);
-  queue.Shutdown();
-  while (queue.Next(&tag, &ok)) {
-  }
-  return answered ? grpc::Status::OK : status;
+  return MethodsOf(files);
 }
 
 class RpcTest : public ::testing::Test {
@@ -88,7 +52,7 @@ TEST_F(RpcTest, EveryMethodHasARowAndIsRefusedToWhoHasNoRole) {
   const TestIdentity nobody = fleet_.Issue(ServiceIdentity{ServiceRole::kAggregator, "other"});
   const auto channel = fleet_.Connect(nobody);
   for (const auto* method : Methods()) {
-    const std::string path = Path(*method);
+    const std::string path = PathOf(*method);
     SCOPED_TRACE(path);
     EXPECT_TRUE(rows.contains(path));
     if (method->name() == "RenewCertificate") continue;  // every service may renew its own
@@ -102,9 +66,9 @@ TEST_F(RpcTest, NoHandlerForgetsToAsk) {
   const auto as_gateway =
       fleet_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "test"}));
   for (const auto* method : Methods()) {
-    SCOPED_TRACE(Path(*method));
+    SCOPED_TRACE(PathOf(*method));
     for (const auto& channel : {as_operator, as_gateway}) {
-      const grpc::Status status = CallEmpty(channel, Path(*method));
+      const grpc::Status status = CallEmpty(channel, PathOf(*method));
       EXPECT_EQ(status.error_message().find("did not ask"), std::string::npos)
           << status.error_message();
     }

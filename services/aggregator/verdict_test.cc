@@ -12,7 +12,7 @@
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
 #include "services/aggregator/testing/test_fleet.h"
-#include "services/aggregator/testing/test_status.h"
+#include "services/aggregator/testing/test_verdicts.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
 
@@ -24,7 +24,7 @@ using testing::NobodyCame;
 using testing::SmallResult;
 using testing::TestFleet;
 using testing::TestIdentity;
-using testing::TestStatus;
+using testing::TestVerdicts;
 
 // Until it is so, or 30 s have passed.
 bool Eventually(const std::function<bool()>& is_so) {
@@ -101,7 +101,7 @@ class VerdictTest : public ::testing::Test {
   }
 
   TestFleet fleet_;
-  std::optional<TestStatus> status_;
+  std::optional<TestVerdicts> status_;
 };
 
 TEST_F(VerdictTest, ALostPairIsTimedOutUntilItsResultComes) {
@@ -211,7 +211,7 @@ TEST_F(VerdictTest, WhileTheStatusServiceIsAwayTheAggregatorWorksOn) {
 }
 
 TEST_F(VerdictTest, NobodyButAStatusServiceIsHeard) {
-  TestStatus impostor(fleet_, fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "main"}));
+  TestVerdicts impostor(fleet_, fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "main"}));
   Follow(impostor.target() + "," + status_->target());
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2", "n3"}).id();
   impostor.Tell(Lost(run, "hostfacts", "n1"));

@@ -20,14 +20,7 @@ class ClientTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     peer_.Start();
-    const auto [chain, key] = fleet_.RunCredential("n1");
     config_.grpc_targets = {peer_.target()};
-    config_.run = fleet_.run;
-    config_.plugin = "facts";
-    config_.node = "n1";
-    config_.fleet_ca_cert = fleet_.root_pem;
-    config_.client_cert = chain;
-    config_.client_key = key;
     config_.results_dir = folder_;
     config_.done_file_delay = std::chrono::milliseconds(0);
   }
@@ -55,7 +48,7 @@ class ClientTest : public ::testing::Test {
   const TestFleet fleet_ = TestFleet::Make();
   const std::string folder_;
   TestPeer peer_;
-  Config config_;
+  Config config_ = fleet_.ConfigOf("n1");
 };
 
 TEST_F(ClientTest, DeliversAFileWithItsNameAndType) {

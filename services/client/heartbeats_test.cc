@@ -33,15 +33,8 @@ class HeartbeatsTest : public ::testing::Test {
   HeartbeatsTest() {
     peer_.Start();
     status_.Start();
-    const auto [chain, key] = fleet_.RunCredential("n1");
     config_.grpc_targets = {peer_.target()};
     config_.status_targets = {status_.target()};
-    config_.run = fleet_.run;
-    config_.plugin = "facts";
-    config_.node = "n1";
-    config_.fleet_ca_cert = fleet_.root_pem;
-    config_.client_cert = chain;
-    config_.client_key = key;
   }
 
   std::unique_ptr<Client> Make() {
@@ -66,7 +59,7 @@ class HeartbeatsTest : public ::testing::Test {
   const TestFleet fleet_ = TestFleet::Make();
   TestPeer peer_{fleet_};
   TestStatusPeer status_{fleet_};
-  Config config_;
+  Config config_ = fleet_.ConfigOf("n1");
   std::mutex mutex_;
   std::vector<std::string> told_;
 };

@@ -73,6 +73,18 @@ std::pair<std::string, std::string> TestFleet::RunCredential(const std::string& 
   return issue(node);
 }
 
+Config TestFleet::ConfigOf(const std::string& node) const {
+  const auto [chain, key] = RunCredential(node);
+  Config config;
+  config.run = run;
+  config.plugin = "facts";
+  config.node = node;
+  config.fleet_ca_cert = root_pem;
+  config.client_cert = chain;
+  config.client_key = key;
+  return config;
+}
+
 TestPeer::TestPeer(const TestFleet& fleet) : fleet_(fleet) {}
 
 TestPeer::~TestPeer() { Stop(); }

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
+#include "services/client/client.h"
 
 namespace muster::client {
 
@@ -25,6 +26,9 @@ struct TestFleet {
 
   // A credential of the run for plugin "facts" on `node`: chain and key.
   std::pair<std::string, std::string> RunCredential(const std::string& node) const;
+
+  // The configuration of that credential's holder; where to dial is left to the caller.
+  Config ConfigOf(const std::string& node) const;
 
   std::string fleet = "fleet-0badcafe.muster";
   std::string run = "0123456789abcdef";

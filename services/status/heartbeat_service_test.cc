@@ -17,11 +17,13 @@
 #include "services/common/base/error.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/status.h"
+#include "services/status/testing/beat_stream.h"
 #include "services/status/testing/test_status.h"
 
 namespace muster {
 namespace {
 
+using testing::BeatStream;
 using testing::TestFleet;
 using testing::TestIdentity;
 using testing::TestStatus;
@@ -31,59 +33,6 @@ std::string Plugin(const std::string& name) {
   return absl::StrCat("sonobuoy-config:\n  driver: DaemonSet\n  plugin-name: ", name,
                       "\n  result-format: raw\nspec:\n  name: plugin\n  command: [/bin/true]\n");
 }
-
-// One sender's stream, as an agent holds it.
-class Stream {
- public:
-  explicit Stream(const std::shared_ptr<grpc::Channel>& channel)
-      : stub_(v1::HeartbeatService::NewStub(channel)) {
-    context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
-    stream_ = stub_->Beat(&context_);
-  }
-  ~Stream() { context_.TryCancel(); }
-
-  // The next message begins with this.
-  v1::BeatRequest First(const std::string& instance = "i1") {
-    v1::BeatRequest beat;
-    beat.set_instance_id(instance);
-    beat.set_sequence(++sequence_);
-    return beat;
-  }
-  v1::BeatRequest Next() {
-    v1::BeatRequest beat;
-    beat.set_sequence(++sequence_);
-    return beat;
-  }
-
-  v1::BeatResponse Send(const v1::BeatRequest& beat) {
-    stream_->Write(beat);
-    return Read();
-  }
-  v1::BeatResponse Read() {
-    v1::BeatResponse response;
-    EXPECT_TRUE(stream_->Read(&response));
-    return response;
-  }
-
-  // Sends, and reads until the server ends the stream.
-  absl::Status SendAndEnd(const v1::BeatRequest& beat) {
-    stream_->Write(beat);
-    return End();
-  }
-  absl::Status End() {
-    v1::BeatResponse response;
-    while (stream_->Read(&response)) {
-    }
-    return FromGrpc(stream_->Finish());
-  }
-  void HalfClose() { stream_->WritesDone(); }
-
- private:
-  const std::unique_ptr<v1::HeartbeatService::Stub> stub_;
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::BeatRequest, v1::BeatResponse>> stream_;
-  int64_t sequence_ = 0;
-};
 
 class HeartbeatServiceTest : public ::testing::Test {
  protected:
@@ -152,7 +101,7 @@ class HeartbeatServiceTest : public ::testing::Test {
 };
 
 TEST_F(HeartbeatServiceTest, EachBeatIsAnsweredWithItsSequenceAndTheInterval) {
-  Stream stream(As("p", "n1"));
+  BeatStream stream(As("p", "n1"));
   v1::BeatResponse answer = stream.Send(stream.First());
   EXPECT_EQ(answer.sequence(), 1);
   EXPECT_EQ(answer.interval().seconds(), 1);
@@ -164,7 +113,7 @@ TEST_F(HeartbeatServiceTest, EachBeatIsAnsweredWithItsSequenceAndTheInterval) {
 }
 
 TEST_F(HeartbeatServiceTest, ANodeBeatsForAllThatItDoes) {
-  Stream stream(AsNode("n1"));
+  BeatStream stream(AsNode("n1"));
   v1::BeatRequest first = stream.First();
   AddActivity(&first, run_, "p", "n1");
   AddActivity(&first, run_, "q", "");
@@ -179,26 +128,26 @@ TEST_F(HeartbeatServiceTest, ANodeBeatsForAllThatItDoes) {
 
 TEST_F(HeartbeatServiceTest, NobodyBeatsForAnother) {
   {
-    Stream stream(As("p", "n1"));
+    BeatStream stream(As("p", "n1"));
     v1::BeatRequest first = stream.First();
     first.set_node("n2");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS");
   }
   {
-    Stream stream(AsNode("n1"));
+    BeatStream stream(AsNode("n1"));
     v1::BeatRequest first = stream.First();
     first.set_node("n2");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS");
   }
   for (const auto& [run, plugin, node] :
        {std::tuple(run_, "q", "n1"), std::tuple(std::string("0123456789abcdef"), "p", "n1")}) {
-    Stream stream(As("p", "n1"));
+    BeatStream stream(As("p", "n1"));
     v1::BeatRequest first = stream.First();
     AddActivity(&first, run, plugin, node);
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS") << run << plugin;
   }
   {
-    Stream stream(AsNode("n1"));
+    BeatStream stream(AsNode("n1"));
     v1::BeatRequest first = stream.First();
     AddActivity(&first, run_, "p", "n2");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "INVALID_HEARTBEAT");
@@ -208,7 +157,7 @@ TEST_F(HeartbeatServiceTest, NobodyBeatsForAnother) {
 
 TEST_F(HeartbeatServiceTest, ACredentialOfAnotherRunReachesItsOwnAlone) {
   const std::string other = CreateRun({Plugin("p")});
-  Stream stream(status_.Connect(fleet_.Credential(other, "p", "n1")));
+  BeatStream stream(status_.Connect(fleet_.Credential(other, "p", "n1")));
   v1::BeatRequest first = stream.First();
   AddActivity(&first, run_, "p", "n1");
   EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS");
@@ -216,13 +165,13 @@ TEST_F(HeartbeatServiceTest, ACredentialOfAnotherRunReachesItsOwnAlone) {
 
 TEST_F(HeartbeatServiceTest, WhatIsNotPlannedIsRefusedAndWasNeverThere) {
   {
-    Stream stream(AsNode("n9"));
+    BeatStream stream(AsNode("n9"));
     v1::BeatRequest first = stream.First();
     AddActivity(&first, run_, "p", "n9");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "PAIR_NOT_PLANNED");
   }
   {
-    Stream stream(AsNode("n9"));
+    BeatStream stream(AsNode("n9"));
     v1::BeatRequest first = stream.First();
     AddActivity(&first, "0123456789abcdef", "p", "n9");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "RUN_NOT_FOUND");
@@ -231,29 +180,29 @@ TEST_F(HeartbeatServiceTest, WhatIsNotPlannedIsRefusedAndWasNeverThere) {
 }
 
 TEST_F(HeartbeatServiceTest, OperatorsDoNotBeat) {
-  Stream stream(status_.Connect(fleet_.admin()));
+  BeatStream stream(status_.Connect(fleet_.admin()));
   EXPECT_EQ(stream.SendAndEnd(stream.First()).code(), absl::StatusCode::kPermissionDenied);
 }
 
 TEST_F(HeartbeatServiceTest, MalformedBeatsAreRefusedWithTheReason) {
   {
-    Stream stream(As("p", "n1"));
+    BeatStream stream(As("p", "n1"));
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(stream.Next())), "INVALID_HEARTBEAT");
   }
   {
-    Stream stream(As("p", "n1"));
+    BeatStream stream(As("p", "n1"));
     v1::BeatRequest first = stream.First();
     for (int i = 0; i < 1001; ++i) first.add_activities();
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "INVALID_HEARTBEAT");
   }
   {
-    Stream stream(As("p", "n1"));
+    BeatStream stream(As("p", "n1"));
     v1::BeatRequest first = stream.First();
     first.add_activities()->mutable_progress()->set_completed(-1);
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "INVALID_PROGRESS");
   }
   {
-    Stream stream(As("p", "n1"));
+    BeatStream stream(As("p", "n1"));
     stream.Send(stream.First());
     stream.HalfClose();
     EXPECT_EQ(ReasonOf(stream.End()), "INVALID_HEARTBEAT");
@@ -285,7 +234,7 @@ TEST_F(HeartbeatServiceTest, BytesThatAreNoMessageEndTheStream) {
 }
 
 TEST_F(HeartbeatServiceTest, HugeTextsAreCutAndOddOnesAreShownSafely) {
-  Stream stream(As("p", "n1"));
+  BeatStream stream(As("p", "n1"));
   v1::BeatRequest first = stream.First();
   v1::Activity* activity = first.add_activities();
   activity->set_phase(v1::PHASE_BLOCKED);
@@ -297,7 +246,7 @@ TEST_F(HeartbeatServiceTest, HugeTextsAreCutAndOddOnesAreShownSafely) {
 }
 
 TEST_F(HeartbeatServiceTest, BeatsOutOfOrderAreAnsweredButDoNotCount) {
-  Stream stream(As("p", "n1"));
+  BeatStream stream(As("p", "n1"));
   v1::BeatRequest beat = stream.First();
   beat.set_sequence(10);
   stream.Send(beat);
@@ -309,7 +258,7 @@ TEST_F(HeartbeatServiceTest, BeatsOutOfOrderAreAnsweredButDoNotCount) {
 }
 
 TEST_F(HeartbeatServiceTest, ABeatFromTheFutureIsShownAsSkew) {
-  Stream stream(AsNode("n1"));
+  BeatStream stream(AsNode("n1"));
   v1::BeatRequest first = stream.First();
   first.mutable_time()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(24)));
   stream.Send(first);
@@ -319,7 +268,7 @@ TEST_F(HeartbeatServiceTest, ABeatFromTheFutureIsShownAsSkew) {
 }
 
 TEST_F(HeartbeatServiceTest, WhoIsSilentIsProbedAndCalledLate) {
-  Stream stream(As("p", "n1"));
+  BeatStream stream(As("p", "n1"));
   stream.Send(stream.First());
   EXPECT_TRUE(stream.Read().probe());
   AwaitPresence("n1", v1::PRESENCE_SUSPECT);
@@ -331,14 +280,14 @@ TEST_F(HeartbeatServiceTest, WhoIsSilentIsProbedAndCalledLate) {
 
 TEST_F(HeartbeatServiceTest, WhoGoesWithoutAGoodbyeHasCrashed) {
   {
-    Stream stream(As("p", "n1"));
+    BeatStream stream(As("p", "n1"));
     stream.Send(stream.First());
   }
   Await("crashed", [&] { return Pair("p", "n1").reason() == v1::REASON_CRASHED; });
 }
 
 TEST_F(HeartbeatServiceTest, AGoodbyeEndsTheStreamWell) {
-  Stream stream(As("p", "n1"));
+  BeatStream stream(As("p", "n1"));
   stream.Send(stream.First());
   v1::BeatRequest goodbye = stream.Next();
   goodbye.set_goodbye(true);
@@ -348,17 +297,17 @@ TEST_F(HeartbeatServiceTest, AGoodbyeEndsTheStreamWell) {
 
 TEST_F(HeartbeatServiceTest, OfTwoAgentsWithOneIdentityTheOlderEnds) {
   const TestIdentity identity = fleet_.Issue(NodeIdentity{"n1"});
-  Stream old(status_.Connect(identity));
+  BeatStream old(status_.Connect(identity));
   v1::BeatRequest first = old.First("i1");
   first.mutable_uptime()->set_seconds(1000);
   old.Send(first);
-  Stream young(status_.Connect(identity));
+  BeatStream young(status_.Connect(identity));
   first = young.First("i2");
   first.mutable_uptime()->set_seconds(10);
   young.Send(first);
   EXPECT_EQ(ReasonOf(old.End()), "DOUBLE_AGENT");
   EXPECT_TRUE(GetNode("n1")->double_agent());
-  Stream again(status_.Connect(identity));
+  BeatStream again(status_.Connect(identity));
   first = again.First("i1");
   first.mutable_uptime()->set_seconds(1001);
   EXPECT_EQ(ReasonOf(again.SendAndEnd(first)), "DOUBLE_AGENT");
@@ -418,11 +367,11 @@ TEST_F(HeartbeatServiceTest, TheGatewayBeatsForItsClients) {
 }
 
 TEST_F(HeartbeatServiceTest, AfterARestartASilentNodeIsUnknownAndOneThatReturnsIsOnline) {
-  auto stream = std::make_unique<Stream>(AsNode("n1"));
+  auto stream = std::make_unique<BeatStream>(AsNode("n1"));
   v1::BeatRequest first = stream->First();
   AddActivity(&first, run_, "p", "n1");
   stream->Send(first);
-  Stream other(AsNode("n2"));
+  BeatStream other(AsNode("n2"));
   first = other.First();
   AddActivity(&first, run_, "p", "n2");
   first.mutable_activities(0)->mutable_progress()->set_total(8);
@@ -433,7 +382,7 @@ TEST_F(HeartbeatServiceTest, AfterARestartASilentNodeIsUnknownAndOneThatReturnsI
   status_.Start();
   EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_UNKNOWN);
   EXPECT_EQ(Pair("p", "n2").progress().total(), 8);
-  stream = std::make_unique<Stream>(AsNode("n1"));
+  stream = std::make_unique<BeatStream>(AsNode("n1"));
   first = stream->First();
   first.set_sequence(50);
   AddActivity(&first, run_, "p", "n1");

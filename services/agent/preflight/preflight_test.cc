@@ -26,15 +26,8 @@ class PreflightTest : public ::testing::Test {
   PreflightTest() {
     peer_.Start();
     status_.Start();
-    const auto [chain, key] = fleet_.RunCredential("n1");
     config_.grpc_targets = {peer_.target()};
     config_.status_targets = {status_.target()};
-    config_.run = fleet_.run;
-    config_.plugin = "facts";
-    config_.node = "n1";
-    config_.fleet_ca_cert = fleet_.root_pem;
-    config_.client_cert = chain;
-    config_.client_key = key;
   }
 
   std::unique_ptr<client::Client> Make() {
@@ -60,7 +53,7 @@ class PreflightTest : public ::testing::Test {
   const client::TestFleet fleet_ = client::TestFleet::Make();
   client::TestPeer peer_{fleet_};
   client::TestStatusPeer status_{fleet_};
-  client::Config config_;
+  client::Config config_ = fleet_.ConfigOf("n1");
 };
 
 TEST_F(PreflightTest, AFreeWay) {

@@ -194,7 +194,8 @@ bool Registry::IsNews(const Seat& seat, int64_t sequence, Answer* answer) {
   return false;
 }
 
-Registry::Answer Registry::Beat(const Seat& seat, int64_t sequence, absl::Duration clock_skew) {
+template <typename Prepare>
+Registry::Answer Registry::Take(const Seat& seat, Prepare prepare) {
   Entry& entry = *seat.entry_;
   const absl::Duration now = clock_.MonotonicNow();
   Effects effects;
@@ -202,13 +203,24 @@ Registry::Answer Registry::Beat(const Seat& seat, int64_t sequence, absl::Durati
   {
     Shard& shard = ShardOf(entry.uri(), entry.node());
     std::lock_guard lock(shard.mutex);
-    if (entry.stream != seat.number_) return {entry.sequence, entry.interval()};
-    entry.sequence = std::max(entry.sequence, sequence);
-    entry.set_clock_skew(clock_skew);
-    answer = Heard(shard, entry, now, &effects);
+    answer = prepare(entry) ? Heard(shard, entry, now, &effects)
+                            : Answer{entry.sequence, entry.interval()};
   }
   CarryOut(std::move(effects));
   return answer;
+}
+
+Registry::Answer Registry::Beat(const Seat& seat, int64_t sequence, absl::Duration clock_skew) {
+  return Take(seat, [&](Entry& entry) {
+    if (entry.stream != seat.number_) return false;
+    entry.sequence = std::max(entry.sequence, sequence);
+    entry.set_clock_skew(clock_skew);
+    return true;
+  });
+}
+
+Registry::Answer Registry::BeatOnce(const Seat& seat) {
+  return Take(seat, [](const Entry&) { return true; });
 }
 
 absl::StatusOr<Registry::Seat> Registry::Visit(const std::string& uri, const std::string& node) {
@@ -218,20 +230,6 @@ absl::StatusOr<Registry::Seat> Registry::Visit(const std::string& uri, const std
   if (!found.ok()) return found.status();
   const uint32_t number = (*found)->stream;
   return Seat(*std::move(found), number);
-}
-
-Registry::Answer Registry::BeatOnce(const Seat& seat) {
-  Entry& entry = *seat.entry_;
-  const absl::Duration now = clock_.MonotonicNow();
-  Effects effects;
-  Answer answer;
-  {
-    Shard& shard = ShardOf(entry.uri(), entry.node());
-    std::lock_guard lock(shard.mutex);
-    answer = Heard(shard, entry, now, &effects);
-  }
-  CarryOut(std::move(effects));
-  return answer;
 }
 
 Registry::Answer Registry::Heard(Shard& shard, Entry& entry, absl::Duration now, Effects* effects) {

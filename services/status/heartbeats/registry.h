@@ -164,6 +164,9 @@ class Registry {
   Shard& ShardOf(std::string_view uri, std::string_view node) const;
   absl::StatusOr<std::shared_ptr<Entry>> FindOrAdd(Shard& shard, const std::string& uri,
                                                    const std::string& node);
+  // A heartbeat under its shard's lock, if `prepare(entry)` lets it count.
+  template <typename Prepare>
+  Answer Take(const Seat& seat, Prepare prepare);
   Answer Heard(Shard& shard, Entry& entry, absl::Duration now, Effects* effects);
   bool TakePlace(Entry& entry, const SenderHello& hello, absl::Duration now, Effects* effects);
   void Turn(Entry& entry, v1::Presence to, absl::Duration now, std::string detail,

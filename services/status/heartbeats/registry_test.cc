@@ -1,7 +1,4 @@
-#include "services/status/heartbeats/registry.h"
-
-#include <map>
-#include <memory>
+// Who has a place: streams, numbers, records.
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,158 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
-#include "services/common/base/fake_clock.h"
+#include "services/status/heartbeats/testing/registry_fixture.h"
 
 namespace muster {
 namespace {
 
-using Sent = TcpSight::Sent;
-
-class Listener : public BeatListener {
- public:
-  absl::Status Took(const v1::ResultKey&, const std::shared_ptr<const Sender>&,
-                    const v1::Activity&) override {
-    return absl::OkStatus();
-  }
-  void PresenceChanged(const std::shared_ptr<const Sender>& sender) override {
-    seen.push_back(sender->presence());
-  }
-  std::vector<v1::Presence> seen;
-};
-
-class Journal : public NodeJournal {
- public:
-  void Happened(const std::string& node, v1::NodeEvent event) override {
-    details[node].push_back(event.detail());
-  }
-  std::map<std::string, std::vector<std::string>> details;
-};
-
-class Line : public BeatLine {
- public:
-  void Probe() override { ++probes; }
-  void End(const absl::Status& why) override { ended = why; }
-  int probes = 0;
-  absl::Status ended;
-};
-
-// Time passes in ticks of a second; the kernel says what the test wants.
-class RegistryTest : public ::testing::Test {
- protected:
-  RegistryTest() { Restart(); }
-
-  void Restart(const std::vector<SenderRecord>& records = {}) {
-    registry_.reset();
-    metrics_ = std::make_unique<Metrics>();
-    registry_ = std::make_unique<Registry>(
-        options_, clock_, listener_, journal_,
-        [this](const std::vector<TcpPeer>& peers) {
-          std::vector<TcpSight> sights;
-          for (const TcpPeer& peer : peers) sights.push_back(sights_[peer.port]);
-          return sights;
-        },
-        *metrics_);
-    registry_->Restore(records);
-  }
-
-  struct Stream {
-    std::shared_ptr<Line> line;
-    Registry::Seat seat;
-    std::shared_ptr<const Sender> sender;
-    int64_t sequence = 0;
-  };
-
-  absl::StatusOr<Stream> TryOpen(int node, const std::string& instance = "i1",
-                                 absl::Duration uptime = absl::ZeroDuration()) {
-    Stream stream;
-    stream.line = std::make_shared<Line>();
-    TcpPeer peer;
-    peer.port = static_cast<uint16_t>(node + 1);
-    auto seat = registry_->Open(
-        {absl::StrCat("spiffe://f/node/n", node), absl::StrCat("n", node), instance, "b", uptime},
-        stream.line, peer);
-    if (!seat.ok()) return seat.status();
-    stream.seat = *seat;
-    stream.sender = seat->sender();
-    return stream;
-  }
-
-  // A stream that has beaten once.
-  Stream Open(int node, const std::string& instance = "i1",
-              absl::Duration uptime = absl::ZeroDuration()) {
-    auto stream = TryOpen(node, instance, uptime);
-    EXPECT_TRUE(stream.ok()) << stream.status();
-    Beat(*stream);
-    return *std::move(stream);
-  }
-
-  Registry::Answer Beat(Stream& stream) {
-    return registry_->Beat(stream.seat, ++stream.sequence, absl::ZeroDuration());
-  }
-
-  void Pass(int seconds) {
-    for (int i = 0; i < seconds; ++i) {
-      clock_.Advance(absl::Seconds(1));
-      registry_->Tick();
-    }
-  }
-
-  // Time passes while these go on beating every 10 s.
-  void PassBeating(int seconds, std::vector<Stream*> streams) {
-    for (int i = 1; i <= seconds; ++i) {
-      Pass(1);
-      if (i % 10 != 0) continue;
-      for (Stream* stream : streams) Beat(*stream);
-    }
-  }
-
-  RegistryOptions options_;
-  FakeClock clock_;
-  Listener listener_;
-  Journal journal_;
-  std::map<uint16_t, TcpSight> sights_;
-  std::unique_ptr<Metrics> metrics_;
-  std::unique_ptr<Registry> registry_;
-};
-
-TEST_F(RegistryTest, WhoFallsSilentIsLateThenSuspectThenLost) {
-  Stream stream = Open(1);
-  EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_ONLINE);
-  Pass(19);
-  EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_ONLINE);
-  EXPECT_EQ(stream.line->probes, 0);
-  Pass(1);
-  EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_LATE);
-  EXPECT_EQ(stream.line->probes, 1);
-  Pass(9);
-  EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_LATE);
-  Pass(1);
-  EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_SUSPECT);
-  Pass(149);
-  EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_SUSPECT);
-  Pass(1);
-  EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_LOST);
-  EXPECT_EQ(stream.sender->presence_since(), clock_.MonotonicNow());
-  EXPECT_EQ(listener_.seen, (std::vector<v1::Presence>{v1::PRESENCE_ONLINE, v1::PRESENCE_LATE,
-                                                       v1::PRESENCE_SUSPECT, v1::PRESENCE_LOST}));
-  EXPECT_EQ(journal_.details["n1"],
-            (std::vector<std::string>{"first heartbeat", "no heartbeat for 20s",
-                                      "no heartbeat for 30s", "no heartbeat for 3m"}));
-}
-
-TEST_F(RegistryTest, WhoBeatsStaysAndWhoReturnsIsOnline) {
-  Stream stream = Open(1);
-  PassBeating(600, {&stream});
-  EXPECT_EQ(listener_.seen, std::vector<v1::Presence>{v1::PRESENCE_ONLINE});
-  Pass(190);
-  EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_LOST);
-  Beat(stream);
-  EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_ONLINE);
-  EXPECT_EQ(stream.sender->last_seen(), clock_.MonotonicNow());
-  EXPECT_EQ(journal_.details["n1"].back(), "heard again after 3m10s");
-  Pass(20);
-  EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_LATE);
-}
+using RegistryTest = testing::RegistryFixture;
 
 TEST_F(RegistryTest, WhoSaysGoodbyeIsNotMissed) {
   Stream stream = Open(1);
@@ -169,56 +20,6 @@ TEST_F(RegistryTest, WhoSaysGoodbyeIsNotMissed) {
   Pass(300);
   EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_OFFLINE);
   EXPECT_EQ(stream.sender->evidence(), Evidence::kNone);
-}
-
-TEST_F(RegistryTest, TheKernelTellsWhatSilenceMeans) {
-  Stream stopped = Open(1);
-  Stream cut = Open(2);
-  Stream killed = Open(3);
-  sights_[2].sent = Sent::kAcknowledged;
-  sights_[3].sent = Sent::kWaiting;
-  registry_->Closed(killed.seat, true);
-  Pass(1);
-  EXPECT_EQ(killed.sender->evidence(), Evidence::kClosed);
-  EXPECT_EQ(killed.sender->presence(), v1::PRESENCE_ONLINE);
-  Pass(19);
-  EXPECT_EQ(stopped.sender->presence(), v1::PRESENCE_LATE);
-  EXPECT_EQ(stopped.sender->evidence(), Evidence::kAcknowledging);
-  EXPECT_EQ(cut.sender->evidence(), Evidence::kNone);
-  sights_[3].sent = Sent::kUnacknowledged;
-  Pass(1);
-  EXPECT_EQ(cut.sender->evidence(), Evidence::kUnacknowledged);
-  EXPECT_EQ(killed.sender->evidence(), Evidence::kClosed);
-  Beat(cut);
-  EXPECT_EQ(cut.sender->evidence(), Evidence::kNone);
-}
-
-TEST_F(RegistryTest, AConnectionThatTheKernelGaveUpIsNoCrash) {
-  Stream cut = Open(1);
-  sights_[2].sent = Sent::kUnacknowledged;
-  Pass(13);
-  EXPECT_EQ(cut.sender->evidence(), Evidence::kNone);  // it is not even late
-  sights_[2] = {};
-  registry_->Closed(cut.seat, true);
-  Pass(1);
-  EXPECT_EQ(cut.sender->evidence(), Evidence::kUnacknowledged);
-}
-
-TEST_F(RegistryTest, AConnectionThatWeEndedForSilenceIsNoCrash) {
-  Stream stopped = Open(1);
-  sights_[2] = {Sent::kAcknowledged, /*ended_here=*/true};
-  registry_->Closed(stopped.seat, true);
-  Pass(1);
-  EXPECT_EQ(stopped.sender->evidence(), Evidence::kAcknowledging);
-}
-
-TEST_F(RegistryTest, AnOrderlyEndOfOursIsNoEvidence) {
-  Stream stream = Open(1);
-  registry_->Closed(stream.seat, false);
-  Pass(25);
-  EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_LATE);
-  EXPECT_EQ(stream.sender->evidence(), Evidence::kNone);
-  EXPECT_EQ(stream.line->probes, 0);
 }
 
 TEST_F(RegistryTest, BeatsOutOfOrderCountForNothing) {
@@ -298,91 +99,6 @@ TEST_F(RegistryTest, TheIntervalGrowsWithTheNumberOfSenders) {
   EXPECT_EQ(streams[0].sender->presence(), v1::PRESENCE_ONLINE);
 }
 
-TEST_F(RegistryTest, WhenManyFallSilentNobodyIsJudged) {
-  std::vector<Stream> streams;
-  for (int i = 0; i < 20; ++i) streams.push_back(Open(i));
-  std::vector<Stream*> there;
-  for (int i = 6; i < 20; ++i) there.push_back(&streams[static_cast<size_t>(i)]);
-  // They do not all fall due at once: the first are called late before they are many.
-  for (int i = 0; i < 3; ++i) Beat(streams[static_cast<size_t>(i)]);
-  Pass(1);
-  for (int i = 3; i < 6; ++i) Beat(streams[static_cast<size_t>(i)]);
-  PassBeating(200, there);
-  for (int i = 0; i < 6; ++i) {
-    EXPECT_EQ(streams[static_cast<size_t>(i)].sender->presence(), v1::PRESENCE_UNKNOWN) << i;
-    EXPECT_TRUE(streams[static_cast<size_t>(i)].sender->doubted()) << i;
-  }
-  EXPECT_EQ(streams[6].sender->presence(), v1::PRESENCE_ONLINE);
-  EXPECT_NE(registry_->doubt().find("6 of 20"), std::string::npos) << registry_->doubt();
-  for (int i = 0; i < 5; ++i) Beat(streams[static_cast<size_t>(i)]);
-  there = {};
-  for (int i = 0; i < 20; ++i) {
-    if (i != 5) there.push_back(&streams[static_cast<size_t>(i)]);
-  }
-  PassBeating(6, there);
-  EXPECT_EQ(registry_->doubt(), "");
-  EXPECT_FALSE(streams[0].sender->doubted());
-  EXPECT_EQ(streams[0].sender->presence(), v1::PRESENCE_ONLINE);
-  EXPECT_EQ(streams[5].sender->presence(), v1::PRESENCE_LOST);
-  EXPECT_FALSE(streams[5].sender->doubted());
-}
-
-TEST_F(RegistryTest, SilenceOfManyIsBelievedInTheEnd) {
-  std::vector<Stream> streams;
-  for (int i = 0; i < 10; ++i) streams.push_back(Open(i));
-  Pass(600);
-  EXPECT_EQ(streams[3].sender->presence(), v1::PRESENCE_UNKNOWN);
-  Pass(40);
-  EXPECT_EQ(streams[3].sender->presence(), v1::PRESENCE_LOST);
-  EXPECT_EQ(registry_->doubt(), "");
-  EXPECT_FALSE(streams[3].sender->doubted());
-}
-
-TEST_F(RegistryTest, AHoldUpOfThisServiceIsNobodysSilence) {
-  std::vector<Stream> streams;
-  for (int i = 0; i < 3; ++i) streams.push_back(Open(i));
-  Pass(1);
-  clock_.Advance(absl::Seconds(300));
-  registry_->Tick();
-  EXPECT_EQ(streams[0].sender->presence(), v1::PRESENCE_UNKNOWN);
-  EXPECT_FALSE(streams[0].sender->doubted());
-  EXPECT_NE(registry_->doubt(), "");
-  Beat(streams[0]);
-  EXPECT_EQ(streams[0].sender->presence(), v1::PRESENCE_ONLINE);
-  PassBeating(89, {&streams[0]});
-  EXPECT_EQ(streams[1].sender->presence(), v1::PRESENCE_UNKNOWN);
-  PassBeating(1, {&streams[0]});
-  EXPECT_EQ(streams[1].sender->presence(), v1::PRESENCE_LOST);
-  EXPECT_EQ(registry_->doubt(), "");
-}
-
-TEST_F(RegistryTest, AfterARestartWhoWasThereIsUnknownForTheGrace) {
-  const absl::Time now = clock_.Now();
-  const auto record = [&](int node, v1::Presence presence) {
-    return SenderRecord{absl::StrCat("spiffe://f/node/n", node),
-                        absl::StrCat("n", node),
-                        presence,
-                        now - absl::Seconds(500),
-                        now - absl::Seconds(130),
-                        1,
-                        1};
-  };
-  Restart({record(1, v1::PRESENCE_ONLINE), record(2, v1::PRESENCE_LATE),
-           record(3, v1::PRESENCE_OFFLINE), record(4, v1::PRESENCE_LOST)});
-  EXPECT_EQ(listener_.seen, (std::vector<v1::Presence>{v1::PRESENCE_UNKNOWN, v1::PRESENCE_UNKNOWN,
-                                                       v1::PRESENCE_OFFLINE, v1::PRESENCE_LOST}));
-  const auto known = registry_->Find("spiffe://f/node/n2", "n2");
-  ASSERT_NE(known, nullptr);
-  EXPECT_EQ(known->last_seen(), clock_.MonotonicNow() - absl::Seconds(130));
-  Stream back = Open(1);
-  EXPECT_EQ(back.sender->presence(), v1::PRESENCE_ONLINE);
-  PassBeating(89, {&back});
-  EXPECT_EQ(known->presence(), v1::PRESENCE_UNKNOWN);
-  PassBeating(1, {&back});
-  EXPECT_EQ(known->presence(), v1::PRESENCE_LOST);  // silent for 220 s by now
-  EXPECT_EQ(back.sender->presence(), v1::PRESENCE_ONLINE);
-}
-
 TEST_F(RegistryTest, WhatChangedIsTakenOnce) {
   Stream a = Open(1);
   Open(2);
@@ -397,20 +113,6 @@ TEST_F(RegistryTest, WhatChangedIsTakenOnce) {
   EXPECT_EQ(changed[0].last_seen, clock_.Now());
   EXPECT_EQ(changed[0].presence_since, clock_.Now() - absl::Seconds(3));
   EXPECT_NE(changed[0].instance, 0);
-}
-
-TEST_F(RegistryTest, SendersAreBoundedAndTheGoneAreForgotten) {
-  options_.max_senders = 2;
-  Restart();
-  Stream one = Open(1);
-  Open(2);
-  EXPECT_EQ(ReasonOf(TryOpen(3).status()), "TOO_MANY_SENDERS");
-  EXPECT_EQ(ReasonOf(registry_->Visit("u", "n3").status()), "TOO_MANY_SENDERS");
-  registry_->Goodbye(one.seat);
-  clock_.Advance(absl::Hours(24));
-  registry_->Tick();
-  EXPECT_EQ(registry_->Find("spiffe://f/node/n1", "n1"), nullptr);
-  EXPECT_TRUE(TryOpen(3).ok());
 }
 
 TEST_F(RegistryTest, WhoWasRefusedAtItsFirstBeatWasNeverThere) {

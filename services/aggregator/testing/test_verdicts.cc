@@ -1,4 +1,4 @@
-#include "services/aggregator/testing/test_status.h"
+#include "services/aggregator/testing/test_verdicts.h"
 
 #include <grpcpp/security/auth_context.h>
 #include <grpcpp/security/server_credentials.h>
@@ -17,7 +17,7 @@
 
 namespace muster::testing {
 
-class TestStatus::Service : public v1::VerdictService::Service {
+class TestVerdicts::Service : public v1::VerdictService::Service {
  public:
   grpc::Status FollowVerdicts(grpc::ServerContext* context, const v1::FollowVerdictsRequest*,
                               grpc::ServerWriter<v1::Verdict>* writer) override {
@@ -70,12 +70,12 @@ class TestStatus::Service : public v1::VerdictService::Service {
   bool stopped_ = false;               // guarded by mutex_
 };
 
-struct TestStatus::Running {
+struct TestVerdicts::Running {
   Service service;
   std::unique_ptr<grpc::Server> server;
 };
 
-TestStatus::TestStatus(const TestFleet& fleet, const TestIdentity& identity, int port)
+TestVerdicts::TestVerdicts(const TestFleet& fleet, const TestIdentity& identity, int port)
     : running_(std::make_unique<Running>()) {
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
@@ -89,18 +89,18 @@ TestStatus::TestStatus(const TestFleet& fleet, const TestIdentity& identity, int
   if (running_->server == nullptr || port_ == 0) throw std::runtime_error("no status server");
 }
 
-TestStatus::~TestStatus() {
+TestVerdicts::~TestVerdicts() {
   running_->service.Stop();
   running_->server->Shutdown(std::chrono::system_clock::now());
 }
 
-std::string TestStatus::target() const { return absl::StrCat("127.0.0.1:", port_); }
+std::string TestVerdicts::target() const { return absl::StrCat("127.0.0.1:", port_); }
 
-void TestStatus::Tell(const v1::Verdict& verdict) { running_->service.Tell(verdict); }
+void TestVerdicts::Tell(const v1::Verdict& verdict) { running_->service.Tell(verdict); }
 
-int TestStatus::calls() const { return running_->service.calls(); }
+int TestVerdicts::calls() const { return running_->service.calls(); }
 
-std::string TestStatus::caller() const { return running_->service.caller(); }
+std::string TestVerdicts::caller() const { return running_->service.caller(); }
 
 v1::Verdict Lost(std::string_view run, std::string_view plugin, std::string_view node,
                  std::string_view why) {

@@ -1,7 +1,7 @@
 // A status service that says what a test wants it to conclude: a real server with a real
 // certificate, on a free port.
-#ifndef MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_STATUS_H_
-#define MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_STATUS_H_
+#ifndef MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_VERDICTS_H_
+#define MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_VERDICTS_H_
 
 #include <memory>
 #include <string>
@@ -13,11 +13,11 @@
 namespace muster::testing {
 
 // Thread-safe.
-class TestStatus {
+class TestVerdicts {
  public:
   // Serves as `identity`; `port` 0 takes a free one.
-  TestStatus(const TestFleet& fleet, const TestIdentity& identity, int port = 0);
-  ~TestStatus();
+  TestVerdicts(const TestFleet& fleet, const TestIdentity& identity, int port = 0);
+  ~TestVerdicts();
 
   int port() const { return port_; }
   std::string target() const;
@@ -43,4 +43,4 @@ v1::Verdict NobodyCame(std::string_view run, std::string_view why);
 
 }  // namespace muster::testing
 
-#endif  // MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_STATUS_H_
+#endif  // MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_VERDICTS_H_

@@ -1,0 +1,127 @@
+#ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_TESTING_REGISTRY_FIXTURE_H_
+#define MUSTER_SERVICES_STATUS_HEARTBEATS_TESTING_REGISTRY_FIXTURE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "services/common/base/fake_clock.h"
+#include "services/status/heartbeats/registry.h"
+
+// A registry whose time a test passes, and whose kernel says what the test wants.
+namespace muster::testing {
+
+class Listener : public BeatListener {
+ public:
+  absl::Status Took(const v1::ResultKey&, const std::shared_ptr<const Sender>&,
+                    const v1::Activity&) override {
+    return absl::OkStatus();
+  }
+  void PresenceChanged(const std::shared_ptr<const Sender>& sender) override {
+    seen.push_back(sender->presence());
+  }
+  std::vector<v1::Presence> seen;
+};
+
+class Journal : public NodeJournal {
+ public:
+  void Happened(const std::string& node, v1::NodeEvent event) override {
+    details[node].push_back(event.detail());
+  }
+  std::map<std::string, std::vector<std::string>> details;
+};
+
+class Line : public BeatLine {
+ public:
+  void Probe() override { ++probes; }
+  void End(const absl::Status& why) override { ended = why; }
+  int probes = 0;
+  absl::Status ended;
+};
+
+// Time passes in ticks of a second; the kernel says what the test wants.
+class RegistryFixture : public ::testing::Test {
+ protected:
+  RegistryFixture() { Restart(); }
+
+  void Restart(const std::vector<SenderRecord>& records = {}) {
+    registry_.reset();
+    metrics_ = std::make_unique<Metrics>();
+    registry_ = std::make_unique<Registry>(
+        options_, clock_, listener_, journal_,
+        [this](const std::vector<TcpPeer>& peers) {
+          std::vector<TcpSight> sights;
+          for (const TcpPeer& peer : peers) sights.push_back(sights_[peer.port]);
+          return sights;
+        },
+        *metrics_);
+    registry_->Restore(records);
+  }
+
+  struct Stream {
+    std::shared_ptr<Line> line;
+    Registry::Seat seat;
+    std::shared_ptr<const Sender> sender;
+    int64_t sequence = 0;
+  };
+
+  absl::StatusOr<Stream> TryOpen(int node, const std::string& instance = "i1",
+                                 absl::Duration uptime = absl::ZeroDuration()) {
+    Stream stream;
+    stream.line = std::make_shared<Line>();
+    TcpPeer peer;
+    peer.port = static_cast<uint16_t>(node + 1);
+    auto seat = registry_->Open(
+        {absl::StrCat("spiffe://f/node/n", node), absl::StrCat("n", node), instance, "b", uptime},
+        stream.line, peer);
+    if (!seat.ok()) return seat.status();
+    stream.seat = *seat;
+    stream.sender = seat->sender();
+    return stream;
+  }
+
+  // A stream that has beaten once.
+  Stream Open(int node, const std::string& instance = "i1",
+              absl::Duration uptime = absl::ZeroDuration()) {
+    auto stream = TryOpen(node, instance, uptime);
+    EXPECT_TRUE(stream.ok()) << stream.status();
+    Beat(*stream);
+    return *std::move(stream);
+  }
+
+  Registry::Answer Beat(Stream& stream) {
+    return registry_->Beat(stream.seat, ++stream.sequence, absl::ZeroDuration());
+  }
+
+  void Pass(int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      clock_.Advance(absl::Seconds(1));
+      registry_->Tick();
+    }
+  }
+
+  // Time passes while these go on beating every 10 s.
+  void PassBeating(int seconds, std::vector<Stream*> streams) {
+    for (int i = 1; i <= seconds; ++i) {
+      Pass(1);
+      if (i % 10 != 0) continue;
+      for (Stream* stream : streams) Beat(*stream);
+    }
+  }
+
+  RegistryOptions options_;
+  FakeClock clock_;
+  Listener listener_;
+  Journal journal_;
+  std::map<uint16_t, TcpSight> sights_;
+  std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<Registry> registry_;
+};
+
+}  // namespace muster::testing
+
+#endif  // MUSTER_SERVICES_STATUS_HEARTBEATS_TESTING_REGISTRY_FIXTURE_H_
