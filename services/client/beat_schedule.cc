@@ -17,7 +17,7 @@ constexpr int kAnswerIntervals = 3;
 
 constexpr absl::Duration kReconnectLeast = absl::Seconds(1);
 constexpr absl::Duration kReconnectFirst = absl::Seconds(8);
-constexpr absl::Duration kReconnectMost = absl::Seconds(60);
+constexpr absl::Duration kReconnectMost = absl::Seconds(45);
 constexpr absl::Duration kLongestAsked = absl::Minutes(10);
 
 }  // namespace

@@ -41,7 +41,7 @@ class BeatSchedule {
 };
 
 // How long to wait before a new connection, so that a fleet does not come back as one wave: at
-// random between 1 s and a ceiling that doubles from 8 s to 60 s. Not thread-safe.
+// random between 1 s and a ceiling that doubles from 8 s to 45 s. Not thread-safe.
 class ReconnectWait {
  public:
   explicit ReconnectWait(uint64_t seed = std::random_device{}()) : random_(seed) {}

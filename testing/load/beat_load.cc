@@ -209,6 +209,7 @@ class Agent {
     fleet_.After(interval * Random(0.8, 1.2), [this] { Beat(); });
   }
 
+  // Connects again as late as an agent does that has failed before.
   void Ended(const grpc::Status& status, bool connected) {
     if (fleet_.ending) return;
     if (connected) {
@@ -216,7 +217,7 @@ class Agent {
     } else {
       fleet_.Failed(status);
     }
-    fleet_.After(absl::Seconds(Random(1, 60)), [this] { Connect(); });
+    fleet_.After(absl::Seconds(Random(1, 45)), [this] { Connect(); });
   }
 
   Fleet& fleet_;

@@ -13,7 +13,7 @@ const (
 	answerLimit      = 30 * time.Second // or three intervals without an answer: the connection is lost
 	reconnectLeast   = time.Second
 	reconnectFirst   = 8 * time.Second
-	reconnectMost    = 60 * time.Second
+	reconnectMost    = 45 * time.Second
 	longestPause     = 10 * time.Minute
 )
 
@@ -77,7 +77,7 @@ func (s *beatSchedule) patience(now time.Time) time.Duration {
 }
 
 // reconnect spreads new connections, so that a fleet does not come back as one wave: at random between
-// 1 s and a ceiling that doubles from 8 s to 60 s. Not safe for concurrent use.
+// 1 s and a ceiling that doubles from 8 s to 45 s. Not safe for concurrent use.
 type reconnect struct{ tries int }
 
 func (r *reconnect) reset() { r.tries = 0 }

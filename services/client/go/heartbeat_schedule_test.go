@@ -57,10 +57,16 @@ func TestReconnectsAreSpread(t *testing.T) {
 	if first := r.next(0); first < time.Second || first > 8*time.Second {
 		t.Errorf("the first after %v", first)
 	}
+	longest := time.Duration(0)
 	for range 1000 {
-		if next := r.next(0); next < time.Second || next > time.Minute {
+		next := r.next(0)
+		if next < time.Second || next > 45*time.Second {
 			t.Errorf("after %v", next)
 		}
+		longest = max(longest, next)
+	}
+	if longest < 41*time.Second {
+		t.Errorf("the longest wait is %v", longest)
 	}
 	if asked := r.next(100 * time.Second); asked < 100*time.Second || asked > 200*time.Second {
 		t.Errorf("asked for 100 s it is %v", asked)

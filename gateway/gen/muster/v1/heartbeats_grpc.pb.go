@@ -42,7 +42,7 @@ type HeartbeatServiceClient interface {
 	// The server may also send an answer that no beat asked for (`probe`): answer it with a beat at
 	// once.
 	//
-	// After a lost stream open a new one, with full jitter between 1 s and 60 s, and with the same
+	// After a lost stream open a new one, with full jitter between 1 s and 45 s, and with the same
 	// `instance_id`.
 	//
 	// Errors: PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS), NOT_FOUND (RUN_NOT_FOUND: also for a
@@ -103,7 +103,7 @@ type HeartbeatServiceServer interface {
 	// The server may also send an answer that no beat asked for (`probe`): answer it with a beat at
 	// once.
 	//
-	// After a lost stream open a new one, with full jitter between 1 s and 60 s, and with the same
+	// After a lost stream open a new one, with full jitter between 1 s and 45 s, and with the same
 	// `instance_id`.
 	//
 	// Errors: PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS), NOT_FOUND (RUN_NOT_FOUND: also for a
