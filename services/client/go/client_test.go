@@ -39,11 +39,15 @@ type world struct {
 	path       string // of the JSON file
 }
 
-// start gives an aggregator in memory with a run, and the configuration of plugin p on node n1.
-func start(t *testing.T) *world {
+// start gives an aggregator in memory with a run, and the configuration of plugin p on node n1. The changes come
+// before anything is served.
+func start(t *testing.T, change ...func(*world)) *world {
 	t.Helper()
 	fleet := mustertest.NewFleet()
 	w := &world{t: t, aggregator: mustertest.NewAggregator(t, fleet), results: t.TempDir()}
+	for _, c := range change {
+		c(w)
+	}
 	w.run = w.aggregator.AddRun(run, []string{"p"}, []string{"n1", "global"})
 	chain, key := mustertest.PEM(w.run.Signed.Leaf(w.run.URI("plugin/p/node/n1")))
 	w.config = map[string]any{
@@ -147,8 +151,7 @@ func checkSignature(t *testing.T, w *world, got *mustertest.Committed) {
 
 func TestResumesAfterALossAtAnyPlace(t *testing.T) {
 	for _, stream := range []bool{false, true} {
-		w := start(t)
-		w.aggregator.ChunkMax, w.aggregator.Window = 64<<10, 256<<10
+		w := start(t, func(w *world) { w.aggregator.ChunkMax, w.aggregator.Window = 64<<10, 256<<10 })
 		content := bytesOf(2<<20 + 77)
 		var chunks, highest atomic.Int64
 		w.aggregator.OnChunk(func(_ mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {

@@ -91,8 +91,7 @@ func TestHeartbeatsSayWhoAndWhatAndGoodbye(t *testing.T) {
 }
 
 func TestHeartbeatsKeepTheServersPaceAndAnswerProbes(t *testing.T) {
-	w := start(t)
-	w.aggregator.Interval = 250 * time.Millisecond
+	w := start(t, func(w *world) { w.aggregator.Interval = 250 * time.Millisecond })
 	beats := w.client().StartHeartbeats(nil)
 	until(t, "five beats", func() bool { return len(w.aggregator.Beats()) >= 5 })
 	beats.Stop()
@@ -150,8 +149,8 @@ func doubleAgent(t *testing.T) error {
 }
 
 func TestASecondAgentEndsHeartbeatsForGoodButNoDelivery(t *testing.T) {
-	w, seen, refusal := start(t), &watcher{}, doubleAgent(t)
-	w.aggregator.JudgeBeat = func(*musterv1.BeatRequest) error { return refusal }
+	refusal, seen := doubleAgent(t), &watcher{}
+	w := start(t, func(w *world) { w.aggregator.JudgeBeat = func(*musterv1.BeatRequest) error { return refusal } })
 	client := w.client()
 	client.StartHeartbeats(seen.hear)
 	until(t, "the end", func() bool { return len(seen.all()) == 1 })
@@ -165,10 +164,7 @@ func TestASecondAgentEndsHeartbeatsForGoodButNoDelivery(t *testing.T) {
 }
 
 func TestAServiceWithoutHeartbeatsIsLeftInPeace(t *testing.T) {
-	w, seen := start(t), &watcher{}
-	w.aggregator.Stop()
-	w.aggregator.NoHeartbeats = true
-	w.config["grpc_targets"], w.config["status_targets"] = []string{w.aggregator.Start()}, []string{w.aggregator.StartStatus()}
+	w, seen := start(t, func(w *world) { w.aggregator.NoHeartbeats = true }), &watcher{}
 	client := w.client()
 	client.StartHeartbeats(seen.hear)
 	if _, err := client.Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x")}); err != nil {

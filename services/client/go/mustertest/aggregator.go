@@ -47,11 +47,11 @@ type Aggregator struct {
 	// PageSize is the most pairs that GetStatus gives at a time; 0: as many as asked for.
 	PageSize int
 
-	t       testing.TB
-	servers []*grpc.Server
-	addr    string
+	t    testing.TB
+	addr string
 
 	mu            sync.Mutex
+	stops         []func() // of what serves
 	onChunk       func(key Key, chunk *musterv1.UploadRequest_Chunk) error
 	changed       *sync.Cond
 	runs          map[string]*runState
@@ -115,7 +115,7 @@ func NewAggregator(t testing.TB, fleet *Fleet) *Aggregator {
 	a := &Aggregator{
 		Fleet: fleet, ChunkMax: 1 << 20, Window: 4 << 20, t: t, runs: map[string]*runState{}, uploads: map[Key]*upload{},
 		Interval: time.Hour, streams: map[musterv1.HeartbeatService_BeatServer]context.CancelFunc{},
-		Results: map[Key]*Committed{}, Archives: map[string][]byte{}, Opened: map[Key]int{}, addr: "127.0.0.1:0",
+		Results: map[Key]*Committed{}, Archives: map[string][]byte{}, Opened: map[Key]int{}, addr: ReserveAddress(t),
 		statuses: map[string]*shownRun{},
 	}
 	a.changed = sync.NewCond(&a.mu)
@@ -124,13 +124,7 @@ func NewAggregator(t testing.TB, fleet *Fleet) *Aggregator {
 }
 
 // Start serves, at the same address as before.
-func (a *Aggregator) Start() string {
-	address := a.serve("aggregator", a.Address())
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.addr = address
-	return address
-}
+func (a *Aggregator) Start() string { return a.serve("aggregator", a.addr) }
 
 // OnChunk sets what sees each chunk first: it may refuse it, or stop the server.
 func (a *Aggregator) OnChunk(see func(key Key, chunk *musterv1.UploadRequest_Chunk) error) {
@@ -162,29 +156,29 @@ func (a *Aggregator) serve(role, address string) string {
 	if !a.NoHeartbeats {
 		musterv1.RegisterHeartbeatServiceServer(server, a)
 	}
+	served := make(chan struct{})
+	go func() {
+		_ = server.Serve(listener)
+		close(served)
+	}()
 	a.mu.Lock()
-	a.servers = append(a.servers, server)
-	a.mu.Unlock()
-	go func() { _ = server.Serve(listener) }()
+	defer a.mu.Unlock()
+	a.stops = append(a.stops, func() {
+		server.Stop()
+		<-served // a server that is stopped before it serves closes its listener only then
+	})
 	return listener.Addr().String()
 }
 
 // Stop ends everything at once, as a crash would.
 func (a *Aggregator) Stop() {
 	a.mu.Lock()
-	servers := a.servers
-	a.servers = nil
+	stops := a.stops
+	a.stops = nil
 	a.mu.Unlock()
-	for _, server := range servers {
-		server.Stop()
+	for _, stop := range stops {
+		stop()
 	}
-}
-
-// Address is where it serves, or served.
-func (a *Aggregator) Address() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.addr
 }
 
 // AddRun plans plugins, each for each node, and tells the feed.
