@@ -3,7 +3,6 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -176,28 +175,15 @@ func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.Listen
 	server := viewing.New(viewing.Settings{Host: host, FirstPort: first, LastPort: last, MaxConnections: a.config.Connections,
 		Origins: a.config.StatusOrigins}, status, api, sessions, a.keys, revoked, a.metrics, a.log)
 	a.statuses = viewing.NewListeners(server, signer, a.sockets)
-	a.viewing = a.server(server, server.TLS())
-	go a.run(a.viewing, a.shake(socket, server.TLS(), "status", viewing.PlainHelp))
+	a.viewing = listen.NewServer(server, server.TLS(), a.log)
+	go a.run(a.viewing, listen.TLS(socket, server.TLS(), a.options("status", viewing.PlainHelp)))
 	return nil
 }
 
-func (a *App) server(handler http.Handler, settings *tls.Config) *http.Server {
-	return &http.Server{
-		Handler: handler, TLSConfig: settings, // the server writes into it
-		ReadHeaderTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
-	}
-}
-
-// shake gives a listener whose connections have their handshake behind them.
-func (a *App) shake(socket net.Listener, settings *tls.Config, name, plainHelp string) net.Listener {
-	return listen.TLS(socket, settings, listen.Options{
-		MaxConnections: a.config.Connections, PlainHTTP: plainHelp,
-		Refused: func(reason string, remote net.Addr, err error) {
-			a.metrics.RefusedHandshakes.WithLabelValues(name, reason).Inc()
-			a.log.Debug("connection refused in the handshake", "reason", reason, "remote", remote.String(), "error", err)
-		},
-	})
+// options of a listener, which `name` is in the metrics.
+func (a *App) options(name, plainHelp string) listen.Options {
+	return listen.Options{MaxConnections: a.config.Connections, PlainHTTP: plainHelp,
+		Refused: a.metrics.RefusedHandshake(name, a.log)}
 }
 
 func (a *App) serve(api *rest.Server) error {
@@ -208,14 +194,14 @@ func (a *App) serve(api *rest.Server) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	a.Addresses.Gateway = socket.Addr().String()
-	a.main = a.server(api, api.TLS())
+	a.main = listen.NewServer(api, api.TLS(), a.log)
 	inspection, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(a.config.InspectionPort)))
 	if err != nil {
 		return errors.Join(fmt.Errorf("inspection_port: %w", err), socket.Close())
 	}
 	a.Addresses.Inspection = inspection.Addr().String()
 	a.inspection = inspect.Server(a.metrics, a.probes)
-	go a.run(a.main, a.shake(socket, api.TLS(), "main", plainHelp))
+	go a.run(a.main, listen.TLS(socket, api.TLS(), a.options("main", plainHelp)))
 	go a.run(a.inspection, inspection)
 	return nil
 }

@@ -2,6 +2,8 @@
 package inspect
 
 import (
+	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -71,6 +73,14 @@ func NewMetrics() *Metrics {
 		m.RefusedIdentities.WithLabelValues(listener) // there before the first: its increase can be seen
 	}
 	return m
+}
+
+// RefusedHandshake gives what listen.Options.Refused asks for: it counts for a listener, and notes in the log.
+func (m *Metrics) RefusedHandshake(listener string, log *slog.Logger) func(reason string, remote net.Addr, err error) {
+	return func(reason string, remote net.Addr, err error) {
+		m.RefusedHandshakes.WithLabelValues(listener, reason).Inc()
+		log.Debug("connection refused in the handshake", "reason", reason, "remote", remote.String(), "error", err)
+	}
 }
 
 // Sample reads a figure each time that the metrics are read; `read` is safe for concurrent use. Each name once.

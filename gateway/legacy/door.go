@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +46,7 @@ func newDoor(m *Manager, run string) *door {
 	d := &door{run: run, m: m, log: m.log.With("run", run)}
 	d.ctx, d.stop = context.WithCancelCause(context.Background())
 	d.end = time.AfterFunc(time.Hour, func() { d.stop(errGone) })
-	d.refusals.log = d.log
+	d.refusals = refusalLog{metrics: m.metrics, log: d.log}
 	return d
 }
 
@@ -86,7 +84,7 @@ func (d *door) keep() {
 		d.log.Warn("listener of the run closed for now", "error", err)
 		d.report(0, err.Error())
 		select {
-		case <-time.After(retryDelay(failures)):
+		case <-time.After(listen.RetryDelay(failures)):
 		case <-d.ctx.Done():
 		}
 	}
@@ -99,6 +97,7 @@ func (d *door) keep() {
 	}
 }
 
+// name is the socket's, for the supervisor.
 func (d *door) name() string { return "legacy/" + d.run }
 
 // open serves until the door is stopped; its error says why it could not.
@@ -139,35 +138,24 @@ func (d *door) listen(signed *musterv1.SignListenerCertificateResponse, config *
 		if err != nil {
 			return nil, err
 		}
-		return shared.Listen(signed.ServerName, config, d.refused)
+		return shared.Listen(signed.ServerName, config, d.refusals.refused)
 	}
-	socket, err := d.bind(int(signed.Port))
+	settings := &d.m.settings
+	socket, err := d.m.sockets.ListenPort(d.ctx, d.name(), settings.Host, int(signed.Port), settings.FirstPort, settings.LastPort)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot listen for the run: %w", err)
 	}
-	return listen.TLS(socket, config, d.m.options(d.refused)), nil
-}
-
-func (d *door) refused(reason string, remote net.Addr, err error) {
-	d.m.metrics.RefusedHandshakes.WithLabelValues("run", reason).Inc()
-	d.refusals.note(reason, remote, err)
+	return listen.TLS(socket, config, d.m.options(d.refusals.refused)), nil
 }
 
 func (d *door) serve(listener net.Listener, renew time.Time) error {
 	port := listener.Addr().(*net.TCPAddr).Port
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	server := &http.Server{
-		Handler: &handler{
-			run: d.run, planned: d.planned, deliver: d.m.deliver, beats: d.m.beats, revoked: d.m.revoked, metrics: d.m.metrics,
-			log: d.log, hold: d.m.settings.Hold, limit: d.m.settings.MaxResultBytes, living: d.m.living,
-		},
-		Protocols:         protocols,
-		ReadHeaderTimeout: 15 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
-	}
+	server := listen.NewServer(&handler{
+		run: d.run, planned: d.planned, deliver: d.m.deliver, beats: d.m.beats, revoked: d.m.revoked, metrics: d.m.metrics,
+		log: d.log, hold: d.m.settings.Hold, limit: d.m.settings.MaxResultBytes, living: d.m.living,
+	}, nil, d.log)
+	server.Protocols = new(http.Protocols)
+	server.Protocols.SetHTTP1(true)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	d.m.metrics.RunListeners.Inc()
@@ -216,14 +204,9 @@ func (d *door) stay(served <-chan error, port int, renew time.Time) error {
 			return err
 		}
 		d.log.Warn("the aggregator does not hear of the run's listener", "error", err)
-		next = time.Now().Add(retryDelay(failures))
+		next = time.Now().Add(listen.RetryDelay(failures))
 		failures++
 	}
-}
-
-// retryDelay has full jitter.
-func retryDelay(failures int) time.Duration {
-	return rand.N(min(200*time.Millisecond<<min(failures, 6), 5*time.Second))
 }
 
 // sign has a certificate made by the run's authority; the time is when to do it again.
@@ -246,23 +229,6 @@ func (d *door) sign() (*musterv1.SignListenerCertificateResponse, time.Time, err
 	d.certificate.Store(&pair)
 	left := time.Until(pair.Leaf.NotAfter)
 	return signed, time.Now().Add(max(left/2, time.Minute)), nil
-}
-
-// bind opens the run's own port, or for a new run the first free one of the range.
-func (d *door) bind(port int) (net.Listener, error) {
-	first, last := d.m.settings.FirstPort, d.m.settings.LastPort
-	if port != 0 {
-		first, last = port, port
-	}
-	var failure error
-	for try := first; try <= last; try++ {
-		socket, err := d.m.sockets.Listen(d.ctx, d.name(), net.JoinHostPort(d.m.settings.Host, strconv.Itoa(try)))
-		if err == nil {
-			return socket, nil
-		}
-		failure = fmt.Errorf("cannot listen for the run: %w", err)
-	}
-	return nil, failure
 }
 
 // report tells the aggregator that the door is open at a port, or why it is not.

@@ -55,10 +55,10 @@ func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, del
 	m := &Manager{
 		settings: settings, listeners: listeners, deliver: deliver, beats: beats, sockets: sockets, revoked: revoked,
 		metrics: metrics, probes: probes, log: log, living: living, kill: kill, doors: map[string]*door{},
-		refusals: refusalLog{log: log},
+		refusals: refusalLog{metrics: metrics, log: log},
 	}
 	m.ports = &ports{
-		host: settings.Host, usual: settings.SharedPort, sockets: sockets, options: m.options(m.refused),
+		host: settings.Host, usual: settings.SharedPort, sockets: sockets, options: m.options(m.refusals.refused),
 		awaited: m.awaited, open: map[int]*listen.Shared{},
 	}
 	return m
@@ -66,11 +66,6 @@ func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, del
 
 func (m *Manager) options(refused func(reason string, remote net.Addr, err error)) listen.Options {
 	return listen.Options{MaxConnections: m.settings.MaxConnections, PlainHTTP: plainHTTPHelp, Refused: refused}
-}
-
-func (m *Manager) refused(reason string, remote net.Addr, err error) {
-	m.metrics.RefusedHandshakes.WithLabelValues("run", reason).Inc()
-	m.refusals.note(reason, remote, err)
 }
 
 // awaited tells of a name that has the id of a run in it whose listener is about to open: after a

@@ -5,14 +5,17 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"muster.example/gateway/inspect"
 )
 
-// refusalLog writes at most one line a minute and reason, with how many there were: a client with a
-// certificate of another run may dial for hours. Safe for concurrent use.
+// refusalLog counts refused handshakes, and writes at most one line a minute and reason, with how many there
+// were: a client with a certificate of another run may dial for hours. Safe for concurrent use.
 type refusalLog struct {
-	log   *slog.Logger
-	mu    sync.Mutex
-	notes map[string]*refusalNote
+	metrics *inspect.Metrics
+	log     *slog.Logger
+	mu      sync.Mutex
+	notes   map[string]*refusalNote
 }
 
 type refusalNote struct {
@@ -21,6 +24,12 @@ type refusalNote struct {
 }
 
 const refusalInterval = time.Minute
+
+// refused is a listen.Options.Refused.
+func (r *refusalLog) refused(reason string, remote net.Addr, err error) {
+	r.metrics.RefusedHandshakes.WithLabelValues("run", reason).Inc()
+	r.note(reason, remote, err)
+}
 
 func (r *refusalLog) note(reason string, remote net.Addr, err error) {
 	r.mu.Lock()

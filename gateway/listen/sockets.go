@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -70,6 +72,31 @@ func (s *Sockets) Listen(ctx context.Context, name, address string) (net.Listene
 	}
 	defer file.Close()
 	return net.FileListener(file)
+}
+
+// ListenPort opens a socket at a host: at `port`, or if that is 0 at the first free one from `first` to `last`
+// (0 to 0 is any). The error is that of the last port it tried.
+func (s *Sockets) ListenPort(ctx context.Context, name, host string, port, first, last int) (net.Listener, error) {
+	if port != 0 {
+		first, last = port, port
+	}
+	failure := fmt.Errorf("no port from %d to %d", first, last)
+	for try := first; try <= last; try++ {
+		socket, err := s.Listen(ctx, name, net.JoinHostPort(host, strconv.Itoa(try)))
+		if err == nil || ctx.Err() != nil {
+			return socket, err
+		}
+		failure = err
+	}
+	return nil, failure
+}
+
+const firstRetry, longestRetry = 200 * time.Millisecond, 5 * time.Second
+
+// RetryDelay is how long to wait before a listener that could not be opened is tried again, after so many
+// failures before (0: none): twice as long at most each time, with full jitter.
+func RetryDelay(failures int) time.Duration {
+	return rand.N(min(firstRetry<<min(failures, 6), longestRetry))
 }
 
 // Release tells the supervisor that a name is not needed any more.

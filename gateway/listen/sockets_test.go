@@ -2,9 +2,12 @@ package listen
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"muster.example/services/client/go/mustertest"
 )
@@ -72,5 +75,75 @@ func TestWithoutASupervisorAnswerThereIsAnError(t *testing.T) {
 	sockets.Supervisor += "x"
 	if _, err := sockets.Listen(t.Context(), "x", "127.0.0.1:0"); err == nil || !strings.Contains(err.Error(), "cannot reach the supervisor") {
 		t.Error(err)
+	}
+}
+
+func reservedPort(t *testing.T) int {
+	t.Helper()
+	address, err := net.ResolveTCPAddr("tcp", mustertest.ReserveAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address.Port
+}
+
+func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
+
+func TestTheGivenPortOrTheFirstFreeOneOfARange(t *testing.T) {
+	const host = "127.0.0.1"
+	held, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	taken := portOf(held)
+	for kind, sockets := range map[string]*Sockets{
+		"alone": {}, "with a supervisor": {Supervisor: mustertest.StartSupervisor(t)},
+	} {
+		l, err := sockets.ListenPort(t.Context(), "any", host, 0, 0, 0)
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		l.Close()
+		l, err = sockets.ListenPort(t.Context(), "range", host, 0, taken, taken+50)
+		if err != nil || portOf(l) <= taken || portOf(l) > taken+50 {
+			t.Fatalf("%s: %v, not in the range from %d, which is taken", kind, err, taken)
+		}
+		l.Close()
+		given := reservedPort(t)
+		if l, err = sockets.ListenPort(t.Context(), "given", host, given, taken, taken); err != nil || portOf(l) != given {
+			t.Fatalf("%s: %v, the given port lies outside of the range", kind, err)
+		}
+		l.Close()
+		if _, err := sockets.ListenPort(t.Context(), "taken", host, taken, 0, 0); err == nil {
+			t.Errorf("%s: another port than the given one", kind)
+		}
+		if _, err := sockets.ListenPort(t.Context(), "empty", host, 0, 2, 1); err == nil {
+			t.Errorf("%s: a port of an empty range", kind)
+		}
+	}
+	if _, err := (&Sockets{}).ListenPort(t.Context(), "", host, 0, taken, taken); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("the last port's fault is %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if l, err := (&Sockets{}).ListenPort(ctx, "", host, 0, taken, 65535); err == nil {
+		l.Close()
+		t.Error("it went on to the next port when nobody wanted one any more")
+	}
+}
+
+func TestRetriesAreSpreadAndBounded(t *testing.T) {
+	for failures, limit := range map[int]time.Duration{
+		0: 200 * time.Millisecond, 1: 400 * time.Millisecond, 3: 1600 * time.Millisecond, 5: 5 * time.Second, 1000: 5 * time.Second,
+	} {
+		shortest, longest := time.Hour, time.Duration(0)
+		for range 1000 {
+			delay := RetryDelay(failures)
+			shortest, longest = min(shortest, delay), max(longest, delay)
+		}
+		if shortest < 0 || shortest > limit/10 || longest >= limit || longest < limit-limit/10 {
+			t.Errorf("after %d failures it waits from %v to %v, want 0 to %v", failures, shortest, longest, limit)
+		}
 	}
 }

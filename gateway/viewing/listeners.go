@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
@@ -47,6 +45,9 @@ type door struct {
 	stop context.CancelFunc
 	end  *time.Timer
 }
+
+// name is the socket's, for the supervisor.
+func (d *door) name() string { return "status/" + d.run }
 
 // NewListeners opens nothing yet.
 func NewListeners(server *Server, signer musterv1.ListenerServiceClient, sockets *listen.Sockets) *Listeners {
@@ -141,14 +142,14 @@ func (l *Listeners) keep(d *door) {
 		log.Warn("status listener of the run closed for now", "error", err)
 		_ = l.report(d, 0, err.Error())
 		select {
-		case <-time.After(rand.N(min(200*time.Millisecond<<min(failures, 6), 5*time.Second))):
+		case <-time.After(listen.RetryDelay(failures)):
 		case <-d.ctx.Done():
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if !l.isClosed() {
-		_ = l.sockets.Release(ctx, "status/"+d.run)
+		_ = l.sockets.Release(ctx, d.name())
 	}
 }
 
@@ -170,23 +171,17 @@ func (l *Listeners) open(d *door, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	socket, err := l.bind(d, int(given.Port))
+	settings := &l.server.settings
+	socket, err := l.sockets.ListenPort(d.ctx, d.name(), settings.Host, int(given.Port), settings.FirstPort, settings.LastPort)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot listen for the run's status: %w", err)
 	}
-	server := &http.Server{
-		Handler:           &runHandler{l.server, d.run, l.server.keys.Identity().Fleet, brought},
-		ReadHeaderTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
-		TLSConfig: config.Clone(), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
+	server := listen.NewServer(&runHandler{l.server, d.run, l.server.keys.Identity().Fleet, brought}, config, log)
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(listen.TLS(socket, config, listen.Options{
-			MaxConnections: l.server.settings.MaxConnections, PlainHTTP: PlainHelp,
-			Refused: func(reason string, remote net.Addr, err error) {
-				l.server.metrics.RefusedHandshakes.WithLabelValues("status", reason).Inc()
-				log.Debug("connection refused in the handshake", "reason", reason, "remote", remote.String(), "error", err)
-			},
+			MaxConnections: settings.MaxConnections, PlainHTTP: PlainHelp,
+			Refused: l.server.metrics.RefusedHandshake("status", log),
 		}))
 	}()
 	defer server.Close()
@@ -229,23 +224,6 @@ func (l *Listeners) settings(given *musterv1.GetStatusListenerResponse) (*tls.Co
 		return now, nil
 	}
 	return base, brought, nil
-}
-
-func (l *Listeners) bind(d *door, port int) (net.Listener, error) {
-	first, last := l.server.settings.FirstPort, l.server.settings.LastPort
-	if port != 0 {
-		first, last = port, port
-	}
-	failure := errors.New("no port is configured")
-	for try := first; try <= last; try++ {
-		address := net.JoinHostPort(l.server.settings.Host, strconv.Itoa(try))
-		socket, err := l.sockets.Listen(d.ctx, "status/"+d.run, address)
-		if err == nil {
-			return socket, nil
-		}
-		failure = fmt.Errorf("cannot listen for the run's status: %w", err)
-	}
-	return nil, failure
 }
 
 func (l *Listeners) report(d *door, port int, fault string) error {
