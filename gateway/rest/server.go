@@ -107,8 +107,6 @@ func (s *Server) newLink(w http.ResponseWriter, r *http.Request, _ map[string]st
 			"Use an operator's certificate: muster operator add."})
 		return
 	}
-	// An answer before the whole body has come resets the stream, which curl takes for a failure.
-	_, _ = io.Copy(io.Discard, r.Body)
 	address, life := s.links.New(r.TLS.PeerCertificates[0], id)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
@@ -169,14 +167,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	s.serve(answer, r.WithContext(fleet.WithIdentity(ctx, uri)))
+	s.ServeAs(answer, r.WithContext(fleet.WithIdentity(ctx, uri)))
 }
 
-// ServeAs answers a request for a party that another listener has verified, and that the request's context
-// names (fleet.WithIdentity).
-func (s *Server) ServeAs(w http.ResponseWriter, r *http.Request) { s.serve(w, r) }
-
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+// ServeAs answers a request for the party that its context names (fleet.WithIdentity): a listener has verified
+// that one.
+func (s *Server) ServeAs(w http.ResponseWriter, r *http.Request) {
 	clean(r)
 	r.Body = http.MaxBytesReader(w, r.Body, maxJSON)
 	s.mux.ServeHTTP(w, r)
