@@ -97,8 +97,12 @@ func TestASessionReadsWhatItsOperatorMay(t *testing.T) {
 		t.Errorf("an invented session: %d", a.code)
 	}
 	// A certificate that is shown says who asks, not the session.
-	if a := call(t, w.looker(viewer(w.runA)), "GET", w.page("/status?run="+runB), nil, header...); !strings.Contains(a.body, `"run":"`+runA) {
+	if a := call(t, w.looker(viewer(w.runA)), "GET", w.page("/status"), nil, header...); !strings.Contains(a.body, `"run":"`+runA) {
 		t.Errorf("a viewer with a session: %s", a.body)
+	}
+	if a := call(t, w.looker(viewer(w.runA)), "GET", w.page("/status?run="+runB), nil, header...); a.code != 403 ||
+		decode(t, a.body)["reason"] != "NOT_YOURS" {
+		t.Errorf("a viewer with a session names another run: %d %s", a.code, a.body)
 	}
 	if a := call(t, w.looker(), "GET", w.page("/logout"), nil, header...); a.code != 405 {
 		t.Errorf("GET /logout: %d", a.code)

@@ -56,10 +56,14 @@ func TestARunsOwnStatusListener(t *testing.T) {
 		code               int // 0: refused in the handshake
 	}{
 		{"a client of the authority", "GET", "/status", ptr(mine.Leaf("https://product.example/back-end")), 200},
-		{"a client that names another run", "GET", "/status?run=" + runB, ptr(mine.Leaf("https://product.example")), 200},
-		{"a client that calls itself an operator", "GET", "/status?run=" + runB, ptr(mine.Leaf(alice)), 200},
+		{"a client that names its run", "GET", "/status?run=" + runA, ptr(mine.Leaf("https://product.example")), 200},
+		{"a client that names another run", "GET", "/status?run=" + runB, ptr(mine.Leaf("https://product.example")), 403},
+		{"a client that calls itself an operator", "GET", "/status", ptr(mine.Leaf(alice)), 200},
+		{"a client that calls itself an operator and names another run", "GET", "/status?run=" + runB, ptr(mine.Leaf(alice)), 403},
 		{"the run's viewer", "GET", "/status", ptr(viewer(w.runA)), 200},
-		{"an operator", "GET", "/status?run=" + runB, ptr(w.fleet.Intermediate.Leaf(alice)), 200},
+		{"the run's viewer that names another run", "GET", "/status?run=" + runB, ptr(viewer(w.runA)), 403},
+		{"an operator", "GET", "/status", ptr(w.fleet.Intermediate.Leaf(alice)), 200},
+		{"an operator that names another run", "GET", "/status?run=" + runB, ptr(w.fleet.Intermediate.Leaf(alice)), 403},
 		{"another run's viewer", "GET", "/status", ptr(viewer(other)), 403},
 		{"a sidecar's credential", "GET", "/status", ptr(w.runA.Signed.Leaf(w.runA.URI("plugin/logs"))), 403},
 		{"another authority's client", "GET", "/status", ptr(bring(t).Leaf("https://product.example")), 0},
@@ -74,7 +78,11 @@ func TestARunsOwnStatusListener(t *testing.T) {
 		if (err == nil) != (c.code != 0) || a.code != c.code {
 			t.Errorf("%s: %v, %d %s", c.name, err, a.code, a.body)
 		}
-		if a.code == 403 && !strings.Contains(a.body, "ROLE_NOT_ALLOWED") { // the listener itself says no
+		refusal := "ROLE_NOT_ALLOWED"
+		if strings.Contains(c.path, "run=") {
+			refusal = "NOT_YOURS"
+		}
+		if a.code == 403 && !strings.Contains(a.body, refusal) { // the listener itself says no
 			t.Errorf("%s: %s", c.name, a.body)
 		}
 		if a.code == 200 && !strings.Contains(a.body, `"run":"`+runA) {

@@ -142,7 +142,11 @@ func TestWhoSeesWhichRun(t *testing.T) {
 	}{
 		{"a viewer", "", viewer(w.runA), 200, `"run":"` + runA},
 		{"another run's viewer", "", viewer(other), 200, `"run":"` + runB},
-		{"a viewer that names another run", "?run=" + runB, viewer(w.runA), 200, `"run":"` + runA},
+		{"a viewer that names its own run", "?run=" + runA, viewer(w.runA), 200, `"run":"` + runA},
+		{"a viewer that names none", "?run=", viewer(w.runA), 200, `"run":"` + runA},
+		{"a viewer that names another run", "?run=" + runB, viewer(w.runA), 403, "NOT_YOURS"},
+		{"a viewer that names both", "?run=" + runA + "&run=" + runB, viewer(w.runA), 403, "NOT_YOURS"},
+		{"a viewer that names none there is", "?run=0000000000000000", viewer(w.runA), 403, "NOT_YOURS"},
 		{"an operator: the newest", "", user, 200, `"run":"` + runB},
 		{"an operator names one", "?run=" + runA, user, 200, `"run":"` + runA},
 		{"an operator names none there is", "?run=0000000000000000", user, 404, "RUN_NOT_FOUND"},
@@ -157,6 +161,13 @@ func TestWhoSeesWhichRun(t *testing.T) {
 		}
 		if members := decode(t, a.body); c.code >= 400 && (members["message"] == "" || members["next_step"] == "") {
 			t.Errorf("%s: %s", c.name, a.body)
+		}
+		if c.code == 200 {
+			continue
+		}
+		a = call(t, w.looker(c.leaf), "GET", w.page("/status"+c.query), nil, "Accept", "text/event-stream")
+		if a.code != c.code || !strings.Contains(a.body, c.says) || a.header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s asks for events: %d %v %s", c.name, a.code, a.header, a.body)
 		}
 	}
 	a := call(t, w.looker(), "GET", w.page("/status"), nil)

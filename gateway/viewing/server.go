@@ -133,13 +133,14 @@ func (s *Server) certified(leaf *x509.Certificate) *party {
 // as serves a request for a caller, as long as that one is not revoked.
 func (s *Server) as(w http.ResponseWriter, r *http.Request, p *party, serve func(*http.Request, *party)) {
 	if p == nil {
-		code, message, reason := http.StatusUnauthorized, "it is not known who asks", "CERTIFICATE_MISSING"
-		if len(r.TLS.PeerCertificates) > 0 {
-			code, message, reason = http.StatusForbidden, "the certificate names nobody who may look here", "ROLE_NOT_ALLOWED"
-		}
 		s.metrics.RefusedIdentities.WithLabelValues("status").Inc()
-		rest.AnswerProblem(w, code, rest.Problem{Message: message, Reason: reason,
-			NextStep: "Show the certificate of a credentials file (muster run writes one), or sign in: muster dashboard."})
+		if len(r.TLS.PeerCertificates) == 0 {
+			rest.AnswerProblem(w, http.StatusUnauthorized, rest.Problem{Message: "it is not known who asks", Reason: "CERTIFICATE_MISSING",
+				NextStep: "Show the certificate of a credentials file (muster run writes one), or sign in: muster dashboard."})
+			return
+		}
+		rest.AnswerProblem(w, http.StatusForbidden, rest.Problem{Message: "the certificate names nobody who may look here",
+			Reason: "ROLE_NOT_ALLOWED", NextStep: "Show that of a credentials file (muster run writes one), or of an operator."})
 		return
 	}
 	ctx, done, err := s.revoked.Begin(r.Context(), p.certificate, p.id)

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -27,7 +28,7 @@ const (
 	writePiece             = 1 << 20
 )
 
-// serveStatus answers GET /status for one run; "" is the newest.
+// serveStatus answers GET /status for one run, the one that the caller sees; "" is the newest.
 func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -35,7 +36,14 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 			Reason: "METHOD_NOT_ALLOWED", NextStep: "Use GET."})
 		return
 	}
-	attention := r.URL.Query().Get("only") == "attention"
+	query := r.URL.Query()
+	if other := otherRun(query["run"], run); other != "" {
+		rest.AnswerProblem(w, http.StatusForbidden, rest.Problem{
+			Message: fmt.Sprintf("run %.64q is not shown to this caller here, run %s alone is", other, run), Reason: "NOT_YOURS",
+			NextStep: "Leave run= out, or ask the fleet's status listener with that run's credentials, or as an operator."})
+		return
+	}
+	attention := query.Get("only") == "attention"
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
@@ -61,6 +69,17 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 	if r.Method == http.MethodGet {
 		_ = (&paced{w, http.NewResponseController(w), s.writeLimit}).write(content)
 	}
+}
+
+// otherRun gives the first run that a request names besides the one that it would be answered with: that answer
+// must not be taken for the other's. Empty: there is none.
+func otherRun(named []string, run string) string {
+	for _, name := range named {
+		if name != "" && name != run {
+			return name
+		}
+	}
+	return ""
 }
 
 // encode gives the JSON, and a weak ETag: the same for answers that differ in nothing but when they were

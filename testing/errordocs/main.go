@@ -23,8 +23,9 @@ type entry struct {
 var (
 	// A call whose first or second argument is a reason.
 	cppCall = regexp.MustCompile(`(\w+)\(\s*(?:[\w:]*\bk([A-Z]\w+),\s*)?"([A-Z][A-Z0-9_]{4,62})",`)
-	// problem{message, "REASON", next}
-	goProblem = regexp.MustCompile(`[pP]roblem\{([^{}]*?),\s*"([A-Z][A-Z0-9_]{4,62})",\s*([^{}]*?)\}\)`)
+	// problem{message, "REASON", next}, or rest.Problem{Message: message, Reason: "REASON", NextStep: next}
+	goProblem = regexp.MustCompile(
+		`[pP]roblem\{\s*([^{}]*?),\s*(?:Reason:\s*)?"([A-Z][A-Z0-9_]{4,62})",\s*([^{}]*?)\}\)`)
 	// &Error{Code: "X", Reason: "REASON", Message: "...", NextStep: "..."}
 	goError  = regexp.MustCompile(`Code: "([A-Z_]+)",\s*Reason: "([A-Z][A-Z0-9_]{4,62})",\s*Message: ([^}]*)\}`)
 	goNext   = regexp.MustCompile(`(?s)^(.*),\s*NextStep:(.*)$`)
@@ -224,7 +225,7 @@ func spoken(expression string) string {
 }
 
 var (
-	formats = regexp.MustCompile(`%[sdqvxw]|\$\d`)
+	formats = regexp.MustCompile(`%(?:\.\d+)?[sdqvxw]|\$\d`)
 	dots    = regexp.MustCompile(`\.{4,}`)
 )
 
