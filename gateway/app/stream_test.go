@@ -209,6 +209,17 @@ func TestAHeldPutEndsWith503(t *testing.T) {
 	}
 }
 
+// A full disk is no restart of the aggregator: a PUT is not held for it.
+func TestAFullDiskIsAnsweredAtOnce(t *testing.T) {
+	w := start(t, func(w *world) { w.config.Hold = time.Hour })
+	w.aggregator.Refuse(runA, codes.ResourceExhausted, "DISK_FULL")
+	for _, size := range []int64{100, 3 << 20} {
+		if a, err := w.putStream("logs", "n1", stream(size)); err != nil || a.code != 507 || !strings.Contains(a.body, "DISK_FULL") {
+			t.Errorf("%d bytes: %v %d %q", size, err, a.code, a.body)
+		}
+	}
+}
+
 func TestErrorsOfTheAggregatorHaveACode(t *testing.T) {
 	w := start(t, func(w *world) { w.config.Hold = 10 * time.Millisecond })
 	for _, c := range []struct {

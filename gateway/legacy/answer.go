@@ -23,6 +23,10 @@ var (
 	errStalled  = errors.New("the bytes came too slowly")
 )
 
+// noRoom is all that a client is told of a full disk: which file of the aggregator's found no room is for the log.
+const noRoom = "the fleet has no room for the result (DISK_FULL): free space on the aggregator's disk, or delete old " +
+	"runs, and send it again; what was accepted before is kept"
+
 // reasons whose codes do not follow from their class.
 var reasons = map[string]int{
 	"RESULT_CONFLICT":  http.StatusConflict,
@@ -74,7 +78,11 @@ func failure(err error) (code int, text string, retryAfter time.Duration) {
 			code = http.StatusServiceUnavailable
 		}
 	}
-	return code, answer.Error(), answer.RetryAfter
+	text = answer.Error()
+	if answer.Reason == "DISK_FULL" {
+		text = noRoom
+	}
+	return code, text, answer.RetryAfter
 }
 
 func answerFailure(w http.ResponseWriter, err error) int {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,6 +123,16 @@ func TestEveryErrorHasACode(t *testing.T) {
 		if code != c.code || text == "" {
 			t.Errorf("%v: %d %q, want %d", c.err, code, text, c.code)
 		}
+	}
+}
+
+// What a client reads says what to do, and nothing of the server's files.
+func TestAFullDiskIsAnsweredWithoutThePath(t *testing.T) {
+	code, text, retryAfter := failure(&muster.Error{Code: "RESOURCE_EXHAUSTED", Reason: "DISK_FULL",
+		Message: "write /srv/muster/aggregator/staged/1: No space left on device", RetryAfter: 30 * time.Second})
+	if code != 507 || strings.Contains(text, "/srv") || !strings.Contains(text, "DISK_FULL") || !strings.Contains(text, "free space") ||
+		retryAfter != 30*time.Second {
+		t.Errorf("%d %q, again in %v", code, text, retryAfter)
 	}
 }
 

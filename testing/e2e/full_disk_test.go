@@ -40,12 +40,6 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 
 	// Room for the database, none for a large result.
 	check(t, disk.Fill(6<<20))
-	answered := make(chan [2]string, 1)
-	go func() { // the gateway waits for a minute before it says no
-		code, body := curl(t, credentials["old"], "--max-time", "150", "-T", file,
-			credentials["old"].AggregatorURL+"/api/v1/results/by-node/old/logs")
-		answered <- [2]string{code, body}
-	}()
 	delivered := make(chan error, 1)
 	go func() {
 		_, err := f.Muster("submit", file, "--config", config)
@@ -57,17 +51,30 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 		t.Fatalf("`muster submit` gave up: %v", err)
 	default:
 	}
+	refused := func(file string) {
+		t.Helper()
+		code, body := curl(t, credentials["old"], "--max-time", "30", // the gateway waits longer for an aggregator that is away
+			"-T", file, credentials["old"].AggregatorURL+"/api/v1/results/by-node/old/logs")
+		if code != "507" || !strings.Contains(body, "DISK_FULL") || !strings.Contains(body, "ree space") || strings.Contains(body, f.Home) {
+			t.Errorf("a PUT was answered %q %q, want 507, the reason and a way out, and no file of the server's", code, body)
+		}
+	}
+	refused(file)
 	checkBefore()
 
 	// No room at all: not even for a row.
 	check(t, disk.Fill(0))
-	wantError(t, submit(t, credentials["small"], id, "logs", "small", strings.Repeat("x", 60<<10)),
-		codes.ResourceExhausted, "DISK_FULL")
+	content := strings.Repeat("x", 60<<10)
+	err = submit(t, credentials["small"], id, "logs", "small", content)
+	wantError(t, err, codes.ResourceExhausted, "DISK_FULL")
+	if strings.Contains(err.Error(), f.Home) {
+		t.Errorf("a sender reads of a file of the server's: %v", err)
+	}
+	small := filepath.Join(t.TempDir(), "small")
+	check(t, os.WriteFile(small, []byte(content), 0o600))
+	refused(small)
 	checkBefore()
 
-	if a := <-answered; a[0] != "507" || !strings.Contains(a[1], "DISK_FULL") || !strings.Contains(a[1], "ree space") {
-		t.Errorf("a PUT was answered %q, want 507, the reason and a way out", a)
-	}
 	check(t, disk.Free())
 	check(t, submit(t, credentials["small"], id, "logs", "small", "at last"))
 	check(t, putFile(must(credentials["old"].HTTP())(t), credentials["old"].AggregatorURL+"/api/v1/results/by-node/old/logs", file))

@@ -38,7 +38,7 @@ type Delivery struct {
 	// other, only what the server has not acknowledged is kept.
 	Body io.Reader
 	// Hold: how long to go on without any progress while the server is away; 0: until the context is
-	// done.
+	// done. Who holds hears of a full disk (reason DISK_FULL) at once: nothing says that it passes soon.
 	Hold time.Duration
 	// OnBehalfOf is the URI of the verified peer that a gateway delivers for. Services accept it from
 	// gateways alone.

@@ -12,9 +12,10 @@ absl::Status SqliteError(int code, std::string_view path, std::string_view messa
   const std::string text = absl::StrCat("state store ", ToAbsl(path), ": ", ToAbsl(message), " (",
                                         sqlite3_errstr(code), ", code ", code, ")");
   switch (code & 0xff) {
-    case SQLITE_FULL:
-      return MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL", text,
-                       "Free space on that file system; nothing was lost, try again then.");
+    case SQLITE_FULL:  // clients read this one: no path
+      return MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
+                       "the state store has no room: its disk is full, or its size limited",
+                       "Free space on the service's disk; nothing was lost, try again then.");
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return MakeError(absl::StatusCode::kDataLoss, "STORE_CORRUPT", text,

@@ -130,7 +130,7 @@ class Connection {
 };
 
 // The error for a failed call: RESOURCE_EXHAUSTED with reason DISK_FULL, DATA_LOSS with reason
-// STORE_CORRUPT, or INTERNAL with reason STORE_ERROR.
+// STORE_CORRUPT, or INTERNAL with reason STORE_ERROR. All but the first name the file.
 absl::Status SqliteError(int code, std::string_view path, std::string_view message);
 
 }  // namespace muster::sqlite

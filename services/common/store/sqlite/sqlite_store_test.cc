@@ -261,6 +261,7 @@ TEST(SqliteStoreTest, ALimitOnItsFileIsAFullDisk) {
   --kept;
   EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
   EXPECT_EQ(ReasonOf(full), "DISK_FULL");
+  EXPECT_EQ(full.message().find(harness.path()), std::string::npos) << full;  // clients read it
   EXPECT_EQ((*harness.state().GetRun(kRun))->run.genuine, kept);
   // Small changes still fit, and deleting makes room again.
   ASSERT_TRUE(harness.state().ApplyAndWait(EndRun{.run = kRun, .state = RunState::kFailed}).ok());

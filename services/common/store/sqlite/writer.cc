@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "services/common/base/error.h"
+#include "services/common/base/log.h"
 #include "services/common/store/sqlite/identities.h"
 #include "services/common/store/sqlite/results.h"
 #include "services/common/store/sqlite/runs.h"
@@ -224,7 +225,9 @@ void Writer::CommitBatch(std::vector<Item>& batch) {
   }
   committed_change_.store(last, std::memory_order_release);
   for (size_t i = 0; i < batch.size(); ++i) batch[i].done(std::move(outcomes[i]));
-  if (last != before) subscribers_.Notify(last);
+  if (last == before) return;
+  full_ = false;
+  subscribers_.Notify(last);
 }
 
 // The usual way: all of them, in one transaction. False if any failed: then nothing has happened.
@@ -314,6 +317,10 @@ void Writer::Rollback() {
 absl::Status Writer::Failure() {
   const int code = db_->code();
   absl::Status failure = db_->TakeStatus();
+  if ((code & 0xff) == SQLITE_FULL && !std::exchange(full_, true)) {
+    Log(LogLevel::kWarning, "no room for the state store",
+        {{"path", options_.path}, {"error", failure}});
+  }
   if (IsFatal(code)) Stop(failure);
   return failure;
 }

@@ -86,6 +86,7 @@ class Writer {
   WriteContext context_;
   std::deque<Creation> creations_;  // this and the next four: on the writer's thread
   bool more_to_prune_ = true;
+  bool full_ = false;            // no room since the last commit: that is in the log
   bool prune_again_ = false;     // the last try failed
   bool checkpoint_due_ = false;  // when there is nothing else to do
   int wal_pages_ = 0;            // not written back yet
