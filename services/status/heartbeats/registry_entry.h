@@ -43,11 +43,16 @@ class Registry::Entry : public Sender,
   bool changed = false;     // since it was last recorded
   bool looked = false;      // at its connection, since it was last heard
   bool unanswered = false;  // that look saw nothing acknowledged
+  bool asked = false;       // the kernel answered when its connection was last looked at
   bool took_over = false;   // from a process that had not said goodbye, and has not beaten yet
 
   // When it is first worth a look at its connection: the next heartbeat is overdue, and the kernel,
   // which gives up after 15 s (rpc/server.cc), still has the connection.
   absl::Duration LookAfter() const { return std::min(interval() * 1.3, absl::Seconds(13)); }
+
+  // Whether the other side closed its connection, by the kernel's word: so there is a way to it,
+  // and its silence is no reason to doubt our own sight, however many are silent.
+  bool ClosedByPeer() const { return asked && evidence() == Evidence::kClosed; }
 };
 
 struct Registry::Shard {

@@ -11,6 +11,9 @@ namespace {
 // A connection that ended is looked at so much later: gRPC has closed its socket by then.
 constexpr absl::Duration kSettles = absl::Milliseconds(500);
 
+// When the kernel gives up a dead connection on which only gRPC's keepalive speaks (rpc/server.cc).
+constexpr absl::Duration kGivesUp = absl::Seconds(45);
+
 std::string InSeconds(absl::Duration d) {
   return absl::FormatDuration(absl::Trunc(d, absl::Seconds(1)));
 }
@@ -82,8 +85,8 @@ std::vector<std::shared_ptr<Registry::Entry>> Registry::FallDue(absl::Duration n
       }
       const bool online = entry.presence() == v1::PRESENCE_ONLINE;
       if (!online && (entry.presence() != v1::PRESENCE_UNKNOWN || entry.doubted())) return;
-      ++fell_silent;
       if (online) ++were_online;
+      if (!entry.ClosedByPeer()) ++fell_silent;
     });
   }
   std::lock_guard lock(observer_mutex_);
@@ -123,9 +126,16 @@ void Registry::Judge(Entry& entry, absl::Duration now, Effects* effects) {
   if (now - entry.last_seen() >= entry.interval() * 2) {
     return JudgeSilent(shard, entry, now, effects);
   }
-  if (entry.connected && !entry.looked) effects->looks.push_back(entry.shared_from_this());
+  absl::Duration next = entry.last_seen() + entry.interval() * 2;
+  // A dead connection may be given up, and forgotten by the kernel, before two long intervals are
+  // over: another look has to be just before that.
+  const bool repeat = next - entry.last_seen() > kGivesUp;
+  if (entry.connected && (repeat || !entry.looked)) {
+    effects->looks.push_back(entry.shared_from_this());
+  }
   entry.looked = true;
-  shard.wheel.Add(entry, TickAfter(entry.last_seen() + entry.interval() * 2));
+  if (repeat) next = std::min(next, now + entry.LookAfter());
+  shard.wheel.Add(entry, TickAfter(next));
 }
 
 void Registry::JudgeSilent(Shard& shard, Entry& entry, absl::Duration now, Effects* effects) {
@@ -136,7 +146,7 @@ void Registry::JudgeSilent(Shard& shard, Entry& entry, absl::Duration now, Effec
     }
     return shard.wheel.Add(entry, TickAfter(observer_.held_until()));
   }
-  if (observer_.doubts_many()) {
+  if (observer_.doubts_many() && !entry.ClosedByPeer()) {
     if (before == v1::PRESENCE_ONLINE || before == v1::PRESENCE_UNKNOWN) {
       Doubt(entry, now, effects);
     }
@@ -185,7 +195,8 @@ void Registry::DoubtNewlyLate(absl::Duration now, Effects* effects) {
     const auto entry = weak.lock();
     if (entry == nullptr) continue;
     std::lock_guard lock(ShardOf(entry->uri(), entry->node()).mutex);
-    if (entry->listed && entry->presence() == v1::PRESENCE_LATE) Doubt(*entry, now, effects);
+    if (!entry->listed || entry->presence() != v1::PRESENCE_LATE || entry->ClosedByPeer()) continue;
+    Doubt(*entry, now, effects);
   }
   newly_late_.clear();
 }
@@ -206,11 +217,14 @@ void Registry::LookAtConnections(absl::Duration now, Effects* effects) {
     peers.push_back(entry->peer);
   }
   std::vector<TcpSight> sights = look_(peers);
+  const bool asked = !sights.empty();
   sights.resize(peers.size());
   for (size_t i = 0; i < entries.size(); ++i) {
     std::lock_guard lock(ShardOf(entries[i]->uri(), entries[i]->node()).mutex);
     // It may have come back, over another connection, while the kernel was asked.
-    if (entries[i]->peer == peers[i]) ApplySight(*entries[i], sights[i], effects);
+    if (!(entries[i]->peer == peers[i])) continue;
+    entries[i]->asked = asked;
+    ApplySight(*entries[i], sights[i], effects);
   }
 }
 

@@ -55,6 +55,7 @@ class RegistryFixture : public ::testing::Test {
         options_, clock_, listener_, journal_,
         [this](const std::vector<TcpPeer>& peers) {
           std::vector<TcpSight> sights;
+          if (!kernel_answers_) return sights;
           for (const TcpPeer& peer : peers) sights.push_back(sights_[peer.port]);
           return sights;
         },
@@ -118,6 +119,7 @@ class RegistryFixture : public ::testing::Test {
   Listener listener_;
   Journal journal_;
   std::map<uint16_t, TcpSight> sights_;
+  bool kernel_answers_ = true;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Registry> registry_;
 };
