@@ -276,6 +276,13 @@ absl::Status InvalidHeartbeat(std::string_view why) {
                    "Send what HeartbeatService asks for; the client libraries do.");
 }
 
+absl::Status NoFirstHeartbeat(absl::Duration within) {
+  return MakeError(Code::kDeadlineExceeded, "NO_FIRST_HEARTBEAT",
+                   Text("no heartbeat came within ", absl::FormatDuration(within),
+                        " of the beginning of the stream"),
+                   "Send the first heartbeat when the stream begins.");
+}
+
 absl::Status DoubleAgent(std::string_view node) {
   return MakeError(
       Code::kAborted, "DOUBLE_AGENT",

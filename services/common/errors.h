@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace muster::errors {
 
@@ -65,6 +66,7 @@ absl::Status LastOperator();
 absl::Status InvalidProgress(std::string_view why);
 absl::Status StatusNotReady();
 absl::Status InvalidHeartbeat(std::string_view why);
+absl::Status NoFirstHeartbeat(absl::Duration within);
 absl::Status DoubleAgent(std::string_view node);
 absl::Status TooManySenders(int64_t limit);
 absl::Status InvalidCursor();

@@ -34,7 +34,7 @@ BeatAssembly::BeatAssembly(const HeartbeatConfig& config, const RpcRuntime& runt
                          [this, &clock](const v1::ResultKey& key, const Sender& sender) {
                            store_.PutContact({key, sender.uri(), clock.Now()});
                          },
-                         clock}) {}
+                         clock, config.first_within}) {}
 
 void BeatAssembly::Begin(int port) {
   peers_.set_local_port(port);

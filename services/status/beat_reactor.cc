@@ -36,6 +36,7 @@ BeatReactor* BeatReactor::Start(const RpcRuntime& runtime, grpc::CallbackServerC
   if (!reactor->call_.caller_status().ok()) {
     reactor->End(reactor->call_.caller_status());
   } else {
+    reactor->AwaitFirst();
     reactor->StartRead(&reactor->request_);
   }
   return reactor.get();
@@ -45,7 +46,29 @@ BeatReactor::BeatReactor(const RpcRuntime& runtime, grpc::CallbackServerContext*
                          const BeatParts& parts)
     : parts_(parts), context_(context), call_(runtime, context, kMethod) {}
 
+// Who never beats is nobody whom silence could betray.
+void BeatReactor::AwaitFirst() {
+  first_late_ = std::make_unique<grpc::Alarm>();
+  first_late_->Set(absl::ToChronoTime(absl::Now() + parts_.first_within),
+                   [weak = weak_from_this()](bool expired) {
+                     const auto self = expired ? weak.lock() : nullptr;
+                     if (self == nullptr) return;
+                     {
+                       std::lock_guard lock(self->mutex_);
+                       if (self->begun_) return;
+                     }
+                     self->End(errors::NoFirstHeartbeat(self->parts_.first_within));
+                   });
+}
+
 void BeatReactor::OnReadDone(bool ok) {
+  if (first_late_ != nullptr) {
+    {
+      std::lock_guard lock(mutex_);
+      begun_ = true;
+    }
+    first_late_.reset();
+  }
   if (!ok) {
     return Finish(errors::InvalidHeartbeat("the stream ended without a goodbye, or with a message "
                                            "that cannot be read"),

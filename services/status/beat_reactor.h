@@ -5,6 +5,7 @@
 #ifndef MUSTER_SERVICES_STATUS_BEAT_REACTOR_H_
 #define MUSTER_SERVICES_STATUS_BEAT_REACTOR_H_
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <cstddef>
@@ -30,6 +31,8 @@ struct BeatParts {
   // Somebody came for this pair; does not wait. More than once is no harm.
   std::function<void(const v1::ResultKey&, const Sender&)> contact;
   const Clock& clock;
+  // A stream is ended if its first beat has not come by then.
+  absl::Duration first_within;
 };
 
 // Deletes itself when gRPC is done with it and nobody probes it.
@@ -60,11 +63,14 @@ class BeatReactor : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResp
   void Answer(const Registry::Answer& answer);
   void Send();
   void Finish(const absl::Status& status, bool by_peer);
+  void AwaitFirst();
 
   const BeatParts& parts_;
   grpc::CallbackServerContext* const context_;
   Call call_;
   std::shared_ptr<BeatReactor> self_;  // until OnDone
+
+  std::unique_ptr<grpc::Alarm> first_late_;  // until the first beat
 
   // Of the reading thread.
   v1::BeatRequest request_;
@@ -79,6 +85,7 @@ class BeatReactor : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResp
   bool answering_ = false;           // answer_ waits to be sent
   bool probing_ = false;             // a probe waits to be sent
   bool writing_ = false;             // a StartWrite is out
+  bool begun_ = false;               // a message came
   bool by_peer_ = false;             // the sender went without a word
   std::optional<absl::Status> end_;  // to end with once no write is out
   bool ended_ = false;

@@ -25,6 +25,9 @@ void BindHeartbeats(HeartbeatConfig* config, Config* file) {
   file->Int("heartbeats.max_senders", &config->max_senders,
             "Agents that are remembered, connected or not; each takes about half a KiB.", 1,
             10'000'000);
+  file->Duration("heartbeats.first_within", &config->first_within,
+                 "A stream whose first heartbeat has not come by then is ended.",
+                 absl::Milliseconds(100), absl::Minutes(10));
 }
 
 }  // namespace

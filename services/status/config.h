@@ -20,6 +20,7 @@ struct HeartbeatConfig {
   absl::Duration grace = absl::Seconds(90);
   absl::Duration doubt_limit = absl::Minutes(10);
   int64_t max_senders = 500'000;
+  absl::Duration first_within = absl::Seconds(10);
 };
 
 struct StatusConfig {

@@ -286,6 +286,18 @@ TEST_F(HeartbeatServiceTest, WhoGoesWithoutAGoodbyeHasCrashed) {
   Await("crashed", [&] { return Pair("p", "n1").reason() == v1::REASON_CRASHED; });
 }
 
+TEST_F(HeartbeatServiceTest, AStreamThatNeverBeatsIsEnded) {
+  status_.Stop();
+  status_.config.heartbeats.first_within = absl::Milliseconds(200);
+  status_.Start();
+  BeatStream mute(AsNode("n1"));
+  BeatStream stream(AsNode("n2"));
+  stream.Send(stream.First());
+  EXPECT_EQ(ReasonOf(mute.End()), "NO_FIRST_HEARTBEAT");
+  // One that has begun may be silent for longer: it is asked.
+  EXPECT_TRUE(stream.Read().probe());
+}
+
 TEST_F(HeartbeatServiceTest, AGoodbyeEndsTheStreamWell) {
   BeatStream stream(As("p", "n1"));
   stream.Send(stream.First());

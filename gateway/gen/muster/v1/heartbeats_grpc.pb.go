@@ -47,8 +47,9 @@ type HeartbeatServiceClient interface {
 	//
 	// Errors: PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS), NOT_FOUND (RUN_NOT_FOUND: also for a
 	// run so new that the feed has not told of it yet: try again), INVALID_ARGUMENT
-	// (INVALID_HEARTBEAT), ABORTED (DOUBLE_AGENT: a younger process beats with the same identity;
-	// this one was told to end), UNAVAILABLE (STATUS_NOT_READY, with `retry_after`).
+	// (INVALID_HEARTBEAT), DEADLINE_EXCEEDED (NO_FIRST_HEARTBEAT: the first beat did not come within
+	// 10 s), ABORTED (DOUBLE_AGENT: a younger process beats with the same identity; this one was told
+	// to end), UNAVAILABLE (STATUS_NOT_READY, with `retry_after`).
 	Beat(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[BeatRequest, BeatResponse], error)
 	// One beat for one pair, without a stream: for clients that cannot hold one (the gateway calls it
 	// for old clients). Errors as for Beat.
@@ -108,8 +109,9 @@ type HeartbeatServiceServer interface {
 	//
 	// Errors: PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS), NOT_FOUND (RUN_NOT_FOUND: also for a
 	// run so new that the feed has not told of it yet: try again), INVALID_ARGUMENT
-	// (INVALID_HEARTBEAT), ABORTED (DOUBLE_AGENT: a younger process beats with the same identity;
-	// this one was told to end), UNAVAILABLE (STATUS_NOT_READY, with `retry_after`).
+	// (INVALID_HEARTBEAT), DEADLINE_EXCEEDED (NO_FIRST_HEARTBEAT: the first beat did not come within
+	// 10 s), ABORTED (DOUBLE_AGENT: a younger process beats with the same identity; this one was told
+	// to end), UNAVAILABLE (STATUS_NOT_READY, with `retry_after`).
 	Beat(grpc.BidiStreamingServer[BeatRequest, BeatResponse]) error
 	// One beat for one pair, without a stream: for clients that cannot hold one (the gateway calls it
 	// for old clients). Errors as for Beat.
