@@ -85,24 +85,12 @@ func Start(c *config.Config, log *slog.Logger) (*App, error) {
 	return a, nil
 }
 
+// start opens the listeners in an order in which none refers to one that is not there.
 func (a *App) start() (err error) {
 	if a.keys, err = fleet.Open(a.config.TLSFolder()); err != nil {
 		return err
 	}
-	aggregator, err := a.dial("aggregator", a.config.AggregatorTargets)
-	if err != nil {
-		return err
-	}
-	status := aggregator // without a status service its calls are answered UNIMPLEMENTED
-	if len(a.config.StatusTargets) > 0 {
-		if status, err = a.dial("status", a.config.StatusTargets); err != nil {
-			return err
-		}
-	}
-	a.deliveries, err = muster.Dial(muster.Options{
-		AggregatorTargets: a.config.AggregatorTargets, StatusTargets: a.config.StatusTargets,
-		Roots: a.keys.Roots, Certificate: a.keys.Certificate, Connections: a.config.DeliveryConnections, InFlight: deliveryMemory,
-	})
+	aggregator, status, err := a.connect()
 	if err != nil {
 		return err
 	}
@@ -121,15 +109,9 @@ func (a *App) start() (err error) {
 		sessions, revoked); err != nil {
 		return errors.Join(err, socket.Close())
 	}
-	first, last, err := a.config.PortRange()
-	if err != nil {
+	if err := a.manage(musterv1.NewListenerServiceClient(aggregator), musterv1.NewHeartbeatServiceClient(status), revoked); err != nil {
 		return err
 	}
-	a.manager = legacy.NewManager(legacy.Settings{
-		Host: a.config.LegacyBind, FirstPort: first, LastPort: last, SharedPort: a.config.LegacyPort, Hold: a.config.Hold,
-		MaxResultBytes: a.config.ResultBytes, MaxConnections: a.config.Connections,
-	}, musterv1.NewListenerServiceClient(aggregator), a.deliveries,
-		musterv1.NewHeartbeatServiceClient(status), a.sockets, revoked, a.metrics, a.probes, a.log)
 	if err := a.serve(api); err != nil {
 		return err
 	}
@@ -140,6 +122,25 @@ func (a *App) start() (err error) {
 	return nil
 }
 
+// connect makes the connections to the services; it waits for none of them.
+func (a *App) connect() (aggregator, status *grpc.ClientConn, err error) {
+	if aggregator, err = a.dial("aggregator", a.config.AggregatorTargets); err != nil {
+		return nil, nil, err
+	}
+	status = aggregator // without a status service its calls are answered UNIMPLEMENTED
+	if len(a.config.StatusTargets) > 0 {
+		if status, err = a.dial("status", a.config.StatusTargets); err != nil {
+			return nil, nil, err
+		}
+	}
+	a.deliveries, err = muster.Dial(muster.Options{
+		AggregatorTargets: a.config.AggregatorTargets, StatusTargets: a.config.StatusTargets,
+		Roots: a.keys.Roots, Certificate: a.keys.Certificate, Connections: a.config.DeliveryConnections, InFlight: deliveryMemory,
+	})
+	return aggregator, status, err
+}
+
+// dial makes a connection for requests of clients; Stop closes it.
 func (a *App) dial(role string, targets []string) (*grpc.ClientConn, error) {
 	options := append(fleet.Interceptors(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	connection, err := channel.Dial(role, targets, a.keys.Roots, a.keys.Certificate, options...)
@@ -159,6 +160,19 @@ func (a *App) bindStatus() (net.Listener, error) {
 	}
 	a.Addresses.Status = socket.Addr().String()
 	return socket, nil
+}
+
+// manage makes what opens the runs' listeners for old clients.
+func (a *App) manage(signer musterv1.ListenerServiceClient, beats musterv1.HeartbeatServiceClient, revoked *fleet.Revoked) error {
+	first, last, err := a.config.LegacyPortRange()
+	if err != nil {
+		return err
+	}
+	a.manager = legacy.NewManager(legacy.Settings{
+		Host: a.config.LegacyBind, FirstPort: first, LastPort: last, SharedPort: a.config.LegacyPort, Hold: a.config.Hold,
+		MaxResultBytes: a.config.ResultBytes, MaxConnections: a.config.Connections,
+	}, signer, a.deliveries, beats, a.sockets, revoked, a.metrics, a.probes, a.log)
+	return nil
 }
 
 // view serves the status listener, and makes those of runs.
@@ -186,6 +200,7 @@ func (a *App) options(name, plainHelp string) listen.Options {
 		Refused: a.metrics.RefusedHandshake(name, a.log)}
 }
 
+// serve opens the main listener and the one for metrics and probes.
 func (a *App) serve(api *rest.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -206,12 +221,14 @@ func (a *App) serve(api *rest.Server) error {
 	return nil
 }
 
+// run serves until the server is closed; any other end is one of the gateway.
 func (a *App) run(server *http.Server, listener net.Listener) {
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		a.failed <- err
 	}
 }
 
+// background follows the runs and keeps the certificate fresh, until a.cancel is called.
 func (a *App) background(aggregator *grpc.ClientConn) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
@@ -229,6 +246,7 @@ func (a *App) background(aggregator *grpc.ClientConn) {
 	}()
 }
 
+// writeAddresses replaces the addresses file in one step, if one is configured.
 func (a *App) writeAddresses() error {
 	if a.config.AddressesFile == "" {
 		return nil

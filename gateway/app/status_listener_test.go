@@ -89,7 +89,13 @@ func TestARunsOwnStatusListener(t *testing.T) {
 			t.Errorf("%s sees %s", c.name, a.body)
 		}
 	}
-	// It serves what was brought; the authority means nothing elsewhere.
+}
+
+// A run's own status listener serves the certificate that was brought; the authority means nothing elsewhere.
+func TestWhatWasBroughtIsForOneListener(t *testing.T) {
+	w, _ := started(t)
+	mine := bring(t)
+	w.aggregator.BringStatusListener(runA, mine.listener)
 	if a, err := w.own(runA, w.fleet.Root.Pool(), ptr(viewer(w.runA)), "GET", "/status"); err == nil {
 		t.Errorf("it serves the fleet's certificate: %d", a.code)
 	}
@@ -182,6 +188,9 @@ func TestWithoutAFreePortTheStatusListenersFaultIsReported(t *testing.T) {
 		faults := w.aggregator.StatusFaults()
 		return len(faults) > 0 && strings.Contains(faults[0], "address already in use")
 	})
+	if w.metric("run_listener_faults_total", "") == 0 {
+		t.Error("it is not counted")
+	}
 	socket.Close()
 	if got := w.statusPort(runA); int(got) != port {
 		t.Errorf("it opened %d, not %d", got, port)

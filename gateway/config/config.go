@@ -48,6 +48,7 @@ func Default() *Config {
 	}
 }
 
+// bind gives the fields of the file, in its order.
 func (c *Config) bind() *fields {
 	f := &fields{program: "muster-gateway"}
 	f.text("state_folder", &c.StateFolder, "Where the gateway keeps its certificate: tls/.", "an absolute path", filepath.IsAbs)
@@ -58,20 +59,12 @@ func (c *Config) bind() *fields {
 	f.address("status_listen", &c.StatusListen, "Where GET /status and the dashboard are served, over HTTPS. Port 0 takes a free one.")
 	f.list("status_urls", &c.StatusURLs, "How browsers reach that: https://host:port each, the first stands in links. None: as in "+
 		"status_listen.", "https://host:port", isHTTPS)
-	f.text("status_ports", &c.StatusPorts, "Ports of status listeners that runs have of their own. A run keeps its port.",
-		"a port, a range such as 8010-8109, or 0 for any", func(given string) bool {
-			_, _, err := parsePorts(given)
-			return err == nil
-		})
+	f.ports("status_ports", &c.StatusPorts, "Ports of status listeners that runs have of their own. A run keeps its port.", "8010-8109")
 	f.list("status_origins", &c.StatusOrigins, "Pages elsewhere that may read the status from a browser (CORS): https://host each. "+
 		"None: no page may.", "https://host", isHTTPS)
 	f.text("legacy_bind", &c.LegacyBind, "The local address of the runs' listeners for old clients. What clients are told is the "+
 		"aggregator's `advertise` or `legacy_host`.", "an address, or a host name", func(given string) bool { return given != "" })
-	f.text("legacy_ports", &c.LegacyPorts, "Ports of runs that have one of their own. A run keeps its port.",
-		"a port, a range such as 7450-7949, or 0 for any", func(given string) bool {
-			_, _, err := parsePorts(given)
-			return err == nil
-		})
+	f.ports("legacy_ports", &c.LegacyPorts, "Ports of runs that have one of their own. A run keeps its port.", "7450-7949")
 	f.integer("legacy_port", &c.LegacyPort, "The port that runs share where the aggregator's `legacy_host` gives each a host name. "+
 		"A run keeps its port. 0 takes a free one.", 0, 65535)
 	f.text("supervisor_socket", &c.SupervisorSocket, "Unix socket of the supervisor that keeps listening sockets open over "+
@@ -101,8 +94,11 @@ func Load(path string) (*Config, error) {
 	}
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err != nil || len(content) > maxFile {
-		return nil, fmt.Errorf("configuration: %s cannot be read, or has more than 1 MiB: %w", path, err)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	if len(content) > maxFile {
+		return nil, fmt.Errorf("configuration: %s has more than 1 MiB", path)
 	}
 	config := Default()
 	f := config.bind()
@@ -149,5 +145,5 @@ func (c *Config) StatusURL(bound string) string {
 	return "https://" + bound
 }
 
-// PortRange gives the first and the last port for runs with one of their own; 0, 0 for any.
-func (c *Config) PortRange() (first, last int, err error) { return parsePorts(c.LegacyPorts) }
+// LegacyPortRange gives the first and the last port for runs with one of their own; 0, 0 for any.
+func (c *Config) LegacyPortRange() (first, last int, err error) { return parsePorts(c.LegacyPorts) }

@@ -19,6 +19,7 @@ type fields struct {
 	all     []*field
 }
 
+// field is one that the file may hold.
 type field struct {
 	name, comment, allowed string
 	list                   bool
@@ -27,6 +28,7 @@ type field struct {
 	standard               string              // as print gave it when the field was added
 }
 
+// add keeps the value that the field has now as its default. The methods below add one of each kind.
 func (f *fields) add(new field) {
 	new.standard = new.print()
 	f.all = append(f.all, &new)
@@ -91,6 +93,13 @@ func (f *fields) byteSize(name string, value *int64, comment string, high int64)
 
 func (f *fields) addresses(name string, value *[]string, comment string) {
 	f.list(name, value, comment, "host:port", isAddress)
+}
+
+func (f *fields) ports(name string, value *string, comment, example string) {
+	f.text(name, value, comment, "a port, a range such as "+example+", or 0 for any", func(given string) bool {
+		_, _, err := parsePorts(given)
+		return err == nil
+	})
 }
 
 func (f *fields) list(name string, value *[]string, comment, allowed string, fits func(string) bool) {
@@ -189,6 +198,7 @@ func (r *reader) entry(name string, line int, value *yaml.Node) {
 	}
 }
 
+// value hands a field what the file says, if it is of the right kind.
 func (r *reader) value(field *field, line int, value *yaml.Node) {
 	if value.Kind == yaml.AliasNode {
 		value = value.Alias

@@ -26,6 +26,7 @@ type Keystore struct {
 	state  atomic.Pointer[material]
 }
 
+// material is one set of files that fit together.
 type material struct {
 	certificate *tls.Certificate
 	roots       *x509.CertPool
@@ -56,6 +57,26 @@ func (k *Keystore) Roots() *x509.CertPool { return k.state.Load().roots }
 // Certificate gives the gateway's certificate; Leaf is set.
 func (k *Keystore) Certificate() (*tls.Certificate, error) { return k.state.Load().certificate, nil }
 
+// ServerTLS gives the settings of a listener that shows the gateway's certificate. Clients' certificates lead to
+// the fleet's root, or to one of `more`. What is renewed meanwhile counts from the next handshake on; another
+// GetCertificate may be set before the first. Browsers may come with TLS 1.2.
+func (k *Keystore) ServerTLS(auth tls.ClientAuthType, more ...*x509.Certificate) *tls.Config {
+	base := &tls.Config{
+		MinVersion: tls.VersionTLS12, ClientAuth: auth, NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return k.Certificate() },
+		SessionTicketsDisabled: true, // a resumed session would not be held against today's authorities again
+	}
+	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := base.Clone()
+		now.ClientCAs = k.Roots().Clone()
+		for _, authority := range more {
+			now.ClientCAs.AddCert(authority)
+		}
+		return now, nil
+	}
+	return base
+}
+
 // Reload takes the files over if they changed and are good; it tells whether they did. On an error the
 // old ones stay in use.
 func (k *Keystore) Reload() (bool, error) {
@@ -79,6 +100,7 @@ func (k *Keystore) Reload() (bool, error) {
 	return true, nil
 }
 
+// check refuses files that do not fit together, and a certificate that is no gateway's of the fleet.
 func check(files [3][]byte, now time.Time) (*material, error) {
 	pair, err := tls.X509KeyPair(files[1], files[0])
 	if err != nil {
@@ -163,6 +185,7 @@ func (k *Keystore) Publish(key, certificate []byte) error {
 	return err
 }
 
+// finishPublish ends a Publish that was cut off between its two renames.
 func (k *Keystore) finishPublish() error {
 	read := func(name string) []byte {
 		content, _ := os.ReadFile(filepath.Join(k.folder, name))
@@ -177,6 +200,7 @@ func (k *Keystore) finishPublish() error {
 	return k.rename("cert.pem")
 }
 
+// rename moves name.new to name, so that it survives the loss of power.
 func (k *Keystore) rename(name string) error {
 	path := filepath.Join(k.folder, name)
 	if err := os.Rename(path+".new", path); err != nil {

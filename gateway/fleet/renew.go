@@ -78,6 +78,7 @@ func (k *Keystore) Maintain(ctx context.Context, identities musterv1.IdentitySer
 	}
 }
 
+// renew has a new key certified by the aggregator, and takes both over.
 func (k *Keystore) renew(ctx context.Context, identities musterv1.IdentityServiceClient) error {
 	key, csr, err := NewKey()
 	if err != nil {

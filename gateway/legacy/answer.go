@@ -85,6 +85,7 @@ func failure(err error) (code int, text string, retryAfter time.Duration) {
 	return code, text, answer.RetryAfter
 }
 
+// answerFailure ends a request with what failure says, and gives the code.
 func answerFailure(w http.ResponseWriter, err error) int {
 	code, text, retryAfter := failure(err)
 	if retryAfter > 0 {
@@ -117,6 +118,7 @@ type body struct {
 	got   int
 }
 
+// Read implements io.Reader. Its errors are errStalled, errTooLarge, and those of the connection.
 func (b *body) Read(p []byte) (int, error) {
 	started := time.Now()
 	if err := b.control.SetReadDeadline(started.Add(b.pace.window - b.spent)); err != nil {

@@ -15,6 +15,7 @@ import (
 	"muster.example/gateway/fleet"
 	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/listen"
+	"muster.example/gateway/runs"
 	"muster.example/services/client/go"
 )
 
@@ -57,7 +58,7 @@ func (d *door) update(run *musterv1.Run) {
 		plugins[plugin.Name] = true
 	}
 	d.plugins.Store(&plugins)
-	d.end.Reset(time.Until(authorityEnd(run)))
+	d.end.Reset(time.Until(runs.AuthorityEnd(run)))
 }
 
 func (d *door) planned(plugin string) bool { return (*d.plugins.Load())[plugin] }
@@ -148,6 +149,7 @@ func (d *door) listen(signed *musterv1.SignListenerCertificateResponse, config *
 	return listen.TLS(socket, config, d.m.options(d.refusals.refused)), nil
 }
 
+// serve answers on the listener until it fails or the door is stopped, and has the certificate renewed.
 func (d *door) serve(listener net.Listener, renew time.Time) error {
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := listen.NewServer(&handler{

@@ -36,6 +36,7 @@ type handler struct {
 	living  context.Context // ends deliveries when the gateway cannot wait any longer
 }
 
+// ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if clean := cleaned(r.URL.Path); clean != r.URL.Path {
 		to := url.URL{Path: clean, RawQuery: r.URL.RawQuery}
@@ -100,11 +101,13 @@ func (h *handler) forbidden(r *http.Request, key muster.Key) string {
 	return ""
 }
 
+// body reads a request's body by the rules for old clients, and counts its bytes.
 func (h *handler) body(w http.ResponseWriter, r *http.Request) *body {
 	return &body{from: r.Body, control: http.NewResponseController(w), pace: usualPace, limit: h.limit,
 		count: func(n int) { h.metrics.DeliveredBytes.Add(float64(n)) }}
 }
 
+// put delivers a result, and answers when it is committed.
 func (h *handler) put(ctx context.Context, w http.ResponseWriter, r *http.Request, stream *body, route *Route,
 	key muster.Key, id peer.Identity, extension string) {
 	h.metrics.DeliveriesActive.Inc()

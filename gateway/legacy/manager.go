@@ -12,6 +12,7 @@ import (
 	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
 	"muster.example/gateway/listen"
+	"muster.example/gateway/runs"
 )
 
 // Settings of all listeners of runs.
@@ -82,13 +83,13 @@ func (m *Manager) awaited(name string) bool {
 }
 
 // Snapshot implements runs.Follower.
-func (m *Manager) Snapshot(runs []*musterv1.Run, revoked []string) {
+func (m *Manager) Snapshot(all []*musterv1.Run, revoked []string) {
 	m.metrics.FeedEvents.Inc()
 	m.revoked.Replace(revoked)
 	there := map[string]bool{}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, run := range runs { // all of them before one opens: awaited has to know them
+	for _, run := range all { // all of them before one opens: awaited has to know them
 		there[run.Id] = true
 		m.changed(run)
 	}
@@ -111,7 +112,7 @@ func (m *Manager) Changed(run *musterv1.Run) {
 func (m *Manager) changed(run *musterv1.Run) {
 	d := m.doors[run.Id]
 	if d == nil {
-		if m.closed || authorityEnd(run).Before(time.Now()) {
+		if m.closed || runs.AuthorityEnd(run).Before(time.Now()) {
 			return
 		}
 		d = newDoor(m, run.Id)
@@ -147,6 +148,7 @@ func (m *Manager) Connected(ok bool, fault string) {
 	}
 }
 
+// forget drops a door that has ended.
 func (m *Manager) forget(d *door) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,16 +172,4 @@ func (m *Manager) Close(ctx context.Context) {
 	m.ended.Wait()
 	stopKill()
 	m.kill()
-}
-
-// authorityLinger is how long a run's authority lives after the run: DESIGN, "Who issues".
-const authorityLinger = time.Hour
-
-// authorityEnd is when a run's listener must be closed; far away while the run goes on.
-func authorityEnd(run *musterv1.Run) time.Time {
-	switch run.State {
-	case musterv1.RunState_RUN_STATE_COMPLETE, musterv1.RunState_RUN_STATE_FAILED, musterv1.RunState_RUN_STATE_CANCELLED:
-		return run.EndTime.AsTime().Add(authorityLinger)
-	}
-	return time.Now().AddDate(100, 0, 0)
 }

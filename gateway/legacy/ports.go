@@ -41,6 +41,7 @@ func (p *ports) at(ctx context.Context, port int) (*listen.Shared, error) {
 	return p.bind(ctx, port)
 }
 
+// bind opens a port unless it is open. The lock is held.
 func (p *ports) bind(ctx context.Context, port int) (*listen.Shared, error) {
 	if there := p.open[port]; there != nil && !there.Over() {
 		return there, nil

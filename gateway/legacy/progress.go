@@ -30,6 +30,7 @@ type update struct {
 	AppendFailing   []string `json:"appendfailing"`
 }
 
+// progress passes a report on, and answers at the latest after progressTimeout.
 func (h *handler) progress(ctx context.Context, w http.ResponseWriter, r *http.Request, stream *body, route *Route,
 	key muster.Key, id peer.Identity) {
 	content, err := io.ReadAll(io.LimitReader(stream, maxProgress+1))
@@ -76,6 +77,7 @@ func sniffError(stream *body, delivery *muster.Delivery) io.Reader {
 	return bytes.NewReader(content)
 }
 
+// failing is a reader of nothing but an error.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }

@@ -31,6 +31,7 @@ func (r *refusalLog) refused(reason string, remote net.Addr, err error) {
 	r.note(reason, remote, err)
 }
 
+// note writes a line, unless there was one of the same reason within the minute.
 func (r *refusalLog) note(reason string, remote net.Addr, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// isTransient tells of a failure to accept that passes by itself.
 func isTransient(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) ||
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
@@ -171,6 +172,7 @@ func readAnswer(conn *net.UnixConn) ([]byte, *os.File, error) {
 	return line, file, err
 }
 
+// descriptors gives all that came with a message; each is the caller's to close.
 func descriptors(control []byte) (all []int) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {

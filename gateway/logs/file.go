@@ -51,6 +51,7 @@ func (f *File) Write(line []byte) (int, error) {
 	return n, err
 }
 
+// rotate moves each file one number up, the oldest over the edge, and begins a new one.
 func (f *File) rotate() error {
 	for i := maxFiles - 1; i > 0; i-- {
 		older := f.path + "." + strconv.Itoa(i)

@@ -37,6 +37,7 @@ type stored struct {
 	read      func(ctx context.Context, offset int64) (grpc.ServerStreamingClient[musterv1.FileChunk], error)
 }
 
+// archive answers with the bytes of a run's archive.
 func (b *bulk) archive(w http.ResponseWriter, r *http.Request, names map[string]string) {
 	archive, err := b.archives.GetArchive(r.Context(), &musterv1.GetArchiveRequest{Run: names["run"]})
 	if err != nil {
@@ -51,6 +52,7 @@ func (b *bulk) archive(w http.ResponseWriter, r *http.Request, names map[string]
 	})
 }
 
+// result answers with the bytes of one result.
 func (b *bulk) result(w http.ResponseWriter, r *http.Request, names map[string]string) {
 	key := &musterv1.ResultKey{Run: names["run"], Plugin: names["plugin"], Node: names["node"]}
 	result, err := b.results.GetResult(r.Context(), &musterv1.GetResultRequest{Key: key})
@@ -79,6 +81,8 @@ func (b *bulk) result(w http.ResponseWriter, r *http.Request, names map[string]s
 	})
 }
 
+// serve answers with a file or the part of it that was asked for, unless the client has it already. What breaks after
+// the first byte breaks the connection.
 func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 	etag := describe(w.Header(), file)
 	if etag != "" && Matches(r.Header.Get("If-None-Match"), etag) {
@@ -173,6 +177,7 @@ const (
 	writeTimeout = 60 * time.Second // of a piece: about 1 KiB/s
 )
 
+// copy writes a part, beginning in `chunk`, and gives up a client that does not take it.
 func (b *bulk) copy(w http.ResponseWriter, stream grpc.ServerStreamingClient[musterv1.FileChunk], chunk *musterv1.FileChunk, part span) error {
 	control := http.NewResponseController(w)
 	offset, left := part.first, part.length

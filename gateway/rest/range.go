@@ -5,6 +5,7 @@ import (
 	"strings"
 )
 
+// span is a part of a file, in bytes.
 type span struct{ first, length int64 }
 
 func whole(size int64) span { return span{0, size} }

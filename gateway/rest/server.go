@@ -85,6 +85,7 @@ type route struct {
 	handle       runtime.HandlerFunc
 }
 
+// routes are all that are written by hand.
 func (s *Server) routes() []route {
 	const archive, result = "/api/v1/runs/{run}/archive/content", "/api/v1/runs/{run}/results/{plugin}/{node}/content"
 	return []route{
@@ -121,25 +122,8 @@ func serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ map[string]string) {
 	_, _ = w.Write(gen.OpenAPI)
 }
 
-// TLS settings of the main listener: browsers may come with TLS 1.2; everybody shows a certificate that
-// leads to the fleet's root.
-func (s *Server) TLS() *tls.Config {
-	base := &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		ClientAuth: tls.RequireAndVerifyClientCert,
-		NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return s.keys.Certificate()
-		},
-		SessionTicketsDisabled: true,
-	}
-	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		now := base.Clone()
-		now.ClientCAs = s.keys.Roots()
-		return now, nil
-	}
-	return base
-}
+// TLS settings of the main listener: everybody shows a certificate that leads to the fleet's root.
+func (s *Server) TLS() *tls.Config { return s.keys.ServerTLS(tls.RequireAndVerifyClientCert) }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -37,17 +37,17 @@ func Follow(ctx context.Context, changes musterv1.ChangeServiceClient, follower 
 	var cursor *int64
 	var lastFault string
 	for failures := 0; ctx.Err() == nil; failures++ {
-		events, err := once(ctx, changes, &cursor, follower)
+		count, err := once(ctx, changes, &cursor, follower)
 		if ctx.Err() != nil {
 			return
 		}
 		if status.Code(err) == codes.OutOfRange { // a cursor from elsewhere: the aggregator's state was replaced
 			cursor = nil
 		}
-		if events > 0 {
+		if count > 0 {
 			failures = 0
 		}
-		if fault := err.Error(); fault != lastFault || events > 0 {
+		if fault := err.Error(); fault != lastFault || count > 0 {
 			lastFault = fault
 			log.Warn("the aggregator's changes are not followed for now", "error", err)
 		}
@@ -59,13 +59,8 @@ func Follow(ctx context.Context, changes musterv1.ChangeServiceClient, follower 
 	}
 }
 
-type snapshot struct {
-	runs    []*musterv1.Run
-	revoked []string
-}
-
 // once follows one stream to its end, and tells how many events there were. Its error is never nil.
-func once(ctx context.Context, changes musterv1.ChangeServiceClient, cursor **int64, follower Follower) (events int, err error) {
+func once(ctx context.Context, changes musterv1.ChangeServiceClient, cursor **int64, follower Follower) (count int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(silence, func() { cancel(errors.New("the feed fell silent")) })
@@ -74,48 +69,66 @@ func once(ctx context.Context, changes musterv1.ChangeServiceClient, cursor **in
 	if err != nil {
 		return 0, err
 	}
-	var building *snapshot
-	for ; ; events++ {
+	told := events{follower: follower, cursor: cursor}
+	for ; ; count++ {
 		event, err := stream.Recv()
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil {
-				return events, cause
+				return count, cause
 			}
 			if errors.Is(err, io.EOF) {
 				err = errors.New("the aggregator ended the feed")
 			}
-			return events, err
+			return count, err
 		}
 		watch.Reset(silence)
-		if events == 0 && *cursor != nil {
+		if count == 0 && *cursor != nil {
 			follower.Connected(true, "")
 		}
-		switch e := event.Event.(type) {
-		case *musterv1.FollowChangesResponse_SnapshotBegin_:
-			building = &snapshot{}
-		case *musterv1.FollowChangesResponse_SnapshotEnd_:
-			if building != nil {
-				follower.Snapshot(building.runs, building.revoked)
-				building = nil
-			}
-			follower.Connected(true, "")
-		case *musterv1.FollowChangesResponse_Run:
-			if building != nil {
-				building.runs = append(building.runs, e.Run)
-			} else {
-				follower.Changed(e.Run)
-			}
-		case *musterv1.FollowChangesResponse_RunDeleted_:
-			follower.Deleted(e.RunDeleted.Run)
-		case *musterv1.FollowChangesResponse_Revoked_:
-			if building != nil {
-				building.revoked = append(building.revoked, e.Revoked.Subject)
-			} else {
-				follower.Revoked(e.Revoked.Subject)
-			}
+		told.take(event)
+	}
+}
+
+// events is what one stream has told so far.
+type events struct {
+	follower Follower
+	cursor   **int64 // of the newest event that the follower has heard
+	building *snapshot
+}
+
+// snapshot is one that is not complete yet.
+type snapshot struct {
+	runs    []*musterv1.Run
+	revoked []string
+}
+
+// take passes an event on; those of a snapshot together, at its end.
+func (t *events) take(event *musterv1.FollowChangesResponse) {
+	switch e := event.Event.(type) {
+	case *musterv1.FollowChangesResponse_SnapshotBegin_:
+		t.building = &snapshot{}
+	case *musterv1.FollowChangesResponse_SnapshotEnd_:
+		if t.building != nil {
+			t.follower.Snapshot(t.building.runs, t.building.revoked)
+			t.building = nil
 		}
-		if event.Cursor != nil && building == nil {
-			*cursor = event.Cursor
+		t.follower.Connected(true, "")
+	case *musterv1.FollowChangesResponse_Run:
+		if t.building != nil {
+			t.building.runs = append(t.building.runs, e.Run)
+		} else {
+			t.follower.Changed(e.Run)
 		}
+	case *musterv1.FollowChangesResponse_RunDeleted_:
+		t.follower.Deleted(e.RunDeleted.Run)
+	case *musterv1.FollowChangesResponse_Revoked_:
+		if t.building != nil {
+			t.building.revoked = append(t.building.revoked, e.Revoked.Subject)
+		} else {
+			t.follower.Revoked(e.Revoked.Subject)
+		}
+	}
+	if event.Cursor != nil && t.building == nil {
+		*t.cursor = event.Cursor
 	}
 }

@@ -16,15 +16,13 @@ import (
 	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/listen"
 	"muster.example/gateway/rest"
+	"muster.example/gateway/runs"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
 )
 
 // PlainHelp is what a client hears that speaks HTTP without TLS.
 const PlainHelp = "This port speaks HTTPS only: use https:// (muster dashboard prints a link)."
-
-// linger is how long a run's status listener stays after the run's end: as long as the run's authority.
-const linger = time.Hour
 
 // Listeners keeps the status listener of each run that has one of its own. It is a runs.Follower. Safe for
 // concurrent use.
@@ -55,9 +53,9 @@ func NewListeners(server *Server, signer musterv1.ListenerServiceClient, sockets
 }
 
 // Snapshot implements runs.Follower.
-func (l *Listeners) Snapshot(runs []*musterv1.Run, _ []string) {
+func (l *Listeners) Snapshot(all []*musterv1.Run, _ []string) {
 	there := map[string]bool{}
-	for _, run := range runs {
+	for _, run := range all {
 		there[run.Id] = true
 		l.Changed(run)
 	}
@@ -75,10 +73,7 @@ func (l *Listeners) Changed(run *musterv1.Run) {
 	if run.StatusListener == nil {
 		return
 	}
-	left := 100 * 365 * 24 * time.Hour
-	if run.EndTime != nil {
-		left = time.Until(run.EndTime.AsTime().Add(linger))
-	}
+	left := time.Until(runs.AuthorityEnd(run))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := l.doors[run.Id]
@@ -132,6 +127,7 @@ func (l *Listeners) keep(d *door) {
 		l.mu.Unlock()
 	}()
 	for failures := 0; d.ctx.Err() == nil; failures++ {
+		started := time.Now()
 		err := l.open(d, log)
 		if d.ctx.Err() != nil {
 			break
@@ -139,6 +135,10 @@ func (l *Listeners) keep(d *door) {
 		if reason := muster.AsError(err).Reason; reason == "RUN_NOT_FOUND" || reason == "RUN_ENDED" || reason == "NO_STATUS_LISTENER" {
 			return
 		}
+		if time.Since(started) > time.Minute {
+			failures = 0
+		}
+		l.server.metrics.RunListenerFaults.Inc()
 		log.Warn("status listener of the run closed for now", "error", err)
 		_ = l.report(d, 0, err.Error())
 		select {
@@ -200,32 +200,25 @@ func (l *Listeners) open(d *door, log *slog.Logger) error {
 
 // settings serves what was brought, and admits whom it names, besides the run's own viewers.
 func (l *Listeners) settings(given *musterv1.GetStatusListenerResponse) (*tls.Config, []*x509.Certificate, error) {
-	base := l.server.baseTLS(tls.RequireAndVerifyClientCert)
+	var brought []*x509.Certificate
+	if given.ClientCaPem != "" {
+		var err error
+		if brought, err = fleet.ParseCertificates([]byte(given.ClientCaPem)); err != nil {
+			return nil, nil, fmt.Errorf("the run's status client CA: %w", err)
+		}
+	}
+	config := l.server.keys.ServerTLS(tls.RequireAndVerifyClientCert, brought...)
 	if given.CertificatePem != "" {
 		pair, err := tls.X509KeyPair([]byte(given.CertificatePem), []byte(given.KeyPem))
 		if err != nil {
 			return nil, nil, fmt.Errorf("the run's status certificate: %w", err)
 		}
-		base.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }
+		config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
-	var brought []*x509.Certificate
-	if given.ClientCaPem != "" {
-		var err error
-		if brought, err = fleet.ParseCertificates([]byte(given.ClientCaPem)); err != nil {
-			return nil, nil, err
-		}
-	}
-	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		now := base.Clone()
-		now.ClientCAs = l.server.keys.Roots().Clone()
-		for _, authority := range brought {
-			now.ClientCAs.AddCert(authority)
-		}
-		return now, nil
-	}
-	return base, brought, nil
+	return config, brought, nil
 }
 
+// report tells the aggregator that the listener is open at a port, or why it is not.
 func (l *Listeners) report(d *door, port int, fault string) error {
 	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 	defer cancel()

@@ -52,23 +52,7 @@ func New(settings Settings, status musterv1.StatusServiceClient, api *rest.Serve
 
 // TLS settings of the fleet's status listener. Who shows no certificate may come with a session. A run's
 // viewer is verified through its run's authority, which the fleet's root vouches for and holds to its run.
-func (s *Server) TLS() *tls.Config {
-	base := s.baseTLS(tls.VerifyClientCertIfGiven)
-	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		now := base.Clone()
-		now.ClientCAs = s.keys.Roots()
-		return now, nil
-	}
-	return base
-}
-
-func (s *Server) baseTLS(auth tls.ClientAuthType) *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12, ClientAuth: auth, NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.keys.Certificate() },
-		SessionTicketsDisabled: true, // a resumed session would not be held against today's authorities again
-	}
-}
+func (s *Server) TLS() *tls.Config { return s.keys.ServerTLS(tls.VerifyClientCertIfGiven) }
 
 // Route is one path that the server answers itself.
 type Route struct {
@@ -173,6 +157,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	s.api.ServeAs(w, r)
 }
 
+// login makes a session of a link that `muster dashboard` printed, once.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -189,6 +174,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
+// logout ends the browser's session.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		http.Error(w, "use POST", http.StatusMethodNotAllowed)

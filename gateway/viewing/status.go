@@ -214,6 +214,7 @@ func (e *eventWriter) status(answer *Answer) (int, error) {
 	return len(content), e.send("event: status\nid: " + tag + "\ndata: " + strings.TrimSpace(string(content)) + "\n\n")
 }
 
+// send writes an event, and sees that it goes out now.
 func (e *eventWriter) send(text string) error {
 	if err := e.out.write([]byte(text)); err != nil {
 		return err

@@ -1,0 +1,20 @@
+package runs
+
+import (
+	"time"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+)
+
+// authorityLinger is how long the aggregator keeps the authority after the end of the run.
+const authorityLinger = time.Hour
+
+// AuthorityEnd is when a run's authority goes, and with it every listener of the run; far away while the run goes
+// on.
+func AuthorityEnd(run *musterv1.Run) time.Time {
+	switch run.State {
+	case musterv1.RunState_RUN_STATE_COMPLETE, musterv1.RunState_RUN_STATE_FAILED, musterv1.RunState_RUN_STATE_CANCELLED:
+		return run.EndTime.AsTime().Add(authorityLinger)
+	}
+	return time.Now().AddDate(100, 0, 0)
+}
