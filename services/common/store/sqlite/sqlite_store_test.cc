@@ -252,6 +252,7 @@ TEST(SqliteStoreTest, ALimitOnItsFileIsAFullDisk) {
   std::vector<PlannedPair> pairs;
   for (int i = 0; i < 100; ++i) pairs.push_back({"facts", absl::StrCat("n", i)});
   ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, pairs)).ok());
+  ::testing::internal::CaptureStderr();  // where the log goes
   absl::Status full;
   int64_t kept = 0;
   for (; full.ok() && kept < 100; ++kept) {
@@ -259,6 +260,8 @@ TEST(SqliteStoreTest, ALimitOnItsFileIsAFullDisk) {
     full = harness.state().ApplyAndWait(Genuine(KeyOf(absl::StrCat("n", kept)), body)).status();
   }
   --kept;
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("path=" + harness.path()), std::string::npos) << log;
   EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
   EXPECT_EQ(ReasonOf(full), "DISK_FULL");
   EXPECT_EQ(full.message().find(harness.path()), std::string::npos) << full;  // clients read it
