@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/stream.h"
@@ -47,65 +48,106 @@ StatusQuery QueryOf(const v1::GetStatusRequest& request, std::string run) {
   return query;
 }
 
+template <typename Message>
+bool Parse(const grpc::ByteBuffer& from, Message* message) {
+  grpc::ByteBuffer bytes(from);
+  return grpc::SerializationTraits<Message>::Deserialize(&bytes, message).ok();
+}
+
+absl::Status InvalidRequest() {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST",
+                   "the request cannot be read, or its text is not UTF-8",
+                   "Send what proto/muster/v1/status.proto says.");
+}
+
+// Takes the bytes over without a copy.
+grpc::ByteBuffer ToByteBuffer(std::string bytes) {
+  auto* const owned = new std::string(std::move(bytes));
+  const grpc::Slice slice(
+      owned->data(), owned->size(), [](void* gone) { delete static_cast<std::string*>(gone); },
+      owned);
+  return {&slice, 1};
+}
+
+class WatchBytes : public StreamSource<grpc::ByteBuffer> {
+ public:
+  explicit WatchBytes(std::unique_ptr<WatchSource> source) : source_(std::move(source)) {}
+
+  absl::StatusOr<Pull> Next(grpc::ByteBuffer* message) override {
+    std::string bytes;
+    const auto pull = source_->Next(&bytes);
+    if (pull.ok() && *pull == Pull::kMessage) *message = ToByteBuffer(std::move(bytes));
+    return pull;
+  }
+
+ private:
+  const std::unique_ptr<WatchSource> source_;
+};
+
 }  // namespace
 
 grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* context,
-                                                   const v1::GetStatusRequest* request,
-                                                   v1::RunStatus* response) {
+                                                   const grpc::ByteBuffer* request,
+                                                   grpc::ByteBuffer* response) {
   return Answer(runtime_, context, "/muster.v1.StatusService/GetStatus",
                 [this, request, response](Call& call) -> absl::Status {
+                  v1::GetStatusRequest wanted;
+                  if (!Parse(*request, &wanted)) return InvalidRequest();
                   // A name that was left out is a run like any other: what it stands for is what
                   // has to be allowed.
-                  auto run = board_.Resolve(request->run());
+                  auto run = board_.Resolve(wanted.run());
                   if (!run.ok()) return run.status();
-                  StatusQuery query = QueryOf(*request, *std::move(run));
+                  StatusQuery query = QueryOf(wanted, *std::move(run));
                   if (const absl::Status allowed = Allow(call, &query); !allowed.ok()) {
                     return allowed;
                   }
                   if (query.page_size < 0 || query.page_size > kMaxPage) {
                     return errors::InvalidPageSize(kMaxPage);
                   }
-                  return board_.Get(query, response);
+                  std::string bytes;
+                  const absl::Status got = board_.Get(query, &bytes);
+                  *response = ToByteBuffer(std::move(bytes));
+                  return got;
                 });
 }
 
-grpc::ServerWriteReactor<v1::WatchStatusResponse>* StatusService::WatchStatus(
-    grpc::CallbackServerContext* context, const v1::WatchStatusRequest* request) {
-  return StreamReactor<v1::WatchStatusResponse>::Start(
+grpc::ServerWriteReactor<grpc::ByteBuffer>* StatusService::WatchStatus(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
+  return StreamReactor<grpc::ByteBuffer>::Start(
       watching_, context, "/muster.v1.StatusService/WatchStatus",
       [this, request](Call& call, std::function<void()> wake)
-          -> absl::StatusOr<std::unique_ptr<StreamSource<v1::WatchStatusResponse>>> {
-        auto run = board_.Resolve(request->run());
+          -> absl::StatusOr<std::unique_ptr<StreamSource<grpc::ByteBuffer>>> {
+        v1::WatchStatusRequest wanted;
+        if (!Parse(*request, &wanted)) return InvalidRequest();
+        auto run = board_.Resolve(wanted.run());
         if (!run.ok()) return run.status();
         if (const absl::Status allowed = call.Authorize(Resource::Run(*run)); !allowed.ok()) {
           return allowed;
         }
-        v1::WatchStatusRequest resolved = *request;
-        resolved.set_run(*std::move(run));
-        return WatchSource::Make(board_, hub_, clock_, resolved, std::move(wake));
+        wanted.set_run(*std::move(run));
+        auto source = WatchSource::Make(board_, hub_, clock_, wanted, std::move(wake));
+        if (!source.ok()) return source.status();
+        return std::make_unique<WatchBytes>(*std::move(source));
       });
 }
 
 grpc::ServerUnaryReactor* StatusService::ReportProgress(grpc::CallbackServerContext* context,
                                                         const grpc::ByteBuffer* request,
                                                         grpc::ByteBuffer* response) {
-  return Answer(
-      runtime_, context, "/muster.v1.StatusService/ReportProgress",
-      [this, request, response](Call& call) -> absl::Status {
-        grpc::ByteBuffer bytes(*request);
-        v1::ReportProgressRequest report;
-        if (!grpc::SerializationTraits<v1::ReportProgressRequest>::Deserialize(&bytes, &report)
-                 .ok()) {
-          return errors::InvalidProgress("it cannot be read, or its text is not UTF-8");
-        }
-        const v1::ResultKey& key = report.key();
-        const absl::Status allowed =
-            call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node()));
-        if (!allowed.ok()) return allowed;
-        const grpc::Slice empty;  // ReportProgressResponse has no fields
-        *response = grpc::ByteBuffer(&empty, 1);
-        return board_.Report(report);
-      });
+  return Answer(runtime_, context, "/muster.v1.StatusService/ReportProgress",
+                [this, request, response](Call& call) -> absl::Status {
+                  v1::ReportProgressRequest report;
+                  if (!Parse(*request, &report)) {
+                    return errors::InvalidProgress("it cannot be read, or its text is not UTF-8");
+                  }
+                  const v1::ResultKey& key = report.key();
+                  const absl::Status allowed =
+                      call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node()));
+                  if (!allowed.ok()) return allowed;
+                  const grpc::Slice empty;  // ReportProgressResponse has no fields
+                  *response = grpc::ByteBuffer(&empty, 1);
+                  return board_.Report(report);
+                });
 }
 
 grpc::ServerUnaryReactor* StatusService::ListNodes(grpc::CallbackServerContext* context,

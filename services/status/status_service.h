@@ -8,16 +8,21 @@
 
 #include "muster/v1/status.grpc.pb.h"
 #include "services/common/base/clock.h"
-#include "services/common/rpc/arena_messages.h"
 #include "services/common/rpc/call.h"
 #include "services/status/board/board.h"
 
 namespace muster {
 
-// Thread-safe. Progress is parsed here and not by gRPC, which answers a text that is not UTF-8 with
-// UNIMPLEMENTED: it comes from plugins, and who sent it has to learn what was wrong.
-class StatusService : public v1::StatusService::WithRawCallbackMethod_ReportProgress<
-                          v1::StatusService::CallbackService> {
+// GetStatus and WatchStatus answer with bytes (board/pair_writer.h). Progress is parsed here and
+// not by gRPC, which answers a text that is not UTF-8 with UNIMPLEMENTED: it comes from plugins,
+// and who sent it has to learn what was wrong.
+using RawStatusMethods = v1::StatusService::WithRawCallbackMethod_GetStatus<
+    v1::StatusService::WithRawCallbackMethod_WatchStatus<
+        v1::StatusService::WithRawCallbackMethod_ReportProgress<
+            v1::StatusService::CallbackService>>>;
+
+// Thread-safe.
+class StatusService : public RawStatusMethods {
  public:
   // The newest events of a node, the newest first; may wait for the disk.
   using History =
@@ -31,15 +36,13 @@ class StatusService : public v1::StatusService::WithRawCallbackMethod_ReportProg
         board_(board),
         hub_(hub),
         history_(std::move(history)),
-        clock_(clock) {
-    SetMessageAllocatorFor_GetStatus(&pages_);
-  }
+        clock_(clock) {}
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
-                                      const v1::GetStatusRequest* request,
-                                      v1::RunStatus* response) override;
-  grpc::ServerWriteReactor<v1::WatchStatusResponse>* WatchStatus(
-      grpc::CallbackServerContext* context, const v1::WatchStatusRequest* request) override;
+                                      const grpc::ByteBuffer* request,
+                                      grpc::ByteBuffer* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchStatus(grpc::CallbackServerContext* context,
+                                                          const grpc::ByteBuffer* request) override;
   grpc::ServerUnaryReactor* ReportProgress(grpc::CallbackServerContext* context,
                                            const grpc::ByteBuffer* request,
                                            grpc::ByteBuffer* response) override;
@@ -50,7 +53,6 @@ class StatusService : public v1::StatusService::WithRawCallbackMethod_ReportProg
                                     const v1::GetNodeRequest* request, v1::Node* response) override;
 
  private:
-  ArenaMessages<v1::GetStatusRequest, v1::RunStatus> pages_;
   const RpcRuntime runtime_;
   const RpcRuntime watching_;
   Board& board_;

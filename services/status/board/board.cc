@@ -289,15 +289,23 @@ void Board::Prune() {
   nodes_.Prune();
 }
 
-absl::Status Board::Get(const StatusQuery& query, v1::RunStatus* status) const {
+absl::Status Board::Get(const StatusQuery& query, std::string* bytes) const {
   const auto run = Find(query.run);
   if (!run.ok()) return run.status();
   if (!query.only_node.empty() && !(*run)->Plans(query.only_plugin, query.only_node)) {
     return errors::RunNotFound(query.run);
   }
-  AddSummary(**run, status);
-  if (!query.only_plugin.empty() || !query.only_node.empty()) KeepOwn(query.only_plugin, status);
-  return query.page_size > 0 ? (*run)->AddPairs(query, status) : absl::OkStatus();
+  v1::RunStatus status;
+  AddSummary(**run, &status);
+  if (!query.only_plugin.empty() || !query.only_node.empty()) KeepOwn(query.only_plugin, &status);
+  if (query.page_size > 0) {
+    PairWriter pairs(v1::RunStatus::kPairsFieldNumber, bytes);
+    auto next = (*run)->AddPairs(query, &pairs);
+    if (!next.ok()) return next.status();
+    status.set_next_page_token(*std::move(next));
+  }
+  status.AppendToString(bytes);
+  return absl::OkStatus();
 }
 
 void Board::AddSummary(RunBoard& run, v1::RunStatus* status) const {

@@ -76,9 +76,9 @@ class Board : public BeatListener {
   absl::StatusOr<std::string> Resolve(const std::string& run) const;
   // RUN_NOT_FOUND, STATUS_NOT_READY.
   absl::StatusOr<std::shared_ptr<RunBoard>> Find(const std::string& run) const;
-  // Adds to `*status`. RUN_NOT_FOUND, STATUS_NOT_READY before the first snapshot,
-  // INVALID_PAGE_TOKEN.
-  absl::Status Get(const StatusQuery& query, v1::RunStatus* status) const;
+  // Appends the bytes of a v1::RunStatus. RUN_NOT_FOUND, STATUS_NOT_READY before the first
+  // snapshot, INVALID_PAGE_TOKEN.
+  absl::Status Get(const StatusQuery& query, std::string* bytes) const;
   // The run without pairs, as a watcher gets it.
   void AddSummary(RunBoard& run, v1::RunStatus* status) const;
 

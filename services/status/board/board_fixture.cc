@@ -121,13 +121,20 @@ void BoardFixture::Pass(absl::Duration time) {
   }
 }
 
+absl::Status BoardFixture::Ask(const StatusQuery& query, v1::RunStatus* status) {
+  std::string bytes;
+  const absl::Status asked = board_.Get(query, &bytes);
+  EXPECT_TRUE(status->ParseFromString(bytes));
+  return asked;
+}
+
 v1::RunStatus BoardFixture::Get(int page_size, const std::string& token) {
   StatusQuery query;
   query.run = kRun;
   query.page_size = page_size;
   query.page_token = token;
   v1::RunStatus status;
-  EXPECT_TRUE(board_.Get(query, &status).ok());
+  EXPECT_TRUE(Ask(query, &status).ok());
   return status;
 }
 

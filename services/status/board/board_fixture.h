@@ -45,6 +45,7 @@ class BoardFixture : public ::testing::Test {
   absl::Status Report(const std::string& node, int64_t total, int64_t completed);
   void Pass(absl::Duration time);  // with a tick for each second
 
+  absl::Status Ask(const StatusQuery& query, v1::RunStatus* status);
   v1::RunStatus Get(int page_size = 100, const std::string& token = "");
   v1::PairStatus Pair(const std::string& node);
   std::string ReasonOfPair(const std::string& node);

@@ -14,7 +14,7 @@ class BoardTest : public testing::BoardFixture {
  protected:
   absl::Status GetStatus(StatusQuery query) {
     v1::RunStatus status;
-    return board_.Get(query, &status);
+    return Ask(query, &status);
   }
 };
 
@@ -135,11 +135,11 @@ TEST_F(BoardTest, PagesAreWholeWhateverThePortionsTheyAreMadeIn) {
   query.page_size = 3;
   query.outcome = v1::OUTCOME_ERROR;
   v1::RunStatus status;
-  ASSERT_TRUE(board_.Get(query, &status).ok());
+  ASSERT_TRUE(Ask(query, &status).ok());
   ASSERT_EQ(status.pairs_size(), 3);
   EXPECT_EQ(status.pairs(2).node(), "n2000");
   query.page_token = status.next_page_token();
-  ASSERT_TRUE(board_.Get(query, &status).ok());
+  ASSERT_TRUE(Ask(query, &status).ok());
   ASSERT_EQ(status.pairs_size(), 1);
   EXPECT_EQ(status.next_page_token(), "");
 }
@@ -155,7 +155,7 @@ TEST_F(BoardTest, WhoMaySeeOnePairSeesNothingOfOthers) {
   query.only_plugin = "facts";
   query.only_node = "n1";
   v1::RunStatus status;
-  ASSERT_TRUE(board_.Get(query, &status).ok());
+  ASSERT_TRUE(Ask(query, &status).ok());
   ASSERT_EQ(status.pairs_size(), 1);
   EXPECT_EQ(status.pairs(0).node(), "n1");
   EXPECT_EQ(status.stragglers_size(), 0);

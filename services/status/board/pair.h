@@ -97,9 +97,6 @@ struct PairView {
   std::string next_of_not_started;
 };
 
-// Returns about how many bytes of a message it takes, rather more than less.
-size_t FillPair(const Pair& pair, const PairView& view, v1::PairStatus* out);
-
 // Where a message of pairs ends even if it could hold more of them: what plugins say may be long,
 // and gRPC takes 8 MiB.
 inline constexpr size_t kPairBytesOfMessage = size_t{4} << 20;

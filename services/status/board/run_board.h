@@ -22,6 +22,7 @@
 #include "services/common/base/clock.h"
 #include "services/status/board/estimate.h"
 #include "services/status/board/pair.h"
+#include "services/status/board/pair_writer.h"
 #include "services/status/board/verdicts.h"
 
 namespace muster {
@@ -104,8 +105,9 @@ class RunBoard {
   // The run without pairs, as who may see all of it sees it. Made anew when it has changed or is
   // older than a round of a watch, so that a thousand watchers cost one.
   std::shared_ptr<const v1::RunStatus> Summary();
-  // Adds one page of pairs; it ends early rather than becoming too large. INVALID_PAGE_TOKEN.
-  absl::Status AddPairs(const StatusQuery& query, v1::RunStatus* status);
+  // Adds one page of pairs; it ends early rather than becoming too large. Gives the token of the
+  // next page, empty at the end. INVALID_PAGE_TOKEN.
+  absl::StatusOr<std::string> AddPairs(const StatusQuery& query, PairWriter* pairs);
   // `plugin` may be empty: any.
   bool Plans(const std::string& plugin, const std::string& node);
   // Whether the pair is unfinished, in a run that has not ended.
@@ -118,8 +120,7 @@ class RunBoard {
 
   // Pairs that changed after `after` up to `until`, the oldest change first, at most `limit`; the
   // version up to which all were told.
-  uint64_t AddChanges(uint64_t after, uint64_t until, int limit,
-                      google::protobuf::RepeatedPtrField<v1::PairStatus>* out);
+  uint64_t AddChanges(uint64_t after, uint64_t until, int limit, PairWriter* pairs);
   // The newest versions of the pairs and of the run as a whole.
   WatchPosition Newest() const;
   // For the metrics: the state, and how many unfinished pairs have each reason (none when ended).
@@ -163,9 +164,10 @@ class RunBoard {
   v1::ResultKey KeyOf(const Pair& pair) const;
   std::string WhyNobodyCame() const;
   static bool Matches(const StatusQuery& query, const Pair& pair);
-  // Adds what a portion of pairs after `*after` has; false at the end of the page.
-  bool AddPortion(const StatusQuery& query, std::pair<std::string, std::string>* after,
-                  size_t* bytes, v1::RunStatus* status);
+  // Adds what a portion of pairs after `*after` has; false at the end of the page, of which
+  // `*more` says whether it is the last.
+  bool AddPortion(const StatusQuery& query, std::pair<std::string, std::string>* after, bool* more,
+                  PairWriter* pairs);
   static void AddEstimate(v1::RunStatus* status);
   void AddPluginStatus(PluginPairs& plugin, const Moment& now, v1::RunStatus* status);
   std::optional<TimeRange> EstimateOf(PluginPairs& plugin, absl::Duration now);

@@ -162,20 +162,21 @@ void RunBoard::AddStragglers(const PairView& view, v1::RunStatus* status) const 
   }
 }
 
-absl::Status RunBoard::AddPairs(const StatusQuery& query, v1::RunStatus* status) {
+absl::StatusOr<std::string> RunBoard::AddPairs(const StatusQuery& query, PairWriter* pairs) {
   std::pair<std::string, std::string> after;
   if (!query.page_token.empty()) {
     auto token = ParseToken(query.page_token);
     if (!token.ok()) return token.status();
     after = *std::move(token);
   }
-  for (size_t bytes = 0; AddPortion(query, &after, &bytes, status);) {
+  bool more = false;
+  while (AddPortion(query, &after, &more, pairs)) {
   }
-  return absl::OkStatus();
+  return more ? absl::StrCat(after.first, "/", after.second) : "";
 }
 
 bool RunBoard::AddPortion(const StatusQuery& query, std::pair<std::string, std::string>* after,
-                          size_t* bytes, v1::RunStatus* status) {
+                          bool* more, PairWriter* pairs) {
   const std::string& wanted = query.only_plugin.empty() ? query.plugin : query.only_plugin;
   int looked_at = 0;
   const Pair* last = nullptr;
@@ -204,12 +205,12 @@ bool RunBoard::AddPortion(const StatusQuery& query, std::pair<std::string, std::
         return true;
       }
       if (Matches(query, **pair)) {
-        if (status->pairs_size() == query.page_size || *bytes >= kPairBytesOfMessage) {
+        if (pairs->count() == query.page_size || pairs->bytes() >= kPairBytesOfMessage) {
           remember();
-          status->set_next_page_token(absl::StrCat(after->first, "/", after->second));
+          *more = true;
           return false;
         }
-        *bytes += FillPair(**pair, view, status->add_pairs());
+        pairs->Add(**pair, view);
       }
       last = *pair;
     }
@@ -258,9 +259,7 @@ size_t RunBoard::AddPairsOf(const std::string& node, int limit,
   return bytes;
 }
 
-uint64_t RunBoard::AddChanges(uint64_t after, uint64_t until, int limit,
-                              google::protobuf::RepeatedPtrField<v1::PairStatus>* out) {
-  size_t bytes = 0;
+uint64_t RunBoard::AddChanges(uint64_t after, uint64_t until, int limit, PairWriter* pairs) {
   for (bool more = true; more;) {
     std::lock_guard lock(mutex_);
     const PairView view(Now(), OutlookNow(), /*brief=*/true);
@@ -272,8 +271,8 @@ uint64_t RunBoard::AddChanges(uint64_t after, uint64_t until, int limit,
       if (more) break;
       // One that has changed again comes at its newer place.
       if (entry->pair->version == entry->version) {
-        if (out->size() == limit || bytes >= kPairBytesOfMessage) return after;
-        bytes += FillPair(*entry->pair, view, out->Add());
+        if (pairs->count() == limit || pairs->bytes() >= kPairBytesOfMessage) return after;
+        pairs->Add(*entry->pair, view);
       }
       after = entry->version;
     }

@@ -11,8 +11,6 @@ namespace muster {
 namespace {
 
 constexpr int kPairsOfMessage = 2000;
-// A message that held more is given back after it was sent.
-constexpr int kPairsToKeep = 64;
 // The run as a whole is told anew at least so often: its times move, and the stream is alive.
 constexpr absl::Duration kSignOfLife = absl::Milliseconds(4500);
 constexpr size_t kMaxCursor = 64;
@@ -54,19 +52,14 @@ absl::Status WatchSource::Begin(const std::string& cursor) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Pull> WatchSource::Next(v1::WatchStatusResponse* message) {
-  // Within a round the next message is much like the one before: its memory is used again.
-  if (!in_round_ && message->pairs_size() > kPairsToKeep) {
-    v1::WatchStatusResponse().Swap(message);
-  } else {
-    message->Clear();
-  }
+absl::StatusOr<Pull> WatchSource::Next(std::string* bytes) {
   if (run_->deleted()) return errors::RunNotFound(run_->id());
   if (!in_round_) {
     const Pull pull = BeginRound();
     if (pull != Pull::kMessage) return pull;
   }
-  Fill(message);
+  bytes->clear();
+  Fill(bytes);
   return Pull::kMessage;
 }
 
@@ -89,23 +82,24 @@ Pull WatchSource::BeginRound() {
   return Pull::kMessage;
 }
 
-void WatchSource::Fill(v1::WatchStatusResponse* message) {
-  if (in_snapshot_ && told_.told == 0) message->set_reset(true);
+void WatchSource::Fill(std::string* bytes) {
+  v1::WatchStatusResponse message;
+  if (in_snapshot_ && told_.told == 0) message.set_reset(true);
   if (std::exchange(tell_summary_, false)) {
-    board_.AddSummary(*run_, message->mutable_status());
+    board_.AddSummary(*run_, message.mutable_status());
     told_.summary = round_.summary;
     summary_at_ = clock_.MonotonicNow();
   }
   // Who leaves out pairs has been told of none: its cursor says so.
   if (with_pairs_) {
-    told_.told =
-        run_->AddChanges(told_.told, round_.told, kPairsOfMessage, message->mutable_pairs());
+    PairWriter pairs(v1::WatchStatusResponse::kPairsFieldNumber, bytes);
+    told_.told = run_->AddChanges(told_.told, round_.told, kPairsOfMessage, &pairs);
   }
   told_something_ = true;
   in_round_ = with_pairs_ && told_.told != round_.told;
-  if (in_snapshot_ && in_round_) return;
-  in_snapshot_ = false;
-  message->set_cursor(Cursor(told_.told));
+  in_snapshot_ = in_snapshot_ && in_round_;
+  if (!in_snapshot_) message.set_cursor(Cursor(told_.told));
+  message.AppendToString(bytes);
 }
 
 std::string WatchSource::Cursor(uint64_t version) const {

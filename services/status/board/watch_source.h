@@ -22,7 +22,7 @@ namespace muster {
 // is, so one that reads slowly costs nothing and gets the newest state when it does.
 //
 // Not thread-safe (a stream asks one thing at a time).
-class WatchSource : public StreamSource<v1::WatchStatusResponse> {
+class WatchSource : public StreamSource<std::string> {
  public:
   // INVALID_CURSOR for one that no status service has given; RUN_NOT_FOUND; STATUS_NOT_READY.
   static absl::StatusOr<std::unique_ptr<WatchSource>> Make(Board& board, WatchHub& hub,
@@ -30,7 +30,8 @@ class WatchSource : public StreamSource<v1::WatchStatusResponse> {
                                                            const v1::WatchStatusRequest& request,
                                                            std::function<void()> wake);
 
-  absl::StatusOr<Pull> Next(v1::WatchStatusResponse* message) override;
+  // `bytes` become those of a v1::WatchStatusResponse.
+  absl::StatusOr<Pull> Next(std::string* bytes) override;
 
  private:
   WatchSource(Board& board, WatchHub& hub, const Clock& clock, std::shared_ptr<RunBoard> run,
@@ -40,7 +41,7 @@ class WatchSource : public StreamSource<v1::WatchStatusResponse> {
   absl::Status Begin(const std::string& cursor);
   // Whether there is something to tell, and it may be told now.
   Pull BeginRound();
-  void Fill(v1::WatchStatusResponse* message);
+  void Fill(std::string* bytes);
   std::string Cursor(uint64_t version) const;
 
   Board& board_;

@@ -12,6 +12,13 @@ namespace {
 
 using testing::kRun;
 
+absl::StatusOr<Pull> Next(WatchSource& source, v1::WatchStatusResponse* message) {
+  std::string bytes;
+  const auto pull = source.Next(&bytes);
+  EXPECT_TRUE(message->ParseFromString(bytes));
+  return pull;
+}
+
 // One watcher with what it knows: what a client makes of the messages.
 struct Watcher {
   std::unique_ptr<WatchSource> source;
@@ -27,7 +34,7 @@ struct Watcher {
   void Read() {
     v1::WatchStatusResponse message;
     for (;;) {
-      last = source->Next(&message);
+      last = Next(*source, &message);
       if (!last.ok() || *last != Pull::kMessage) return;
       ++messages;
       if (message.reset()) {
@@ -130,18 +137,18 @@ TEST_F(WatchSourceTest, ALargeSnapshotComesInMessagesWithOneCursorAtItsEnd) {
   const auto watcher = Watch();
   v1::WatchStatusResponse message;
   for (int i = 0; i < 2; ++i) {
-    ASSERT_EQ(*watcher->source->Next(&message), Pull::kMessage);
+    ASSERT_EQ(*Next(*watcher->source, &message), Pull::kMessage);
     EXPECT_EQ(message.reset(), i == 0);
     EXPECT_EQ(message.pairs_size(), 2000);
     EXPECT_EQ(message.cursor(), "");
     // What was told and changes meanwhile comes again after the snapshot.
     if (i == 0) SetPair(message.pairs(0).node(), v1::OUTCOME_GENUINE, 1);
   }
-  ASSERT_EQ(*watcher->source->Next(&message), Pull::kMessage);
+  ASSERT_EQ(*Next(*watcher->source, &message), Pull::kMessage);
   EXPECT_EQ(message.pairs_size(), 500);
   EXPECT_NE(message.cursor(), "");
   clock_.Advance(absl::Seconds(1));
-  ASSERT_EQ(*watcher->source->Next(&message), Pull::kMessage);
+  ASSERT_EQ(*Next(*watcher->source, &message), Pull::kMessage);
   ASSERT_EQ(message.pairs_size(), 1);
   EXPECT_EQ(message.pairs(0).outcome(), v1::OUTCOME_GENUINE);
 }
