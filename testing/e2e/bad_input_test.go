@@ -47,6 +47,7 @@ func wantError(t *testing.T, err error, code codes.Code, why string) {
 }
 
 func TestBadPlansAreRefused(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	a := operator(t, f)
 	for _, c := range []struct {
@@ -89,6 +90,7 @@ func TestBadPlansAreRefused(t *testing.T) {
 }
 
 func TestUnknownRunsPluginsAndNodesHaveTheirOwnAnswers(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	a := operator(t, f)
@@ -154,6 +156,7 @@ func (u uploader) end() error {
 }
 
 func TestBadUploadsHaveNamedOutcomesAndLoseNothing(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	credential := must(f.Export(id, "logs", "n1"))(t)
@@ -229,6 +232,7 @@ func TestBadUploadsHaveNamedOutcomesAndLoseNothing(t *testing.T) {
 
 // An offset that is low is a sender that goes on from before what is there: the same bytes are no fault.
 func TestARepeatedChunkWithTheSameBytesIsIgnored(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
 	u := openUpload(t, must(f.Export(id, "logs", "n1"))(t))
@@ -246,6 +250,7 @@ func TestARepeatedChunkWithTheSameBytesIsIgnored(t *testing.T) {
 
 // A body that is cut short is not a result; the whole one that follows is.
 func TestABodyCutShortIsNoResult(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	credential := must(f.Export(id, "logs", "n1"))(t)
@@ -267,6 +272,7 @@ func TestABodyCutShortIsNoResult(t *testing.T) {
 
 // Odd file names are data: they are stored, below the folder where they belong.
 func TestOddFileNamesAreStoredUnderSafeOnes(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	odd := map[string]string{"n1": `attachment;filename="../../../../escaped"`, "n2": `attachment;filename=with space.txt`,
 		"n3": `attachment;filename="/etc/passwd"`, "n4": `attachment;filename=".."`, "n5": `gibberish;;;`,
@@ -304,6 +310,7 @@ func TestOddFileNamesAreStoredUnderSafeOnes(t *testing.T) {
 
 // Done files that name nothing usable: an error result with the reason, never silence.
 func TestBadDoneFilesGiveErrorResults(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	outside := must(f.WriteFile("outside", "not the plugin's"))(t)
 	reasons := map[string]string{"missing": "FILE_NOT_FOUND", "outside": "DONE_FILE_OUTSIDE", "empty": "DONE_FILE_INVALID",
@@ -357,6 +364,7 @@ func weakAgent(t *testing.T, f *fleet.Fleet, credential *fleet.Credential) (*exe
 
 // A configuration with a typing error: each service says which file and which field.
 func TestAConfigurationWithATypingErrorIsNamed(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	for _, service := range []string{"aggregator", "status", "gateway"} {
 		must(f.Muster("down"))(t)

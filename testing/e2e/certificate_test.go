@@ -59,6 +59,7 @@ func wantHandshakeRefused(t *testing.T, what string, code int, err error) {
 }
 
 func TestACredentialOfOneRunOpensNothingOfAnother(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	a := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	b := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -85,6 +86,7 @@ func TestACredentialOfOneRunOpensNothingOfAnother(t *testing.T) {
 }
 
 func TestNobodySpeaksForAnother(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet"), sidecarPlugin("other", "DaemonSet")}, "n1", "n2")
 	credential := must(f.Export(id, "logs", "n1"))(t)
@@ -139,6 +141,7 @@ func leafURI(t *testing.T, credential *fleet.Credential) string {
 }
 
 func TestForgedCertificatesAreRefusedInTheHandshake(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	credential := must(f.Export(id, "logs", "n1"))(t)
@@ -165,6 +168,7 @@ func TestForgedCertificatesAreRefusedInTheHandshake(t *testing.T) {
 
 // A run's authority that the fleet signed can vouch for its own run only: its certificate says so, critically.
 func TestARunsAuthorityIsConstrainedToItsRun(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	credential := must(f.Export(id, "logs", "n1"))(t)
@@ -183,6 +187,7 @@ func TestARunsAuthorityIsConstrainedToItsRun(t *testing.T) {
 }
 
 func TestAnOperatorOfAnotherFleetIsRefusedInTheHandshake(t *testing.T) {
+	t.Parallel()
 	mine, other := must(up(t).Operator())(t), must(up(t).Operator())(t)
 	stranger := *mine
 	stranger.Aggregator, stranger.FleetCA = other.Aggregator, other.FleetCA
@@ -197,6 +202,7 @@ func TestAnOperatorOfAnotherFleetIsRefusedInTheHandshake(t *testing.T) {
 }
 
 func TestGRPCTakesNothingBelowTLS13(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	o := must(f.Operator())(t)
 	for version, want := range map[uint16]codes.Code{tls.VersionTLS12: codes.Unavailable, tls.VersionTLS13: codes.OK} {
@@ -213,6 +219,7 @@ func TestGRPCTakesNothingBelowTLS13(t *testing.T) {
 
 // Who is refused at a gRPC port is counted there, with the reason.
 func TestRefusedHandshakesOfGRPCAreCounted(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	o := must(f.Operator())(t)
 	list := func(connection *grpc.ClientConn) {
@@ -243,6 +250,7 @@ func TestRefusedHandshakesOfGRPCAreCounted(t *testing.T) {
 }
 
 func TestARevokedOperatorIsRefused(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	second := must(f.Muster("operator", "add", "second"))(t)
 	file := must(f.WriteFile("second.json", second))(t)

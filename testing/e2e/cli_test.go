@@ -98,6 +98,7 @@ func TestTheCommandLinePageIsWhatTheProgramSays(t *testing.T) {
 
 // Scripts rely on exit codes, on stdout holding data alone, and on errors saying what to do.
 func TestExitCodesAndErrorsOfTheCommandLine(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	for _, c := range []struct {
 		arguments []string
@@ -125,6 +126,7 @@ func TestExitCodesAndErrorsOfTheCommandLine(t *testing.T) {
 
 // What every command that prints data gives to programs is JSON.
 func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{execPlugin("p", "Job", `echo x > "$RESULTS_DIR/x"; echo "$RESULTS_DIR/x" > "$RESULTS_DIR/done"`)})
 	check(t, f.Agent(context.Background(), must(f.Export(id, "p", "global"))(t)))
@@ -153,6 +155,7 @@ func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
 
 // The rest of what a user does: each command ends well and says something.
 func TestTheOtherCommands(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1", "n2")
 	for _, shell := range []string{"bash", "zsh", "fish"} {
@@ -182,6 +185,7 @@ func TestTheOtherCommands(t *testing.T) {
 
 // No secret is in the environment or the arguments of a service, nor in its log.
 func TestSecretsStayInTheirFiles(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1")
 	credential := must(f.Export(id, "p", "n1"))(t)

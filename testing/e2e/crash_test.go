@@ -83,6 +83,7 @@ type delivery func(id, node, file string) <-chan error
 func killAtEveryPoint(t *testing.T, victim []string, by func(*testing.T, *fleet.Fleet) delivery) {
 	for home := range homes {
 		t.Run(fmt.Sprint(home), func(t *testing.T) {
+			t.Parallel()
 			f := up(t)
 			killAtSomePoints(t, f, victim, by(t, f), home)
 		})
@@ -148,11 +149,13 @@ func byAgent(t *testing.T, f *fleet.Fleet) delivery {
 }
 
 func TestKillingTheAggregatorDuringAnUploadLosesNothing(t *testing.T) {
+	t.Parallel()
 	killAtEveryPoint(t, []string{fleet.Aggregator}, byAgent)
 }
 
 // The agent is killed and started again: it goes on where it was, with what it had gathered.
 func TestKillingTheAgentDuringAnUploadLosesNothing(t *testing.T) {
+	t.Parallel()
 	killAtEveryPoint(t, []string{fleet.Muster, "agent"}, func(t *testing.T, f *fleet.Fleet) delivery {
 		return func(id, node, file string) <-chan error {
 			credential, ended := must(f.Export(id, "logs", node))(t), make(chan error, 1)
@@ -177,12 +180,14 @@ func TestKillingTheAgentDuringAnUploadLosesNothing(t *testing.T) {
 // Old sidecars wait for an answer without limit, but give up two seconds after a refusal: while the
 // aggregator is away the gateway holds their bodies.
 func TestKillingTheAggregatorDuringALegacyPutLosesNothing(t *testing.T) {
+	t.Parallel()
 	killAtEveryPoint(t, []string{fleet.Aggregator}, byPut(1))
 }
 
 // A gateway that dies takes its connections with it; the listening socket stays, so that the next try of
 // an old sidecar waits for the new gateway instead of being refused.
 func TestKillingTheGatewayDuringALegacyPutLosesNothing(t *testing.T) {
+	t.Parallel()
 	killAtEveryPoint(t, []string{fleet.Gateway}, byPut(3))
 }
 
@@ -233,6 +238,7 @@ func putFile(client *http.Client, url, path string) error {
 
 // Everything dies at once, the supervisor too; `muster up` goes on with what was accepted.
 func TestUpAfterKillingEverything(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
 	n1, n2 := must(f.Export(id, "logs", "n1"))(t), must(f.Export(id, "logs", "n2"))(t)
@@ -255,6 +261,7 @@ func TestUpAfterKillingEverything(t *testing.T) {
 
 // A service that dies is back by itself, and ready within seconds.
 func TestTheSupervisorRestartsWhatDied(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	for _, name := range []string{fleet.Aggregator, fleet.Status, fleet.Gateway} {
 		before := must(f.Process(name))(t)

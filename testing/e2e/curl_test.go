@@ -37,6 +37,7 @@ func curl(t *testing.T, credential *fleet.Credential, arguments ...string) (code
 
 // The ways in which an old client may speak HTTP: all of them deliver.
 func TestCurlDeliversAsOldClientsDo(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	ways := map[string][]string{
 		"http11":  {"--http1.1"},
@@ -71,6 +72,7 @@ func TestCurlDeliversAsOldClientsDo(t *testing.T) {
 }
 
 func TestTheListenersCodesAreThoseOfOld(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet"), sidecarPlugin("e2e", "Job")}, "n1", "n2")
 	credential := must(f.Export(id, "logs", "n1"))(t)

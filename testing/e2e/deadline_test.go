@@ -14,17 +14,18 @@ import (
 	musterv1 "muster.example/gateway/gen/muster/v1"
 )
 
-// shortRun is a run with a deadline in a few seconds and no grace.
+// shortRun is a run with a deadline in some seconds, in which a busy machine has to deliver, and no grace.
 func shortRun(t *testing.T, a api, nodes ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
 	return must(a.runs.CreateRun(ctx, &musterv1.CreateRunRequest{Plugins: []string{sidecarPlugin("logs", "DaemonSet")},
-		Nodes: nodes, Timeout: durationpb.New(5 * time.Second), SealGrace: durationpb.New(0)}))(t).Id
+		Nodes: nodes, Timeout: durationpb.New(15 * time.Second), SealGrace: durationpb.New(0)}))(t).Id
 }
 
 // Half of a result is none, but what had arrived at the deadline is in the archive, marked as what it is.
 func TestWhatHadArrivedAtTheDeadlineIsKept(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	a := operator(t, f)
 	id := shortRun(t, a, "n1", "n2")
@@ -61,6 +62,7 @@ func TestWhatHadArrivedAtTheDeadlineIsKept(t *testing.T) {
 
 // Reading has its bounds, too.
 func TestReadingOutsideOfAFileHasANamedOutcome(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := completeWithResults(t, f)
 	a := operator(t, f)

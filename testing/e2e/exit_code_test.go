@@ -50,6 +50,7 @@ func interrupt(t *testing.T, command *exec.Cmd, signal syscall.Signal) int {
 
 // How a run that was waited for ended.
 func TestExitCodesOfARunThatWasWaitedFor(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	a := operator(t, f)
 	good := execPlugin("p", "DaemonSet", `echo x > "$RESULTS_DIR/x"; echo "$RESULTS_DIR/x" > "$RESULTS_DIR/done"`)
@@ -108,6 +109,7 @@ func TestExitCodesOfARunThatWasWaitedFor(t *testing.T) {
 
 // 64 + the gRPC code of who answered, or did not.
 func TestExitCodesOfAnswers(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	context := map[string]any{}
 	check(t, json.Unmarshal(must(os.ReadFile(filepath.Join(f.Home, "context.json")))(t), &context))
@@ -131,6 +133,7 @@ func TestExitCodesOfAnswers(t *testing.T) {
 
 // What a script on a node, or Kubernetes, goes by.
 func TestExitCodesOfDeliveries(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1", "n2", "n3")
 	cancelled := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1")

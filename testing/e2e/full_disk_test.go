@@ -16,6 +16,7 @@ import (
 // A full disk refuses what comes, by each way with the same reason; what was accepted stays; with room again,
 // deliveries that waited go on by themselves.
 func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	f, disk, err := fleet.NewOnSmallDisk()
 	check(t, err)
 	closeAtEnd(t, f)

@@ -24,6 +24,7 @@ func grpcurl(t *testing.T, o *fleet.Operator, before []string, after ...string) 
 }
 
 func TestGrpcurlListsAndCalls(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	o := must(f.Operator())(t)
 	list := must(grpcurl(t, o, nil, o.Aggregator[0], "list"))(t)

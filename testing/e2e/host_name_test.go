@@ -25,6 +25,7 @@ func curlByName(t *testing.T, to, credential *fleet.Credential, file string) (co
 }
 
 func TestRunsAreToldApartByHostNameOnOnePort(t *testing.T) {
+	t.Parallel()
 	f := up(t, "--legacy-host", hostPattern)
 	var ids [2]string
 	var credentials [2]*fleet.Credential
@@ -73,6 +74,7 @@ func TestRunsAreToldApartByHostNameOnOnePort(t *testing.T) {
 
 // Names that are configured later, or taken back, leave the runs that are there as they are.
 func TestARunKeepsTheListenerItWasMadeWith(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	file := must(f.WriteFile("r", "x"))(t)
 	again := func(pattern string) {
@@ -96,6 +98,7 @@ func TestARunKeepsTheListenerItWasMadeWith(t *testing.T) {
 }
 
 func TestAHostPatternThatIsNoneIsNamed(t *testing.T) {
+	t.Parallel()
 	f := must(fleet.New(""))(t)
 	t.Cleanup(func() { check(t, f.Close()) })
 	if err := f.Up("--legacy-host", "collect.example.org"); err == nil || !strings.Contains(err.Error(), "{run} in it once") {

@@ -43,8 +43,10 @@ func dialOn(t *testing.T, stale *fleet.Credential) (tries, answers *atomic.Int64
 
 // There is one port for listeners of runs where the old run is gone: the new run gets it.
 func TestAStaleSidecarCannotReachTheRunThatOwnsItsPortNow(t *testing.T) {
+	t.Parallel()
 	for _, way := range []string{"cancelled", "deleted", "crashed"} {
 		t.Run(way, func(t *testing.T) {
+			t.Parallel()
 			var only []string
 			if way != "cancelled" { // a cancelled run keeps its listener for an hour, to tell so
 				port := freePort(t)
@@ -143,6 +145,7 @@ func metrics(f *fleet.Fleet, service string) (string, error) {
 }
 
 func TestTwoRunsAtOnceKeepTheirResultsApart(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	const runs = 2
 	var ids [runs]string

@@ -28,6 +28,7 @@ func completeWithResults(t *testing.T, f *fleet.Fleet) string {
 }
 
 func TestResultsInEachMode(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := completeWithResults(t, f)
 	files := archive(t, f, id)
@@ -83,6 +84,7 @@ func TestResultsInEachMode(t *testing.T) {
 
 // Before there is an archive it says what has come so far.
 func TestResultsOfARunThatGoesOn(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
 	if code, err := put(t, must(f.Export(id, "logs", "n1"))(t), "n1", "four"); err != nil || code != http.StatusOK {
@@ -107,6 +109,7 @@ func TestResultsOfARunThatGoesOn(t *testing.T) {
 
 // What a script reads from stdout is data and nothing else; what is said to people goes to stderr.
 func TestStdoutHoldsDataAlone(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := completeWithResults(t, f)
 	file := f.Home + "/archive.tar.gz"

@@ -113,6 +113,7 @@ func largeArchive(t *testing.T, f *fleet.Fleet) (id string, content []byte) {
 
 // The connection breaks, and the aggregator dies: the download goes on where it was, in one call.
 func TestADownloadGoesOnAfterEachBreak(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id, content := largeArchive(t, f)
 	c, behind := behindCutter(t, f)
@@ -147,6 +148,7 @@ func TestADownloadGoesOnAfterEachBreak(t *testing.T) {
 // The program itself is killed: the next call goes on with what it left, and there is no file before that
 // could be taken for the whole.
 func TestADownloadGoesOnAfterItsProgramWasKilled(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id, content := largeArchive(t, f)
 	c, behind := behindCutter(t, f)
@@ -177,6 +179,7 @@ func TestADownloadGoesOnAfterItsProgramWasKilled(t *testing.T) {
 
 // What an earlier try left is not trusted: bytes that are wrong are found out, and come anew.
 func TestADownloadWithDamagedLeftoversIsWholeInTheEnd(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id, content := largeArchive(t, f)
 	file := filepath.Join(f.Home, "damaged.tar.gz")

@@ -84,6 +84,7 @@ func parseStatus(t *testing.T, text string) (status scanStatus) {
 // A product's back end starts a run by the API, shows it to its end by polling and by events, and keeps what
 // lets it look in its session alone.
 func TestAProductStartsARunAndShowsItToItsEnd(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	s := startScanner(t, filepath.Join(f.Home, "context.json"))
 	if response, _ := s.ask(t, "GET", "/scans/status", "", nil); response.StatusCode != http.StatusUnauthorized {

@@ -123,6 +123,7 @@ func (s *sidecar) report(t *testing.T, body string) (code int, text string) {
 }
 
 func TestAnOldSidecarDeliversAGlobalAndAByNodeResultWithProgress(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("e2e", "Job"), sidecarPlugin("logs", "DaemonSet")}, "n1")
 	a := operator(t, f)
@@ -150,6 +151,7 @@ func TestAnOldSidecarDeliversAGlobalAndAByNodeResultWithProgress(t *testing.T) {
 
 // An empty file is a result.
 func TestAnOldSidecarDeliversAnEmptyFile(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("e2e", "Job")})
 	s := startSidecar(t, must(f.Export(id, "e2e", "global"))(t), "global")
@@ -162,6 +164,7 @@ func TestAnOldSidecarDeliversAnEmptyFile(t *testing.T) {
 // A sidecar that comes again (its pod was restarted) is content; one with another result is told so, and
 // believes it has delivered: 409 is success to it.
 func TestAnOldSidecarMayDeliverTwice(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
 	credential := must(f.Export(id, "logs", "n1"))(t)
@@ -177,6 +180,7 @@ func TestAnOldSidecarMayDeliverTwice(t *testing.T) {
 
 // A sidecar of a DaemonSet never ends by itself and nothing but a kill ends it: it must not matter.
 func TestAnOldSidecarThatSleepsForEverHarmsNobody(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	s := startSidecar(t, must(f.Export(id, "logs", "n1"))(t), "n1", "--sleep=-1")

@@ -56,6 +56,7 @@ func changed(t *testing.T, f *fleet.Fleet, run, name string, change func(*fleet.
 }
 
 func TestAMachineNeedsNothingButTheCredentialsFile(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	plan := []string{sidecarPlugin("logs", "DaemonSet")}
 	first, second := run(t, f, plan, "n1"), run(t, f, plan, "n1")
@@ -95,6 +96,7 @@ func TestAMachineNeedsNothingButTheCredentialsFile(t *testing.T) {
 
 // The original design's place, in a /tmp that nobody else sees.
 func TestTheOriginalPlaceOfTheFile(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	until(t, "the run is known", func() bool { _, err := f.Muster("status", run); return exitCode(err) == 7 })
@@ -135,6 +137,7 @@ func TestTheOriginalPlaceOfTheFile(t *testing.T) {
 }
 
 func TestBadCredentialsFilesAreRefusedEachWithItsReason(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	until(t, "the run is known", func() bool { _, err := f.Muster("status", run); return exitCode(err) == 7 })
@@ -176,6 +179,7 @@ func endedCertificate(t *testing.T) (certificate, key string) {
 }
 
 func TestCredentialsArePrintedAndNotWritten(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	plan := must(f.WriteFile("plan.yaml", sidecarPlugin("logs", "DaemonSet")))(t)
 	out := must(f.Muster("run", "-f", plan, "--node", "n1", "--credentials", "-"))(t)
@@ -204,6 +208,7 @@ func TestCredentialsArePrintedAndNotWritten(t *testing.T) {
 
 // How things stand, and how they ended.
 func TestExitCodesOfStatusAndWait(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	a := operator(t, f)
 	good := execPlugin("p", "DaemonSet", `echo x > "$RESULTS_DIR/x"; echo "$RESULTS_DIR/x" > "$RESULTS_DIR/done"`)

@@ -42,6 +42,7 @@ func brought(t *testing.T) (file func(name string) string) {
 
 // The first design: whoever starts a run brings the server's certificate and says who may ask.
 func TestARunHasAStatusListenerWithWhatWasBrought(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	file := brought(t)
 	plan := must(f.WriteFile("plan.yaml", sidecarPlugin("logs", "DaemonSet")))(t)

@@ -84,7 +84,7 @@ func TestARunToWhichNobodyComesFailsByItself(t *testing.T) {
 	astray.GRPCTargets = []string{away}
 	astray.File = must(f.WriteCredential("astray.json", astray))(t)
 	agent := must(f.StartAgent(astray, nil))(t)
-	t.Cleanup(func() { agent.Kill(); _ = agent.Wait() })
+	t.Cleanup(agent.End)
 
 	awaitPair(t, f, run, "n1", "what stands in its way is told", func(pair fleet.ShownPair) bool {
 		return strings.Contains(pair.Detail, away)

@@ -135,6 +135,7 @@ func (s screen) text() string { return strings.Join(s.lines, "\n") }
 
 // A person watches: one picture that changes in place, fits the window, and leaves the screen as it was.
 func TestWatchingOnATerminalRedrawsInPlace(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("logs", "DaemonSet"), sidecarPlugin("e2e", "Job")}, "n1", "n2")
 	until(t, "the run is known", func() bool { _, err := f.Muster("status", run); return exitCode(err) == 7 })

@@ -64,8 +64,7 @@ func startAgent(t *testing.T, f *fleet.Fleet, on *fleet.Host, run, plugin, node 
 	t.Helper()
 	agent := must(f.StartAgent(must(f.Export(run, plugin, node))(t), on, environment...))(t)
 	t.Cleanup(func() {
-		agent.Kill()
-		_ = agent.Wait()
+		agent.End()
 		if t.Failed() {
 			t.Logf("agent on %s: %s", node, agent.Output)
 		}
@@ -129,10 +128,7 @@ func inOwnNetwork(t *testing.T) bool {
 	if fleet.InOwnNetwork() {
 		return true
 	}
-	output, err := fleet.RunInOwnNetwork("-test.v", "-test.run=^"+t.Name()+"$", "-test.timeout=10m")
-	if err != nil || !strings.Contains(output, "--- PASS: "+t.Name()) {
-		t.Errorf("in a network of its own: %v\n%s", err, output)
-	}
+	check(t, fleet.RunInOwnNetwork(t.Name()))
 	return false
 }
 

@@ -26,6 +26,7 @@ func wantRefusedAtEveryDoor(t *testing.T, what string, credential *fleet.Credent
 // Genuine in all but its time: refused in every handshake, counted, and told by our own programs before they
 // dial.
 func TestAnExpiredCertificateIsRefused(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
 	credential := must(f.Export(id, "logs", "n1"))(t)
@@ -63,6 +64,7 @@ func TestAnExpiredCertificateIsRefused(t *testing.T) {
 
 // Who stole a run's authority can sign whatever he likes: it is worth nothing outside of that run.
 func TestAStolenRunsAuthorityOpensNoOtherDoor(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	mine := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	other := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")

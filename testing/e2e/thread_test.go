@@ -13,6 +13,7 @@ import (
 
 // The thin thread: plan, gather on two nodes, deliver, archive, retrieve, check.
 func TestResultsTravelFromAgentsToACheckedArchive(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	const script = `echo "from $NODE_NAME" > "$RESULTS_DIR/out.txt"; echo "$RESULTS_DIR/out.txt" > "$RESULTS_DIR/done"`
 	id := run(t, f, []string{execPlugin("hello", "DaemonSet", script)}, "n1", "n2")
@@ -37,6 +38,7 @@ func TestResultsTravelFromAgentsToACheckedArchive(t *testing.T) {
 
 // The built-in modules on this machine: facts have to be real; without a journal there is a named error.
 func TestBuiltInPluginsGatherThisMachine(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	id := must(f.CreateRun("--plugin", "hostfacts", "--plugin", "systemd-logs", "--node", "n1"))(t)
 	for _, plugin := range []string{"hostfacts", "systemd-logs"} {

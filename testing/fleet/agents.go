@@ -40,6 +40,17 @@ func (a *RunningAgent) Wait() error {
 	return err
 }
 
+// End kills it unless it has ended, and returns when it is gone.
+func (a *RunningAgent) End() {
+	select {
+	case err := <-a.ended:
+		a.ended <- err
+	default:
+		a.Kill()
+		_ = a.Wait()
+	}
+}
+
 // inside makes a command one of this host. `nsenter` replaces itself by it.
 func (h *Host) inside(command *exec.Cmd) *exec.Cmd {
 	inner := append([]string{"--net=" + h.namespace, command.Path}, command.Args[1:]...)

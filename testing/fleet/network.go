@@ -20,18 +20,25 @@ const (
 // InOwnNetwork tells whether this process lives in a network namespace that RunInOwnNetwork made.
 func InOwnNetwork() bool { return os.Getenv(inOwnNetwork) != "" }
 
-// RunInOwnNetwork runs this test program again, with these arguments, in a network namespace that ends with
-// it. It needs root, or user namespaces.
-func RunInOwnNetwork(arguments ...string) (output string, err error) {
+// RunInOwnNetwork runs one test of this program again, in a network namespace that ends with it, and gives how
+// it ended. It needs root, or user namespaces.
+func RunInOwnNetwork(test string) error {
 	flags := []string{"--net", "--kill-child"}
 	if os.Getuid() != 0 {
 		flags = append(flags, "--user", "--map-root-user")
 	}
-	flags = append(flags, "--fork", "/bin/sh", "-c", `ip link set lo up && exec "$@"`, "network", os.Args[0])
-	command := exec.Command("unshare", append(flags, arguments...)...)
+	flags = append(flags, "--fork", "/bin/sh", "-c", `ip link set lo up && exec "$@"`, "network", os.Args[0],
+		"-test.v", "-test.run=^"+test+"$", "-test.timeout=10m")
+	command := exec.Command("unshare", flags...)
 	command.Env = append(os.Environ(), inOwnNetwork+"=1")
-	out, err := command.CombinedOutput()
-	return string(out), err
+	output, err := command.CombinedOutput()
+	if err == nil && !strings.Contains(string(output), "--- PASS: "+test) {
+		err = errors.New("it did not pass")
+	}
+	if err != nil {
+		return fmt.Errorf("%s in a network of its own: %w\n%s", test, err, output)
+	}
+	return nil
 }
 
 // Host is a machine of its own as far as the network goes: a namespace, on a cable to ours.

@@ -13,10 +13,9 @@ import (
 const reap = `
 cat >/dev/null
 for round in 1 2 3; do
-	for process in /proc/[0-9]*; do
-		if tr '\0' '\n' 2>/dev/null <"$process/environ" | grep -qxF -e "MUSTER_HOME=$1" -e "TMPDIR=$1"; then
-			kill -9 "${process#/proc/}" 2>/dev/null
-		fi
+	for environment in $(grep -slzxF -e "MUSTER_HOME=$1" -e "TMPDIR=$1" /proc/[0-9]*/environ); do
+		process=${environment#/proc/}
+		kill -9 "${process%/environ}" 2>/dev/null
 	done
 done
 rm -rf "$1"`
