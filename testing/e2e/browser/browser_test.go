@@ -1,11 +1,14 @@
 // Package browser tests the dashboard in a real headless Chromium against a real fleet. Set MUSTER_BIN as
-// for the other end-to-end tests; with MUSTER_IMAGES=$PWD/docs/images the screenshots of the documents are
-// written anew.
+// for the other end-to-end tests; with -update the pictures of the documents are written anew.
 package browser
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"image/png"
 	"iter"
 	"os"
 	"os/exec"
@@ -22,8 +25,26 @@ import (
 	"muster.example/testing/fleet"
 )
 
+var update = flag.Bool("update", false, "write the pictures of docs/images")
+
 // What waits for a condition gives up after this: a node is called late after two heartbeats of 10 s.
 const soon = 90 * time.Second
+
+func TestMain(m *testing.M) {
+	end, err := fleet.KeepTemporaryFiles()
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	if end != nil {
+		err = errors.Join(err, end())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 func check(t *testing.T, err error) {
 	t.Helper()
@@ -39,7 +60,13 @@ type page struct {
 	ctx context.Context
 }
 
+// newPage is one that takes any server's certificate.
 func newPage(t *testing.T) *page {
+	t.Helper()
+	return newPageOf(t, chromedp.IgnoreCertErrors)
+}
+
+func newPageOf(t *testing.T, more ...chromedp.ExecAllocatorOption) *page {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
@@ -48,8 +75,8 @@ func newPage(t *testing.T) *page {
 	temporary, err := os.MkdirTemp("", "browser") // Chromium leaves files behind when it is ended
 	check(t, err)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-		chromedp.IgnoreCertErrors, chromedp.Flag("disable-dev-shm-usage", true), chromedp.Env("TMPDIR="+temporary))
-	allocator, closeBrowser := chromedp.NewExecAllocator(context.Background(), options...)
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Env("TMPDIR="+temporary))
+	allocator, closeBrowser := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	ctx, closeTab := chromedp.NewContext(allocator)
 	check(t, chromedp.Do(ctx)) // starts the browser: a time limit of this call would end it
 	p := &page{t: t, ctx: ctx}
@@ -161,12 +188,14 @@ func (p *page) fits() {
 	}
 }
 
-// shot writes a screenshot for the documents, if that was asked for.
+// shot takes a picture for the documents; with -update they get it.
 func (p *page) shot(name string) {
 	p.t.Helper()
-	folder := os.Getenv("MUSTER_IMAGES")
-	if folder == "" {
-		return
+	picture := act(p, chromedp.CaptureScreenshot())
+	if _, err := png.Decode(bytes.NewReader(picture)); err != nil {
+		p.t.Errorf("the picture %s: %v", name, err)
 	}
-	check(p.t, os.WriteFile(filepath.Join(folder, name+".png"), act(p, chromedp.CaptureScreenshot()), 0o644))
+	if *update {
+		check(p.t, os.WriteFile(filepath.Join("../../../docs/images", name+".png"), picture, 0o644))
+	}
 }

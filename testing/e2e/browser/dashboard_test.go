@@ -2,9 +2,9 @@ package browser
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -20,6 +20,7 @@ func straggler(node, kind string) string {
 // A run is followed from its beginning to its end; meanwhile one node is killed, another one stopped, and
 // each shows with its reason.
 func TestARunIsFollowedToItsEnd(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	nodes := names(240, "node")
 	gate := inHome(f, "gate")
@@ -35,8 +36,8 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 	p.until("nothing is there yet", `document.querySelector("[data-test=percent]").innerText === "0 %"`)
 
 	healthy, killed, stopped := nodes[0], nodes[1], nodes[2]
-	agent(t, f, run, "kernel", healthy)
-	victim, sleeper := agent(t, f, run, "kernel", killed), agent(t, f, run, "kernel", stopped)
+	agent(t, f, nil, run, "kernel", healthy)
+	victim, sleeper := agent(t, f, nil, run, "kernel", killed), agent(t, f, nil, run, "kernel", stopped)
 	for index, node := range nodes {
 		if index%5 != 0 {
 			packages.deliver(node, "")
@@ -48,12 +49,11 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 			kernel.deliver(node, map[bool]string{true: "the module list cannot be read: permission denied"}[index%40 == 7])
 		}
 	}
-	const hostile = `<img src=x onerror="document.title='taken'"> & <b>bold</b>`
-	inventory.report(muster.Global, muster.Progress{Message: hostile, Total: 40, Completed: 11})
+	inventory.report(muster.Global, muster.Progress{Message: "reading serial numbers of rack 12", Total: 40, Completed: 11})
 	p.until("three agents are at work", `[...document.querySelectorAll(".happenings b")].some((b) => b.innerText === "First result")`)
 
-	check(t, victim.Process.Kill())
-	check(t, sleeper.Process.Signal(syscall.SIGSTOP))
+	victim.Kill()
+	check(t, sleeper.Stop())
 	p.untilShown(straggler(killed, "crashed"))
 	p.untilShown(straggler(stopped, "not_responding"))
 	for _, selector := range []string{straggler(killed, "crashed"), straggler(stopped, "not_responding")} {
@@ -64,6 +64,8 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 	p.until("the time line tells of both", `[...document.querySelectorAll(".happenings b")].filter((b) => /Crashed|Not responding/.test(b.innerText)).length === 2`)
 	pictures(p)
 	oneCell(p, healthy)
+	const hostile = `<img src=x onerror="document.title='taken'"> & <b>bold</b>`
+	inventory.report(muster.Global, muster.Progress{Message: hostile, Total: 40, Completed: 12})
 	textStaysText(p, hostile)
 
 	p.visit("#/nodes/" + killed)
@@ -78,8 +80,8 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 	p.visit("#/runs/" + run)
 	p.untilShown("[data-link=live]")
 	check(t, os.WriteFile(gate, nil, 0o600))
-	check(t, sleeper.Process.Signal(syscall.SIGCONT))
-	agent(t, f, run, "kernel", killed)
+	check(t, sleeper.Continue())
+	agent(t, f, nil, run, "kernel", killed)
 	for index, node := range nodes {
 		if index%5 == 0 {
 			packages.deliver(node, "")
@@ -137,13 +139,21 @@ func oneCell(p *page, node string) {
 	p.until("Escape closes the details", `!document.querySelector(".pair-details")`)
 }
 
-// textStaysText wants a plugin's message to be shown as it is, and to be nothing else.
-func textStaysText(p *page, message string) {
+// textStaysText wants a text to be shown as it is, and to be nothing else: as a plugin's message, and as the name
+// of a node in a link that somebody sends.
+func textStaysText(p *page, hostile string) {
 	p.t.Helper()
 	p.typed(".grid input[name=node]", muster.Global+kb.Enter)
-	p.until("the message is shown", fmt.Sprintf(`document.querySelector(".pair-details")?.innerText.includes(%q)`, message))
-	if script[bool](p, `document.querySelector("img[src=x]") !== null`) {
+	p.until("the message is shown", fmt.Sprintf(`document.querySelector(".pair-details")?.innerText.includes(%q)`, hostile))
+	const taken = `document.querySelector("img[src=x]") !== null || document.title === "taken"`
+	if script[bool](p, taken) {
 		p.t.Error("a message of a plugin became a part of the page")
+	}
+	p.visit("#/nodes/" + url.PathEscape(hostile))
+	p.until("the name is shown, and that there is no such node", fmt.Sprintf(
+		`document.querySelector("h1")?.innerText === %q && document.querySelector(".notice.bad")`, hostile))
+	if script[bool](p, taken) {
+		p.t.Error("the name of a node became a part of the page")
 	}
 }
 

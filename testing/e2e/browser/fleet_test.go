@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,7 +14,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-func up(t *testing.T) *fleet.Fleet {
+func up(t *testing.T, arguments ...string) *fleet.Fleet {
 	t.Helper()
 	f, err := fleet.New("")
 	check(t, err)
@@ -28,7 +26,7 @@ func up(t *testing.T) *fleet.Fleet {
 			t.Error(err)
 		}
 	})
-	check(t, f.Up())
+	check(t, f.Up(arguments...))
 	return f
 }
 
@@ -71,20 +69,20 @@ func plan(t *testing.T, f *fleet.Fleet, title string, nodes []string, definition
 	return run
 }
 
-// agent starts the real agent for one pair. The test's end stops it, if nothing else has.
-func agent(t *testing.T, f *fleet.Fleet, run, plugin, node string) *exec.Cmd {
+// agent starts the real agent for one pair, on a host of its own if that is given. The test's end kills it.
+func agent(t *testing.T, f *fleet.Fleet, host *fleet.Host, run, plugin, node string) *fleet.RunningAgent {
 	t.Helper()
 	credential, err := f.Export(run, plugin, node)
 	check(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	command := f.Command(ctx, "agent", "--config", credential.File)
-	check(t, command.Start())
+	started, err := f.StartAgent(credential, host)
+	check(t, err)
 	t.Cleanup(func() {
-		_ = command.Process.Signal(syscall.SIGCONT)
-		cancel()
-		_ = command.Wait()
+		started.End()
+		if t.Failed() {
+			t.Logf("agent on %s: %s", node, started.Output)
+		}
 	})
-	return command
+	return started
 }
 
 // deliverer delivers for any node of a plugin.

@@ -8,6 +8,7 @@ import (
 
 // 100,000 cells: all of them arrive, and the last one is found and shown.
 func TestAHundredThousandPairs(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	nodes := names(33_334, "machine")
 	run := plan(t, f, "Many machines", nodes, delivered("a", "DaemonSet"), delivered("b", "DaemonSet"), delivered("c", "DaemonSet"))

@@ -11,6 +11,7 @@ import (
 // While nothing is heard of the gateway the page says since when; when it is back the page goes on by itself.
 // A gateway that starts anew knows no session: the page says how to sign in.
 func TestThePageSaysSinceWhenItIsStale(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	run := plan(t, f, "", []string{"n1"}, delivered("packages", "DaemonSet"))
 	packages := newDeliverer(t, f, run, "packages")

@@ -1,0 +1,103 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"muster.example/testing/fleet"
+)
+
+// profile is what a person's browser knows: certificates in a store of Mozilla's NSS, and preferences.
+type profile struct {
+	t    *testing.T
+	home string
+}
+
+// newProfile trusts the fleet's root and shows a certificate that fits without asking which one.
+func newProfile(t *testing.T, f *fleet.Fleet) profile {
+	t.Helper()
+	p := profile{t, t.TempDir()}
+	check(t, os.MkdirAll(p.store(), 0o700))
+	p.do("certutil", "-N", "--empty-password")
+	operator, err := f.Operator()
+	check(t, err)
+	root := p.write("root.pem", operator.FleetCA)
+	p.do("certutil", "-A", "-n", "fleet", "-t", "C,,", "-i", root)
+	choice := map[string]any{"*,*": map[string]any{"setting": map[string]any{"filters": []any{map[string]any{}}}}}
+	preferences, err := json.Marshal(map[string]any{"profile": map[string]any{
+		"content_settings": map[string]any{"exceptions": map[string]any{"auto_select_certificate": choice}}}})
+	check(t, err)
+	p.write("chromium/Default/Preferences", string(preferences))
+	return p
+}
+
+// importOperator puts what `muster credentials export --p12` gives into the store, as a person would.
+func (p profile) importOperator(f *fleet.Fleet) {
+	p.t.Helper()
+	file := filepath.Join(p.home, "me.p12")
+	export := f.Command(context.Background(), "credentials", "export", "--p12", "-o", file)
+	said, err := export.CombinedOutput()
+	check(p.t, err)
+	password := regexp.MustCompile(`Its password: (\S+)`).FindSubmatch(said)
+	if password == nil {
+		p.t.Fatalf("no password is told: %s", said)
+	}
+	p.do("pk12util", "-i", file, "-w", p.write("password", string(password[1])), "-K", "")
+}
+
+func (p profile) store() string { return filepath.Join(p.home, ".pki", "nssdb") }
+
+func (p profile) write(name, text string) string {
+	p.t.Helper()
+	file := filepath.Join(p.home, name)
+	check(p.t, os.MkdirAll(filepath.Dir(file), 0o700))
+	check(p.t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+func (p profile) do(program string, arguments ...string) {
+	p.t.Helper()
+	if out, err := exec.Command(program, append(arguments, "-d", "sql:"+p.store())...).CombinedOutput(); err != nil {
+		p.t.Fatalf("%s: %v: %s", program, err, bytes.TrimSpace(out))
+	}
+}
+
+func (p profile) newPage() *page {
+	p.t.Helper()
+	return newPageOf(p.t, chromedp.UserDataDir(filepath.Join(p.home, "chromium")), chromedp.Env("HOME="+p.home))
+}
+
+// Who has a certificate in the browser needs no link. The server's is checked, with nothing but the fleet's root.
+func TestACertificateInTheBrowserSignsIn(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	run := plan(t, f, "Seen with a certificate", []string{"n1"}, delivered("packages", "DaemonSet"))
+	viewer, err := fleet.ReadViewer(f.CredentialsFile(run))
+	check(t, err)
+
+	stranger := newProfile(t, f).newPage()
+	stranger.open(viewer.Address)
+	stranger.until("who has none is told how to sign in", `document.querySelector(".notice.bad")?.innerText.includes("muster dashboard")`)
+	if text := stranger.text("body"); strings.Contains(text, "Seen with a certificate") {
+		t.Errorf("who has no certificate sees %q", text)
+	}
+
+	me := newProfile(t, f)
+	me.importOperator(f)
+	p := me.newPage()
+	p.open(viewer.Address)
+	p.untilShown("li[data-run=\"" + run + "\"]")
+	p.visit("#/runs/" + run)
+	p.untilShown("[data-link=live]")
+	newDeliverer(t, f, run, "packages").deliver("n1", "")
+	p.untilShown("[data-state=complete]")
+}
