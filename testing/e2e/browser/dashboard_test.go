@@ -63,6 +63,7 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 	}
 	p.until("the time line tells of both", `[...document.querySelectorAll(".happenings b")].filter((b) => /Crashed|Not responding/.test(b.innerText)).length === 2`)
 	pictures(p)
+	terminalShot(t, f, "status-terminal", 40, 140, "status")
 	oneCell(p, healthy)
 	const hostile = `<img src=x onerror="document.title='taken'"> & <b>bold</b>`
 	inventory.report(muster.Global, muster.Progress{Message: hostile, Total: 40, Completed: 12})
