@@ -238,10 +238,98 @@ struct Revoke {
   };
 };
 
+// Remembers a certificate. One for an enrolled node is not to be handed out unless that still is
+// one: `node` is its name then, and empty for everybody else.
 struct RecordIssued {
   IssuedRecord issued;
+  std::string node;
 
-  struct Result {};
+  enum class Verdict { kRecorded, kNotEnrolled, kRevoked };
+  struct Result {
+    Verdict verdict = Verdict::kRecorded;
+  };
+};
+
+// A new join token. Those that ended over a week ago are forgotten.
+struct CreateJoinToken {
+  JoinTokenRecord token;
+
+  enum class Verdict { kCreated, kExists, kTooMany, kNodeRevoked };
+  struct Result {
+    Verdict verdict = Verdict::kCreated;
+  };
+};
+
+struct RevokeJoinToken {
+  std::string id;
+  std::string actor;
+  int64_t at = 0;
+
+  struct Result {
+    bool found = false;
+  };
+};
+
+// A machine becomes a node with a token, or becomes it again: then the certificates of before are
+// revoked. The certificate was signed before and is handed out only with kJoined.
+struct JoinNode {
+  std::string token;
+  std::string name;
+  std::string key_sha256;  // of the key that the certificate is for; tells a repeated request
+  std::string certificate_chain_pem;
+  IssuedRecord issued;  // its uri, and `at`
+
+  enum class Verdict {
+    kJoined,
+    kAgain,    // this key has joined with this token: `certificate_chain_pem` is what it got
+    kNoToken,  // there is none, or it was revoked
+    kExpired,
+    kUsed,       // every place is taken by other keys
+    kOtherNode,  // the token names another, or this key joined as another
+    kEnrolled,   // the name is taken, and the token does not name it
+    kRevoked,    // the node is
+  };
+  struct Result {
+    Verdict verdict = Verdict::kNoToken;
+    std::string certificate_chain_pem;
+  };
+};
+
+struct LabelNode {
+  std::string name;
+  Labels set;
+  std::vector<std::string> remove;
+  size_t max_labels = 0;
+  std::string actor;
+  int64_t at = 0;
+
+  struct Result {
+    bool found = false;
+    bool too_many = false;  // nothing changed
+  };
+};
+
+// Every certificate of the node that has not ended is revoked, and it gets no new one.
+struct RevokeNode {
+  std::string name;
+  std::string reason;
+  std::string actor;
+  int64_t at = 0;
+
+  struct Result {
+    bool found = false;
+  };
+};
+
+// The same, and the name is free again.
+struct RemoveNode {
+  std::string name;
+  std::string actor;
+  int64_t at = 0;
+
+  struct Result {
+    bool found = false;
+  };
 };
 
 // Writes an audit record on its own; the other commands write theirs with what they do.
@@ -254,14 +342,17 @@ struct AppendAudit {
 using Command =
     std::variant<CreateRun, ReportListener, SetStatusListener, ReportStatusListener, OpenUpload,
                  CommitResult, AbandonUpload, TimeOutRun, TimeOutPair, KeepPartials, SealRun,
-                 EndRun, DeleteRun, WipeAuthority, Revoke, RecordIssued, AppendAudit>;
+                 EndRun, DeleteRun, WipeAuthority, Revoke, RecordIssued, CreateJoinToken,
+                 RevokeJoinToken, JoinNode, LabelNode, RevokeNode, RemoveNode, AppendAudit>;
 
 using CommandResult =
     std::variant<CreateRun::Result, ReportListener::Result, SetStatusListener::Result,
                  ReportStatusListener::Result, OpenUpload::Result, CommitResult::Result,
                  AbandonUpload::Result, TimeOutRun::Result, TimeOutPair::Result,
                  KeepPartials::Result, SealRun::Result, EndRun::Result, DeleteRun::Result,
-                 WipeAuthority::Result, Revoke::Result, RecordIssued::Result, AppendAudit::Result>;
+                 WipeAuthority::Result, Revoke::Result, RecordIssued::Result,
+                 CreateJoinToken::Result, RevokeJoinToken::Result, JoinNode::Result,
+                 LabelNode::Result, RevokeNode::Result, RemoveNode::Result, AppendAudit::Result>;
 
 }  // namespace muster
 

@@ -6,6 +6,7 @@
 #define MUSTER_SERVICES_COMMON_STORE_RECORDS_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -200,6 +201,35 @@ struct IssuedRecord {
   int64_t expires_at = 0;
 };
 
+using Labels = std::map<std::string, std::string>;
+
+// What lets machines join the fleet for a while.
+struct JoinTokenRecord {
+  std::string id;
+  std::string public_key_pem;
+  std::string node;   // the only one that may join with it; empty: any
+  int32_t count = 1;  // how many may
+  Labels labels;      // for those who join
+  std::string created_by;
+  int64_t created_at = 0;
+  int64_t expires_at = 0;
+  bool revoked = false;
+  std::vector<std::string> joined;  // in that order
+};
+
+// An enrolled node.
+struct NodeRecord {
+  std::string name;
+  std::string uri;
+  Labels labels;
+  int64_t joined_at = 0;
+  std::string join_token;  // the last it joined with
+  int64_t expires_at = 0;  // of its newest certificate; 0: long ago
+  int64_t revoked_at = 0;  // 0: it is not
+  std::string revoke_reason;
+  std::string revoked_by;  // URI of the operator
+};
+
 enum class AuditKind {
   kConflict = 1,    // another content for a result that is there
   kLate = 2,        // a delivery after the seal
@@ -209,6 +239,7 @@ enum class AuditKind {
   kRevocation = 6,
   kRun = 7,        // created, cancelled, deleted
   kUnplanned = 8,  // a delivery for a pair that is not in the plan
+  kNode = 9,       // joined, labelled, revoked, removed; join tokens
 };
 
 struct AuditRecord {

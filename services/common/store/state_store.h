@@ -115,6 +115,17 @@ class StateStore {
   // Certificates issued for URIs that begin with `prefix`, newest first, at most `limit`.
   virtual absl::StatusOr<std::vector<IssuedRecord>> Issued(std::string_view prefix, int limit) = 0;
 
+  virtual absl::StatusOr<std::optional<JoinTokenRecord>> GetJoinToken(std::string_view id) = 0;
+
+  // Newest first, at most `limit`.
+  virtual absl::StatusOr<std::vector<JoinTokenRecord>> ListJoinTokens(int limit) = 0;
+
+  virtual absl::StatusOr<std::optional<NodeRecord>> GetNode(std::string_view name) = 0;
+
+  // By name; those with all of `labels`. `limit` is at most 1000.
+  virtual absl::StatusOr<Page<NodeRecord>> ListNodes(const Labels& labels,
+                                                     std::string_view page_token, int limit) = 0;
+
   // Of one run, or of all if `run` is empty; in the order in which they were written. `limit` is at
   // most 10000.
   virtual absl::StatusOr<Page<AuditRecord>> Audit(std::string_view run, std::string_view page_token,

@@ -5,6 +5,7 @@
 
 #include "services/common/store/contract/concurrency_contract.h"  // IWYU pragma: export
 #include "services/common/store/contract/identity_contract.h"     // IWYU pragma: export
+#include "services/common/store/contract/node_contract.h"         // IWYU pragma: export
 #include "services/common/store/contract/result_contract.h"       // IWYU pragma: export
 #include "services/common/store/contract/run_contract.h"          // IWYU pragma: export
 #include "services/common/store/contract/silence_contract.h"      // IWYU pragma: export

@@ -4,15 +4,15 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/store/sqlite/nodes.h"
 
 namespace muster::sqlite {
 
-absl::StatusOr<Revoke::Result> Execute(WriteContext& context, const Revoke& command) {
-  const RevocationRecord& revocation = command.revocation;
+bool AddRevocation(WriteContext& context, const RevocationRecord& revocation) {
   const int64_t inserted =
       context.db.Run("INSERT INTO revocations VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
                      revocation.subject, revocation.reason, revocation.revoked_by, revocation.at);
-  if (inserted == 0) return Revoke::Result{};
+  if (inserted == 0) return false;
   ChangeRecord change;
   change.at = revocation.at;
   change.kind = ChangeKind::kRevoked;
@@ -25,11 +25,14 @@ absl::StatusOr<Revoke::Result> Execute(WriteContext& context, const Revoke& comm
   record.text =
       absl::StrCat(revocation.subject, revocation.reason.empty() ? "" : ": ", revocation.reason);
   context.AddAudit(record);
-  return Revoke::Result{.changed = true};
+  return true;
 }
 
-absl::StatusOr<RecordIssued::Result> Execute(WriteContext& context, const RecordIssued& command) {
-  const IssuedRecord& issued = command.issued;
+absl::StatusOr<Revoke::Result> Execute(WriteContext& context, const Revoke& command) {
+  return Revoke::Result{.changed = AddRevocation(context, command.revocation)};
+}
+
+void AddIssued(WriteContext& context, const IssuedRecord& issued) {
   // The store has no clock; the time of each new certificate tells which ones ended long ago.
   context.db.Run(
       "DELETE FROM issued WHERE (issuer, serial) IN"
@@ -46,6 +49,18 @@ absl::StatusOr<RecordIssued::Result> Execute(WriteContext& context, const Record
   record.actor = issued.issued_to;
   record.text = absl::StrCat(issued.uri, " ", issued.issuer, ":", issued.serial);
   context.AddAudit(record);
+}
+
+absl::StatusOr<RecordIssued::Result> Execute(WriteContext& context, const RecordIssued& command) {
+  using Verdict = RecordIssued::Verdict;
+  if (!command.node.empty()) {
+    const auto node = ReadNode(context.db, command.node);
+    if (!node || node->uri != command.issued.uri) {
+      return RecordIssued::Result{Verdict::kNotEnrolled};
+    }
+    if (node->revoked_at != 0) return RecordIssued::Result{Verdict::kRevoked};
+  }
+  AddIssued(context, command.issued);
   return RecordIssued::Result{};
 }
 

@@ -204,7 +204,45 @@ CREATE TABLE status_listeners (
 // Uploads that have expired are looked for every few seconds.
 constexpr const char* kVersion3 = "CREATE INDEX uploads_by_expiry ON uploads (expires_at);";
 
-constexpr const char* kSteps[] = {kVersion1, kVersion2, kVersion3};
+// Nodes that join. Labels are lines "key=value", by key.
+constexpr const char* kVersion4 = R"sql(
+CREATE TABLE join_tokens (
+  id TEXT NOT NULL PRIMARY KEY,
+  public_key_pem TEXT NOT NULL,
+  node TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  labels TEXT NOT NULL,
+  created_by TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  revoked INTEGER NOT NULL
+);
+CREATE INDEX join_tokens_by_age ON join_tokens (created_at);
+CREATE INDEX join_tokens_by_expiry ON join_tokens (expires_at);
+
+-- The places of a token that are taken: one for each key.
+CREATE TABLE joins (
+  token TEXT NOT NULL,
+  key_sha256 BLOB NOT NULL,
+  node TEXT NOT NULL,
+  certificate_chain_pem TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  PRIMARY KEY (token, key_sha256)
+);
+
+CREATE TABLE nodes (
+  name TEXT NOT NULL PRIMARY KEY,
+  uri TEXT NOT NULL,
+  labels TEXT NOT NULL,
+  joined_at INTEGER NOT NULL,
+  join_token TEXT NOT NULL,
+  revoked_at INTEGER NOT NULL,
+  revoke_reason TEXT NOT NULL,
+  revoked_by TEXT NOT NULL
+);
+)sql";
+
+constexpr const char* kSteps[] = {kVersion1, kVersion2, kVersion3, kVersion4};
 
 int64_t ReadVersion(Connection& db) {
   bool there = false;

@@ -10,6 +10,7 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/store/sqlite/connection.h"
 #include "services/common/store/sqlite/identities.h"
+#include "services/common/store/sqlite/nodes.h"
 #include "services/common/store/sqlite/integrity.h"
 #include "services/common/store/sqlite/reader_pool.h"
 #include "services/common/store/sqlite/results.h"
@@ -94,6 +95,20 @@ class Store final : public SqliteStore {
   }
   absl::StatusOr<std::vector<IssuedRecord>> Issued(std::string_view prefix, int limit) override {
     return readers_->Run([&](Connection& db) { return sqlite::ReadIssued(db, prefix, limit); });
+  }
+  absl::StatusOr<std::optional<JoinTokenRecord>> GetJoinToken(std::string_view id) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadJoinToken(db, id); });
+  }
+  absl::StatusOr<std::vector<JoinTokenRecord>> ListJoinTokens(int limit) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadJoinTokens(db, limit); });
+  }
+  absl::StatusOr<std::optional<NodeRecord>> GetNode(std::string_view name) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadNode(db, name); });
+  }
+  absl::StatusOr<Page<NodeRecord>> ListNodes(const Labels& labels, std::string_view page_token,
+                                             int limit) override {
+    return readers_->Run(
+        [&](Connection& db) { return sqlite::ReadNodes(db, labels, page_token, limit); });
   }
   absl::StatusOr<Page<AuditRecord>> Audit(std::string_view run, std::string_view page_token,
                                           int limit) override {

@@ -9,6 +9,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/store/sqlite/identities.h"
+#include "services/common/store/sqlite/nodes.h"
 #include "services/common/store/sqlite/results.h"
 #include "services/common/store/sqlite/runs.h"
 #include "services/common/store/sqlite/status_listeners.h"

@@ -1,0 +1,187 @@
+// What every StateStore promises of join tokens and nodes: included by state_store_contract.h.
+#ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_NODE_CONTRACT_H_
+#define MUSTER_SERVICES_COMMON_STORE_CONTRACT_NODE_CONTRACT_H_
+
+#include "services/common/store/contract/state_store_fixture.h"
+
+namespace muster {
+
+class NodeStoreContract : public StateStoreContract {
+ protected:
+  static constexpr int64_t kEnd = 1000;  // of the tokens here
+
+  CreateJoinToken::Verdict Create(const std::string& id, const std::string& node, int count = 1,
+                                  Labels labels = {}) {
+    JoinTokenRecord token;
+    token.id = id;
+    token.public_key_pem = "pem";
+    token.node = node;
+    token.count = count;
+    token.labels = std::move(labels);
+    token.created_by = "ann";
+    token.created_at = 10;
+    token.expires_at = kEnd;
+    return Apply(CreateJoinToken{std::move(token)}).verdict;
+  }
+
+  // The certificate's serial is the key's name.
+  JoinNode::Result Join(const std::string& token, const std::string& node, const std::string& key,
+                        int64_t at = 20) {
+    JoinNode join;
+    join.token = token;
+    join.name = node;
+    join.key_sha256 = key;
+    join.certificate_chain_pem = absl::StrCat("chain of ", key);
+    join.issued = {absl::StrCat("spiffe://f/node/", node), "issuer", key, "somebody", at, at + 100};
+    return Apply(std::move(join));
+  }
+
+  NodeRecord Node(const std::string& name) {
+    auto node = store().GetNode(name);
+    EXPECT_TRUE(node.ok() && node->has_value()) << name << " " << node.status();
+    return node.ok() && *node ? **node : NodeRecord{};
+  }
+
+  std::string Revoked() {
+    std::string subjects;
+    auto revocations = store().Revocations();
+    EXPECT_TRUE(revocations.ok());
+    for (const RevocationRecord& r : *revocations) absl::StrAppend(&subjects, r.subject, ",");
+    return subjects;
+  }
+
+  using Verdict = JoinNode::Verdict;
+};
+
+TEST_P(NodeStoreContract, ANamedTokenLetsThatNodeInOnce) {
+  EXPECT_EQ(Create("t", "n1", 1, {{"rack", "b=1"}, {"zone", ""}}),
+            CreateJoinToken::Verdict::kCreated);
+  EXPECT_EQ(Create("t", "n1"), CreateJoinToken::Verdict::kExists);
+  EXPECT_EQ(Join("t", "n2", "k").verdict, Verdict::kOtherNode);
+  EXPECT_EQ(Join("u", "n1", "k").verdict, Verdict::kNoToken);
+  EXPECT_EQ(Join("t", "n1", "k").verdict, Verdict::kJoined);
+  Reopen();
+  const NodeRecord node = Node("n1");
+  EXPECT_EQ(node.uri, "spiffe://f/node/n1");
+  EXPECT_EQ(node.labels, (Labels{{"rack", "b=1"}, {"zone", ""}}));
+  EXPECT_EQ(node.joined_at, 20);
+  EXPECT_EQ(node.join_token, "t");
+  EXPECT_EQ(node.expires_at, 120);
+  EXPECT_EQ((*store().GetJoinToken("t"))->joined, std::vector<std::string>{"n1"});
+  EXPECT_EQ(store().Issued("spiffe://f/node/", 10)->size(), 1u);
+  // The same key asks again: its answer was lost.
+  const auto again = Join("t", "n1", "k", 30);
+  EXPECT_EQ(again.verdict, Verdict::kAgain);
+  EXPECT_EQ(again.certificate_chain_pem, "chain of k");
+  EXPECT_EQ(Join("t", "n2", "k", 30).verdict, Verdict::kOtherNode);
+  EXPECT_EQ(Join("t", "n1", "k", kEnd).verdict, Verdict::kExpired);
+  EXPECT_EQ(Join("t", "n1", "thief", 30).verdict, Verdict::kUsed);
+  EXPECT_EQ(store().Issued("spiffe://f/node/", 10)->size(), 1u);
+  EXPECT_EQ(store().Audit("", "", 100)->items.back().text,
+            "join token t was used again, by another key");
+}
+
+TEST_P(NodeStoreContract, ATokenForSeveralHasSoManyPlaces) {
+  Create("t", "", 2);
+  EXPECT_EQ(Join("t", "n1", "k1").verdict, Verdict::kJoined);
+  EXPECT_EQ(Join("t", "n1", "k2").verdict, Verdict::kEnrolled);
+  EXPECT_EQ(Join("t", "n2", "k2").verdict, Verdict::kJoined);
+  EXPECT_EQ(Join("t", "n3", "k3").verdict, Verdict::kUsed);
+  EXPECT_EQ((*store().GetJoinToken("t"))->joined, (std::vector<std::string>{"n1", "n2"}));
+}
+
+TEST_P(NodeStoreContract, ATokenEnds) {
+  Create("t", "", 2);
+  EXPECT_EQ(Join("t", "n1", "k1", kEnd - 1).verdict, Verdict::kJoined);
+  EXPECT_EQ(Join("t", "n2", "k2", kEnd).verdict, Verdict::kExpired);
+  EXPECT_TRUE(Apply(RevokeJoinToken{"t", "ann", 40}).found);
+  EXPECT_FALSE(Apply(RevokeJoinToken{"u", "ann", 40}).found);
+  EXPECT_EQ(Join("t", "n2", "k2").verdict, Verdict::kNoToken);
+  EXPECT_EQ(Join("t", "n1", "k1").verdict, Verdict::kNoToken);
+  EXPECT_EQ(Node("n1").name, "n1");
+  EXPECT_EQ(store().ListJoinTokens(10)->size(), 1u);
+  // A week after its end it is forgotten.
+  JoinTokenRecord later;
+  later.id = "u";
+  later.created_at = kEnd + int64_t{7} * 24 * 3600 * 1'000'000 + 1;
+  Apply(CreateJoinToken{later});
+  const auto tokens = store().ListJoinTokens(10);
+  ASSERT_EQ(tokens->size(), 1u);
+  EXPECT_EQ((*tokens)[0].id, "u");
+}
+
+TEST_P(NodeStoreContract, ANodeThatJoinsAgainLosesWhatItHad) {
+  Create("t", "n1");
+  Create("u", "n1", 1, {{"rack", "b2"}});
+  Join("t", "n1", "k1");
+  Apply(LabelNode{"n1", {{"rack", "b1"}, {"zone", "z"}}, {}, 64, "ann", 21});
+  EXPECT_EQ(Join("u", "n1", "k2", 30).verdict, Verdict::kJoined);
+  EXPECT_EQ(Revoked(), "issuer:k1,");
+  EXPECT_EQ(Node("n1").labels, (Labels{{"rack", "b2"}, {"zone", "z"}}));
+  EXPECT_EQ(Node("n1").join_token, "u");
+}
+
+TEST_P(NodeStoreContract, ARevokedNodeGetsNothingMore) {
+  Create("t", "n1");
+  Create("u", "n1");
+  Join("t", "n1", "k1");
+  const IssuedRecord next = {"spiffe://f/node/n1", "issuer", "k2", "n1", 30, 130};
+  EXPECT_EQ(Apply(RecordIssued{next, "n1"}).verdict, RecordIssued::Verdict::kRecorded);
+  EXPECT_EQ(Node("n1").expires_at, 130);
+  EXPECT_FALSE(Apply(RevokeNode{"n2", "", "ann", 40}).found);
+  EXPECT_TRUE(Apply(RevokeNode{"n1", "stolen", "ann", 125}).found);
+  EXPECT_EQ(Revoked(), "issuer:k2,");  // the other has ended
+  EXPECT_TRUE(Apply(RevokeNode{"n1", "again", "bob", 126}).found);
+  EXPECT_EQ(Node("n1").revoked_at, 125);
+  EXPECT_EQ(Node("n1").revoke_reason, "stolen");
+  EXPECT_EQ(Node("n1").revoked_by, "ann");
+  EXPECT_EQ(Join("u", "n1", "k3", 130).verdict, Verdict::kRevoked);
+  EXPECT_EQ(Create("v", "n1"), CreateJoinToken::Verdict::kNodeRevoked);
+  const IssuedRecord third = {"spiffe://f/node/n1", "issuer", "k3", "n1", 130, 230};
+  EXPECT_EQ(Apply(RecordIssued{third, "n1"}).verdict, RecordIssued::Verdict::kRevoked);
+  EXPECT_EQ(Apply(RecordIssued{third, "n9"}).verdict, RecordIssued::Verdict::kNotEnrolled);
+}
+
+TEST_P(NodeStoreContract, ARemovedNodesNameIsFree) {
+  Create("t", "n1");
+  Join("t", "n1", "k1");
+  EXPECT_TRUE(Apply(RemoveNode{"n1", "ann", 30}).found);
+  EXPECT_FALSE(Apply(RemoveNode{"n1", "ann", 31}).found);
+  EXPECT_EQ(Revoked(), "issuer:k1,");
+  EXPECT_FALSE((*store().GetNode("n1")).has_value());
+  // What the token gave before is worth nothing any more.
+  EXPECT_EQ(Join("t", "n1", "k1", 32).verdict, Verdict::kRevoked);
+  Create("u", "", 1);
+  EXPECT_EQ(Join("u", "n1", "k2", 33).verdict, Verdict::kJoined);
+}
+
+TEST_P(NodeStoreContract, NodesAreListedByNameAndFoundByLabels) {
+  Create("t", "", 5);
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    Join("t", name, absl::StrCat("k", i));
+    Apply(LabelNode{name, {{"odd", i % 2 == 0 ? "no" : "yes"}, {"x", "1"}}, {}, 64, "ann", 30});
+  }
+  std::string names;
+  std::string token;
+  do {
+    auto page = store().ListNodes({}, token, 2);
+    for (const NodeRecord& node : page->items) absl::StrAppend(&names, node.name, ",");
+    token = page->next;
+  } while (!token.empty());
+  EXPECT_EQ(names, "n0,n1,n2,n3,n4,");
+  auto odd = store().ListNodes({{"odd", "yes"}, {"x", "1"}}, "", 10);
+  ASSERT_EQ(odd->items.size(), 2u);
+  EXPECT_EQ(odd->items[1].name, "n3");
+  EXPECT_TRUE(store().ListNodes({{"x", "2"}}, "", 10)->items.empty());
+  // Labels go as they came; one too many changes nothing.
+  EXPECT_TRUE(Apply(LabelNode{"n1", {}, {"x", "unknown"}, 64, "ann", 31}).found);
+  EXPECT_EQ(Node("n1").labels, (Labels{{"odd", "yes"}}));
+  EXPECT_TRUE(Apply(LabelNode{"n1", {{"a", ""}, {"b", ""}}, {}, 2, "ann", 32}).too_many);
+  EXPECT_EQ(Node("n1").labels, (Labels{{"odd", "yes"}}));
+  EXPECT_FALSE(Apply(LabelNode{"n9", {}, {}, 64, "ann", 33}).found);
+}
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_STORE_CONTRACT_NODE_CONTRACT_H_
