@@ -21,7 +21,7 @@ namespace muster::supervisor {
 struct AddressOptions {
   std::vector<std::string> advertise;  // names or addresses by which clients reach this machine
   std::string bind;                    // the local address to listen on
-  // 7440 stands for aggregator 7440, status 7441, status pages 7442, gateway 7443, old clients 7449
+  // 7440 stands for aggregator 7440, status 7441, status pages 7442, gateway 7443, joining 7444, old clients 7449
   // and 7450-7949, runs' own status pages 7950-8049. 0: any free ports, chosen once and then kept.
   // Without it status pages are at 8002 and 8010-8109.
   std::optional<int> port;
@@ -43,6 +43,7 @@ struct AddressPlan {
   std::string legacy_ports;
   std::string legacy_host;
   int legacy_port = 0;
+  HostPort join;             // where machines join that have no certificate yet
   HostPort status_pages;     // where the gateway answers GET /status and serves the dashboard
   std::string status_ports;  // of runs that have such a listener of their own
 };

@@ -10,6 +10,7 @@ namespace muster {
 struct Addresses {
   std::vector<std::string> aggregator_targets;  // "host:port"
   std::vector<std::string> status_targets;      // "host:port"
+  std::vector<std::string> join_targets;        // "host:port"
   std::vector<std::string> gateway_urls;        // "https://host:port"
   std::vector<std::string> status_urls;         // "https://host:port/", with one slash at the end
 };

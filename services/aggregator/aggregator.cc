@@ -13,7 +13,9 @@
 #include "services/aggregator/archive_service.h"
 #include "services/aggregator/change_service.h"
 #include "services/aggregator/changes/change_dispatcher.h"
+#include "services/aggregator/enrollment_service.h"
 #include "services/aggregator/identity_service.h"
+#include "services/aggregator/join_service.h"
 #include "services/aggregator/listener_service.h"
 #include "services/aggregator/result_service.h"
 #include "services/aggregator/run_service.h"
@@ -64,7 +66,11 @@ double DiskBytes(const std::string& folder, std::uintmax_t Space::* what) {
 }
 
 Addresses MakeAddresses(const AggregatorConfig& config) {
-  Addresses addresses = {config.aggregator_targets, config.status_targets, config.gateway_urls, {}};
+  Addresses addresses = {config.aggregator_targets,
+                         config.status_targets,
+                         config.join_targets,
+                         config.gateway_urls,
+                         {}};
   for (const std::string& url : config.status_urls) {
     addresses.status_urls.push_back(
         absl::StrCat(absl::string_view(url).substr(0, url.find_last_not_of('/') + 1), "/"));
@@ -78,6 +84,11 @@ Addresses MakeAddresses(const AggregatorConfig& config) {
   if (addresses.aggregator_targets.empty()) {
     for (const std::string& host : config.advertise) {
       addresses.aggregator_targets.push_back(HostPort{host, config.listen.port}.ToString());
+    }
+  }
+  if (addresses.join_targets.empty()) {
+    for (const std::string& host : config.advertise) {
+      addresses.join_targets.push_back(HostPort{host, config.join_listen.port}.ToString());
     }
   }
   return addresses;
@@ -165,7 +176,13 @@ class Assembly : public Aggregator {
         change_service_(runtime_, *f_.store, *f_.store, changes_, clock_),
         listener_service_(runtime_, runs_, *f_.authorities, status_listeners_, *f_.store, clock_),
         identity_service_(runtime_, *f_.authorities, *f_.store, clock_, MakeAddresses(config_),
-                          ServiceHosts(config_)) {}
+                          ServiceHosts(config_)),
+        enrollment_(*f_.store, clock_),
+        enrollment_service_(runtime_, enrollment_, MakeAddresses(config_).join_targets,
+                            f_.authorities->FleetCaPem()),
+        joining_(*f_.store, *f_.authorities, clock_),
+        join_service_(requests_, joining_, clock_, MakeAddresses(config_),
+                      f_.authorities->FleetCaPem(), metrics_) {}
 
   ~Assembly() override { Stop(); }
 
@@ -174,6 +191,7 @@ class Assembly : public Aggregator {
 
   int port() const override { return server_->port(); }
   int health_port() const override { return server_->health_port(); }
+  int join_port() const override { return server_->open_port(); }
 
  private:
   std::string OwnUri() const { return ToUri(f_.tls->identity()).value_or(""); }
@@ -213,6 +231,10 @@ class Assembly : public Aggregator {
   ChangeService change_service_;
   ListenerService listener_service_;
   IdentityService identity_service_;
+  Enrollment enrollment_;
+  EnrollmentService enrollment_service_;
+  Joining joining_;
+  JoinService join_service_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<InspectionServer> inspection_;
   std::unique_ptr<VerdictFollower> follower_;
@@ -268,9 +290,12 @@ absl::Status Assembly::Serve() {
   options.health_listen = absl::StrCat("127.0.0.1:", config_.health_port);
   options.certificate_folder = f_.tls->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
-  auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
-                                 {&run_service_, &result_service_, &archive_service_,
-                                  &change_service_, &listener_service_, &identity_service_});
+  options.open_listen = config_.join_listen.ToString();
+  options.open_service = &join_service_;
+  auto server =
+      RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
+                       {&run_service_, &result_service_, &archive_service_, &change_service_,
+                        &listener_service_, &identity_service_, &enrollment_service_});
   if (!server.ok()) return server.status();
   server_ = *std::move(server);
   InspectionServer::Options inspection;
@@ -285,6 +310,8 @@ absl::Status Assembly::Serve() {
       config_.addresses_file,
       {{"aggregator",
         HostPort{config_.listen.host, static_cast<uint16_t>(server_->port())}.ToString()},
+       {"join",
+        HostPort{config_.join_listen.host, static_cast<uint16_t>(server_->open_port())}.ToString()},
        {"health", absl::StrCat("127.0.0.1:", server_->health_port())},
        {"inspection", absl::StrCat("127.0.0.1:", inspection_->port())}});
 }

@@ -21,6 +21,7 @@ class Aggregator : public RunningService {
   // Ports that were taken.
   virtual int port() const = 0;
   virtual int health_port() const = 0;
+  virtual int join_port() const = 0;
 };
 
 }  // namespace muster

@@ -11,6 +11,8 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
   BindStateFolder(&config->state_folder,
                   "Where everything is kept: the intermediate, the store, the blobs.", file);
   file->Address("listen", &config->listen, "Where gRPC is served. Port 0 takes a free one.");
+  file->Address("join_listen", &config->join_listen,
+                "Where machines join that have no certificate yet. Port 0 takes a free one.");
   BindInspection(&config->health_port, &config->inspection_port, &config->addresses_file, file);
   file->StringList("advertise", &config->advertise,
                    "Names and addresses by which clients reach this fleet; they stand in its "
@@ -26,6 +28,9 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
   file->StringList("aggregator_targets", &config->aggregator_targets,
                    "What credentials say of where gRPC is: host:port each. Empty: every advertised "
                    "host with the port of listen.");
+  file->StringList("join_targets", &config->join_targets,
+                   "What join tokens say of where to join: host:port each. Empty: every advertised "
+                   "host with the port of join_listen.");
   file->StringList(
       "status_targets", &config->status_targets,
       "Where the status service is: host:port each. Credentials say it, and its verdicts "

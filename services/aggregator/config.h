@@ -17,6 +17,7 @@ namespace muster {
 struct AggregatorConfig {
   std::string state_folder;  // intermediate, store key, tls/, state.db, blobs/
   HostPort listen = {"127.0.0.1", 7440};
+  HostPort join_listen = {"127.0.0.1", 7444};
   int64_t health_port = 0;
   int64_t inspection_port = 0;
   std::string addresses_file;
@@ -24,6 +25,7 @@ struct AggregatorConfig {
   std::string legacy_host;  // a pattern (run_host.h), or empty
   std::vector<std::string> aggregator_targets;
   std::vector<std::string> status_targets;
+  std::vector<std::string> join_targets;
   std::vector<std::string> gateway_urls;
   std::vector<std::string> status_urls;
   LogConfig log;

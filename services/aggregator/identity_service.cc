@@ -46,7 +46,7 @@ absl::Status IdentityService::Renew(Call& call, const v1::RenewCertificateReques
     issued =
         authorities_.SignForFleet(*user, request.csr_pem(), {}, kOperatorValidity, UriOf(call));
   } else if (const auto* node = std::get_if<NodeIdentity>(&identity.name)) {
-    issued = authorities_.SignForFleet(*node, request.csr_pem(), {}, kNodeValidity, UriOf(call));
+    issued = authorities_.SignForNode(*node, request.csr_pem(), UriOf(call));
   }
   if (issued.ok()) Describe(*issued, response);
   return issued.status();

@@ -259,6 +259,93 @@ absl::Status LastOperator() {
                    "Add another operator first: muster operator add NAME.");
 }
 
+absl::Status InvalidToken(std::string_view why) {
+  return MakeError(Code::kInvalidArgument, "INVALID_TOKEN", Text("join token: ", A(why)),
+                   "Create tokens with: muster token create.");
+}
+
+absl::Status TokenExists(std::string_view id) {
+  return MakeError(Code::kAlreadyExists, "TOKEN_EXISTS",
+                   Text("there is a join token ", A(id), " already"),
+                   "Choose 32 hex digits at random.");
+}
+
+absl::Status TooManyTokens(int64_t limit) {
+  return MakeError(Code::kResourceExhausted, "TOO_MANY_TOKENS",
+                   Text("there are ", limit, " join tokens that have not been forgotten yet"),
+                   "Create one token for several nodes (--count), or wait: a token is forgotten a "
+                   "week after its end.");
+}
+
+absl::Status TokenNotFound(std::string_view id) {
+  return MakeError(Code::kNotFound, "TOKEN_NOT_FOUND",
+                   Text("there is no join token \"", A(id), "\""),
+                   "List the tokens: muster token list.");
+}
+
+absl::Status InvalidLabel(std::string_view why) {
+  return MakeError(Code::kInvalidArgument, "INVALID_LABEL", Text("label: ", A(why)),
+                   "Write it as key=value with [A-Za-z0-9._/-] on both sides, 1 to 253 characters "
+                   "in the key and at most as many in the value; a node has at most 64.");
+}
+
+absl::Status NodeNotEnrolled(std::string_view node) {
+  return MakeError(Code::kNotFound, "NODE_NOT_ENROLLED",
+                   Text("no node \"", A(node), "\" is enrolled"),
+                   "List the nodes: muster nodes; let it join with: muster token create.");
+}
+
+absl::Status NodeRevoked(std::string_view node) {
+  return MakeError(
+      Code::kPermissionDenied, "NODE_REVOKED", Text("node \"", A(node), "\" was revoked"),
+      "An operator who wants it back removes it (muster node remove) and creates a new "
+      "token.");
+}
+
+absl::Status TokenRefused() {
+  return MakeError(Code::kPermissionDenied, "TOKEN_REFUSED",
+                   "this fleet has no such join token, or the request was not signed with its key",
+                   "Ask an operator for a new token: muster token create.");
+}
+
+absl::Status TokenExpired() {
+  return MakeError(Code::kPermissionDenied, "TOKEN_EXPIRED", "the join token's time is over",
+                   "Ask an operator for a new token: muster token create --ttl 15m.");
+}
+
+absl::Status TokenUsed() {
+  return MakeError(
+      Code::kPermissionDenied, "TOKEN_USED",
+      "the join token has been used up, by other keys than this one",
+      "If nobody else should have had it, tell an operator: muster token list says who "
+      "joined with it. Else ask for a new token.");
+}
+
+absl::Status TokenOfOtherNode() {
+  return MakeError(Code::kPermissionDenied, "TOKEN_OF_OTHER_NODE",
+                   "the join token, or what this key joined as before, is for another name",
+                   "Join with the name in the token, or ask for a token for this one.");
+}
+
+absl::Status NodeEnrolled(std::string_view node) {
+  return MakeError(Code::kPermissionDenied, "NODE_ENROLLED",
+                   Text("a node \"", A(node), "\" is enrolled already"),
+                   "Choose another name, or have a token made that names this one: muster token "
+                   "create --node NAME.");
+}
+
+absl::Status ReturnRefused(std::string_view why) {
+  return MakeError(Code::kUnauthenticated, "RETURN_REFUSED",
+                   Text("the certificate that ended: ", A(why)),
+                   "Join again with a new token: muster token create --node NAME.");
+}
+
+absl::Status ReturnTooLate() {
+  return MakeError(Code::kPermissionDenied, "RETURN_TOO_LATE",
+                   "the certificate ended over a week ago",
+                   "Join again with a new token: muster token create --node NAME.");
+}
+
 absl::Status InvalidProgress(std::string_view why) {
   return MakeError(Code::kInvalidArgument, "INVALID_PROGRESS", Text("progress refused: ", A(why)),
                    "Counts go from 0 to 10^12, and text is UTF-8.");

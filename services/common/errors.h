@@ -62,6 +62,22 @@ absl::Status OperatorNotFound(std::string_view name);
 absl::Status OperatorRevoked(std::string_view name);
 absl::Status LastOperator();
 
+// Nodes and their joining.
+absl::Status InvalidToken(std::string_view why);
+absl::Status TokenExists(std::string_view id);
+absl::Status TooManyTokens(int64_t limit);
+absl::Status TokenNotFound(std::string_view id);
+absl::Status InvalidLabel(std::string_view why);
+absl::Status NodeNotEnrolled(std::string_view node);
+absl::Status NodeRevoked(std::string_view node);
+absl::Status TokenRefused();
+absl::Status TokenExpired();
+absl::Status TokenUsed();
+absl::Status TokenOfOtherNode();
+absl::Status NodeEnrolled(std::string_view node);
+absl::Status ReturnRefused(std::string_view why);
+absl::Status ReturnTooLate();
+
 // Status.
 absl::Status InvalidProgress(std::string_view why);
 absl::Status StatusNotReady();

@@ -77,11 +77,9 @@ absl::StatusOr<SignedCertificate> Authorities::SignForRun(const RunName& name, c
       leaf->NotAfter()};
 }
 
-absl::StatusOr<SignedCertificate> Authorities::SignForFleet(const FleetName& name,
-                                                            const std::string& csr_pem,
-                                                            const std::vector<std::string>& hosts,
-                                                            absl::Duration validity,
-                                                            const std::string& asked_by) {
+absl::StatusOr<Authorities::Unrecorded> Authorities::SignUnrecorded(
+    const FleetName& name, const std::string& csr_pem, const std::vector<std::string>& hosts,
+    absl::Duration validity, const std::string& asked_by) const {
   const auto key = VerifySigningRequest(csr_pem);
   if (!key.ok()) return key.status();
   const absl::Time now = clock_.Now();
@@ -89,9 +87,38 @@ absl::StatusOr<SignedCertificate> Authorities::SignForFleet(const FleetName& nam
   if (!leaf.ok()) return leaf.status();
   const auto uri = leaf->Uri();
   if (!uri.ok()) return uri.status();
-  if (const absl::Status status = Remember(*uri, *leaf, asked_by); !status.ok()) return status;
-  return SignedCertificate{*uri, leaf->ToPem(), intermediate_.certificate().ToPem(),
-                           leaf->NotAfter()};
+  return Unrecorded{{*uri, leaf->ToPem(), intermediate_.certificate().ToPem(), leaf->NotAfter()},
+                    RecordOf(*uri, *leaf, asked_by)};
+}
+
+absl::StatusOr<SignedCertificate> Authorities::SignForFleet(const FleetName& name,
+                                                            const std::string& csr_pem,
+                                                            const std::vector<std::string>& hosts,
+                                                            absl::Duration validity,
+                                                            const std::string& asked_by) {
+  auto made = SignUnrecorded(name, csr_pem, hosts, validity, asked_by);
+  if (!made.ok()) return made.status();
+  const auto recorded = store_.ApplyAndWait(RecordIssued{std::move(made->record), ""});
+  if (!recorded.ok()) return recorded.status();
+  return std::move(made->certificate);
+}
+
+absl::StatusOr<SignedCertificate> Authorities::SignForNode(const NodeIdentity& node,
+                                                           const std::string& csr_pem,
+                                                           const std::string& asked_by) {
+  auto made = SignUnrecorded(node, csr_pem, {}, kNodeValidity, asked_by);
+  if (!made.ok()) return made.status();
+  const auto recorded = store_.ApplyAndWait(RecordIssued{std::move(made->record), node.name});
+  if (!recorded.ok()) return recorded.status();
+  switch (recorded->verdict) {
+    case RecordIssued::Verdict::kRecorded:
+      return std::move(made->certificate);
+    case RecordIssued::Verdict::kNotEnrolled:
+      return errors::NodeNotEnrolled(node.name);
+    case RecordIssued::Verdict::kRevoked:
+      return errors::NodeRevoked(node.name);
+  }
+  return absl::InternalError("no such verdict");
 }
 
 absl::Status Authorities::TakeOver(const std::string& certificate_file) {
@@ -112,9 +139,8 @@ absl::Status Authorities::TakeOver(const std::string& certificate_file) {
   return Remember(*uri, *certificate, *uri);
 }
 
-// Before it is handed out: what is not remembered could not be revoked.
-absl::Status Authorities::Remember(const std::string& uri, const Certificate& certificate,
-                                   const std::string& asked_by) {
+IssuedRecord Authorities::RecordOf(const std::string& uri, const Certificate& certificate,
+                                   const std::string& asked_by) const {
   IssuedRecord issued;
   issued.uri = uri;
   issued.issuer = certificate.IssuerKeyId();
@@ -122,7 +148,13 @@ absl::Status Authorities::Remember(const std::string& uri, const Certificate& ce
   issued.issued_to = asked_by;
   issued.issued_at = absl::ToUnixMicros(clock_.Now());
   issued.expires_at = absl::ToUnixMicros(certificate.NotAfter());
-  return store_.ApplyAndWait(RecordIssued{std::move(issued)}).status();
+  return issued;
+}
+
+// Before it is handed out: what is not remembered could not be revoked.
+absl::Status Authorities::Remember(const std::string& uri, const Certificate& certificate,
+                                   const std::string& asked_by) {
+  return store_.ApplyAndWait(RecordIssued{RecordOf(uri, certificate, asked_by), ""}).status();
 }
 
 }  // namespace muster

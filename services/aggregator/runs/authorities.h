@@ -56,6 +56,21 @@ class Authorities {
                                                  absl::Duration validity,
                                                  const std::string& asked_by);
 
+  // A certificate for an enrolled node. NODE_NOT_ENROLLED, NODE_REVOKED.
+  absl::StatusOr<SignedCertificate> SignForNode(const NodeIdentity& node,
+                                                const std::string& csr_pem,
+                                                const std::string& asked_by);
+
+  // One that nobody remembers yet: it must not be handed out before `record` is in the store.
+  struct Unrecorded {
+    SignedCertificate certificate;
+    IssuedRecord record;
+  };
+  absl::StatusOr<Unrecorded> SignUnrecorded(const FleetName& name, const std::string& csr_pem,
+                                            const std::vector<std::string>& hosts,
+                                            absl::Duration validity,
+                                            const std::string& asked_by) const;
+
   // The key of the run's own status listener as it rests in the store, and back.
   absl::StatusOr<std::string> WrapStatusKey(const Secret& pem, std::string_view run) const {
     return key_wrap_.WrapStatusKey(pem, run);
@@ -70,6 +85,8 @@ class Authorities {
 
  private:
   absl::StatusOr<RunAuthority> LoadRunAuthority(const std::string& run) const;
+  IssuedRecord RecordOf(const std::string& uri, const Certificate& certificate,
+                        const std::string& asked_by) const;
   absl::Status Remember(const std::string& uri, const Certificate& certificate,
                         const std::string& asked_by);
 

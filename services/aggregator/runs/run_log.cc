@@ -33,6 +33,8 @@ Wording Describe(AuditKind kind) {
       return {"info", "the run"};
     case AuditKind::kUnplanned:
       return {"warning", "a delivery that the plan does not name was refused"};
+    case AuditKind::kNode:
+      return {"info", "a node"};
   }
   return {"info", "?"};
 }

@@ -57,6 +57,7 @@ TestFleet::TestFleet() : home_(TemporaryFolder()) {
   operator_ = {context.certificate_chain_pem, std::string(context.private_key_pem.view())};
   config.state_folder = home_.ServiceFolder(ServiceRole::kAggregator);
   config.listen = {"127.0.0.1", 0};
+  config.join_listen = {"127.0.0.1", 0};
   config.log.level = "error";
   Start();
 }
@@ -97,6 +98,12 @@ std::shared_ptr<grpc::Channel> TestFleet::Connect(const TestIdentity& identity) 
   const ChannelIdentity channel = {fleet_, fleet_ca_pem(), identity.chain_pem, identity.key_pem};
   return MakeChannel(absl::StrCat("127.0.0.1:", port()),
                      MakeChannelCredentials(channel, {ServiceRole::kAggregator}), true);
+}
+
+std::shared_ptr<grpc::Channel> TestFleet::ConnectToJoin() const {
+  return MakeChannel(absl::StrCat("127.0.0.1:", join_port()),
+                     MakeOpenChannelCredentials(fleet_, fleet_ca_pem(), {ServiceRole::kAggregator}),
+                     true);
 }
 
 v1::Run TestFleet::CreateRun(const std::vector<std::string>& plugins,

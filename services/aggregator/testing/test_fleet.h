@@ -34,9 +34,13 @@ class TestFleet {
   void Stop();
 
   int port() const { return aggregator_->port(); }
+  int join_port() const { return aggregator_->join_port(); }
   int health_port() const { return aggregator_->health_port(); }
   const std::string& name() const { return fleet_; }
   std::string fleet_ca_pem() const;
+
+  // A channel to where machines join.
+  std::shared_ptr<grpc::Channel> ConnectToJoin() const;
 
   const TestIdentity& admin() const { return operator_; }
 

@@ -8,6 +8,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/identity.h"
+#include "services/common/identity/json_fields.h"
 
 namespace muster {
 namespace {
@@ -19,31 +20,6 @@ constexpr char kNextStep[] =
 
 absl::Status Invalid(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONTEXT", why, kNextStep);
-}
-
-// Moves the field out of `json`, so that what is left at the end is unknown.
-absl::Status TakeText(Json& json, const char* name, std::string& value) {
-  const auto it = json.find(name);
-  if (it == json.end()) return Invalid(absl::StrCat("field \"", name, "\" is missing"));
-  if (!it->is_string() || it->get_ref<const std::string&>().empty()) {
-    return Invalid(absl::StrCat("field \"", name, "\" must be a text"));
-  }
-  value = std::move(it->get_ref<std::string&>());
-  json.erase(it);
-  return absl::OkStatus();
-}
-
-absl::Status TakeList(Json& json, const char* name, std::vector<std::string>& values) {
-  const auto it = json.find(name);
-  if (it == json.end()) return Invalid(absl::StrCat("field \"", name, "\" is missing"));
-  const absl::Status wrong = Invalid(absl::StrCat("field \"", name, "\" must be a list of texts"));
-  if (!it->is_array()) return wrong;
-  for (Json& item : *it) {
-    if (!item.is_string() || item.get_ref<const std::string&>().empty()) return wrong;
-    values.push_back(std::move(item.get_ref<std::string&>()));
-  }
-  json.erase(it);
-  return absl::OkStatus();
 }
 
 absl::Status CheckIdentity(const OperatorContext& context) {
@@ -70,26 +46,18 @@ absl::Status CheckIdentity(const OperatorContext& context) {
 }
 
 absl::StatusOr<OperatorContext> Parse(std::string_view text) {
-  Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return Invalid("it is not a JSON object");
+  JsonFields fields(text);
   OperatorContext context;
   std::string key;
-  for (const auto& [name, value] : {std::pair<const char*, std::string*>{"fleet", &context.fleet},
-                                    {"fleet_ca_pem", &context.fleet_ca_pem},
-                                    {"certificate_chain_pem", &context.certificate_chain_pem},
-                                    {"private_key_pem", &key}}) {
-    if (absl::Status s = TakeText(json, name, *value); !s.ok()) return s;
-  }
+  fields.Text("fleet", &context.fleet);
+  fields.Text("fleet_ca_pem", &context.fleet_ca_pem);
+  fields.Text("certificate_chain_pem", &context.certificate_chain_pem);
+  fields.Text("private_key_pem", &key);
   context.private_key_pem = Secret(std::move(key));
-  for (const auto& [name, values] : {std::pair<const char*, std::vector<std::string>*>{
-                                         "aggregator_targets", &context.aggregator_targets},
-                                     {"status_targets", &context.status_targets},
-                                     {"gateway_urls", &context.gateway_urls}}) {
-    if (absl::Status s = TakeList(json, name, *values); !s.ok()) return s;
-  }
-  if (!json.empty()) {
-    return Invalid(absl::StrCat("field \"", json.begin().key(), "\" is not known"));
-  }
+  fields.List("aggregator_targets", &context.aggregator_targets);
+  fields.List("status_targets", &context.status_targets);
+  fields.List("gateway_urls", &context.gateway_urls);
+  if (const std::string fault = fields.Fault(); !fault.empty()) return Invalid(fault);
   if (absl::Status s = CheckIdentity(context); !s.ok()) return s;
   return context;
 }

@@ -3,6 +3,8 @@
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/sha.h>
+#include <openssl/x509.h>
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
@@ -40,6 +42,38 @@ absl::StatusOr<PublicKey> PublicKey::Adopt(EVP_PKEY* key) {
   std::shared_ptr<EVP_PKEY> owned(key, EVP_PKEY_free);
   if (absl::Status s = CheckCurve(key); !s.ok()) return s;
   return PublicKey(std::move(owned));
+}
+
+absl::StatusOr<PublicKey> PublicKey::FromPem(std::string_view pem) {
+  EVP_PKEY* key = nullptr;
+  if (pem.size() <= kMaxPem) {
+    const BioPtr bio = ReadBio(pem);
+    if (bio != nullptr) key = PEM_read_bio_PUBKEY(bio.get(), nullptr, NoPassword, nullptr);
+  }
+  DrainOpenSslErrors();
+  if (key == nullptr) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "KEY_MALFORMED",
+                     "the text holds no readable public key", "Give a PEM \"PUBLIC KEY\".");
+  }
+  return Adopt(key);
+}
+
+absl::StatusOr<std::string> PublicKey::ToPem() const {
+  const BioPtr bio(BIO_new(BIO_s_mem()));
+  if (bio == nullptr || PEM_write_bio_PUBKEY(bio.get(), get()) != 1) {
+    return OpenSslError("write a public key");
+  }
+  return TakeBio(bio.get());
+}
+
+absl::StatusOr<std::string> PublicKey::Sha256() const {
+  unsigned char* der = nullptr;
+  const int size = i2d_PUBKEY(get(), &der);
+  if (size <= 0) return OpenSslError("write a public key");
+  std::string digest(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(der, static_cast<size_t>(size), reinterpret_cast<unsigned char*>(digest.data()));
+  OPENSSL_free(der);
+  return digest;
 }
 
 bool PublicKey::operator==(const PublicKey& other) const {

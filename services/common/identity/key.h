@@ -21,6 +21,16 @@ class PublicKey {
   // Takes over one reference. INVALID_ARGUMENT, reason KEY_UNSUPPORTED, if it is of another kind.
   static absl::StatusOr<PublicKey> Adopt(EVP_PKEY* key);
 
+  // One "PUBLIC KEY" block, at most 16 KiB. INVALID_ARGUMENT: reason KEY_MALFORMED or
+  // KEY_UNSUPPORTED.
+  static absl::StatusOr<PublicKey> FromPem(std::string_view pem);
+
+  // One "PUBLIC KEY" block.
+  absl::StatusOr<std::string> ToPem() const;
+
+  // Names the key: 32 raw bytes, over its SubjectPublicKeyInfo in DER.
+  absl::StatusOr<std::string> Sha256() const;
+
   bool operator==(const PublicKey& other) const;
 
   // Whether `signature` (ECDSA with SHA-256, DER) over `message` was made by this key's owner.

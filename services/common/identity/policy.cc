@@ -104,6 +104,16 @@ constexpr Row kTable[] = {
     {"/muster.v1.IdentityService/RevokeOperator", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.IdentityService/ListOperators", {{{kOperators, Bit(Kind::kFleet)}}}},
 
+    // Nodes: who may join, and who is here.
+    {"/muster.v1.EnrollmentService/CreateJoinToken", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.EnrollmentService/ListJoinTokens", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.EnrollmentService/RevokeJoinToken", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.EnrollmentService/ListEnrolledNodes", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.EnrollmentService/GetEnrolledNode", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.EnrollmentService/LabelNode", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.EnrollmentService/RevokeNode", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.EnrollmentService/RemoveNode", {{{kOperators, Bit(Kind::kFleet)}}}},
+
     // Between services.
     {"/muster.v1.ChangeService/FollowChanges",
      {{{Set({Role::kStatus, Role::kGateway, Role::kRelay}), Bit(Kind::kFleet)}}},

@@ -59,13 +59,15 @@ class RoleVerifier : public ExternalCertificateVerifier {
   const std::vector<ServiceRole> roles_;
 };
 
+enum class Own { kIdentity, kNothing };
+
 std::shared_ptr<grpc::ChannelCredentials> FromProvider(
     std::shared_ptr<CertificateProviderInterface> provider, const std::string& fleet,
-    std::vector<ServiceRole> roles) {
+    std::vector<ServiceRole> roles, Own own = Own::kIdentity) {
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(std::move(provider));
   options.watch_root_certs();
-  options.watch_identity_key_cert_pairs();
+  if (own == Own::kIdentity) options.watch_identity_key_cert_pairs();
   options.set_verify_server_certs(true);
   options.set_check_call_host(false);
   options.set_certificate_verifier(
@@ -98,6 +100,13 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
           absl::StrCat(identity.folder, "/key.pem"), absl::StrCat(identity.folder, "/cert.pem"),
           absl::StrCat(identity.folder, "/ca.pem"), kCertificateRefreshSeconds),
       identity.fleet, std::move(roles));
+}
+
+std::shared_ptr<grpc::ChannelCredentials> MakeOpenChannelCredentials(
+    const std::string& fleet, const std::string& fleet_ca_pem, std::vector<ServiceRole> roles) {
+  return FromProvider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+                          fleet_ca_pem, std::vector<grpc::experimental::IdentityKeyCertPair>()),
+                      fleet, std::move(roles), Own::kNothing);
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& targets,

@@ -36,6 +36,10 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const ChannelId
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
     const ChannelIdentityFolder& identity, std::vector<ServiceRole> roles);
 
+// The same for somebody without an identity yet, on a listener that does not ask for one.
+std::shared_ptr<grpc::ChannelCredentials> MakeOpenChannelCredentials(
+    const std::string& fleet, const std::string& fleet_ca_pem, std::vector<ServiceRole> roles);
+
 // A channel to "host:port" (or several, separated by commas: the first that answers is used).
 // Keepalive finds dead paths in under a minute; connection attempts back off up to 10 s; messages
 // are bounded to what this API sends. `own_connection`: do not share a connection with other

@@ -59,6 +59,8 @@ class RpcServer::Gate : public grpc::AuthMetadataProcessor {
 
 namespace {
 
+// The one place where a listener gets its TLS settings. Without a gate the peer is not asked who it
+// is.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
     const std::string& folder, std::shared_ptr<grpc::AuthMetadataProcessor> gate) {
   auto provider = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
@@ -67,9 +69,11 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
   grpc::experimental::TlsServerCredentialsOptions options(std::move(provider));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
-  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.set_cert_request_type(gate == nullptr
+                                    ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                    : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   auto credentials = grpc::experimental::TlsServerCredentials(options);
-  credentials->SetAuthMetadataProcessor(std::move(gate));
+  if (gate != nullptr) credentials->SetAuthMetadataProcessor(std::move(gate));
   return credentials;
 }
 
@@ -104,6 +108,20 @@ void SetLimits(grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
 }
 
+// What anybody may send is small.
+constexpr int kMaxOpenMessageBytes = 64 * 1024;
+
+// As the health server, it is built before channelz is switched on.
+std::unique_ptr<grpc::Server> StartOpenServer(const RpcServerOptions& options, int* port) {
+  grpc::ServerBuilder builder;
+  SetLimits(builder);
+  builder.SetMaxReceiveMessageSize(kMaxOpenMessageBytes);
+  builder.AddListeningPort(options.open_listen,
+                           MakeServerCredentials(options.certificate_folder, nullptr), port);
+  builder.RegisterService(options.open_service);
+  return builder.BuildAndStart();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
@@ -112,6 +130,12 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   std::unique_ptr<RpcServer> result(new RpcServer(live));
   result->health_server_ = StartHealthServer(options.health_listen, &result->health_port_);
   if (result->health_server_ == nullptr) return ListenFailed(options.health_listen);
+  if (!options.open_listen.empty()) {
+    result->open_server_ = StartOpenServer(options, &result->open_port_);
+    if (result->open_server_ == nullptr || result->open_port_ == 0) {
+      return ListenFailed(options.open_listen);
+    }
+  }
   EnableInspectionPlugins();
   result->failed_handshakes_ = ObserveFailedHandshakes(
       [&metrics](std::string_view reason) { metrics.CountRefusedHandshake(reason); });
@@ -132,13 +156,17 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
 RpcServer::~RpcServer() { Stop(absl::Now()); }
 
 void RpcServer::SetServing(bool serving) {
-  for (grpc::Server* server : {health_server_.get(), server_.get()}) {
+  for (grpc::Server* server : {health_server_.get(), open_server_.get(), server_.get()}) {
     if (server == nullptr) continue;
     if (auto* health = server->GetHealthCheckService()) health->SetServingStatus(serving);
   }
 }
 
 void RpcServer::Stop(absl::Time deadline) {
+  if (open_server_ != nullptr) {
+    open_server_->Shutdown(absl::ToChronoTime(deadline));
+    open_server_.reset();
+  }
   if (server_ != nullptr) {
     SetServing(false);
     server_->Shutdown(absl::ToChronoTime(deadline));

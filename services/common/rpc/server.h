@@ -24,13 +24,16 @@ struct RpcServerOptions {
   std::string certificate_folder;
   // Consulted for every RPC, after the certificate was verified.
   std::function<bool(const Caller&)> is_revoked;
+  // A listener for peers without a certificate, with this service alone: "host:port", or empty.
+  std::string open_listen;
+  grpc::Service* open_service = nullptr;
 };
 
 // A server with TLS 1.3, client certificates that lead to the fleet's root, and a gate that admits
 // a role to an RPC only if the authorisation table says so. It offers reflection to every verified
 // peer and channelz to operators. Beside it a plaintext server that answers health checks,
-// and reflection, which Debian's library adds to every server, but none of our methods.
-// Thread-safe.
+// and reflection, which Debian's library adds to every server, but none of our methods. If asked
+// for, a third one speaks TLS to anybody, and serves what is meant for them. Thread-safe.
 class RpcServer {
  public:
   // `services` must outlive the server. INTERNAL (LISTEN_FAILED) if an address cannot be bound.
@@ -43,6 +46,8 @@ class RpcServer {
 
   int port() const { return port_; }
   int health_port() const { return health_port_; }
+  // 0 without such a listener.
+  int open_port() const { return open_port_; }
 
   // What the health service says.
   void SetServing(bool serving);
@@ -58,9 +63,11 @@ class RpcServer {
   LiveCalls& live_;
   std::shared_ptr<void> failed_handshakes_;  // keeps them counted
   std::unique_ptr<grpc::Server> health_server_;
+  std::unique_ptr<grpc::Server> open_server_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
   int health_port_ = 0;
+  int open_port_ = 0;
 };
 
 }  // namespace muster

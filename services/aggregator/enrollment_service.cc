@@ -1,0 +1,170 @@
+#include "services/aggregator/enrollment_service.h"
+
+#include <string_view>
+
+#include "absl/functional/any_invocable.h"
+#include "services/aggregator/convert.h"
+#include "services/common/identity/identity.h"
+
+namespace muster {
+namespace {
+
+template <typename Map>
+Labels FromProto(const Map& labels) {
+  return Labels(labels.begin(), labels.end());
+}
+
+v1::JoinToken ToProto(const JoinTokenRecord& record) {
+  v1::JoinToken token;
+  token.set_id(record.id);
+  token.set_node(record.node);
+  token.set_count(record.count);
+  token.mutable_labels()->insert(record.labels.begin(), record.labels.end());
+  token.set_created_by(record.created_by);
+  *token.mutable_create_time() = ToTimestamp(record.created_at);
+  *token.mutable_expire_time() = ToTimestamp(record.expires_at);
+  token.set_revoked(record.revoked);
+  token.mutable_joined()->Assign(record.joined.begin(), record.joined.end());
+  return token;
+}
+
+v1::EnrolledNode ToProto(const NodeRecord& record) {
+  v1::EnrolledNode node;
+  node.set_name(record.name);
+  node.set_uri(record.uri);
+  node.mutable_labels()->insert(record.labels.begin(), record.labels.end());
+  *node.mutable_join_time() = ToTimestamp(record.joined_at);
+  node.set_join_token(record.join_token);
+  if (record.expires_at != 0) *node.mutable_expire_time() = ToTimestamp(record.expires_at);
+  if (record.revoked_at != 0) {
+    node.set_revoked(true);
+    *node.mutable_revoke_time() = ToTimestamp(record.revoked_at);
+    node.set_revoke_reason(record.revoke_reason);
+    node.set_revoked_by(record.revoked_by);
+  }
+  return node;
+}
+
+// All of it is for operators; `handler` gets the URI of the one who asks.
+grpc::ServerUnaryReactor* AnswerOperator(
+    const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
+    absl::AnyInvocable<absl::Status(const std::string& actor)> handler) {
+  return Answer(runtime, context, method,
+                [handler = std::move(handler)](Call& call) mutable -> absl::Status {
+                  const absl::Status allowed = call.Authorize(Resource::Fleet());
+                  if (!allowed.ok()) return allowed;
+                  return handler(ToUri(call.caller().identity).value_or(""));
+                });
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
+    grpc::CallbackServerContext* context, const v1::CreateJoinTokenRequest* request,
+    v1::CreateJoinTokenResponse* response) {
+  return AnswerOperator(
+      runtime_, context, "/muster.v1.EnrollmentService/CreateJoinToken",
+      [this, request, response](const std::string& actor) -> absl::Status {
+        JoinTokenRecord wanted;
+        wanted.id = request->id();
+        wanted.public_key_pem = request->public_key_pem();
+        wanted.node = request->node();
+        wanted.count = request->count();
+        wanted.labels = FromProto(request->labels());
+        wanted.created_by = actor;
+        const auto token = enrollment_.CreateToken(
+            std::move(wanted), request->has_ttl() ? FromProto(request->ttl()) : kDefaultTokenLife);
+        if (!token.ok()) return token.status();
+        *response->mutable_token() = ToProto(*token);
+        response->mutable_join_targets()->Assign(join_targets_.begin(), join_targets_.end());
+        response->set_fleet_ca_pem(fleet_ca_pem_);
+        return absl::OkStatus();
+      });
+}
+
+grpc::ServerUnaryReactor* EnrollmentService::ListJoinTokens(grpc::CallbackServerContext* context,
+                                                            const v1::ListJoinTokensRequest*,
+                                                            v1::ListJoinTokensResponse* response) {
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/ListJoinTokens",
+                        [this, response](const std::string&) -> absl::Status {
+                          const auto tokens = enrollment_.Tokens();
+                          if (!tokens.ok()) return tokens.status();
+                          for (const JoinTokenRecord& token : *tokens)
+                            *response->add_tokens() = ToProto(token);
+                          return absl::OkStatus();
+                        });
+}
+
+grpc::ServerUnaryReactor* EnrollmentService::RevokeJoinToken(
+    grpc::CallbackServerContext* context, const v1::RevokeJoinTokenRequest* request,
+    v1::JoinToken* response) {
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RevokeJoinToken",
+                        [this, request, response](const std::string& actor) -> absl::Status {
+                          const auto token = enrollment_.RevokeToken(request->id(), actor);
+                          if (token.ok()) *response = ToProto(*token);
+                          return token.status();
+                        });
+}
+
+grpc::ServerUnaryReactor* EnrollmentService::ListEnrolledNodes(
+    grpc::CallbackServerContext* context, const v1::ListEnrolledNodesRequest* request,
+    v1::ListEnrolledNodesResponse* response) {
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/ListEnrolledNodes",
+                        [this, request, response](const std::string&) -> absl::Status {
+                          const auto page =
+                              enrollment_.Nodes(FromProto(request->labels()), request->page_token(),
+                                                request->page_size());
+                          if (!page.ok()) return page.status();
+                          for (const NodeRecord& node : page->items)
+                            *response->add_nodes() = ToProto(node);
+                          response->set_next_page_token(page->next);
+                          return absl::OkStatus();
+                        });
+}
+
+grpc::ServerUnaryReactor* EnrollmentService::GetEnrolledNode(
+    grpc::CallbackServerContext* context, const v1::GetEnrolledNodeRequest* request,
+    v1::EnrolledNode* response) {
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/GetEnrolledNode",
+                        [this, request, response](const std::string&) -> absl::Status {
+                          const auto node = enrollment_.Node(request->node());
+                          if (node.ok()) *response = ToProto(*node);
+                          return node.status();
+                        });
+}
+
+grpc::ServerUnaryReactor* EnrollmentService::LabelNode(grpc::CallbackServerContext* context,
+                                                       const v1::LabelNodeRequest* request,
+                                                       v1::EnrolledNode* response) {
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/LabelNode",
+                        [this, request, response](const std::string& actor) -> absl::Status {
+                          const auto node = enrollment_.Label(
+                              request->node(), FromProto(request->set()),
+                              {request->remove().begin(), request->remove().end()}, actor);
+                          if (node.ok()) *response = ToProto(*node);
+                          return node.status();
+                        });
+}
+
+grpc::ServerUnaryReactor* EnrollmentService::RevokeNode(grpc::CallbackServerContext* context,
+                                                        const v1::RevokeNodeRequest* request,
+                                                        v1::EnrolledNode* response) {
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RevokeNode",
+                        [this, request, response](const std::string& actor) -> absl::Status {
+                          const auto node =
+                              enrollment_.Revoke(request->node(), request->reason(), actor);
+                          if (node.ok()) *response = ToProto(*node);
+                          return node.status();
+                        });
+}
+
+grpc::ServerUnaryReactor* EnrollmentService::RemoveNode(grpc::CallbackServerContext* context,
+                                                        const v1::RemoveNodeRequest* request,
+                                                        v1::RemoveNodeResponse*) {
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RemoveNode",
+                        [this, request](const std::string& actor) -> absl::Status {
+                          return enrollment_.Remove(request->node(), actor);
+                        });
+}
+
+}  // namespace muster

@@ -1,0 +1,139 @@
+#include "services/aggregator/nodes/enrollment.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/names.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors.h"
+#include "services/common/identity/identity.h"
+#include "services/common/identity/join_token.h"
+#include "services/common/identity/key.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kLeastLife = absl::Minutes(1);
+constexpr absl::Duration kMostLife = absl::Hours(24);
+constexpr int kMaxListed = 1'000;
+constexpr size_t kMaxReason = 1024;
+
+bool IsLabelText(std::string_view text) {
+  return text.size() <= kMaxName && text.find_first_not_of(
+                                        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                        "0123456789._/-") == std::string_view::npos;
+}
+
+absl::Status CheckPlaces(const JoinTokenRecord& wanted) {
+  if (wanted.node.empty()) {
+    if (wanted.count >= 1 && wanted.count <= kMaxPlaces) return absl::OkStatus();
+    return errors::InvalidToken(
+        absl::StrCat("it is for one named node, or for 1 to ", kMaxPlaces, " nodes"));
+  }
+  if (wanted.count > 1) return errors::InvalidToken("a named node is one node");
+  if (wanted.node == kGlobalNode) return errors::InvalidToken("\"global\" is no node's name");
+  return ValidateName("node", wanted.node);
+}
+
+}  // namespace
+
+absl::Status CheckLabels(const Labels& labels) {
+  if (labels.size() > kMaxLabels) return errors::InvalidLabel("there are too many");
+  for (const auto& [key, value] : labels) {
+    if (key.empty() || !IsLabelText(key)) return errors::InvalidLabel("a key is not allowed");
+    if (!IsLabelText(value)) {
+      return errors::InvalidLabel(absl::StrCat("the value of \"", key, "\" is not allowed"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JoinTokenRecord> Enrollment::CreateToken(JoinTokenRecord wanted,
+                                                        absl::Duration ttl) {
+  if (!IsJoinTokenId(wanted.id)) return errors::InvalidToken("its id is not 32 hex digits");
+  if (const auto key = PublicKey::FromPem(wanted.public_key_pem); !key.ok()) {
+    return errors::InvalidToken(ToStd(key.status().message()));
+  }
+  if (const absl::Status status = CheckPlaces(wanted); !status.ok()) return status;
+  if (const absl::Status status = CheckLabels(wanted.labels); !status.ok()) return status;
+  if (ttl < kLeastLife || ttl > kMostLife) {
+    return errors::InvalidTimeout("ttl", "1 minute to 24 hours");
+  }
+  if (!wanted.node.empty()) wanted.count = 1;
+  wanted.created_at = Now();
+  wanted.expires_at = wanted.created_at + absl::ToInt64Microseconds(ttl);
+  const auto created = store_.ApplyAndWait(CreateJoinToken{wanted});
+  if (!created.ok()) return created.status();
+  switch (created->verdict) {
+    case CreateJoinToken::Verdict::kCreated:
+      return wanted;
+    case CreateJoinToken::Verdict::kExists:
+      return errors::TokenExists(wanted.id);
+    case CreateJoinToken::Verdict::kTooMany:
+      return errors::TooManyTokens(kMaxListed);
+    case CreateJoinToken::Verdict::kNodeRevoked:
+      return errors::NodeRevoked(wanted.node);
+  }
+  return absl::InternalError("no such verdict");
+}
+
+absl::StatusOr<std::vector<JoinTokenRecord>> Enrollment::Tokens() {
+  return store_.ListJoinTokens(kMaxListed);
+}
+
+absl::StatusOr<JoinTokenRecord> Enrollment::RevokeToken(const std::string& id,
+                                                        const std::string& actor) {
+  const auto revoked = store_.ApplyAndWait(RevokeJoinToken{id, actor, Now()});
+  if (!revoked.ok()) return revoked.status();
+  if (!revoked->found) return errors::TokenNotFound(id);
+  const auto token = store_.GetJoinToken(id);
+  if (!token.ok()) return token.status();
+  if (!*token) return errors::TokenNotFound(id);
+  return **token;
+}
+
+absl::StatusOr<Page<NodeRecord>> Enrollment::Nodes(const Labels& labels,
+                                                   std::string_view page_token, int limit) {
+  if (limit < 0 || limit > kMaxListed) return errors::InvalidPageSize(kMaxListed);
+  if (const absl::Status status = CheckLabels(labels); !status.ok()) return status;
+  if (!page_token.empty() && !ValidateName("page_token", page_token).ok()) {
+    return errors::InvalidPageToken();
+  }
+  return store_.ListNodes(labels, page_token, limit == 0 ? kMaxListed : limit);
+}
+
+absl::StatusOr<NodeRecord> Enrollment::Node(const std::string& name) {
+  auto node = store_.GetNode(name);
+  if (!node.ok()) return node.status();
+  if (!*node) return errors::NodeNotEnrolled(name);
+  return **std::move(node);
+}
+
+absl::StatusOr<NodeRecord> Enrollment::Label(const std::string& name, Labels set,
+                                             std::vector<std::string> remove,
+                                             const std::string& actor) {
+  if (const absl::Status status = CheckLabels(set); !status.ok()) return status;
+  const auto labelled = store_.ApplyAndWait(
+      LabelNode{name, std::move(set), std::move(remove), kMaxLabels, actor, Now()});
+  if (!labelled.ok()) return labelled.status();
+  if (!labelled->found) return errors::NodeNotEnrolled(name);
+  if (labelled->too_many) return errors::InvalidLabel("the node would have too many");
+  return Node(name);
+}
+
+absl::StatusOr<NodeRecord> Enrollment::Revoke(const std::string& name, const std::string& reason,
+                                              const std::string& actor) {
+  if (reason.size() > kMaxReason) return errors::TextTooLong("reason", kMaxReason);
+  const auto revoked = store_.ApplyAndWait(RevokeNode{name, reason, actor, Now()});
+  if (!revoked.ok()) return revoked.status();
+  if (!revoked->found) return errors::NodeNotEnrolled(name);
+  return Node(name);
+}
+
+absl::Status Enrollment::Remove(const std::string& name, const std::string& actor) {
+  const auto removed = store_.ApplyAndWait(RemoveNode{name, actor, Now()});
+  if (!removed.ok()) return removed.status();
+  return removed->found ? absl::OkStatus() : errors::NodeNotEnrolled(name);
+}
+
+}  // namespace muster

@@ -1,0 +1,52 @@
+// The register of nodes, and the tokens with which they join, as operators administer them.
+#ifndef MUSTER_SERVICES_AGGREGATOR_NODES_ENROLLMENT_H_
+#define MUSTER_SERVICES_AGGREGATOR_NODES_ENROLLMENT_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/common/base/clock.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+inline constexpr size_t kMaxLabels = 64;
+inline constexpr int kMaxPlaces = 10'000;  // of one token
+inline constexpr absl::Duration kDefaultTokenLife = absl::Minutes(15);
+
+// OK for labels that a node may have: INVALID_LABEL.
+absl::Status CheckLabels(const Labels& labels);
+
+// Thread-safe. Its methods may wait for the disk; their errors are those of EnrollmentService.
+class Enrollment {
+ public:
+  Enrollment(StateStore& store, const Clock& clock) : store_(store), clock_(clock) {}
+
+  // `wanted`: id, public key, node or count, labels, and who asks; the rest is filled in.
+  absl::StatusOr<JoinTokenRecord> CreateToken(JoinTokenRecord wanted, absl::Duration ttl);
+  absl::StatusOr<std::vector<JoinTokenRecord>> Tokens();
+  absl::StatusOr<JoinTokenRecord> RevokeToken(const std::string& id, const std::string& actor);
+
+  absl::StatusOr<Page<NodeRecord>> Nodes(const Labels& labels, std::string_view page_token,
+                                         int limit);
+  absl::StatusOr<NodeRecord> Node(const std::string& name);
+  absl::StatusOr<NodeRecord> Label(const std::string& name, Labels set,
+                                   std::vector<std::string> remove, const std::string& actor);
+  absl::StatusOr<NodeRecord> Revoke(const std::string& name, const std::string& reason,
+                                    const std::string& actor);
+  absl::Status Remove(const std::string& name, const std::string& actor);
+
+ private:
+  int64_t Now() const { return absl::ToUnixMicros(clock_.Now()); }
+
+  StateStore& store_;
+  const Clock& clock_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_NODES_ENROLLMENT_H_

@@ -1,0 +1,93 @@
+#include "services/common/identity/join_token.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "services/common/base/error.h"
+#include "services/common/base/names.h"
+#include "services/common/base/sha256.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/identity/identity.h"
+#include "services/common/identity/json_fields.h"
+
+namespace muster {
+namespace {
+
+constexpr char kAnyNode[] = "*";
+
+absl::Status Invalid(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_TOKEN_FILE",
+                   absl::StrCat("join token: ", ToAbsl(why)),
+                   "Use the file as \"muster token create\" wrote it, or have a new one made.");
+}
+
+std::string HexDigest(std::string_view text) { return ToHex(Sha256::Of(text)); }
+
+absl::Status Check(const JoinToken& token) {
+  if (absl::Status s = CheckFleet(token.fleet); !s.ok()) return Invalid(ToStd(s.message()));
+  if (!IsJoinTokenId(token.id)) return Invalid("\"id\" is not one of a token");
+  if (!token.node.empty()) {
+    const absl::Status name = ValidateName("node", token.node);
+    if (!name.ok()) return Invalid(ToStd(name.message()));
+  }
+  if (token.join_targets.empty()) return Invalid("\"join_targets\" names no address");
+  const auto root = Certificate::FromPem(token.fleet_ca_pem);
+  if (!root.ok()) return Annotate(Invalid(ToStd(root.status().message())), "fleet_ca_pem");
+  const auto key = PrivateKey::FromPem(token.private_key_pem.view());
+  if (!key.ok()) return Annotate(Invalid(ToStd(key.status().message())), "private_key_pem");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<JoinToken> ParseJoinToken(std::string_view json) {
+  JsonFields fields(json);
+  JoinToken token;
+  std::string expires;
+  std::string key;
+  fields.Text("fleet", &token.fleet);
+  fields.Text("id", &token.id);
+  fields.Text("node", &token.node);
+  fields.Text("expires_at", &expires);
+  fields.List("join_targets", &token.join_targets);
+  fields.Text("fleet_ca_pem", &token.fleet_ca_pem);
+  fields.Text("private_key_pem", &key);
+  token.private_key_pem = Secret(std::move(key));
+  if (const std::string fault = fields.Fault(); !fault.empty()) return Invalid(fault);
+  if (!absl::ParseTime(absl::RFC3339_full, expires, &token.expires, nullptr)) {
+    return Invalid("\"expires_at\" is no time");
+  }
+  if (token.node == kAnyNode) token.node.clear();
+  if (absl::Status s = Check(token); !s.ok()) return s;
+  return token;
+}
+
+Secret JoinTokenToJson(const JoinToken& token) {
+  nlohmann::ordered_json json;
+  json["fleet"] = token.fleet;
+  json["id"] = token.id;
+  json["node"] = token.node.empty() ? kAnyNode : token.node;
+  json["expires_at"] = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", token.expires, absl::UTCTimeZone());
+  json["join_targets"] = token.join_targets;
+  json["fleet_ca_pem"] = token.fleet_ca_pem;
+  json["private_key_pem"] = std::string(token.private_key_pem.view());
+  return Secret(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+bool IsJoinTokenId(std::string_view id) {
+  return id.size() == 32 && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+std::string JoinProofText(std::string_view token_id, std::string_view node,
+                          std::string_view csr_pem) {
+  return absl::StrCat("muster-join-v1\n", ToAbsl(token_id), "\n", ToAbsl(node), "\n",
+                      HexDigest(csr_pem), "\n");
+}
+
+std::string ReturnProofText(std::string_view csr_pem) {
+  return absl::StrCat("muster-return-v1\n", HexDigest(csr_pem), "\n");
+}
+
+}  // namespace muster
