@@ -8,12 +8,14 @@
 #include "cli/dashboard_commands.h"
 #include "cli/exit_code.h"
 #include "cli/info_commands.h"
+#include "cli/node_commands.h"
 #include "cli/operator_commands.h"
 #include "cli/results_commands.h"
 #include "cli/retrieve_commands.h"
 #include "cli/run_commands.h"
 #include "cli/service_commands.h"
 #include "cli/status_commands.h"
+#include "cli/token_commands.h"
 
 namespace muster::cli {
 namespace {
@@ -127,6 +129,8 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddRunsCommands(*line);
   AddCredentialsCommands(*line);
   AddAgentCommands(*line);
+  AddTokenCommands(*line);
+  AddNodeCommands(*line);
   AddOperatorCommands(*line);
   AddInfoCommands(*line);
   return line;

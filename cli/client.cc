@@ -15,6 +15,7 @@
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "muster/v1/archives.grpc.pb.h"
+#include "muster/v1/enrollment.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
@@ -163,6 +164,7 @@ struct Client::Stubs {
     results = v1::ResultService::NewStub(aggregator);
     archives = v1::ArchiveService::NewStub(aggregator);
     identities = v1::IdentityService::NewStub(aggregator);
+    enrollment = v1::EnrollmentService::NewStub(aggregator);
     statuses = v1::StatusService::NewStub(status);
   }
 
@@ -170,6 +172,9 @@ struct Client::Stubs {
     return absl::StrCat(what, ", at the aggregator ", aggregator_target);
   }
   std::string AboutRun(const std::string& run) const { return About(absl::StrCat("run ", run)); }
+  std::string AboutNode(const std::string& node) const {
+    return About(absl::StrCat("node ", node));
+  }
 
   const std::string aggregator_target;
   const std::string status_target;
@@ -177,6 +182,7 @@ struct Client::Stubs {
   std::unique_ptr<v1::ResultService::Stub> results;
   std::unique_ptr<v1::ArchiveService::Stub> archives;
   std::unique_ptr<v1::IdentityService::Stub> identities;
+  std::unique_ptr<v1::EnrollmentService::Stub> enrollment;
   std::unique_ptr<v1::StatusService::Stub> statuses;
 };
 
@@ -261,6 +267,67 @@ absl::StatusOr<v1::Operator> Client::RevokeOperator(const v1::RevokeOperatorRequ
 absl::StatusOr<v1::ListOperatorsResponse> Client::ListOperators() {
   return Call(*stubs_->identities, &v1::IdentityService::Stub::ListOperators,
               v1::ListOperatorsRequest(), stubs_->About("the list of operators"));
+}
+
+absl::StatusOr<v1::CreateJoinTokenResponse> Client::CreateJoinToken(
+    const v1::CreateJoinTokenRequest& request) {
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::CreateJoinToken, request,
+              stubs_->About("a new join token"));
+}
+
+absl::StatusOr<v1::ListJoinTokensResponse> Client::ListJoinTokens() {
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::ListJoinTokens,
+              v1::ListJoinTokensRequest(), stubs_->About("the list of join tokens"));
+}
+
+absl::StatusOr<v1::JoinToken> Client::RevokeJoinToken(const std::string& id) {
+  v1::RevokeJoinTokenRequest request;
+  request.set_id(id);
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::RevokeJoinToken, request,
+              stubs_->About(absl::StrCat("join token ", id)));
+}
+
+absl::StatusOr<v1::ListEnrolledNodesResponse> Client::ListEnrolledNodes(
+    const v1::ListEnrolledNodesRequest& request) {
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::ListEnrolledNodes, request,
+              stubs_->About("the list of nodes"));
+}
+
+absl::StatusOr<v1::EnrolledNode> Client::GetEnrolledNode(const std::string& node) {
+  v1::GetEnrolledNodeRequest request;
+  request.set_node(node);
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::GetEnrolledNode, request,
+              stubs_->AboutNode(node));
+}
+
+absl::StatusOr<v1::EnrolledNode> Client::LabelNode(const v1::LabelNodeRequest& request) {
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::LabelNode, request,
+              stubs_->AboutNode(request.node()));
+}
+
+absl::StatusOr<v1::EnrolledNode> Client::RevokeNode(const v1::RevokeNodeRequest& request) {
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::RevokeNode, request,
+              stubs_->AboutNode(request.node()));
+}
+
+absl::Status Client::RemoveNode(const std::string& node) {
+  v1::RemoveNodeRequest request;
+  request.set_node(node);
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::RemoveNode, request,
+              stubs_->AboutNode(node))
+      .status();
+}
+
+absl::StatusOr<v1::Node> Client::GetNode(const std::string& node) {
+  v1::GetNodeRequest request;
+  request.set_node(node);
+  return Call(*stubs_->statuses, &v1::StatusService::Stub::GetNode, request,
+              absl::StrCat("node ", node, ", at the status service ", stubs_->status_target));
+}
+
+absl::StatusOr<v1::ListNodesResponse> Client::ListNodes(const v1::ListNodesRequest& request) {
+  return Call(*stubs_->statuses, &v1::StatusService::Stub::ListNodes, request,
+              absl::StrCat("the nodes, at the status service ", stubs_->status_target));
 }
 
 }  // namespace muster::cli

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/archives.pb.h"
+#include "muster/v1/enrollment.pb.h"
 #include "muster/v1/identities.pb.h"
 #include "muster/v1/results.pb.h"
 #include "muster/v1/runs.pb.h"
@@ -50,6 +51,20 @@ class Client {
   absl::StatusOr<v1::IssuedCertificate> AddOperator(const v1::AddOperatorRequest& request);
   absl::StatusOr<v1::Operator> RevokeOperator(const v1::RevokeOperatorRequest& request);
   absl::StatusOr<v1::ListOperatorsResponse> ListOperators();
+
+  absl::StatusOr<v1::CreateJoinTokenResponse> CreateJoinToken(
+      const v1::CreateJoinTokenRequest& request);
+  absl::StatusOr<v1::ListJoinTokensResponse> ListJoinTokens();
+  absl::StatusOr<v1::JoinToken> RevokeJoinToken(const std::string& id);
+  absl::StatusOr<v1::ListEnrolledNodesResponse> ListEnrolledNodes(
+      const v1::ListEnrolledNodesRequest& request);
+  absl::StatusOr<v1::EnrolledNode> GetEnrolledNode(const std::string& node);
+  absl::StatusOr<v1::EnrolledNode> LabelNode(const v1::LabelNodeRequest& request);
+  absl::StatusOr<v1::EnrolledNode> RevokeNode(const v1::RevokeNodeRequest& request);
+  absl::Status RemoveNode(const std::string& node);
+  // What the status service knows of its presence; NOT_FOUND (NODE_NOT_FOUND) if nothing.
+  absl::StatusOr<v1::Node> GetNode(const std::string& node);
+  absl::StatusOr<v1::ListNodesResponse> ListNodes(const v1::ListNodesRequest& request);
 
  private:
   struct Stubs;

@@ -1,5 +1,7 @@
 #include "cli/json_view.h"
 
+#include <map>
+
 #include "cli/format.h"
 
 namespace muster::cli {
@@ -147,6 +149,33 @@ Json ToJson(const v1::Operator& person) {
           {"revoked", person.revoked()},
           {"issue_time", TimeText(person.issue_time())},
           {"expire_time", TimeText(person.expire_time())}};
+}
+
+Json ToJson(const v1::JoinToken& token) {
+  return {
+      {"id", token.id()},
+      {"node", token.node()},
+      {"count", token.count()},
+      {"labels", std::map<std::string, std::string>(token.labels().begin(), token.labels().end())},
+      {"created_by", token.created_by()},
+      {"create_time", TimeText(token.create_time())},
+      {"expire_time", TimeText(token.expire_time())},
+      {"revoked", token.revoked()},
+      {"joined", std::vector<std::string>(token.joined().begin(), token.joined().end())}};
+}
+
+Json ToJson(const v1::EnrolledNode& node) {
+  return {
+      {"name", node.name()},
+      {"uri", node.uri()},
+      {"labels", std::map<std::string, std::string>(node.labels().begin(), node.labels().end())},
+      {"join_time", TimeText(node.join_time())},
+      {"join_token", node.join_token()},
+      {"expire_time", TimeText(node.expire_time())},
+      {"revoked", node.revoked()},
+      {"revoke_time", TimeText(node.revoke_time())},
+      {"revoke_reason", node.revoke_reason()},
+      {"revoked_by", node.revoked_by()}};
 }
 
 std::string Dump(const Json& json) {

@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "muster/v1/archives.pb.h"
+#include "muster/v1/enrollment.pb.h"
 #include "muster/v1/identities.pb.h"
 #include "muster/v1/results.pb.h"
 #include "muster/v1/runs.pb.h"
@@ -37,6 +38,8 @@ Json ToJson(const v1::Result& result);
 Json ToJson(const v1::PairStatus& pair);
 Json ToJson(const v1::RunStatus& status);
 Json ToJson(const v1::Operator& person);
+Json ToJson(const v1::JoinToken& token);
+Json ToJson(const v1::EnrolledNode& node);
 
 // One line for stdout. Bytes that are no UTF-8 are replaced, so that it never fails.
 std::string Dump(const Json& json);

@@ -23,9 +23,7 @@ constexpr int kDefaultPort = 7440;
 constexpr int kLegacyPortOffset = 9;
 constexpr int kLegacyOffset = 10;
 constexpr int kLegacyCount = 500;
-constexpr int kDefaultStatusPages = 8002;
 constexpr char kDefaultStatusPorts[] = "8010-8109";
-constexpr int kStatusPagesOffset = 2;
 constexpr int kStatusPortsOffset = 510;
 constexpr int kStatusPortsCount = 100;
 constexpr int kMaxPort = 65535;
@@ -109,22 +107,33 @@ absl::StatusOr<int> LegacyPort(const Home& home, const AddressOptions& options,
   return kDefaultPort + kLegacyPortOffset;
 }
 
-// What the configuration has stays, unless another port was asked for.
-absl::StatusOr<HostPort> StatusPages(const Home& home, const AddressOptions& options,
-                                     const HostPort& gateway, const std::set<int>& taken) {
-  const absl::StatusOr<std::string> present = ConfigValue(home, "gateway", "status_listen");
+// A further door of a service: its key in the configuration, and its port if nobody says another.
+struct Door {
+  std::string_view service;
+  std::string key;
+  int port = 0;
+  int offset = 0;  // from --port
+};
+const Door kStatusPages = {"gateway", "status_listen", 8002, 2};
+const Door kJoin = {"aggregator", "join_listen", kDefaultPort + 4, 4};
+
+// On the service's own host. What the configuration has stays, unless another port was asked for.
+absl::StatusOr<HostPort> PlanDoor(const Home& home, const AddressOptions& options, const Door& door,
+                                  const AddressPlan& plan, std::set<int>& taken) {
+  const absl::StatusOr<std::string> present = ConfigValue(home, door.service, door.key);
   if (!present.ok()) return present.status();
-  HostPort pages{gateway.host, kDefaultStatusPages};
+  HostPort address{plan.listen.find(door.service)->second.host, static_cast<uint16_t>(door.port)};
   const std::optional<HostPort> known = ParseHostPort(*present);
-  if (known && known->port != 0) pages.port = known->port;
+  if (known && known->port != 0) address.port = known->port;
   if (options.port.value_or(0) != 0) {
-    pages.port = static_cast<uint16_t>(*options.port + kStatusPagesOffset);
+    address.port = static_cast<uint16_t>(*options.port + door.offset);
   } else if (options.port && !(known && known->port != 0)) {
     const absl::StatusOr<int> port = FreePort(taken);
     if (!port.ok()) return port.status();
-    pages.port = static_cast<uint16_t>(*port);
+    address.port = static_cast<uint16_t>(*port);
   }
-  return pages;
+  taken.insert(address.port);
+  return address;
 }
 
 absl::StatusOr<std::string> StatusPorts(const Home& home, const AddressOptions& options) {
@@ -206,9 +215,12 @@ absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions
   if (!legacy_port.ok()) return legacy_port.status();
   plan.legacy_port = *legacy_port;
   taken.insert(plan.legacy_port);
-  const auto pages = StatusPages(home, options, plan.listen.find("gateway")->second, taken);
+  const auto pages = PlanDoor(home, options, kStatusPages, plan, taken);
   if (!pages.ok()) return pages.status();
   plan.status_pages = *pages;
+  const auto join = PlanDoor(home, options, kJoin, plan, taken);
+  if (!join.ok()) return join.status();
+  plan.join = *join;
   absl::StatusOr<std::string> status_ports = StatusPorts(home, options);
   if (!status_ports.ok()) return status_ports.status();
   plan.status_ports = *std::move(status_ports);
@@ -234,6 +246,7 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
   if (service == "aggregator") {
     values["advertise"] = YamlList(plan.advertise);
     values["legacy_host"] = YamlText(plan.legacy_host);
+    values["join_listen"] = YamlText(plan.join.ToString());
     values["status_targets"] = YamlList(Advertised(plan, port_of("status"), ""));
     values["gateway_urls"] = YamlList(Advertised(plan, port_of("gateway"), "https://"));
     values["status_urls"] = YamlList(Advertised(plan, plan.status_pages.port, "https://"));

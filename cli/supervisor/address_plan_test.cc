@@ -63,6 +63,14 @@ TEST_F(AddressPlanTest, StatusPagesFollowThePortThatIsAskedForAndStay) {
   EXPECT_EQ(Plan({.port = 9100}).status_pages.port, 9102);
 }
 
+TEST_F(AddressPlanTest, JoiningIsBesideTheAggregator) {
+  EXPECT_EQ(Plan({}).join.ToString(), "127.0.0.1:7444");
+  Write(Plan({.advertise = {"10.0.0.5"}, .port = 9000}));
+  EXPECT_EQ(Plan({}).join.ToString(), "0.0.0.0:9004");
+  EXPECT_EQ(AddressValues(Plan({}), "aggregator").at("join_listen"), "\"0.0.0.0:9004\"");
+  EXPECT_EQ(Plan({.port = 0}).join.port, 9004);
+}
+
 TEST_F(AddressPlanTest, AdvertisedHostsAreReached) {
   const AddressPlan plan = Plan({.advertise = {"muster.example.com", "10.0.0.5"}});
   EXPECT_EQ(plan.listen.at("gateway").host, "0.0.0.0");

@@ -60,6 +60,7 @@ func New(aggregator, status *grpc.ClientConn, keys *fleet.Keystore, revoked *fle
 	for _, r := range []register{
 		musterv1.RegisterRunServiceHandler, musterv1.RegisterResultServiceHandler,
 		musterv1.RegisterArchiveServiceHandler, musterv1.RegisterIdentityServiceHandler,
+		musterv1.RegisterEnrollmentServiceHandler,
 	} {
 		if err := r(context.Background(), s.mux, aggregator); err != nil {
 			return nil, err

@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster.example/testing/fleet"
+)
+
+// token creates a join token and gives its file.
+func token(t *testing.T, f *fleet.Fleet, arguments ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	must(f.Muster(append([]string{"token", "create", "-o", file}, arguments...)...))(t)
+	return file
+}
+
+// nodes gives what `muster nodes --json` says of each, by name.
+func nodes(t *testing.T, f *fleet.Fleet, arguments ...string) map[string]map[string]any {
+	t.Helper()
+	var list []map[string]any
+	check(t, f.JSON(&list, append([]string{"nodes", "--json"}, arguments...)...))
+	byName := map[string]map[string]any{}
+	for _, node := range list {
+		byName[node["name"].(string)] = node
+	}
+	return byName
+}
+
+func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
+	f := up(t)
+	n1 := newMachine(t, f)
+	file := token(t, f, "--node", "n1", "--label", "rack=b1")
+	if info := must(os.Stat(file))(t); info.Mode().Perm() != 0o600 {
+		t.Errorf("the token's file has mode %v", info.Mode())
+	}
+	if _, said, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
+		t.Fatalf("join: exit %d: %s", code, said)
+	}
+	key := must(os.Stat(filepath.Join(n1.home, "agent/node/tls/key.pem")))(t)
+	if key.Mode().Perm() != 0o600 {
+		t.Errorf("the node's key has mode %v", key.Mode())
+	}
+	node := nodes(t, f, "--label", "rack=b1")["n1"]
+	if node == nil || node["presence"] != "never seen" {
+		t.Fatalf("the list says %v", node)
+	}
+
+	// Another machine comes too late with the same token, and with a torn one.
+	_, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file)
+	if code != 71 || !strings.Contains(said, "TOKEN_USED") {
+		t.Errorf("a used token: exit %d: %s", code, said)
+	}
+	torn := filepath.Join(t.TempDir(), "torn")
+	check(t, os.WriteFile(torn, []byte("{"), 0o600))
+	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", torn); code == 0 || !strings.Contains(said, "INVALID_TOKEN_FILE") {
+		t.Errorf("a torn token: exit %d: %s", code, said)
+	}
+	check(t, os.Chmod(file, 0o644))
+	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code == 0 || !strings.Contains(said, "SECRET_FILE_EXPOSED") {
+		t.Errorf("a token that others can read: exit %d: %s", code, said)
+	}
+
+	for _, arguments := range [][]string{
+		{"node", "label", "n1", "zone=a", "--remove", "rack"},
+		{"node", "revoke", "n1", "--reason", "disk was stolen"},
+	} {
+		must(f.Muster(arguments...))(t)
+	}
+	if node := nodes(t, f, "--label", "zone=a")["n1"]; node == nil || node["presence"] != "revoked" || node["revoke_reason"] != "disk was stolen" {
+		t.Errorf("after the revocation the list says %v", node)
+	}
+	if out := must(f.Muster("node", "show", "n1"))(t); !strings.Contains(out, "disk was stolen") {
+		t.Errorf("node show says\n%s", out)
+	}
+	must(f.Muster("node", "remove", "n1"))(t)
+	if left := nodes(t, f); len(left) != 0 {
+		t.Errorf("after the removal there are %v", left)
+	}
+	if out := must(f.Muster("token", "list"))(t); !strings.Contains(out, "used") || !strings.Contains(out, "n1") {
+		t.Errorf("token list says\n%s", out)
+	}
+}
+
+func TestATokenForSeveralMachines(t *testing.T) {
+	f := up(t)
+	file := token(t, f, "--count", "2")
+	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code != 2 {
+		t.Errorf("a join without a name: exit %d: %s", code, said)
+	}
+	for _, name := range []string{"n1", "n2"} {
+		if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file, "--node", name); code != 0 {
+			t.Fatalf("%s: exit %d: %s", name, code, said)
+		}
+	}
+	_, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file, "--node", "n3")
+	if code != 71 || !strings.Contains(said, "TOKEN_USED") {
+		t.Errorf("a third machine: exit %d: %s", code, said)
+	}
+	if all := nodes(t, f); len(all) != 2 {
+		t.Errorf("the list says %v", all)
+	}
+}
