@@ -26,7 +26,8 @@ class Observer {
   void Ticked(absl::Duration now, absl::Duration lag, absl::Duration interval);
 
   // `fell_silent` more senders miss two heartbeats, without having closed their connection: that is
-  // a word from the other side. `others` were there with them and are not silent; `silent` were doubted before and still are silent.
+  // a word from the other side. `others` were there with them and are not silent; `silent` were
+  // doubted before and still are silent.
   void Count(absl::Duration now, int64_t fell_silent, int64_t others, int64_t silent,
              absl::Duration interval);
 
