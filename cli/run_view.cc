@@ -69,14 +69,18 @@ std::string PluginTable(const v1::RunStatus& status) {
   return table.Render();
 }
 
-// Why each lags, for how long, and what becomes of it.
+// Why each lags, for how long, and what becomes of it; on a terminal that has a line of its own, so
+// that it is not the part which is cut.
 std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time now, int width) {
   Table table({{"PLUGIN"}, {"NODE"}, {"WHY IT LAGS"}, {"SINCE"}, {"HEARTBEAT"}, {"MORE"}});
   for (const v1::PairStatus& pair : pairs) {
     const std::string said = pair.has_fault() ? pair.fault().message() : pair.progress().message();
     std::string more = pair.detail();
     if (!said.empty()) absl::StrAppend(&more, more.empty() ? "" : "; ", "it said: ", said);
-    if (!pair.next().empty()) absl::StrAppend(&more, more.empty() ? "" : "; ", pair.next());
+    const bool own_line = width > 0 && !more.empty() && !pair.next().empty();
+    if (!own_line && !pair.next().empty()) {
+      absl::StrAppend(&more, more.empty() ? "" : "; ", pair.next());
+    }
     table.AddRow(
         {pair.plugin(), pair.node(), absl::StrReplaceAll(ReasonWord(pair.reason()), {{"-", " "}}),
          pair.has_reason_since() ? HumanDuration(now - ToTime(pair.reason_since())) : "-",
@@ -84,6 +88,7 @@ std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time 
              ? absl::StrCat(HumanDuration(absl::Seconds(pair.heartbeat_age().seconds())), " ago")
              : "none",
          more});
+    if (own_line) table.AddRow({"", "", "", "", "", pair.next()});
   }
   return table.Render(width);
 }

@@ -91,6 +91,14 @@ TEST(RunView, ShowsRunPluginsErrorsAndProgress) {
             "hostfacts  n4    3/10  mounts\n");
 }
 
+TEST(RunView, OnATerminalWhatHappensNextIsNotCut) {
+  EXPECT_THAT(
+      Render(Example(), kNow, kUtc, 84),
+      ::testing::HasSubstr(
+          "\nhostfacts  n5    not responding  25s    42s ago    its machine acknowledges; it s..."
+          "\n                                                   becomes timed out at 14:02:18\n"));
+}
+
 TEST(RunView, OneThatHasEndedHasNoDeadlineButAReason) {
   v1::Run run;
   run.set_id("3f2a0123456789ab");
