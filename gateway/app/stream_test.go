@@ -211,12 +211,22 @@ func TestAHeldPutEndsWith503(t *testing.T) {
 
 // A full disk is no restart of the aggregator: a PUT is not held for it.
 func TestAFullDiskIsAnsweredAtOnce(t *testing.T) {
-	w := start(t, func(w *world) { w.config.Hold = time.Hour })
+	w := start(t)
 	w.aggregator.Refuse(runA, codes.ResourceExhausted, "DISK_FULL")
 	for _, size := range []int64{100, 3 << 20} {
 		if a, err := w.putStream("logs", "n1", stream(size)); err != nil || a.code != 507 || !strings.Contains(a.body, "DISK_FULL") {
 			t.Errorf("%d bytes: %v %d %q", size, err, a.code, a.body)
 		}
+	}
+	w.aggregator.Stop() // its fields may be read now
+	asked := 0
+	for _, caller := range w.aggregator.Callers {
+		if strings.Contains(caller, "/plugin/") {
+			asked++
+		}
+	}
+	if asked != 2 {
+		t.Errorf("the aggregator was asked %d times for two deliveries", asked)
 	}
 }
 
