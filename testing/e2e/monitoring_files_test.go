@@ -3,10 +3,13 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"text/template"
 
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
@@ -62,6 +65,22 @@ func dashboardQueries(t *testing.T) (queries []query) {
 	return queries
 }
 
+// promFunctions are functions of Prometheus' templates that our alerts may use: it refuses a file that calls another.
+var promFunctions = template.FuncMap{"humanize": fmt.Sprint, "humanize1024": fmt.Sprint, "humanizeDuration": fmt.Sprint,
+	"humanizePercentage": fmt.Sprint, "humanizeTimestamp": fmt.Sprint}
+
+// wantTemplate fails unless Prometheus could fill in an annotation.
+func wantTemplate(t *testing.T, alert, text string) {
+	t.Helper()
+	parsed, err := template.New(alert).Funcs(promFunctions).Parse("{{$labels := .}}{{$value := 1.5}}" + text)
+	if err == nil {
+		err = parsed.Execute(io.Discard, map[string]string{})
+	}
+	if err != nil {
+		t.Errorf("an annotation: %v", err)
+	}
+}
+
 // alertQueries reads the rules, strictly: each alert says what has happened, and what to do.
 func alertQueries(t *testing.T) (queries []query) {
 	t.Helper()
@@ -90,6 +109,8 @@ func alertQueries(t *testing.T) (queries []query) {
 				!slices.Contains([]string{"critical", "warning"}, rule.Labels.Severity) {
 				t.Errorf("%s lacks a summary, an action or a severity", rule.Alert)
 			}
+			wantTemplate(t, rule.Alert, rule.Annotations.Summary)
+			wantTemplate(t, rule.Alert, rule.Annotations.Action)
 			queries = append(queries, query{"alert " + rule.Alert, rule.Expr, rule.Annotations.Summary + rule.Annotations.Action})
 		}
 		names[group.Name] = true
