@@ -56,6 +56,8 @@ func TestBadPlansAreRefused(t *testing.T) {
 	}{
 		{"a node that climbs", "INVALID_NAME", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{"../x"}}},
 		{"a node with a dot first", "INVALID_NAME", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{".x"}}},
+		{"a node that is HTML", "INVALID_NAME",
+			&musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{"<img src=x onerror=alert(1)>"}}},
 		{"an empty node", "INVALID_NAME", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{""}}},
 		{"a node of 254 characters", "INVALID_NAME",
 			&musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{strings.Repeat("n", 254)}}},

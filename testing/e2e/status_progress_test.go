@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/testing/fleet"
@@ -72,6 +73,52 @@ func TestProgressOfOldSidecarsIsShownEverywhere(t *testing.T) {
 			t.Errorf("%s: progress was answered %d %s", plugin, code, text)
 		}
 		wantProgress(t, f, run, plugin, node, "by sidecar "+plugin)
+	}
+}
+
+// What an old sidecar should not send is refused, and changes nothing; what is only odd is shown safely.
+func TestBadProgressIsRefusedOrShownSafely(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	run := run(t, f, []string{sidecarPlugin("e2e", "Job")})
+	credential := must(f.Export(run, "e2e", "global"))(t)
+	post := func(body string) string {
+		file := must(f.WriteFile("progress", body))(t)
+		code, _ := curl(t, credential, "--no-alpn", "-X", "POST", "--data-binary", "@"+file, credential.AggregatorURL+"/api/v1/progress/global/e2e")
+		return code
+	}
+	until(t, "progress is taken", func() bool { return post(report("sound")) == "200" })
+	for name, c := range map[string]struct{ body, code string }{
+		"a negative number":        {`{"msg":"bad","total":10,"completed":-1}`, "400"},
+		"a huge number":            {`{"msg":"bad","total":4611686018427387904,"completed":1}`, "400"},
+		"more than a number holds": {`{"msg":"bad","total":1e300}`, "400"},
+		"half of it":               {`{"msg":"bad","total":`, "400"},
+		"a MiB of message":         {`{"msg":"` + strings.Repeat("x", 1<<20) + `"}`, "413"},
+	} {
+		if code := post(c.body); code != c.code {
+			t.Errorf("%s was answered %s, want %s", name, code, c.code)
+		}
+	}
+	wantProgress(t, f, run, "e2e", "global", "sound")
+	for name, c := range map[string]struct{ body, shown string }{
+		"no numbers":         {`{"msg":"words alone"}`, "words alone"},
+		"broken UTF-8":       {"{\"msg\":\"\xff\xfe broken\"}", "\ufffd\ufffd broken"},
+		"a control sequence": {`{"msg":"\u001b[2Jcleared"}`, "\x1b[2Jcleared"},
+		"a long message":     {`{"msg":"` + strings.Repeat("x", 32<<10) + `"}`, strings.Repeat("x", 4096)},
+	} {
+		if code := post(c.body); code != "200" {
+			t.Errorf("%s was answered %s, want 200", name, code)
+		}
+		var last string
+		if err := fleet.Until(soon, "it is shown", func() bool {
+			last = shown(t, f, run).Pair("e2e", "").Message
+			return last == c.shown
+		}); err != nil {
+			t.Errorf("%s: %v: got %.200q (%d bytes)", name, err, last, len(last))
+		}
+		if text, _ := f.Muster("status", run); strings.Contains(text, "\x1b") || !utf8.ValidString(text) || !lineSays(text, "e2e", "running") {
+			t.Errorf("%s: muster status shows %q", name, text)
+		}
 	}
 }
 

@@ -1,0 +1,90 @@
+// What a revocation ends, over real mutual TLS: a real aggregator, a real status service.
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "services/common/store/sqlite/sqlite_store.h"
+#include "services/status/testing/beat_stream.h"
+#include "services/status/testing/test_status.h"
+
+namespace muster {
+namespace {
+
+using testing::BeatStream;
+using testing::PairOf;
+using testing::TestFleet;
+using testing::TestIdentity;
+using testing::TestStatus;
+
+// One whose aggregator is stopped and started in a moment, at the port where the status service
+// knows it.
+class QuickFleet : public TestFleet {
+ public:
+  QuickFleet() {
+    config.listen.port = static_cast<uint16_t>(port());
+    config.drain = absl::Milliseconds(100);
+    Stop();
+    Start();
+  }
+};
+
+class RevocationTest : public ::testing::Test {
+ protected:
+  RevocationTest() : run_(fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id()) {
+    status_.Await(run_, [](const v1::RunStatus& s) { return s.counts().planned() == 2; });
+  }
+
+  // The API revokes operators alone: what beats is revoked in the store of an aggregator that is
+  // away.
+  void Revoke(const std::string& subject) {
+    fleet_.Stop();
+    {
+      SqliteStoreOptions options;
+      options.path = absl::StrCat(fleet_.config.state_folder, "/state.db");
+      const auto store = OpenSqliteStore(std::move(options));
+      ASSERT_TRUE(store.ok()) << store.status();
+      const auto revoked = (*store)->ApplyAndWait(muster::Revoke{{.subject = subject}});
+      ASSERT_TRUE(revoked.ok()) << revoked.status();
+    }
+    fleet_.Start();
+  }
+
+  std::string Uri(const std::string& node) {
+    return absl::StrCat("spiffe://", run_, ".", fleet_.name(), "/plugin/hostfacts/node/", node);
+  }
+
+  QuickFleet fleet_;
+  TestStatus status_{fleet_};
+  const std::string run_;
+};
+
+// Its stream ends, and what it tries then is refused; others notice nothing.
+TEST_F(RevocationTest, ARevokedAgentIsHeardNoMore) {
+  const TestIdentity n1 = fleet_.Credential(run_, "hostfacts", "n1");
+  const TestIdentity n2 = fleet_.Credential(run_, "hostfacts", "n2");
+  BeatStream revoked(status_.Connect(n1));
+  BeatStream other(status_.Connect(n2));
+  revoked.Send(revoked.First());
+  other.Send(other.First());
+  Revoke(Uri("n1"));
+  EXPECT_EQ(revoked.End().code(), absl::StatusCode::kCancelled);
+  BeatStream again(status_.Connect(n1));
+  const absl::Status refused = again.SendAndEnd(again.First());
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
+  EXPECT_NE(refused.message().find("REVOKED"), std::string::npos) << refused;
+
+  const auto silent = [](const v1::RunStatus& s) {
+    return PairOf(s, "n1").presence() != v1::PRESENCE_ONLINE;
+  };
+  EXPECT_TRUE(silent(status_.Await(run_, silent)));
+  other.Send(other.Next());
+  EXPECT_EQ(PairOf(*status_.Get(run_), "n2").presence(), v1::PRESENCE_ONLINE);
+}
+
+}  // namespace
+}  // namespace muster
