@@ -161,7 +161,8 @@ Json ToJson(const v1::JoinToken& token) {
       {"create_time", TimeText(token.create_time())},
       {"expire_time", TimeText(token.expire_time())},
       {"revoked", token.revoked()},
-      {"joined", std::vector<std::string>(token.joined().begin(), token.joined().end())}};
+      {"joined", std::vector<std::string>(token.joined().begin(), token.joined().end())},
+      {"joined_count", token.joined_count()}};
 }
 
 Json ToJson(const v1::EnrolledNode& node) {

@@ -99,9 +99,16 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   return kExitOk;
 }
 
+std::string Joined(const v1::JoinToken& token) {
+  if (token.joined().empty()) return "-";
+  const int more = token.joined_count() - token.joined_size();
+  return absl::StrCat(absl::StrJoin(token.joined(), ", "),
+                      more == 0 ? "" : absl::StrCat(" and ", more, " before"));
+}
+
 std::string State(const v1::JoinToken& token) {
   if (token.revoked()) return "revoked";
-  if (token.joined_size() >= token.count()) return "used";
+  if (token.joined_count() >= token.count()) return "used";
   return ToTime(token.expire_time()) <= absl::Now() ? "expired" : "open";
 }
 
@@ -120,7 +127,7 @@ absl::StatusOr<int> ListTokens(Console& console, const CommandLine& line) {
   for (const v1::JoinToken& token : list->tokens()) {
     table.AddRow({token.id(), For(token), State(token),
                   HumanTime(ToTime(token.expire_time()), absl::Now(), absl::LocalTimeZone()),
-                  token.joined().empty() ? "-" : absl::StrJoin(token.joined(), ",")});
+                  Joined(token)});
   }
   console.out << table.Render(console.width);
   return kExitOk;
@@ -133,11 +140,9 @@ absl::StatusOr<int> RevokeToken(Console& console, const CommandLine& line, const
   if (!token.ok()) return token.status();
   if (line.json) console.out << Dump(ToJson(*token));
   Say(console,
-      absl::StrCat(
-          "Nobody joins with token ", id, " any more. ",
-          token->joined().empty()
-              ? "Nobody did."
-              : absl::StrCat("Who did stays: ", absl::StrJoin(token->joined(), ", "), ".")));
+      absl::StrCat("Nobody joins with token ", id, " any more. ",
+                   token->joined().empty() ? "Nobody did."
+                                           : absl::StrCat("Who did stays: ", Joined(*token), ".")));
   return kExitOk;
 }
 

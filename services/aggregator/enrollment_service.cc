@@ -25,6 +25,7 @@ v1::JoinToken ToProto(const JoinTokenRecord& record) {
   *token.mutable_expire_time() = ToTimestamp(record.expires_at);
   token.set_revoked(record.revoked);
   token.mutable_joined()->Assign(record.joined.begin(), record.joined.end());
+  token.set_joined_count(record.joined_count);
   return token;
 }
 

@@ -17,9 +17,6 @@
 namespace muster {
 namespace {
 
-// More than a node gets within kReturnWithin and its certificates' life.
-constexpr int kMaxIssued = 10'000;
-
 absl::Status Refusal(JoinNode::Verdict verdict, const std::string& node) {
   switch (verdict) {
     case JoinNode::Verdict::kJoined:
@@ -116,13 +113,10 @@ absl::StatusOr<NodeIdentity> Joining::Returning(const std::string& chain_pem,
   const auto enrolled = store_.GetNode(node->name);
   if (!enrolled.ok()) return enrolled.status();
   if (!*enrolled) return errors::NodeNotEnrolled(node->name);
-  const auto issued = store_.Issued(*uri, kMaxIssued);
+  const auto issued = store_.FindIssued(leaf.IssuerKeyId(), leaf.Serial());
   if (!issued.ok()) return issued.status();
-  const bool ours = std::ranges::any_of(*issued, [&](const IssuedRecord& record) {
-    return record.uri == *uri && record.issuer == leaf.IssuerKeyId() &&
-           record.serial == leaf.Serial() && record.issued_at >= (*enrolled)->joined_at;
-  });
-  if (!ours) return errors::ReturnRefused("another machine has joined under this name since");
+  if (!*issued || (*issued)->issued_at < (*enrolled)->joined_at)
+    return errors::ReturnRefused("another machine has joined under this name since");
   return *node;
 }
 

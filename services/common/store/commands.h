@@ -239,7 +239,8 @@ struct Revoke {
 };
 
 // Remembers a certificate. One for an enrolled node is not to be handed out unless that still is
-// one: `node` is its name then, and empty for everybody else.
+// one: `node` is its name then, and empty for everybody else. The audit log has every certificate
+// but those that nodes renew: there would soon be nothing else in it.
 struct RecordIssued {
   IssuedRecord issued;
   std::string node;

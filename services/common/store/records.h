@@ -201,6 +201,9 @@ struct IssuedRecord {
   int64_t expires_at = 0;
 };
 
+// Names of who joined with a token, where it is shown.
+inline constexpr int kListedJoins = 20;
+
 using Labels = std::map<std::string, std::string>;
 
 // What lets machines join the fleet for a while.
@@ -214,7 +217,8 @@ struct JoinTokenRecord {
   int64_t created_at = 0;
   int64_t expires_at = 0;
   bool revoked = false;
-  std::vector<std::string> joined;  // in that order
+  std::vector<std::string> joined;  // the last kListedJoins, in that order
+  int32_t joined_count = 0;
 };
 
 // An enrolled node.

@@ -115,6 +115,10 @@ class StateStore {
   // Certificates issued for URIs that begin with `prefix`, newest first, at most `limit`.
   virtual absl::StatusOr<std::vector<IssuedRecord>> Issued(std::string_view prefix, int limit) = 0;
 
+  // The certificate that the two name together; nullopt if it is not remembered.
+  virtual absl::StatusOr<std::optional<IssuedRecord>> FindIssued(std::string_view issuer,
+                                                                 std::string_view serial) = 0;
+
   virtual absl::StatusOr<std::optional<JoinTokenRecord>> GetJoinToken(std::string_view id) = 0;
 
   // Newest first, at most `limit`.

@@ -40,8 +40,10 @@ type JoinToken struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	Revoked    bool                   `protobuf:"varint,8,opt,name=revoked,proto3" json:"revoked,omitempty"`
-	// Who joined with it, in that order.
-	Joined        []string `protobuf:"bytes,9,rep,name=joined,proto3" json:"joined,omitempty"`
+	// Who joined with it: the last 20, in that order.
+	Joined []string `protobuf:"bytes,9,rep,name=joined,proto3" json:"joined,omitempty"`
+	// How many did.
+	JoinedCount   int32 `protobuf:"varint,10,opt,name=joined_count,json=joinedCount,proto3" json:"joined_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -137,6 +139,13 @@ func (x *JoinToken) GetJoined() []string {
 		return x.Joined
 	}
 	return nil
+}
+
+func (x *JoinToken) GetJoinedCount() int32 {
+	if x != nil {
+		return x.JoinedCount
+	}
+	return 0
 }
 
 type CreateJoinTokenRequest struct {
@@ -890,7 +899,7 @@ var File_muster_v1_enrollment_proto protoreflect.FileDescriptor
 
 const file_muster_v1_enrollment_proto_rawDesc = "" +
 	"\n" +
-	"\x1amuster/v1/enrollment.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x85\x03\n" +
+	"\x1amuster/v1/enrollment.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa8\x03\n" +
 	"\tJoinToken\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
@@ -903,7 +912,9 @@ const file_muster_v1_enrollment_proto_rawDesc = "" +
 	"\vexpire_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x18\n" +
 	"\arevoked\x18\b \x01(\bR\arevoked\x12\x16\n" +
-	"\x06joined\x18\t \x03(\tR\x06joined\x1a9\n" +
+	"\x06joined\x18\t \x03(\tR\x06joined\x12!\n" +
+	"\fjoined_count\x18\n" +
+	" \x01(\x05R\vjoinedCount\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa7\x02\n" +

@@ -88,6 +88,19 @@ TEST_P(NodeStoreContract, ATokenForSeveralHasSoManyPlaces) {
   EXPECT_EQ(Join("t", "n2", "k2").verdict, Verdict::kJoined);
   EXPECT_EQ(Join("t", "n3", "k3").verdict, Verdict::kUsed);
   EXPECT_EQ((*store().GetJoinToken("t"))->joined, (std::vector<std::string>{"n1", "n2"}));
+  EXPECT_EQ((*store().GetJoinToken("t"))->joined_count, 2);
+}
+
+TEST_P(NodeStoreContract, OfManyWhoJoinedTheLastAreNamed) {
+  Create("t", "", 30);
+  for (int i = 0; i < 25; ++i) {
+    Join("t", absl::StrCat("n", 10 + i), absl::StrCat("k", i), 20 + i);
+  }
+  const auto token = store().GetJoinToken("t");
+  EXPECT_EQ((*token)->joined_count, 25);
+  ASSERT_EQ((*token)->joined.size(), static_cast<size_t>(kListedJoins));
+  EXPECT_EQ((*token)->joined.front(), "n15");
+  EXPECT_EQ((*token)->joined.back(), "n34");
 }
 
 TEST_P(NodeStoreContract, ATokenEnds) {
@@ -128,6 +141,10 @@ TEST_P(NodeStoreContract, ARevokedNodeGetsNothingMore) {
   const IssuedRecord next = {"spiffe://f/node/n1", "issuer", "k2", "n1", 30, 130};
   EXPECT_EQ(Apply(RecordIssued{next, "n1"}).verdict, RecordIssued::Verdict::kRecorded);
   EXPECT_EQ(Node("n1").expires_at, 130);
+  ASSERT_TRUE((*store().FindIssued("issuer", "k2")).has_value());
+  EXPECT_EQ((*store().FindIssued("issuer", "k2"))->issued_at, 30);
+  EXPECT_FALSE((*store().FindIssued("issuer", "k9")).has_value());
+  EXPECT_EQ(store().Audit("", "", 100)->items.size(), 3u);  // renewals are not in it
   EXPECT_FALSE(Apply(RevokeNode{"n2", "", "ann", 40}).found);
   EXPECT_TRUE(Apply(RevokeNode{"n1", "stolen", "ann", 125}).found);
   EXPECT_EQ(Revoked(), "issuer:k2,");  // the other has ended

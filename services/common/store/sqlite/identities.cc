@@ -7,6 +7,22 @@
 #include "services/common/store/sqlite/nodes.h"
 
 namespace muster::sqlite {
+namespace {
+
+#define MUSTER_ISSUED_COLUMNS "uri, issuer, serial, issued_to, issued_at, expires_at"
+
+IssuedRecord ParseIssued(Rows& rows) {
+  IssuedRecord issued;
+  issued.uri = rows.Text();
+  issued.issuer = rows.Text();
+  issued.serial = rows.Text();
+  issued.issued_to = rows.Text();
+  issued.issued_at = rows.Int();
+  issued.expires_at = rows.Int();
+  return issued;
+}
+
+}  // namespace
 
 bool AddRevocation(WriteContext& context, const RevocationRecord& revocation) {
   const int64_t inserted =
@@ -43,24 +59,25 @@ void AddIssued(WriteContext& context, const IssuedRecord& issued) {
       " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
       issued.issuer, issued.serial, issued.uri, issued.issued_to, issued.issued_at,
       issued.expires_at);
+}
+
+absl::StatusOr<RecordIssued::Result> Execute(WriteContext& context, const RecordIssued& command) {
+  using Verdict = RecordIssued::Verdict;
+  const IssuedRecord& issued = command.issued;
+  if (!command.node.empty()) {
+    const auto node = ReadNode(context.db, command.node);
+    if (!node || node->uri != issued.uri) return RecordIssued::Result{Verdict::kNotEnrolled};
+    if (node->revoked_at != 0) return RecordIssued::Result{Verdict::kRevoked};
+    AddIssued(context, issued);
+    return RecordIssued::Result{};
+  }
+  AddIssued(context, issued);
   AuditRecord record;
   record.at = issued.issued_at;
   record.kind = AuditKind::kCredential;
   record.actor = issued.issued_to;
   record.text = absl::StrCat(issued.uri, " ", issued.issuer, ":", issued.serial);
   context.AddAudit(record);
-}
-
-absl::StatusOr<RecordIssued::Result> Execute(WriteContext& context, const RecordIssued& command) {
-  using Verdict = RecordIssued::Verdict;
-  if (!command.node.empty()) {
-    const auto node = ReadNode(context.db, command.node);
-    if (!node || node->uri != command.issued.uri) {
-      return RecordIssued::Result{Verdict::kNotEnrolled};
-    }
-    if (node->revoked_at != 0) return RecordIssued::Result{Verdict::kRevoked};
-  }
-  AddIssued(context, command.issued);
   return RecordIssued::Result{};
 }
 
@@ -84,21 +101,23 @@ std::vector<RevocationRecord> ReadRevocations(Connection& db) {
   return revocations;
 }
 
+std::optional<IssuedRecord> FindIssued(Connection& db, std::string_view issuer,
+                                       std::string_view serial) {
+  Rows rows =
+      db.Query("SELECT " MUSTER_ISSUED_COLUMNS " FROM issued WHERE issuer = ? AND serial = ?",
+               issuer, serial);
+  if (!rows.Next()) return std::nullopt;
+  return ParseIssued(rows);
+}
+
 std::vector<IssuedRecord> ReadIssued(Connection& db, std::string_view prefix, int limit) {
   std::vector<IssuedRecord> all;
-  Rows rows = db.Query(
-      "SELECT uri, issuer, serial, issued_to, issued_at, expires_at FROM issued"
-      " WHERE uri >= ? AND uri < ? ORDER BY issued_at DESC, serial LIMIT ?",
-      prefix, absl::StrCat(std::string(prefix), "\x7f"), std::clamp(limit, 0, 10'000));
+  Rows rows =
+      db.Query("SELECT " MUSTER_ISSUED_COLUMNS
+               " FROM issued WHERE uri >= ? AND uri < ? ORDER BY issued_at DESC, serial LIMIT ?",
+               prefix, absl::StrCat(std::string(prefix), "\x7f"), std::clamp(limit, 0, 10'000));
   while (rows.Next()) {
-    IssuedRecord issued;
-    issued.uri = rows.Text();
-    issued.issuer = rows.Text();
-    issued.serial = rows.Text();
-    issued.issued_to = rows.Text();
-    issued.issued_at = rows.Int();
-    issued.expires_at = rows.Int();
-    all.push_back(std::move(issued));
+    all.push_back(ParseIssued(rows));
   }
   return all;
 }

@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_IDENTITIES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,7 @@ inline constexpr int64_t kIssuedKept = int64_t{7} * 24 * 3600 * 1'000'000;
 // What commands about nodes do as well: with audit record and, for a revocation, change. False: it
 // was revoked before.
 bool AddRevocation(WriteContext& context, const RevocationRecord& revocation);
+// Without an audit record.
 void AddIssued(WriteContext& context, const IssuedRecord& issued);
 
 absl::StatusOr<Revoke::Result> Execute(WriteContext& context, const Revoke& command);
@@ -27,6 +29,8 @@ absl::StatusOr<AppendAudit::Result> Execute(WriteContext& context, const AppendA
 
 // Reads; the caller holds a read transaction.
 std::vector<RevocationRecord> ReadRevocations(Connection& db);
+std::optional<IssuedRecord> FindIssued(Connection& db, std::string_view issuer,
+                                       std::string_view serial);
 std::vector<IssuedRecord> ReadIssued(Connection& db, std::string_view prefix, int limit);
 
 }  // namespace muster::sqlite

@@ -16,7 +16,8 @@ namespace {
 
 #define MUSTER_NODE_COLUMNS                                                           \
   "name, uri, labels, joined_at, join_token, revoked_at, revoke_reason, revoked_by, " \
-  "(SELECT COALESCE(MAX(expires_at), 0) FROM issued WHERE issued.uri = nodes.uri)"
+  "COALESCE((SELECT expires_at FROM issued WHERE issued.uri = nodes.uri"              \
+  " ORDER BY issued_at DESC LIMIT 1), 0)"
 
 std::string LabelLines(const Labels& labels) {
   std::string lines;
@@ -62,8 +63,14 @@ NodeRecord ParseNode(Rows& rows) {
 }
 
 void AddJoined(Connection& db, JoinTokenRecord& token) {
-  Rows rows = db.Query("SELECT node FROM joins WHERE token = ? ORDER BY at, node", token.id);
-  while (rows.Next()) token.joined.push_back(rows.Text());
+  {
+    Rows rows =
+        db.Query("SELECT node FROM joins WHERE token = ? ORDER BY at DESC, node DESC LIMIT ?",
+                 token.id, kListedJoins);
+    while (rows.Next()) token.joined.insert(token.joined.begin(), rows.Text());
+  }
+  Rows count = db.Query("SELECT COUNT(*) FROM joins WHERE token = ?", token.id);
+  if (count.Next()) token.joined_count = static_cast<int32_t>(count.Int());
 }
 
 void Audit(WriteContext& context, int64_t at, const std::string& actor, const std::string& node,
@@ -94,16 +101,14 @@ void RevokeCertificates(WriteContext& context, const NodeRecord& node, const std
   }
 }
 
-JoinNode::Verdict Judge(Connection& db, const JoinNode& command,
-                        const std::optional<JoinTokenRecord>& token,
+JoinNode::Verdict Judge(const JoinNode& command, const std::optional<JoinTokenRecord>& token,
                         const std::optional<NodeRecord>& node) {
   using Verdict = JoinNode::Verdict;
   if (!token || token->revoked) return Verdict::kNoToken;
   if (command.issued.issued_at >= token->expires_at) return Verdict::kExpired;
   if (!token->node.empty() && token->node != command.name) return Verdict::kOtherNode;
   if (node && node->revoked_at != 0) return Verdict::kRevoked;
-  Rows taken = db.Query("SELECT COUNT(*) FROM joins WHERE token = ?", command.token);
-  if (taken.Next() && taken.Int() >= token->count) return Verdict::kUsed;
+  if (token->joined_count >= token->count) return Verdict::kUsed;
   if (node && token->node.empty()) return Verdict::kEnrolled;
   return Verdict::kJoined;
 }
@@ -179,7 +184,7 @@ absl::StatusOr<JoinNode::Result> Execute(WriteContext& context, const JoinNode& 
   const auto token = ReadJoinToken(context.db, command.token);
   const auto node = ReadNode(context.db, command.name);
   if (auto before = Before(context.db, command, token, node)) return *std::move(before);
-  const JoinNode::Verdict verdict = Judge(context.db, command, token, node);
+  const JoinNode::Verdict verdict = Judge(command, token, node);
   const int64_t at = command.issued.issued_at;
   if (verdict != JoinNode::Verdict::kJoined) {
     if (verdict == JoinNode::Verdict::kUsed) {

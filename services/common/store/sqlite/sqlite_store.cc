@@ -96,6 +96,10 @@ class Store final : public SqliteStore {
   absl::StatusOr<std::vector<IssuedRecord>> Issued(std::string_view prefix, int limit) override {
     return readers_->Run([&](Connection& db) { return sqlite::ReadIssued(db, prefix, limit); });
   }
+  absl::StatusOr<std::optional<IssuedRecord>> FindIssued(std::string_view issuer,
+                                                         std::string_view serial) override {
+    return readers_->Run([&](Connection& db) { return sqlite::FindIssued(db, issuer, serial); });
+  }
   absl::StatusOr<std::optional<JoinTokenRecord>> GetJoinToken(std::string_view id) override {
     return readers_->Run([&](Connection& db) { return sqlite::ReadJoinToken(db, id); });
   }
