@@ -11,6 +11,8 @@
 namespace muster {
 namespace {
 
+constexpr absl::Duration kClockWasSet = absl::Milliseconds(250);
+
 void Count(v1::Outcome outcome, int64_t n, v1::ResultCounts* counts) {
   switch (outcome) {
     case v1::OUTCOME_PENDING:
@@ -40,6 +42,17 @@ RunBoard::RunBoard(std::string id, const Surroundings& around)
       around_(around),
       known_since_(around.clock->MonotonicNow()),
       created_at_(known_since_) {}
+
+// The two clocks are read one after the other: what lies between would make each answer tell
+// another time of the same thing, and a client could never see that nothing has changed. So the
+// wall clock is followed only when it was set.
+Moment RunBoard::Now() const {
+  const absl::Time wall = around_.clock->Now();
+  const absl::Duration monotonic = around_.clock->MonotonicNow();
+  const absl::Duration off = wall - monotonic - wall_zero_;
+  if (off > kClockWasSet || off < -kClockWasSet) wall_zero_ = wall - monotonic;
+  return {wall_zero_ + monotonic, monotonic};
+}
 
 void RunBoard::SetRun(const v1::Run& run) {
   std::lock_guard lock(mutex_);

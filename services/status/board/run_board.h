@@ -141,7 +141,7 @@ class RunBoard {
     Pair* pair;
   };
 
-  Moment Now() const { return {around_.clock->Now(), around_.clock->MonotonicNow()}; }
+  Moment Now() const;
   Pair* Find(std::string_view plugin, std::string_view node);
   Pair* AddPair(PluginPairs& plugin, const std::string& node);
   Work& Hear(Pair& pair);
@@ -189,8 +189,10 @@ class RunBoard {
   bool nobody_came_ = false;      // guarded by mutex_: that verdict stands
   bool deleted_ = false;          // guarded by mutex_
   int ticks_ = 0;                 // guarded by mutex_
-  absl::Duration known_since_;    // guarded by mutex_; monotonic
-  absl::Duration created_at_;     // guarded by mutex_; monotonic
+  // The wall clock as the monotonic one shows it; guarded by mutex_.
+  mutable absl::Time wall_zero_ = absl::InfinitePast();
+  absl::Duration known_since_;                    // guarded by mutex_; monotonic
+  absl::Duration created_at_;                     // guarded by mutex_; monotonic
   std::shared_ptr<const v1::RunStatus> summary_;  // guarded by mutex_
   uint64_t summary_of_ = 0;                       // guarded by mutex_: its version
   absl::Duration summary_at_;                     // guarded by mutex_; monotonic

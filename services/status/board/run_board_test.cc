@@ -255,5 +255,18 @@ TEST_F(RunBoardTest, NewProgressIsHandedOverOnceToBeKept) {
   EXPECT_TRUE(board_.TakeNewProgress().empty());
 }
 
+// The two clocks cannot be read at once; a client compares answers.
+TEST_F(RunBoardTest, WhatHasNotChangedIsToldWithTheSameTimes) {
+  Start({"n1"});
+  const absl::Time since = ToTime(Pair("n1").reason_since());
+  clock_.JumpWall(clock_.Now() + absl::Microseconds(3));
+  EXPECT_EQ(ToTime(Pair("n1").reason_since()), since);
+  clock_.JumpWall(clock_.Now() - absl::Microseconds(6));
+  EXPECT_EQ(ToTime(Pair("n1").reason_since()), since);
+  clock_.JumpWall(clock_.Now() + absl::Hours(1));
+  EXPECT_GT(ToTime(Pair("n1").reason_since()), since + absl::Minutes(59))
+      << "somebody set the clock";
+}
+
 }  // namespace
 }  // namespace muster
