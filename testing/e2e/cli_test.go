@@ -136,8 +136,14 @@ func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
 	})
 	must(f.Muster("operator", "add", "ann"))(t)
 	other := run(t, f, []string{sidecarPlugin("p", "Job")})
+	file := token(t, f, "--node", "n1")
+	must(f.Muster("node", "join", "--token-file", file, "--folder", filepath.Join(t.TempDir(), "n1")))(t)
+	var tokens []struct{ ID string }
+	check(t, f.JSON(&tokens, "token", "list", "--json"))
 	tested := "run" // of which the helper above reads the JSON
-	for _, command := range []string{"runs", "status " + id, "status " + id + " --watch", "results " + id, "results " + other,
+	for _, command := range []string{
+		"token list", "token revoke " + tokens[0].ID, "nodes", "node show n1", "node label n1 rack=b1", "node revoke n1",
+		"runs", "status " + id, "status " + id + " --watch", "results " + id, "results " + other,
 		"retrieve " + id + " -o " + f.Home, "cancel " + other, "operator list", "operator revoke ann", "dashboard", "version", "up"} {
 		out := must(f.Muster(append(strings.Fields(command), "--json")...))(t)
 		if !json.Valid([]byte(out)) {
