@@ -19,6 +19,56 @@ constexpr absl::Duration kLongestBackOff = absl::Seconds(10);
 // The aggregator says that it lives every 5 s.
 constexpr absl::Duration kSilence = absl::Seconds(15);
 
+// A stream that one thread reads, as with a blocking call. But that would make the thread one of
+// those that poll for gRPC: it would wake for heartbeats, which it can only hand on.
+class FeedReader : public grpc::ClientReadReactor<v1::FollowChangesResponse> {
+ public:
+  // `context` and `request` outlive it.
+  FeedReader(v1::ChangeService::Stub& stub, grpc::ClientContext* context,
+             const v1::FollowChangesRequest* request) {
+    stub.async()->FollowChanges(context, request, this);
+    StartRead(&arriving_);
+    StartCall();
+  }
+
+  // Waits for the next event; false when there will be none: then Finish has to be called.
+  bool Read(v1::FollowChangesResponse* event) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return read_.has_value(); });
+      if (!*std::exchange(read_, std::nullopt)) return false;
+    }
+    event->Swap(&arriving_);
+    StartRead(&arriving_);
+    return true;
+  }
+
+  grpc::Status Finish() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return end_.has_value(); });
+    return *end_;
+  }
+
+  void OnReadDone(bool ok) override {
+    std::lock_guard lock(mutex_);
+    read_ = ok;
+    changed_.notify_all();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    std::lock_guard lock(mutex_);
+    end_ = status;
+    changed_.notify_all();
+  }
+
+ private:
+  v1::FollowChangesResponse arriving_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<bool> read_;         // guarded by mutex_: how the newest read ended, once
+  std::optional<grpc::Status> end_;  // guarded by mutex_
+};
+
 }  // namespace
 
 FeedFollower::FeedFollower(std::shared_ptr<grpc::Channel> channel,
@@ -59,14 +109,14 @@ void FeedFollower::FollowOnce(const std::stop_token& stop) {
   v1::FollowChangesRequest request;
   if (cursor_) request.set_cursor(*cursor_);
   request.set_pairs_together(true);
-  const auto stream = stub_->FollowChanges(&context, request);
+  FeedReader stream(*stub_, &context, &request);
   v1::FollowChangesResponse event;
-  while (stream->Read(&event)) {
+  while (stream.Read(&event)) {
     heard_at_ = absl::ToInt64Nanoseconds(SystemClock().MonotonicNow());
     take_(event);
     if (event.has_cursor()) cursor_ = event.cursor();
   }
-  const absl::Status status = FromGrpc(stream->Finish());
+  const absl::Status status = FromGrpc(stream.Finish());
   if (stop.stop_requested()) return;
   if (ReasonOf(status) == "CURSOR_UNKNOWN") cursor_.reset();
   Log(LogLevel::kWarning, "the change feed is interrupted", {{"error", status}});

@@ -19,9 +19,8 @@
 
 namespace muster {
 
-// One thread with one stream: it is the only call a status service makes, so a blocking one is the
-// simplest that works. Reconnects with full jitter; goes on after the last event it has dealt with.
-// Thread-safe.
+// One thread with one stream: it is the only call a status service makes. Reconnects with full
+// jitter; goes on after the last event it has dealt with. Thread-safe.
 class FeedFollower {
  public:
   // `take` gets each event in order, on the follower's thread.
