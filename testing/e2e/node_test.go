@@ -30,6 +30,7 @@ func nodes(t *testing.T, f *fleet.Fleet, arguments ...string) map[string]map[str
 }
 
 func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	n1 := newMachine(t, f)
 	file := token(t, f, "--node", "n1", "--label", "rack=b1")
@@ -85,6 +86,7 @@ func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 }
 
 func TestATokenForSeveralMachines(t *testing.T) {
+	t.Parallel()
 	f := up(t)
 	file := token(t, f, "--count", "2")
 	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code != 2 {

@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/testing/fleet"
+)
+
+// joined makes a machine a node, and gives what it dials the services with.
+func joined(t *testing.T, f *fleet.Fleet, name string) *fleet.Operator {
+	t.Helper()
+	m := newMachine(t, f)
+	if _, said, code := m.muster(t, nil, "node", "join", "--token-file", token(t, f, "--node", name)); code != 0 {
+		t.Fatalf("join: exit %d: %s", code, said)
+	}
+	read := func(file string) string {
+		return string(must(os.ReadFile(filepath.Join(m.home, "agent/node/tls", file)))(t))
+	}
+	identity := *must(f.Operator())(t)
+	identity.Certificate, identity.Key = read("cert.pem"), read("key.pem")
+	return &identity
+}
+
+// beat opens a stream of heartbeats for a node's pair.
+func beat(t *testing.T, as *fleet.Operator, run, plugin, node string) (musterv1.HeartbeatService_BeatClient, error) {
+	t.Helper()
+	connection := must(as.StatusGRPC())(t)
+	t.Cleanup(func() { connection.Close() })
+	ctx, cancel := context.WithTimeout(context.Background(), 2*soon)
+	t.Cleanup(cancel)
+	stream := must(musterv1.NewHeartbeatServiceClient(connection).Beat(ctx))(t)
+	_ = stream.Send(&musterv1.BeatRequest{InstanceId: "process", Sequence: 1, Node: node, Activities: []*musterv1.Activity{{
+		Key: &musterv1.ResultKey{Run: run, Plugin: plugin, Node: node}, Phase: musterv1.Phase_PHASE_WORKING}}})
+	_, err := stream.Recv()
+	return stream, err
+}
+
+// A node that is at work is revoked: its heartbeats end within seconds, and it begins none again. The others go on.
+func TestARevokedNodeIsHeardNoMore(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	run := run(t, f, []string{sidecarPlugin("work", "DaemonSet")}, "n1", "n2")
+	n1, n2 := joined(t, f, "n1"), joined(t, f, "n2")
+	until(t, "the run is known", func() bool { _, err := f.Muster("status", run); return exitCode(err) == 7 })
+	revoked := must(beat(t, n1, run, "work", "n1"))(t)
+	other := must(beat(t, n2, run, "work", "n2"))(t)
+	if pair := shown(t, f, run).Pair("work", "n1"); pair.Reason != "running" || pair.Presence != "online" {
+		t.Errorf("before it is revoked n1 is %+v", pair)
+	}
+	must(f.Muster("node", "revoke", "n1", "--reason", "stolen"))(t)
+	for err := error(nil); err == nil; {
+		if _, err = revoked.Recv(); err != nil && status.Code(err) == codes.DeadlineExceeded {
+			t.Fatal("a revoked node's stream goes on")
+		}
+	}
+	if _, err := beat(t, n1, run, "work", "n1"); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("a revoked node that comes again: %v, want PERMISSION_DENIED", err)
+	}
+	check(t, other.Send(&musterv1.BeatRequest{Sequence: 2}))
+	if _, err := other.Recv(); err != nil {
+		t.Errorf("the heartbeats of another node: %v", err)
+	}
+	awaitPair(t, f, run, "n1", "it is silent", func(pair fleet.ShownPair) bool { return pair.Presence != "online" })
+}
