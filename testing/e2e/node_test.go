@@ -1,9 +1,14 @@
 package e2e
 
 import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"muster.example/testing/fleet"
@@ -103,5 +108,51 @@ func TestATokenForSeveralMachines(t *testing.T) {
 	}
 	if all := nodes(t, f); len(all) != 2 {
 		t.Errorf("the list says %v", all)
+	}
+}
+
+// connectProxy is an HTTP proxy that only knows CONNECT; it counts whom it connected to.
+func connectProxy(t *testing.T) (address string, connected *atomic.Int32) {
+	t.Helper()
+	connected = &atomic.Int32{}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodConnect {
+			http.Error(w, "CONNECT only", http.StatusMethodNotAllowed)
+			return
+		}
+		upstream, err := net.Dial("tcp", r.Host)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		connected.Add(1)
+		client, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			upstream.Close()
+			return
+		}
+		_, _ = io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n")
+		go func() {
+			_, _ = io.Copy(upstream, buffered)
+			upstream.Close()
+		}()
+		_, _ = io.Copy(client, upstream)
+		client.Close()
+	}))
+	t.Cleanup(proxy.Close)
+	return proxy.Listener.Addr().String(), connected
+}
+
+func TestAMachineJoinsThroughAProxy(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	address, connected := connectProxy(t)
+	file := token(t, f, "--node", "n1")
+	_, said, code := newMachine(t, f).muster(t, []string{"https_proxy=http://" + address, "no_proxy="}, "node", "join", "--token-file", file)
+	if code != 0 {
+		t.Fatalf("join: exit %d: %s", code, said)
+	}
+	if connected.Load() == 0 {
+		t.Error("the join did not go through the proxy")
 	}
 }
