@@ -34,6 +34,7 @@ var benchmarks = []benchmark{
 	{"small", small},
 	{"memory", memory},
 	{"heartbeats", heartbeats},
+	{"status", status},
 }
 
 func main() {
@@ -43,7 +44,7 @@ func main() {
 	flag.StringVar(&s.load, "load", os.Getenv("MUSTER_LOAD"), "the folder of the load senders")
 	flag.IntVar(&s.repeat, "repeat", 3, "how often each side is measured, in turn")
 	flag.IntVar(&s.agents, "agents", 10_000, "how many agents hold a connection in the heartbeats figure")
-	only := flag.String("only", "bulk,small,memory,heartbeats", "which figures")
+	only := flag.String("only", "bulk,small,memory,heartbeats,status", "which figures")
 	flag.Parse()
 	wanted := strings.Split(*only, ",")
 	fmt.Printf("%s, %s, `testing/bench %s`\n\n", time.Now().Format(time.DateOnly), machine(), strings.Join(os.Args[1:], " "))
