@@ -105,7 +105,7 @@ func (a *App) start() (err error) {
 	if err != nil {
 		return errors.Join(err, socket.Close())
 	}
-	if err := a.view(socket, api, musterv1.NewListenerServiceClient(aggregator), musterv1.NewStatusServiceClient(status),
+	if err := a.view(socket, api, musterv1.NewListenerServiceClient(aggregator), status,
 		sessions, revoked); err != nil {
 		return errors.Join(err, socket.Close())
 	}
@@ -177,7 +177,7 @@ func (a *App) manage(signer musterv1.ListenerServiceClient, beats musterv1.Heart
 
 // view serves the status listener, and makes those of runs.
 func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.ListenerServiceClient,
-	status musterv1.StatusServiceClient, sessions *viewing.Sessions, revoked *fleet.Revoked) error {
+	status *grpc.ClientConn, sessions *viewing.Sessions, revoked *fleet.Revoked) error {
 	host, _, err := net.SplitHostPort(a.config.StatusListen)
 	if err != nil {
 		return err

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"muster.example/gateway/dashboard"
 	"muster.example/gateway/fleet"
 	musterv1 "muster.example/gateway/gen/muster/v1"
@@ -31,22 +33,24 @@ type Settings struct {
 // Server answers on the fleet's status listener and on those of runs. Safe for concurrent use.
 type Server struct {
 	settings Settings
-	status   musterv1.StatusServiceClient
-	api      *rest.Server
-	pages    http.Handler
-	sessions *Sessions
-	keys     *fleet.Keystore
-	revoked  *fleet.Revoked
-	metrics  *inspect.Metrics
-	log      *slog.Logger
+	// connection is that of the status service, for answers that are read only as far as they have to be.
+	connection grpc.ClientConnInterface
+	status     musterv1.StatusServiceClient
+	api        *rest.Server
+	pages      http.Handler
+	sessions   *Sessions
+	keys       *fleet.Keystore
+	revoked    *fleet.Revoked
+	metrics    *inspect.Metrics
+	log        *slog.Logger
 	// writeLimit is how long each writePiece of an answer may take to get out: who reads none is let go.
 	writeLimit time.Duration
 }
 
 // New serves what the status service says, and the API to whom it knows.
-func New(settings Settings, status musterv1.StatusServiceClient, api *rest.Server, sessions *Sessions, keys *fleet.Keystore,
+func New(settings Settings, status grpc.ClientConnInterface, api *rest.Server, sessions *Sessions, keys *fleet.Keystore,
 	revoked *fleet.Revoked, metrics *inspect.Metrics, log *slog.Logger) *Server {
-	return &Server{settings: settings, status: status, api: api, pages: dashboard.Handler(), sessions: sessions, keys: keys,
+	return &Server{settings: settings, connection: status, status: musterv1.NewStatusServiceClient(status), api: api, pages: dashboard.Handler(), sessions: sessions, keys: keys,
 		revoked: revoked, metrics: metrics, log: log, writeLimit: 30 * time.Second}
 }
 

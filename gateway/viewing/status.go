@@ -55,7 +55,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 		rest.AnswerError(w, err)
 		return
 	}
-	content, tag, err := encode(answer)
+	pieces, tag, err := encode(answer)
 	if err != nil {
 		rest.AnswerError(w, err)
 		return
@@ -67,7 +67,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 		return
 	}
 	if r.Method == http.MethodGet {
-		_ = (&paced{w, http.NewResponseController(w), s.writeLimit}).write(content)
+		_ = (&paced{w, http.NewResponseController(w), s.writeLimit}).write(pieces...)
 	}
 }
 
@@ -82,31 +82,36 @@ func otherRun(named []string, run string) string {
 	return ""
 }
 
-// encode gives the JSON, and a weak ETag: the same for answers that differ in nothing but when they were
-// given.
-func encode(answer *Answer) ([]byte, string, error) {
-	given, heard := answer.Time, answer.FeedTime
-	answer.Time, answer.FeedTime = "", ""
-	timeless, err := json.Marshal(answer)
-	answer.Time, answer.FeedTime = given, heard
+// encode gives the JSON in pieces, and a weak ETag: the same for answers that differ in nothing but when they
+// were given.
+func encode(answer *Answer) (pieces [][]byte, tag string, err error) {
+	head, err := json.Marshal(answer.head)
 	if err != nil {
 		return nil, "", err
 	}
-	sum := sha256.Sum256(timeless)
-	content := timeless[:len(timeless)-1]
-	times, err := json.Marshal(struct {
-		Time     string `json:"time,omitempty"`
-		FeedTime string `json:"feed_time,omitempty"`
-	}{given, heard})
+	timeless := answer.about
+	timeless.times = times{}
+	tail, err := json.Marshal(timeless)
 	if err != nil {
 		return nil, "", err
+	}
+	times, err := json.Marshal(answer.times)
+	if err != nil {
+		return nil, "", err
+	}
+	head = append(head[:len(head)-1], `,"plugins":[`...)
+	tail = append([]byte("],"), tail[1:len(tail)-1]...)
+	pieces = append(append([][]byte{head}, answer.plugins...), tail)
+	sum := sha256.New()
+	for _, piece := range pieces {
+		sum.Write(piece)
 	}
 	if len(times) > 2 {
-		content = append(append(content, ','), times[1:]...)
+		times[0] = ','
 	} else {
-		content = append(content, '}')
+		times = times[1:]
 	}
-	return append(content, '\n'), `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, nil
+	return append(pieces, append(times, '\n')), `W/"` + base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:12]) + `"`, nil
 }
 
 // stream sends the status again whenever it changed, until the run has ended and that was told.
@@ -129,7 +134,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, atte
 			return
 		}
 		if finished(answer) {
-			_ = events.send("event: end\ndata: {}\n\n")
+			_ = events.send([]byte("event: end\ndata: {}\n\n"))
 			return
 		}
 		if !await(ctx, size, changes, events) {
@@ -160,7 +165,7 @@ func await(ctx context.Context, size int, changes <-chan struct{}, events *event
 		case _, open := <-changes:
 			return open
 		case <-idle.C:
-			if events.send(": alive\n\n") != nil {
+			if events.send([]byte(": alive\n\n")) != nil {
 				return false
 			}
 		case <-ctx.Done():
@@ -206,17 +211,22 @@ type eventWriter struct {
 
 // status sends an answer, unless it is the one that was sent last; it gives its size.
 func (e *eventWriter) status(answer *Answer) (int, error) {
-	content, tag, err := encode(answer)
+	pieces, tag, err := encode(answer)
+	size := 0
+	for _, piece := range pieces {
+		size += len(piece)
+	}
 	if err != nil || tag == e.tag {
-		return len(content), err
+		return size, err
 	}
 	e.tag = tag
-	return len(content), e.send("event: status\nid: " + tag + "\ndata: " + strings.TrimSpace(string(content)) + "\n\n")
+	// The JSON is one line and ends with it.
+	return size, e.send(slices.Concat([][]byte{[]byte("event: status\nid: " + tag + "\ndata: ")}, pieces, [][]byte{[]byte("\n")})...)
 }
 
 // send writes an event, and sees that it goes out now.
-func (e *eventWriter) send(text string) error {
-	if err := e.out.write([]byte(text)); err != nil {
+func (e *eventWriter) send(pieces ...[]byte) error {
+	if err := e.out.write(pieces...); err != nil {
 		return err
 	}
 	return e.out.control.Flush()
@@ -229,13 +239,15 @@ type paced struct {
 	limit   time.Duration // for each writePiece
 }
 
-func (p *paced) write(content []byte) error {
-	for piece := range slices.Chunk(content, writePiece) {
-		if err := p.control.SetWriteDeadline(time.Now().Add(p.limit)); err != nil {
-			return err
-		}
-		if _, err := p.w.Write(piece); err != nil {
-			return err
+func (p *paced) write(pieces ...[]byte) error {
+	for _, content := range pieces {
+		for piece := range slices.Chunk(content, writePiece) {
+			if err := p.control.SetWriteDeadline(time.Now().Add(p.limit)); err != nil {
+				return err
+			}
+			if _, err := p.w.Write(piece); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

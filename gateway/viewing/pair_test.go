@@ -1,0 +1,104 @@
+package viewing
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+)
+
+// documented is a pair as docs/status.md has it.
+type documented struct {
+	Name      string `json:"name"`
+	Node      string `json:"node"`
+	Status    string `json:"status"`
+	Heartbeat *int64 `json:"last-heartbeat,omitempty"`
+	State     string `json:"state,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Since     string `json:"since,omitempty"`
+	Detail    string `json:"detail,omitempty"`
+	Next      string `json:"next,omitempty"`
+	Message   string `json:"message,omitempty"`
+	Error     string `json:"error,omitempty"`
+	Size      int64  `json:"size,omitempty"`
+	Phase     string `json:"phase,omitempty"`
+	Progress  *struct {
+		Total     int64    `json:"total"`
+		Completed int64    `json:"completed"`
+		Failures  []string `json:"failures,omitempty"`
+		Errors    []string `json:"errors,omitempty"`
+	} `json:"progress,omitempty"`
+	Fault *fault `json:"fault,omitempty"`
+}
+
+// What is written is what encoding/json would write of the documented form, byte for byte.
+func TestAPairIsWrittenAsDocumented(t *testing.T) {
+	odd := "<b>\"\\\n\u2028\x7f\x1bé&"
+	for _, test := range []struct {
+		pair *musterv1.PairStatus
+		want string
+	}{
+		{&musterv1.PairStatus{Plugin: "p", Node: "global"}, `{"name":"p","node":"","status":"running"}`},
+		{&musterv1.PairStatus{Plugin: "p", Node: "n", Outcome: musterv1.Outcome_OUTCOME_TIMED_OUT, Error: "late", Size: 7},
+			`{"name":"p","node":"n","status":"timed_out","error":"late","size":7}`},
+		{&musterv1.PairStatus{Plugin: odd, Node: odd, Outcome: musterv1.Outcome_OUTCOME_PENDING,
+			Presence: musterv1.Presence_PRESENCE_LATE, Reason: musterv1.Reason_REASON_NOT_RESPONDING,
+			ReasonSince: &timestamppb.Timestamp{Seconds: 1_800_000_000, Nanos: 5_000_000}, Detail: odd, Next: "later",
+			HeartbeatAge: &durationpb.Duration{Seconds: 42, Nanos: 999}, Phase: musterv1.Phase_PHASE_WORKING,
+			Progress: &musterv1.Progress{Message: odd, Total: 10, Completed: 3, Failures: []string{"f", odd}, Errors: []string{"e"}},
+			Fault:    &musterv1.Fault{Check: musterv1.Fault_CHECK_TLS, Address: "a:1", Message: odd}}, ""},
+	} {
+		got := appendPair(nil, test.pair)
+		var form documented
+		decoder := json.NewDecoder(bytes.NewReader(got))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&form); err != nil {
+			t.Fatalf("%s: %v", got, err)
+		}
+		again, err := json.Marshal(form)
+		if err != nil || !bytes.Equal(got, again) || test.want != "" && string(got) != test.want {
+			t.Errorf("got\n%s\nin the documented form\n%s", got, again)
+		}
+		if test.want == "" && (form.Name != odd || form.Detail != odd || *form.Heartbeat != 42 || form.Reason != "not-responding" ||
+			form.Progress.Failures[1] != odd || form.Fault.Check != "tls" || form.Since != "2027-01-15T08:00:00.005Z") {
+			t.Errorf("read back: %+v", form)
+		}
+	}
+}
+
+func TestAnAnswerHasEveryPairOnce(t *testing.T) {
+	for _, count := range []int{0, 1, smallRun, smallRun + 1, pageSize, 2*pageSize + 1} {
+		s := &Server{connection: &busy{status: manyPairs(count)}}
+		answer, err := s.fetch(t.Context(), "", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pieces, _, err := encode(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct{ Plugins []documented }
+		if err := json.Unmarshal(bytes.Join(pieces, nil), &got); err != nil || len(got.Plugins) != count {
+			t.Fatalf("%d pairs: %d, %v", count, len(got.Plugins), err)
+		}
+		for i, pair := range got.Plugins {
+			if pair.Node != fmt.Sprintf("node-%06d", i) {
+				t.Fatalf("of %d pairs number %d is %s", count, i, pair.Node)
+			}
+		}
+	}
+}
+
+func TestAnAnswerThatIsNoStatusIsAnError(t *testing.T) {
+	for _, content := range [][]byte{{0x42}, {0x42, 5, 1}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, {0x42, 1, 0x0a}} {
+		s := &Server{connection: &busy{pages: map[string][]byte{fmt.Sprint(smallRun, " "): content}}}
+		if answer, err := s.fetch(t.Context(), "", false); err == nil {
+			t.Errorf("%x: %+v", content, answer)
+		}
+	}
+}
