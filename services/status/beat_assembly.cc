@@ -24,7 +24,7 @@ RegistryOptions OptionsOf(const HeartbeatConfig& config) {
 
 BeatAssembly::BeatAssembly(const HeartbeatConfig& config, const RpcRuntime& runtime,
                            const Clock& clock, BeatListener& listener, StatusStore& store,
-                           Metrics& metrics)
+                           std::function<bool(const Caller&)> is_revoked, Metrics& metrics)
     : store_(store),
       tick_(OptionsOf(config).tick),
       registry_(
@@ -34,7 +34,7 @@ BeatAssembly::BeatAssembly(const HeartbeatConfig& config, const RpcRuntime& runt
                          [this, &clock](const v1::ResultKey& key, const Sender& sender) {
                            store_.PutContact({key, sender.uri(), clock.Now()});
                          },
-                         clock, config.first_within}) {}
+                         clock, config.first_within, std::move(is_revoked)}) {}
 
 void BeatAssembly::Begin(int port) {
   peers_.set_local_port(port);

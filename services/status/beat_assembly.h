@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_STATUS_BEAT_ASSEMBLY_H_
 #define MUSTER_SERVICES_STATUS_BEAT_ASSEMBLY_H_
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -23,7 +24,8 @@ class BeatAssembly {
  public:
   // All of these outlive it.
   BeatAssembly(const HeartbeatConfig& config, const RpcRuntime& runtime, const Clock& clock,
-               BeatListener& listener, StatusStore& store, Metrics& metrics);
+               BeatListener& listener, StatusStore& store,
+               std::function<bool(const Caller&)> is_revoked, Metrics& metrics);
 
   Registry& registry() { return registry_; }
   HeartbeatService& service() { return service_; }

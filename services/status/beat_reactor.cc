@@ -230,7 +230,11 @@ void BeatReactor::Finish(const absl::Status& status, bool by_peer) {
 }
 
 void BeatReactor::OnDone() {
-  if (seat_) parts_.registry.Closed(*seat_, by_peer_);
+  if (seat_ && parts_.is_revoked(call_.caller())) {
+    parts_.registry.Revoked(*seat_);
+  } else if (seat_) {
+    parts_.registry.Closed(*seat_, by_peer_);
+  }
   self_.reset();
 }
 

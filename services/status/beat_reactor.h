@@ -33,6 +33,8 @@ struct BeatParts {
   const Clock& clock;
   // A stream is ended if its first beat has not come by then.
   absl::Duration first_within;
+  // Whether a caller is not to be trusted any more.
+  std::function<bool(const Caller&)> is_revoked;
 };
 
 // Deletes itself when gRPC is done with it and nobody probes it.

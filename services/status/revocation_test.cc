@@ -63,7 +63,7 @@ class RevocationTest : public ::testing::Test {
   const std::string run_;
 };
 
-// Its stream ends, and what it tries then is refused; others notice nothing.
+// Its stream ends, what it tries then is refused, and its pair says why; others notice nothing.
 TEST_F(RevocationTest, ARevokedAgentIsHeardNoMore) {
   const TestIdentity n1 = fleet_.Credential(run_, "hostfacts", "n1");
   const TestIdentity n2 = fleet_.Credential(run_, "hostfacts", "n2");
@@ -78,10 +78,14 @@ TEST_F(RevocationTest, ARevokedAgentIsHeardNoMore) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
   EXPECT_NE(refused.message().find("REVOKED"), std::string::npos) << refused;
 
-  const auto silent = [](const v1::RunStatus& s) {
-    return PairOf(s, "n1").presence() != v1::PRESENCE_ONLINE;
-  };
-  EXPECT_TRUE(silent(status_.Await(run_, silent)));
+  const v1::PairStatus told = PairOf(
+      status_.Await(
+          run_,
+          [](const v1::RunStatus& s) { return PairOf(s, "n1").reason() == v1::REASON_BLOCKED; }),
+      "n1");
+  EXPECT_EQ(told.reason(), v1::REASON_BLOCKED) << told.ShortDebugString();
+  EXPECT_NE(told.detail().find("revoked"), std::string::npos) << told.detail();
+  EXPECT_NE(told.next().find("timed out"), std::string::npos) << told.next();
   other.Send(other.Next());
   EXPECT_EQ(PairOf(*status_.Get(run_), "n2").presence(), v1::PRESENCE_ONLINE);
 }

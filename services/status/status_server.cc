@@ -157,8 +157,9 @@ absl::Status Assembly::Remember() {
   store_ = *std::move(store);
   auto known = store_->Load();
   if (!known.ok()) return known.status();
-  beats_ = std::make_unique<BeatAssembly>(config_.heartbeats, Runtime(requests_), clock_, board_,
-                                          *store_, metrics_);
+  beats_ = std::make_unique<BeatAssembly>(
+      config_.heartbeats, Runtime(requests_), clock_, board_, *store_,
+      [this](const Caller& caller) { return revocations_.IsRevoked(caller); }, metrics_);
   beats_->registry().Restore(known->senders);
   for (const ContactRecord& contact : known->contacts) {
     board_.RecallContact(contact.key, contact.uri, contact.first);

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -42,7 +43,8 @@ func beat(t *testing.T, as *fleet.Operator, run, plugin, node string) (musterv1.
 	return stream, err
 }
 
-// A node that is at work is revoked: its heartbeats end within seconds, and it begins none again. The others go on.
+// A node that is at work is revoked: its heartbeats end within seconds, and it begins none again; its pair
+// says why. The others go on.
 func TestARevokedNodeIsHeardNoMore(t *testing.T) {
 	t.Parallel()
 	f := up(t)
@@ -67,5 +69,7 @@ func TestARevokedNodeIsHeardNoMore(t *testing.T) {
 	if _, err := other.Recv(); err != nil {
 		t.Errorf("the heartbeats of another node: %v", err)
 	}
-	awaitPair(t, f, run, "n1", "it is silent", func(pair fleet.ShownPair) bool { return pair.Presence != "online" })
+	awaitPair(t, f, run, "n1", "it is told why", func(pair fleet.ShownPair) bool {
+		return pair.Reason == "blocked" && strings.Contains(pair.Detail, "revoked")
+	})
 }

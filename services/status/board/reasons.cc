@@ -23,6 +23,8 @@ v1::Reason JudgeSilent(const PairFacts& facts) {
       return v1::REASON_NOT_RESPONDING;
     case Evidence::kUnacknowledged:
       return v1::REASON_NETWORK_LOST;
+    case Evidence::kRevoked:
+      return v1::REASON_BLOCKED;
     case Evidence::kNone:
       break;
   }
@@ -47,6 +49,8 @@ std::string SilentDetail(const PairFacts& facts, const Moment& now) {
       return since + "its machine acknowledges what is sent to it";
     case Evidence::kUnacknowledged:
       return since + "nothing that is sent to it is acknowledged";
+    case Evidence::kRevoked:
+      return since + "its certificate was revoked, nothing that it sends is taken";
     case Evidence::kNone:
       break;
   }
@@ -54,6 +58,7 @@ std::string SilentDetail(const PairFacts& facts, const Moment& now) {
 }
 
 std::string BlockedDetail(const PairFacts& facts, const Moment& now) {
+  if (facts.evidence == Evidence::kRevoked) return SilentDetail(facts, now);
   if (facts.fault != nullptr) {
     return absl::StrCat(facts.fault->address(), facts.fault->address().empty() ? "" : ": ",
                         facts.fault->message());
@@ -91,7 +96,7 @@ v1::Reason Judge(const PairFacts& facts, absl::Duration now) {
   if (!facts.heard_of) return v1::REASON_NOT_STARTED;
   if (facts.has_sender) {
     if (facts.doubted && facts.presence != v1::PRESENCE_ONLINE) return v1::REASON_SEGMENT_LOST;
-    if (IsSilent(facts.presence)) return JudgeSilent(facts);
+    if (IsSilent(facts.presence) || facts.evidence == Evidence::kRevoked) return JudgeSilent(facts);
     if (facts.abandoned) return v1::REASON_CRASHED;
     if (facts.presence == v1::PRESENCE_OFFLINE) return v1::REASON_BLOCKED;
   }
@@ -181,7 +186,9 @@ std::string NextStep(v1::Reason reason, const PairFacts& facts, const Outlook& o
     case v1::REASON_SEGMENT_LOST:
       return "nobody is timed out for silence while the status service doubts its own sight";
     case v1::REASON_BLOCKED:
-      if (facts.presence == v1::PRESENCE_OFFLINE) return AfterSilence(facts, outlook, now);
+      if (facts.presence == v1::PRESENCE_OFFLINE || facts.evidence == Evidence::kRevoked) {
+        return AfterSilence(facts, outlook, now);
+      }
       return absl::StrCat("goes on by itself when that is over; ", deadline);
     case v1::REASON_BACKPRESSURED:
       return absl::StrCat("goes on by itself when the fleet lets it; ", deadline);

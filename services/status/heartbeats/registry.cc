@@ -327,6 +327,23 @@ void Registry::Closed(const Seat& seat, bool by_peer) {
   closed_.emplace_back(clock_.MonotonicNow(), seat.entry_);
 }
 
+void Registry::Revoked(const Seat& seat) {
+  Entry& entry = *seat.entry_;
+  Shard& shard = ShardOf(entry.uri(), entry.node());
+  Effects effects;
+  {
+    std::lock_guard lock(shard.mutex);
+    if (entry.stream != seat.number_ || entry.presence() == v1::PRESENCE_OFFLINE) return;
+    entry.connected = false;
+    if (entry.presence() == v1::PRESENCE_UNSPECIFIED) return Forget(shard, entry);
+    entry.peer = TcpPeer();  // what becomes of its connection says nothing of it any more
+    entry.set_evidence(Evidence::kRevoked);
+    effects.changed.push_back(entry.shared_from_this());
+    Note(entry, "its certificate was revoked", &effects);
+  }
+  CarryOut(std::move(effects));
+}
+
 void Registry::Forget(Shard& shard, Entry& entry) {
   TimingWheel::Remove(entry);
   if (!entry.listed) return;

@@ -130,6 +130,9 @@ class Registry {
   // The stream is gone. `by_peer`: without a word, and not because this service ended it.
   void Closed(const Seat& seat, bool by_peer);
 
+  // The stream is gone: this service ended it, as its sender is not to be trusted any more.
+  void Revoked(const Seat& seat);
+
   // A heartbeat without a stream: Visit, then BeatOnce, or Leave if its pair was refused.
   // TOO_MANY_SENDERS.
   absl::StatusOr<Seat> Visit(const std::string& uri, const std::string& node);

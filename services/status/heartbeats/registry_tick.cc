@@ -28,6 +28,7 @@ std::string_view InWords(Evidence evidence) {
       return "no heartbeat, and nothing that is sent to it is acknowledged";
     case Evidence::kNone:
     case Evidence::kRestarted:
+    case Evidence::kRevoked:
       break;
   }
   return "";

@@ -22,6 +22,7 @@ enum class Evidence : uint8_t {
   kAcknowledging,   // its machine acknowledges what is sent to it
   kUnacknowledged,  // nothing that is sent to it is acknowledged
   kRestarted,       // it beats, but as a new process that took over without a goodbye of the old
+  kRevoked,         // its stream was ended: its certificate is not to be trusted any more
 };
 
 // A process that sends heartbeats: (identity, node). Thread-safe. Each value is read by itself: two
