@@ -24,6 +24,7 @@ import (
 	"muster.example/gateway/legacy"
 	"muster.example/gateway/listen"
 	"muster.example/gateway/rest"
+	"muster.example/gateway/rudder"
 	"muster.example/gateway/runs"
 	"muster.example/gateway/viewing"
 	"muster.example/services/client/go"
@@ -45,6 +46,8 @@ type App struct {
 	viewing    *http.Server
 	statuses   *viewing.Listeners
 	inspection *http.Server
+	rudder     *rudder.Server
+	relaying   *http.Server
 	manager    *legacy.Manager
 	deliveries *muster.Client
 	upstream   []*grpc.ClientConn
@@ -59,6 +62,7 @@ type Addresses struct {
 	Gateway    string `json:"gateway"`
 	Status     string `json:"status_pages"`
 	Inspection string `json:"inspection"`
+	Rudder     string `json:"rudder,omitempty"`
 }
 
 const (
@@ -76,7 +80,7 @@ const (
 func Start(c *config.Config, log *slog.Logger) (*App, error) {
 	a := &App{
 		config: c, log: log, metrics: inspect.NewMetrics(), probes: inspect.NewProbes(feedProbe),
-		sockets: &listen.Sockets{Supervisor: c.SupervisorSocket}, failed: make(chan error, 3), cancel: func() {},
+		sockets: &listen.Sockets{Supervisor: c.SupervisorSocket}, failed: make(chan error, 4), cancel: func() {},
 	}
 	if err := a.start(); err != nil {
 		a.Stop()
@@ -113,6 +117,9 @@ func (a *App) start() (err error) {
 		return err
 	}
 	if err := a.serve(api); err != nil {
+		return err
+	}
+	if err := a.relay(); err != nil {
 		return err
 	}
 	if err := a.writeAddresses(); err != nil {
@@ -284,6 +291,7 @@ func (a *App) Stop() {
 			}
 		})
 	}
+	draining.Go(func() { a.stopRelay(ctx) })
 	if a.statuses != nil {
 		draining.Go(a.statuses.Close)
 	}

@@ -12,6 +12,8 @@ import (
 
 // Config is what the file says; bind has what each field means.
 type Config struct {
+	Path string // of the file; empty: there was none
+
 	StateFolder    string
 	Listen         string
 	InspectionPort int
@@ -30,6 +32,8 @@ type Config struct {
 	LegacyPort       int
 	SupervisorSocket string
 
+	Rudder Rudder
+
 	LogFormat, LogLevel, LogFile string
 
 	Hold, Drain         time.Duration
@@ -44,7 +48,8 @@ func Default() *Config {
 		Listen: "127.0.0.1:7443", AggregatorTargets: []string{"127.0.0.1:7440"}, StatusTargets: []string{"127.0.0.1:7441"},
 		StatusListen: "127.0.0.1:8002", StatusPorts: "8010-8109",
 		LegacyBind: "127.0.0.1", LegacyPorts: "7450-7949", LegacyPort: 7449, LogFormat: "text", LogLevel: "info",
-		Hold: time.Minute, Drain: 20 * time.Second, Connections: 4096, DeliveryConnections: 4,
+		Rudder: defaultRudder(),
+		Hold:   time.Minute, Drain: 20 * time.Second, Connections: 4096, DeliveryConnections: 4,
 	}
 }
 
@@ -71,6 +76,7 @@ func (c *Config) bind() *fields {
 		"restarts. Empty: the gateway opens them itself.", "text", nil)
 	f.integer("inspection_port", &c.InspectionPort, "/metrics, /livez and /readyz on 127.0.0.1. 0 takes a free port.", 0, 65535)
 	f.text("addresses_file", &c.AddressesFile, "Gets the addresses that were really taken, as JSON. Empty: none is written.", "text", nil)
+	c.Rudder.bind(f)
 	f.oneOf("log.format", &c.LogFormat, "How log lines look.", "text", "json")
 	f.oneOf("log.level", &c.LogLevel, "What is logged: this and what is worse.", "debug", "info", "warning", "error")
 	f.text("log.file", &c.LogFile, "Where the log goes. Empty: stderr.", "text", nil)
@@ -101,6 +107,7 @@ func Load(path string) (*Config, error) {
 		return nil, fmt.Errorf("configuration: %s has more than 1 MiB", path)
 	}
 	config := Default()
+	config.Path = path
 	f := config.bind()
 	if err = f.load(string(content), path); err == nil {
 		err = config.check(path)
@@ -120,6 +127,7 @@ func (c *Config) check(path string) error {
 	if len(c.AggregatorTargets) == 0 {
 		all = append(all, fmt.Errorf("%s: aggregator_targets: at least one is needed", path))
 	}
+	all = append(all, c.Rudder.check(path)...)
 	return errors.Join(all...)
 }
 

@@ -53,6 +53,16 @@ func (f *fields) oneOf(name string, value *string, comment string, choices ...st
 	})
 }
 
+func (f *fields) boolean(name string, value *bool, comment string) {
+	f.add(field{name: name, comment: comment, allowed: "true, false",
+		read: func(given []string) bool {
+			*value = given[0] == "true"
+			return *value || given[0] == "false"
+		},
+		print: func() string { return strconv.FormatBool(*value) },
+	})
+}
+
 func (f *fields) address(name string, value *string, comment string) {
 	f.text(name, value, comment, "host:port, with IPv6 as [::1]:port", isAddress)
 }

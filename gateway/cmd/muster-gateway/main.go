@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,9 +17,6 @@ import (
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-// version is that of everything in this repository: services/common/version.h.
-const version = "0.1.0"
 
 // Exit codes.
 const (
@@ -44,7 +42,7 @@ func run(args []string, out, errs io.Writer) int {
 		return exitUsage
 	}
 	if *shown {
-		fmt.Fprintln(out, version)
+		fmt.Fprintln(out, app.Version)
 		return exitOK
 	}
 	settings := config.Default()
@@ -75,22 +73,37 @@ func serve(settings *config.Config, errs io.Writer) int {
 	log := logs.New(errs, settings.LogFormat, settings.LogLevel)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	if settings.Rudder.Listen != "" {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	gateway, err := app.Start(settings, log)
 	if err != nil {
 		log.Error("cannot start", "error", err)
 		return exitFailed
 	}
-	log.Info("gateway started", "version", version, "gateway", gateway.Addresses.Gateway, "status", gateway.Addresses.Status,
+	log.Info("gateway started", "version", app.Version, "gateway", gateway.Addresses.Gateway, "status", gateway.Addresses.Status,
 		"inspection", gateway.Addresses.Inspection)
-	code := exitOK
-	select {
-	case s := <-signals:
-		log.Info("stopping", "signal", s.String())
-	case err := <-gateway.Failed():
-		log.Error("a listener failed", "error", err)
-		code = exitFailed
-	}
+	code := await(gateway, signals, log)
 	gateway.Stop()
 	log.Info("gateway stopped")
 	return code
+}
+
+// await gives the exit code when it is time to stop. SIGHUP has the files about Rudder's nodes read again.
+func await(gateway *app.App, signals <-chan os.Signal, log *slog.Logger) int {
+	for {
+		select {
+		case s := <-signals:
+			if s != syscall.SIGHUP {
+				log.Info("stopping", "signal", s.String())
+				return exitOK
+			}
+			if err := gateway.Reload(); err != nil {
+				log.Error("not reloaded: all stays as it was", "error", err)
+			}
+		case err := <-gateway.Failed():
+			log.Error("a listener failed", "error", err)
+			return exitFailed
+		}
+	}
 }

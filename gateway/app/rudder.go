@@ -1,0 +1,73 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"muster.example/gateway/config"
+	"muster.example/gateway/listen"
+	"muster.example/gateway/rudder"
+)
+
+// Version is that of everything in this repository: services/common/version.h.
+const Version = "0.1.0"
+
+const relayHelp = "This port speaks HTTPS only: use https://. What is served here, docs/relay.md tells."
+
+// relay opens the listener for Rudder's relay API, if one is configured.
+func (a *App) relay() error {
+	if a.config.Rudder.Listen == "" {
+		return nil
+	}
+	var err error
+	a.rudder, err = rudder.New(rudder.Options{
+		Config: &a.config.Rudder, Version: Version, Requests: a.metrics.Requests, Log: a.log.With("listener", "rudder"),
+		Configuration: func() error {
+			if a.config.Path == "" {
+				return nil
+			}
+			_, err := config.Load(a.config.Path)
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	socket, err := a.sockets.Listen(ctx, "rudder", a.config.Rudder.Listen)
+	if err != nil {
+		return fmt.Errorf("rudder.listen: %w", err)
+	}
+	a.Addresses.Rudder = socket.Addr().String()
+	settings := a.rudder.TLS()
+	a.relaying = listen.NewServer(a.rudder, settings, a.log)
+	a.relaying.Protocols = new(http.Protocols)
+	a.relaying.Protocols.SetHTTP1(true)
+	go a.run(a.relaying, listen.TLS(socket, settings, a.options("rudder", relayHelp)))
+	return nil
+}
+
+// stopRelay lets requests end for as long as the context lasts, then ends them.
+func (a *App) stopRelay(ctx context.Context) {
+	if a.relaying != nil && a.relaying.Shutdown(ctx) != nil {
+		a.relaying.Close()
+	}
+	if a.rudder != nil {
+		// What still runs behind an answer has its process groups told to end, and a moment for that.
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		a.rudder.Close(ending)
+	}
+}
+
+// Reload takes over what the files about Rudder's nodes say now. If one is wrong, all stays as it was.
+func (a *App) Reload() error {
+	if a.rudder == nil {
+		return errors.New("rudder.listen has no value: there is nothing to read again")
+	}
+	return a.rudder.Reload()
+}

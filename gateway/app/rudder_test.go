@@ -1,0 +1,63 @@
+package app_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// relaying gives the gateway a listener for Rudder's API, with a nodes list.
+func relaying(w *world) {
+	leaf := w.fleet.Intermediate.Leaf(alice)
+	key, err := x509.MarshalPKCS8PrivateKey(leaf.PrivateKey)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := &w.config.Rudder
+	c.Listen, c.NodeID = "127.0.0.1:0", "root"
+	c.CertificateFile = write(w.t, "own.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Certificate[0]})))
+	c.KeyFile = write(w.t, "own.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	c.NodesListFile = write(w.t, "nodeslist.json", `{"n1":{"hostname":"one.example","policy-server":"root"}}`)
+	c.NodesCertsFile, c.ClientCAFile = "", ""
+	c.SharedFiles, c.SharedFolder = filepath.Join(w.t.TempDir(), "files"), w.t.TempDir()
+	c.RemoteRunCommand = []string{"echo", "ran"}
+}
+
+func TestRudderHasAListenerOfItsOwn(t *testing.T) {
+	w := start(t, relaying)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	run := func() string {
+		return call(t, client, "POST", "https://"+w.gateway.Addresses.Rudder+"/rudder/relay-api/remote-run/all",
+			strings.NewReader("keep_output=true")).body
+	}
+	if got := run(); got != "ran -- one.example\n" {
+		t.Error(got)
+	}
+	if err := os.WriteFile(w.config.Rudder.NodesListFile, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.gateway.Reload(); err == nil || run() != "ran -- one.example\n" {
+		t.Error("a malformed list was taken over", err)
+	}
+	if err := os.WriteFile(w.config.Rudder.NodesListFile, []byte(`{"n2":{"hostname":"two.example","policy-server":"root"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.gateway.Reload(); err != nil || run() != "ran -- two.example\n" {
+		t.Error("the new list was not taken over", err)
+	}
+	if got := w.metric("requests_total", `code="200",listener="rudder",route="remote-run"`); got != 3 {
+		t.Error(got)
+	}
+}
+
+func TestRudderIsOffUnlessConfigured(t *testing.T) {
+	w := start(t)
+	if w.gateway.Addresses.Rudder != "" || w.gateway.Reload() == nil {
+		t.Error(w.gateway.Addresses)
+	}
+}

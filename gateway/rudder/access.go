@@ -1,0 +1,92 @@
+package rudder
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/netip"
+
+	"muster.example/gateway/config"
+)
+
+// place is a part of the API with rules of its own.
+type place int
+
+const (
+	placeLocal        place = iota // loopback alone
+	placeRemoteRun                 // the policy server, loopback
+	placeSharedFiles               // the allowed networks, loopback
+	placeSharedFolder              // the same, always with a certificate
+)
+
+// networks are where requests may come from, besides loopback.
+type networks struct {
+	policyServer []netip.Addr
+	allowed      []netip.Prefix
+}
+
+func parseNetworks(c *config.Rudder) (n networks, err error) {
+	for _, text := range c.PolicyServer {
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			return n, fmt.Errorf("rudder.policy_server: %w", err)
+		}
+		n.policyServer = append(n.policyServer, address.Unmap())
+	}
+	for _, text := range c.Networks {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return n, fmt.Errorf("rudder.networks: %w", err)
+		}
+		n.allowed = append(n.allowed, network)
+	}
+	return n, nil
+}
+
+// holds tells whether a place may be asked from an address.
+func (n *networks) holds(where place, remote netip.Addr) bool {
+	if remote.IsLoopback() {
+		return true
+	}
+	switch where {
+	case placeRemoteRun:
+		for _, address := range n.policyServer {
+			if address == remote {
+				return true
+			}
+		}
+	case placeSharedFiles, placeSharedFolder:
+		for _, network := range n.allowed {
+			if network.Contains(remote) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// admitted answers who may not ask this.
+func (s *Server) admitted(w http.ResponseWriter, r *http.Request, where place) bool {
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !s.networks.holds(where, remote.Addr().Unmap().WithZone("")) {
+		s.refuse(w, r, "requests from this address are not served here")
+		return false
+	}
+	if where == placeSharedFolder || where != placeLocal && !s.pinning() {
+		if r.TLS == nil {
+			s.refuse(w, r, "a client certificate is needed")
+			return false
+		}
+		if err := vouched(r.TLS.PeerCertificates, s.state.Load().clients, x509.ExtKeyUsageClientAuth); err != nil {
+			s.refuse(w, r, "a client certificate is needed: "+err.Error())
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, why string) {
+	s.log.Warn("request refused", "remote", r.RemoteAddr, "path", r.URL.Path, "reason", why)
+	drain(w, r)
+	answer(w, http.StatusForbidden, "FORBIDDEN: "+why)
+}

@@ -1,0 +1,62 @@
+package rudder
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// maxDrain bounds what is read of a body that is refused: without that a client that still sends would see a
+// broken connection, and never the answer.
+const maxDrain = 64 << 20
+
+func answer(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text)
+}
+
+// notFound answers what has no route, which includes a wrong method, query or kind of body.
+func notFound(w http.ResponseWriter) { answer(w, http.StatusNotFound, "NOT FOUND") }
+
+// bounded answers a body that does not say its length, or is too long.
+func bounded(w http.ResponseWriter, r *http.Request, limit int64) bool {
+	switch {
+	case r.Header.Get("Content-Length") == "":
+		drain(w, r)
+		answer(w, http.StatusLengthRequired, "LENGTH REQUIRED")
+	case r.ContentLength > limit:
+		drain(w, r)
+		answer(w, http.StatusRequestEntityTooLarge, "PAYLOAD TOO LARGE")
+	default:
+		return true
+	}
+	return false
+}
+
+// drain reads on what a client sends, unless it waits for the answer first.
+func drain(w http.ResponseWriter, r *http.Request) {
+	if !strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+		_, _ = io.CopyN(io.Discard, newPatient(w, r), maxDrain)
+	}
+}
+
+// patient reads a body for as long as something comes.
+type patient struct {
+	body   io.Reader
+	client *http.ResponseController
+}
+
+func newPatient(w http.ResponseWriter, r *http.Request) *patient {
+	return &patient{r.Body, http.NewResponseController(w)}
+}
+
+func (p *patient) Read(into []byte) (int, error) {
+	_ = p.client.SetReadDeadline(time.Now().Add(bodySilence))
+	n, err := p.body.Read(into)
+	if err != nil { // what follows waits for the client as long as it takes
+		_ = p.client.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}

@@ -1,0 +1,118 @@
+package rudder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxHosts bounds the argument with the host names: Linux takes 128 KiB for one.
+	maxHosts = 96 << 10
+
+	// killDelay is how long a command has to end by itself after it was told to, and how long its output
+	// is read after its end, if something that it started keeps it open.
+	killDelay = 5 * time.Second
+)
+
+var errSpawn = errors.New("the command of remote run cannot be started")
+
+// environment of commands: nothing of the gateway's own.
+var environment = []string{"PATH=/opt/rudder/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
+
+// trigger runs the configured command for nodes that are attached here, and hands on its output. The command
+// gets all host names at once, or as many as fit in an argument. A context that ends ends the process group.
+func trigger(ctx context.Context, command, conditions, hosts []string, emit func([]byte) bool) (all error) {
+	for len(hosts) > 0 && ctx.Err() == nil {
+		count, size := 0, 0
+		for count < len(hosts) && (count == 0 || size+len(hosts[count]) < maxHosts) {
+			size += len(hosts[count]) + 1
+			count++
+		}
+		arguments := append([]string{}, command[1:]...)
+		if len(conditions) > 0 {
+			arguments = append(arguments, "-D", strings.Join(conditions, ","))
+		}
+		arguments = append(arguments, "--", strings.Join(hosts[:count], ","))
+		err := runCommand(ctx, command[0], arguments, emit)
+		if all = errors.Join(all, err); errors.Is(err, errSpawn) {
+			break
+		}
+		hosts = hosts[count:]
+	}
+	return all
+}
+
+// runCommand waits for one process and the end of its output. Its stderr is the gateway's: the answer has no
+// place for it.
+func runCommand(ctx context.Context, program string, arguments []string, emit func([]byte) bool) error {
+	output, input, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errSpawn, err)
+	}
+	defer output.Close()
+	command := exec.CommandContext(ctx, program, arguments...)
+	command.Env, command.Dir, command.Stdout, command.Stderr = environment, "/", input, os.Stderr
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	err = command.Start()
+	input.Close()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errSpawn, err)
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go killLate(ctx, command.Process.Pid, output, over)
+	reader := &pipeReader{pipe: output}
+	ended := make(chan error, 1)
+	go func() {
+		err := command.Wait()
+		reader.ended.Store(true)
+		_ = output.SetReadDeadline(time.Now().Add(killDelay))
+		ended <- err
+	}()
+	err = eachLine(reader, emit)
+	_, _ = io.Copy(io.Discard, reader) // what was told to end may take its time
+	output.Close()
+	return errors.Join(err, <-ended)
+}
+
+// killLate ends a process group that was told to end and did not. One that may not be ended (sudo, by a user
+// who is not root) ends when nobody reads it.
+func killLate(ctx context.Context, group int, output *os.File, over <-chan struct{}) {
+	select {
+	case <-over:
+		return
+	case <-ctx.Done():
+	}
+	select {
+	case <-over:
+	case <-time.After(killDelay):
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+		output.Close()
+	}
+}
+
+// pipeReader reads what a process writes, and for a while what others of its group write after its end.
+type pipeReader struct {
+	pipe  *os.File
+	ended atomic.Bool
+}
+
+func (p *pipeReader) Read(into []byte) (int, error) {
+	if p.ended.Load() {
+		_ = p.pipe.SetReadDeadline(time.Now().Add(killDelay))
+	}
+	n, err := p.pipe.Read(into)
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
+		err = io.EOF
+	}
+	return n, err
+}

@@ -1,0 +1,309 @@
+package rudder
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"muster.example/gateway/config"
+	"muster.example/gateway/listen"
+)
+
+// identity is the key and the certificate of a node. They are made once for each id.
+type identity struct {
+	key         *rsa.PrivateKey
+	certificate tls.Certificate
+}
+
+var (
+	identities     = map[string]*identity{}
+	identitiesLock sync.Mutex
+)
+
+func identityOf(id string) *identity {
+	identitiesLock.Lock()
+	defer identitiesLock.Unlock()
+	if known := identities[id]; known != nil {
+		return known
+	}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(int64(len(identities) + 1)), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		Subject: pkix.Name{ExtraNames: []pkix.AttributeTypeAndValue{
+			{Type: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 1}, Value: id}}},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		panic(err)
+	}
+	identities[id] = &identity{key, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
+	return identities[id]
+}
+
+func (i *identity) pem() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.certificate.Certificate[0]}))
+}
+
+func (i *identity) keyPEM() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(i.key)}))
+}
+
+func (i *identity) keyHash() string {
+	spki, err := x509.MarshalPKIXPublicKey(&i.key.PublicKey)
+	if err != nil {
+		panic(err)
+	}
+	sum := sha256.Sum256(spki)
+	return "sha256//" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// site is one relay of a test, with all that is its own.
+type site struct {
+	t      *testing.T
+	config config.Rudder
+	server *Server
+	base   string // https://host:port
+	client *http.Client
+	folder string
+}
+
+// entry is a node of a test's list: "id host parent". Each has a key of its own.
+func listOf(entries ...string) string {
+	list := map[string]map[string]string{}
+	for _, entry := range entries {
+		part := strings.Fields(entry)
+		list[part[0]] = map[string]string{"hostname": part[1], "policy-server": part[2], "key-hash": identityOf(part[0]).keyHash()}
+	}
+	text, _ := json.Marshal(list)
+	return string(text)
+}
+
+// agent prints a line for each host, and notes how it was called.
+const agent = `#!/bin/sh
+echo "$@" >>"$0.calls"
+for last; do :; done
+IFS=,
+for host in $last; do echo "ran $host"; done
+`
+
+// start serves a relay at a host of its own; all of a test share a port, as relays do. The first has port 0.
+func start(t *testing.T, id, host string, port int, list string, change ...func(*site)) *site {
+	t.Helper()
+	c := config.Default().Rudder
+	s := &site{t: t, config: c, folder: t.TempDir()}
+	s.config.NodeID, s.config.HTTPSPort = id, port
+	s.config.NodesListFile, s.config.NodesCertsFile = s.write("nodeslist.json", list), s.write("nodes.pem", "")
+	s.config.ClientCAFile, s.config.UpstreamCertificateFile = s.config.NodesCertsFile, ""
+	s.config.CertificateFile = s.write("own.pem", identityOf(id).pem())
+	s.config.KeyFile = s.write("own.key", identityOf(id).keyPEM())
+	s.config.SharedFiles, s.config.SharedFolder = filepath.Join(s.folder, "shared-files"), filepath.Join(s.folder, "shared-folder")
+	if err := os.Mkdir(s.config.SharedFolder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.config.RemoteRunCommand = []string{s.write("agent", agent), "remote", "run"}
+	for _, c := range change {
+		c(s)
+	}
+	s.serve(host, port)
+	return s
+}
+
+// trusts gives a relay the certificates of these nodes.
+func trusts(ids ...string) func(*site) {
+	return func(s *site) {
+		text := ""
+		for _, id := range ids {
+			text += identityOf(id).pem()
+		}
+		s.write("nodes.pem", text)
+	}
+}
+
+func (s *site) serve(host string, port int) {
+	s.t.Helper()
+	socket, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.config.HTTPSPort = socket.Addr().(*net.TCPAddr).Port
+	var out io.Writer = io.Discard
+	if testing.Verbose() {
+		out = os.Stderr
+	}
+	log := slog.New(slog.NewTextHandler(out, nil)).With("relay", s.config.NodeID)
+	s.server, err = New(Options{
+		Config: &s.config, Version: "4.5.6", Log: log, Configuration: func() error { _, err := os.Stat(s.config.CertificateFile); return err },
+		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests"}, []string{"listener", "route", "code"}),
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	server := listen.NewServer(s.server, nil, log)
+	settings := s.server.TLS()
+	go server.Serve(listen.TLS(socket, settings, listen.Options{MaxConnections: 100,
+		Refused: func(reason string, _ net.Addr, err error) { log.Info("refused", "reason", reason, "error", err) }}))
+	s.base = "https://" + socket.Addr().String()
+	s.client = s.clientOf("")
+	s.t.Cleanup(func() {
+		server.Close()
+		s.server.Close(s.t.Context())
+	})
+}
+
+// clientOf shows the certificate of a node, if any.
+func (s *site) clientOf(id string) *http.Client {
+	settings := &tls.Config{InsecureSkipVerify: true}
+	if id != "" {
+		settings.Certificates = []tls.Certificate{identityOf(id).certificate}
+	}
+	transport := &http.Transport{TLSClientConfig: settings, DisableCompression: true}
+	s.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func (s *site) write(name, content string) string {
+	path := filepath.Join(s.folder, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+func (s *site) read(name string) string {
+	content, err := os.ReadFile(filepath.Join(s.folder, name))
+	if err != nil && !os.IsNotExist(err) {
+		s.t.Fatal(err)
+	}
+	return string(content)
+}
+
+// calls are the argument lists with which the command was called.
+func (s *site) calls() string { return s.read("agent.calls") }
+
+type reply struct {
+	code   int
+	body   string
+	header http.Header
+}
+
+func (r reply) String() string { return fmt.Sprintf("%d %q", r.code, r.body) }
+
+// call sends to a path below the base; a body that is no *strings.Reader goes out chunked.
+func (s *site) call(method, path string, body io.Reader, header ...string) reply {
+	s.t.Helper()
+	return s.callAs(s.client, method, s.base+basePath+"1/"+path, body, header...)
+}
+
+func (s *site) callAs(client *http.Client, method, url string, body io.Reader, header ...string) reply {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), method, url, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, url, err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, url, err)
+	}
+	return reply{response.StatusCode, string(content), response.Header}
+}
+
+// post sends a form: "a=b", ....
+func (s *site) post(path string, fields ...string) reply {
+	s.t.Helper()
+	form := url.Values{}
+	for _, field := range fields {
+		name, value, _ := strings.Cut(field, "=")
+		form.Add(name, value)
+	}
+	return s.call("POST", path, strings.NewReader(form.Encode()), "Content-Type", "application/x-www-form-urlencoded")
+}
+
+func (s *site) want(got reply, code int, body string) {
+	s.t.Helper()
+	if got.code != code || got.body != body {
+		s.t.Errorf("got %s, want %d %q", got, code, body)
+	}
+}
+
+func until(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it did not come about: " + what)
+		}
+	}
+}
+
+// block is a header block of a source over a content; `change` may spoil it.
+func block(source, algorithm, content string, change ...func(map[string]string)) string {
+	own := identityOf(source)
+	hash := map[string]crypto.Hash{"sha256": crypto.SHA256, "sha512": crypto.SHA512}[algorithm]
+	digest := hash.New()
+	digest.Write([]byte(content))
+	sum := digest.Sum(nil)
+	signature, err := rsa.SignPKCS1v15(rand.Reader, own.key, hash, sum)
+	if err != nil {
+		panic(err)
+	}
+	values := map[string]string{
+		"header": "rudder-signature-v1", "algorithm": algorithm, "digest": hex.EncodeToString(signature),
+		"hash_value":   hex.EncodeToString(sum),
+		"short_pubkey": base64.StdEncoding.EncodeToString(x509.MarshalPKCS1PublicKey(&own.key.PublicKey)),
+		"hostname":     source + ".example", "keydate": "2024-01-02 03:04:05 UTC", "keyid": "0badcafe",
+	}
+	for _, c := range change {
+		c(values)
+	}
+	text := ""
+	for _, name := range []string{"header", "algorithm", "digest", "hash_value", "short_pubkey", "hostname", "keydate", "keyid", "expires", "other"} {
+		if value, found := values[name]; found {
+			text += name + "=" + value + "\n"
+		}
+	}
+	return text
+}
+
+func sumOf(content string) string {
+	digest := crypto.SHA512.New()
+	digest.Write([]byte(content))
+	return hex.EncodeToString(digest.Sum(nil))
+}

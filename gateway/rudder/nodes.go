@@ -1,0 +1,187 @@
+package rudder
+
+import (
+	"crypto"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+const (
+	rootID = "root"
+
+	// maxDepth is how many steps up the tree are taken: a list that has a loop ends there.
+	maxDepth = 20
+
+	// maxListFile bounds each of the files about nodes: 100,000 nodes with a certificate each.
+	maxListFile = 256 << 20
+)
+
+// node is an entry of nodeslist.json.
+type node struct {
+	Hostname string `json:"hostname"`
+	Parent   string `json:"policy-server"`
+	KeyHash  string `json:"key-hash"`
+}
+
+// tree is what one relay knows: itself, and all nodes below it. It never changes: a reload makes a new one.
+type tree struct {
+	self  string
+	nodes map[string]node
+}
+
+// loadTree reads nodeslist.json. A file that is not there is an empty list, one that is wrong is an error.
+func loadTree(self, path string) (*tree, error) {
+	content, err := readBounded(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &tree{self: self}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("nodes list: %w", err)
+	}
+	t := &tree{self: self}
+	if err := json.Unmarshal(content, &t.nodes); err != nil {
+		return nil, fmt.Errorf("nodes list: %s: %w", path, err)
+	}
+	if t.nodes == nil {
+		return nil, fmt.Errorf("nodes list: %s: it holds no object", path)
+	}
+	for id, node := range t.nodes {
+		if node.Hostname == "" || node.Parent == "" {
+			return nil, fmt.Errorf("nodes list: %s: node %q has no hostname or no policy-server", path, id)
+		}
+	}
+	return t, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxListFile+1))
+	if err == nil && len(content) > maxListFile {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxListFile)
+	}
+	return content, err
+}
+
+func (t *tree) knows(id string) bool {
+	_, known := t.nodes[id]
+	return known
+}
+
+// nextHop gives the relay of ours below which a node hangs: "" if the node is attached to this one. A node that
+// is not known, hangs elsewhere or hangs in a loop has none.
+func (t *tree) nextHop(id string) (hop string, found bool) {
+	current, known := t.nodes[id]
+	if !known {
+		return "", false
+	}
+	for range maxDepth {
+		if current.Parent == t.self {
+			return hop, true
+		}
+		hop = current.Parent
+		if current, known = t.nodes[hop]; !known {
+			return "", false
+		}
+	}
+	return "", false
+}
+
+// split tells which nodes are attached here, and which hang below which relay of ours. Ids that cannot be
+// reached come back as lost; one that is named twice counts once.
+func (t *tree) split(ids []string) (local []string, branches map[string][]string, lost []string) {
+	branches = map[string][]string{}
+	seen := map[string]bool{}
+	for _, id := range ids {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		switch hop, found := t.nextHop(id); {
+		case !found:
+			lost = append(lost, id)
+		case hop == "":
+			local = append(local, id)
+		default:
+			branches[hop] = append(branches[hop], id)
+		}
+	}
+	return local, branches, lost
+}
+
+// children are the nodes that are attached to this relay, in the order of their ids.
+func (t *tree) children() (ids []string) {
+	for id, node := range t.nodes {
+		if node.Parent == t.self {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// relays are those of the children that have nodes of their own. Root is its own policy server, but no relay
+// below itself.
+func (t *tree) relays() (ids []string) {
+	for _, node := range t.nodes {
+		parent, known := t.nodes[node.Parent]
+		if known && node.Parent != t.self && parent.Parent == t.self && !slices.Contains(ids, node.Parent) {
+			ids = append(ids, node.Parent)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (t *tree) hostnames(ids []string) []string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = t.nodes[id].Hostname
+	}
+	return names
+}
+
+// algorithms by the names that lists, header blocks and queries have for them.
+var algorithms = map[string]crypto.Hash{"sha256": crypto.SHA256, "sha512": crypto.SHA512}
+
+// keyHash says which public key a node has.
+type keyHash struct {
+	algorithm crypto.Hash
+	sum       []byte
+}
+
+// parseKeyHash reads "sha256:<hex>" and "sha256//<base64>", and the same of sha512.
+func parseKeyHash(text string) (keyHash, bool) {
+	decode := hex.DecodeString
+	name, sum, found := strings.Cut(text, "//")
+	if found {
+		decode = base64.StdEncoding.DecodeString
+	} else {
+		name, sum, _ = strings.Cut(text, ":")
+	}
+	algorithm, known := algorithms[name]
+	bytes, err := decode(sum)
+	if !known || err != nil || len(bytes) != algorithm.Size() {
+		return keyHash{}, false
+	}
+	return keyHash{algorithm, bytes}, true
+}
+
+// is tells whether a key, as SubjectPublicKeyInfo in DER, is that one.
+func (k keyHash) is(spki []byte) bool {
+	hash := k.algorithm.New()
+	hash.Write(spki)
+	return subtle.ConstantTimeCompare(hash.Sum(nil), k.sum) == 1
+}

@@ -1,0 +1,144 @@
+package rudder
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	basePath = "/rudder/relay-api/"
+	dialTime = 10 * time.Second
+)
+
+var (
+	errUnpinned = errors.New("there is no certificate to know it by")
+	errLoop     = errors.New("the request has been here before, or has too many relays behind it: the tree has a loop")
+)
+
+// client makes one for a single request to another relay: TLS 1.3, no client certificate, as released relays
+// have it; nothing is followed. Pinned certificates are all that is trusted then, and the host name is not
+// compared; without pins the usual rules hold.
+func (s *state) client(pinning bool, pinned []*x509.Certificate) (*http.Client, error) {
+	settings := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: s.authorities}
+	if pinning {
+		if len(pinned) == 0 {
+			return nil, errUnpinned
+		}
+		settings.InsecureSkipVerify = true // not skipped: VerifyConnection does it, without the host name
+		settings.VerifyConnection = func(connection tls.ConnectionState) error {
+			return vouched(connection.PeerCertificates, poolOf(pinned), x509.ExtKeyUsageServerAuth)
+		}
+	}
+	return &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSHandshakeTimeout: dialTime,
+			TLSClientConfig: settings, DisableKeepAlives: true, DisableCompression: true,
+		},
+	}, nil
+}
+
+func poolOf(certificates []*x509.Certificate) *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, certificate := range certificates {
+		pool.AddCert(certificate)
+	}
+	return pool
+}
+
+// vouched checks a chain as it was sent. A certificate that is in the pool itself vouches for itself.
+func vouched(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage) error {
+	if len(chain) == 0 {
+		return errors.New("no certificate was shown")
+	}
+	_, err := chain[0].Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: poolOf(chain[1:]), KeyUsages: []x509.ExtKeyUsage{usage}})
+	return err
+}
+
+// peerURL is a path of another relay's API, as its web server has it: without the version.
+func (s *Server) peerURL(host, path, query string) string {
+	to := url.URL{Scheme: "https", Host: net.JoinHostPort(host, strconv.Itoa(s.config.HTTPSPort)), Path: basePath + path, RawQuery: query}
+	return to.String()
+}
+
+// pass notes in a request to another relay by which relays it came, this one last; one that was here before, or
+// that came by too many, is refused.
+func (s *Server) pass(to http.Header, came http.Header) error {
+	hops := came.Values("Via")
+	if len(hops) >= maxDepth || slices.Contains(hops, s.via()) {
+		return errLoop
+	}
+	to["Via"] = append(slices.Clone(hops), s.via())
+	to.Set("User-Agent", "rudder-relayd/"+s.version)
+	return nil
+}
+
+func (s *Server) via() string { return "1.1 " + s.self }
+
+// branch hands a remote run on to a relay below, and gives its answer line by line. A relay that says nothing
+// for too long is given up.
+func (s *Server) branch(ctx context.Context, known *state, relay string, ids []string, run *remoteRun,
+	emit func([]byte) bool) error {
+	client, err := known.client(s.pinning(), known.certificates[relay])
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(s.config.BranchSilence, func() {
+		cancel(fmt.Errorf("it has said nothing for %s", s.config.BranchSilence))
+	})
+	defer silence.Stop()
+	path := "remote-run/all"
+	if !run.all {
+		path = "remote-run/nodes"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.peerURL(known.nodes[relay].Hostname, path, ""),
+		strings.NewReader(run.form(ids).Encode()))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if err := s.pass(request.Header, run.came); err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	defer response.Body.Close()
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("it answered %s", response.Status)
+	}
+	// While a slow reader holds lines up, the silence is not the branch's.
+	err = eachLine(&heard{response.Body, func() { silence.Reset(s.config.BranchSilence) }}, func(lines []byte) bool {
+		silence.Stop()
+		defer silence.Reset(s.config.BranchSilence)
+		return emit(lines)
+	})
+	return errors.Join(err, context.Cause(ctx))
+}
+
+// heard calls `note` whenever something was read.
+type heard struct {
+	from io.Reader
+	note func()
+}
+
+func (h *heard) Read(into []byte) (int, error) {
+	n, err := h.from.Read(into)
+	h.note()
+	return n, err
+}

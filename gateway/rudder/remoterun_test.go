@@ -1,0 +1,325 @@
+package rudder
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// forest starts root, r1 with r2 below it, and r3: real relays that know each other.
+type forest struct{ root, r1, r2, r3 *site }
+
+func plant(t *testing.T, changeBelow ...func(*site)) *forest {
+	t.Helper()
+	f := &forest{}
+	f.root = start(t, "root", "127.0.0.1", 0, listOf(lines("root root.example root\n"+deep+broken)...), trusts("r1", "r2", "r3"))
+	port := f.root.config.HTTPSPort
+	f.r1 = start(t, "r1", "127.0.0.2", port, listOf("n-c c.example r1", "r2 127.0.0.3 r1", "n-d d.example r2"),
+		append(changeBelow, trusts("r2"))...)
+	f.r2 = start(t, "r2", "127.0.0.3", port, listOf("n-d d.example r2"), changeBelow...)
+	f.r3 = start(t, "r3", "127.0.0.4", port, listOf("n-e e.example r3"), changeBelow...)
+	return f
+}
+
+func alone(t *testing.T, change ...func(*site)) *site {
+	t.Helper()
+	return start(t, "root", "127.0.0.1", 0, listOf(lines("root root.example root\n"+deep)...), change...)
+}
+
+func script(text string) func(*site) {
+	return func(s *site) { s.write("agent", "#!/bin/sh\n"+text) }
+}
+
+func TestAsynchronousKeepStreamsWhatTheCommandSays(t *testing.T) {
+	s := alone(t)
+	got := s.post("remote-run/nodes", "asynchronous=true", "keep_output=true", "classes=class2,class3", "nodes=root")
+	s.want(got, 200, "ran root.example\n")
+	if got.header["Content-Type"] != nil {
+		t.Error("Content-Type", got.header)
+	}
+	if calls := s.calls(); calls != "remote run -D class2,class3 -- root.example\n" {
+		t.Error(calls)
+	}
+}
+
+func TestARelayThatIsAttachedHereIsRunAsANode(t *testing.T) {
+	s := alone(t)
+	s.want(s.post("remote-run/nodes", "asynchronous=true", "keep_output=true", "nodes=r1"), 200, "ran 127.0.0.2\n")
+	if calls := s.calls(); calls != "remote run -- 127.0.0.2\n" {
+		t.Error(calls)
+	}
+}
+
+func TestOneNodeIsNamedInThePath(t *testing.T) {
+	s := alone(t)
+	s.want(s.post("remote-run/nodes/n%2Da", "keep_output=true", "nodes=n-b"), 200, "ran a.example\n")
+	s.want(s.callAs(s.client, "POST", s.base+basePath+"remote-run/nodes/n-b", strings.NewReader("keep_output=true")), 200, "ran b.example\n")
+}
+
+func TestAsynchronousDiscardAnswersAtOnceAndStillRuns(t *testing.T) {
+	s := alone(t)
+	s.want(s.post("remote-run/nodes", "asynchronous=true", "nodes=root"), 200, "")
+	until(t, "the command is called", func() bool { return s.calls() == "remote run -- root.example\n" })
+}
+
+func TestSynchronousRunsWaitForTheCommand(t *testing.T) {
+	s := alone(t)
+	s.want(s.post("remote-run/nodes", "asynchronous=false", "keep_output=true", "nodes=root,n-a"), 200, "ran root.example\nran a.example\n")
+	s.want(s.post("remote-run/nodes", "nodes=n-b"), 200, "")
+	if calls := s.calls(); calls != "remote run -- root.example,a.example\nremote run -- b.example\n" {
+		t.Error(calls)
+	}
+}
+
+func TestBranchesFollowWhatRunsHere(t *testing.T) {
+	f := plant(t)
+	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "conditions=deep,er", "nodes=n-a,n-d,n-c"), 200,
+		"ran a.example\nran c.example\nran d.example\n")
+	for site, want := range map[*site]string{
+		f.root: "remote run -D deep,er -- a.example\n", f.r1: "remote run -D deep,er -- c.example\n",
+		f.r2: "remote run -D deep,er -- d.example\n", f.r3: "",
+	} {
+		if got := site.calls(); got != want {
+			t.Errorf("%s was called %q, want %q", site.config.NodeID, got, want)
+		}
+	}
+}
+
+func TestAllRunsEveryNodeOnceAndNeverAsksItself(t *testing.T) {
+	f := plant(t)
+	got := f.root.post("remote-run/all", "asynchronous=true", "keep_output=true")
+	found := strings.Split(strings.TrimSuffix(got.body, "\n"), "\n")
+	slices.Sort(found)
+	want := []string{"ran 127.0.0.2", "ran 127.0.0.3", "ran 127.0.0.4", "ran a.example", "ran b.example", "ran c.example",
+		"ran d.example", "ran e.example", "ran root.example"}
+	if got.code != 200 || !slices.Equal(found, want) {
+		t.Errorf("%d %q", got.code, found)
+	}
+	if calls := f.root.calls(); calls != "remote run -- a.example,b.example,127.0.0.2,127.0.0.4,root.example\n" {
+		t.Error(calls)
+	}
+}
+
+func TestARelayThatShowsAnotherNodesCertificateContributesNothing(t *testing.T) {
+	f := plant(t)
+	imposter := start(t, "r9", "127.0.0.9", f.root.config.HTTPSPort, listOf("n-c c.example r9"))
+	f.root.write("nodeslist.json", strings.ReplaceAll(listOf(lines("root root.example root\n"+deep)...), "127.0.0.2", "127.0.0.9"))
+	if err := f.root.server.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-c"), 200, "ran a.example\n")
+	if imposter.calls() != "" {
+		t.Error("it was asked")
+	}
+}
+
+func TestARelayWhoseCertificateIsGoneContributesNothingUntilItIsBack(t *testing.T) {
+	f := plant(t)
+	trusts("r2", "r3")(f.root)
+	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
+	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-c"), 200, "ran a.example\n")
+	if f.r1.calls() != "" {
+		t.Error("the relay was asked")
+	}
+	trusts("r1")(f.root)
+	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
+	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-c"), 200, "ran a.example\nran c.example\n")
+}
+
+func TestABadFormIsAnsweredWithTheReason(t *testing.T) {
+	s := alone(t)
+	for form, want := range map[string]string{
+		"nodes=root&classes=class~1,class2":               "invalid condition: class~1, should match ^[a-zA-Z0-9][a-zA-Z0-9_]*$",
+		"nodes=root&classes=class2,":                      "invalid condition: , should match ^[a-zA-Z0-9][a-zA-Z0-9_]*$",
+		"nodes=root&conditions=$(reboot)":                 "invalid condition: $(reboot), should match ^[a-zA-Z0-9][a-zA-Z0-9_]*$",
+		"nodes=root&classes=" + strings.Repeat("x", 1025): "invalid condition: more than the maximum of 1024 characters",
+		"nodes=root&asynchronous=yes":                     "invalid asynchronous: yes, should be true or false",
+		"nodes=root&keep_output=TRUE":                     "invalid keep_output: TRUE, should be true or false",
+		"keep_output=true":                                "Missing nodes",
+	} {
+		got := s.post("remote-run/nodes", strings.Split(form, "&")...)
+		s.want(got, 400, want)
+		if kind := got.header.Get("Content-Type"); kind != "text/plain; charset=utf-8" {
+			t.Error(kind)
+		}
+	}
+	if s.calls() != "" {
+		t.Error(s.calls())
+	}
+}
+
+func TestConditionsWinOverClasses(t *testing.T) {
+	f := plant(t)
+	f.root.want(f.root.post("remote-run/nodes", "nodes=n-c", "conditions=new", "classes=old~"), 200, "")
+	if calls := f.r1.calls(); calls != "remote run -D new -- c.example\n" { // r1 was sent `classes`
+		t.Error(calls)
+	}
+	run, err := parseRun("nodes", url.Values{"nodes": {"x"}, "conditions": {""}, "classes": {"old"}})
+	if err != nil || len(run.conditions) != 0 {
+		t.Error(run, err)
+	}
+	if sent := (&remoteRun{conditions: []string{"new"}}).form([]string{"a", "b"}).Encode(); sent !=
+		"asynchronous=false&classes=new&keep_output=false&nodes=a%2Cb" {
+		t.Error(sent)
+	}
+}
+
+func TestNodesThatAreNotKnownAreLeftOut(t *testing.T) {
+	s := start(t, "root", "127.0.0.1", 0, listOf(lines("n-a a.example root"+broken)...))
+	s.want(s.post("remote-run/nodes", "keep_output=true", "nodes="), 200, "")
+	s.want(s.post("remote-run/nodes", "keep_output=true", "nodes=nobody,loop1, n-a"), 200, "")
+	s.want(s.post("remote-run/nodes/nobody", "keep_output=true"), 200, "")
+	if s.calls() != "" {
+		t.Error("the command was called without a host", s.calls())
+	}
+	s.want(s.post("remote-run/nodes", "keep_output=true", "nodes=nobody,n-a"), 200, "ran a.example\n")
+}
+
+func TestARunThatGoesInCirclesEnds(t *testing.T) {
+	// The host of the relay below turns out to be this one, which shows the certificate that is expected of it.
+	s := start(t, "root", "127.0.0.1", 0, listOf("n-a a.example root", "me 127.0.0.1 root", "n-x x me"), trusts("me"), func(s *site) {
+		s.config.CertificateFile, s.config.KeyFile = s.write("me.pem", identityOf("me").pem()), s.write("me.key", identityOf("me").keyPEM())
+	})
+	s.want(s.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-x"), 200, "ran a.example\n")
+}
+
+func TestABranchThatHangsHoldsNothingUp(t *testing.T) {
+	f := plant(t, script("sleep 1000"))
+	f.root.config.BranchSilence = 300 * time.Millisecond
+	f.r3.write("agent", agent)
+	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "asynchronous=true", "nodes=n-c,n-e"), 200, "ran e.example\n")
+}
+
+func TestLinesOfSeveralBranchesNeverMix(t *testing.T) {
+	f := plant(t, script(`for last; do :; done
+i=0
+while [ $i -lt 400 ]; do printf "$last-"; printf "$i-"; printf "$last\n"; i=$((i+1)); done`))
+	got := f.root.post("remote-run/nodes", "keep_output=true", "asynchronous=true", "nodes=n-c,n-d,n-e")
+	count := map[string]int{}
+	for line := range strings.Lines(got.body) {
+		part := strings.Split(strings.TrimSuffix(line, "\n"), "-")
+		if len(part) != 3 || part[0] != part[2] {
+			t.Fatalf("mixed: %q", line)
+		}
+		count[part[0]]++
+	}
+	if len(count) != 3 || count["c.example"] != 400 || count["d.example"] != 400 || count["e.example"] != 400 {
+		t.Error(count)
+	}
+}
+
+func TestOutputComesWhileTheCommandRuns(t *testing.T) {
+	s := alone(t, script(`echo first; while [ ! -e "$0.go" ]; do sleep 0.05; done; echo second`))
+	response, err := s.client.Post(s.base+basePath+"remote-run/nodes/root", "application/x-www-form-urlencoded",
+		strings.NewReader("asynchronous=true&keep_output=true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	reader := bufio.NewReader(response.Body)
+	if line, err := reader.ReadString('\n'); line != "first\n" {
+		t.Fatal(line, err)
+	}
+	s.write("agent.go", "")
+	if rest, err := io.ReadAll(reader); string(rest) != "second\n" {
+		t.Error(string(rest), err)
+	}
+}
+
+func TestAClientThatLeavesEndsTheProcessGroup(t *testing.T) {
+	s := alone(t, script(`trap '' PIPE
+(trap 'echo >"$0.ended"; exit' TERM; echo begun; while :; do sleep 0.05; done) & wait`))
+	response, err := s.client.Post(s.base+basePath+"remote-run/nodes/root", "application/x-www-form-urlencoded",
+		strings.NewReader("keep_output=true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, _ := bufio.NewReader(response.Body).ReadString('\n'); line != "begun\n" {
+		t.Fatal(line)
+	}
+	response.Body.Close()
+	until(t, "the child is told to end", func() bool { return s.read("agent.ended") != "" })
+	until(t, "the run is over", func() bool { return len(s.server.runs) == 0 })
+}
+
+func TestACommandThatCannotStartCutsTheAnswerOff(t *testing.T) {
+	s := alone(t, func(s *site) { s.config.RemoteRunCommand = []string{s.folder + "/none"} })
+	response, err := s.client.Post(s.base+basePath+"remote-run/nodes/root", "application/x-www-form-urlencoded",
+		strings.NewReader("keep_output=true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if _, err := io.ReadAll(response.Body); response.StatusCode != 200 || err == nil {
+		t.Error(response.Status, err)
+	}
+}
+
+func TestTheExitCodeIsNotTold(t *testing.T) {
+	s := alone(t, script("echo broken; exit 3"))
+	s.want(s.post("remote-run/nodes/root", "keep_output=true"), 200, "broken\n")
+}
+
+func TestRemoteRunsAtATimeAreBounded(t *testing.T) {
+	s := alone(t, func(s *site) { s.config.RemoteRuns = 1 },
+		script(`echo "$@" >>"$0.calls"; while [ ! -e "$0.go" ]; do sleep 0.05; done`))
+	s.want(s.post("remote-run/nodes/n-a", "asynchronous=true"), 200, "")
+	until(t, "the first runs", func() bool { return s.calls() != "" })
+	second := make(chan reply)
+	go func() { second <- s.post("remote-run/nodes/n-b") }()
+	select {
+	case got := <-second:
+		t.Error("the second did not wait", got)
+	case <-time.After(100 * time.Millisecond):
+	}
+	s.write("agent.go", "")
+	s.want(<-second, 200, "")
+}
+
+func TestRemoteRunCanBeSwitchedOff(t *testing.T) {
+	s := alone(t, func(s *site) { s.config.RemoteRun = false })
+	s.want(s.post("remote-run/all"), 404, "NOT FOUND")
+}
+
+func TestManyHostsAreSeveralCommands(t *testing.T) {
+	s := alone(t)
+	hosts := make([]string, 3000)
+	for i := range hosts {
+		hosts[i] = strings.Repeat("h", 60)
+	}
+	var output strings.Builder
+	err := trigger(t.Context(), s.config.RemoteRunCommand, nil, hosts, func(lines []byte) bool {
+		output.Write(lines)
+		return true
+	})
+	if got := strings.Count(output.String(), "\n"); err != nil || got != 3000 || strings.Count(s.calls(), "\n") != 2 {
+		t.Error(got, strings.Count(s.calls(), "\n"), err)
+	}
+}
+
+func TestLongLinesAreBrokenAndTheLastOneEnds(t *testing.T) {
+	var got []string
+	err := eachLine(strings.NewReader("short\n"+strings.Repeat("x", maxLine+5)+"\nend"), func(lines []byte) bool {
+		got = append(got, string(lines))
+		return true
+	})
+	all := strings.Join(got, "")
+	if want := "short\n" + strings.Repeat("x", maxLine) + "\nxxxxx\nend\n"; err != nil || all != want {
+		t.Error(len(all), len(want), err)
+	}
+}
+
+func TestFormsThatAreNoneHaveNoRoute(t *testing.T) {
+	s := alone(t)
+	s.want(s.call("POST", "remote-run/nodes", strings.NewReader(`{"nodes":"root"}`), "Content-Type", "application/json"), 404, "NOT FOUND")
+	s.want(s.call("POST", "remote-run/nodes", strings.NewReader("nodes=%zz")), 404, "NOT FOUND")
+	s.want(s.call("POST", "remote-run/nodes", strings.NewReader("nodes="), "Content-Type", "application/x-www-form-urlencoded; charset=utf-8"), 200, "")
+	s.want(s.call("POST", "remote-run/all", io.LimitReader(strings.NewReader("nodes=root"), 10)), 411, "LENGTH REQUIRED")
+	s.want(s.call("POST", "remote-run/all", strings.NewReader(strings.Repeat("x", maxForm+1))), 413, "PAYLOAD TOO LARGE")
+	s.want(s.call(http.MethodGet, "remote-run/all", nil), 404, "NOT FOUND")
+}

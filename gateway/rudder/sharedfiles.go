@@ -1,0 +1,154 @@
+package rudder
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+)
+
+// forwardTime bounds a request to the policy server.
+const forwardTime = 30 * time.Minute
+
+// serveSharedFiles answers PUT and HEAD shared-files/<target>/<source>/<file id>.
+func (s *Server) serveSharedFiles(w http.ResponseWriter, r *http.Request, id sharedID) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	needed := map[string]string{http.MethodPut: "ttl", http.MethodHead: "hash"}[r.Method]
+	if err != nil || needed == "" || len(query[needed]) != 1 {
+		drain(w, r)
+		notFound(w)
+		return
+	}
+	if r.Method == http.MethodPut && !bounded(w, r, s.config.MaxBodySize) {
+		return
+	}
+	code, err := s.sharedFile(w, r, id, query.Get(needed))
+	if err != nil {
+		s.log.Warn("shared file refused", "method", r.Method, "target", id.target, "source", id.source, "file", id.file,
+			"code", code, "remote", r.RemoteAddr, "error", err)
+	}
+	if code >= http.StatusBadRequest {
+		drain(w, r)
+	}
+	w.WriteHeader(code)
+}
+
+// sharedFile decides; the error says why in the log, the answer has the code alone.
+func (s *Server) sharedFile(w http.ResponseWriter, r *http.Request, id sharedID, parameter string) (int, error) {
+	known := s.state.Load()
+	switch {
+	case !id.valid():
+		return http.StatusBadRequest, errors.New("an id has characters that none may have, or the suffix of metadata")
+	case !known.knows(id.target) && s.self == rootID:
+		return http.StatusInternalServerError, errors.New("the target is in no nodes list")
+	case !known.knows(id.target):
+		return s.upstream(w, r, id, known)
+	case r.Method == http.MethodHead:
+		return s.compare(id, parameter)
+	}
+	source, found := known.nodes[id.source]
+	if !found {
+		return http.StatusNotFound, errors.New("the source is not in the nodes list")
+	}
+	select {
+	case s.uploads <- struct{}{}:
+		defer func() { <-s.uploads }()
+	case <-r.Context().Done():
+		return http.StatusServiceUnavailable, context.Cause(r.Context())
+	}
+	return s.receive(newPatient(w, r), id, source, parameter)
+}
+
+// compare tells whether what is stored has this hash. As released relays do, it looks at the header block alone,
+// and not at its expiry.
+func (s *Server) compare(id sharedID, hash string) (int, error) {
+	m, err := s.store.describe(id.path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return http.StatusNotFound, nil
+	case err != nil:
+		return http.StatusInternalServerError, err
+	case m.values["hash_value"] != hash:
+		return http.StatusNotFound, nil
+	}
+	return http.StatusOK, nil
+}
+
+// receive checks an upload while it goes to disk, and keeps it.
+func (s *Server) receive(body io.Reader, id sharedID, source node, ttl string) (int, error) {
+	buffered := bufio.NewReaderSize(body, maxMetadata)
+	m, err := readBlock(buffered)
+	if err != nil {
+		return http.StatusInternalServerError, err
+	}
+	expected, usable := parseKeyHash(source.KeyHash)
+	if !usable {
+		return http.StatusInternalServerError, errors.New("the nodes list has no usable key-hash of the source")
+	}
+	spki, err := m.spki()
+	if err != nil {
+		return http.StatusInternalServerError, err
+	}
+	if !expected.is(spki) {
+		return http.StatusNotFound, errors.New("the public key is not that of the source")
+	}
+	file, name, err := s.store.create()
+	if err != nil {
+		return http.StatusInternalServerError, err
+	}
+	defer s.store.discard(file, name)
+	if err := m.take(file, buffered); err != nil {
+		return http.StatusInternalServerError, err
+	}
+	if m.expires, err = expiry(time.Now(), ttl); err != nil {
+		return http.StatusBadRequest, err
+	}
+	if err := s.store.keep(id, file, name, m); err != nil {
+		return http.StatusInternalServerError, err
+	}
+	return http.StatusOK, nil
+}
+
+// take writes the content to disk and checks its signature from the digest of what passed.
+func (m *metadata) take(file *os.File, content io.Reader) error {
+	digest := m.algorithm.New()
+	if _, err := io.Copy(io.MultiWriter(file, digest), content); err != nil {
+		return err
+	}
+	return m.verify(digest.Sum(nil))
+}
+
+// upstream asks this relay's policy server, once, and gives its status.
+func (s *Server) upstream(w http.ResponseWriter, r *http.Request, id sharedID, known *state) (int, error) {
+	if s.config.UpstreamHost == "" {
+		return http.StatusInternalServerError, errors.New("the target is not in the nodes list, and rudder.upstream_host has no value")
+	}
+	client, err := known.client(s.pinning(), known.upstream)
+	if err != nil {
+		return http.StatusInternalServerError, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), forwardTime)
+	defer cancel()
+	path := "shared-files/" + id.target + "/" + id.source + "/" + id.file
+	request, err := http.NewRequestWithContext(ctx, r.Method, s.peerURL(s.config.UpstreamHost, path, r.URL.RawQuery), nil)
+	if err != nil {
+		return http.StatusInternalServerError, err
+	}
+	if r.Method == http.MethodPut && r.ContentLength > 0 {
+		request.Body, request.ContentLength = io.NopCloser(newPatient(w, r)), r.ContentLength
+	}
+	if err := s.pass(request.Header, r.Header); err != nil {
+		return http.StatusInternalServerError, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return http.StatusInternalServerError, err
+	}
+	response.Body.Close()
+	return response.StatusCode, nil
+}

@@ -1,0 +1,135 @@
+package rudder
+
+import (
+	"bufio"
+	"crypto"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The keys of a header block, in the order in which they are stored.
+var metadataKeys = []string{"header", "algorithm", "digest", "hash_value", "short_pubkey", "hostname", "keydate", "keyid"}
+
+const (
+	signatureFormat = "rudder-signature-v1"
+	maxMetadata     = 64 << 10
+)
+
+// metadata is the header block of a shared file.
+type metadata struct {
+	values    map[string]string
+	algorithm crypto.Hash
+	signature []byte
+	key       *rsa.PublicKey
+	expires   int64 // Unix seconds; 0: it does not say
+}
+
+// readBlock takes a header block from the front of an upload. The block ends at an empty line; a line of a
+// carriage return is not empty. A repeated key is an error.
+func readBlock(from *bufio.Reader) (*metadata, error) {
+	values := map[string]string{}
+	for size := 0; ; {
+		line, err := from.ReadSlice('\n')
+		size += len(line)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull) || size > maxMetadata:
+			return nil, fmt.Errorf("the header block has more than %d bytes", maxMetadata)
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		case len(line) <= 1:
+			return checkBlock(values)
+		case !utf8.Valid(line):
+			return nil, errors.New("the header block is not UTF-8")
+		}
+		key, value, found := strings.Cut(strings.TrimSuffix(string(line), "\n"), "=")
+		if !found {
+			continue
+		}
+		if _, repeated := values[key]; repeated {
+			return nil, fmt.Errorf("the header block has %.80q twice", key)
+		}
+		values[key] = value
+	}
+}
+
+// checkBlock reads what the keys hold.
+func checkBlock(values map[string]string) (m *metadata, err error) {
+	m = &metadata{values: values}
+	for _, key := range metadataKeys {
+		if _, found := values[key]; !found {
+			return nil, fmt.Errorf("the header block has no %s", key)
+		}
+	}
+	if values["header"] != signatureFormat {
+		return nil, fmt.Errorf("the header block is %.80q, known is %s", values["header"], signatureFormat)
+	}
+	var known bool
+	if m.algorithm, known = algorithms[values["algorithm"]]; !known {
+		return nil, fmt.Errorf("the algorithm %.80q is not known", values["algorithm"])
+	}
+	if m.signature, err = hex.DecodeString(values["digest"]); err != nil {
+		return nil, fmt.Errorf("digest: %w", err)
+	}
+	values["hash_value"] = strings.ToLower(values["hash_value"])
+	hash, err := hex.DecodeString(values["hash_value"])
+	if err != nil || len(hash) != m.algorithm.Size() {
+		return nil, fmt.Errorf("hash_value is no hash of %s", values["algorithm"])
+	}
+	if m.key, err = parseKey(values["short_pubkey"]); err != nil {
+		return nil, fmt.Errorf("short_pubkey: %w", err)
+	}
+	if text, found := values["expires"]; found {
+		if m.expires, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return nil, fmt.Errorf("expires: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// parseKey reads a public key in PKCS#1, base64 on one line.
+func parseKey(text string) (*rsa.PublicKey, error) {
+	der, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParsePKCS1PublicKey(der)
+}
+
+// spki gives the key as SubjectPublicKeyInfo in DER, of which nodes lists have the hash.
+func (m *metadata) spki() ([]byte, error) { return x509.MarshalPKIXPublicKey(m.key) }
+
+// verify checks the signature over a content with this digest.
+func (m *metadata) verify(digest []byte) error {
+	return rsa.VerifyPKCS1v15(m.key, m.algorithm, digest, m.signature)
+}
+
+// text is the block as it is stored: known keys alone, in their order.
+func (m *metadata) text() string {
+	var lines strings.Builder
+	for _, key := range metadataKeys {
+		lines.WriteString(key + "=" + m.values[key] + "\n")
+	}
+	fmt.Fprintf(&lines, "expires=%d\n", m.expires)
+	return lines.String()
+}
+
+// readMetadata reads what text gave.
+func readMetadata(from io.Reader) (*metadata, error) {
+	return readBlock(bufio.NewReaderSize(from, maxMetadata))
+}
+
+// isName tells whether a text may be an id: nothing that means something to a file system.
+func isName(text string) bool {
+	if text == "" || text == "." || text == ".." || len(text) > 255 {
+		return false
+	}
+	return strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
+}
