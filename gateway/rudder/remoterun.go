@@ -161,6 +161,8 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, run *remoteRun) {
 		answer(w, http.StatusServiceUnavailable, "too many remote runs at a time (rudder.remote_runs): try again later")
 		return
 	case <-s.living.Done():
+	}
+	if s.living.Err() != nil {
 		answer(w, http.StatusServiceUnavailable, "the gateway stops: try again later")
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -124,6 +125,7 @@ func (s *Server) pinning() bool { return s.config.PeerAuthentication == "cert_pi
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	noted := &notedWriter{ResponseWriter: w, code: http.StatusOK}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // an earlier answer may have left one
 	route := "none"
 	defer func() { s.requests.WithLabelValues("rudder", route, strconv.Itoa(noted.code)).Inc() }()
 	path := r.URL.EscapedPath()

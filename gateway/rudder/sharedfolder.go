@@ -10,9 +10,9 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -34,14 +34,20 @@ func (s *Server) serveSharedFolder(w http.ResponseWriter, r *http.Request, name 
 	}
 }
 
-// openShared opens a file of the folder; a link cannot lead out of it.
+// openShared opens a file of the folder; a link cannot lead out of it, and a pipe is not waited for.
 func (s *Server) openShared(name string) (*os.File, error) {
-	return os.OpenInRoot(s.config.SharedFolder, filepath.FromSlash(path.Clean("./"+name)))
+	root, err := os.OpenRoot(s.config.SharedFolder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.OpenFile(path.Clean("./"+name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
 // absent tells whether there is no such file, which includes one that no file can be.
 func absent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) || strings.Contains(err.Error(), "escapes")
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EINVAL) ||
+		strings.Contains(err.Error(), "escapes")
 }
 
 // compareFolder answers 304 if the file has the hash, 200 if not.
@@ -70,7 +76,7 @@ func (s *Server) compareFolder(w http.ResponseWriter, r *http.Request, name stri
 }
 
 func (s *Server) answerCompared(w http.ResponseWriter, file *os.File, algorithm crypto.Hash, wanted []byte) {
-	if info, err := file.Stat(); err != nil || info.IsDir() {
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		answer(w, http.StatusInternalServerError, "INTERNAL SERVER ERROR")
 		return
 	}

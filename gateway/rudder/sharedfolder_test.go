@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -19,6 +20,9 @@ func folder(t *testing.T) *site {
 	s.write("shared-folder/pages/index.html", "<p>")
 	s.write("secret", "secret")
 	if err := os.Symlink(filepath.Join(s.folder, "secret"), filepath.Join(s.config.SharedFolder, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(s.config.SharedFolder, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -34,7 +38,7 @@ func TestSharedFolderComparesHashes(t *testing.T) {
 		"file?hash=" + right[:63] + "0": 200, "file?hash=": 200, "file": 200,
 		"file?hash=test": 400, "file?hash=" + right512: 400, "file?hash_type=wrong-hash-type": 400,
 		"file?hash_type=wrong-hash-type&hash=" + right: 400, "../secret": 400, "%2e%2e/secret": 400, `a%5Cb`: 400,
-		"nowhere/file?hash=" + right: 404, "missing": 404, "link": 404, "sub": 500,
+		"nowhere/file?hash=" + right: 404, "missing": 404, "link": 404, "file/x": 404, "a%00b": 404, "sub": 500, "pipe": 500,
 	} {
 		if got := s.call("HEAD", "shared-folder/"+path, nil); got.code != want {
 			t.Errorf("%s: got %s, want %d", path, got, want)
@@ -65,7 +69,7 @@ func TestSharedFolderSendsFiles(t *testing.T) {
 	if got := get("file", "If-Unmodified-Since", "Mon, 01 Jan 2001 00:00:00 GMT"); got.code != 412 {
 		t.Error(got)
 	}
-	for _, path := range []string{"missing", "sub", "", "link", "%2e%2e/secret", "..%2fsecret", "/etc/passwd", "a%5C..%5Cb"} {
+	for _, path := range []string{"missing", "sub", "pipe", "file/x", "", "link", "%2e%2e/secret", "..%2fsecret", "/etc/passwd", "a%5C..%5Cb"} {
 		s.want(get(path), 404, "NOT FOUND")
 	}
 	s.want(s.call("POST", "shared-folder/file", nil), 404, "NOT FOUND")

@@ -93,15 +93,20 @@ func (s *store) keep(id sharedID, file *os.File, name string, m *metadata) error
 	if err := s.root.MkdirAll(path.Dir(to), folderMode); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.root.Rename(name, to); err != nil {
-		return err
-	}
-	if err := s.root.Rename(describedName, to+metadataSuffix); err != nil {
+	if err := s.replace(name, describedName, to); err != nil {
 		return err
 	}
 	return s.syncFolders(path.Dir(to))
+}
+
+// replace puts content and header block in place, so that no other upload or sweep comes between them.
+func (s *store) replace(content, described, to string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.root.Rename(content, to); err != nil {
+		return err
+	}
+	return s.root.Rename(described, to+metadataSuffix)
 }
 
 // syncFolders makes names durable, up to the store's own folder.
