@@ -27,6 +27,9 @@ class FeedReader : public grpc::ClientReadReactor<v1::FollowChangesResponse> {
   FeedReader(v1::ChangeService::Stub& stub, grpc::ClientContext* context,
              const v1::FollowChangesRequest* request) {
     stub.async()->FollowChanges(context, request, this);
+    // Reads are begun by the thread that waits for them, not in OnReadDone: without a hold gRPC might
+    // be done with the call before the next one, and that one would never end.
+    AddHold();
     StartRead(&arriving_);
     StartCall();
   }
@@ -44,6 +47,7 @@ class FeedReader : public grpc::ClientReadReactor<v1::FollowChangesResponse> {
   }
 
   grpc::Status Finish() {
+    RemoveHold();
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return end_.has_value(); });
     return *end_;
