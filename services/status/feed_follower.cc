@@ -27,8 +27,8 @@ class FeedReader : public grpc::ClientReadReactor<v1::FollowChangesResponse> {
   FeedReader(v1::ChangeService::Stub& stub, grpc::ClientContext* context,
              const v1::FollowChangesRequest* request) {
     stub.async()->FollowChanges(context, request, this);
-    // Reads are begun by the thread that waits for them, not in OnReadDone: without a hold gRPC might
-    // be done with the call before the next one, and that one would never end.
+    // Reads are begun by the thread that waits for them, not in OnReadDone: without a hold gRPC
+    // might be done with the call before the next one, and that one would never end.
     AddHold();
     StartRead(&arriving_);
     StartCall();

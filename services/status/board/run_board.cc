@@ -211,8 +211,9 @@ absl::Status RunBoard::Took(const v1::ResultKey& key, const std::shared_ptr<cons
   }
   work.message = activity.message();
   work.fault = activity.has_fault() ? std::make_unique<v1::Fault>(activity.fault()) : nullptr;
-  // One who only tells what stands in its way has not come.
-  came_ = came_ || !activity.has_fault();
+  // One who tells what stands in its way has not come; nor has one who may be about to tell it.
+  came_ = came_ || (!activity.has_fault() && work.phase != v1::PHASE_CHECKING &&
+                    work.phase != v1::PHASE_BLOCKED);
   const Moment now = Now();
   if (activity.has_progress()) Progressed(*pair, activity.progress(), now);
   if (same && !activity.has_progress()) return absl::OkStatus();

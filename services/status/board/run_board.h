@@ -163,6 +163,8 @@ class RunBoard {
   v1::RunStatus MakeSummary(const std::string& doubt, const Moment& now);
   v1::ResultKey KeyOf(const Pair& pair) const;
   std::string WhyNobodyCame() const;
+  // Whether somebody is there who checks its way or waits, without having found a fault.
+  bool SomebodyWaits() const;
   static bool Matches(const StatusQuery& query, const Pair& pair);
   // Adds what a portion of pairs after `*after` has; false at the end of the page, of which
   // `*more` says whether it is the last.

@@ -222,6 +222,37 @@ TEST_F(RunBoardTest, ARunThatNobodyCameForIsGivenUpWithEachNode) {
   EXPECT_FALSE(NextVerdict());
 }
 
+// An agent beats while it checks its way: it may take a while before it knows what is wrong.
+TEST_F(RunBoardTest, OneWhoOnlyChecksHasNotComeYet) {
+  v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
+  run.mutable_start_grace()->set_seconds(300);
+  Start(run, {"n1", "n2"});
+  const auto sender = Online("n1");
+  ASSERT_TRUE(Beat(sender, v1::PHASE_CHECKING).ok());
+  ASSERT_TRUE(Beat(sender, v1::PHASE_BLOCKED, "cannot ask the fleet").ok());
+  v1::Activity activity;
+  activity.set_phase(v1::PHASE_BLOCKED);
+  activity.mutable_fault()->set_check(v1::Fault::CHECK_CONNECTION);
+  activity.mutable_fault()->set_message("refused");
+  ASSERT_TRUE(board_.Took(Key("n1"), sender, activity).ok());
+  Pass(absl::Seconds(301));
+  ASSERT_TRUE(NextVerdict());
+  EXPECT_EQ(*NextVerdict(), "n1: CONNECTION: refused; n2: never heard of");
+}
+
+TEST_F(RunBoardTest, OneWhoWaitsAndFoundNoFaultIsThereForAsLongAsItIsHeard) {
+  v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
+  run.mutable_start_grace()->set_seconds(300);
+  Start(run, {"n1", "n2"});
+  const auto sender = Online("n1");
+  ASSERT_TRUE(Beat(sender, v1::PHASE_BLOCKED, "waits for a lease").ok());
+  Pass(absl::Seconds(301));
+  EXPECT_FALSE(NextVerdict());
+  Silence(sender, v1::PRESENCE_SUSPECT, Evidence::kClosed);
+  Pass(absl::Seconds(2));
+  EXPECT_TRUE(NextVerdict());
+}
+
 TEST_F(RunBoardTest, OneWhoCameIsEnough) {
   v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
   run.mutable_start_grace()->set_seconds(300);

@@ -93,12 +93,23 @@ void RunBoard::TickStart(const Moment& now) {
   facts.grace =
       absl::Seconds(run_.start_grace().seconds()) + absl::Nanoseconds(run_.start_grace().nanos());
   facts.known_since = std::max(known_since_, around_.ready_since());
-  if (!NobodyCame(facts, now.monotonic)) return;
+  if (!NobodyCame(facts, now.monotonic) || SomebodyWaits()) return;
   nobody_came_ = true;
   v1::Verdict verdict;
   verdict.mutable_nobody_came()->set_run(id_);
   verdict.mutable_nobody_came()->set_why(WhyNobodyCame());
   around_.verdicts->Add(verdict);
+}
+
+bool RunBoard::SomebodyWaits() const {
+  for (const PairList& pairs : by_reason_) {
+    for (const Pair* const pair : pairs) {
+      if (pair->work == nullptr || pair->work->fault != nullptr) continue;
+      const auto& sender = pair->work->sender;
+      if (sender != nullptr && sender->presence() == v1::PRESENCE_ONLINE) return true;
+    }
+  }
+  return false;
 }
 
 std::string RunBoard::WhyNobodyCame() const {
