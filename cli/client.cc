@@ -98,7 +98,7 @@ class ArchiveSource : public ByteSource {
       return absl::OkStatus();
     }
     chunk_.Clear();
-    const absl::Status end = FromGrpc(reader_->Finish());
+    absl::Status end = FromGrpc(reader_->Finish());
     Drop();
     ended_ = end.ok();
     if (end.code() != absl::StatusCode::kUnavailable) return end;
