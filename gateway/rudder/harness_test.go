@@ -1,6 +1,7 @@
 package rudder
 
 import (
+	"context"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
@@ -174,7 +175,9 @@ func (s *site) serve(host string, port int) {
 	s.client = s.clientOf("")
 	s.t.Cleanup(func() {
 		server.Close()
-		s.server.Close(s.t.Context())
+		ending, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the test's own context is over
+		defer cancel()
+		s.server.Close(ending)
 	})
 }
 

@@ -167,17 +167,19 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, run *remoteRun) {
 		return
 	}
 	work, end := context.WithTimeout(s.living, s.config.RemoteRunTime)
+	s.working.Add(1)
 	done := func() {
 		end()
 		<-s.runs
+		s.working.Done()
 	}
 	w.Header()["Content-Type"] = nil
 	if run.async && !run.keep {
 		w.WriteHeader(http.StatusOK)
-		s.working.Go(func() {
+		go func() {
 			defer done()
 			s.execute(work, run, func([]byte) bool { return true }, func([]byte) bool { return true })
-		})
+		}()
 		return
 	}
 	defer done()

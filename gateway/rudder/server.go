@@ -49,7 +49,7 @@ type Server struct {
 	uploads chan struct{} // one for each upload of a shared file
 	living  context.Context
 	stop    context.CancelFunc
-	working sync.WaitGroup // what goes on behind an answer
+	working sync.WaitGroup // remote runs, and the sweep
 }
 
 // New reads the files that the configuration names. What is wrong with one is an error.
