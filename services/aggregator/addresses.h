@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "services/aggregator/config.h"
+
 namespace muster {
 
 struct Addresses {
@@ -14,6 +16,12 @@ struct Addresses {
   std::vector<std::string> gateway_urls;        // "https://host:port"
   std::vector<std::string> status_urls;         // "https://host:port/", with one slash at the end
 };
+
+// What is not configured follows from the advertised hosts.
+Addresses MakeAddresses(const AggregatorConfig& config);
+
+// What the certificates of services name besides their URI.
+std::vector<std::string> ServiceHosts(const AggregatorConfig& config);
 
 }  // namespace muster
 

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "services/aggregator/addresses.h"
 #include "services/aggregator/archive_service.h"
 #include "services/aggregator/change_service.h"
 #include "services/aggregator/changes/change_dispatcher.h"
@@ -54,8 +55,6 @@ constexpr int kSweepTicks = 5;
 constexpr absl::Duration kStuckReader = absl::Seconds(30);
 constexpr int kCertificateTicks = 30;
 constexpr absl::Duration kSealRetry = absl::Seconds(5);
-// Where the gateway shows the status of runs, unless the configuration says otherwise.
-constexpr uint16_t kStatusPort = 8002;
 
 using Space = std::filesystem::space_info;
 
@@ -63,44 +62,6 @@ double DiskBytes(const std::string& folder, std::uintmax_t Space::* what) {
   std::error_code error;
   const Space space = std::filesystem::space(folder, error);
   return error ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(space.*what);
-}
-
-Addresses MakeAddresses(const AggregatorConfig& config) {
-  Addresses addresses = {config.aggregator_targets,
-                         config.status_targets,
-                         config.join_targets,
-                         config.gateway_urls,
-                         {}};
-  for (const std::string& url : config.status_urls) {
-    addresses.status_urls.push_back(
-        absl::StrCat(absl::string_view(url).substr(0, url.find_last_not_of('/') + 1), "/"));
-  }
-  if (addresses.status_urls.empty()) {
-    for (const std::string& host : config.advertise) {
-      addresses.status_urls.push_back(
-          absl::StrCat("https://", HostPort{host, kStatusPort}.ToString(), "/"));
-    }
-  }
-  if (addresses.aggregator_targets.empty()) {
-    for (const std::string& host : config.advertise) {
-      addresses.aggregator_targets.push_back(HostPort{host, config.listen.port}.ToString());
-    }
-  }
-  if (addresses.join_targets.empty()) {
-    for (const std::string& host : config.advertise) {
-      addresses.join_targets.push_back(HostPort{host, config.join_listen.port}.ToString());
-    }
-  }
-  return addresses;
-}
-
-// What the certificates of services name besides their URI.
-std::vector<std::string> ServiceHosts(const AggregatorConfig& config) {
-  std::vector<std::string> hosts = {"localhost", "127.0.0.1", "::1"};
-  for (const std::string& host : config.advertise) {
-    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
-  }
-  return hosts;
 }
 
 // What has to be there before anything else: opened in this order, closed in reverse.

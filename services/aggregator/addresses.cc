@@ -1,0 +1,53 @@
+#include "services/aggregator/addresses.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/text_values.h"
+
+namespace muster {
+namespace {
+
+// Where the gateway shows the status of runs, unless the configuration says otherwise.
+constexpr uint16_t kStatusPort = 8002;
+
+}  // namespace
+
+Addresses MakeAddresses(const AggregatorConfig& config) {
+  Addresses addresses = {config.aggregator_targets,
+                         config.status_targets,
+                         config.join_targets,
+                         config.gateway_urls,
+                         {}};
+  for (const std::string& url : config.status_urls) {
+    addresses.status_urls.push_back(
+        absl::StrCat(absl::string_view(url).substr(0, url.find_last_not_of('/') + 1), "/"));
+  }
+  if (addresses.status_urls.empty()) {
+    for (const std::string& host : config.advertise) {
+      addresses.status_urls.push_back(
+          absl::StrCat("https://", HostPort{host, kStatusPort}.ToString(), "/"));
+    }
+  }
+  if (addresses.aggregator_targets.empty()) {
+    for (const std::string& host : config.advertise) {
+      addresses.aggregator_targets.push_back(HostPort{host, config.listen.port}.ToString());
+    }
+  }
+  if (addresses.join_targets.empty()) {
+    for (const std::string& host : config.advertise) {
+      addresses.join_targets.push_back(HostPort{host, config.join_listen.port}.ToString());
+    }
+  }
+  return addresses;
+}
+
+std::vector<std::string> ServiceHosts(const AggregatorConfig& config) {
+  std::vector<std::string> hosts = {"localhost", "127.0.0.1", "::1"};
+  for (const std::string& host : config.advertise) {
+    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
+  }
+  return hosts;
+}
+
+}  // namespace muster
