@@ -29,7 +29,9 @@ class LiveCalls {
 
     // Between these two a message is on its way to the peer.
     void BeginWrite(absl::Duration now) { writing_since_ = absl::ToInt64Nanoseconds(now); }
-    void EndWrite() { writing_since_ = 0; }
+    // Whoever ends it sees what whoever began it did before: gRPC orders the two, but not for tools
+    // that do not see into it.
+    void EndWrite() { writing_since_.exchange(0); }
 
    private:
     friend class LiveCalls;
