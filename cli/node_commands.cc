@@ -86,7 +86,7 @@ std::string PresenceOf(const v1::EnrolledNode& node,
 absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
                               const NodeArguments& arguments) {
   v1::ListEnrolledNodesRequest request;
-  const absl::Status labels = AddLabels(arguments.labels, request.mutable_labels());
+  absl::Status labels = AddLabels(arguments.labels, request.mutable_labels());
   if (!labels.ok()) return labels;
   const auto client = Connect(line.context_file);
   if (!client.ok()) return client.status();
@@ -150,7 +150,7 @@ absl::StatusOr<int> LabelNode(Console& console, const CommandLine& line,
                               const NodeArguments& arguments) {
   v1::LabelNodeRequest request;
   request.set_node(arguments.node);
-  const absl::Status labels = AddLabels(arguments.labels, request.mutable_set());
+  absl::Status labels = AddLabels(arguments.labels, request.mutable_set());
   if (!labels.ok()) return labels;
   request.mutable_remove()->Assign(arguments.remove.begin(), arguments.remove.end());
   if (request.set().empty() && request.remove().empty()) {
@@ -185,7 +185,7 @@ absl::StatusOr<int> RemoveNode(Console& console, const CommandLine& line,
                                const NodeArguments& arguments) {
   const auto client = Connect(line.context_file);
   if (!client.ok()) return client.status();
-  const absl::Status removed = (*client)->RemoveNode(arguments.node);
+  absl::Status removed = (*client)->RemoveNode(arguments.node);
   if (!removed.ok()) return removed;
   Say(console, absl::StrCat("Node ", arguments.node,
                             " is out of the fleet; a machine may join under its name."));

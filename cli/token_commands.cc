@@ -59,7 +59,7 @@ absl::StatusOr<v1::CreateJoinTokenRequest> MakeRequest(const CreateArguments& ar
     }
     request.mutable_ttl()->set_seconds(absl::ToInt64Seconds(*ttl));
   }
-  if (const absl::Status s = AddLabels(arguments.labels, request.mutable_labels()); !s.ok()) {
+  if (absl::Status s = AddLabels(arguments.labels, request.mutable_labels()); !s.ok()) {
     return s;
   }
   return request;
@@ -88,7 +88,7 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   auto pem = key->ToPkcs8Pem();
   if (!pem.ok()) return pem.status();
   token.private_key_pem = *std::move(pem);
-  const absl::Status written =
+  absl::Status written =
       WriteSecretOutput(console, arguments.output, JoinTokenToJson(token).view());
   if (!written.ok()) return written;
   Say(console,

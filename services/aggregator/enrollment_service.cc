@@ -52,7 +52,7 @@ grpc::ServerUnaryReactor* AnswerOperator(
     absl::AnyInvocable<absl::Status(const std::string& actor)> handler) {
   return Answer(runtime, context, method,
                 [handler = std::move(handler)](Call& call) mutable -> absl::Status {
-                  const absl::Status allowed = call.Authorize(Resource::Fleet());
+                  absl::Status allowed = call.Authorize(Resource::Fleet());
                   if (!allowed.ok()) return allowed;
                   return handler(ToUri(call.caller().identity).value_or(""));
                 });

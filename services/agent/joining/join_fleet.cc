@@ -42,7 +42,7 @@ absl::StatusOr<PrivateKey> KeepKey(const std::string& path) {
   if (!key.ok()) return key;
   const auto pem = key->ToPkcs8Pem();
   if (!pem.ok()) return pem.status();
-  if (const absl::Status s = WriteFileAtomically(path, pem->view()); !s.ok()) return s;
+  if (absl::Status s = WriteFileAtomically(path, pem->view()); !s.ok()) return s;
   return key;
 }
 

@@ -58,7 +58,7 @@ absl::StatusOr<JoinedNode> Joining::Join(const std::string& token_id, const std:
     return errors::TokenRefused();
   }
   const std::string name = node.empty() ? (*token)->node : node;
-  if (const absl::Status status = CheckNodeName(name); !status.ok()) return status;
+  if (absl::Status status = CheckNodeName(name); !status.ok()) return status;
   const auto digest = key->Sha256();
   if (!digest.ok()) return digest.status();
   auto made = authorities_.SignUnrecorded(NodeIdentity{name}, csr_pem, {}, kNodeValidity,
@@ -74,7 +74,7 @@ absl::StatusOr<JoinedNode> Joining::Join(const std::string& token_id, const std:
   join.issued = std::move(made->record);
   const auto joined = store_.ApplyAndWait(std::move(join));
   if (!joined.ok()) return joined.status();
-  const absl::Status refusal = Refusal(joined->verdict, name);
+  absl::Status refusal = Refusal(joined->verdict, name);
   if (joined->verdict == JoinNode::Verdict::kUsed) {
     Log(LogLevel::kWarning, "a join token was used again, by another key",
         {{"token", token_id}, {"node", name}});
