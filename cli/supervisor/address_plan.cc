@@ -110,17 +110,18 @@ absl::StatusOr<int> LegacyPort(const Home& home, const AddressOptions& options,
 // A further door of a service: its key in the configuration, and its port if nobody says another.
 struct Door {
   std::string_view service;
-  std::string key;
+  std::string_view key;
   int port = 0;
   int offset = 0;  // from --port
 };
-const Door kStatusPages = {"gateway", "status_listen", 8002, 2};
-const Door kJoin = {"aggregator", "join_listen", kDefaultPort + 4, 4};
+constexpr Door kStatusPages = {"gateway", "status_listen", 8002, 2};
+constexpr Door kJoin = {"aggregator", "join_listen", kDefaultPort + 4, 4};
 
 // On the service's own host. What the configuration has stays, unless another port was asked for.
 absl::StatusOr<HostPort> PlanDoor(const Home& home, const AddressOptions& options, const Door& door,
                                   const AddressPlan& plan, std::set<int>& taken) {
-  const absl::StatusOr<std::string> present = ConfigValue(home, door.service, door.key);
+  const absl::StatusOr<std::string> present =
+      ConfigValue(home, door.service, std::string(door.key));
   if (!present.ok()) return present.status();
   HostPort address{plan.listen.find(door.service)->second.host, static_cast<uint16_t>(door.port)};
   const std::optional<HostPort> known = ParseHostPort(*present);

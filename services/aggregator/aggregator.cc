@@ -131,19 +131,19 @@ class Assembly : public Aggregator {
                 [this](const std::string& run) { lifecycle_->ReviewAfter(run, kSealRetry); }),
         runtime_{&callers_, &requests_, &live_, &rpc_metrics_},
         run_service_(runtime_, runs_, *f_.authorities, listener_waits_, status_listeners_, changes_,
-                     *f_.store, MakeAddresses(config_)),
+                     *f_.store, addresses_),
         result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_),
         archive_service_(runtime_, runs_, *f_.blobs),
         change_service_(runtime_, *f_.store, *f_.store, changes_, clock_),
         listener_service_(runtime_, runs_, *f_.authorities, status_listeners_, *f_.store, clock_),
-        identity_service_(runtime_, *f_.authorities, *f_.store, clock_, MakeAddresses(config_),
+        identity_service_(runtime_, *f_.authorities, *f_.store, clock_, addresses_,
                           ServiceHosts(config_)),
         enrollment_(*f_.store, clock_),
-        enrollment_service_(runtime_, enrollment_, MakeAddresses(config_).join_targets,
+        enrollment_service_(runtime_, enrollment_, addresses_.join_targets,
                             f_.authorities->FleetCaPem()),
         joining_(*f_.store, *f_.authorities, clock_),
-        join_service_(requests_, joining_, clock_, MakeAddresses(config_),
-                      f_.authorities->FleetCaPem(), metrics_) {}
+        join_service_(requests_, joining_, clock_, addresses_, f_.authorities->FleetCaPem(),
+                      metrics_) {}
 
   ~Assembly() override { Stop(); }
 
@@ -166,6 +166,7 @@ class Assembly : public Aggregator {
   void AddGauges();
 
   const AggregatorConfig config_;
+  const Addresses addresses_ = MakeAddresses(config_);
   const Clock& clock_ = SystemClock();
   Foundation f_;
   Metrics metrics_;

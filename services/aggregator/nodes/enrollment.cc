@@ -70,7 +70,7 @@ absl::StatusOr<JoinTokenRecord> Enrollment::CreateToken(JoinTokenRecord wanted,
     case CreateJoinToken::Verdict::kExists:
       return errors::TokenExists(wanted.id);
     case CreateJoinToken::Verdict::kTooMany:
-      return errors::TooManyTokens(kMaxListed);
+      return errors::TooManyTokens(kMaxJoinTokens);
     case CreateJoinToken::Verdict::kNodeRevoked:
       return errors::NodeRevoked(wanted.node);
   }
@@ -78,7 +78,7 @@ absl::StatusOr<JoinTokenRecord> Enrollment::CreateToken(JoinTokenRecord wanted,
 }
 
 absl::StatusOr<std::vector<JoinTokenRecord>> Enrollment::Tokens() {
-  return store_.ListJoinTokens(kMaxListed);
+  return store_.ListJoinTokens(kMaxJoinTokens);
 }
 
 absl::StatusOr<JoinTokenRecord> Enrollment::RevokeToken(const std::string& id,

@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// A node that was away for longer has to join again. The store remembers certificates for as long.
-inline constexpr absl::Duration kReturnWithin = absl::Hours(7 * 24);
+// A node that was away for longer has to join again: its certificate is not remembered any more.
+inline constexpr absl::Duration kReturnWithin = absl::Microseconds(kIssuedKept);
 
 struct JoinedNode {
   std::string name;

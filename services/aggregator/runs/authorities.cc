@@ -70,7 +70,8 @@ absl::StatusOr<SignedCertificate> Authorities::SignForRun(const RunName& name, c
   if (!leaf.ok()) return leaf.status();
   const auto uri = leaf->Uri();
   if (!uri.ok()) return uri.status();
-  if (const absl::Status status = Remember(*uri, *leaf, asked_by); !status.ok()) return status;
+  absl::Status remembered = Remember(RecordOf(*uri, *leaf, asked_by));
+  if (!remembered.ok()) return remembered;
   return SignedCertificate{
       *uri, leaf->ToPem(),
       absl::StrCat(authority->fleet_signed().ToPem(), intermediate_.certificate().ToPem()),
@@ -98,8 +99,7 @@ absl::StatusOr<SignedCertificate> Authorities::SignForFleet(const FleetName& nam
                                                             const std::string& asked_by) {
   auto made = SignUnrecorded(name, csr_pem, hosts, validity, asked_by);
   if (!made.ok()) return made.status();
-  const auto recorded = store_.ApplyAndWait(RecordIssued{std::move(made->record), ""});
-  if (!recorded.ok()) return recorded.status();
+  if (absl::Status status = Remember(std::move(made->record)); !status.ok()) return status;
   return std::move(made->certificate);
 }
 
@@ -136,7 +136,7 @@ absl::Status Authorities::TakeOver(const std::string& certificate_file) {
       return absl::OkStatus();
     }
   }
-  return Remember(*uri, *certificate, *uri);
+  return Remember(RecordOf(*uri, *certificate, *uri));
 }
 
 IssuedRecord Authorities::RecordOf(const std::string& uri, const Certificate& certificate,
@@ -152,9 +152,8 @@ IssuedRecord Authorities::RecordOf(const std::string& uri, const Certificate& ce
 }
 
 // Before it is handed out: what is not remembered could not be revoked.
-absl::Status Authorities::Remember(const std::string& uri, const Certificate& certificate,
-                                   const std::string& asked_by) {
-  return store_.ApplyAndWait(RecordIssued{RecordOf(uri, certificate, asked_by), ""}).status();
+absl::Status Authorities::Remember(IssuedRecord record) {
+  return store_.ApplyAndWait(RecordIssued{std::move(record), ""}).status();
 }
 
 }  // namespace muster

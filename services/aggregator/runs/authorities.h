@@ -87,8 +87,7 @@ class Authorities {
   absl::StatusOr<RunAuthority> LoadRunAuthority(const std::string& run) const;
   IssuedRecord RecordOf(const std::string& uri, const Certificate& certificate,
                         const std::string& asked_by) const;
-  absl::Status Remember(const std::string& uri, const Certificate& certificate,
-                        const std::string& asked_by);
+  absl::Status Remember(IssuedRecord record);
 
   const Intermediate intermediate_;
   const KeyWrap key_wrap_;

@@ -158,7 +158,8 @@ func (c *Client) submitSmall(ctx context.Context, rpc musterv1.ResultServiceClie
 const maxDamaged = 5
 
 // persist calls `once` until it succeeds, its error is final, the context is done, or it made no
-// progress for `hold` (if that is not 0: then a full disk ends it too). `waiting` hears why it waits, and nil when it tries again.
+// progress for `hold` (if that is not 0: then a full disk ends it too). `waiting` hears why it waits, and nil
+// when it tries again.
 func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once func(context.Context) (*Result, bool, error)) (*Result, error) {
 	wait := backoff{}
 	if hold > 0 {

@@ -201,6 +201,12 @@ struct IssuedRecord {
   int64_t expires_at = 0;
 };
 
+// A certificate is remembered for this long after its end, in microseconds.
+inline constexpr int64_t kIssuedKept = int64_t{7} * 24 * 3600 * 1'000'000;
+
+// Join tokens that have not been forgotten, at a time.
+inline constexpr int kMaxJoinTokens = 1'000;
+
 // Names of who joined with a token, where it is shown.
 inline constexpr int kListedJoins = 20;
 

@@ -14,9 +14,6 @@
 
 namespace muster::sqlite {
 
-// A certificate is remembered for this long after its end.
-inline constexpr int64_t kIssuedKept = int64_t{7} * 24 * 3600 * 1'000'000;
-
 // What commands about nodes do as well: with audit record and, for a revocation, change. False: it
 // was revoked before.
 bool AddRevocation(WriteContext& context, const RevocationRecord& revocation);

@@ -14,8 +14,6 @@
 
 namespace muster::sqlite {
 
-// Join tokens that have not been forgotten, at a time.
-inline constexpr int64_t kMaxJoinTokens = 1'000;
 // A join token is remembered for this long after its end.
 inline constexpr int64_t kJoinTokenKept = int64_t{7} * 24 * 3600 * 1'000'000;
 
