@@ -103,6 +103,10 @@ constexpr Row kTable[] = {
     {"/muster.v1.IdentityService/AddOperator", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.IdentityService/RevokeOperator", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.IdentityService/ListOperators", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.IdentityService/IssueCommandCertificate",
+     {{{kOperators | Bit(Role::kGateway), Bit(Kind::kOwn)}}}},
+    {"/muster.v1.IdentityService/GetCommandRevocations",
+     {{{kOperators | Bit(Role::kRelay), Bit(Kind::kFleet)}}}},
 
     // Nodes: who may join, and who is here.
     {"/muster.v1.EnrollmentService/CreateJoinToken", {{{kOperators, Bit(Kind::kFleet)}}}},
@@ -113,6 +117,18 @@ constexpr Row kTable[] = {
     {"/muster.v1.EnrollmentService/LabelNode", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/RevokeNode", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/RemoveNode", {{{kOperators, Bit(Kind::kFleet)}}}},
+
+    // The tree of relays, and what is run through it.
+    {"/muster.v1.AttachService/Attach",
+     {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}}},
+     kDirectOnly},
+    {"/muster.v1.AttachService/ListAttached", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.JobService/SubmitJob",
+     {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
+    {"/muster.v1.JobService/GetJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
+    {"/muster.v1.JobService/ListJobs", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.JobService/WatchJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
+    {"/muster.v1.JobService/CancelJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
 
     // Between services.
     {"/muster.v1.ChangeService/FollowChanges",

@@ -43,7 +43,11 @@ type JoinToken struct {
 	// Who joined with it: the last 20, in that order.
 	Joined []string `protobuf:"bytes,9,rep,name=joined,proto3" json:"joined,omitempty"`
 	// How many did.
-	JoinedCount   int32 `protobuf:"varint,10,opt,name=joined_count,json=joinedCount,proto3" json:"joined_count,omitempty"`
+	JoinedCount int32 `protobuf:"varint,10,opt,name=joined_count,json=joinedCount,proto3" json:"joined_count,omitempty"`
+	// Who joins with it becomes a relay, not a node.
+	Relay bool `protobuf:"varint,11,opt,name=relay,proto3" json:"relay,omitempty"`
+	// The relays that the nodes hang below, by name; empty: the one at the centre.
+	Parents       []string `protobuf:"bytes,12,rep,name=parents,proto3" json:"parents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -148,6 +152,20 @@ func (x *JoinToken) GetJoinedCount() int32 {
 	return 0
 }
 
+func (x *JoinToken) GetRelay() bool {
+	if x != nil {
+		return x.Relay
+	}
+	return false
+}
+
+func (x *JoinToken) GetParents() []string {
+	if x != nil {
+		return x.Parents
+	}
+	return nil
+}
+
 type CreateJoinTokenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 32 lower-case hex digits at random.
@@ -160,7 +178,12 @@ type CreateJoinTokenRequest struct {
 	// 1 minute to 24 hours; absent: 15 minutes.
 	Ttl *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// At most 64. Keys and values: `[A-Za-z0-9._/-]{1,253}`; a value may be empty.
-	Labels        map[string]string `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Labels map[string]string `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// A named relay is to join; `count` is not possible.
+	Relay bool `protobuf:"varint,7,opt,name=relay,proto3" json:"relay,omitempty"`
+	// Relays that have joined, at most 8, in the order in which they are tried. The last resort is always
+	// the relay at the centre. NOT_FOUND (RELAY_NOT_FOUND) if one has not.
+	Parents       []string `protobuf:"bytes,8,rep,name=parents,proto3" json:"parents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -233,6 +256,20 @@ func (x *CreateJoinTokenRequest) GetTtl() *durationpb.Duration {
 func (x *CreateJoinTokenRequest) GetLabels() map[string]string {
 	if x != nil {
 		return x.Labels
+	}
+	return nil
+}
+
+func (x *CreateJoinTokenRequest) GetRelay() bool {
+	if x != nil {
+		return x.Relay
+	}
+	return false
+}
+
+func (x *CreateJoinTokenRequest) GetParents() []string {
+	if x != nil {
+		return x.Parents
 	}
 	return nil
 }
@@ -439,7 +476,13 @@ type EnrolledNode struct {
 	RevokeTime   *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=revoke_time,json=revokeTime,proto3" json:"revoke_time,omitempty"`
 	RevokeReason string                 `protobuf:"bytes,9,opt,name=revoke_reason,json=revokeReason,proto3" json:"revoke_reason,omitempty"`
 	// URI of the operator who revoked it.
-	RevokedBy     string `protobuf:"bytes,10,opt,name=revoked_by,json=revokedBy,proto3" json:"revoked_by,omitempty"`
+	RevokedBy string `protobuf:"bytes,10,opt,name=revoked_by,json=revokedBy,proto3" json:"revoked_by,omitempty"`
+	IsRelay   bool   `protobuf:"varint,11,opt,name=is_relay,json=isRelay,proto3" json:"is_relay,omitempty"`
+	// Of a relay: where it is reached.
+	RelayTargets []string `protobuf:"bytes,12,rep,name=relay_targets,json=relayTargets,proto3" json:"relay_targets,omitempty"`
+	JoinTargets  []string `protobuf:"bytes,13,rep,name=join_targets,json=joinTargets,proto3" json:"join_targets,omitempty"`
+	// The relays it was told to hang below.
+	Parents       []string `protobuf:"bytes,14,rep,name=parents,proto3" json:"parents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -542,6 +585,34 @@ func (x *EnrolledNode) GetRevokedBy() string {
 		return x.RevokedBy
 	}
 	return ""
+}
+
+func (x *EnrolledNode) GetIsRelay() bool {
+	if x != nil {
+		return x.IsRelay
+	}
+	return false
+}
+
+func (x *EnrolledNode) GetRelayTargets() []string {
+	if x != nil {
+		return x.RelayTargets
+	}
+	return nil
+}
+
+func (x *EnrolledNode) GetJoinTargets() []string {
+	if x != nil {
+		return x.JoinTargets
+	}
+	return nil
+}
+
+func (x *EnrolledNode) GetParents() []string {
+	if x != nil {
+		return x.Parents
+	}
+	return nil
 }
 
 type ListEnrolledNodesRequest struct {
@@ -899,7 +970,7 @@ var File_muster_v1_enrollment_proto protoreflect.FileDescriptor
 
 const file_muster_v1_enrollment_proto_rawDesc = "" +
 	"\n" +
-	"\x1amuster/v1/enrollment.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa8\x03\n" +
+	"\x1amuster/v1/enrollment.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd8\x03\n" +
 	"\tJoinToken\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
@@ -914,17 +985,21 @@ const file_muster_v1_enrollment_proto_rawDesc = "" +
 	"\arevoked\x18\b \x01(\bR\arevoked\x12\x16\n" +
 	"\x06joined\x18\t \x03(\tR\x06joined\x12!\n" +
 	"\fjoined_count\x18\n" +
-	" \x01(\x05R\vjoinedCount\x1a9\n" +
+	" \x01(\x05R\vjoinedCount\x12\x14\n" +
+	"\x05relay\x18\v \x01(\bR\x05relay\x12\x18\n" +
+	"\aparents\x18\f \x03(\tR\aparents\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa7\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd7\x02\n" +
 	"\x16CreateJoinTokenRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12$\n" +
 	"\x0epublic_key_pem\x18\x02 \x01(\tR\fpublicKeyPem\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x14\n" +
 	"\x05count\x18\x04 \x01(\x05R\x05count\x12+\n" +
 	"\x03ttl\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12E\n" +
-	"\x06labels\x18\x06 \x03(\v2-.muster.v1.CreateJoinTokenRequest.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18\x06 \x03(\v2-.muster.v1.CreateJoinTokenRequest.LabelsEntryR\x06labels\x12\x14\n" +
+	"\x05relay\x18\a \x01(\bR\x05relay\x12\x18\n" +
+	"\aparents\x18\b \x03(\tR\aparents\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8a\x01\n" +
@@ -937,7 +1012,7 @@ const file_muster_v1_enrollment_proto_rawDesc = "" +
 	"\x16ListJoinTokensResponse\x12,\n" +
 	"\x06tokens\x18\x01 \x03(\v2\x14.muster.v1.JoinTokenR\x06tokens\"(\n" +
 	"\x16RevokeJoinTokenRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xdc\x03\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xd9\x04\n" +
 	"\fEnrolledNode\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12;\n" +
@@ -953,7 +1028,11 @@ const file_muster_v1_enrollment_proto_rawDesc = "" +
 	"\rrevoke_reason\x18\t \x01(\tR\frevokeReason\x12\x1d\n" +
 	"\n" +
 	"revoked_by\x18\n" +
-	" \x01(\tR\trevokedBy\x1a9\n" +
+	" \x01(\tR\trevokedBy\x12\x19\n" +
+	"\bis_relay\x18\v \x01(\bR\aisRelay\x12#\n" +
+	"\rrelay_targets\x18\f \x03(\tR\frelayTargets\x12!\n" +
+	"\fjoin_targets\x18\r \x03(\tR\vjoinTargets\x12\x18\n" +
+	"\aparents\x18\x0e \x03(\tR\aparents\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xda\x01\n" +

@@ -134,7 +134,9 @@ type IssuedCertificate struct {
 	AggregatorTargets []string `protobuf:"bytes,5,rep,name=aggregator_targets,json=aggregatorTargets,proto3" json:"aggregator_targets,omitempty"`
 	StatusTargets     []string `protobuf:"bytes,6,rep,name=status_targets,json=statusTargets,proto3" json:"status_targets,omitempty"`
 	// Base addresses of REST, "https://host:port".
-	GatewayUrls   []string `protobuf:"bytes,7,rep,name=gateway_urls,json=gatewayUrls,proto3" json:"gateway_urls,omitempty"`
+	GatewayUrls []string `protobuf:"bytes,7,rep,name=gateway_urls,json=gatewayUrls,proto3" json:"gateway_urls,omitempty"`
+	// Of the relay at the centre, "host:port".
+	RelayTargets  []string `protobuf:"bytes,8,rep,name=relay_targets,json=relayTargets,proto3" json:"relay_targets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -218,6 +220,163 @@ func (x *IssuedCertificate) GetGatewayUrls() []string {
 	return nil
 }
 
+func (x *IssuedCertificate) GetRelayTargets() []string {
+	if x != nil {
+		return x.RelayTargets
+	}
+	return nil
+}
+
+type IssueCommandCertificateRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// PEM ("PUBLIC KEY", Ed25519).
+	PublicKeyPem  string `protobuf:"bytes,1,opt,name=public_key_pem,json=publicKeyPem,proto3" json:"public_key_pem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IssueCommandCertificateRequest) Reset() {
+	*x = IssueCommandCertificateRequest{}
+	mi := &file_muster_v1_identities_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IssueCommandCertificateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IssueCommandCertificateRequest) ProtoMessage() {}
+
+func (x *IssueCommandCertificateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_identities_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IssueCommandCertificateRequest.ProtoReflect.Descriptor instead.
+func (*IssueCommandCertificateRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_identities_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *IssueCommandCertificateRequest) GetPublicKeyPem() string {
+	if x != nil {
+		return x.PublicKeyPem
+	}
+	return ""
+}
+
+type CommandCertificate struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Uri   string                 `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
+	// The certificate alone: the command authority signs it itself.
+	CertificateChainPem string                 `protobuf:"bytes,2,opt,name=certificate_chain_pem,json=certificateChainPem,proto3" json:"certificate_chain_pem,omitempty"`
+	CommandCaPem        string                 `protobuf:"bytes,3,opt,name=command_ca_pem,json=commandCaPem,proto3" json:"command_ca_pem,omitempty"`
+	ExpireTime          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *CommandCertificate) Reset() {
+	*x = CommandCertificate{}
+	mi := &file_muster_v1_identities_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommandCertificate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommandCertificate) ProtoMessage() {}
+
+func (x *CommandCertificate) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_identities_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommandCertificate.ProtoReflect.Descriptor instead.
+func (*CommandCertificate) Descriptor() ([]byte, []int) {
+	return file_muster_v1_identities_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CommandCertificate) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *CommandCertificate) GetCertificateChainPem() string {
+	if x != nil {
+		return x.CertificateChainPem
+	}
+	return ""
+}
+
+func (x *CommandCertificate) GetCommandCaPem() string {
+	if x != nil {
+		return x.CommandCaPem
+	}
+	return ""
+}
+
+func (x *CommandCertificate) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
+type GetCommandRevocationsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCommandRevocationsRequest) Reset() {
+	*x = GetCommandRevocationsRequest{}
+	mi := &file_muster_v1_identities_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCommandRevocationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCommandRevocationsRequest) ProtoMessage() {}
+
+func (x *GetCommandRevocationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_identities_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCommandRevocationsRequest.ProtoReflect.Descriptor instead.
+func (*GetCommandRevocationsRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_identities_proto_rawDescGZIP(), []int{5}
+}
+
 type RevokeOperatorRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -229,7 +388,7 @@ type RevokeOperatorRequest struct {
 
 func (x *RevokeOperatorRequest) Reset() {
 	*x = RevokeOperatorRequest{}
-	mi := &file_muster_v1_identities_proto_msgTypes[3]
+	mi := &file_muster_v1_identities_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -241,7 +400,7 @@ func (x *RevokeOperatorRequest) String() string {
 func (*RevokeOperatorRequest) ProtoMessage() {}
 
 func (x *RevokeOperatorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_identities_proto_msgTypes[3]
+	mi := &file_muster_v1_identities_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -254,7 +413,7 @@ func (x *RevokeOperatorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeOperatorRequest.ProtoReflect.Descriptor instead.
 func (*RevokeOperatorRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_identities_proto_rawDescGZIP(), []int{3}
+	return file_muster_v1_identities_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RevokeOperatorRequest) GetName() string {
@@ -285,7 +444,7 @@ type Operator struct {
 
 func (x *Operator) Reset() {
 	*x = Operator{}
-	mi := &file_muster_v1_identities_proto_msgTypes[4]
+	mi := &file_muster_v1_identities_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -297,7 +456,7 @@ func (x *Operator) String() string {
 func (*Operator) ProtoMessage() {}
 
 func (x *Operator) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_identities_proto_msgTypes[4]
+	mi := &file_muster_v1_identities_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -310,7 +469,7 @@ func (x *Operator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operator.ProtoReflect.Descriptor instead.
 func (*Operator) Descriptor() ([]byte, []int) {
-	return file_muster_v1_identities_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_identities_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Operator) GetName() string {
@@ -356,7 +515,7 @@ type ListOperatorsRequest struct {
 
 func (x *ListOperatorsRequest) Reset() {
 	*x = ListOperatorsRequest{}
-	mi := &file_muster_v1_identities_proto_msgTypes[5]
+	mi := &file_muster_v1_identities_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -368,7 +527,7 @@ func (x *ListOperatorsRequest) String() string {
 func (*ListOperatorsRequest) ProtoMessage() {}
 
 func (x *ListOperatorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_identities_proto_msgTypes[5]
+	mi := &file_muster_v1_identities_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -381,7 +540,7 @@ func (x *ListOperatorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperatorsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperatorsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_identities_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_identities_proto_rawDescGZIP(), []int{8}
 }
 
 type ListOperatorsResponse struct {
@@ -394,7 +553,7 @@ type ListOperatorsResponse struct {
 
 func (x *ListOperatorsResponse) Reset() {
 	*x = ListOperatorsResponse{}
-	mi := &file_muster_v1_identities_proto_msgTypes[6]
+	mi := &file_muster_v1_identities_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -406,7 +565,7 @@ func (x *ListOperatorsResponse) String() string {
 func (*ListOperatorsResponse) ProtoMessage() {}
 
 func (x *ListOperatorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_identities_proto_msgTypes[6]
+	mi := &file_muster_v1_identities_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -419,7 +578,7 @@ func (x *ListOperatorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperatorsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperatorsResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_identities_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_identities_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListOperatorsResponse) GetOperators() []*Operator {
@@ -433,12 +592,12 @@ var File_muster_v1_identities_proto protoreflect.FileDescriptor
 
 const file_muster_v1_identities_proto_rawDesc = "" +
 	"\n" +
-	"\x1amuster/v1/identities.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"2\n" +
+	"\x1amuster/v1/identities.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"2\n" +
 	"\x17RenewCertificateRequest\x12\x17\n" +
 	"\acsr_pem\x18\x01 \x01(\tR\x06csrPem\"A\n" +
 	"\x12AddOperatorRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
-	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\"\xb1\x02\n" +
+	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\"\xd6\x02\n" +
 	"\x11IssuedCertificate\x12\x10\n" +
 	"\x03uri\x18\x01 \x01(\tR\x03uri\x122\n" +
 	"\x15certificate_chain_pem\x18\x02 \x01(\tR\x13certificateChainPem\x12 \n" +
@@ -448,7 +607,17 @@ const file_muster_v1_identities_proto_rawDesc = "" +
 	"expireTime\x12-\n" +
 	"\x12aggregator_targets\x18\x05 \x03(\tR\x11aggregatorTargets\x12%\n" +
 	"\x0estatus_targets\x18\x06 \x03(\tR\rstatusTargets\x12!\n" +
-	"\fgateway_urls\x18\a \x03(\tR\vgatewayUrls\"C\n" +
+	"\fgateway_urls\x18\a \x03(\tR\vgatewayUrls\x12#\n" +
+	"\rrelay_targets\x18\b \x03(\tR\frelayTargets\"F\n" +
+	"\x1eIssueCommandCertificateRequest\x12$\n" +
+	"\x0epublic_key_pem\x18\x01 \x01(\tR\fpublicKeyPem\"\xbd\x01\n" +
+	"\x12CommandCertificate\x12\x10\n" +
+	"\x03uri\x18\x01 \x01(\tR\x03uri\x122\n" +
+	"\x15certificate_chain_pem\x18\x02 \x01(\tR\x13certificateChainPem\x12$\n" +
+	"\x0ecommand_ca_pem\x18\x03 \x01(\tR\fcommandCaPem\x12;\n" +
+	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\"\x1e\n" +
+	"\x1cGetCommandRevocationsRequest\"C\n" +
 	"\x15RevokeOperatorRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xc2\x01\n" +
@@ -462,12 +631,14 @@ const file_muster_v1_identities_proto_rawDesc = "" +
 	"expireTime\"\x16\n" +
 	"\x14ListOperatorsRequest\"J\n" +
 	"\x15ListOperatorsResponse\x121\n" +
-	"\toperators\x18\x01 \x03(\v2\x13.muster.v1.OperatorR\toperators2\xd0\x02\n" +
+	"\toperators\x18\x01 \x03(\v2\x13.muster.v1.OperatorR\toperators2\x96\x04\n" +
 	"\x0fIdentityService\x12T\n" +
 	"\x10RenewCertificate\x12\".muster.v1.RenewCertificateRequest\x1a\x1c.muster.v1.IssuedCertificate\x12J\n" +
 	"\vAddOperator\x12\x1d.muster.v1.AddOperatorRequest\x1a\x1c.muster.v1.IssuedCertificate\x12G\n" +
 	"\x0eRevokeOperator\x12 .muster.v1.RevokeOperatorRequest\x1a\x13.muster.v1.Operator\x12R\n" +
-	"\rListOperators\x12\x1f.muster.v1.ListOperatorsRequest\x1a .muster.v1.ListOperatorsResponseB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\rListOperators\x12\x1f.muster.v1.ListOperatorsRequest\x1a .muster.v1.ListOperatorsResponse\x12c\n" +
+	"\x17IssueCommandCertificate\x12).muster.v1.IssueCommandCertificateRequest\x1a\x1d.muster.v1.CommandCertificate\x12_\n" +
+	"\x15GetCommandRevocations\x12'.muster.v1.GetCommandRevocationsRequest\x1a\x1d.muster.v1.CommandRevocationsB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_identities_proto_rawDescOnce sync.Once
@@ -481,35 +652,44 @@ func file_muster_v1_identities_proto_rawDescGZIP() []byte {
 	return file_muster_v1_identities_proto_rawDescData
 }
 
-var file_muster_v1_identities_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_muster_v1_identities_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_muster_v1_identities_proto_goTypes = []any{
-	(*RenewCertificateRequest)(nil), // 0: muster.v1.RenewCertificateRequest
-	(*AddOperatorRequest)(nil),      // 1: muster.v1.AddOperatorRequest
-	(*IssuedCertificate)(nil),       // 2: muster.v1.IssuedCertificate
-	(*RevokeOperatorRequest)(nil),   // 3: muster.v1.RevokeOperatorRequest
-	(*Operator)(nil),                // 4: muster.v1.Operator
-	(*ListOperatorsRequest)(nil),    // 5: muster.v1.ListOperatorsRequest
-	(*ListOperatorsResponse)(nil),   // 6: muster.v1.ListOperatorsResponse
-	(*timestamppb.Timestamp)(nil),   // 7: google.protobuf.Timestamp
+	(*RenewCertificateRequest)(nil),        // 0: muster.v1.RenewCertificateRequest
+	(*AddOperatorRequest)(nil),             // 1: muster.v1.AddOperatorRequest
+	(*IssuedCertificate)(nil),              // 2: muster.v1.IssuedCertificate
+	(*IssueCommandCertificateRequest)(nil), // 3: muster.v1.IssueCommandCertificateRequest
+	(*CommandCertificate)(nil),             // 4: muster.v1.CommandCertificate
+	(*GetCommandRevocationsRequest)(nil),   // 5: muster.v1.GetCommandRevocationsRequest
+	(*RevokeOperatorRequest)(nil),          // 6: muster.v1.RevokeOperatorRequest
+	(*Operator)(nil),                       // 7: muster.v1.Operator
+	(*ListOperatorsRequest)(nil),           // 8: muster.v1.ListOperatorsRequest
+	(*ListOperatorsResponse)(nil),          // 9: muster.v1.ListOperatorsResponse
+	(*timestamppb.Timestamp)(nil),          // 10: google.protobuf.Timestamp
+	(*CommandRevocations)(nil),             // 11: muster.v1.CommandRevocations
 }
 var file_muster_v1_identities_proto_depIdxs = []int32{
-	7, // 0: muster.v1.IssuedCertificate.expire_time:type_name -> google.protobuf.Timestamp
-	7, // 1: muster.v1.Operator.issue_time:type_name -> google.protobuf.Timestamp
-	7, // 2: muster.v1.Operator.expire_time:type_name -> google.protobuf.Timestamp
-	4, // 3: muster.v1.ListOperatorsResponse.operators:type_name -> muster.v1.Operator
-	0, // 4: muster.v1.IdentityService.RenewCertificate:input_type -> muster.v1.RenewCertificateRequest
-	1, // 5: muster.v1.IdentityService.AddOperator:input_type -> muster.v1.AddOperatorRequest
-	3, // 6: muster.v1.IdentityService.RevokeOperator:input_type -> muster.v1.RevokeOperatorRequest
-	5, // 7: muster.v1.IdentityService.ListOperators:input_type -> muster.v1.ListOperatorsRequest
-	2, // 8: muster.v1.IdentityService.RenewCertificate:output_type -> muster.v1.IssuedCertificate
-	2, // 9: muster.v1.IdentityService.AddOperator:output_type -> muster.v1.IssuedCertificate
-	4, // 10: muster.v1.IdentityService.RevokeOperator:output_type -> muster.v1.Operator
-	6, // 11: muster.v1.IdentityService.ListOperators:output_type -> muster.v1.ListOperatorsResponse
-	8, // [8:12] is the sub-list for method output_type
-	4, // [4:8] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	10, // 0: muster.v1.IssuedCertificate.expire_time:type_name -> google.protobuf.Timestamp
+	10, // 1: muster.v1.CommandCertificate.expire_time:type_name -> google.protobuf.Timestamp
+	10, // 2: muster.v1.Operator.issue_time:type_name -> google.protobuf.Timestamp
+	10, // 3: muster.v1.Operator.expire_time:type_name -> google.protobuf.Timestamp
+	7,  // 4: muster.v1.ListOperatorsResponse.operators:type_name -> muster.v1.Operator
+	0,  // 5: muster.v1.IdentityService.RenewCertificate:input_type -> muster.v1.RenewCertificateRequest
+	1,  // 6: muster.v1.IdentityService.AddOperator:input_type -> muster.v1.AddOperatorRequest
+	6,  // 7: muster.v1.IdentityService.RevokeOperator:input_type -> muster.v1.RevokeOperatorRequest
+	8,  // 8: muster.v1.IdentityService.ListOperators:input_type -> muster.v1.ListOperatorsRequest
+	3,  // 9: muster.v1.IdentityService.IssueCommandCertificate:input_type -> muster.v1.IssueCommandCertificateRequest
+	5,  // 10: muster.v1.IdentityService.GetCommandRevocations:input_type -> muster.v1.GetCommandRevocationsRequest
+	2,  // 11: muster.v1.IdentityService.RenewCertificate:output_type -> muster.v1.IssuedCertificate
+	2,  // 12: muster.v1.IdentityService.AddOperator:output_type -> muster.v1.IssuedCertificate
+	7,  // 13: muster.v1.IdentityService.RevokeOperator:output_type -> muster.v1.Operator
+	9,  // 14: muster.v1.IdentityService.ListOperators:output_type -> muster.v1.ListOperatorsResponse
+	4,  // 15: muster.v1.IdentityService.IssueCommandCertificate:output_type -> muster.v1.CommandCertificate
+	11, // 16: muster.v1.IdentityService.GetCommandRevocations:output_type -> muster.v1.CommandRevocations
+	11, // [11:17] is the sub-list for method output_type
+	5,  // [5:11] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_identities_proto_init() }
@@ -517,13 +697,14 @@ func file_muster_v1_identities_proto_init() {
 	if File_muster_v1_identities_proto != nil {
 		return
 	}
+	file_muster_v1_jobs_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_identities_proto_rawDesc), len(file_muster_v1_identities_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

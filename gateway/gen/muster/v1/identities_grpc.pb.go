@@ -21,10 +21,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	IdentityService_RenewCertificate_FullMethodName = "/muster.v1.IdentityService/RenewCertificate"
-	IdentityService_AddOperator_FullMethodName      = "/muster.v1.IdentityService/AddOperator"
-	IdentityService_RevokeOperator_FullMethodName   = "/muster.v1.IdentityService/RevokeOperator"
-	IdentityService_ListOperators_FullMethodName    = "/muster.v1.IdentityService/ListOperators"
+	IdentityService_RenewCertificate_FullMethodName        = "/muster.v1.IdentityService/RenewCertificate"
+	IdentityService_AddOperator_FullMethodName             = "/muster.v1.IdentityService/AddOperator"
+	IdentityService_RevokeOperator_FullMethodName          = "/muster.v1.IdentityService/RevokeOperator"
+	IdentityService_ListOperators_FullMethodName           = "/muster.v1.IdentityService/ListOperators"
+	IdentityService_IssueCommandCertificate_FullMethodName = "/muster.v1.IdentityService/IssueCommandCertificate"
+	IdentityService_GetCommandRevocations_FullMethodName   = "/muster.v1.IdentityService/GetCommandRevocations"
 )
 
 // IdentityServiceClient is the client API for IdentityService service.
@@ -51,6 +53,13 @@ type IdentityServiceClient interface {
 	RevokeOperator(ctx context.Context, in *RevokeOperatorRequest, opts ...grpc.CallOption) (*Operator, error)
 	// Who may call: operators.
 	ListOperators(ctx context.Context, in *ListOperatorsRequest, opts ...grpc.CallOption) (*ListOperatorsResponse, error)
+	// A short-lived certificate by the fleet's command authority, with which the caller signs commands
+	// for nodes (jobs.proto). The URI is the caller's. Who may call: operators, gateways.
+	//
+	// Errors: INVALID_ARGUMENT (INVALID_KEY).
+	IssueCommandCertificate(ctx context.Context, in *IssueCommandCertificateRequest, opts ...grpc.CallOption) (*CommandCertificate, error)
+	// Who may sign commands no more. Who may call: relays, operators.
+	GetCommandRevocations(ctx context.Context, in *GetCommandRevocationsRequest, opts ...grpc.CallOption) (*CommandRevocations, error)
 }
 
 type identityServiceClient struct {
@@ -101,6 +110,26 @@ func (c *identityServiceClient) ListOperators(ctx context.Context, in *ListOpera
 	return out, nil
 }
 
+func (c *identityServiceClient) IssueCommandCertificate(ctx context.Context, in *IssueCommandCertificateRequest, opts ...grpc.CallOption) (*CommandCertificate, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CommandCertificate)
+	err := c.cc.Invoke(ctx, IdentityService_IssueCommandCertificate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *identityServiceClient) GetCommandRevocations(ctx context.Context, in *GetCommandRevocationsRequest, opts ...grpc.CallOption) (*CommandRevocations, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CommandRevocations)
+	err := c.cc.Invoke(ctx, IdentityService_GetCommandRevocations_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // IdentityServiceServer is the server API for IdentityService service.
 // All implementations must embed UnimplementedIdentityServiceServer
 // for forward compatibility.
@@ -125,6 +154,13 @@ type IdentityServiceServer interface {
 	RevokeOperator(context.Context, *RevokeOperatorRequest) (*Operator, error)
 	// Who may call: operators.
 	ListOperators(context.Context, *ListOperatorsRequest) (*ListOperatorsResponse, error)
+	// A short-lived certificate by the fleet's command authority, with which the caller signs commands
+	// for nodes (jobs.proto). The URI is the caller's. Who may call: operators, gateways.
+	//
+	// Errors: INVALID_ARGUMENT (INVALID_KEY).
+	IssueCommandCertificate(context.Context, *IssueCommandCertificateRequest) (*CommandCertificate, error)
+	// Who may sign commands no more. Who may call: relays, operators.
+	GetCommandRevocations(context.Context, *GetCommandRevocationsRequest) (*CommandRevocations, error)
 	mustEmbedUnimplementedIdentityServiceServer()
 }
 
@@ -146,6 +182,12 @@ func (UnimplementedIdentityServiceServer) RevokeOperator(context.Context, *Revok
 }
 func (UnimplementedIdentityServiceServer) ListOperators(context.Context, *ListOperatorsRequest) (*ListOperatorsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListOperators not implemented")
+}
+func (UnimplementedIdentityServiceServer) IssueCommandCertificate(context.Context, *IssueCommandCertificateRequest) (*CommandCertificate, error) {
+	return nil, status.Error(codes.Unimplemented, "method IssueCommandCertificate not implemented")
+}
+func (UnimplementedIdentityServiceServer) GetCommandRevocations(context.Context, *GetCommandRevocationsRequest) (*CommandRevocations, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetCommandRevocations not implemented")
 }
 func (UnimplementedIdentityServiceServer) mustEmbedUnimplementedIdentityServiceServer() {}
 func (UnimplementedIdentityServiceServer) testEmbeddedByValue()                         {}
@@ -240,6 +282,42 @@ func _IdentityService_ListOperators_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _IdentityService_IssueCommandCertificate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(IssueCommandCertificateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(IdentityServiceServer).IssueCommandCertificate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: IdentityService_IssueCommandCertificate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(IdentityServiceServer).IssueCommandCertificate(ctx, req.(*IssueCommandCertificateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _IdentityService_GetCommandRevocations_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetCommandRevocationsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(IdentityServiceServer).GetCommandRevocations(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: IdentityService_GetCommandRevocations_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(IdentityServiceServer).GetCommandRevocations(ctx, req.(*GetCommandRevocationsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // IdentityService_ServiceDesc is the grpc.ServiceDesc for IdentityService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -262,6 +340,14 @@ var IdentityService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListOperators",
 			Handler:    _IdentityService_ListOperators_Handler,
+		},
+		{
+			MethodName: "IssueCommandCertificate",
+			Handler:    _IdentityService_IssueCommandCertificate_Handler,
+		},
+		{
+			MethodName: "GetCommandRevocations",
+			Handler:    _IdentityService_GetCommandRevocations_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

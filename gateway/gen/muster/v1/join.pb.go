@@ -34,7 +34,11 @@ type JoinRequest struct {
 	// By the token's key, ECDSA with SHA-256 in DER, over the text
 	//
 	//	"muster-join-v1" LF token id LF node as above LF lower-case hex SHA-256 of csr_pem LF
-	Proof         []byte `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	Proof []byte `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	// Of a relay: where what hangs below it reaches it, "host:port"; at most 16.
+	RelayTargets []string `protobuf:"bytes,5,rep,name=relay_targets,json=relayTargets,proto3" json:"relay_targets,omitempty"`
+	// And where machines join through it; at most 16.
+	JoinTargets   []string `protobuf:"bytes,6,rep,name=join_targets,json=joinTargets,proto3" json:"join_targets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -93,6 +97,20 @@ func (x *JoinRequest) GetCsrPem() string {
 func (x *JoinRequest) GetProof() []byte {
 	if x != nil {
 		return x.Proof
+	}
+	return nil
+}
+
+func (x *JoinRequest) GetRelayTargets() []string {
+	if x != nil {
+		return x.RelayTargets
+	}
+	return nil
+}
+
+func (x *JoinRequest) GetJoinTargets() []string {
+	if x != nil {
+		return x.JoinTargets
 	}
 	return nil
 }
@@ -174,7 +192,13 @@ type NodeCertificate struct {
 	StatusTargets     []string `protobuf:"bytes,6,rep,name=status_targets,json=statusTargets,proto3" json:"status_targets,omitempty"`
 	JoinTargets       []string `protobuf:"bytes,7,rep,name=join_targets,json=joinTargets,proto3" json:"join_targets,omitempty"`
 	// The server's clock.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=time,proto3" json:"time,omitempty"`
+	Time *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=time,proto3" json:"time,omitempty"`
+	// Relays to hang below, "host:port", tried in turn: those of the token, then the one at the centre.
+	RelayTargets []string `protobuf:"bytes,9,rep,name=relay_targets,json=relayTargets,proto3" json:"relay_targets,omitempty"`
+	// The fleet's command authority: whose signing certificates this node may obey (jobs.proto).
+	CommandCaPem string `protobuf:"bytes,10,opt,name=command_ca_pem,json=commandCaPem,proto3" json:"command_ca_pem,omitempty"`
+	// It joined as a relay: the certificate is that of a service.
+	IsRelay       bool `protobuf:"varint,11,opt,name=is_relay,json=isRelay,proto3" json:"is_relay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -265,20 +289,43 @@ func (x *NodeCertificate) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *NodeCertificate) GetRelayTargets() []string {
+	if x != nil {
+		return x.RelayTargets
+	}
+	return nil
+}
+
+func (x *NodeCertificate) GetCommandCaPem() string {
+	if x != nil {
+		return x.CommandCaPem
+	}
+	return ""
+}
+
+func (x *NodeCertificate) GetIsRelay() bool {
+	if x != nil {
+		return x.IsRelay
+	}
+	return false
+}
+
 var File_muster_v1_join_proto protoreflect.FileDescriptor
 
 const file_muster_v1_join_proto_rawDesc = "" +
 	"\n" +
-	"\x14muster/v1/join.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"k\n" +
+	"\x14muster/v1/join.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb3\x01\n" +
 	"\vJoinRequest\x12\x19\n" +
 	"\btoken_id\x18\x01 \x01(\tR\atokenId\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x17\n" +
 	"\acsr_pem\x18\x03 \x01(\tR\x06csrPem\x12\x14\n" +
-	"\x05proof\x18\x04 \x01(\fR\x05proof\"r\n" +
+	"\x05proof\x18\x04 \x01(\fR\x05proof\x12#\n" +
+	"\rrelay_targets\x18\x05 \x03(\tR\frelayTargets\x12!\n" +
+	"\fjoin_targets\x18\x06 \x03(\tR\vjoinTargets\"r\n" +
 	"\rReturnRequest\x122\n" +
 	"\x15certificate_chain_pem\x18\x01 \x01(\tR\x13certificateChainPem\x12\x17\n" +
 	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\x12\x14\n" +
-	"\x05proof\x18\x03 \x01(\fR\x05proof\"\xe1\x02\n" +
+	"\x05proof\x18\x03 \x01(\fR\x05proof\"\xc7\x03\n" +
 	"\x0fNodeCertificate\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x122\n" +
 	"\x15certificate_chain_pem\x18\x02 \x01(\tR\x13certificateChainPem\x12 \n" +
@@ -289,7 +336,11 @@ const file_muster_v1_join_proto_rawDesc = "" +
 	"\x12aggregator_targets\x18\x05 \x03(\tR\x11aggregatorTargets\x12%\n" +
 	"\x0estatus_targets\x18\x06 \x03(\tR\rstatusTargets\x12!\n" +
 	"\fjoin_targets\x18\a \x03(\tR\vjoinTargets\x12.\n" +
-	"\x04time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x04time2\x89\x01\n" +
+	"\x04time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
+	"\rrelay_targets\x18\t \x03(\tR\frelayTargets\x12$\n" +
+	"\x0ecommand_ca_pem\x18\n" +
+	" \x01(\tR\fcommandCaPem\x12\x19\n" +
+	"\bis_relay\x18\v \x01(\bR\aisRelay2\x89\x01\n" +
 	"\vJoinService\x12:\n" +
 	"\x04Join\x12\x16.muster.v1.JoinRequest\x1a\x1a.muster.v1.NodeCertificate\x12>\n" +
 	"\x06Return\x12\x18.muster.v1.ReturnRequest\x1a\x1a.muster.v1.NodeCertificateB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"

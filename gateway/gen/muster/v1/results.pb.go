@@ -425,12 +425,68 @@ func (*UploadRequest_Chunk_) isUploadRequest_Message() {}
 
 func (*UploadRequest_Finish_) isUploadRequest_Message() {}
 
+// What a relay keeps until it can deliver it.
+type Spooled struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The relay's name.
+	Relay string `protobuf:"bytes,1,opt,name=relay,proto3" json:"relay,omitempty"`
+	// When it gives up; the pair then gets an error result.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Spooled) Reset() {
+	*x = Spooled{}
+	mi := &file_muster_v1_results_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Spooled) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Spooled) ProtoMessage() {}
+
+func (x *Spooled) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_results_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Spooled.ProtoReflect.Descriptor instead.
+func (*Spooled) Descriptor() ([]byte, []int) {
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Spooled) GetRelay() string {
+	if x != nil {
+		return x.Relay
+	}
+	return ""
+}
+
+func (x *Spooled) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
 type UploadResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
 	//
 	//	*UploadResponse_Ack_
 	//	*UploadResponse_Committed
+	//	*UploadResponse_Spooled
 	Message       isUploadResponse_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -438,7 +494,7 @@ type UploadResponse struct {
 
 func (x *UploadResponse) Reset() {
 	*x = UploadResponse{}
-	mi := &file_muster_v1_results_proto_msgTypes[4]
+	mi := &file_muster_v1_results_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -450,7 +506,7 @@ func (x *UploadResponse) String() string {
 func (*UploadResponse) ProtoMessage() {}
 
 func (x *UploadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[4]
+	mi := &file_muster_v1_results_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -463,7 +519,7 @@ func (x *UploadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadResponse.ProtoReflect.Descriptor instead.
 func (*UploadResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *UploadResponse) GetMessage() isUploadResponse_Message {
@@ -491,6 +547,15 @@ func (x *UploadResponse) GetCommitted() *Result {
 	return nil
 }
 
+func (x *UploadResponse) GetSpooled() *Spooled {
+	if x != nil {
+		if x, ok := x.Message.(*UploadResponse_Spooled); ok {
+			return x.Spooled
+		}
+	}
+	return nil
+}
+
 type isUploadResponse_Message interface {
 	isUploadResponse_Message()
 }
@@ -504,9 +569,17 @@ type UploadResponse_Committed struct {
 	Committed *Result `protobuf:"bytes,2,opt,name=committed,proto3,oneof"`
 }
 
+type UploadResponse_Spooled struct {
+	// The last message, of a relay that has no way up now: it holds all of it, and delivers it when it
+	// can. Not committed: keep your copy, and ask for the result (GetResult), or deliver again.
+	Spooled *Spooled `protobuf:"bytes,3,opt,name=spooled,proto3,oneof"`
+}
+
 func (*UploadResponse_Ack_) isUploadResponse_Message() {}
 
 func (*UploadResponse_Committed) isUploadResponse_Message() {}
+
+func (*UploadResponse_Spooled) isUploadResponse_Message() {}
 
 // A node's word for what it delivers, so that nobody in between can exchange it: ECDSA with SHA-256
 // (ASN.1 DER) by the key of `certificate_chain_pem` over the UTF-8 text
@@ -522,7 +595,7 @@ type Signature struct {
 
 func (x *Signature) Reset() {
 	*x = Signature{}
-	mi := &file_muster_v1_results_proto_msgTypes[5]
+	mi := &file_muster_v1_results_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -534,7 +607,7 @@ func (x *Signature) String() string {
 func (*Signature) ProtoMessage() {}
 
 func (x *Signature) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[5]
+	mi := &file_muster_v1_results_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -547,7 +620,7 @@ func (x *Signature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signature.ProtoReflect.Descriptor instead.
 func (*Signature) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Signature) GetValue() []byte {
@@ -580,7 +653,7 @@ type SubmitResultRequest struct {
 
 func (x *SubmitResultRequest) Reset() {
 	*x = SubmitResultRequest{}
-	mi := &file_muster_v1_results_proto_msgTypes[6]
+	mi := &file_muster_v1_results_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +665,7 @@ func (x *SubmitResultRequest) String() string {
 func (*SubmitResultRequest) ProtoMessage() {}
 
 func (x *SubmitResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[6]
+	mi := &file_muster_v1_results_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +678,7 @@ func (x *SubmitResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResultRequest.ProtoReflect.Descriptor instead.
 func (*SubmitResultRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SubmitResultRequest) GetDescription() *ResultDescription {
@@ -652,7 +725,7 @@ type GetResultRequest struct {
 
 func (x *GetResultRequest) Reset() {
 	*x = GetResultRequest{}
-	mi := &file_muster_v1_results_proto_msgTypes[7]
+	mi := &file_muster_v1_results_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -664,7 +737,7 @@ func (x *GetResultRequest) String() string {
 func (*GetResultRequest) ProtoMessage() {}
 
 func (x *GetResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[7]
+	mi := &file_muster_v1_results_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -677,7 +750,7 @@ func (x *GetResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResultRequest.ProtoReflect.Descriptor instead.
 func (*GetResultRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetResultRequest) GetKey() *ResultKey {
@@ -704,7 +777,7 @@ type ListResultsRequest struct {
 
 func (x *ListResultsRequest) Reset() {
 	*x = ListResultsRequest{}
-	mi := &file_muster_v1_results_proto_msgTypes[8]
+	mi := &file_muster_v1_results_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +789,7 @@ func (x *ListResultsRequest) String() string {
 func (*ListResultsRequest) ProtoMessage() {}
 
 func (x *ListResultsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[8]
+	mi := &file_muster_v1_results_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,7 +802,7 @@ func (x *ListResultsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResultsRequest.ProtoReflect.Descriptor instead.
 func (*ListResultsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListResultsRequest) GetRun() string {
@@ -779,7 +852,7 @@ type ListResultsResponse struct {
 
 func (x *ListResultsResponse) Reset() {
 	*x = ListResultsResponse{}
-	mi := &file_muster_v1_results_proto_msgTypes[9]
+	mi := &file_muster_v1_results_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +864,7 @@ func (x *ListResultsResponse) String() string {
 func (*ListResultsResponse) ProtoMessage() {}
 
 func (x *ListResultsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[9]
+	mi := &file_muster_v1_results_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +877,7 @@ func (x *ListResultsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResultsResponse.ProtoReflect.Descriptor instead.
 func (*ListResultsResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{9}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListResultsResponse) GetResults() []*Result {
@@ -834,7 +907,7 @@ type ReadResultRequest struct {
 
 func (x *ReadResultRequest) Reset() {
 	*x = ReadResultRequest{}
-	mi := &file_muster_v1_results_proto_msgTypes[10]
+	mi := &file_muster_v1_results_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -846,7 +919,7 @@ func (x *ReadResultRequest) String() string {
 func (*ReadResultRequest) ProtoMessage() {}
 
 func (x *ReadResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[10]
+	mi := &file_muster_v1_results_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -859,7 +932,7 @@ func (x *ReadResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadResultRequest.ProtoReflect.Descriptor instead.
 func (*ReadResultRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReadResultRequest) GetKey() *ResultKey {
@@ -893,7 +966,7 @@ type UploadRequest_Start struct {
 
 func (x *UploadRequest_Start) Reset() {
 	*x = UploadRequest_Start{}
-	mi := &file_muster_v1_results_proto_msgTypes[11]
+	mi := &file_muster_v1_results_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +978,7 @@ func (x *UploadRequest_Start) String() string {
 func (*UploadRequest_Start) ProtoMessage() {}
 
 func (x *UploadRequest_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[11]
+	mi := &file_muster_v1_results_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -952,7 +1025,7 @@ type UploadRequest_Chunk struct {
 
 func (x *UploadRequest_Chunk) Reset() {
 	*x = UploadRequest_Chunk{}
-	mi := &file_muster_v1_results_proto_msgTypes[12]
+	mi := &file_muster_v1_results_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +1037,7 @@ func (x *UploadRequest_Chunk) String() string {
 func (*UploadRequest_Chunk) ProtoMessage() {}
 
 func (x *UploadRequest_Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[12]
+	mi := &file_muster_v1_results_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1104,7 @@ type UploadRequest_Finish struct {
 
 func (x *UploadRequest_Finish) Reset() {
 	*x = UploadRequest_Finish{}
-	mi := &file_muster_v1_results_proto_msgTypes[13]
+	mi := &file_muster_v1_results_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1116,7 @@ func (x *UploadRequest_Finish) String() string {
 func (*UploadRequest_Finish) ProtoMessage() {}
 
 func (x *UploadRequest_Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[13]
+	mi := &file_muster_v1_results_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1173,7 @@ type UploadResponse_Ack struct {
 
 func (x *UploadResponse_Ack) Reset() {
 	*x = UploadResponse_Ack{}
-	mi := &file_muster_v1_results_proto_msgTypes[14]
+	mi := &file_muster_v1_results_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1112,7 +1185,7 @@ func (x *UploadResponse_Ack) String() string {
 func (*UploadResponse_Ack) ProtoMessage() {}
 
 func (x *UploadResponse_Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[14]
+	mi := &file_muster_v1_results_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1125,7 +1198,7 @@ func (x *UploadResponse_Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadResponse_Ack.ProtoReflect.Descriptor instead.
 func (*UploadResponse_Ack) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{4, 0}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{5, 0}
 }
 
 func (x *UploadResponse_Ack) GetWritten() int64 {
@@ -1190,10 +1263,15 @@ const file_muster_v1_results_proto_rawDesc = "" +
 	"\bEncoding\x12\x18\n" +
 	"\x14ENCODING_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rENCODING_ZSTD\x10\x01B\t\n" +
-	"\amessage\"\xbc\x01\n" +
+	"\amessage\"\\\n" +
+	"\aSpooled\x12\x14\n" +
+	"\x05relay\x18\x01 \x01(\tR\x05relay\x12;\n" +
+	"\vexpire_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\"\xec\x01\n" +
 	"\x0eUploadResponse\x121\n" +
 	"\x03ack\x18\x01 \x01(\v2\x1d.muster.v1.UploadResponse.AckH\x00R\x03ack\x121\n" +
-	"\tcommitted\x18\x02 \x01(\v2\x11.muster.v1.ResultH\x00R\tcommitted\x1a9\n" +
+	"\tcommitted\x18\x02 \x01(\v2\x11.muster.v1.ResultH\x00R\tcommitted\x12.\n" +
+	"\aspooled\x18\x03 \x01(\v2\x12.muster.v1.SpooledH\x00R\aspooled\x1a9\n" +
 	"\x03Ack\x12\x18\n" +
 	"\awritten\x18\x01 \x01(\x03R\awritten\x12\x18\n" +
 	"\adurable\x18\x02 \x01(\x03R\adurableB\t\n" +
@@ -1248,63 +1326,66 @@ func file_muster_v1_results_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_results_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_results_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_muster_v1_results_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_muster_v1_results_proto_goTypes = []any{
 	(UploadRequest_Encoding)(0),   // 0: muster.v1.UploadRequest.Encoding
 	(*ResultDescription)(nil),     // 1: muster.v1.ResultDescription
 	(*OpenUploadRequest)(nil),     // 2: muster.v1.OpenUploadRequest
 	(*OpenUploadResponse)(nil),    // 3: muster.v1.OpenUploadResponse
 	(*UploadRequest)(nil),         // 4: muster.v1.UploadRequest
-	(*UploadResponse)(nil),        // 5: muster.v1.UploadResponse
-	(*Signature)(nil),             // 6: muster.v1.Signature
-	(*SubmitResultRequest)(nil),   // 7: muster.v1.SubmitResultRequest
-	(*GetResultRequest)(nil),      // 8: muster.v1.GetResultRequest
-	(*ListResultsRequest)(nil),    // 9: muster.v1.ListResultsRequest
-	(*ListResultsResponse)(nil),   // 10: muster.v1.ListResultsResponse
-	(*ReadResultRequest)(nil),     // 11: muster.v1.ReadResultRequest
-	(*UploadRequest_Start)(nil),   // 12: muster.v1.UploadRequest.Start
-	(*UploadRequest_Chunk)(nil),   // 13: muster.v1.UploadRequest.Chunk
-	(*UploadRequest_Finish)(nil),  // 14: muster.v1.UploadRequest.Finish
-	(*UploadResponse_Ack)(nil),    // 15: muster.v1.UploadResponse.Ack
-	(*ResultKey)(nil),             // 16: muster.v1.ResultKey
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
-	(*Result)(nil),                // 18: muster.v1.Result
-	(*FileChunk)(nil),             // 19: muster.v1.FileChunk
+	(*Spooled)(nil),               // 5: muster.v1.Spooled
+	(*UploadResponse)(nil),        // 6: muster.v1.UploadResponse
+	(*Signature)(nil),             // 7: muster.v1.Signature
+	(*SubmitResultRequest)(nil),   // 8: muster.v1.SubmitResultRequest
+	(*GetResultRequest)(nil),      // 9: muster.v1.GetResultRequest
+	(*ListResultsRequest)(nil),    // 10: muster.v1.ListResultsRequest
+	(*ListResultsResponse)(nil),   // 11: muster.v1.ListResultsResponse
+	(*ReadResultRequest)(nil),     // 12: muster.v1.ReadResultRequest
+	(*UploadRequest_Start)(nil),   // 13: muster.v1.UploadRequest.Start
+	(*UploadRequest_Chunk)(nil),   // 14: muster.v1.UploadRequest.Chunk
+	(*UploadRequest_Finish)(nil),  // 15: muster.v1.UploadRequest.Finish
+	(*UploadResponse_Ack)(nil),    // 16: muster.v1.UploadResponse.Ack
+	(*ResultKey)(nil),             // 17: muster.v1.ResultKey
+	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
+	(*Result)(nil),                // 19: muster.v1.Result
+	(*FileChunk)(nil),             // 20: muster.v1.FileChunk
 }
 var file_muster_v1_results_proto_depIdxs = []int32{
-	16, // 0: muster.v1.ResultDescription.key:type_name -> muster.v1.ResultKey
+	17, // 0: muster.v1.ResultDescription.key:type_name -> muster.v1.ResultKey
 	1,  // 1: muster.v1.OpenUploadRequest.description:type_name -> muster.v1.ResultDescription
-	17, // 2: muster.v1.OpenUploadResponse.expire_time:type_name -> google.protobuf.Timestamp
-	18, // 3: muster.v1.OpenUploadResponse.committed:type_name -> muster.v1.Result
-	12, // 4: muster.v1.UploadRequest.start:type_name -> muster.v1.UploadRequest.Start
-	13, // 5: muster.v1.UploadRequest.chunk:type_name -> muster.v1.UploadRequest.Chunk
-	14, // 6: muster.v1.UploadRequest.finish:type_name -> muster.v1.UploadRequest.Finish
-	15, // 7: muster.v1.UploadResponse.ack:type_name -> muster.v1.UploadResponse.Ack
-	18, // 8: muster.v1.UploadResponse.committed:type_name -> muster.v1.Result
-	1,  // 9: muster.v1.SubmitResultRequest.description:type_name -> muster.v1.ResultDescription
-	6,  // 10: muster.v1.SubmitResultRequest.signature:type_name -> muster.v1.Signature
-	16, // 11: muster.v1.GetResultRequest.key:type_name -> muster.v1.ResultKey
-	18, // 12: muster.v1.ListResultsResponse.results:type_name -> muster.v1.Result
-	16, // 13: muster.v1.ReadResultRequest.key:type_name -> muster.v1.ResultKey
-	0,  // 14: muster.v1.UploadRequest.Chunk.encoding:type_name -> muster.v1.UploadRequest.Encoding
-	6,  // 15: muster.v1.UploadRequest.Finish.signature:type_name -> muster.v1.Signature
-	2,  // 16: muster.v1.ResultService.OpenUpload:input_type -> muster.v1.OpenUploadRequest
-	4,  // 17: muster.v1.ResultService.Upload:input_type -> muster.v1.UploadRequest
-	7,  // 18: muster.v1.ResultService.SubmitResult:input_type -> muster.v1.SubmitResultRequest
-	8,  // 19: muster.v1.ResultService.GetResult:input_type -> muster.v1.GetResultRequest
-	9,  // 20: muster.v1.ResultService.ListResults:input_type -> muster.v1.ListResultsRequest
-	11, // 21: muster.v1.ResultService.ReadResult:input_type -> muster.v1.ReadResultRequest
-	3,  // 22: muster.v1.ResultService.OpenUpload:output_type -> muster.v1.OpenUploadResponse
-	5,  // 23: muster.v1.ResultService.Upload:output_type -> muster.v1.UploadResponse
-	18, // 24: muster.v1.ResultService.SubmitResult:output_type -> muster.v1.Result
-	18, // 25: muster.v1.ResultService.GetResult:output_type -> muster.v1.Result
-	10, // 26: muster.v1.ResultService.ListResults:output_type -> muster.v1.ListResultsResponse
-	19, // 27: muster.v1.ResultService.ReadResult:output_type -> muster.v1.FileChunk
-	22, // [22:28] is the sub-list for method output_type
-	16, // [16:22] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	18, // 2: muster.v1.OpenUploadResponse.expire_time:type_name -> google.protobuf.Timestamp
+	19, // 3: muster.v1.OpenUploadResponse.committed:type_name -> muster.v1.Result
+	13, // 4: muster.v1.UploadRequest.start:type_name -> muster.v1.UploadRequest.Start
+	14, // 5: muster.v1.UploadRequest.chunk:type_name -> muster.v1.UploadRequest.Chunk
+	15, // 6: muster.v1.UploadRequest.finish:type_name -> muster.v1.UploadRequest.Finish
+	18, // 7: muster.v1.Spooled.expire_time:type_name -> google.protobuf.Timestamp
+	16, // 8: muster.v1.UploadResponse.ack:type_name -> muster.v1.UploadResponse.Ack
+	19, // 9: muster.v1.UploadResponse.committed:type_name -> muster.v1.Result
+	5,  // 10: muster.v1.UploadResponse.spooled:type_name -> muster.v1.Spooled
+	1,  // 11: muster.v1.SubmitResultRequest.description:type_name -> muster.v1.ResultDescription
+	7,  // 12: muster.v1.SubmitResultRequest.signature:type_name -> muster.v1.Signature
+	17, // 13: muster.v1.GetResultRequest.key:type_name -> muster.v1.ResultKey
+	19, // 14: muster.v1.ListResultsResponse.results:type_name -> muster.v1.Result
+	17, // 15: muster.v1.ReadResultRequest.key:type_name -> muster.v1.ResultKey
+	0,  // 16: muster.v1.UploadRequest.Chunk.encoding:type_name -> muster.v1.UploadRequest.Encoding
+	7,  // 17: muster.v1.UploadRequest.Finish.signature:type_name -> muster.v1.Signature
+	2,  // 18: muster.v1.ResultService.OpenUpload:input_type -> muster.v1.OpenUploadRequest
+	4,  // 19: muster.v1.ResultService.Upload:input_type -> muster.v1.UploadRequest
+	8,  // 20: muster.v1.ResultService.SubmitResult:input_type -> muster.v1.SubmitResultRequest
+	9,  // 21: muster.v1.ResultService.GetResult:input_type -> muster.v1.GetResultRequest
+	10, // 22: muster.v1.ResultService.ListResults:input_type -> muster.v1.ListResultsRequest
+	12, // 23: muster.v1.ResultService.ReadResult:input_type -> muster.v1.ReadResultRequest
+	3,  // 24: muster.v1.ResultService.OpenUpload:output_type -> muster.v1.OpenUploadResponse
+	6,  // 25: muster.v1.ResultService.Upload:output_type -> muster.v1.UploadResponse
+	19, // 26: muster.v1.ResultService.SubmitResult:output_type -> muster.v1.Result
+	19, // 27: muster.v1.ResultService.GetResult:output_type -> muster.v1.Result
+	11, // 28: muster.v1.ResultService.ListResults:output_type -> muster.v1.ListResultsResponse
+	20, // 29: muster.v1.ResultService.ReadResult:output_type -> muster.v1.FileChunk
+	24, // [24:30] is the sub-list for method output_type
+	18, // [18:24] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_results_proto_init() }
@@ -1319,9 +1400,10 @@ func file_muster_v1_results_proto_init() {
 		(*UploadRequest_Chunk_)(nil),
 		(*UploadRequest_Finish_)(nil),
 	}
-	file_muster_v1_results_proto_msgTypes[4].OneofWrappers = []any{
+	file_muster_v1_results_proto_msgTypes[5].OneofWrappers = []any{
 		(*UploadResponse_Ack_)(nil),
 		(*UploadResponse_Committed)(nil),
+		(*UploadResponse_Spooled)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1329,7 +1411,7 @@ func file_muster_v1_results_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_results_proto_rawDesc), len(file_muster_v1_results_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
