@@ -264,6 +264,7 @@ type AttachResponse struct {
 	//	*AttachResponse_CollectionEnded
 	//	*AttachResponse_Beat_
 	//	*AttachResponse_GoAway_
+	//	*AttachResponse_Revoked_
 	Message       isAttachResponse_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -396,6 +397,15 @@ func (x *AttachResponse) GetGoAway() *AttachResponse_GoAway {
 	return nil
 }
 
+func (x *AttachResponse) GetRevoked() *AttachResponse_Revoked {
+	if x != nil {
+		if x, ok := x.Message.(*AttachResponse_Revoked_); ok {
+			return x.Revoked
+		}
+	}
+	return nil
+}
+
 type isAttachResponse_Message interface {
 	isAttachResponse_Message()
 }
@@ -442,6 +452,10 @@ type AttachResponse_GoAway_ struct {
 	GoAway *AttachResponse_GoAway `protobuf:"bytes,10,opt,name=go_away,json=goAway,proto3,oneof"`
 }
 
+type AttachResponse_Revoked_ struct {
+	Revoked *AttachResponse_Revoked `protobuf:"bytes,11,opt,name=revoked,proto3,oneof"`
+}
+
 func (*AttachResponse_Greeting_) isAttachResponse_Message() {}
 
 func (*AttachResponse_Welcome_) isAttachResponse_Message() {}
@@ -461,6 +475,8 @@ func (*AttachResponse_CollectionEnded) isAttachResponse_Message() {}
 func (*AttachResponse_Beat_) isAttachResponse_Message() {}
 
 func (*AttachResponse_GoAway_) isAttachResponse_Message() {}
+
+func (*AttachResponse_Revoked_) isAttachResponse_Message() {}
 
 // A run wants results of these plugins from these nodes.
 type CollectionOffer struct {
@@ -1039,12 +1055,14 @@ func (x *AttachResponse_Greeting) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// Also told again: when the way up was lost and is back, as what was on its way may be lost. Whoever is
+// welcomed sends again what was not acknowledged (records), and a relay welcomes its own children then.
 type AttachResponse_Welcome struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Interval *durationpb.Duration   `protobuf:"bytes,1,opt,name=interval,proto3" json:"interval,omitempty"`
 	// The relays from the root to this one, by name; as it was known last if this relay is cut off.
 	Path []string `protobuf:"bytes,2,rep,name=path,proto3" json:"path,omitempty"`
-	// Whether this relay has a way to the centre now. Told again when it changes.
+	// Whether this relay has a way to the centre now.
 	Connected     bool                   `protobuf:"varint,3,opt,name=connected,proto3" json:"connected,omitempty"`
 	Time          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1206,6 +1224,60 @@ func (x *AttachResponse_GoAway) GetRetryAfter() *durationpb.Duration {
 	return nil
 }
 
+// To relays: who is not to be trusted any more, as in changes.proto. At most 1,000 a message.
+type AttachResponse_Revoked struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Subjects []string               `protobuf:"bytes,1,rep,name=subjects,proto3" json:"subjects,omitempty"`
+	// The first of a full list: what was told before does not count.
+	Reset_        bool `protobuf:"varint,2,opt,name=reset,proto3" json:"reset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttachResponse_Revoked) Reset() {
+	*x = AttachResponse_Revoked{}
+	mi := &file_muster_v1_attachment_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttachResponse_Revoked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttachResponse_Revoked) ProtoMessage() {}
+
+func (x *AttachResponse_Revoked) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_attachment_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttachResponse_Revoked.ProtoReflect.Descriptor instead.
+func (*AttachResponse_Revoked) Descriptor() ([]byte, []int) {
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2, 4}
+}
+
+func (x *AttachResponse_Revoked) GetSubjects() []string {
+	if x != nil {
+		return x.Subjects
+	}
+	return nil
+}
+
+func (x *AttachResponse_Revoked) GetReset_() bool {
+	if x != nil {
+		return x.Reset_
+	}
+	return false
+}
+
 type CollectionOffer_Plugin struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1217,7 +1289,7 @@ type CollectionOffer_Plugin struct {
 
 func (x *CollectionOffer_Plugin) Reset() {
 	*x = CollectionOffer_Plugin{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[15]
+	mi := &file_muster_v1_attachment_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1229,7 +1301,7 @@ func (x *CollectionOffer_Plugin) String() string {
 func (*CollectionOffer_Plugin) ProtoMessage() {}
 
 func (x *CollectionOffer_Plugin) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[15]
+	mi := &file_muster_v1_attachment_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1348,7 @@ type ListAttachedResponse_Child struct {
 
 func (x *ListAttachedResponse_Child) Reset() {
 	*x = ListAttachedResponse_Child{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[16]
+	mi := &file_muster_v1_attachment_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1288,7 +1360,7 @@ func (x *ListAttachedResponse_Child) String() string {
 func (*ListAttachedResponse_Child) ProtoMessage() {}
 
 func (x *ListAttachedResponse_Child) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[16]
+	mi := &file_muster_v1_attachment_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1384,7 +1456,7 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\t\n" +
-	"\amessage\"\xa2\b\n" +
+	"\amessage\"\x9e\t\n" +
 	"\x0eAttachResponse\x12@\n" +
 	"\bgreeting\x18\x01 \x01(\v2\".muster.v1.AttachResponse.GreetingH\x00R\bgreeting\x12=\n" +
 	"\awelcome\x18\x02 \x01(\v2!.muster.v1.AttachResponse.WelcomeH\x00R\awelcome\x121\n" +
@@ -1399,7 +1471,8 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x10collection_ended\x18\b \x01(\v2\x1a.muster.v1.CollectionEndedH\x00R\x0fcollectionEnded\x124\n" +
 	"\x04beat\x18\t \x01(\v2\x1e.muster.v1.AttachResponse.BeatH\x00R\x04beat\x12;\n" +
 	"\ago_away\x18\n" +
-	" \x01(\v2 .muster.v1.AttachResponse.GoAwayH\x00R\x06goAway\x1ao\n" +
+	" \x01(\v2 .muster.v1.AttachResponse.GoAwayH\x00R\x06goAway\x12=\n" +
+	"\arevoked\x18\v \x01(\v2!.muster.v1.AttachResponse.RevokedH\x00R\arevoked\x1ao\n" +
 	"\bGreeting\x12\x14\n" +
 	"\x05relay\x18\x01 \x01(\tR\x05relay\x12\x1d\n" +
 	"\n" +
@@ -1415,7 +1488,10 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x06GoAway\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12:\n" +
 	"\vretry_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryAfterB\t\n" +
+	"retryAfter\x1a;\n" +
+	"\aRevoked\x12\x1a\n" +
+	"\bsubjects\x18\x01 \x03(\tR\bsubjects\x12\x14\n" +
+	"\x05reset\x18\x02 \x01(\bR\x05resetB\t\n" +
 	"\amessage\"\xf5\x01\n" +
 	"\x0fCollectionOffer\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12;\n" +
@@ -1460,7 +1536,7 @@ func file_muster_v1_attachment_proto_rawDescGZIP() []byte {
 	return file_muster_v1_attachment_proto_rawDescData
 }
 
-var file_muster_v1_attachment_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_muster_v1_attachment_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_muster_v1_attachment_proto_goTypes = []any{
 	(*AttachStatement)(nil),            // 0: muster.v1.AttachStatement
 	(*AttachRequest)(nil),              // 1: muster.v1.AttachRequest
@@ -1477,56 +1553,58 @@ var file_muster_v1_attachment_proto_goTypes = []any{
 	(*AttachResponse_Welcome)(nil),     // 12: muster.v1.AttachResponse.Welcome
 	(*AttachResponse_Beat)(nil),        // 13: muster.v1.AttachResponse.Beat
 	(*AttachResponse_GoAway)(nil),      // 14: muster.v1.AttachResponse.GoAway
-	(*CollectionOffer_Plugin)(nil),     // 15: muster.v1.CollectionOffer.Plugin
-	(*ListAttachedResponse_Child)(nil), // 16: muster.v1.ListAttachedResponse.Child
-	(*timestamppb.Timestamp)(nil),      // 17: google.protobuf.Timestamp
-	(*JobRecords)(nil),                 // 18: muster.v1.JobRecords
-	(*JobCommand)(nil),                 // 19: muster.v1.JobCommand
-	(*JobCancel)(nil),                  // 20: muster.v1.JobCancel
-	(*RecordsAck)(nil),                 // 21: muster.v1.RecordsAck
-	(*CommandRevocations)(nil),         // 22: muster.v1.CommandRevocations
-	(*durationpb.Duration)(nil),        // 23: google.protobuf.Duration
+	(*AttachResponse_Revoked)(nil),     // 15: muster.v1.AttachResponse.Revoked
+	(*CollectionOffer_Plugin)(nil),     // 16: muster.v1.CollectionOffer.Plugin
+	(*ListAttachedResponse_Child)(nil), // 17: muster.v1.ListAttachedResponse.Child
+	(*timestamppb.Timestamp)(nil),      // 18: google.protobuf.Timestamp
+	(*JobRecords)(nil),                 // 19: muster.v1.JobRecords
+	(*JobCommand)(nil),                 // 20: muster.v1.JobCommand
+	(*JobCancel)(nil),                  // 21: muster.v1.JobCancel
+	(*RecordsAck)(nil),                 // 22: muster.v1.RecordsAck
+	(*CommandRevocations)(nil),         // 23: muster.v1.CommandRevocations
+	(*durationpb.Duration)(nil),        // 24: google.protobuf.Duration
 }
 var file_muster_v1_attachment_proto_depIdxs = []int32{
-	17, // 0: muster.v1.AttachStatement.expire_time:type_name -> google.protobuf.Timestamp
+	18, // 0: muster.v1.AttachStatement.expire_time:type_name -> google.protobuf.Timestamp
 	7,  // 1: muster.v1.AttachRequest.hello:type_name -> muster.v1.AttachRequest.Hello
 	8,  // 2: muster.v1.AttachRequest.below:type_name -> muster.v1.AttachRequest.Below
-	18, // 3: muster.v1.AttachRequest.records:type_name -> muster.v1.JobRecords
+	19, // 3: muster.v1.AttachRequest.records:type_name -> muster.v1.JobRecords
 	4,  // 4: muster.v1.AttachRequest.collection_ended:type_name -> muster.v1.CollectionEnded
 	9,  // 5: muster.v1.AttachRequest.beat:type_name -> muster.v1.AttachRequest.Beat
 	11, // 6: muster.v1.AttachResponse.greeting:type_name -> muster.v1.AttachResponse.Greeting
 	12, // 7: muster.v1.AttachResponse.welcome:type_name -> muster.v1.AttachResponse.Welcome
-	19, // 8: muster.v1.AttachResponse.command:type_name -> muster.v1.JobCommand
-	20, // 9: muster.v1.AttachResponse.cancel:type_name -> muster.v1.JobCancel
-	21, // 10: muster.v1.AttachResponse.records_ack:type_name -> muster.v1.RecordsAck
-	22, // 11: muster.v1.AttachResponse.revocations:type_name -> muster.v1.CommandRevocations
+	20, // 8: muster.v1.AttachResponse.command:type_name -> muster.v1.JobCommand
+	21, // 9: muster.v1.AttachResponse.cancel:type_name -> muster.v1.JobCancel
+	22, // 10: muster.v1.AttachResponse.records_ack:type_name -> muster.v1.RecordsAck
+	23, // 11: muster.v1.AttachResponse.revocations:type_name -> muster.v1.CommandRevocations
 	3,  // 12: muster.v1.AttachResponse.collection:type_name -> muster.v1.CollectionOffer
 	4,  // 13: muster.v1.AttachResponse.collection_ended:type_name -> muster.v1.CollectionEnded
 	13, // 14: muster.v1.AttachResponse.beat:type_name -> muster.v1.AttachResponse.Beat
 	14, // 15: muster.v1.AttachResponse.go_away:type_name -> muster.v1.AttachResponse.GoAway
-	15, // 16: muster.v1.CollectionOffer.plugins:type_name -> muster.v1.CollectionOffer.Plugin
-	17, // 17: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
-	16, // 18: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
-	0,  // 19: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
-	10, // 20: muster.v1.AttachRequest.Below.children:type_name -> muster.v1.AttachRequest.Below.Child
-	17, // 21: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
-	0,  // 22: muster.v1.AttachRequest.Below.Child.statement:type_name -> muster.v1.AttachStatement
-	17, // 23: muster.v1.AttachRequest.Below.Child.since:type_name -> google.protobuf.Timestamp
-	17, // 24: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
-	23, // 25: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
-	17, // 26: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
-	17, // 27: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
-	23, // 28: muster.v1.AttachResponse.GoAway.retry_after:type_name -> google.protobuf.Duration
-	17, // 29: muster.v1.ListAttachedResponse.Child.since:type_name -> google.protobuf.Timestamp
-	1,  // 30: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
-	5,  // 31: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
-	2,  // 32: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
-	6,  // 33: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
-	32, // [32:34] is the sub-list for method output_type
-	30, // [30:32] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	15, // 16: muster.v1.AttachResponse.revoked:type_name -> muster.v1.AttachResponse.Revoked
+	16, // 17: muster.v1.CollectionOffer.plugins:type_name -> muster.v1.CollectionOffer.Plugin
+	18, // 18: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
+	17, // 19: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
+	0,  // 20: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
+	10, // 21: muster.v1.AttachRequest.Below.children:type_name -> muster.v1.AttachRequest.Below.Child
+	18, // 22: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
+	0,  // 23: muster.v1.AttachRequest.Below.Child.statement:type_name -> muster.v1.AttachStatement
+	18, // 24: muster.v1.AttachRequest.Below.Child.since:type_name -> google.protobuf.Timestamp
+	18, // 25: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
+	24, // 26: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
+	18, // 27: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
+	18, // 28: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
+	24, // 29: muster.v1.AttachResponse.GoAway.retry_after:type_name -> google.protobuf.Duration
+	18, // 30: muster.v1.ListAttachedResponse.Child.since:type_name -> google.protobuf.Timestamp
+	1,  // 31: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
+	5,  // 32: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
+	2,  // 33: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
+	6,  // 34: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
+	33, // [33:35] is the sub-list for method output_type
+	31, // [31:33] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_attachment_proto_init() }
@@ -1553,6 +1631,7 @@ func file_muster_v1_attachment_proto_init() {
 		(*AttachResponse_CollectionEnded)(nil),
 		(*AttachResponse_Beat_)(nil),
 		(*AttachResponse_GoAway_)(nil),
+		(*AttachResponse_Revoked_)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1560,7 +1639,7 @@ func file_muster_v1_attachment_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_attachment_proto_rawDesc), len(file_muster_v1_attachment_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -420,7 +420,10 @@ type SubmitJobRequest struct {
 	// The nodes, unless the command says all; at most 50,000.
 	Nodes []string `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	// At most so many at a time; 0: all at once.
-	Parallel      int32 `protobuf:"varint,3,opt,name=parallel,proto3" json:"parallel,omitempty"`
+	Parallel int32 `protobuf:"varint,3,opt,name=parallel,proto3" json:"parallel,omitempty"`
+	// How long nodes that are away are waited for, at most to the command's not_after; absent: 10 s. The
+	// command waits at the relay nearest to them.
+	Wait          *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -474,6 +477,13 @@ func (x *SubmitJobRequest) GetParallel() int32 {
 		return x.Parallel
 	}
 	return 0
+}
+
+func (x *SubmitJobRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
 }
 
 type GetJobRequest struct {
@@ -1419,7 +1429,10 @@ type CommandRevocations struct {
 	Revoked []string `protobuf:"bytes,2,rep,name=revoked,proto3" json:"revoked,omitempty"`
 	// By the command authority, ECDSA with SHA-256 (ASN.1 DER), over the UTF-8 text
 	// "muster-command-revocations-v1\n<fleet>\n<version>\n" and a line for each of `revoked`.
-	Signature     []byte `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"`
+	Signature []byte `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"`
+	// The command authority's certificate, for the relay at the centre; nodes trust the one they were
+	// given when they joined.
+	CommandCaPem  string `protobuf:"bytes,4,opt,name=command_ca_pem,json=commandCaPem,proto3" json:"command_ca_pem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1473,6 +1486,13 @@ func (x *CommandRevocations) GetSignature() []byte {
 		return x.Signature
 	}
 	return nil
+}
+
+func (x *CommandRevocations) GetCommandCaPem() string {
+	if x != nil {
+		return x.CommandCaPem
+	}
+	return ""
 }
 
 // Who is to run it.
@@ -2062,11 +2082,12 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\rSignedCommand\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\fR\acommand\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\x122\n" +
-	"\x15certificate_chain_pem\x18\x03 \x01(\tR\x13certificateChainPem\"x\n" +
+	"\x15certificate_chain_pem\x18\x03 \x01(\tR\x13certificateChainPem\"\xa7\x01\n" +
 	"\x10SubmitJobRequest\x122\n" +
 	"\acommand\x18\x01 \x01(\v2\x18.muster.v1.SignedCommandR\acommand\x12\x14\n" +
 	"\x05nodes\x18\x02 \x03(\tR\x05nodes\x12\x1a\n" +
-	"\bparallel\x18\x03 \x01(\x05R\bparallel\"!\n" +
+	"\bparallel\x18\x03 \x01(\x05R\bparallel\x12-\n" +
+	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"!\n" +
 	"\rGetJobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"M\n" +
 	"\x0fListJobsRequest\x12\x1b\n" +
@@ -2166,11 +2187,12 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\aReached\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x1a\n" +
-	"\bsequence\x18\x03 \x01(\x03R\bsequence\"f\n" +
+	"\bsequence\x18\x03 \x01(\x03R\bsequence\"\x8c\x01\n" +
 	"\x12CommandRevocations\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x18\n" +
 	"\arevoked\x18\x02 \x03(\tR\arevoked\x12\x1c\n" +
-	"\tsignature\x18\x03 \x01(\fR\tsignature*j\n" +
+	"\tsignature\x18\x03 \x01(\fR\tsignature\x12$\n" +
+	"\x0ecommand_ca_pem\x18\x04 \x01(\tR\fcommandCaPem*j\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11JOB_STATE_RUNNING\x10\x01\x12\x13\n" +
@@ -2254,46 +2276,47 @@ var file_muster_v1_jobs_proto_depIdxs = []int32{
 	29, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
 	30, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
 	4,  // 5: muster.v1.SubmitJobRequest.command:type_name -> muster.v1.SignedCommand
-	12, // 6: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
-	14, // 7: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
-	12, // 8: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
-	29, // 9: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
-	29, // 10: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
-	0,  // 11: muster.v1.Job.state:type_name -> muster.v1.JobState
-	13, // 12: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
-	29, // 13: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
-	2,  // 14: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
-	29, // 15: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
-	22, // 16: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
-	23, // 17: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
-	24, // 18: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
-	25, // 19: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
-	26, // 20: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
-	14, // 21: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
-	4,  // 22: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
-	27, // 23: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
-	30, // 24: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
-	30, // 25: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
-	28, // 26: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
-	29, // 27: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
-	1,  // 28: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
-	2,  // 29: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
-	30, // 30: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
-	5,  // 31: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
-	6,  // 32: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
-	7,  // 33: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
-	9,  // 34: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
-	11, // 35: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
-	12, // 36: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
-	12, // 37: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
-	8,  // 38: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
-	10, // 39: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
-	12, // 40: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
-	36, // [36:41] is the sub-list for method output_type
-	31, // [31:36] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	30, // 6: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
+	12, // 7: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
+	14, // 8: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
+	12, // 9: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
+	29, // 10: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
+	29, // 11: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	0,  // 12: muster.v1.Job.state:type_name -> muster.v1.JobState
+	13, // 13: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
+	29, // 14: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
+	2,  // 15: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
+	29, // 16: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
+	22, // 17: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
+	23, // 18: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
+	24, // 19: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
+	25, // 20: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
+	26, // 21: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
+	14, // 22: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
+	4,  // 23: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
+	27, // 24: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
+	30, // 25: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
+	30, // 26: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
+	28, // 27: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
+	29, // 28: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
+	1,  // 29: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
+	2,  // 30: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
+	30, // 31: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
+	5,  // 32: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
+	6,  // 33: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
+	7,  // 34: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
+	9,  // 35: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
+	11, // 36: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
+	12, // 37: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
+	12, // 38: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
+	8,  // 39: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
+	10, // 40: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
+	12, // 41: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
+	37, // [37:42] is the sub-list for method output_type
+	32, // [32:37] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_jobs_proto_init() }
