@@ -94,7 +94,7 @@ func (a *App) start() (err error) {
 	if a.keys, err = fleet.Open(a.config.TLSFolder()); err != nil {
 		return err
 	}
-	aggregator, status, err := a.connect()
+	to, err := a.connect()
 	if err != nil {
 		return err
 	}
@@ -105,15 +105,15 @@ func (a *App) start() (err error) {
 	}
 	sessions := viewing.NewSessions(a.config.StatusURL(a.Addresses.Status))
 	a.metrics.Sample("sessions", "Browsers that are signed in to the dashboard.", func() float64 { return float64(sessions.Count()) })
-	api, err := rest.New(aggregator, status, a.keys, revoked, sessions, a.metrics, a.log)
+	api, err := rest.New(to, a.keys, revoked, sessions, a.metrics, a.log)
 	if err != nil {
 		return errors.Join(err, socket.Close())
 	}
-	if err := a.view(socket, api, musterv1.NewListenerServiceClient(aggregator), status,
+	if err := a.view(socket, api, musterv1.NewListenerServiceClient(to.Aggregator), to.Status,
 		sessions, revoked); err != nil {
 		return errors.Join(err, socket.Close())
 	}
-	if err := a.manage(musterv1.NewListenerServiceClient(aggregator), musterv1.NewHeartbeatServiceClient(status), revoked); err != nil {
+	if err := a.manage(musterv1.NewListenerServiceClient(to.Aggregator), musterv1.NewHeartbeatServiceClient(to.Status), revoked); err != nil {
 		return err
 	}
 	if err := a.serve(api); err != nil {
@@ -125,26 +125,32 @@ func (a *App) start() (err error) {
 	if err := a.writeAddresses(); err != nil {
 		return err
 	}
-	a.background(aggregator)
+	a.background(to.Aggregator)
 	return nil
 }
 
 // connect makes the connections to the services; it waits for none of them.
-func (a *App) connect() (aggregator, status *grpc.ClientConn, err error) {
-	if aggregator, err = a.dial("aggregator", a.config.AggregatorTargets); err != nil {
-		return nil, nil, err
+func (a *App) connect() (to rest.Services, err error) {
+	if to.Aggregator, err = a.dial("aggregator", a.config.AggregatorTargets); err != nil {
+		return to, err
 	}
-	status = aggregator // without a status service its calls are answered UNIMPLEMENTED
+	to.Status = to.Aggregator // without a status service its calls are answered UNIMPLEMENTED
 	if len(a.config.StatusTargets) > 0 {
-		if status, err = a.dial("status", a.config.StatusTargets); err != nil {
-			return nil, nil, err
+		if to.Status, err = a.dial("status", a.config.StatusTargets); err != nil {
+			return to, err
+		}
+	}
+	to.Relay = noRelay
+	if len(a.config.RelayTargets) > 0 {
+		if to.Relay, err = a.dial("relay", a.config.RelayTargets); err != nil {
+			return to, err
 		}
 	}
 	a.deliveries, err = muster.Dial(muster.Options{
 		AggregatorTargets: a.config.AggregatorTargets, StatusTargets: a.config.StatusTargets,
 		Roots: a.keys.Roots, Certificate: a.keys.Certificate, Connections: a.config.DeliveryConnections, InFlight: deliveryMemory,
 	})
-	return aggregator, status, err
+	return to, err
 }
 
 // dial makes a connection for requests of clients; Stop closes it.

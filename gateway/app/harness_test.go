@@ -33,6 +33,7 @@ type world struct {
 	t          *testing.T
 	fleet      *mustertest.Fleet
 	aggregator *mustertest.Aggregator
+	relay      *mustertest.Relay
 	config     *config.Config
 	gateway    *app.App
 	runA       *mustertest.Run
@@ -42,12 +43,13 @@ type world struct {
 func start(t *testing.T, change ...func(*world)) *world {
 	t.Helper()
 	fleet := mustertest.NewFleet()
-	w := &world{t: t, fleet: fleet, aggregator: mustertest.NewAggregator(t, fleet), config: config.Default()}
+	w := &world{t: t, fleet: fleet, aggregator: mustertest.NewAggregator(t, fleet), relay: mustertest.NewRelay(t, fleet), config: config.Default()}
 	w.config.Listen, w.config.LegacyPorts, w.config.LegacyPort = "127.0.0.1:0", "0", 0
 	w.config.StatusListen, w.config.StatusPorts = "127.0.0.1:0", "0"
 	w.config.StateFolder = filepath.Dir(fleet.Folder(t, fleet.Service("gateway", "g1")))
 	w.config.AggregatorTargets = []string{w.aggregator.Start()}
 	w.config.StatusTargets = []string{w.aggregator.StartStatus()}
+	w.config.RelayTargets = []string{w.relay.Start()}
 	w.config.Hold, w.config.Drain = 20*time.Second, 5*time.Second
 	for _, c := range change {
 		c(w)

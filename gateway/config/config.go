@@ -21,6 +21,7 @@ type Config struct {
 
 	AggregatorTargets []string
 	StatusTargets     []string
+	RelayTargets      []string
 
 	StatusListen  string
 	StatusURLs    []string
@@ -46,6 +47,7 @@ type Config struct {
 func Default() *Config {
 	return &Config{
 		Listen: "127.0.0.1:7443", AggregatorTargets: []string{"127.0.0.1:7440"}, StatusTargets: []string{"127.0.0.1:7441"},
+		RelayTargets: []string{"127.0.0.1:7445"},
 		StatusListen: "127.0.0.1:8002", StatusPorts: "8010-8109",
 		LegacyBind: "127.0.0.1", LegacyPorts: "7450-7949", LegacyPort: 7449, LogFormat: "text", LogLevel: "info",
 		Rudder: defaultRudder(),
@@ -61,6 +63,8 @@ func (c *Config) bind() *fields {
 	f.addresses("aggregator_targets", &c.AggregatorTargets, "Where the aggregator's gRPC is: host:port each.")
 	f.addresses("status_targets", &c.StatusTargets,
 		"Where the status service's gRPC is: host:port each. None: progress and status are not answered.")
+	f.addresses("relay_targets", &c.RelayTargets,
+		"Where the gRPC of the relay at the centre is: host:port each. None: jobs and attached nodes are answered 503.")
 	f.address("status_listen", &c.StatusListen, "Where GET /status and the dashboard are served, over HTTPS. Port 0 takes a free one.")
 	f.list("status_urls", &c.StatusURLs, "How browsers reach that: https://host:port each, the first stands in links. None: as in "+
 		"status_listen.", "https://host:port", isHTTPS)

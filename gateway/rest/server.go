@@ -40,9 +40,15 @@ type Links interface {
 	New(certificate *x509.Certificate, id peer.Identity) (address string, life time.Duration)
 }
 
-// New serves the API of two services. The connections need fleet.Interceptors; `status` may be the
+// Services are the connections over which requests go on; they need fleet.Interceptors. Status may be the
 // aggregator's if there is no status service: it answers UNIMPLEMENTED.
-func New(aggregator, status *grpc.ClientConn, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
+type Services struct {
+	Aggregator, Status *grpc.ClientConn
+	Relay              grpc.ClientConnInterface
+}
+
+// New serves the API.
+func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 	metrics *inspect.Metrics, log *slog.Logger) (*Server, error) {
 	drop := func(string) (string, bool) { return "", false }
 	s := &Server{keys: keys, revoked: revoked, links: links, metrics: metrics, log: log}
@@ -52,8 +58,8 @@ func New(aggregator, status *grpc.ClientConn, keys *fleet.Keystore, revoked *fle
 		runtime.WithDisablePathLengthFallback(),
 	)
 	s.bulk = &bulk{
-		results:  musterv1.NewResultServiceClient(aggregator),
-		archives: musterv1.NewArchiveServiceClient(aggregator),
+		results:  musterv1.NewResultServiceClient(to.Aggregator),
+		archives: musterv1.NewArchiveServiceClient(to.Aggregator),
 		metrics:  metrics, log: log,
 	}
 	type register func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error
@@ -62,14 +68,17 @@ func New(aggregator, status *grpc.ClientConn, keys *fleet.Keystore, revoked *fle
 		musterv1.RegisterArchiveServiceHandler, musterv1.RegisterIdentityServiceHandler,
 		musterv1.RegisterEnrollmentServiceHandler,
 	} {
-		if err := r(context.Background(), s.mux, aggregator); err != nil {
+		if err := r(context.Background(), s.mux, to.Aggregator); err != nil {
 			return nil, err
 		}
 	}
-	if err := musterv1.RegisterStatusServiceHandler(context.Background(), s.mux, status); err != nil {
+	if err := musterv1.RegisterStatusServiceHandler(context.Background(), s.mux, to.Status); err != nil {
 		return nil, err
 	}
-	if err := musterv1.RegisterHeartbeatServiceHandler(context.Background(), s.mux, status); err != nil {
+	if err := musterv1.RegisterHeartbeatServiceHandler(context.Background(), s.mux, to.Status); err != nil {
+		return nil, err
+	}
+	if err := s.registerRelay(to.Relay); err != nil {
 		return nil, err
 	}
 	for _, route := range s.routes() {
@@ -78,6 +87,15 @@ func New(aggregator, status *grpc.ClientConn, keys *fleet.Keystore, revoked *fle
 		}
 	}
 	return s, nil
+}
+
+// registerRelay serves what the relay at the centre answers.
+func (s *Server) registerRelay(relay grpc.ClientConnInterface) error {
+	err := musterv1.RegisterJobServiceHandlerClient(context.Background(), s.mux, musterv1.NewJobServiceClient(relay))
+	if err != nil {
+		return err
+	}
+	return musterv1.RegisterAttachServiceHandlerClient(context.Background(), s.mux, musterv1.NewAttachServiceClient(relay))
 }
 
 // route is one that is written by hand.
