@@ -214,7 +214,7 @@ std::string CanonicalHost(const std::string& host) {
   return host;
 }
 
-absl::StatusOr<Certificate> BuildCertificate(const CertificateSpec& spec, const PublicKey& subject,
+absl::StatusOr<Certificate> BuildCertificate(const CertificateSpec& spec, EVP_PKEY* subject,
                                              const Certificate* issuer,
                                              const PrivateKey& issuer_key) {
   for (const std::string& host : spec.hosts) {
@@ -225,7 +225,7 @@ absl::StatusOr<Certificate> BuildCertificate(const CertificateSpec& spec, const 
   Certificate certificate = Certificate::Adopt(raw);
   const bool built =
       X509_set_version(raw, X509_VERSION_3) == 1 && SetSerial(raw) && SetValidity(raw, spec) &&
-      SetSubject(raw, spec.common_name) && X509_set_pubkey(raw, subject.get()) == 1 &&
+      SetSubject(raw, spec.common_name) && X509_set_pubkey(raw, subject) == 1 &&
       X509_set_issuer_name(raw, X509_get_subject_name(issuer ? issuer->get() : raw)) == 1 &&
       (spec.usage ? AddLeafExtensions(raw, *spec.usage) : AddAuthorityExtensions(raw, spec)) &&
       AddKeyIds(raw, issuer) && AddAlternativeNames(raw, spec) &&

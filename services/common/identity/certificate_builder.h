@@ -39,11 +39,18 @@ absl::Status CheckHost(std::string_view host);
 // An IP address in its usual text form, any other host as it is: as Certificate::Hosts gives it.
 std::string CanonicalHost(const std::string& host);
 
-// A certificate for `subject`, signed by `issuer` with `issuer_key`; without `issuer` self-signed.
-// The serial number is 128 random bits; key identifiers are there (the issuer's by key id only).
-absl::StatusOr<Certificate> BuildCertificate(const CertificateSpec& spec, const PublicKey& subject,
+// A certificate for the key `subject`, signed by `issuer` with `issuer_key`; without `issuer`
+// self-signed. The serial number is 128 random bits; key identifiers are there (the issuer's by key
+// id only).
+absl::StatusOr<Certificate> BuildCertificate(const CertificateSpec& spec, EVP_PKEY* subject,
                                              const Certificate* issuer,
                                              const PrivateKey& issuer_key);
+inline absl::StatusOr<Certificate> BuildCertificate(const CertificateSpec& spec,
+                                                    const PublicKey& subject,
+                                                    const Certificate* issuer,
+                                                    const PrivateKey& issuer_key) {
+  return BuildCertificate(spec, subject.get(), issuer, issuer_key);
+}
 
 }  // namespace muster
 

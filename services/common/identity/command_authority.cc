@@ -1,0 +1,111 @@
+#include "services/common/identity/command_authority.h"
+
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/authority.h"
+#include "services/common/identity/certificate_builder.h"
+#include "services/common/identity/pem_files.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kAuthorityValidity = absl::Hours(24 * 365 * 20);
+constexpr unsigned kPublic = 0644;
+
+absl::Status Mismatch(std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_MISMATCH",
+                   absl::StrCat("the fleet's command authority: ", ToAbsl(why)),
+                   "Restore the matching key and certificate from a backup.");
+}
+
+bool MaySign(const FleetName& name) {
+  if (std::holds_alternative<UserIdentity>(name)) return true;
+  const auto* service = std::get_if<ServiceIdentity>(&name);
+  return service != nullptr && service->role == ServiceRole::kGateway;
+}
+
+Identity::Name Widen(const FleetName& name) {
+  return std::visit([](const auto& n) -> Identity::Name { return n; }, name);
+}
+
+}  // namespace
+
+absl::StatusOr<CommandAuthority> CommandAuthority::Create(std::string_view fleet, PrivateKey key,
+                                                          absl::Time now) {
+  if (absl::Status s = CheckFleet(fleet); !s.ok()) return s;
+  CertificateSpec spec;
+  spec.common_name = absl::StrCat("Muster commands of ", ToAbsl(fleet));
+  spec.uri = absl::StrCat("spiffe://", ToAbsl(fleet));
+  spec.not_before = now - kBackdate;
+  spec.not_after = now + kAuthorityValidity;
+  auto certificate = BuildCertificate(spec, key.public_key(), nullptr, key);
+  if (!certificate.ok()) return certificate.status();
+  return Load(fleet, std::move(key), *std::move(certificate));
+}
+
+absl::StatusOr<CommandAuthority> CommandAuthority::Load(std::string_view fleet, PrivateKey key,
+                                                        Certificate certificate) {
+  if (!certificate.Matches(key)) return Mismatch("the key is not the certificate's");
+  const auto uri = certificate.Uri();
+  if (X509_check_ca(certificate.get()) != 1 || !uri.ok() ||
+      *uri != absl::StrCat("spiffe://", ToAbsl(fleet))) {
+    return Mismatch(absl::StrCat("the certificate is not an authority's of ", ToAbsl(fleet)));
+  }
+  return CommandAuthority(std::string(fleet), std::move(key), std::move(certificate));
+}
+
+absl::StatusOr<CommandAuthority> CommandAuthority::Ensure(const std::string& folder,
+                                                          std::string_view fleet, absl::Time now) {
+  const std::string key_file = folder + "/command-ca.key";
+  const std::string certificate_file = folder + "/command-ca.crt";
+  const bool has_certificate = FileExists(certificate_file);
+  if (has_certificate && !FileExists(key_file)) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "HOME_INCOMPLETE",
+                     absl::StrCat(key_file, " is missing although its certificate is there"),
+                     "Restore it from a backup: nodes obey this key alone.");
+  }
+  auto key = EnsureKeyFile(key_file);
+  if (!key.ok()) return key.status();
+  if (has_certificate) {
+    const auto chain = ReadChainFile(certificate_file);
+    if (!chain.ok()) return chain.status();
+    auto loaded = Load(fleet, *std::move(key), chain->front());
+    if (!loaded.ok()) return Annotate(loaded.status(), certificate_file);
+    return loaded;
+  }
+  auto created = Create(fleet, *std::move(key), now);
+  if (!created.ok()) return created;
+  const absl::Status written =
+      WriteFileAtomically(certificate_file, created->certificate().ToPem(), kPublic);
+  if (!written.ok()) return written;
+  return created;
+}
+
+absl::StatusOr<Certificate> CommandAuthority::Issue(const FleetName& name,
+                                                    const SigningPublicKey& key,
+                                                    absl::Time now) const {
+  auto uri = ToUri(Identity{fleet_, Widen(name)});
+  if (!uri.ok()) return uri.status();
+  if (!MaySign(name)) {
+    return MakeError(absl::StatusCode::kPermissionDenied, "ISSUER_MAY_NOT_SIGN",
+                     absl::StrCat("the command authority may not sign ", *uri,
+                                  ": it is neither an operator nor a gateway"),
+                     "Ask for a certificate of a name that this authority is for.");
+  }
+  CertificateSpec spec;
+  spec.common_name = absl::StrCat("commands of ", *uri);
+  spec.uri = *std::move(uri);
+  spec.usage = Usage::kClient;
+  spec.not_before = now - kBackdate;
+  spec.not_after = std::min(now + kCommandValidity, certificate_.NotAfter());
+  return BuildCertificate(spec, key.get(), &certificate_, key_);
+}
+
+}  // namespace muster

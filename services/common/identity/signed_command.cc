@@ -1,0 +1,240 @@
+#include "services/common/identity/signed_command.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/sha256.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/target_set.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxCommand = 128 * 1024;
+constexpr size_t kMaxChainPem = 16 * 1024;
+constexpr size_t kMaxArgv = 64 * 1024;
+constexpr int kMaxArguments = 1000;
+constexpr int64_t kMaxTargets = 50'000;
+constexpr size_t kJobIdSize = 32;
+constexpr size_t kNonceSize = 16;
+constexpr size_t kMaxVariableName = 128;
+constexpr size_t kMaxClass = 1024;
+constexpr int64_t kMaxSeconds = 253'402'300'800;  // the year 10000
+
+absl::Status Invalid(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND",
+                   absl::StrCat("the command is not valid: ", ToAbsl(why)),
+                   "Keep within the limits of message Command in proto/muster/v1/jobs.proto.");
+}
+
+absl::Status Refused(std::string_view why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
+                   absl::StrCat("the command is not obeyed: ", ToAbsl(why)),
+                   "Sign it anew, for this fleet and these nodes, with a certificate of its "
+                   "command authority.");
+}
+
+absl::Status OutOfTime(std::string_view reason, std::string_view what, absl::Time at) {
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, reason,
+      absl::StrCat("the command ", ToAbsl(what), " ", absl::FormatTime(at, absl::UTCTimeZone())),
+      "Sign it anew; check the clocks of both machines.");
+}
+
+// "muster-command-v1\n" and the bytes.
+std::string SignedText(std::string_view command) {
+  return absl::StrCat("muster-command-v1\n", ToAbsl(command));
+}
+
+bool HasNul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
+bool IsWord(std::string_view text, size_t limit) {
+  return !text.empty() && text.size() <= limit && std::ranges::all_of(text, [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
+  });
+}
+
+bool IsJobId(std::string_view id) {
+  return id.size() == kJobIdSize && std::ranges::all_of(id, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+absl::Status CheckTargets(const v1::Command::Targets& targets) {
+  if (targets.all()) {
+    if (targets.nodes_sha256().empty() && targets.count() == 0) return absl::OkStatus();
+    return Invalid("targets are all, or named, not both");
+  }
+  if (targets.nodes_sha256().size() != kSha256Size || targets.count() < 1 ||
+      targets.count() > kMaxTargets) {
+    return Invalid(absl::StrCat("targets are all, or 1 to ", kMaxTargets, " nodes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckArgv(const v1::Command& command) {
+  if (command.argv().empty() && command.action() == kExecAction) {
+    return Invalid("argv has no program");
+  }
+  size_t bytes = 0;
+  for (const std::string& argument : command.argv()) {
+    if (HasNul(argument)) return Invalid("argv has a NUL byte");
+    bytes += argument.size() + 1;
+  }
+  if (bytes > kMaxArgv || command.argv_size() > kMaxArguments) {
+    return Invalid("argv has more than 64 KiB or 1000 arguments");
+  }
+  if (!command.argv().empty() && command.argv(0).empty()) return Invalid("the program is empty");
+  return absl::OkStatus();
+}
+
+absl::Status CheckWords(const v1::Command& command) {
+  const std::string* before = nullptr;
+  for (const v1::Command::Variable& variable : command.environment()) {
+    if (!IsWord(variable.name(), kMaxVariableName) ||
+        absl::ascii_isdigit(static_cast<unsigned char>(variable.name().front()))) {
+      return Invalid("environment has a name that is not [A-Za-z_][A-Za-z0-9_]{0,127}");
+    }
+    if (HasNul(variable.value())) return Invalid("environment has a NUL byte");
+    if (before != nullptr && *before >= variable.name()) {
+      return Invalid("environment is not sorted by name, each once");
+    }
+    before = &variable.name();
+  }
+  for (const std::string& name : command.classes()) {
+    if (!IsWord(name, kMaxClass) || name.front() == '_') {
+      return Invalid("classes has one that is not [A-Za-z0-9][A-Za-z0-9_]{0,1023}");
+    }
+  }
+  return absl::OkStatus();
+}
+
+template <class T>
+bool InRange(const T& value) {
+  return value.seconds() > 0 && value.seconds() < kMaxSeconds && value.nanos() >= 0 &&
+         value.nanos() < 1'000'000'000;
+}
+
+absl::Time ToTime(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+absl::Status CheckTimes(const v1::Command& command) {
+  if (!InRange(command.not_before()) || !InRange(command.not_after()) ||
+      ToTime(command.not_before()) >= ToTime(command.not_after())) {
+    return Invalid("not_before is not before not_after");
+  }
+  const auto& limit = command.time_limit();
+  if (limit.seconds() < 0 || limit.seconds() >= kMaxSeconds || limit.nanos() < 0 ||
+      limit.nanos() >= 1'000'000'000 || (limit.seconds() == 0 && limit.nanos() == 0)) {
+    return Invalid("time_limit is not above 0");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNow(const v1::Command& command, absl::Time now) {
+  const absl::Time begin = ToTime(command.not_before());
+  const absl::Time end = ToTime(command.not_after());
+  if (now < begin - kCommandClockSlack) return OutOfTime("COMMAND_EARLY", "begins at", begin);
+  if (now > end + kCommandClockSlack) return OutOfTime("COMMAND_EXPIRED", "ended at", end);
+  return absl::OkStatus();
+}
+
+// The signer, if its certificate is one for commands of this fleet.
+absl::StatusOr<Identity> ReadSigner(const std::vector<Certificate>& chain,
+                                    const Certificate& command_ca, std::string_view fleet,
+                                    absl::Time now) {
+  const std::array<Certificate, 1> roots = {command_ca};
+  const absl::Status trusted =
+      VerifyChain(chain.front(), std::span(chain).subspan(1), roots, Usage::kClient, now);
+  if (!trusted.ok()) return Refused(ToStd(trusted.message()));
+  const auto uri = chain.front().Uri();
+  if (!uri.ok()) return Refused(ToStd(uri.status().message()));
+  auto signer = ParseIdentity(*uri, fleet);
+  if (!signer.ok()) return Refused(ToStd(signer.status().message()));
+  if (RoleOf(*signer) != Role::kOperator && RoleOf(*signer) != Role::kGateway) {
+    return Refused(absl::StrCat(*uri, " signs no commands"));
+  }
+  return signer;
+}
+
+}  // namespace
+
+absl::Status CheckCommand(const v1::Command& command) {
+  if (absl::Status s = CheckFleet(command.fleet()); !s.ok()) return Invalid(ToStd(s.message()));
+  if (!IsJobId(command.job())) return Invalid("job is not 32 lower-case hex digits");
+  if (absl::Status s = CheckTargets(command.targets()); !s.ok()) return s;
+  if (command.action() != kExecAction && command.action() != kRudderAction) {
+    return Invalid("action is neither \"exec\" nor \"rudder\"");
+  }
+  if (absl::Status s = CheckArgv(command); !s.ok()) return s;
+  if (absl::Status s = CheckWords(command); !s.ok()) return s;
+  if (absl::Status s = CheckTimes(command); !s.ok()) return s;
+  if (command.nonce().size() != kNonceSize) return Invalid("nonce is not 16 bytes");
+  if (command.ByteSizeLong() > kMaxCommand) return Invalid("it is larger than 128 KiB");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::SignedCommand> SignCommand(const v1::Command& command, const SigningKey& key,
+                                              std::string_view chain_pem) {
+  if (absl::Status s = CheckCommand(command); !s.ok()) return s;
+  v1::SignedCommand result;
+  result.set_command(command.SerializeAsString());
+  auto signature = key.Sign(SignedText(result.command()));
+  if (!signature.ok()) return signature.status();
+  result.set_signature(*std::move(signature));
+  result.set_certificate_chain_pem(std::string(chain_pem));
+  return result;
+}
+
+absl::StatusOr<VerifiedCommand> VerifyCommand(const v1::SignedCommand& signed_command,
+                                              const Certificate& command_ca, std::string_view fleet,
+                                              absl::Time now) {
+  if (signed_command.command().size() > kMaxCommand ||
+      signed_command.certificate_chain_pem().size() > kMaxChainPem) {
+    return Invalid("it is larger than 128 KiB, or its certificates than 16 KiB");
+  }
+  const auto chain = ParseChain(signed_command.certificate_chain_pem());
+  if (!chain.ok()) return Refused(ToStd(chain.status().message()));
+  auto signer = ReadSigner(*chain, command_ca, fleet, now);
+  if (!signer.ok()) return signer.status();
+  const auto key = SigningPublicKey::Of(chain->front());
+  if (!key.ok()) return Refused(ToStd(key.status().message()));
+  if (!key->Verify(SignedText(signed_command.command()), signed_command.signature())) {
+    return Refused("the signature does not match");
+  }
+  VerifiedCommand verified;
+  if (!verified.command.ParseFromString(signed_command.command())) {
+    return Invalid("it cannot be read");
+  }
+  if (absl::Status s = CheckCommand(verified.command); !s.ok()) return s;
+  if (verified.command.fleet() != fleet) return Refused("it is for another fleet");
+  if (RoleOf(*signer) == Role::kGateway && verified.command.action() != kRudderAction) {
+    return Refused("a gateway signs the action \"rudder\" alone");
+  }
+  if (absl::Status s = CheckNow(verified.command, now); !s.ok()) return s;
+  verified.signer = *std::move(signer);
+  verified.serial = chain->front().Serial();
+  return verified;
+}
+
+absl::Status CheckTarget(const v1::Command& command, std::string_view node,
+                         const v1::JobCommand::Target& target) {
+  if (target.node() != node) return Refused("it was sent for another node");
+  if (command.targets().all()) return absl::OkStatus();
+  const std::vector<std::string> proof(target.proof().begin(), target.proof().end());
+  if (!VerifyTarget(node, target.index(), command.targets().count(), proof,
+                    command.targets().nodes_sha256())) {
+    return Refused("this node is not among those that were signed");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster
