@@ -163,6 +163,29 @@ class SpawnPlan {
   posix_spawnattr_t attributes_;
 };
 
+absl::StatusOr<pid_t> Spawn(const SubprocessOptions& options, const std::vector<UniqueFd>& parked) {
+  SpawnPlan plan;
+  plan.SetDescriptors(parked);
+  pid_t pid = 0;
+  const int error = plan.Spawn(options, &pid);
+  if (error != 0) return ErrnoError(error, "start", options.argv[0]);
+  return pid;
+}
+
+absl::StatusOr<pid_t> Fork(const SubprocessOptions& options, const std::vector<UniqueFd>& parked) {
+  std::vector<int> descriptors;
+  descriptors.reserve(parked.size());
+  for (const UniqueFd& fd : parked) descriptors.push_back(fd.get());
+  const std::vector<char*> argv = Pointers(options.argv);
+  const std::vector<char*> environment = Pointers(options.environment);
+  return ForkExec({.argv = argv.data(),
+                   .environment = environment.data(),
+                   .working_directory = &options.working_directory,
+                   .descriptors = &descriptors,
+                   .user = options.user ? &*options.user : nullptr},
+                  options.before_start);
+}
+
 int PollMilliseconds(absl::Duration left) {
   if (left == absl::InfiniteDuration()) return -1;
   return static_cast<int>(std::clamp<int64_t>(
@@ -252,12 +275,10 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(SubprocessOptions 
     parked.push_back(*std::move(passed));
   }
 
-  SpawnPlan plan;
-  plan.SetDescriptors(parked);
-  pid_t pid = 0;
-  if (const int error = plan.Spawn(options, &pid); error != 0) {
-    return ErrnoError(error, "start", options.argv[0]);
-  }
+  const absl::StatusOr<pid_t> started =
+      options.user || options.before_start ? Fork(options, parked) : Spawn(options, parked);
+  if (!started.ok()) return started.status();
+  const pid_t pid = *started;
   // glibc 2.36 declares pidfd_open for C alone. The number is ours until we reap the child.
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid()) {

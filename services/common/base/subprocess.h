@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/common/base/fork_exec.h"
 #include "services/common/base/unique_fd.h"
 
 namespace muster {
@@ -50,6 +52,11 @@ struct SubprocessOptions {
   ChildOutput err;
   // Open descriptors that become 3, 4, ... in the child. Nothing else above 2 stays open there.
   std::vector<int> pass_fds;
+  // As whom it runs; nothing: as this process. Takes root. The program's path must hold a slash.
+  std::optional<ProcessUser> user;
+  // Hears the child's number before its program starts; an error ends it, and Start returns it.
+  // With this or `user` the child has a session of its own too.
+  std::function<absl::Status(pid_t)> before_start;
 };
 
 // How a process ended.

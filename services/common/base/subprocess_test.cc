@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 
@@ -219,6 +220,43 @@ TEST(SubprocessTest, DestructionEndsTheChild) {
   process.reset();
   EXPECT_EQ(kill(pid, 0), -1);
   EXPECT_EQ(errno, ESRCH);
+}
+
+TEST(SubprocessTest, TellsItsNumberBeforeItsProgramStarts) {
+  const std::string made = ::testing::TempDir() + "/made-by-the-program";
+  std::filesystem::remove(made);
+  pid_t heard = 0;
+  SubprocessOptions options;
+  options.out = ChildOutput::Tail(64);
+  options.before_start = [&](pid_t pid) {
+    heard = pid;
+    EXPECT_FALSE(std::filesystem::exists(made));
+    return absl::OkStatus();
+  };
+  auto process = Shell("echo $$; cat /proc/$$/stat | cut -d ' ' -f 6; touch " + made, options);
+  EXPECT_TRUE(process->Wait(kLong)->ok());
+  EXPECT_GT(heard, 1);
+  // Its own number, and that of its session.
+  EXPECT_EQ(process->StdoutTail(), absl::StrCat(heard, "\n", heard, "\n"));
+  EXPECT_TRUE(std::filesystem::exists(made));
+}
+
+TEST(SubprocessTest, DoesNotStartWhatMustNotStart) {
+  const std::string made = ::testing::TempDir() + "/must-not-be-made";
+  std::filesystem::remove(made);
+  pid_t heard = 0;
+  SubprocessOptions options;
+  options.argv = {"/usr/bin/touch", made};
+  options.before_start = [&](pid_t pid) {
+    heard = pid;
+    return absl::AbortedError("not now");
+  };
+  EXPECT_EQ(Subprocess::Start(options).status(), absl::AbortedError("not now"));
+  EXPECT_EQ(kill(heard, 0), -1);
+  EXPECT_FALSE(std::filesystem::exists(made));
+  options.argv = {"/no/such/program"};
+  options.before_start = [](pid_t) { return absl::OkStatus(); };
+  EXPECT_EQ(Subprocess::Start(options).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(SubprocessTest, RefusesWhatCannotRun) {

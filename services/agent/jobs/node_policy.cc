@@ -1,0 +1,294 @@
+#include "services/agent/jobs/node_policy.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/agent/jobs/argument_pattern.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/strings.h"
+#include "services/common/base/suggestion.h"
+#include "services/common/base/text_values.h"
+#include "services/common/base/utf8.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxPolicyFile = size_t{1} << 20;
+constexpr size_t kMaxRules = 1'000;
+constexpr size_t kMaxShownArgv = 300;
+constexpr absl::Duration kMostTime = absl::Hours(24);
+constexpr uint64_t kMostOutput = uint64_t{1} << 30;
+
+absl::Status Unusable(absl::StatusCode code, std::string_view message) {
+  return MakeError(code, "POLICY_UNUSABLE", message,
+                   "Correct the file; docs/agent.md describes it. Until then nothing runs.");
+}
+
+absl::Status Refused(std::string_view message) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED", message,
+                   "Add a rule to that file if the node is to allow it.");
+}
+
+bool Contains(const std::vector<std::string>& list, std::string_view value) {
+  return std::ranges::find(list, value) != list.end();
+}
+
+// Walks one document and notes every mistake.
+class PolicyReader {
+ public:
+  explicit PolicyReader(std::string_view file) : file_(file) {}
+
+  void ReadTop(const YAML::Node& top, std::vector<CommandRule>* commands,
+               std::optional<std::vector<std::string>>* modules) {
+    if (top.IsNull()) return;  // an empty file
+    if (!top.IsMap()) return Mistake(top, "", "a policy is a map with commands and collect");
+    ReadFields(top, "",
+               {{"commands", [&](const YAML::Node& n) { ReadCommands(n, commands); }},
+                {"collect", [&](const YAML::Node& n) { *modules = ReadList(n, "collect"); }}});
+  }
+
+  absl::Status Result() const {
+    if (mistakes_.empty()) return absl::OkStatus();
+    return Unusable(absl::StatusCode::kInvalidArgument, absl::StrJoin(mistakes_, "\n"));
+  }
+
+ private:
+  using FieldReader = std::function<void(const YAML::Node&)>;
+
+  void Mistake(const YAML::Node& at, std::string_view field, std::string_view problem) {
+    constexpr size_t kMaxMistakes = 20;  // more than these nobody reads
+    if (mistakes_.size() >= kMaxMistakes) return;
+    mistakes_.push_back(absl::StrCat(ToAbsl(file_), ":", at.Mark().line + 1, ": ", ToAbsl(field),
+                                     field.empty() ? "" : ": ", ToAbsl(problem)));
+  }
+
+  void ReadFields(const YAML::Node& map, const std::string& prefix,
+                  const std::vector<std::pair<std::string, FieldReader>>& fields) {
+    std::vector<std::string> seen;
+    for (const auto& entry : map) {
+      const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "?";
+      const auto field =
+          std::ranges::find(fields, name, &std::pair<std::string, FieldReader>::first);
+      if (field == fields.end()) {
+        std::vector<std::string> known;
+        for (const auto& [key, reader] : fields) known.push_back(key);
+        Mistake(entry.first, prefix + name, absl::StrCat("no such field", Suggestion(name, known)));
+      } else if (Contains(seen, name)) {
+        Mistake(entry.first, prefix + name, "given twice");
+      } else {
+        seen.push_back(name);
+        field->second(entry.second);
+      }
+    }
+  }
+
+  std::vector<std::string> ReadList(const YAML::Node& list, const std::string& field) {
+    std::vector<std::string> values;
+    if (!list.IsSequence()) {
+      Mistake(list, field, "must be a list");
+      return values;
+    }
+    for (const YAML::Node& element : list) {
+      if (element.IsScalar()) {
+        values.push_back(element.Scalar());
+      } else {
+        Mistake(element, field, "an element must be plain text");
+      }
+    }
+    return values;
+  }
+
+  void ReadCommands(const YAML::Node& list, std::vector<CommandRule>* commands) {
+    if (!list.IsSequence()) return Mistake(list, "commands", "must be a list of rules");
+    if (list.size() > kMaxRules) {
+      return Mistake(list, "commands", absl::StrCat("more than ", kMaxRules, " rules"));
+    }
+    for (const YAML::Node& rule : list) commands->push_back(ReadRule(rule));
+  }
+
+  CommandRule ReadRule(const YAML::Node& node) {
+    CommandRule rule;
+    if (!node.IsMap()) {
+      Mistake(node, "commands", "a rule is a map with argv");
+      return rule;
+    }
+    ReadFields(
+        node, "commands.",
+        {{"argv", [&](const YAML::Node& n) { rule.argv = ReadList(n, "argv"); }},
+         {"user", [&](const YAML::Node& n) { ReadText(n, "user", &rule.user); }},
+         {"directory", [&](const YAML::Node& n) { ReadText(n, "directory", &rule.directory); }},
+         {"environment",
+          [&](const YAML::Node& n) { rule.environment = ReadList(n, "environment"); }},
+         {"time_limit", [&](const YAML::Node& n) { ReadLimit(n, &rule.time_limit); }},
+         {"max_output", [&](const YAML::Node& n) { ReadSize(n, &rule.max_output); }},
+         {"actions", [&](const YAML::Node& n) { rule.actions = ReadActions(n); }},
+         {"signers", [&](const YAML::Node& n) { rule.signers = ReadSigners(n); }}});
+    CheckRule(node, rule);
+    return rule;
+  }
+
+  void CheckRule(const YAML::Node& node, const CommandRule& rule) {
+    if (rule.argv.empty()) return Mistake(node, "argv", "it is missing or empty");
+    if (rule.argv[0] != "**" && !rule.argv[0].starts_with("/")) {
+      Mistake(node, "argv", "the program must be an absolute path, such as /usr/bin/uptime");
+    }
+    for (size_t i = 0; i + 1 < rule.argv.size(); ++i) {
+      if (rule.argv[i] == "**") Mistake(node, "argv", "** may only be the last");
+    }
+    if (!rule.directory.starts_with("/")) {
+      Mistake(node, "directory", "must be an absolute path");
+    }
+  }
+
+  void ReadText(const YAML::Node& node, const std::string& field, std::string* value) {
+    if (!node.IsScalar() || node.Scalar().empty()) {
+      return Mistake(node, field, "must be plain text");
+    }
+    *value = node.Scalar();
+  }
+
+  void ReadLimit(const YAML::Node& node, absl::Duration* limit) {
+    const auto value = node.IsScalar() ? ParseDuration(node.Scalar()) : std::nullopt;
+    if (!value || *value < absl::Seconds(1) || *value > kMostTime) {
+      return Mistake(node, "time_limit", "must be a time from 1s to 24h, such as 5m");
+    }
+    *limit = *value;
+  }
+
+  void ReadSize(const YAML::Node& node, int64_t* size) {
+    const auto value = node.IsScalar() ? ParseByteSize(node.Scalar()) : std::nullopt;
+    if (!value || *value > kMostOutput) {
+      return Mistake(node, "max_output", "must be a size up to 1GiB, such as 16MiB");
+    }
+    *size = static_cast<int64_t>(*value);
+  }
+
+  std::vector<std::string> ReadActions(const YAML::Node& node) {
+    std::vector<std::string> actions = ReadList(node, "actions");
+    for (const std::string& action : actions) {
+      if (action != kExecAction && action != kRudderAction && action != kCollectAction) {
+        Mistake(node, "actions", "allowed are exec, rudder and collect");
+      }
+    }
+    return actions;
+  }
+
+  // An empty list would read as "all", which nobody means who writes one.
+  std::vector<std::string> ReadSigners(const YAML::Node& node) {
+    std::vector<std::string> signers = ReadList(node, "signers");
+    if (signers.empty()) Mistake(node, "signers", "names nobody; leave it out to admit all");
+    return signers;
+  }
+
+  const std::string_view file_;
+  std::vector<std::string> mistakes_;
+};
+
+// An argv for people: short, and without what would spoil a line.
+std::string Show(const std::vector<std::string>& argv) {
+  std::string shown;
+  for (const std::string& argument : argv) {
+    if (!shown.empty()) shown += ' ';
+    for (std::string_view left = argument; !left.empty() && shown.size() < kMaxShownArgv;) {
+      const size_t length = PrintableLength(left);
+      shown += length == 0 ? "?" : left.substr(0, length);
+      left.remove_prefix(std::max<size_t>(length, 1));
+    }
+    if (shown.size() >= kMaxShownArgv) return shown + " ...";
+  }
+  return shown;
+}
+
+}  // namespace
+
+absl::StatusOr<NodePolicy> NodePolicy::Parse(std::string_view yaml, std::string_view file) {
+  NodePolicy policy;
+  policy.file_ = std::string(file);
+  PolicyReader reader(policy.file_);
+  try {
+    reader.ReadTop(YAML::Load(std::string(yaml)), &policy.commands_, &policy.modules_);
+  } catch (const YAML::Exception& e) {
+    return Unusable(absl::StatusCode::kInvalidArgument,
+                    absl::StrCat(policy.file_, ":", e.mark.line + 1, ": not YAML: ", e.msg));
+  }
+  if (absl::Status status = reader.Result(); !status.ok()) return status;
+  return policy;
+}
+
+absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) const {
+  if (request.argv.empty() || !IsPlainAbsolutePath(request.argv[0])) {
+    return Refused(absl::StrCat("the program of \"", Show(request.argv),
+                                "\" is no plain absolute path, such as /usr/bin/uptime; rules "
+                                "are in ",
+                                file_));
+  }
+  for (const CommandRule& rule : commands_) {
+    const bool signer_fits =
+        rule.signers.empty() || request.signer.empty() || Contains(rule.signers, request.signer);
+    if (!Contains(rule.actions, request.action) || !signer_fits ||
+        !FitsCommand(rule.argv, request.argv)) {
+      continue;
+    }
+    for (const std::string& variable : request.variables) {
+      if (!Contains(rule.environment, variable)) {
+        return Refused(absl::StrCat("the rule for \"", Show(request.argv), "\" in ", file_,
+                                    " does not admit the variable ", variable));
+      }
+    }
+    return rule;
+  }
+  return Refused(absl::StrCat("no rule in ", file_, " admits \"", Show(request.argv), "\" (action ",
+                              request.action, ", ",
+                              request.signer.empty() ? "unsigned" : request.signer, ")"));
+}
+
+absl::Status NodePolicy::AllowModule(std::string_view module) const {
+  if (!modules_ || Contains(*modules_, module)) return absl::OkStatus();
+  return Refused(absl::StrCat("collect in ", file_, " does not name module ", ToAbsl(module)));
+}
+
+absl::StatusOr<std::shared_ptr<const NodePolicy>> PolicyFile::Current() {
+  std::lock_guard lock(mutex_);
+  struct stat info = {};
+  std::string version = "none";
+  if (stat(path_.c_str(), &info) == 0) {
+    version =
+        absl::StrCat(info.st_dev, ".", info.st_ino, ".", info.st_size, ".", info.st_mtim.tv_sec,
+                     ".", info.st_mtim.tv_nsec, ".", info.st_mode, ".", info.st_uid);
+  } else if (errno != ENOENT) {
+    return Unusable(absl::StatusCode::kFailedPrecondition,
+                    ToStd(ErrnoError(errno, "read", path_).message()));
+  }
+  if (version != version_) {
+    version_ = version;
+    current_.reset();
+    const bool foreign = info.st_uid != 0 && info.st_uid != geteuid();
+    if (version != "none" && (foreign || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
+      fault_ = Unusable(absl::StatusCode::kFailedPrecondition,
+                        absl::StrCat(path_,
+                                     ": others than its owner, root or the agent's user, "
+                                     "may write it"));
+      return fault_;
+    }
+    const auto text = version == "none" ? absl::StatusOr<std::string>("")
+                                        : ReadFileBounded(path_, kMaxPolicyFile);
+    auto policy =
+        text.ok() ? NodePolicy::Parse(*text, path_)
+                  : Unusable(absl::StatusCode::kFailedPrecondition, ToStd(text.status().message()));
+    fault_ = policy.status();
+    if (policy.ok()) current_ = std::make_shared<const NodePolicy>(*std::move(policy));
+  }
+  if (!current_) return fault_;
+  return current_;
+}
+
+}  // namespace muster

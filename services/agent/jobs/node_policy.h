@@ -1,0 +1,96 @@
+// What a node lets others do: policy.yaml in its folder.
+//
+//   commands:                            # none: no command runs
+//     - argv: [/usr/bin/systemctl, restart, "app-*"]
+//       user: deploy                     # left out: as the agent
+//       directory: /srv                  # /
+//       environment: [LANG]              # names of variables that a command may set; none
+//       time_limit: 5m                   # 1h; at most 24h
+//       max_output: 1MiB                 # 16MiB; at most 1GiB
+//       actions: [exec, rudder, collect] # [exec]
+//       signers: [alice, gateway/g1]     # operators, and gateways for rudder; all
+//   collect: [hostfacts]                 # modules that runs may start; left out: all of them
+//
+// An element of `argv` is one argument: text, in which `*` stands for any characters (but not for
+// `/` in the program's path) and `\` takes the next one as it is. A last `**` admits any number of
+// further arguments; `**` alone any command. The first rule that fits decides.
+#ifndef MUSTER_SERVICES_AGENT_JOBS_NODE_POLICY_H_
+#define MUSTER_SERVICES_AGENT_JOBS_NODE_POLICY_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace muster {
+
+inline constexpr std::string_view kExecAction = "exec";
+inline constexpr std::string_view kRudderAction = "rudder";
+// Plugins with a command, which runs may start.
+inline constexpr std::string_view kCollectAction = "collect";
+
+struct CommandRule {
+  std::vector<std::string> argv;
+  std::string user;
+  std::string directory = "/";
+  std::vector<std::string> environment;
+  absl::Duration time_limit = absl::Hours(1);
+  int64_t max_output = int64_t{16} << 20;
+  std::vector<std::string> actions = {std::string(kExecAction)};
+  std::vector<std::string> signers;  // empty: all
+};
+
+// What is asked for.
+struct CommandRequest {
+  std::string action;
+  // The name of an operator, or "gateway/NAME"; empty for what nobody signed (collect).
+  std::string signer;
+  std::vector<std::string> argv;
+  std::vector<std::string> variables;  // names
+};
+
+// The rules of one file. Immutable; thread-safe.
+class NodePolicy {
+ public:
+  // INVALID_ARGUMENT (POLICY_UNUSABLE) lists every mistake, a line each: "file:line: field: ...".
+  static absl::StatusOr<NodePolicy> Parse(std::string_view yaml, std::string_view file);
+
+  // The first rule that fits. PERMISSION_DENIED (POLICY_REFUSED) names the argv and the file. The
+  // program has to be named by an absolute path without "." and "..".
+  absl::StatusOr<CommandRule> Allow(const CommandRequest& request) const;
+
+  // OK, or PERMISSION_DENIED (POLICY_REFUSED): whether a run may start this built-in module.
+  absl::Status AllowModule(std::string_view module) const;
+
+ private:
+  std::string file_;
+  std::vector<CommandRule> commands_;
+  std::optional<std::vector<std::string>> modules_;  // nothing: all
+};
+
+// Reads the file anew when it changed. Thread-safe; calls may block on the disk.
+class PolicyFile {
+ public:
+  explicit PolicyFile(std::string path) : path_(std::move(path)) {}
+
+  // Without a file the policy that admits no command. FAILED_PRECONDITION (POLICY_UNUSABLE) if
+  // others than root and the agent's user may write it, or it cannot be read; else as Parse.
+  absl::StatusOr<std::shared_ptr<const NodePolicy>> Current();
+
+ private:
+  const std::string path_;
+  std::mutex mutex_;
+  std::string version_;                        // guarded by mutex_: of the file that was read
+  absl::Status fault_;                         // guarded by mutex_
+  std::shared_ptr<const NodePolicy> current_;  // guarded by mutex_
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_JOBS_NODE_POLICY_H_

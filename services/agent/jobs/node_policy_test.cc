@@ -1,0 +1,202 @@
+#include "services/agent/jobs/node_policy.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "gtest/gtest.h"
+#include "services/agent/jobs/argument_pattern.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+
+namespace muster {
+namespace {
+
+constexpr char kFile[] = "/etc/policy.yaml";
+
+CommandRequest Exec(std::vector<std::string> argv) {
+  return {std::string(kExecAction), "alice", std::move(argv), {}};
+}
+
+NodePolicy Policy(std::string_view yaml) {
+  auto policy = NodePolicy::Parse(yaml, kFile);
+  EXPECT_TRUE(policy.ok()) << policy.status();
+  return policy.ok() ? *std::move(policy) : NodePolicy();
+}
+
+std::string MistakesIn(std::string_view yaml) {
+  const auto policy = NodePolicy::Parse(yaml, kFile);
+  EXPECT_EQ(ReasonOf(policy.status()), "POLICY_UNUSABLE");
+  return std::string(policy.status().message());
+}
+
+void ExpectRefused(const absl::Status& status, const std::string& because) {
+  EXPECT_EQ(ReasonOf(status), "POLICY_REFUSED") << status;
+  EXPECT_NE(status.message().find(because), absl::string_view::npos) << status;
+}
+
+TEST(ArgumentPatternTest, AStarStandsForAnyCharactersOfOneArgument) {
+  EXPECT_TRUE(FitsArgument("app-*", "app-"));
+  EXPECT_TRUE(FitsArgument("app-*", "app-a/b c"));
+  EXPECT_TRUE(FitsArgument("*a*b*", "xxaxxbaxb"));
+  EXPECT_FALSE(FitsArgument("app-*", "xapp-1"));
+  EXPECT_FALSE(FitsArgument("*.conf", "a.conf.bak"));
+  EXPECT_TRUE(FitsArgument("", ""));
+  EXPECT_FALSE(FitsArgument("", "x"));
+  EXPECT_TRUE(FitsArgument("a\\*b", "a*b"));
+  EXPECT_FALSE(FitsArgument("a\\*b", "axb"));
+}
+
+TEST(ArgumentPatternTest, InTheProgramsPathAStarStaysWithinItsFolder) {
+  EXPECT_TRUE(FitsArgument("/opt/*/run", "/opt/app/run", true));
+  EXPECT_FALSE(FitsArgument("/opt/*", "/opt/app/run", true));
+  EXPECT_TRUE(FitsArgument("/opt/*", "/opt/app/run", false));
+}
+
+TEST(ArgumentPatternTest, ManyStarsAreNotSlow) {
+  EXPECT_FALSE(FitsArgument("*a*a*a*a*a*a*a*a*a*b", std::string(50'000, 'a')));
+}
+
+TEST(NodePolicyTest, WithoutRulesNothingRuns) {
+  ExpectRefused(Policy("").Allow(Exec({"/usr/bin/uptime"})).status(),
+                "no rule in /etc/policy.yaml admits \"/usr/bin/uptime\" (action exec, alice)");
+  EXPECT_TRUE(Policy("").AllowModule("hostfacts").ok());
+}
+
+TEST(NodePolicyTest, ARuleAdmitsItsArgvAndNoOther) {
+  const NodePolicy policy = Policy(
+      "commands:\n"
+      "  - argv: [/usr/bin/systemctl, restart, 'app-*']\n"
+      "  - argv: [/usr/bin/journalctl, '**']\n");
+  EXPECT_TRUE(policy.Allow(Exec({"/usr/bin/systemctl", "restart", "app-1"})).ok());
+  EXPECT_TRUE(policy.Allow(Exec({"/usr/bin/journalctl"})).ok());
+  EXPECT_TRUE(policy.Allow(Exec({"/usr/bin/journalctl", "-u", "x"})).ok());
+  EXPECT_FALSE(policy.Allow(Exec({"/usr/bin/systemctl", "stop", "app-1"})).ok());
+  EXPECT_FALSE(policy.Allow(Exec({"/usr/bin/systemctl", "restart"})).ok());
+  EXPECT_FALSE(policy.Allow(Exec({"/usr/bin/systemctl", "restart", "app-1", "sshd"})).ok());
+}
+
+TEST(NodePolicyTest, TheProgramIsAPlainAbsolutePathWhateverTheRules) {
+  const NodePolicy policy = Policy("commands: [{argv: ['**']}]");
+  EXPECT_TRUE(policy.Allow(Exec({"/bin/ls", "-l"})).ok());
+  for (const char* program : {"ls", "./ls", "/bin/../tmp/x", "/bin//ls", "/", "", "/bin/."}) {
+    ExpectRefused(policy.Allow(Exec({program})).status(), "no plain absolute path");
+  }
+  ExpectRefused(policy.Allow(Exec({})).status(), "no plain absolute path");
+}
+
+TEST(NodePolicyTest, TheFirstRuleThatFitsDecides) {
+  const NodePolicy policy = Policy(
+      "commands:\n"
+      "  - {argv: [/bin/ls], signers: [bob], user: backup}\n"
+      "  - {argv: [/bin/ls], time_limit: 5m, max_output: 1MiB, directory: /srv}\n"
+      "  - {argv: [/bin/ls], user: nobody}\n");
+  const auto rule = policy.Allow(Exec({"/bin/ls"}));
+  ASSERT_TRUE(rule.ok());
+  EXPECT_EQ(rule->user, "");
+  EXPECT_EQ(rule->directory, "/srv");
+  EXPECT_EQ(rule->time_limit, absl::Minutes(5));
+  EXPECT_EQ(rule->max_output, 1 << 20);
+  CommandRequest bobs = Exec({"/bin/ls"});
+  bobs.signer = "bob";
+  EXPECT_EQ(policy.Allow(bobs)->user, "backup");
+}
+
+TEST(NodePolicyTest, ActionsAndVariablesAreAdmittedOneByOne) {
+  const NodePolicy policy = Policy(
+      "commands:\n"
+      "  - {argv: [/opt/rudder/bin/rudder, '**'], actions: [rudder], signers: [gateway/g1]}\n"
+      "  - {argv: [/bin/env], environment: [LANG]}\n");
+  CommandRequest request{std::string(kRudderAction), "gateway/g1", {"/opt/rudder/bin/rudder"}, {}};
+  EXPECT_TRUE(policy.Allow(request).ok());
+  request.signer = "gateway/g2";
+  EXPECT_FALSE(policy.Allow(request).ok());
+  EXPECT_FALSE(policy.Allow(Exec({"/opt/rudder/bin/rudder"})).ok());
+  CommandRequest env = Exec({"/bin/env"});
+  env.variables = {"LANG"};
+  EXPECT_TRUE(policy.Allow(env).ok());
+  env.variables = {"LANG", "LD_PRELOAD"};
+  ExpectRefused(policy.Allow(env).status(), "does not admit the variable LD_PRELOAD");
+}
+
+TEST(NodePolicyTest, CollectNamesTheModules) {
+  const NodePolicy policy = Policy("collect: [hostfacts]");
+  EXPECT_TRUE(policy.AllowModule("hostfacts").ok());
+  ExpectRefused(policy.AllowModule("systemd-logs"), "does not name module systemd-logs");
+  ExpectRefused(Policy("collect: []").AllowModule("hostfacts"), "hostfacts");
+}
+
+TEST(NodePolicyTest, EveryMistakeIsNamedWithItsLine) {
+  const std::string mistakes = MistakesIn(
+      "commands:\n"
+      "  - argv: [ls]\n"
+      "    time_limt: 5m\n"
+      "  - argv: [/bin/ls, '**', x]\n"
+      "    time_limit: 2d\n"
+      "    max_output: lots\n"
+      "    actions: [shell]\n"
+      "    directory: tmp\n"
+      "    signers: []\n"
+      "  - user: root\n"
+      "colect: [hostfacts]\n");
+  for (const char* mistake :
+       {"/etc/policy.yaml:2: argv: the program must be an absolute path",
+        "/etc/policy.yaml:3: commands.time_limt: no such field; did you mean time_limit?",
+        "/etc/policy.yaml:4: argv: ** may only be the last", ":5: time_limit: must be a time",
+        ":6: max_output: must be a size", ":7: actions: allowed are", ":4: directory: must be",
+        ":9: signers: names nobody", ":10: argv: it is missing",
+        ":11: colect: no such field; did you mean collect?"}) {
+    EXPECT_NE(mistakes.find(mistake), std::string::npos) << mistake << "\nnot in:\n" << mistakes;
+  }
+  EXPECT_NE(MistakesIn("a: [").find("not YAML"), std::string::npos);
+  EXPECT_NE(MistakesIn("[1, 2]").find("a policy is a map"), std::string::npos);
+}
+
+class PolicyFileTest : public ::testing::Test {
+ protected:
+  PolicyFileTest() { std::filesystem::remove(path_); }
+
+  void Write(std::string_view text, unsigned mode = 0644) {
+    ASSERT_TRUE(WriteFileAtomically(path_, text, mode).ok());
+  }
+
+  bool AdmitsLs() {
+    const auto policy = file_.Current();
+    return policy.ok() && (*policy)->Allow(Exec({"/bin/ls"})).ok();
+  }
+
+  const std::string path_ = ::testing::TempDir() + "/policy.yaml";
+  PolicyFile file_{path_};
+};
+
+TEST_F(PolicyFileTest, FollowsTheFile) {
+  EXPECT_TRUE(file_.Current().ok());
+  EXPECT_FALSE(AdmitsLs());
+  Write("commands: [{argv: [/bin/ls]}]");
+  EXPECT_TRUE(AdmitsLs());
+  Write("commands: [{argv: [/bin/ps]}]");
+  EXPECT_FALSE(AdmitsLs());
+  std::filesystem::remove(path_);
+  EXPECT_TRUE(file_.Current().ok());
+}
+
+TEST_F(PolicyFileTest, ABrokenFileRefusesEverythingWithTheFault) {
+  Write("commands: [{argv: [/bin/ls]}]");
+  EXPECT_TRUE(AdmitsLs());
+  Write("commands: [{argv: [/bin/ls]}, {}]");
+  for (int i = 0; i < 2; ++i) {
+    const auto policy = file_.Current();
+    EXPECT_EQ(ReasonOf(policy.status()), "POLICY_UNUSABLE");
+    EXPECT_NE(policy.status().message().find(path_ + ":1: argv"), absl::string_view::npos);
+  }
+}
+
+TEST_F(PolicyFileTest, AFileThatOthersMayWriteIsNotBelieved) {
+  Write("commands: [{argv: [/bin/ls]}]", 0664);
+  EXPECT_EQ(ReasonOf(file_.Current().status()), "POLICY_UNUSABLE");
+  ASSERT_EQ(chmod(path_.c_str(), 0644), 0);
+  EXPECT_TRUE(AdmitsLs());
+}
+
+}  // namespace
+}  // namespace muster
