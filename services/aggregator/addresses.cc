@@ -10,15 +10,21 @@ namespace {
 
 // Where the gateway shows the status of runs, unless the configuration says otherwise.
 constexpr uint16_t kStatusPort = 8002;
+// Where the relay at the centre listens, unless the configuration says otherwise.
+constexpr uint16_t kRelayPort = 7445;
+
+void AddIfEmpty(const AggregatorConfig& config, uint16_t port, std::vector<std::string>& targets) {
+  if (!targets.empty()) return;
+  for (const std::string& host : config.advertise) {
+    targets.push_back(HostPort{host, port}.ToString());
+  }
+}
 
 }  // namespace
 
 Addresses MakeAddresses(const AggregatorConfig& config) {
-  Addresses addresses = {config.aggregator_targets,
-                         config.status_targets,
-                         config.join_targets,
-                         config.gateway_urls,
-                         {}};
+  Addresses addresses = {config.aggregator_targets, config.status_targets, config.join_targets,
+                         config.relay_targets,      config.gateway_urls,   {}};
   for (const std::string& url : config.status_urls) {
     addresses.status_urls.push_back(
         absl::StrCat(absl::string_view(url).substr(0, url.find_last_not_of('/') + 1), "/"));
@@ -29,16 +35,9 @@ Addresses MakeAddresses(const AggregatorConfig& config) {
           absl::StrCat("https://", HostPort{host, kStatusPort}.ToString(), "/"));
     }
   }
-  if (addresses.aggregator_targets.empty()) {
-    for (const std::string& host : config.advertise) {
-      addresses.aggregator_targets.push_back(HostPort{host, config.listen.port}.ToString());
-    }
-  }
-  if (addresses.join_targets.empty()) {
-    for (const std::string& host : config.advertise) {
-      addresses.join_targets.push_back(HostPort{host, config.join_listen.port}.ToString());
-    }
-  }
+  AddIfEmpty(config, config.listen.port, addresses.aggregator_targets);
+  AddIfEmpty(config, config.join_listen.port, addresses.join_targets);
+  AddIfEmpty(config, kRelayPort, addresses.relay_targets);
   return addresses;
 }
 

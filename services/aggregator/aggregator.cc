@@ -18,6 +18,7 @@
 #include "services/aggregator/identity_service.h"
 #include "services/aggregator/join_service.h"
 #include "services/aggregator/listener_service.h"
+#include "services/aggregator/nodes/command_trust.h"
 #include "services/aggregator/result_service.h"
 #include "services/aggregator/run_service.h"
 #include "services/aggregator/runs/authorities.h"
@@ -70,6 +71,7 @@ struct Foundation {
   std::unique_ptr<SqliteStore> store;
   std::unique_ptr<BlobStore> blobs;
   std::unique_ptr<Authorities> authorities;
+  std::unique_ptr<CommandTrust> commands;
 };
 
 absl::StatusOr<Foundation> OpenFoundation(const AggregatorConfig& config,
@@ -102,6 +104,9 @@ absl::StatusOr<Foundation> OpenFoundation(const AggregatorConfig& config,
   // revoked.
   const absl::Status taken = f.authorities->TakeOver(folder + "/first-operator.crt");
   if (!taken.ok()) return taken;
+  auto commands = CommandAuthority::Ensure(folder, f.authorities->fleet(), clock.Now());
+  if (!commands.ok()) return commands.status();
+  f.commands = std::make_unique<CommandTrust>(*std::move(commands), *f.store, clock);
   return f;
 }
 
@@ -136,14 +141,14 @@ class Assembly : public Aggregator {
         archive_service_(runtime_, runs_, *f_.blobs),
         change_service_(runtime_, *f_.store, *f_.store, changes_, clock_),
         listener_service_(runtime_, runs_, *f_.authorities, status_listeners_, *f_.store, clock_),
-        identity_service_(runtime_, *f_.authorities, *f_.store, clock_, addresses_,
+        identity_service_(runtime_, *f_.authorities, *f_.commands, *f_.store, clock_, addresses_,
                           ServiceHosts(config_)),
         enrollment_(*f_.store, clock_),
         enrollment_service_(runtime_, enrollment_, addresses_.join_targets,
                             f_.authorities->FleetCaPem()),
         joining_(*f_.store, *f_.authorities, clock_),
         join_service_(requests_, joining_, clock_, addresses_, f_.authorities->FleetCaPem(),
-                      metrics_) {}
+                      f_.commands->CaPem(), metrics_) {}
 
   ~Assembly() override { Stop(); }
 

@@ -35,6 +35,9 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
       "status_targets", &config->status_targets,
       "Where the status service is: host:port each. Credentials say it, and its verdicts "
       "on who fell silent are followed there. Empty: nothing is timed out for silence.");
+  file->StringList("relay_targets", &config->relay_targets,
+                   "What credentials say of where the relay at the centre is, below which nodes "
+                   "hang: host:port each. Empty: every advertised host with port 7445.");
   file->StringList("gateway_urls", &config->gateway_urls,
                    "What credentials say of where REST is: https://host:port each.");
   file->StringList("status_urls", &config->status_urls,

@@ -26,6 +26,7 @@ struct AggregatorConfig {
   std::vector<std::string> aggregator_targets;
   std::vector<std::string> status_targets;
   std::vector<std::string> join_targets;
+  std::vector<std::string> relay_targets;
   std::vector<std::string> gateway_urls;
   std::vector<std::string> status_urls;
   LogConfig log;

@@ -32,6 +32,7 @@ void IdentityService::Describe(const SignedCertificate& certificate,
   }
   for (const std::string& target : addresses_.status_targets) response->add_status_targets(target);
   for (const std::string& url : addresses_.gateway_urls) response->add_gateway_urls(url);
+  for (const std::string& target : addresses_.relay_targets) response->add_relay_targets(target);
 }
 
 absl::Status IdentityService::Renew(Call& call, const v1::RenewCertificateRequest& request,
@@ -93,6 +94,19 @@ absl::Status IdentityService::Revoke(Call& call, const v1::RevokeOperatorRequest
   return absl::OkStatus();
 }
 
+absl::Status IdentityService::IssueForCommands(Call& call,
+                                               const v1::IssueCommandCertificateRequest& request,
+                                               v1::CommandCertificate* response) {
+  if (const absl::Status allowed = call.Authorize(Resource::Own()); !allowed.ok()) return allowed;
+  const auto issued = commands_.Issue(call.caller().identity, request.public_key_pem());
+  if (!issued.ok()) return issued.status();
+  response->set_uri(UriOf(call));
+  response->set_certificate_chain_pem(issued->ToPem());
+  response->set_command_ca_pem(commands_.CaPem());
+  *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(issued->NotAfter()));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::map<std::string, v1::Operator>> IdentityService::Operators() const {
   const std::string prefix = absl::StrCat("spiffe://", authorities_.fleet(), "/user/");
   const auto issued = store_.Issued(prefix, kMaxIssued);
@@ -147,6 +161,27 @@ grpc::ServerUnaryReactor* IdentityService::ListOperators(grpc::CallbackServerCon
                   if (!operators.ok()) return operators.status();
                   for (const auto& [name, entry] : *operators) *response->add_operators() = entry;
                   return absl::OkStatus();
+                });
+}
+
+grpc::ServerUnaryReactor* IdentityService::IssueCommandCertificate(
+    grpc::CallbackServerContext* context, const v1::IssueCommandCertificateRequest* request,
+    v1::CommandCertificate* response) {
+  return Answer(
+      runtime_, context, "/muster.v1.IdentityService/IssueCommandCertificate",
+      [this, request, response](Call& call) { return IssueForCommands(call, *request, response); });
+}
+
+grpc::ServerUnaryReactor* IdentityService::GetCommandRevocations(
+    grpc::CallbackServerContext* context, const v1::GetCommandRevocationsRequest*,
+    v1::CommandRevocations* response) {
+  return Answer(runtime_, context, "/muster.v1.IdentityService/GetCommandRevocations",
+                [this, response](Call& call) -> absl::Status {
+                  const absl::Status allowed = call.Authorize(Resource::Fleet());
+                  if (!allowed.ok()) return allowed;
+                  auto list = commands_.Revocations();
+                  if (list.ok()) *response = *std::move(list);
+                  return list.status();
                 });
 }
 

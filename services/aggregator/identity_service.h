@@ -8,6 +8,7 @@
 
 #include "muster/v1/identities.grpc.pb.h"
 #include "services/aggregator/addresses.h"
+#include "services/aggregator/nodes/command_trust.h"
 #include "services/aggregator/runs/authorities.h"
 #include "services/common/base/clock.h"
 #include "services/common/rpc/call.h"
@@ -19,10 +20,12 @@ namespace muster {
 class IdentityService : public v1::IdentityService::CallbackService {
  public:
   // `service_hosts`: what the certificates of services name besides their URI.
-  IdentityService(const RpcRuntime& runtime, Authorities& authorities, StateStore& store,
-                  const Clock& clock, Addresses addresses, std::vector<std::string> service_hosts)
+  IdentityService(const RpcRuntime& runtime, Authorities& authorities, CommandTrust& commands,
+                  StateStore& store, const Clock& clock, Addresses addresses,
+                  std::vector<std::string> service_hosts)
       : runtime_(runtime),
         authorities_(authorities),
+        commands_(commands),
         store_(store),
         clock_(clock),
         addresses_(std::move(addresses)),
@@ -40,12 +43,20 @@ class IdentityService : public v1::IdentityService::CallbackService {
   grpc::ServerUnaryReactor* ListOperators(grpc::CallbackServerContext* context,
                                           const v1::ListOperatorsRequest* request,
                                           v1::ListOperatorsResponse* response) override;
+  grpc::ServerUnaryReactor* IssueCommandCertificate(
+      grpc::CallbackServerContext* context, const v1::IssueCommandCertificateRequest* request,
+      v1::CommandCertificate* response) override;
+  grpc::ServerUnaryReactor* GetCommandRevocations(grpc::CallbackServerContext* context,
+                                                  const v1::GetCommandRevocationsRequest* request,
+                                                  v1::CommandRevocations* response) override;
 
  private:
   absl::Status Renew(Call& call, const v1::RenewCertificateRequest& request,
                      v1::IssuedCertificate* response);
   absl::Status Add(Call& call, const v1::AddOperatorRequest& request,
                    v1::IssuedCertificate* response);
+  absl::Status IssueForCommands(Call& call, const v1::IssueCommandCertificateRequest& request,
+                                v1::CommandCertificate* response);
   absl::Status Revoke(Call& call, const v1::RevokeOperatorRequest& request, v1::Operator* response);
   // By name, with whether it is revoked.
   absl::StatusOr<std::map<std::string, v1::Operator>> Operators() const;
@@ -53,6 +64,7 @@ class IdentityService : public v1::IdentityService::CallbackService {
 
   const RpcRuntime runtime_;
   Authorities& authorities_;
+  CommandTrust& commands_;
   StateStore& store_;
   const Clock& clock_;
   const Addresses addresses_;

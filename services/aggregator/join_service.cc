@@ -9,12 +9,14 @@
 namespace muster {
 
 JoinService::JoinService(Executor& executor, Joining& joining, const Clock& clock,
-                         Addresses addresses, std::string fleet_ca_pem, Metrics& metrics)
+                         Addresses addresses, std::string fleet_ca_pem, std::string command_ca_pem,
+                         Metrics& metrics)
     : executor_(executor),
       joining_(joining),
       clock_(clock),
       addresses_(std::move(addresses)),
       fleet_ca_pem_(std::move(fleet_ca_pem)),
+      command_ca_pem_(std::move(command_ca_pem)),
       joined_(metrics.AddCounter("muster_joins_total",
                                  "Certificates given to machines that joined or returned.")),
       refused_(metrics.AddCounter("muster_joins_refused_total",
@@ -36,12 +38,14 @@ grpc::ServerUnaryReactor* JoinService::Answer(grpc::CallbackServerContext* conte
     response->set_node(node->name);
     response->set_certificate_chain_pem(node->certificate_chain_pem);
     response->set_fleet_ca_pem(fleet_ca_pem_);
+    response->set_command_ca_pem(command_ca_pem_);
     *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(node->expires));
     *response->mutable_time() = ToTimestamp(absl::ToUnixMicros(clock_.Now()));
     for (const auto& target : addresses_.aggregator_targets)
       response->add_aggregator_targets(target);
     for (const auto& target : addresses_.status_targets) response->add_status_targets(target);
     for (const auto& target : addresses_.join_targets) response->add_join_targets(target);
+    for (const auto& target : addresses_.relay_targets) response->add_relay_targets(target);
     reactor->Finish(grpc::Status::OK);
   });
   if (!posted) reactor->Finish(ToGrpc(errors::Overloaded()));

@@ -18,7 +18,7 @@ namespace muster {
 class JoinService : public v1::JoinService::CallbackService {
  public:
   JoinService(Executor& executor, Joining& joining, const Clock& clock, Addresses addresses,
-              std::string fleet_ca_pem, Metrics& metrics);
+              std::string fleet_ca_pem, std::string command_ca_pem, Metrics& metrics);
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,
@@ -38,6 +38,7 @@ class JoinService : public v1::JoinService::CallbackService {
   const Clock& clock_;
   const Addresses addresses_;
   const std::string fleet_ca_pem_;
+  const std::string command_ca_pem_;
   Counter joined_;
   Counter refused_;
 };

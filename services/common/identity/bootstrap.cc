@@ -232,6 +232,7 @@ absl::Status Bootstrapper::UpdateContext(const Intermediate& intermediate, Opera
   take(options_.aggregator_targets, context.aggregator_targets);
   take(options_.status_targets, context.status_targets);
   take(options_.gateway_urls, context.gateway_urls);
+  take(options_.relay_targets, context.relay_targets);
   const auto roots = ParseChain(context.fleet_ca_pem);
   if (!roots.ok()) return Annotate(roots.status(), home_.ContextFile());
   if (std::find(roots->begin(), roots->end(), intermediate.root()) == roots->end()) {

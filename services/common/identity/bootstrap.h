@@ -24,6 +24,7 @@ struct BootstrapOptions {
   // For the context file; each is kept as it is there where it is empty here.
   std::vector<std::string> aggregator_targets;
   std::vector<std::string> status_targets;
+  std::vector<std::string> relay_targets;
   std::vector<std::string> gateway_urls;
 };
 

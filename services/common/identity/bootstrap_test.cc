@@ -253,6 +253,7 @@ TEST_F(BootstrapTest, TakesOverHostsAndAddresses) {
   ASSERT_TRUE(Up().ok());
   options_.hosts = {"central.example.com", "10.0.0.5", "fe80:0::1"};
   options_.status_targets = {"10.0.0.5:2"};
+  options_.relay_targets = {"10.0.0.5:3"};
   ASSERT_TRUE(Up().ok());
   const auto hosts =
       LoadCertificateTrio(home_.TlsFolder(ServiceRole::kGateway), ServiceRole::kGateway, kNow)
@@ -262,6 +263,7 @@ TEST_F(BootstrapTest, TakesOverHostsAndAddresses) {
                                              "10.0.0.5", "fe80::1"}));
   const auto context = ReadContext(home_.ContextFile());
   EXPECT_EQ(context->status_targets, options_.status_targets);
+  EXPECT_EQ(context->relay_targets, options_.relay_targets);
   EXPECT_EQ(context->aggregator_targets, options_.aggregator_targets);
   EXPECT_TRUE(Up()->done.empty());
 

@@ -4,7 +4,8 @@
 //     "fleet": "fleet-0a1b2c3d.muster",
 //     "aggregator_targets": ["10.0.0.5:7443"],
 //     "status_targets": ["10.0.0.5:7444"],
-//     "gateway_urls": ["https://10.0.0.5:7445"],
+//     "gateway_urls": ["https://10.0.0.5:7442"],
+//     "relay_targets": ["10.0.0.5:7445"],
 //     "fleet_ca_pem": "-----BEGIN CERTIFICATE-----...",
 //     "certificate_chain_pem": "-----BEGIN CERTIFICATE-----...",
 //     "private_key_pem": "-----BEGIN PRIVATE KEY-----..."
@@ -31,6 +32,7 @@ struct OperatorContext {
   std::vector<std::string> aggregator_targets;  // "host:port"
   std::vector<std::string> status_targets;      // "host:port"
   std::vector<std::string> gateway_urls;        // "https://host:port"
+  std::vector<std::string> relay_targets;       // "host:port"; older files lack it
   std::string fleet_ca_pem;                     // the fleet's root
   std::string certificate_chain_pem;            // leaf first
   Secret private_key_pem;                       // PKCS#8 or SEC1

@@ -39,7 +39,8 @@ class ContextTest : public ::testing::Test {
     context.fleet = kFleet;
     context.aggregator_targets = {"10.0.0.5:7443", "[::1]:7443"};
     context.status_targets = {"10.0.0.5:7444"};
-    context.gateway_urls = {"https://10.0.0.5:7445"};
+    context.gateway_urls = {"https://10.0.0.5:7442"};
+    context.relay_targets = {"10.0.0.5:7445"};
     context.fleet_ca_pem = root.certificate().ToPem();
     context.certificate_chain_pem = ChainToPem(
         std::vector{*intermediate.Issue(name, key.public_key(), {}, kNow, kNow + kOperatorValidity),
@@ -77,6 +78,7 @@ TEST_F(ContextTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read->aggregator_targets, written.aggregator_targets);
   EXPECT_EQ(read->status_targets, written.status_targets);
   EXPECT_EQ(read->gateway_urls, written.gateway_urls);
+  EXPECT_EQ(read->relay_targets, written.relay_targets);
   EXPECT_EQ(read->fleet_ca_pem, written.fleet_ca_pem);
   EXPECT_EQ(read->certificate_chain_pem, written.certificate_chain_pem);
   EXPECT_EQ(read->private_key_pem.view(), written.private_key_pem.view());
@@ -84,6 +86,15 @@ TEST_F(ContextTest, IsReadAsItWasWritten) {
   EXPECT_TRUE(CheckContext(*read, kNow).ok());
   EXPECT_EQ(ReasonOf(CheckContext(*read, kNow + kOperatorValidity + absl::Seconds(1))),
             "CERTIFICATE_EXPIRED");
+}
+
+TEST_F(ContextTest, AFileFromBeforeThereWereRelaysIsRead) {
+  nlohmann::json json = nlohmann::json::parse(ContextToJson(Good()).view());
+  json.erase("relay_targets");
+  ASSERT_TRUE(WriteFileAtomically(Path(), json.dump()).ok());
+  const auto read = ReadContext(Path());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(read->relay_targets.empty());
 }
 
 TEST_F(ContextTest, AFileThatOthersCouldHaveReadIsRefused) {
@@ -102,6 +113,8 @@ TEST_F(ContextTest, EachFaultIsNamed) {
   EXPECT_EQ(ReasonAfter([](auto& j) { j.erase("fleet"); }, "\"fleet\" is missing"),
             "INVALID_CONTEXT");
   EXPECT_EQ(ReasonAfter([](auto& j) { j["gateway_url"] = "x"; }, "\"gateway_url\" is not known"),
+            "INVALID_CONTEXT");
+  EXPECT_EQ(ReasonAfter([](auto& j) { j["relay_targets"] = "x"; }, "\"relay_targets\" must be"),
             "INVALID_CONTEXT");
   EXPECT_EQ(ReasonAfter([](auto& j) { j["status_targets"] = "x"; }, "\"status_targets\" must be"),
             "INVALID_CONTEXT");

@@ -53,6 +53,10 @@ void JsonFields::List(const char* name, std::vector<std::string>* values) {
   json_.erase(it);
 }
 
+void JsonFields::OptionalList(const char* name, std::vector<std::string>* values) {
+  if (json_.contains(name)) List(name, values);
+}
+
 std::string JsonFields::Fault() const {
   if (!fault_.empty() || json_.empty()) return fault_;
   return absl::StrCat("field \"", json_.begin().key(), "\" is not known");

@@ -19,6 +19,8 @@ class JsonFields {
   void Text(const char* name, std::string* value);
   // A list of such texts.
   void List(const char* name, std::vector<std::string>* values);
+  // The same, which files written before it was known lack.
+  void OptionalList(const char* name, std::vector<std::string>* values);
 
   // The first thing that was wrong, also a field that nobody took; empty if nothing was.
   std::string Fault() const;

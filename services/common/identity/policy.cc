@@ -98,13 +98,17 @@ constexpr Row kTable[] = {
     {"/muster.v1.HeartbeatService/BeatOnce", {{{kDeliverers, Bit(Kind::kPair)}}}},
 
     // Identities.
+    // Directly where a key gets a name: a gateway could put its own in, and sign commands as an
+    // operator.
     {"/muster.v1.IdentityService/RenewCertificate",
-     {{{kOperators | kServices | Bit(Role::kNode), Bit(Kind::kOwn)}}}},
-    {"/muster.v1.IdentityService/AddOperator", {{{kOperators, Bit(Kind::kFleet)}}}},
+     {{{kOperators | kServices | Bit(Role::kNode), Bit(Kind::kOwn)}}},
+     kDirectOnly},
+    {"/muster.v1.IdentityService/AddOperator", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
     {"/muster.v1.IdentityService/RevokeOperator", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.IdentityService/ListOperators", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.IdentityService/IssueCommandCertificate",
-     {{{kOperators | Bit(Role::kGateway), Bit(Kind::kOwn)}}}},
+     {{{kOperators | Bit(Role::kGateway), Bit(Kind::kOwn)}}},
+     kDirectOnly},
     {"/muster.v1.IdentityService/GetCommandRevocations",
      {{{kOperators | Bit(Role::kRelay), Bit(Kind::kFleet)}}}},
 
@@ -123,8 +127,7 @@ constexpr Row kTable[] = {
      {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}}},
      kDirectOnly},
     {"/muster.v1.AttachService/ListAttached", {{{kOperators, Bit(Kind::kFleet)}}}},
-    {"/muster.v1.JobService/SubmitJob",
-     {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
+    {"/muster.v1.JobService/SubmitJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
     {"/muster.v1.JobService/GetJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
     {"/muster.v1.JobService/ListJobs", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.JobService/WatchJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},

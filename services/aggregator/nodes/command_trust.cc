@@ -1,0 +1,60 @@
+#include "services/aggregator/nodes/command_trust.h"
+
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/identity/command_revocations.h"
+#include "services/common/identity/identity.h"
+
+namespace muster {
+namespace {
+
+// Only names of the fleet sign; the authority refuses the others among them.
+std::optional<FleetName> SignerName(const Identity& identity) {
+  if (const auto* user = std::get_if<UserIdentity>(&identity.name)) return *user;
+  if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) return *service;
+  return std::nullopt;
+}
+
+bool MaySign(std::string_view subject, std::string_view fleet) {
+  const auto identity = ParseIdentity(subject, fleet);
+  return identity.ok() &&
+         (RoleOf(*identity) == Role::kOperator || RoleOf(*identity) == Role::kGateway);
+}
+
+}  // namespace
+
+absl::StatusOr<Certificate> CommandTrust::Issue(const Identity& signer,
+                                                const std::string& public_key_pem) {
+  const auto key = SigningPublicKey::FromPem(public_key_pem);
+  if (!key.ok()) return key.status();
+  const auto name = SignerName(signer);
+  if (!name) return absl::InternalError("the policy admits operators and gateways alone");
+  const absl::Time now = clock_.Now();
+  auto issued = authority_.Issue(*name, *key, now);
+  if (!issued.ok()) return issued;
+  AuditRecord record;
+  record.at = absl::ToUnixMicros(now);
+  record.kind = AuditKind::kCredential;
+  record.actor = ToUri(signer).value_or("");
+  record.text =
+      absl::StrCat("commands: ", record.actor, " ", issued->IssuerKeyId(), ":", issued->Serial());
+  const auto recorded = store_.ApplyAndWait(AppendAudit{std::move(record)});
+  if (!recorded.ok()) return recorded.status();
+  return issued;
+}
+
+absl::StatusOr<v1::CommandRevocations> CommandTrust::Revocations() {
+  const auto revocations = store_.Revocations();
+  if (!revocations.ok()) return revocations.status();
+  v1::CommandRevocations list;
+  for (const RevocationRecord& revocation : *revocations) {
+    if (MaySign(revocation.subject, authority_.fleet())) list.add_revoked(revocation.subject);
+  }
+  list.set_version(list.revoked_size() + 1);
+  const absl::Status status = SignCommandRevocations(authority_.fleet(), authority_.key(), &list);
+  if (!status.ok()) return status;
+  return list;
+}
+
+}  // namespace muster
