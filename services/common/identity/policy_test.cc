@@ -69,7 +69,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.IdentityService/IssueCommandCertificate", "og"},
     {"/muster.v1.IdentityService/GetCommandRevocations", "or"},
     {"/muster.v1.AttachService/Attach", "rn"},
-    {"/muster.v1.AttachService/ListAttached", "o"},
+    {"/muster.v1.AttachService/ListAttached", "og"},
     {"/muster.v1.JobService/SubmitJob", "og"},
     {"/muster.v1.JobService/GetJob", "og"},
     {"/muster.v1.JobService/ListJobs", "o"},

@@ -1,9 +1,15 @@
 #include "services/common/identity/signing_key.h"
 
 #include <string>
+#include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/sha256.h"
 #include "services/common/identity/key.h"
 
 namespace muster {
@@ -32,6 +38,22 @@ TEST(SigningKeyTest, BothHalvesAreWrittenAndRead) {
   const auto half = SigningPublicKey::FromPem(*key.public_key().ToPem());
   ASSERT_TRUE(half.ok()) << half.status();
   EXPECT_TRUE(half->Verify("message", *again->Sign("message")));
+}
+
+// Go signs commands, too (gateway/command), and is held to the same.
+TEST(SigningKeyTest, TheSignatureOfACommandIsThatOfTheVector) {
+  const auto text =
+      ReadFileBounded("services/common/identity/testdata/command_signature.txt", size_t{1} << 20);
+  ASSERT_TRUE(text.ok()) << text.status();
+  const std::vector<std::string> lines = absl::StrSplit(*text, '\n', absl::SkipEmpty());
+  const std::vector<std::string> parts = absl::StrSplit(lines.back(), ' ');
+  ASSERT_EQ(parts.size(), 3u);
+  // RFC 8410: what stands before the seed in PKCS#8.
+  const std::string der = *FromHex("302e020100300506032b657004220420" + parts[0]);
+  const auto key = SigningKey::FromPem(absl::StrCat(
+      "-----BEGIN PRIVATE KEY-----\n", absl::Base64Escape(der), "\n-----END PRIVATE KEY-----\n"));
+  ASSERT_TRUE(key.ok()) << key.status();
+  EXPECT_EQ(ToHex(*key->Sign("muster-command-v1\n" + *FromHex(parts[1]))), parts[2]);
 }
 
 TEST(SigningKeyTest, KeysOfOtherKindsAreRefused) {

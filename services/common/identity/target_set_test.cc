@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
+#include "services/common/base/secret_file.h"
 #include "services/common/base/sha256.h"
 
 namespace muster {
@@ -32,6 +34,24 @@ TEST(TargetSetTest, TheTreeIsAsTheApiStatesIt) {
   const std::string c = sha(std::string("\0c", 2));
   EXPECT_EQ(TargetSet({"a"}).root(), a);
   EXPECT_EQ(TargetSet({"a", "b", "c"}).root(), sha("\1" + sha("\1" + a + b) + c));
+}
+
+// Go has its own implementation (gateway/command), which is held to the same.
+TEST(TargetSetTest, RootsAreThoseOfTheVectors) {
+  const auto text =
+      ReadFileBounded("services/common/identity/testdata/target_sets.txt", size_t{1} << 20);
+  ASSERT_TRUE(text.ok()) << text.status();
+  int vectors = 0;
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(*text, '\n', absl::SkipEmpty()))) {
+    if (line.front() == '#') continue;
+    std::vector<std::string> names = absl::StrSplit(line, ' ');
+    const std::string root = names.front();
+    names.erase(names.begin());
+    EXPECT_EQ(ToHex(TargetSet(names).root()), root) << line;
+    ++vectors;
+  }
+  EXPECT_GE(vectors, 5);
 }
 
 TEST(TargetSetTest, EveryNameOfASetOfAnySizeIsProved) {

@@ -49,7 +49,7 @@ type AttachServiceClient interface {
 	// statement came in time), RESOURCE_EXHAUSTED (TOO_MANY_CHILDREN), INVALID_ARGUMENT (INVALID_ATTACHMENT).
 	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachRequest, AttachResponse], error)
 	// Nodes and relays below this relay, by name: those that are attached, and those that were within
-	// the last week. Who may call: operators.
+	// the last week. Who may call: operators, gateways.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_TOKEN).
 	ListAttached(ctx context.Context, in *ListAttachedRequest, opts ...grpc.CallOption) (*ListAttachedResponse, error)
@@ -110,7 +110,7 @@ type AttachServiceServer interface {
 	// statement came in time), RESOURCE_EXHAUSTED (TOO_MANY_CHILDREN), INVALID_ARGUMENT (INVALID_ATTACHMENT).
 	Attach(grpc.BidiStreamingServer[AttachRequest, AttachResponse]) error
 	// Nodes and relays below this relay, by name: those that are attached, and those that were within
-	// the last week. Who may call: operators.
+	// the last week. Who may call: operators, gateways.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_TOKEN).
 	ListAttached(context.Context, *ListAttachedRequest) (*ListAttachedResponse, error)

@@ -34,6 +34,7 @@ type Aggregator struct {
 	musterv1.UnimplementedRunServiceServer
 
 	Fleet            *Fleet
+	Commands         *CommandAuthority
 	ChunkMax, Window int64
 	// Forget: bytes are hashed and not kept.
 	Forget bool
@@ -113,7 +114,7 @@ type upload struct {
 // NewAggregator makes one that is not started.
 func NewAggregator(t testing.TB, fleet *Fleet) *Aggregator {
 	a := &Aggregator{
-		Fleet: fleet, ChunkMax: 1 << 20, Window: 4 << 20, t: t, runs: map[string]*runState{}, uploads: map[Key]*upload{},
+		Fleet: fleet, Commands: NewCommandAuthority(), ChunkMax: 1 << 20, Window: 4 << 20, t: t, runs: map[string]*runState{}, uploads: map[Key]*upload{},
 		Interval: time.Hour, streams: map[musterv1.HeartbeatService_BeatServer]context.CancelFunc{},
 		Results: map[Key]*Committed{}, Archives: map[string][]byte{}, Opened: map[Key]int{}, addr: ReserveAddress(t),
 		statuses: map[string]*shownRun{},

@@ -1,0 +1,246 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"muster.example/gateway/fleet"
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/services/client/go/channel"
+	"muster.example/services/client/go/mustertest"
+)
+
+// place is a runner with the services that it talks to.
+type place struct {
+	aggregator *mustertest.Aggregator
+	relay      *mustertest.Relay
+	runner     *Runner
+}
+
+func open(t *testing.T) *place {
+	t.Helper()
+	f := mustertest.NewFleet()
+	keys, err := fleet.Open(f.Folder(t, f.Service("gateway", "g1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{aggregator: mustertest.NewAggregator(t, f), relay: mustertest.NewRelay(t, f)}
+	dial := func(role, target string) *grpc.ClientConn {
+		connection, err := channel.Dial(role, []string{target}, keys.Roots, keys.Certificate, fleet.Interceptors()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { connection.Close() })
+		return connection
+	}
+	p.runner = NewRunner(mustertest.Domain, dial("aggregator", p.aggregator.Start()), dial("relay", p.relay.Start()),
+		slog.New(slog.DiscardHandler))
+	return p
+}
+
+// answers prints, and exits with a code.
+func answers(text string, code int32) mustertest.Node {
+	return func(_ context.Context, _ *musterv1.Command, emit func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+		emit(&musterv1.JobRecord{Record: &musterv1.JobRecord_Output_{
+			Output: &musterv1.JobRecord_Output{Stream: musterv1.JobStream_JOB_STREAM_STDOUT, Data: []byte(text)}}})
+		return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_EXITED, ExitCode: code}
+	}
+}
+
+func (p *place) run(t *testing.T, nodes ...string) (records []*musterv1.JobRecord, err error) {
+	t.Helper()
+	err = p.runner.Run(t.Context(), Job{Nodes: nodes, Argv: []string{"agent", "run"}, Classes: []string{"info"}, TimeLimit: time.Minute},
+		func(record *musterv1.JobRecord) bool {
+			records = append(records, record)
+			return true
+		})
+	return records, err
+}
+
+func TestACommandIsSignedForItsNodesAlone(t *testing.T) {
+	p := open(t)
+	p.relay.Hang("n1", answers("one\n", 0))
+	p.relay.Hang("n2", answers("two\n", 7))
+	if records, err := p.run(t, "n2", "n1", "n2"); err != nil || len(records) != 6 {
+		t.Fatal(records, err)
+	}
+	if _, err := p.run(t, "n1"); err != nil {
+		t.Fatal(err)
+	}
+	all := p.relay.Signed()
+	if len(all) != 2 || p.aggregator.CommandCertificates() != 1 {
+		t.Fatal(len(all), p.aggregator.CommandCertificates())
+	}
+	seen := map[string]bool{}
+	for _, signed := range all {
+		got, uri, err := p.aggregator.Commands.Check(signed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uri != "spiffe://"+mustertest.Domain+"/service/gateway/g1" || got.Action != "rudder" || got.Fleet != mustertest.Domain ||
+			strings.Join(got.Argv, " ") != "agent run" || strings.Join(got.Classes, ",") != "info" || len(got.Nonce) != 16 || len(got.Job) != 32 ||
+			got.TimeLimit.AsDuration() != time.Minute || got.Targets.All || got.Targets.Count != int64(len(p.nodesOf(got))) {
+			t.Error(uri, got)
+		}
+		if life := got.NotAfter.AsTime().Sub(got.NotBefore.AsTime()); life <= 0 || life > 5*time.Minute || time.Since(got.NotBefore.AsTime()) > time.Minute {
+			t.Error(life, got.NotBefore)
+		}
+		if seen[got.Job] || seen[string(got.Nonce)] {
+			t.Error("used twice")
+		}
+		seen[got.Job], seen[string(got.Nonce)] = true, true
+		if want := Targets(p.nodesOf(got)).NodesSha256; string(want) != string(got.Targets.NodesSha256) {
+			t.Error("another target set")
+		}
+	}
+	for _, caller := range p.relay.Callers() {
+		if caller != "[]" {
+			t.Error("the gateway spoke for", caller)
+		}
+	}
+}
+
+// nodesOf are those that the test asked for.
+func (p *place) nodesOf(c *musterv1.Command) []string {
+	if c.Targets.Count == 1 {
+		return []string{"n1"}
+	}
+	return []string{"n1", "n2"}
+}
+
+func TestTheCertificateIsReplacedAtHalfOfItsLife(t *testing.T) {
+	p := open(t)
+	p.aggregator.Commands.Life = time.Second // it began a second ago: half of its life is over at once
+	p.relay.Hang("n1", answers("", 0))
+	for range 3 {
+		if _, err := p.run(t, "n1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := p.aggregator.CommandCertificates(); got < 2 {
+		t.Error(got)
+	}
+	p.aggregator.Commands.Life = 24 * time.Hour
+	if _, err := p.run(t, "n1"); err != nil {
+		t.Fatal(err)
+	}
+	issued := p.aggregator.CommandCertificates()
+	p.aggregator.Stop()
+	if _, err := p.run(t, "n1"); err != nil || p.aggregator.CommandCertificates() != issued {
+		t.Error("a good certificate was not enough", err)
+	}
+}
+
+func TestWithoutACertificateNothingIsSubmitted(t *testing.T) {
+	p := open(t)
+	p.aggregator.Stop()
+	if _, err := p.run(t, "n1"); err == nil || !strings.Contains(err.Error(), "no certificate to sign") || len(p.relay.Signed()) != 0 {
+		t.Error(err)
+	}
+}
+
+func TestAWatchThatBreaksGoesOnWhereItWas(t *testing.T) {
+	p := open(t)
+	p.relay.Hang("n1", answers("hello\n", 0))
+	p.relay.BreakWatch()
+	once := false
+	sequences := ""
+	err := p.runner.Run(t.Context(), Job{Nodes: []string{"n1"}, Argv: []string{"x"}, TimeLimit: time.Minute},
+		func(record *musterv1.JobRecord) bool {
+			if !once {
+				p.relay.BreakWatch()
+			}
+			once = true
+			sequences += string(rune('0' + record.Sequence))
+			return true
+		})
+	if err != nil || sequences != "123" {
+		t.Error(sequences, err)
+	}
+}
+
+func TestAJobThatNobodyFollowsIsCancelled(t *testing.T) {
+	p := open(t)
+	p.relay.Hang("n1", func(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+		<-ctx.Done()
+		return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_CANCELLED}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var id string
+	err := p.runner.Run(ctx, Job{Nodes: []string{"n1"}, Argv: []string{"x"}, TimeLimit: time.Hour}, func(record *musterv1.JobRecord) bool {
+		id = record.Job
+		cancel()
+		return true
+	})
+	if state, _ := p.relay.Job(id); err == nil || state != musterv1.JobState_JOB_STATE_CANCELLED {
+		t.Error(state, err)
+	}
+}
+
+func TestTheListOfAttachedNodesOutlivesTheRelay(t *testing.T) {
+	p := open(t)
+	if got := p.runner.Attached(t.Context()); len(got) != 0 {
+		t.Error(got)
+	}
+	p = open(t)
+	for _, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
+		p.relay.Hang(name, answers("", 0))
+	}
+	if got := p.runner.Attached(t.Context()); len(got) != 5 || !got["n5"] {
+		t.Error(got)
+	}
+	p.relay.Stop()
+	if got := p.runner.Attached(t.Context()); len(got) != 5 {
+		t.Error(got)
+	}
+}
+
+// vectors are the lines of a file that the C++ side is held to as well.
+func vectors(t *testing.T, name string) (lines [][]string) {
+	t.Helper()
+	content, err := os.ReadFile("../../services/common/identity/testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		if !strings.HasPrefix(line, "#") {
+			lines = append(lines, strings.Fields(line))
+		}
+	}
+	return lines
+}
+
+func TestTargetSetsAreThoseOfTheVectors(t *testing.T) {
+	all := vectors(t, "target_sets.txt")
+	if len(all) < 5 {
+		t.Fatal(len(all))
+	}
+	for _, vector := range all {
+		if got := hex.EncodeToString(Targets(vector[1:]).NodesSha256); got != vector[0] {
+			t.Errorf("%q: %s, want %s", vector[1:], got, vector[0])
+		}
+	}
+}
+
+func TestASignatureIsThatOfTheVector(t *testing.T) {
+	vector := vectors(t, "command_signature.txt")[0]
+	var parts [3][]byte
+	for i, text := range vector {
+		var err error
+		if parts[i], err = hex.DecodeString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := sign(ed25519.NewKeyFromSeed(parts[0]), parts[1]); !bytes.Equal(got, parts[2]) {
+		t.Errorf("%x", got)
+	}
+}
