@@ -20,7 +20,7 @@
 #include "services/status/beat_assembly.h"
 #include "services/status/board/board.h"
 #include "services/status/board/figures.h"
-#include "services/status/feed_follower.h"
+#include "services/common/service/feed_follower.h"
 #include "services/status/status_service.h"
 #include "services/status/status_store.h"
 #include "services/status/verdict_service.h"

@@ -63,6 +63,7 @@ func page(root string) (string, error) {
 	out.WriteString(heading)
 	sections := []struct{ title, prefix string }{
 		{"What the services answer", "services/common/errors.cc"},
+		{"What relays answer", "services/relay/"},
 		{"Elsewhere in the services", "services/"},
 		{"The gateway", "gateway/"},
 		{"The command line and the supervisor", "cli/"},

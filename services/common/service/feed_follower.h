@@ -1,6 +1,6 @@
 // Follows the aggregator's change feed, for as long as the service lives.
-#ifndef MUSTER_SERVICES_STATUS_FEED_FOLLOWER_H_
-#define MUSTER_SERVICES_STATUS_FEED_FOLLOWER_H_
+#ifndef MUSTER_SERVICES_COMMON_SERVICE_FEED_FOLLOWER_H_
+#define MUSTER_SERVICES_COMMON_SERVICE_FEED_FOLLOWER_H_
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
@@ -19,7 +19,7 @@
 
 namespace muster {
 
-// One thread with one stream: it is the only call a status service makes. Reconnects with full
+// One thread with one stream. Reconnects with full
 // jitter; goes on after the last event it has dealt with. Thread-safe.
 class FeedFollower {
  public:
@@ -50,4 +50,4 @@ class FeedFollower {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_STATUS_FEED_FOLLOWER_H_
+#endif  // MUSTER_SERVICES_COMMON_SERVICE_FEED_FOLLOWER_H_

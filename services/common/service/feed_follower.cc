@@ -1,4 +1,4 @@
-#include "services/status/feed_follower.h"
+#include "services/common/service/feed_follower.h"
 
 #include <algorithm>
 #include <condition_variable>

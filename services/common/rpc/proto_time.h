@@ -1,0 +1,22 @@
+// Times and durations of messages, to and from those of the code.
+#ifndef MUSTER_SERVICES_COMMON_RPC_PROTO_TIME_H_
+#define MUSTER_SERVICES_COMMON_RPC_PROTO_TIME_H_
+
+#include <google/protobuf/duration.pb.h>
+#include <google/protobuf/timestamp.pb.h>
+
+#include "absl/time/time.h"
+
+namespace muster {
+
+// What a peer sent may be out of range; it is taken as far as it goes.
+absl::Time FromProto(const google::protobuf::Timestamp& time);
+absl::Duration FromProto(const google::protobuf::Duration& duration);
+
+// To the nanosecond. An infinite one becomes the last that the message can hold.
+void ToProto(absl::Time time, google::protobuf::Timestamp* to);
+void ToProto(absl::Duration duration, google::protobuf::Duration* to);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_RPC_PROTO_TIME_H_

@@ -1,0 +1,63 @@
+// muster.v1.JobService: commands for many nodes, at the relay at the centre.
+#ifndef MUSTER_SERVICES_RELAY_JOB_SERVICE_H_
+#define MUSTER_SERVICES_RELAY_JOB_SERVICE_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "muster/v1/jobs.grpc.pb.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/rpc/call.h"
+#include "services/relay/jobs/job_board.h"
+
+namespace muster {
+
+// Thread-safe.
+class JobService : public v1::JobService::CallbackService {
+ public:
+  struct Parts {
+    JobBoard* board = nullptr;  // null: this relay is not the one at the centre
+    std::string relay;          // this one's name
+    FileOps& files;
+    const Clock& clock;
+    // The fleet's command authority, once the aggregator has told it.
+    std::function<std::optional<Certificate>()> command_ca;
+    // Whether a signer was revoked.
+    std::function<bool(const Identity& signer)> is_revoked;
+  };
+
+  // `requests` answers; `streams` reads the disk for those who watch.
+  JobService(const RpcRuntime& requests, const RpcRuntime& streams, Parts parts)
+      : requests_(requests), streams_(streams), parts_(std::move(parts)) {}
+
+  grpc::ServerUnaryReactor* SubmitJob(grpc::CallbackServerContext* context,
+                                      const v1::SubmitJobRequest* request,
+                                      v1::Job* response) override;
+  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
+                                   const v1::GetJobRequest* request, v1::Job* response) override;
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) override;
+  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
+                                      const v1::CancelJobRequest* request,
+                                      v1::Job* response) override;
+  grpc::ServerWriteReactor<v1::WatchJobResponse>* WatchJob(
+      grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) override;
+
+ private:
+  absl::Status Allowed(Call& call) const;
+  absl::Status Submit(Call& call, const v1::SubmitJobRequest& request, v1::Job* response);
+  absl::Status List(Call& call, const v1::ListJobsRequest& request,
+                    v1::ListJobsResponse* response) const;
+
+  const RpcRuntime requests_;
+  const RpcRuntime streams_;
+  const Parts parts_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_JOB_SERVICE_H_

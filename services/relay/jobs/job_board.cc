@@ -1,0 +1,239 @@
+#include "services/relay/jobs/job_board.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "services/common/base/log.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/relay/errors.h"
+#include "services/relay/jobs/job_folder.h"
+
+namespace muster {
+
+JobBoard::JobBoard(Options options, FileOps& files, Tree& tree, Courier& courier,
+                   const Clock& clock)
+    : options_(std::move(options)), files_(files), tree_(tree), courier_(courier), clock_(clock) {}
+
+JobBoard::~JobBoard() {
+  writer_.request_stop();
+  work_.notify_all();
+  if (writer_.joinable()) writer_.join();
+}
+
+absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, FileOps& files,
+                                                         Tree& tree, Courier& courier,
+                                                         const Clock& clock) {
+  std::unique_ptr<JobBoard> board(new JobBoard(std::move(options), files, tree, courier, clock));
+  if (absl::Status s = board->Load(); !s.ok()) return s;
+  board->writer_ = std::jthread([b = board.get()](const std::stop_token& stop) { b->Write(stop); });
+  return board;
+}
+
+absl::Status JobBoard::Load() {
+  auto ids = ListJobFolders(files_, options_.folder);
+  if (!ids.ok()) return ids.status();
+  for (const std::string& id : *ids) {
+    if (absl::Status s = LoadJob(id); !s.ok()) {
+      // One job that cannot be read must not take the others along; its files stay for a person.
+      Log(LogLevel::kError, "a job cannot be read and is left out", {{"job", id}, {"error", s}});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobBoard::LoadJob(const std::string& id) {
+  auto entry = std::make_unique<Entry>();
+  entry->folder = absl::StrCat(options_.folder, "/", id);
+  auto job = ReadJob(files_, entry->folder);
+  if (!job.ok()) return job.status();
+  entry->job = *std::move(job);
+  const bool ended = entry->job.state() != v1::JOB_STATE_RUNNING;
+  if (!ended) {
+    auto request = ReadRequest(files_, entry->folder);
+    if (!request.ok()) return request.status();
+    entry->request = *std::move(request);
+    auto targets = ReadTargets(files_, entry->folder);
+    if (!targets.ok()) return targets.status();
+    entry->state = std::make_unique<JobState>(
+        PlanOf(entry->request, entry->job, *std::move(targets), options_.max_output));
+  }
+  auto log = RecordLog::Open(files_, RecordsPath(entry->folder), [&](const v1::JobRecord& record) {
+    if (entry->state != nullptr) entry->state->Replay(record);
+  });
+  if (!log.ok()) return log.status();
+  entry->end = (*log)->end();
+  if (!ended) entry->log = *std::move(log);
+  if (!ended && IsCancelled(files_, entry->folder)) entry->state->SetCancelled();
+  std::lock_guard lock(mutex_);
+  Entry& kept = *entry;
+  Insert(id, std::move(entry));
+  if (ended) return absl::OkStatus();
+  Give(kept);
+  if (kept.state->cancelled()) courier_.Cancel(CancelOf(id));
+  return absl::OkStatus();
+}
+
+void JobBoard::Insert(const std::string& id, std::unique_ptr<Entry> entry) {
+  by_time_.emplace(absl::ToUnixMicros(FromProto(entry->job.submit_time())), id);
+  if (entry->state != nullptr) ++running_;
+  jobs_[id] = std::move(entry);
+}
+
+absl::Status JobBoard::Reserve(const std::string& job) {
+  std::lock_guard lock(mutex_);
+  if (running_ + static_cast<int64_t>(creating_.size()) >= options_.max_running) {
+    return errors::TooManyJobs(options_.max_running);
+  }
+  if (!creating_.insert(job).second) return errors::JobExists(job);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& submitter) {
+  const std::string id = request.command.job();
+  if (const auto there = Get(id); there.ok()) {
+    const auto asked = ReadRequest(files_, absl::StrCat(options_.folder, "/", id));
+    if (!asked.ok()) return asked.status();
+    const bool same = asked->message.command().command() == request.message.command().command() &&
+                      std::equal(asked->message.nodes().begin(), asked->message.nodes().end(),
+                                 request.message.nodes().begin(), request.message.nodes().end());
+    return same ? absl::StatusOr<v1::Job>(there->job) : errors::JobExists(id);
+  }
+  if (absl::Status s = Reserve(id); !s.ok()) return s;
+  auto entry = std::make_unique<Entry>();
+  entry->folder = absl::StrCat(options_.folder, "/", id);
+  entry->job = NewJob(request, submitter, clock_.Now());
+  std::vector<std::string> targets =
+      request.targets == nullptr ? tree_.Nodes() : request.targets->names();
+  absl::Status stored =
+      CreateJobFolder(files_, entry->folder, request.message, entry->job, targets);
+  entry->request = std::move(request);
+  if (stored.ok()) {
+    auto log = RecordLog::Open(files_, RecordsPath(entry->folder), {});
+    stored = log.status();
+    if (log.ok()) entry->log = *std::move(log);
+  }
+  std::lock_guard lock(mutex_);
+  creating_.erase(id);
+  if (!stored.ok()) return stored;
+  entry->state = std::make_unique<JobState>(
+      PlanOf(entry->request, entry->job, std::move(targets), options_.max_output));
+  return Begin(id, std::move(entry));
+}
+
+absl::StatusOr<v1::Job> JobBoard::Begin(const std::string& id, std::unique_ptr<Entry> entry) {
+  std::vector<v1::JobRecord> unknown = entry->state->Unknown(
+      clock_.Now(), [&](std::string_view node) { return tree_.Find(node).has_value(); });
+  Entry& kept = *entry;
+  Insert(id, std::move(entry));
+  Made(id, std::move(unknown));
+  Give(kept);
+  work_.notify_one();
+  return Describe(kept);
+}
+
+void JobBoard::Give(Entry& entry) {
+  const std::vector<std::string> nodes =
+      entry.state->ToGive([&](std::string_view node) { return tree_.Route(node) != nullptr; });
+  if (nodes.empty()) return;
+  const absl::Duration left = entry.state->plan().begin_until - clock_.Now();
+  if (left <= absl::ZeroDuration()) return;
+  courier_.Take(entry.request.For(nodes, left));
+}
+
+v1::Job JobBoard::Describe(const Entry& entry) const {
+  if (entry.state == nullptr) return entry.job;
+  v1::Job job = entry.state->Describe();
+  // It has ended when that is stored.
+  job.set_state(v1::JOB_STATE_RUNNING);
+  return job;
+}
+
+absl::StatusOr<JobBoard::Entry*> JobBoard::Find(const std::string& job) const {
+  const auto it = jobs_.find(job);
+  if (it == jobs_.end()) return errors::JobNotFound(job);
+  return it->second.get();
+}
+
+absl::StatusOr<JobView> JobBoard::Get(const std::string& job) const {
+  std::lock_guard lock(mutex_);
+  const auto entry = Find(job);
+  if (!entry.ok()) return entry.status();
+  return JobView{Describe(**entry), RecordsPath((*entry)->folder), (*entry)->end};
+}
+
+std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) const {
+  std::vector<v1::Job> jobs;
+  std::lock_guard lock(mutex_);
+  auto it = by_time_.end();
+  if (const auto from = jobs_.find(before); from != jobs_.end()) {
+    it = by_time_.lower_bound(
+        {absl::ToUnixMicros(FromProto(from->second->job.submit_time())), before});
+  }
+  while (it != by_time_.begin() && jobs.size() < limit) {
+    --it;
+    jobs.push_back(Describe(*jobs_.at(it->second)));
+  }
+  return jobs;
+}
+
+absl::StatusOr<v1::Job> JobBoard::Cancel(const std::string& job) {
+  std::string folder;
+  {
+    std::lock_guard lock(mutex_);
+    const auto entry = Find(job);
+    if (!entry.ok()) return entry.status();
+    if ((*entry)->state == nullptr) return Describe(**entry);
+    folder = (*entry)->folder;
+  }
+  if (absl::Status s = MarkCancelled(files_, folder); !s.ok()) return s;
+  std::lock_guard lock(mutex_);
+  const auto entry = Find(job);
+  if (!entry.ok()) return entry.status();
+  if ((*entry)->state == nullptr) return Describe(**entry);
+  Made(job, (*entry)->state->Cancel(
+                clock_.Now(), [&](std::string_view node) { return tree_.Route(node) != nullptr; }));
+  courier_.Cancel(CancelOf(job));
+  work_.notify_one();
+  return Describe(**entry);
+}
+
+absl::StatusOr<uint64_t> JobBoard::Watch(const std::string& job, std::function<void()> wake) {
+  std::lock_guard lock(mutex_);
+  const auto entry = Find(job);
+  if (!entry.ok()) return entry.status();
+  (*entry)->watches[++watches_] = std::move(wake);
+  return watches_;
+}
+
+void JobBoard::StopWatch(const std::string& job, uint64_t watch) {
+  std::lock_guard lock(mutex_);
+  if (const auto entry = Find(job); entry.ok()) (*entry)->watches.erase(watch);
+}
+
+void JobBoard::Take(v1::JobRecords records, Taken taken) {
+  std::lock_guard lock(mutex_);
+  batches_.push_back({std::move(records), std::move(taken)});
+  work_.notify_one();
+}
+
+void JobBoard::Came() {
+  std::lock_guard lock(mutex_);
+  came_ = true;
+  work_.notify_one();
+}
+
+void JobBoard::RelayChanged(const std::string& relay, bool attached) {
+  std::lock_guard lock(mutex_);
+  relays_.emplace_back(relay, attached);
+  work_.notify_one();
+}
+
+int64_t JobBoard::running() const {
+  std::lock_guard lock(mutex_);
+  return running_;
+}
+
+}  // namespace muster

@@ -1,0 +1,147 @@
+// All jobs of the fleet, at the relay at the centre: what was asked for, how far it is, what came
+// of it.
+//
+// A folder for each job holds what was asked for (`request`), its description (`job`), and its
+// records
+// (`records`, record_log.h). A job is there when its folder is durable; a record counts, and may be
+// forgotten by its node, when it is durable.
+#ifndef MUSTER_SERVICES_RELAY_JOBS_JOB_BOARD_H_
+#define MUSTER_SERVICES_RELAY_JOBS_JOB_BOARD_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/v1/jobs.pb.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/file_ops.h"
+#include "services/relay/jobs/courier.h"
+#include "services/relay/jobs/job_request.h"
+#include "services/relay/jobs/job_state.h"
+#include "services/relay/jobs/record_log.h"
+#include "services/relay/jobs/record_sink.h"
+#include "services/relay/tree/tree.h"
+
+namespace muster {
+
+// One job, as those who watch it see it.
+struct JobView {
+  v1::Job job;
+  std::string records_path;
+  int64_t end = 0;  // of what is durable
+};
+
+// Thread-safe. One thread of its own writes, so that many records share a sync.
+class JobBoard : public RecordSink {
+ public:
+  struct Options {
+    std::string folder;
+    int64_t max_running = 1'000;
+    int64_t max_output = int64_t{256} << 20;         // bytes that are kept of one job
+    absl::Duration retention = absl::Hours(24 * 7);  // of jobs that have ended
+    int64_t max_kept = 10'000;                       // of those
+  };
+
+  // Reads what is there and goes on with it.
+  static absl::StatusOr<std::unique_ptr<JobBoard>> Open(Options options, FileOps& files, Tree& tree,
+                                                        Courier& courier, const Clock& clock);
+  ~JobBoard() override;
+
+  // `submitter`: the URI of who signed it. JOB_EXISTS, TOO_MANY_JOBS, DISK_FULL.
+  absl::StatusOr<v1::Job> Submit(JobRequest request, const std::string& submitter);
+  // JOB_NOT_FOUND, as the two that follow.
+  absl::StatusOr<JobView> Get(const std::string& job) const;
+  absl::StatusOr<v1::Job> Cancel(const std::string& job);
+  // `wake` is called after every change of the job, also later than StopWatch.
+  absl::StatusOr<uint64_t> Watch(const std::string& job, std::function<void()> wake);
+  void StopWatch(const std::string& job, uint64_t watch);
+
+  // The newest first, from the first that is older than `before` (empty: the newest).
+  std::vector<v1::Job> List(const std::string& before, size_t limit) const;
+
+  // RecordSink.
+  void Take(v1::JobRecords records, Taken taken) override;
+
+  // From the tree.
+  void Came();
+  void RelayChanged(const std::string& relay, bool attached);
+
+  int64_t running() const;
+
+ private:
+  struct Entry {
+    std::string folder;
+    v1::Job job;                      // of one that has ended; else `state` says
+    std::unique_ptr<JobState> state;  // while it runs, as the two that follow
+    std::unique_ptr<RecordLog> log;   // the writer's alone
+    JobRequest request;
+    int64_t end = 0;  // durable
+    std::map<uint64_t, std::function<void()>> watches;
+  };
+  struct Batch {
+    v1::JobRecords records;
+    Taken taken;
+  };
+  // Records of one job that the writer is to store.
+  using ToStore = std::map<std::string, std::vector<v1::JobRecord>>;
+
+  JobBoard(Options options, FileOps& files, Tree& tree, Courier& courier, const Clock& clock);
+
+  absl::Status Load();
+  absl::Status LoadJob(const std::string& id);
+  absl::Status Reserve(const std::string& job);
+  absl::StatusOr<v1::Job> Begin(const std::string& id, std::unique_ptr<Entry> entry);
+
+  // Called with the lock held, as all below but Write, Store and Finish.
+  absl::StatusOr<Entry*> Find(const std::string& job) const;
+  v1::Job Describe(const Entry& entry) const;
+  void Insert(const std::string& id, std::unique_ptr<Entry> entry);
+  void Give(Entry& entry);
+  void Made(const std::string& job, std::vector<v1::JobRecord> records);
+  void TellRelays();
+  void TickAll();
+  ToStore TakeBatches(std::deque<Batch>& batches);
+  void Publish(const ToStore& stored, std::vector<std::string>* ended);
+  std::vector<std::string> TakeOld();
+
+  void Write(const std::stop_token& stop);
+  bool Store(const ToStore& records, const std::stop_token& stop);
+  void Acknowledge(const std::deque<Batch>& batches);
+  void Finish(const std::string& id);
+
+  const Options options_;
+  FileOps& files_;
+  Tree& tree_;
+  Courier& courier_;
+  const Clock& clock_;
+  mutable std::mutex mutex_;
+  std::condition_variable work_;
+  // All below are guarded by mutex_.
+  std::map<std::string, std::unique_ptr<Entry>> jobs_;
+  std::set<std::string> creating_;
+  std::set<std::pair<int64_t, std::string>> by_time_;  // of submission, in microseconds
+  std::deque<Batch> batches_;
+  ToStore made_;
+  std::vector<std::pair<std::string, bool>> relays_;
+  bool came_ = false;
+  uint64_t watches_ = 0;
+  int64_t running_ = 0;
+  std::jthread writer_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_JOBS_JOB_BOARD_H_

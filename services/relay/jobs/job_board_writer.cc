@@ -1,0 +1,232 @@
+// The thread that stores what comes of jobs.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "services/common/base/log.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/relay/jobs/job_board.h"
+#include "services/relay/jobs/job_folder.h"
+
+namespace muster {
+namespace {
+
+// How often time is looked at.
+constexpr std::chrono::milliseconds kTick(500);
+
+// A disk that is full is tried again after so long; nothing is read from nodes meanwhile.
+constexpr std::chrono::seconds kRetryAfter(1);
+
+}  // namespace
+
+void JobBoard::Made(const std::string& job, std::vector<v1::JobRecord> records) {
+  auto& all = made_[job];
+  std::move(records.begin(), records.end(), std::back_inserter(all));
+}
+
+void JobBoard::Write(const std::stop_token& stop) {
+  auto next_tick = std::chrono::steady_clock::now();
+  while (!stop.stop_requested()) {
+    std::deque<Batch> batches;
+    ToStore to_store;
+    {
+      std::unique_lock lock(mutex_);
+      work_.wait_until(lock, next_tick, [&] {
+        return stop.stop_requested() || !batches_.empty() || !made_.empty() || came_ ||
+               !relays_.empty();
+      });
+      if (std::chrono::steady_clock::now() >= next_tick) {
+        TickAll();
+        next_tick = std::chrono::steady_clock::now() + kTick;
+      }
+      TellRelays();
+      if (std::exchange(came_, false)) {
+        for (auto& [id, entry] : jobs_) {
+          if (entry->state != nullptr) Give(*entry);
+        }
+      }
+      batches.swap(batches_);
+      to_store = TakeBatches(batches);
+    }
+    if (!Store(to_store, stop)) return;
+    std::vector<std::string> ended;
+    std::vector<std::string> old;
+    {
+      std::lock_guard lock(mutex_);
+      Publish(to_store, &ended);
+      old = TakeOld();
+    }
+    Acknowledge(batches);
+    for (Batch& batch : batches) batch.taken();
+    for (const std::string& id : ended) Finish(id);
+    for (const std::string& folder : old) {
+      if (absl::Status s = RemoveTree(files_, folder); !s.ok()) {
+        Log(LogLevel::kError, "an old job cannot be removed", {{"error", s}});
+      }
+    }
+  }
+}
+
+void JobBoard::TickAll() {
+  const absl::Time now = clock_.Now();
+  const IsAttached attached = [&](std::string_view node) { return tree_.Route(node) != nullptr; };
+  for (auto& [id, entry] : jobs_) {
+    if (entry->state == nullptr) continue;
+    if (auto records = entry->state->Tick(now, attached); !records.empty()) {
+      Made(id, std::move(records));
+    } else if (entry->state->ended()) {
+      made_[id];  // it may have ended before a restart, just not been told
+    }
+  }
+}
+
+void JobBoard::TellRelays() {
+  for (const auto& [relay, attached] : std::exchange(relays_, {})) {
+    const auto below = [&](std::string_view node) {
+      const auto entry = tree_.Find(node);
+      return entry.has_value() && entry->relay == relay;
+    };
+    for (auto& [id, entry] : jobs_) {
+      if (entry->state == nullptr) continue;
+      auto records = entry->state->Branch(relay, !attached, clock_.Now(), below);
+      if (!records.empty()) Made(id, std::move(records));
+    }
+  }
+}
+
+JobBoard::ToStore JobBoard::TakeBatches(std::deque<Batch>& batches) {
+  ToStore to_store = std::exchange(made_, {});
+  for (Batch& batch : batches) {
+    for (v1::JobRecord& record : *batch.records.mutable_records()) {
+      const auto it = jobs_.find(record.job());
+      if (it == jobs_.end() || it->second->state == nullptr) continue;
+      const std::string job = record.job();
+      const bool final = record.has_final();
+      auto taken = it->second->state->Take(record);
+      auto& all = to_store[job];
+      std::move(taken.begin(), taken.end(), std::back_inserter(all));
+      // A place is free for the next node.
+      if (final && it->second->state->plan().parallel > 0) Give(*it->second);
+    }
+  }
+  return to_store;
+}
+
+// Appends and syncs; as long as the disk is full it tries again. False when it has to stop.
+bool JobBoard::Store(const ToStore& records, const std::stop_token& stop) {
+  for (const auto& [id, list] : records) {
+    Entry* entry = nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      if (const auto found = Find(id); found.ok()) entry = *found;
+    }
+    if (entry == nullptr || entry->log == nullptr) continue;
+    size_t stored = 0;
+    while (true) {
+      absl::Status status;
+      while (status.ok() && stored < list.size()) {
+        status = entry->log->Append(list[stored]);
+        if (status.ok()) ++stored;
+      }
+      if (status.ok()) status = entry->log->Sync();
+      if (status.ok()) break;
+      Log(LogLevel::kError, "records of a job cannot be stored; trying again",
+          {{"job", id}, {"error", status}});
+      std::unique_lock lock(mutex_);
+      work_.wait_for(lock, kRetryAfter, [&] { return stop.stop_requested(); });
+      if (stop.stop_requested()) return false;
+    }
+  }
+  return true;
+}
+
+void JobBoard::Publish(const ToStore& stored, std::vector<std::string>* ended) {
+  for (const auto& [id, records] : stored) {
+    const auto found = Find(id);
+    if (!found.ok() || (*found)->state == nullptr) continue;
+    Entry& entry = **found;
+    entry.end = entry.log->end();
+    if (entry.state->ended()) {
+      ended->push_back(id);  // those who watch hear of it when that is stored
+    } else {
+      for (const auto& [watch, wake] : entry.watches) wake();
+    }
+  }
+}
+
+// Every record that came is answered: with what is reached, or, of a job that is over or not known
+// here, with its own number, so that the node lets go of it.
+void JobBoard::Acknowledge(const std::deque<Batch>& batches) {
+  std::map<std::pair<std::string, std::string>, int64_t> reached;
+  {
+    std::lock_guard lock(mutex_);
+    for (const Batch& batch : batches) {
+      for (const v1::JobRecord& record : batch.records.records()) {
+        const auto it = jobs_.find(record.job());
+        const bool runs = it != jobs_.end() && it->second->state != nullptr;
+        int64_t& number = reached[{record.job(), record.node()}];
+        number =
+            runs ? it->second->state->Reached(record.node()) : std::max(number, record.sequence());
+      }
+    }
+  }
+  v1::RecordsAck ack;
+  for (const auto& [key, sequence] : reached) {
+    v1::RecordsAck::Reached& one = *ack.add_reached();
+    one.set_job(key.first);
+    one.set_node(key.second);
+    one.set_sequence(sequence);
+  }
+  if (ack.reached_size() > 0) courier_.Acknowledge(ack);
+}
+
+// Stores that a job has ended, and lets go of what it needed while it ran.
+void JobBoard::Finish(const std::string& id) {
+  v1::Job job;
+  std::string folder;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = Find(id);
+    if (!found.ok() || (*found)->state == nullptr) return;
+    (*found)->state->SetEnd(clock_.Now());
+    job = (*found)->state->Describe();
+    folder = (*found)->folder;
+  }
+  if (absl::Status s = WriteJob(files_, folder, job); !s.ok()) {
+    // The next tick tries again.
+    Log(LogLevel::kError, "the end of a job cannot be stored", {{"job", id}, {"error", s}});
+    return;
+  }
+  std::lock_guard lock(mutex_);
+  const auto found = Find(id);
+  if (!found.ok()) return;
+  Entry& entry = **found;
+  entry.job = std::move(job);
+  entry.state.reset();
+  entry.log.reset();
+  entry.request = {};
+  --running_;
+  for (const auto& [watch, wake] : entry.watches) wake();
+}
+
+// Jobs that ended long ago, or that are too many: their folders, to be removed.
+std::vector<std::string> JobBoard::TakeOld() {
+  std::vector<std::string> folders;
+  const int64_t keep_from = absl::ToUnixMicros(clock_.Now() - options_.retention);
+  for (auto it = by_time_.begin(); it != by_time_.end();) {
+    const bool old =
+        it->first < keep_from || static_cast<int64_t>(by_time_.size()) > options_.max_kept;
+    if (!old) break;
+    Entry& entry = *jobs_.at(it->second);
+    if (entry.state != nullptr || !entry.watches.empty()) {
+      ++it;
+      continue;
+    }
+    folders.push_back(entry.folder);
+    jobs_.erase(it->second);
+    it = by_time_.erase(it);
+  }
+  return folders;
+}
+
+}  // namespace muster

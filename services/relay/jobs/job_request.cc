@@ -1,0 +1,73 @@
+#include "services/relay/jobs/job_request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "services/common/base/names.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/relay/errors.h"
+
+namespace muster {
+namespace {
+
+constexpr int kMaxNodes = 50'000;
+
+}  // namespace
+
+absl::Duration JobRequest::begin_within() const {
+  return FromProto(command.not_after()) - FromProto(command.not_before());
+}
+
+absl::Duration JobRequest::wait() const {
+  const absl::Duration asked = message.has_wait() ? FromProto(message.wait()) : kDefaultWait;
+  return std::min(asked, begin_within());
+}
+
+v1::JobCommand JobRequest::For(const std::vector<std::string>& nodes,
+                               absl::Duration begin_within) const {
+  v1::JobCommand out;
+  out.set_job(command.job());
+  *out.mutable_command() = message.command();
+  for (const std::string& node : nodes) {
+    v1::JobCommand::Target& target = *out.add_targets();
+    target.set_node(node);
+    if (targets == nullptr) continue;
+    const auto& names = targets->names();
+    const auto at = std::lower_bound(names.begin(), names.end(), node) - names.begin();
+    target.set_index(at);
+    for (std::string& sibling : targets->Proof(static_cast<size_t>(at))) {
+      target.add_proof(std::move(sibling));
+    }
+  }
+  ToProto(begin_within, out.mutable_begin_within());
+  ToProto(FromProto(command.time_limit()), out.mutable_end_within());
+  return out;
+}
+
+absl::StatusOr<JobRequest> ReadJobRequest(v1::SubmitJobRequest message) {
+  JobRequest request;
+  if (!request.command.ParseFromString(message.command().command())) {
+    return errors::InvalidCommand("it is no serialised Command");
+  }
+  if (message.nodes_size() > kMaxNodes) return errors::InvalidCommand("more than 50,000 nodes");
+  if (message.parallel() < 0) return errors::InvalidCommand("parallel is negative");
+  const v1::Command::Targets& signed_targets = request.command.targets();
+  if (!signed_targets.all()) {
+    for (const std::string& node : message.nodes()) {
+      if (absl::Status s = ValidateName("node", node); !s.ok()) return s;
+    }
+    request.targets = std::make_shared<const TargetSet>(
+        std::vector<std::string>(message.nodes().begin(), message.nodes().end()));
+    if (request.targets->size() == 0) return errors::InvalidCommand("it names no node");
+    if (request.targets->root() != signed_targets.nodes_sha256() ||
+        static_cast<int64_t>(request.targets->size()) != signed_targets.count()) {
+      return errors::InvalidCommand("its nodes are not those that were signed");
+    }
+  } else if (message.nodes_size() > 0) {
+    return errors::InvalidCommand("it is for all, and names nodes");
+  }
+  request.message = std::move(message);
+  return request;
+}
+
+}  // namespace muster

@@ -1,0 +1,48 @@
+// What WatchJob sends: a job's records as they become durable.
+#ifndef MUSTER_SERVICES_RELAY_JOBS_WATCH_SOURCE_H_
+#define MUSTER_SERVICES_RELAY_JOBS_WATCH_SOURCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "muster/v1/jobs.pb.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/rpc/stream.h"
+#include "services/relay/jobs/job_board.h"
+
+namespace muster {
+
+// Reads the file at its own pace: a slow watcher delays nobody. Not thread-safe.
+class JobWatchSource : public StreamSource<v1::WatchJobResponse> {
+ public:
+  // `wake` is called when there may be more. The errors of WatchJob.
+  static absl::StatusOr<std::unique_ptr<JobWatchSource>> Open(JobBoard& board, FileOps& files,
+                                                              const v1::WatchJobRequest& request,
+                                                              std::function<void()> wake);
+  ~JobWatchSource() override;
+
+  absl::StatusOr<Pull> Next(v1::WatchJobResponse* message) override;
+
+ private:
+  JobWatchSource(JobBoard& board, const v1::WatchJobRequest& request);
+
+  bool Wanted(const v1::JobRecord& record) const;
+
+  JobBoard& board_;
+  const std::string job_;
+  const std::set<std::string> nodes_;
+  const bool without_output_;
+  int64_t position_;
+  uint64_t watch_ = 0;
+  std::unique_ptr<File> file_;
+  std::string told_;  // the job as it was told last, serialised
+  bool ended_ = false;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_JOBS_WATCH_SOURCE_H_
