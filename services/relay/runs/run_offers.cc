@@ -1,0 +1,152 @@
+#include "services/relay/runs/run_offers.h"
+
+#include <memory>
+#include <utility>
+
+namespace muster {
+namespace {
+
+// So many nodes in one message to a relay.
+constexpr int kNodesAtOnce = 2'000;
+
+bool TakesResults(v1::RunState state) {
+  return state == v1::RUN_STATE_PLANNED || state == v1::RUN_STATE_RUNNING;
+}
+
+}  // namespace
+
+void SendOffer(Tree& tree, const v1::CollectionOffer& offer) {
+  std::map<std::shared_ptr<ChildLink>, v1::AttachResponse> by_child;
+  for (const std::string& node : offer.nodes()) {
+    auto link = tree.Route(node);
+    if (link == nullptr) continue;
+    v1::AttachResponse& message = by_child[link];
+    v1::CollectionOffer& part = *message.mutable_collection();
+    if (part.run().empty()) {
+      part = offer;
+      part.clear_nodes();
+    }
+    part.add_nodes(node);
+    if (part.nodes_size() < kNodesAtOnce) continue;
+    link->Send(std::move(message));
+    by_child.erase(link);
+  }
+  for (auto& [link, message] : by_child) link->Send(std::move(message));
+}
+
+void RunOffers::TakeRun(const v1::Run& run) {
+  if (!TakesResults(run.state())) {
+    if (runs_.erase(run.id()) == 0) return;
+    v1::AttachResponse over;
+    over.mutable_collection_ended()->set_run(run.id());
+    for (const auto& child : tree_.Children()) child->Send(over);
+    return;
+  }
+  Active& active = runs_[run.id()];
+  active.deadline = run.deadline();
+  for (const v1::Plugin& plugin : run.plugins()) {
+    // What runs once has no node of its own; what has an image is a container's.
+    if (plugin.once() || plugin.has_image()) continue;
+    active.plugins[plugin.name()].definition_yaml = plugin.definition_yaml();
+  }
+}
+
+void RunOffers::TakePair(
+    const v1::FollowChangesResponse::PairChanged& pair,
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>>* fresh) {
+  const auto run = runs_.find(pair.key().run());
+  if (run == runs_.end()) return;
+  const auto plugin = run->second.plugins.find(pair.key().plugin());
+  if (plugin == run->second.plugins.end()) return;
+  if (pair.outcome() != v1::OUTCOME_PENDING) {
+    plugin->second.pending.erase(pair.key().node());
+  } else if (plugin->second.pending.insert(pair.key().node()).second) {
+    (*fresh)[{run->first, plugin->first}].push_back(pair.key().node());
+  }
+}
+
+v1::CollectionOffer RunOffers::Offer(const std::string& run, const std::string& plugin) const {
+  const Active& active = runs_.at(run);
+  v1::CollectionOffer offer;
+  offer.set_run(run);
+  v1::CollectionOffer::Plugin& wanted = *offer.add_plugins();
+  wanted.set_name(plugin);
+  wanted.set_definition_yaml(active.plugins.at(plugin).definition_yaml);
+  *offer.mutable_deadline() = active.deadline;
+  return offer;
+}
+
+void RunOffers::Take(const v1::FollowChangesResponse& event) {
+  std::vector<v1::CollectionOffer> offers;
+  {
+    std::lock_guard lock(mutex_);
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> fresh;
+    switch (event.event_case()) {
+      case v1::FollowChangesResponse::kSnapshotBegin:
+        in_snapshot_ = true;
+        runs_.clear();
+        break;
+      case v1::FollowChangesResponse::kSnapshotEnd:
+        in_snapshot_ = false;
+        offers = OffersFor(tree_.Nodes());
+        break;
+      case v1::FollowChangesResponse::kRun:
+        TakeRun(event.run());
+        break;
+      case v1::FollowChangesResponse::kRunDeleted:
+        runs_.erase(event.run_deleted().run());
+        break;
+      case v1::FollowChangesResponse::kPair:
+        TakePair(event.pair(), &fresh);
+        break;
+      case v1::FollowChangesResponse::kPairs:
+        for (const auto& pair : event.pairs().pairs()) TakePair(pair, &fresh);
+        break;
+      default:
+        break;
+    }
+    if (in_snapshot_) return;
+    for (auto& [key, nodes] : fresh) {
+      offers.push_back(Offer(key.first, key.second));
+      for (std::string& node : nodes) offers.back().add_nodes(std::move(node));
+    }
+  }
+  for (const v1::CollectionOffer& offer : offers) SendOffer(tree_, offer);
+}
+
+std::vector<v1::CollectionOffer> RunOffers::OffersFor(const std::vector<std::string>& names) const {
+  std::vector<v1::CollectionOffer> offers;
+  for (const auto& [run, active] : runs_) {
+    for (const auto& [name, plugin] : active.plugins) {
+      v1::CollectionOffer offer;
+      for (const std::string& node : names) {
+        if (!plugin.pending.contains(node)) continue;
+        if (offer.run().empty()) offer = Offer(run, name);
+        offer.add_nodes(node);
+      }
+      if (!offer.run().empty()) offers.push_back(std::move(offer));
+    }
+  }
+  return offers;
+}
+
+void RunOffers::Came(const std::vector<std::string>& names) {
+  std::vector<v1::CollectionOffer> offers;
+  {
+    std::lock_guard lock(mutex_);
+    if (in_snapshot_) return;
+    offers = OffersFor(names);
+  }
+  for (const v1::CollectionOffer& offer : offers) SendOffer(tree_, offer);
+}
+
+size_t RunOffers::open() const {
+  std::lock_guard lock(mutex_);
+  size_t count = 0;
+  for (const auto& [run, active] : runs_) {
+    for (const auto& [name, plugin] : active.plugins) count += plugin.pending.size();
+  }
+  return count;
+}
+
+}  // namespace muster
