@@ -18,6 +18,7 @@
 #include "services/common/base/suggestion.h"
 #include "services/common/base/text_values.h"
 #include "services/common/base/utf8.h"
+#include "services/common/identity/signed_command.h"
 
 namespace muster {
 namespace {
@@ -131,7 +132,8 @@ class PolicyReader {
          {"time_limit", [&](const YAML::Node& n) { ReadLimit(n, &rule.time_limit); }},
          {"max_output", [&](const YAML::Node& n) { ReadSize(n, &rule.max_output); }},
          {"actions", [&](const YAML::Node& n) { rule.actions = ReadActions(n); }},
-         {"signers", [&](const YAML::Node& n) { rule.signers = ReadSigners(n); }}});
+         {"signers", [&](const YAML::Node& n) { rule.signers = ReadSigners(n); }},
+         {"classes", [&](const YAML::Node& n) { rule.classes = ReadList(n, "classes"); }}});
     CheckRule(node, rule);
     return rule;
   }
@@ -193,6 +195,12 @@ class PolicyReader {
   std::vector<std::string> mistakes_;
 };
 
+bool IsWithoutPatterns(const std::vector<std::string>& argv) {
+  return std::ranges::none_of(argv, [](const std::string& element) {
+    return element.find_first_of("*\\") != std::string::npos;
+  });
+}
+
 // An argv for people: short, and without what would spoil a line.
 std::string Show(const std::vector<std::string>& argv) {
   std::string shown;
@@ -225,7 +233,8 @@ absl::StatusOr<NodePolicy> NodePolicy::Parse(std::string_view yaml, std::string_
 }
 
 absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) const {
-  if (request.argv.empty() || !IsPlainAbsolutePath(request.argv[0])) {
+  const bool chosen_here = request.argv.empty() && request.action == kRudderAction;
+  if (!chosen_here && (request.argv.empty() || !IsPlainAbsolutePath(request.argv[0]))) {
     return Refused(absl::StrCat("the program of \"", Show(request.argv),
                                 "\" is no plain absolute path, such as /usr/bin/uptime; rules "
                                 "are in ",
@@ -234,21 +243,36 @@ absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) con
   for (const CommandRule& rule : commands_) {
     const bool signer_fits =
         rule.signers.empty() || request.signer.empty() || Contains(rule.signers, request.signer);
-    if (!Contains(rule.actions, request.action) || !signer_fits ||
-        !FitsCommand(rule.argv, request.argv)) {
-      continue;
+    const bool fits =
+        chosen_here ? IsWithoutPatterns(rule.argv) : FitsCommand(rule.argv, request.argv);
+    if (!Contains(rule.actions, request.action) || !signer_fits || !fits) continue;
+    if (absl::Status status = CheckExtras(rule, request); !status.ok()) return status;
+    CommandRule permit = rule;
+    if (!chosen_here) {
+      permit.argv = request.argv;
+    } else if (!request.classes.empty()) {
+      permit.argv.insert(permit.argv.end(), {"-D", absl::StrJoin(request.classes, ",")});
     }
-    for (const std::string& variable : request.variables) {
-      if (!Contains(rule.environment, variable)) {
-        return Refused(absl::StrCat("the rule for \"", Show(request.argv), "\" in ", file_,
-                                    " does not admit the variable ", variable));
-      }
-    }
-    return rule;
+    return permit;
   }
   return Refused(absl::StrCat("no rule in ", file_, " admits \"", Show(request.argv), "\" (action ",
                               request.action, ", ",
                               request.signer.empty() ? "unsigned" : request.signer, ")"));
+}
+
+absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandRequest& request) const {
+  for (const std::string& variable : request.variables) {
+    if (Contains(rule.environment, variable)) continue;
+    return Refused(absl::StrCat("the rule for \"", Show(rule.argv), "\" in ", file_,
+                                " does not admit the variable ", variable));
+  }
+  for (const std::string& name : request.classes) {
+    const auto fits = [&](const std::string& pattern) { return FitsArgument(pattern, name); };
+    if (std::ranges::any_of(rule.classes, fits)) continue;
+    return Refused(absl::StrCat("the rule for \"", Show(rule.argv), "\" in ", file_,
+                                " does not admit the class ", name));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NodePolicy::AllowModule(std::string_view module) const {

@@ -9,11 +9,14 @@
 //       max_output: 1MiB                 # 16MiB; at most 1GiB
 //       actions: [exec, rudder, collect] # [exec]
 //       signers: [alice, gateway/g1]     # operators, and gateways for rudder; all
+//       classes: ["app_*"]               # of Rudder, which a command may set; none
 //   collect: [hostfacts]                 # modules that runs may start; left out: all of them
 //
 // An element of `argv` is one argument: text, in which `*` stands for any characters (but not for
 // `/` in the program's path) and `\` takes the next one as it is. A last `**` admits any number of
-// further arguments; `**` alone any command. The first rule that fits decides.
+// further arguments; `**` alone any command. The first rule that fits decides. A remote run of
+// Rudder may come without argv: then the first rule for rudder without patterns is what runs, with
+// `-D` and the classes behind it.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_NODE_POLICY_H_
 #define MUSTER_SERVICES_AGENT_JOBS_NODE_POLICY_H_
 
@@ -30,9 +33,7 @@
 
 namespace muster {
 
-inline constexpr std::string_view kExecAction = "exec";
-inline constexpr std::string_view kRudderAction = "rudder";
-// Plugins with a command, which runs may start.
+// Beside exec and rudder (identity/signed_command.h): plugins with a command, which runs may start.
 inline constexpr std::string_view kCollectAction = "collect";
 
 struct CommandRule {
@@ -42,8 +43,9 @@ struct CommandRule {
   std::vector<std::string> environment;
   absl::Duration time_limit = absl::Hours(1);
   int64_t max_output = int64_t{16} << 20;
-  std::vector<std::string> actions = {std::string(kExecAction)};
+  std::vector<std::string> actions = {"exec"};
   std::vector<std::string> signers;  // empty: all
+  std::vector<std::string> classes;
 };
 
 // What is asked for.
@@ -53,6 +55,7 @@ struct CommandRequest {
   std::string signer;
   std::vector<std::string> argv;
   std::vector<std::string> variables;  // names
+  std::vector<std::string> classes;
 };
 
 // The rules of one file. Immutable; thread-safe.
@@ -61,14 +64,18 @@ class NodePolicy {
   // INVALID_ARGUMENT (POLICY_UNUSABLE) lists every mistake, a line each: "file:line: field: ...".
   static absl::StatusOr<NodePolicy> Parse(std::string_view yaml, std::string_view file);
 
-  // The first rule that fits. PERMISSION_DENIED (POLICY_REFUSED) names the argv and the file. The
-  // program has to be named by an absolute path without "." and "..".
+  // The first rule that fits; its argv is what is to be run. PERMISSION_DENIED (POLICY_REFUSED)
+  // names the argv and the file. The program has to be named by an absolute path without "." and
+  // "..".
   absl::StatusOr<CommandRule> Allow(const CommandRequest& request) const;
 
   // OK, or PERMISSION_DENIED (POLICY_REFUSED): whether a run may start this built-in module.
   absl::Status AllowModule(std::string_view module) const;
 
  private:
+  // Of the rule that fits, what a command brings beside its argv.
+  absl::Status CheckExtras(const CommandRule& rule, const CommandRequest& request) const;
+
   std::string file_;
   std::vector<CommandRule> commands_;
   std::optional<std::vector<std::string>> modules_;  // nothing: all

@@ -15,7 +15,7 @@ namespace {
 constexpr char kFile[] = "/etc/policy.yaml";
 
 CommandRequest Exec(std::vector<std::string> argv) {
-  return {std::string(kExecAction), "alice", std::move(argv), {}};
+  return {"exec", "alice", std::move(argv), {}, {}};
 }
 
 NodePolicy Policy(std::string_view yaml) {
@@ -107,7 +107,7 @@ TEST(NodePolicyTest, ActionsAndVariablesAreAdmittedOneByOne) {
       "commands:\n"
       "  - {argv: [/opt/rudder/bin/rudder, '**'], actions: [rudder], signers: [gateway/g1]}\n"
       "  - {argv: [/bin/env], environment: [LANG]}\n");
-  CommandRequest request{std::string(kRudderAction), "gateway/g1", {"/opt/rudder/bin/rudder"}, {}};
+  CommandRequest request{"rudder", "gateway/g1", {"/opt/rudder/bin/rudder"}, {}, {}};
   EXPECT_TRUE(policy.Allow(request).ok());
   request.signer = "gateway/g2";
   EXPECT_FALSE(policy.Allow(request).ok());
@@ -117,6 +117,24 @@ TEST(NodePolicyTest, ActionsAndVariablesAreAdmittedOneByOne) {
   EXPECT_TRUE(policy.Allow(env).ok());
   env.variables = {"LANG", "LD_PRELOAD"};
   ExpectRefused(policy.Allow(env).status(), "does not admit the variable LD_PRELOAD");
+}
+
+TEST(NodePolicyTest, ARemoteRunOfRudderMayLeaveTheCommandToTheNode) {
+  const NodePolicy policy = Policy(
+      "commands:\n"
+      "  - {argv: ['**'], actions: [rudder]}\n"
+      "  - {argv: [/opt/rudder/bin/rudder, agent, run], actions: [rudder], classes: ['app_*']}\n");
+  CommandRequest request{"rudder", "gateway/g1", {}, {}, {}};
+  const std::vector<std::string> run = {"/opt/rudder/bin/rudder", "agent", "run"};
+  EXPECT_EQ(policy.Allow(request)->argv, run);
+  request.classes = {"app_1", "app_2"};
+  std::vector<std::string> with_classes = run;
+  with_classes.insert(with_classes.end(), {"-D", "app_1,app_2"});
+  EXPECT_EQ(policy.Allow(request)->argv, with_classes);
+  request.classes = {"app_1", "other"};
+  ExpectRefused(policy.Allow(request).status(), "does not admit the class other");
+  request.action = "exec";
+  ExpectRefused(policy.Allow(request).status(), "no plain absolute path");
 }
 
 TEST(NodePolicyTest, CollectNamesTheModules) {
