@@ -113,6 +113,8 @@ absl::StatusOr<ProcessUser> ProcessUser::Find(const std::string& name) {
   ProcessUser user;
   user.uid = entry.pw_uid;
   user.gid = entry.pw_gid;
+  user.home = entry.pw_dir;
+  user.shell = entry.pw_shell;
   int count = 64;
   user.groups.resize(static_cast<size_t>(count));
   if (getgrouplist(name.c_str(), entry.pw_gid, user.groups.data(), &count) < 0) {

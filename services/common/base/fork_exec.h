@@ -20,6 +20,8 @@ struct ProcessUser {
   uid_t uid = 0;
   gid_t gid = 0;
   std::vector<gid_t> groups;  // all of them, `gid` too
+  std::string home;
+  std::string shell;
 
   // The user of that name with its groups, as this machine knows it. NOT_FOUND (NO_SUCH_USER).
   static absl::StatusOr<ProcessUser> Find(const std::string& name);

@@ -1,0 +1,119 @@
+#include "services/agent/jobs/command_judge.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/command_revocations.h"
+#include "services/common/identity/signed_command.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxRevocationsFile = size_t{16} << 20;
+
+std::string RevocationsFile(const std::string& folder) {
+  return absl::StrCat(folder, "/command-revocations");
+}
+
+// As rules of a policy name signers.
+std::string SignerName(const Identity& signer) {
+  if (const auto* user = std::get_if<UserIdentity>(&signer.name)) return user->name;
+  return absl::StrCat("gateway/", std::get<ServiceIdentity>(signer.name).name);
+}
+
+CommandRequest RequestOf(const v1::Command& command, const Identity& signer) {
+  CommandRequest request;
+  request.action = command.action();
+  request.signer = SignerName(signer);
+  request.argv.assign(command.argv().begin(), command.argv().end());
+  for (const v1::Command::Variable& variable : command.environment()) {
+    request.variables.push_back(variable.name());
+  }
+  request.classes.assign(command.classes().begin(), command.classes().end());
+  return request;
+}
+
+absl::Status TargetRefused(std::string_view node, const absl::Status& why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "TARGET_REFUSED",
+                   absl::StrCat("the command is not for node ", ToAbsl(node), ": ", why.message()),
+                   "Sign it for this node.");
+}
+
+}  // namespace
+
+CommandJudge::CommandJudge(CommandTrust trust)
+    : trust_(std::move(trust)), policy_(absl::StrCat(trust_.folder, "/policy.yaml")) {}
+
+absl::StatusOr<std::unique_ptr<CommandJudge>> CommandJudge::Open(CommandTrust trust) {
+  std::unique_ptr<CommandJudge> judge(new CommandJudge(std::move(trust)));
+  const std::string path = RevocationsFile(judge->trust_.folder);
+  const auto text = ReadFileBounded(path, kMaxRevocationsFile);
+  if (absl::IsNotFound(text.status())) return judge;
+  if (!text.ok()) return text.status();
+  v1::CommandRevocations list;
+  const bool parsed = list.ParseFromString(*text);
+  const absl::Status status =
+      parsed ? VerifyCommandRevocations(list, judge->trust_.fleet, judge->trust_.command_ca)
+             : MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REVOCATIONS",
+                         "it cannot be read", "Remove the file: the fleet sends it again.");
+  if (!status.ok()) return Annotate(status, path);
+  judge->revocations_ = std::move(list);
+  return judge;
+}
+
+Verdict CommandJudge::Judge(const v1::SignedCommand& command, const v1::JobCommand::Target& target,
+                            absl::Time now) {
+  Verdict verdict;
+  auto verified = VerifyCommand(command, trust_.command_ca, trust_.fleet, now);
+  verdict.status = verified.status();
+  if (!verified.ok()) {
+    // Its time may come: then it must not run, since the fleet was told that it did not.
+    verdict.genuine = ReasonOf(verdict.status) == "COMMAND_EARLY" &&
+                      verdict.command.ParseFromString(command.command());
+    return verdict;
+  }
+  verdict.status = CheckSigner(verified->signer);
+  if (!verdict.status.ok()) return verdict;
+  if (const absl::Status s = CheckTarget(verified->command, trust_.node, target); !s.ok()) {
+    verdict.status = TargetRefused(trust_.node, s);
+    return verdict;
+  }
+  verdict.genuine = true;
+  verdict.command = std::move(verified->command);
+  const auto policy = policy_.Current();
+  verdict.status = policy.status();
+  if (!policy.ok()) return verdict;
+  auto rule = (*policy)->Allow(RequestOf(verdict.command, verified->signer));
+  verdict.status = rule.status();
+  if (rule.ok()) verdict.rule = *std::move(rule);
+  return verdict;
+}
+
+absl::Status CommandJudge::CheckSigner(const Identity& signer) const {
+  std::lock_guard lock(mutex_);
+  if (!IsRevoked(revocations_, signer)) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kPermissionDenied, "OPERATOR_REVOKED",
+                   absl::StrCat(SignerName(signer), ", who signed the command, was revoked"),
+                   "Have an operator of the fleet sign it.");
+}
+
+absl::Status CommandJudge::TakeRevocations(const v1::CommandRevocations& list) {
+  const absl::Status genuine = VerifyCommandRevocations(list, trust_.fleet, trust_.command_ca);
+  if (!genuine.ok()) return genuine;
+  std::lock_guard lock(mutex_);
+  if (list.version() <= revocations_.version()) return absl::OkStatus();
+  revocations_ = list;  // counts at once, whatever the disk says
+  return WriteFileDurably(PosixFileOps(), RevocationsFile(trust_.folder), list.SerializeAsString());
+}
+
+int64_t CommandJudge::revocations_version() const {
+  std::lock_guard lock(mutex_);
+  return revocations_.version();
+}
+
+}  // namespace muster

@@ -1,0 +1,102 @@
+#include "services/agent/jobs/job_folder.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/sha256.h"
+#include "services/common/base/strings.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kMaxCommandFile = int64_t{256} << 10;  // jobs.proto: 128 KiB and 16 KiB
+constexpr int64_t kMaxMarkFile = 256;
+
+absl::Status Damaged(const std::string& folder) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "JOB_FOLDER_DAMAGED",
+                   absl::StrCat(folder, " holds no whole command"),
+                   "Nothing: what was not written down was not run.");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Create(FileOps& ops, const std::string& jobs,
+                                                             const std::string& job,
+                                                             const std::string& node,
+                                                             const v1::SignedCommand& command) {
+  std::unique_ptr<JobFolder> made(new JobFolder(ops, absl::StrCat(jobs, "/", job)));
+  if (absl::Status s = made->ReadCommand(command); !s.ok()) return s;
+  if (absl::Status s = ops.MakeFolder(made->folder_); !s.ok()) return s;
+  auto log = RecordLog::Open(ops, absl::StrCat(made->folder_, "/records"), job, node);
+  if (!log.ok()) return log.status();
+  made->log_ = *std::move(log);
+  // The command comes last: with it the folder counts.
+  absl::Status s =
+      WriteFileDurably(ops, absl::StrCat(made->folder_, "/command"), command.SerializeAsString());
+  if (s.ok()) s = ops.SyncFolder(jobs);
+  if (!s.ok()) return s;
+  return made;
+}
+
+absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(FileOps& ops, const std::string& jobs,
+                                                           const std::string& job,
+                                                           const std::string& node) {
+  std::unique_ptr<JobFolder> opened(new JobFolder(ops, absl::StrCat(jobs, "/", job)));
+  const std::string& folder = opened->folder_;
+  const auto bytes = ReadSmallFile(ops, absl::StrCat(folder, "/command"), kMaxCommandFile);
+  v1::SignedCommand command;
+  if (absl::IsNotFound(bytes.status())) return Damaged(folder);
+  if (!bytes.ok()) return bytes.status();
+  if (!command.ParseFromString(*bytes)) return Damaged(folder);
+  if (absl::Status s = opened->ReadCommand(command); !s.ok()) return s;
+  opened->done_ = ops.Stat(absl::StrCat(folder, "/done")).ok();
+  if (opened->done_) return opened;
+  const auto mark = ReadSmallFile(ops, absl::StrCat(folder, "/process"), kMaxMarkFile);
+  if (mark.ok()) {
+    auto process = ProcessMark::FromText(*mark);
+    if (!process.ok()) return process.status();
+    opened->process_ = *std::move(process);
+  } else if (!absl::IsNotFound(mark.status())) {
+    return mark.status();
+  }
+  auto log = RecordLog::Open(ops, absl::StrCat(folder, "/records"), job, node);
+  if (!log.ok()) return log.status();
+  opened->log_ = *std::move(log);
+  return opened;
+}
+
+absl::Status JobFolder::ReadCommand(const v1::SignedCommand& signed_command) {
+  v1::Command command;
+  if (!command.ParseFromString(signed_command.command())) return Damaged(folder_);
+  command_sha256_ = DigestBytes(Sha256::Of(signed_command.command()));
+  not_after_ = absl::FromUnixSeconds(command.not_after().seconds());
+  return absl::OkStatus();
+}
+
+absl::Status JobFolder::NoteProcess(const ProcessMark& mark) {
+  process_ = mark;
+  return WriteFileDurably(ops_, absl::StrCat(folder_, "/process"), mark.ToText());
+}
+
+absl::Status JobFolder::SetDone() {
+  if (absl::Status s = WriteFileDurably(ops_, absl::StrCat(folder_, "/done"), ""); !s.ok())
+    return s;
+  done_ = true;
+  log_.reset();
+  for (const char* name : {"/records", "/process"}) {
+    const absl::Status s = ops_.Remove(absl::StrCat(folder_, name));
+    if (!s.ok() && !absl::IsNotFound(s)) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobFolder::Remove() {
+  log_.reset();
+  // A crash on the way leaves a folder without a command, which counts for nothing.
+  const absl::Status s = ops_.Remove(absl::StrCat(folder_, "/command"));
+  if (!s.ok() && !absl::IsNotFound(s)) return s;
+  return RemoveTree(ops_, folder_);
+}
+
+}  // namespace muster

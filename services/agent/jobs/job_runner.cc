@@ -1,0 +1,413 @@
+#include "services/agent/jobs/job_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/log.h"
+#include "services/common/base/sha256.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/signed_command.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxRecords = size_t{256} << 10;  // of one message, by jobs.proto
+// For so long after a command is not valid any more it is remembered.
+constexpr absl::Duration kRemember = absl::Hours(1);
+constexpr absl::Duration kForgetEvery = absl::Minutes(10);
+
+bool IsJobId(const std::string& id) {
+  return id.size() == 32 && id.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+absl::Duration MonotonicNow() { return SystemClock().MonotonicNow(); }
+
+absl::Duration ToDuration(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+// The target that names this node; else any, which the judge then refuses.
+v1::JobCommand::Target TargetFor(const v1::JobCommand& command, const std::string& node) {
+  for (const v1::JobCommand::Target& target : command.targets()) {
+    if (target.node() == node) return target;
+  }
+  return command.targets().empty() ? v1::JobCommand::Target() : command.targets(0);
+}
+
+v1::JobRecord Refusal(const absl::Status& why) {
+  const std::string reason = ReasonOf(why);
+  return FinalRecord(
+      reason == "COMMAND_EXPIRED" ? v1::JOB_OUTCOME_EXPIRED : v1::JOB_OUTCOME_REFUSED, reason,
+      ToStd(why.message()));
+}
+
+v1::JobRecord TooManyJobs(size_t limit) {
+  return FinalRecord(v1::JOB_OUTCOME_FAILED, "TOO_MANY_JOBS",
+                     absl::StrCat("this node has ", limit, " jobs already"));
+}
+
+JobPlan PlanOf(const v1::JobCommand& command, const Verdict& verdict) {
+  JobPlan plan;
+  plan.argv = verdict.rule.argv;
+  plan.user = verdict.rule.user;
+  plan.directory = verdict.rule.directory;
+  for (const v1::Command::Variable& variable : verdict.command.environment()) {
+    plan.environment.push_back(absl::StrCat(variable.name(), "=", variable.value()));
+  }
+  plan.time_limit = std::min(ToDuration(verdict.command.time_limit()), verdict.rule.time_limit);
+  if (command.has_end_within()) {
+    plan.time_limit = std::min(plan.time_limit, ToDuration(command.end_within()));
+  }
+  plan.max_output = verdict.rule.max_output;
+  plan.keep_output = !verdict.command.discard_output();
+  return plan;
+}
+
+}  // namespace
+
+JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> judge,
+                     std::function<void()> on_records)
+    : options_(std::move(options)),
+      judge_(std::move(judge)),
+      on_records_(std::move(on_records)),
+      folder_(absl::StrCat(options_.trust.folder, "/jobs")),
+      quota_(options_.max_spool),
+      refusals_(options_.trust.node) {}
+
+absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Open(JobRunnerOptions options,
+                                                           std::function<void()> on_records) {
+  auto judge = CommandJudge::Open(options.trust);
+  if (!judge.ok()) return judge.status();
+  std::unique_ptr<JobRunner> runner(
+      new JobRunner(std::move(options), *std::move(judge), std::move(on_records)));
+  if (absl::Status status = runner->Recover(); !status.ok()) return status;
+  runner->manager_ = std::thread([r = runner.get()] { r->Manage(); });
+  return runner;
+}
+
+JobRunner::~JobRunner() {
+  if (!manager_.joinable()) return;
+  Stop(absl::ZeroDuration());
+  {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_ = true;
+  }
+  wake_.notify_all();
+  manager_.join();
+}
+
+absl::Status JobRunner::Recover() {
+  if (absl::Status s = MakeFolders(PosixFileOps(), folder_); !s.ok()) return s;
+  const auto entries = PosixFileOps().List(folder_);
+  if (!entries.ok()) return entries.status();
+  for (const FolderEntry& entry : *entries) {
+    if (entry.type != FileType::kFolder) continue;
+    if (absl::Status s = RecoverJob(entry.name); !s.ok()) return Annotate(s, "job " + entry.name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobRunner::RecoverJob(const std::string& id) {
+  auto folder = JobFolder::Open(PosixFileOps(), folder_, id, options_.trust.node);
+  const bool whole = folder.ok();
+  if (!whole && ReasonOf(folder.status()) != "JOB_FOLDER_DAMAGED") return folder.status();
+  if (whole && (*folder)->done()) {
+    told_[id] = {(*folder)->command_sha256(), (*folder)->not_after()};
+    return absl::OkStatus();
+  }
+  const bool began = whole && (*folder)->process().has_value();
+  if (!began && !(whole && (*folder)->log()->has_final())) {
+    // It never began: if it still may, it is sent again.
+    return RemoveTree(PosixFileOps(), absl::StrCat(folder_, "/", id));
+  }
+  auto job = std::make_shared<Job>();
+  job->id = id;
+  job->folder = *std::move(folder);
+  if (!job->folder->log()->has_final()) {
+    const int ended = EndGroup(*job->folder->process(), id);
+    Log(LogLevel::kWarning, "a job of an earlier life of this agent is lost",
+        {{"job", id}, {"processes_ended", ended}});
+    const absl::Status s = job->folder->log()->Append(
+        FinalRecord(v1::JOB_OUTCOME_LOST, "AGENT_DIED",
+                    "the node's agent, or the machine, went down while it ran"));
+    if (!s.ok()) return s;
+  }
+  job->spooled = job->folder->log()->size();
+  quota_.Take(job->spooled);
+  jobs_[id] = std::move(job);
+  return absl::OkStatus();
+}
+
+void JobRunner::Take(const v1::JobCommand& command) {
+  if (!IsJobId(command.job())) {
+    return Log(LogLevel::kWarning, "a command under no job's id is dropped", {});
+  }
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_ || IsKnown(command)) return;
+  }
+  Verdict verdict =
+      judge_->Judge(command.command(), TargetFor(command, options_.trust.node), absl::Now());
+  if (verdict.genuine && verdict.command.job() != command.job()) {
+    verdict.genuine = false;
+    verdict.status = MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
+                               "the command was sent as another job than the one that was signed",
+                               "Send it as it was signed.");
+  }
+  if (!verdict.status.ok()) {
+    Log(LogLevel::kWarning, "a command is refused",
+        {{"job", command.job()}, {"error", verdict.status}});
+  }
+  {
+    std::lock_guard lock(mutex_);
+    if (verdict.genuine) {
+      Admit(command, verdict);
+    } else {
+      refusals_.Add(command.job(), Refusal(verdict.status));
+    }
+    changed_ = true;
+  }
+  wake_.notify_all();
+  on_records_();
+}
+
+bool JobRunner::IsKnown(const v1::JobCommand& command) {
+  if (jobs_.contains(command.job())) return true;  // its records are told anyway
+  const auto told = told_.find(command.job());
+  if (told == told_.end()) return false;
+  // Who sends it knows nothing of it, or plays it back; if it is the former, it has to hear.
+  refusals_.Add(command.job(),
+                FinalRecord(v1::JOB_OUTCOME_REFUSED, "REPLAYED",
+                            "it ran on this node already, and what came of it was told"));
+  on_records_();
+  return true;
+}
+
+void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
+  const std::string& id = command.job();
+  if (jobs_.size() + told_.size() >= options_.max_remembered) {
+    return refusals_.Add(id, TooManyJobs(options_.max_remembered));
+  }
+  auto folder =
+      JobFolder::Create(PosixFileOps(), folder_, id, options_.trust.node, command.command());
+  if (!folder.ok()) {
+    Log(LogLevel::kError, "a job cannot be written down, and is not run",
+        {{"job", id}, {"error", folder.status()}});
+    RemoveTree(PosixFileOps(), absl::StrCat(folder_, "/", id)).IgnoreError();
+    return refusals_.Add(id, FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(folder.status()),
+                                         ToStd(folder.status().message())));
+  }
+  refusals_.Drop(id);
+  auto job = std::make_shared<Job>();
+  job->id = id;
+  job->folder = *std::move(folder);
+  jobs_[id] = job;
+  if (!verdict.status.ok()) return End(*job, Refusal(verdict.status));
+  if (waiting_.size() >= options_.max_waiting) return End(*job, TooManyJobs(options_.max_waiting));
+  Queue(job, command, verdict);
+}
+
+void JobRunner::Queue(const std::shared_ptr<Job>& job, const v1::JobCommand& command,
+                      const Verdict& verdict) {
+  job->plan = PlanOf(command, verdict);
+  absl::Duration within = job->folder->not_after() + kCommandClockSlack - absl::Now();
+  if (command.has_begin_within()) within = std::min(within, ToDuration(command.begin_within()));
+  job->begin_by = MonotonicNow() + within;
+  job->state = State::kWaiting;
+  waiting_.push_back(job->id);
+}
+
+void JobRunner::Cancel(const v1::JobCancel& cancel) {
+  const auto& nodes = cancel.nodes();
+  const bool ours = nodes.empty() || std::ranges::find(nodes, options_.trust.node) != nodes.end();
+  std::unique_lock lock(mutex_);
+  const auto found = jobs_.find(cancel.job());
+  if (!ours || found == jobs_.end()) return;
+  Job& job = *found->second;
+  if (job.state == State::kRunning) {
+    job.process->Stop(JobStop::kCancelled);
+  } else if (job.state == State::kWaiting) {
+    std::erase(waiting_, job.id);
+    End(job, FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "it had not begun"));
+    lock.unlock();
+    on_records_();
+  }
+}
+
+bool JobRunner::NextRecords(v1::JobRecords* records) {
+  std::lock_guard lock(mutex_);
+  refusals_.Take(kMaxRecords, records);
+  bool any = records->records_size() > 0;
+  // From the job after the last one that was served, once around.
+  auto next = jobs_.upper_bound(last_served_);
+  for (size_t i = 0; i < jobs_.size(); ++i, ++next) {
+    if (next == jobs_.end()) next = jobs_.begin();
+    Job& job = *next->second;
+    if (job.unreadable || job.folder->log() == nullptr) continue;
+    const auto added = job.folder->log()->Take(kMaxRecords, records);
+    if (!added.ok()) {
+      job.unreadable = true;
+      Log(LogLevel::kError, "the records of a job cannot be told",
+          {{"job", job.id}, {"error", added.status()}});
+      continue;
+    }
+    if (*added) last_served_ = job.id;
+    any = any || *added;
+  }
+  return any;
+}
+
+void JobRunner::Acknowledge(const v1::RecordsAck& ack) {
+  {
+    std::lock_guard lock(mutex_);
+    for (const v1::RecordsAck::Reached& reached : ack.reached()) {
+      if (reached.node() != options_.trust.node) continue;
+      const auto job = jobs_.find(reached.job());
+      if (job != jobs_.end() && job->second->folder->log() != nullptr) {
+        job->second->folder->log()->Acknowledge(reached.sequence());
+        changed_ = true;
+        continue;
+      }
+      refusals_.Acknowledge(reached.job());
+    }
+  }
+  wake_.notify_all();
+  on_records_();
+}
+
+void JobRunner::Rewind() {
+  {
+    std::lock_guard lock(mutex_);
+    refusals_.Rewind();
+    for (const auto& [id, job] : jobs_) {
+      if (job->folder->log() != nullptr) job->folder->log()->Rewind();
+    }
+  }
+  on_records_();
+}
+
+bool JobRunner::all_told() const {
+  std::lock_guard lock(mutex_);
+  return refusals_.empty() && std::ranges::none_of(jobs_, [](const auto& entry) {
+           const RecordLog* log = entry.second->folder->log();
+           return log != nullptr && log->has_final() && !log->final_acknowledged();
+         });
+}
+
+void JobRunner::Stop(absl::Duration grace) {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  const auto idle = [this] { return running_ == 0; };
+  if (idle_.wait_for(lock, absl::ToChronoNanoseconds(grace), idle)) return;
+  for (const auto& [id, job] : jobs_) {
+    if (job->state == State::kRunning) job->process->Stop(JobStop::kAgentStops);
+  }
+  idle_.wait(lock, idle);
+}
+
+void JobRunner::Manage() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    CollectEnded();
+    if (ended_) return;
+    if (!stopping_) StartWaiting();
+    Forget();
+    const auto changed = [this] { return std::exchange(changed_, false); };
+    wake_.wait_for(lock, absl::ToChronoNanoseconds(NextWake()), changed);
+  }
+}
+
+void JobRunner::StartWaiting() {
+  const absl::Duration now = MonotonicNow();
+  bool expired = false;
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    const std::shared_ptr<Job> job = jobs_.at(*it);
+    if (now > job->begin_by) {
+      End(*job, FinalRecord(v1::JOB_OUTCOME_EXPIRED, "COMMAND_EXPIRED",
+                            "it could not begin in time on this node"));
+      expired = true;
+    } else if (running_ < options_.max_parallel) {
+      Begin(job);
+    } else {
+      ++it;
+      continue;
+    }
+    it = waiting_.erase(it);
+  }
+  if (expired) on_records_();
+}
+
+void JobRunner::Begin(const std::shared_ptr<Job>& job) {
+  job->state = State::kRunning;
+  ++running_;
+  job->process = std::make_unique<JobProcess>(*job->folder, quota_, job->id, std::move(job->plan),
+                                              on_records_);
+  job->thread = std::thread([this, job] {
+    job->process->Run();
+    std::lock_guard lock(mutex_);
+    job->state = State::kEnded;
+    job->thread_done = true;
+    --running_;
+    changed_ = true;
+    wake_.notify_all();
+    idle_.notify_all();
+  });
+}
+
+void JobRunner::End(Job& job, v1::JobRecord final) {
+  job.state = State::kEnded;
+  const absl::Status status = job.folder->log()->Append(final);
+  if (status.ok()) return;
+  Log(LogLevel::kError, "what became of a job cannot be written down",
+      {{"job", job.id}, {"error", status}});
+  refusals_.Add(job.id, std::move(final));
+}
+
+// Joins threads that are through; what the centre has of them needs no records any more.
+void JobRunner::CollectEnded() {
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    Job& job = *it->second;
+    if (job.thread_done && job.thread.joinable()) {
+      job.thread.join();
+      job.spooled = job.process->spooled();
+    }
+    const bool told = job.state == State::kEnded && job.folder->log()->final_acknowledged();
+    if (!told) {
+      ++it;
+      continue;
+    }
+    if (const absl::Status s = job.folder->SetDone(); !s.ok()) {
+      Log(LogLevel::kWarning, "a job that is over cannot be tidied up",
+          {{"job", job.id}, {"error", s}});
+    }
+    quota_.Give(job.spooled);
+    told_[job.id] = {job.folder->command_sha256(), job.folder->not_after()};
+    it = jobs_.erase(it);
+  }
+}
+
+void JobRunner::Forget() {
+  const absl::Time now = absl::Now();
+  std::erase_if(told_, [&](const auto& entry) {
+    if (now < entry.second.not_after + kCommandClockSlack + kRemember) return false;
+    const absl::Status s = RemoveTree(PosixFileOps(), absl::StrCat(folder_, "/", entry.first));
+    if (!s.ok()) Log(LogLevel::kWarning, "a job cannot be removed", {{"error", s}});
+    return s.ok();
+  });
+}
+
+absl::Duration JobRunner::NextWake() const {
+  absl::Duration wake = kForgetEvery;
+  const absl::Duration now = MonotonicNow();
+  for (const std::string& id : waiting_) wake = std::min(wake, jobs_.at(id)->begin_by - now);
+  return std::max(wake, absl::Milliseconds(1));
+}
+
+}  // namespace muster

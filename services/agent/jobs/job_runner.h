@@ -1,0 +1,132 @@
+// The jobs of a node: what came down is judged, run, and its records kept until they are told.
+#ifndef MUSTER_SERVICES_AGENT_JOBS_JOB_RUNNER_H_
+#define MUSTER_SERVICES_AGENT_JOBS_JOB_RUNNER_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/v1/jobs.pb.h"
+#include "services/agent/jobs/command_judge.h"
+#include "services/agent/jobs/job_folder.h"
+#include "services/agent/jobs/job_process.h"
+#include "services/agent/jobs/refusals.h"
+#include "services/agent/jobs/spool_quota.h"
+
+namespace muster {
+
+struct JobRunnerOptions {
+  CommandTrust trust;
+  size_t max_parallel = 16;
+  size_t max_waiting = 1'000;            // for their turn
+  size_t max_remembered = 10'000;        // jobs in the folder, told ones included
+  int64_t max_spool = int64_t{1} << 30;  // bytes of output on the disk, of all jobs
+};
+
+// Thread-safe; calls may block on the disk, never on a command.
+//
+// NODE_FOLDER/jobs/ is the memory of what ran: a job that is there never runs again, for an hour
+// longer than its command is valid. Jobs of an earlier life of this program that had begun and not
+// ended are ended and called LOST; those that had not begun are forgotten, and come again.
+class JobRunner {
+ public:
+  // `on_records`, called from any thread: NextRecords may have something. It must not wait nor call
+  // this object.
+  static absl::StatusOr<std::unique_ptr<JobRunner>> Open(JobRunnerOptions options,
+                                                         std::function<void()> on_records);
+  // Ends what runs.
+  ~JobRunner();
+
+  // Whatever comes of it is a record.
+  void Take(const v1::JobCommand& command);
+  void Cancel(const v1::JobCancel& cancel);
+  absl::Status TakeRevocations(const v1::CommandRevocations& list) {
+    return judge_->TakeRevocations(list);
+  }
+  int64_t revocations_version() const { return judge_->revocations_version(); }
+
+  // At most 256 KiB of records that are to be told now; false if there are none.
+  bool NextRecords(v1::JobRecords* records);
+  void Acknowledge(const v1::RecordsAck& ack);
+  // A new attachment: everything that was not acknowledged is told again.
+  void Rewind();
+  // Whether all final records that there are were acknowledged.
+  bool all_told() const;
+
+  // No command begins any more; those that run get `grace` to end by themselves, then they are
+  // ended. Blocks until their records are there.
+  void Stop(absl::Duration grace);
+
+ private:
+  enum class State { kWaiting, kRunning, kEnded };
+
+  struct Job {
+    std::string id;
+    std::unique_ptr<JobFolder> folder;
+    State state = State::kEnded;
+    JobPlan plan;
+    absl::Duration begin_by;  // monotonic
+    std::unique_ptr<JobProcess> process;
+    std::thread thread;
+    bool thread_done = false;
+    bool unreadable = false;  // its log
+    int64_t spooled = 0;      // bytes of the quota
+  };
+
+  // A job that is only remembered.
+  struct Told {
+    std::string command_sha256;
+    absl::Time not_after;
+  };
+
+  JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> judge,
+            std::function<void()> on_records);
+  absl::Status Recover();
+  absl::Status RecoverJob(const std::string& id);
+  void Manage();
+
+  // Each under mutex_.
+  bool IsKnown(const v1::JobCommand& command);
+  void Admit(const v1::JobCommand& command, const Verdict& verdict);
+  void Queue(const std::shared_ptr<Job>& job, const v1::JobCommand& command,
+             const Verdict& verdict);
+  void StartWaiting();
+  void Begin(const std::shared_ptr<Job>& job);
+  void End(Job& job, v1::JobRecord final);
+  void CollectEnded();
+  void Forget();
+  absl::Duration NextWake() const;
+
+  const JobRunnerOptions options_;
+  const std::unique_ptr<CommandJudge> judge_;
+  const std::function<void()> on_records_;
+  const std::string folder_;
+  SpoolQuota quota_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;                      // the manager has something to do
+  std::condition_variable idle_;                      // a command ended
+  std::map<std::string, std::shared_ptr<Job>> jobs_;  // guarded by mutex_, as all below
+  std::map<std::string, Told> told_;
+  std::deque<std::string> waiting_;
+  size_t running_ = 0;
+  Refusals refusals_;
+  std::string last_served_;  // by NextRecords
+  bool changed_ = false;
+  bool stopping_ = false;
+  bool ended_ = false;
+  std::thread manager_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_JOBS_JOB_RUNNER_H_

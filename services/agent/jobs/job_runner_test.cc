@@ -1,0 +1,528 @@
+// Jobs with real processes and a real disk; the centre is played by the test.
+#include "services/agent/jobs/job_runner.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "services/agent/jobs/test_commands.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/subprocess.h"
+
+namespace muster {
+namespace {
+
+constexpr char kNode[] = "n1";
+constexpr char kAnything[] = "commands: [{argv: ['**']}]";
+constexpr std::chrono::seconds kLong{60};  // far more than any of this takes
+
+// What the centre has of a job.
+struct Told {
+  std::string out;
+  std::string err;
+  int64_t cut = 0;
+  int cuts = 0;
+  int started = 0;
+  std::optional<v1::JobRecord::Final> final;
+};
+
+class JobRunnerTest : public ::testing::Test {
+ protected:
+  JobRunnerTest() {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    SetPolicy(kAnything);
+    Begin();
+  }
+  ~JobRunnerTest() override { End(); }
+
+  void SetPolicy(std::string_view text) {
+    ASSERT_TRUE(WriteFileAtomically(folder_ + "/policy.yaml", text).ok());
+  }
+
+  // A life of the agent, which is attached all the time.
+  void Begin() {
+    JobRunnerOptions options{
+        .trust = {folder_, kTestFleet, kNode, commands_.authority().certificate()}};
+    options.max_parallel = max_parallel_;
+    options.max_spool = max_spool_;
+    auto opened = JobRunner::Open(std::move(options), [this] {
+      std::lock_guard lock(mutex_);
+      news_ = true;
+      wake_.notify_all();
+    });
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    runner_ = *std::move(opened);
+    stop_ = false;
+    centre_ = std::thread([this] { PlayCentre(); });
+  }
+
+  void End() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+      wake_.notify_all();
+    }
+    if (centre_.joinable()) centre_.join();
+    runner_.reset();
+  }
+
+  void PlayCentre() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return news_ || stop_; });
+      if (stop_) return;
+      news_ = false;
+      lock.unlock();
+      v1::JobRecords records;
+      while (runner_->NextRecords(&records)) {
+        EXPECT_LE(records.ByteSizeLong(), 256 * 1024);
+        Store(records);
+        records.Clear();
+      }
+      lock.lock();
+    }
+  }
+
+  void Store(const v1::JobRecords& records) {
+    v1::RecordsAck ack;
+    {
+      std::lock_guard lock(mutex_);
+      for (const v1::JobRecord& record : records.records()) {
+        EXPECT_EQ(record.node(), kNode);
+        int64_t& reached = reached_[record.job()];
+        if (record.sequence() > reached) {  // else it is here already
+          EXPECT_EQ(record.sequence(), reached + 1);
+          reached = record.sequence();
+          StoreOne(record, told_[record.job()]);
+        }
+        auto& told = *ack.add_reached();
+        told.set_job(record.job());
+        told.set_node(kNode);
+        told.set_sequence(reached);
+      }
+      stored_.notify_all();
+    }
+    if (acknowledges_) runner_->Acknowledge(ack);
+  }
+
+  static void StoreOne(const v1::JobRecord& record, Told& told) {
+    EXPECT_FALSE(told.final) << "a record after the final one";
+    if (record.has_started()) ++told.started;
+    if (record.has_output()) {
+      EXPECT_LE(record.output().data().size(), 32 * 1024);
+      (record.output().stream() == v1::JOB_STREAM_STDERR ? told.err : told.out) +=
+          record.output().data();
+    }
+    if (record.has_cut()) {
+      told.cut += record.cut().bytes();
+      ++told.cuts;
+    }
+    if (record.has_final()) told.final = record.final();
+  }
+
+  // Waits until the centre knows as much of the job.
+  Told Await(const std::string& job, const std::function<bool(const Told&)>& enough) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(stored_.wait_for(lock, kLong, [&] { return enough(told_[job]); }));
+    return told_[job];
+  }
+  Told AwaitFinal(const std::string& job) {
+    Told told = Await(job, [](const Told& t) { return t.final.has_value(); });
+    if (!told.final) told.final.emplace();
+    return told;
+  }
+
+  Told Run(const v1::Command& command) {
+    runner_->Take(commands_.ForNode(command, kNode));
+    return AwaitFinal(command.job());
+  }
+  Told Shell(const std::string& script) {
+    return Run(TestCommands::Exec({"/bin/sh", "-c", script}));
+  }
+
+  void ExpectRefused(const v1::JobCommand& sent, const std::string& reason,
+                     v1::JobOutcome outcome = v1::JOB_OUTCOME_REFUSED) {
+    runner_->Take(sent);
+    const Told told = AwaitFinal(sent.job());
+    EXPECT_EQ(told.final->outcome(), outcome);
+    EXPECT_EQ(told.final->reason(), reason) << told.final->detail();
+    EXPECT_EQ(told.started, 0);
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "/node";
+  size_t max_parallel_ = 16;
+  int64_t max_spool_ = int64_t{1} << 30;
+  TestCommands commands_;
+  std::unique_ptr<JobRunner> runner_;
+  std::thread centre_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable stored_;
+  bool news_ = true;
+  bool stop_ = false;
+  std::atomic<bool> acknowledges_ = true;
+  std::map<std::string, int64_t> reached_;
+  std::map<std::string, Told> told_;
+};
+
+bool WaitUntil(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + kLong;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+bool HasEnded(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  const std::string stat((std::istreambuf_iterator<char>(file)), {});
+  return stat.empty() || stat.find(") Z") != std::string::npos;
+}
+
+TEST_F(JobRunnerTest, TellsWhatACommandPrintsAndHowItEnded) {
+  const Told told = Shell("echo out; echo err >&2; exit 3");
+  EXPECT_EQ(told.started, 1);
+  EXPECT_EQ(told.out, "out\n");
+  EXPECT_EQ(told.err, "err\n");
+  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(told.final->exit_code(), 3);
+  EXPECT_EQ(told.final->stdout_bytes(), 4);
+  EXPECT_EQ(told.final->stderr_bytes(), 4);
+}
+
+TEST_F(JobRunnerTest, TellsTheSignalThatEndedIt) {
+  const Told told = Shell("kill -SEGV $$");
+  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(told.final->signal(), SIGSEGV);
+}
+
+TEST_F(JobRunnerTest, ACommandHasNoShellNoStdinAndASmallEnvironment) {
+  ASSERT_EQ(setenv("MUSTER_CLIENT_KEY", "secret", 1), 0);
+  EXPECT_EQ(Run(TestCommands::Exec({"/bin/echo", "$HOME;", "*"})).out, "$HOME; *\n");
+  const Told told = Shell("readlink /proc/self/fd/0; env | cut -d = -f 1 | sort; pwd");
+  EXPECT_EQ(told.out.substr(0, 10), "/dev/null\n");
+  EXPECT_EQ(told.out.find("MUSTER_CLIENT_KEY"), std::string::npos);
+  EXPECT_NE(told.out.find("MUSTER_JOB\n"), std::string::npos);
+  EXPECT_NE(told.out.find("PATH\n"), std::string::npos);
+  EXPECT_EQ(told.out.substr(told.out.size() - 2), "/\n");
+}
+
+TEST_F(JobRunnerTest, SignedVariablesAreSetIfTheRuleAdmitsThem) {
+  SetPolicy("commands: [{argv: [/bin/sh, '**'], environment: [GREETING]}]");
+  v1::Command command = TestCommands::Exec({"/bin/sh", "-c", "echo $GREETING"});
+  command.add_environment()->set_name("GREETING");
+  command.mutable_environment(0)->set_value("hello; rm -rf /");
+  EXPECT_EQ(Run(command).out, "hello; rm -rf /\n");
+  command.set_job(TestCommands::Exec({}).job());
+  command.mutable_environment(0)->set_name("LD_PRELOAD");
+  ExpectRefused(commands_.ForNode(command, kNode), "POLICY_REFUSED");
+}
+
+TEST_F(JobRunnerTest, WhatThePolicyDoesNotAdmitIsRefusedWithArgvAndFile) {
+  SetPolicy("commands: [{argv: [/bin/true]}]");
+  v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/ls", "-l"}), kNode);
+  ExpectRefused(sent, "POLICY_REFUSED");
+  const std::string detail = AwaitFinal(sent.job()).final->detail();
+  EXPECT_NE(detail.find("/bin/ls -l"), std::string::npos) << detail;
+  EXPECT_NE(detail.find(folder_ + "/policy.yaml"), std::string::npos) << detail;
+  SetPolicy("commands: [");
+  ExpectRefused(commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode), "POLICY_UNUSABLE");
+  std::filesystem::remove(folder_ + "/policy.yaml");
+  ExpectRefused(commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode), "POLICY_REFUSED");
+}
+
+TEST_F(JobRunnerTest, WhatWasRefusedDoesNotRunLaterEither) {
+  SetPolicy("");
+  const v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
+  ExpectRefused(sent, "POLICY_REFUSED");
+  ASSERT_TRUE(WaitUntil([&] { return runner_->all_told(); }));
+  SetPolicy(kAnything);
+  runner_->Take(sent);
+  End();
+  Begin();
+  runner_->Take(sent);
+  EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
+  EXPECT_EQ(AwaitFinal(sent.job()).started, 0);
+}
+
+TEST_F(JobRunnerTest, EveryByteOfACommandIsSigned) {
+  const v1::JobCommand good = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
+  for (const size_t place :
+       {size_t{0}, good.command().command().size() / 2, good.command().command().size() - 1}) {
+    v1::JobCommand sent = good;
+    (*sent.mutable_command()->mutable_command())[place] ^= 1;
+    sent.set_job(TestCommands::Exec({}).job());
+    ExpectRefused(sent, "COMMAND_REFUSED");
+  }
+  v1::JobCommand unsigned_command = good;
+  unsigned_command.mutable_command()->clear_signature();
+  unsigned_command.set_job(TestCommands::Exec({}).job());
+  ExpectRefused(unsigned_command, "COMMAND_REFUSED");
+  v1::JobCommand other_id = good;
+  other_id.set_job(TestCommands::Exec({}).job());
+  ExpectRefused(other_id, "COMMAND_REFUSED");
+  // And none of that keeps the good one from running.
+  runner_->Take(good);
+  EXPECT_EQ(AwaitFinal(good.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
+}
+
+TEST_F(JobRunnerTest, ACommandOfAnotherAuthorityIsRefused) {
+  TestCommands others;
+  ExpectRefused(others.ForNode(TestCommands::Exec({"/bin/true"}), kNode), "COMMAND_REFUSED");
+}
+
+TEST_F(JobRunnerTest, ACommandForAnotherNodeIsRefused) {
+  v1::Command command = TestCommands::Exec({"/bin/true"});
+  TestCommands::SetTargets({"n2", "n3"}, &command);
+  ExpectRefused(commands_.ForNode(command, kNode), "TARGET_REFUSED");
+  command = TestCommands::Exec({"/bin/true"});
+  ExpectRefused(commands_.ForNode(command, "n2"), "TARGET_REFUSED");
+}
+
+TEST_F(JobRunnerTest, ACommandOutOfItsTimeIsRefused) {
+  v1::Command past = TestCommands::Exec({"/bin/true"});
+  past.mutable_not_before()->set_seconds(absl::ToUnixSeconds(absl::Now() - absl::Hours(2)));
+  past.mutable_not_after()->set_seconds(absl::ToUnixSeconds(absl::Now() - absl::Hours(1)));
+  ExpectRefused(commands_.ForNode(past, kNode), "COMMAND_EXPIRED", v1::JOB_OUTCOME_EXPIRED);
+  v1::Command future = TestCommands::Exec({"/bin/true"});
+  future.mutable_not_before()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(1)));
+  future.mutable_not_after()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(2)));
+  ExpectRefused(commands_.ForNode(future, kNode), "COMMAND_EARLY");
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/jobs/" + future.job()));
+}
+
+TEST_F(JobRunnerTest, ARevokedOperatorIsNotObeyedAlsoAfterARestart) {
+  EXPECT_TRUE(runner_->TakeRevocations(commands_.Revoke("mallory", 3)).ok());
+  EXPECT_TRUE(runner_->TakeRevocations(commands_.Revoke("alice", 2)).ok());  // older
+  EXPECT_EQ(runner_->revocations_version(), 3);
+  EXPECT_FALSE(runner_->TakeRevocations(TestCommands().Revoke("alice", 9)).ok());
+  End();
+  Begin();
+  EXPECT_EQ(runner_->revocations_version(), 3);
+  ExpectRefused(commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode, "mallory"),
+                "OPERATOR_REVOKED");
+  EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
+}
+
+TEST_F(JobRunnerTest, NothingRunsTwice) {
+  const std::string marks = folder_ + "/marks";
+  const v1::JobCommand sent =
+      commands_.ForNode(TestCommands::Exec({"/bin/sh", "-c", "echo x >> " + marks}), kNode);
+  acknowledges_ = false;
+  for (int i = 0; i < 3; ++i) runner_->Take(sent);
+  AwaitFinal(sent.job());
+  runner_->Take(sent);
+  End();
+  Begin();
+  runner_->Take(sent);  // not acknowledged: told again by another life
+  acknowledges_ = true;
+  runner_->Rewind();
+  ASSERT_TRUE(WaitUntil([&] { return runner_->all_told(); }));
+  ASSERT_TRUE(WaitUntil(
+      [&] { return std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/done"); }));
+  runner_->Take(sent);
+  End();
+  Begin();
+  runner_->Take(sent);
+  EXPECT_EQ(Shell("cat " + marks).out, "x\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"));
+}
+
+TEST_F(JobRunnerTest, AFloodIsCutWithAMarkAndTheCommandGoesOn) {
+  SetPolicy("commands: [{argv: ['**'], max_output: 1MiB}]");
+  const Told told = Shell("head -c 50000000 /dev/zero; echo end >&2");
+  EXPECT_EQ(told.out, std::string(1 << 20, '\0'));
+  EXPECT_EQ(told.final->stdout_bytes(), 50'000'000);
+  EXPECT_EQ(told.cut, 50'000'000 + 4 - (1 << 20));
+  EXPECT_EQ(told.cuts, 2);
+  EXPECT_EQ(told.final->exit_code(), 0);
+}
+
+TEST_F(JobRunnerTest, AFloodThatNobodyTakesFillsNeitherMemoryNorDisk) {
+  acknowledges_ = false;
+  SetPolicy("commands: [{argv: ['**'], max_output: 1MiB}]");
+  const v1::Command command = TestCommands::Exec({"/bin/sh", "-c", "yes | head -c 30000000"});
+  runner_->Take(commands_.ForNode(command, kNode));
+  const std::string records = folder_ + "/jobs/" + command.job() + "/records";
+  // At most 64 KiB are on their way, the rest waits on the disk; the command comes to its end.
+  Await(command.job(), [](const Told& told) { return told.out.size() > 30'000; });
+  ASSERT_TRUE(WaitUntil([&] {
+    return std::filesystem::exists(records) && std::filesystem::file_size(records) > 1'000'000;
+  }));
+  runner_->Stop(absl::Minutes(1));
+  EXPECT_LT(std::filesystem::file_size(records), (1 << 20) + 100'000);
+  {
+    std::lock_guard lock(mutex_);
+    EXPECT_LE(told_[command.job()].out.size(), 64 * 1024);
+  }
+  acknowledges_ = true;
+  runner_->Rewind();
+  const Told told = AwaitFinal(command.job());
+  EXPECT_EQ(told.out.size(), 1 << 20);
+  EXPECT_EQ(told.final->stdout_bytes(), 30'000'000);
+}
+
+TEST_F(JobRunnerTest, AllJobsTogetherKeepToTheirQuota) {
+  End();
+  max_spool_ = 300 * 1024;
+  Begin();
+  acknowledges_ = false;
+  const v1::Command first = TestCommands::Exec({"/usr/bin/head", "-c", "250000", "/dev/zero"});
+  const v1::Command second = TestCommands::Exec({"/usr/bin/head", "-c", "250000", "/dev/zero"});
+  for (const v1::Command* command : {&first, &second}) {
+    runner_->Take(commands_.ForNode(*command, kNode));
+  }
+  runner_->Stop(absl::Minutes(1));
+  acknowledges_ = true;
+  runner_->Rewind();
+  const Told a = AwaitFinal(first.job());
+  const Told b = AwaitFinal(second.job());
+  EXPECT_GT(a.cut + b.cut, 0);
+  EXPECT_LE(a.out.size() + b.out.size(), 300 * 1024);
+  EXPECT_EQ(a.out.size() + b.out.size() + static_cast<size_t>(a.cut + b.cut), 500'000);
+}
+
+TEST_F(JobRunnerTest, DiscardedOutputIsOnlyCounted) {
+  v1::Command command = TestCommands::Exec({"/bin/echo", "hello"});
+  command.set_discard_output(true);
+  const Told told = Run(command);
+  EXPECT_EQ(told.out, "");
+  EXPECT_EQ(told.cuts, 0);
+  EXPECT_EQ(told.final->stdout_bytes(), 6);
+}
+
+TEST_F(JobRunnerTest, ACommandThatNeverEndsIsEndedWithItsGroup) {
+  v1::Command command = TestCommands::Exec({"/bin/sh", "-c", "sleep 1000 & echo $!; wait"});
+  command.mutable_time_limit()->set_seconds(1);
+  const Told told = Run(command);
+  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_TIMED_OUT);
+  EXPECT_EQ(told.final->signal(), SIGTERM);
+  EXPECT_TRUE(WaitUntil([&] { return HasEnded(std::atoi(told.out.c_str())); }));
+}
+
+TEST_F(JobRunnerTest, TheLeastOfTheThreeLimitsHolds) {
+  SetPolicy("commands: [{argv: ['**'], time_limit: 1s}]");
+  EXPECT_EQ(Shell("exec sleep 1000").final->outcome(), v1::JOB_OUTCOME_TIMED_OUT);
+  SetPolicy(kAnything);
+  v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/sleep", "1000"}), kNode);
+  sent.mutable_end_within()->set_nanos(100'000'000);
+  runner_->Take(sent);
+  EXPECT_EQ(AwaitFinal(sent.job()).final->outcome(), v1::JOB_OUTCOME_TIMED_OUT);
+}
+
+TEST_F(JobRunnerTest, CancelEndsTheGroupEvenIfItWillNotGo) {
+  const v1::Command command =
+      TestCommands::Exec({"/bin/sh", "-c", "trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000"});
+  runner_->Take(commands_.ForNode(command, kNode));
+  const Told begun = Await(command.job(), [](const Told& t) { return !t.out.empty(); });
+  v1::JobCancel cancel;
+  cancel.set_job(command.job());
+  cancel.add_nodes("n2");
+  runner_->Cancel(cancel);  // not for us
+  EXPECT_FALSE(HasEnded(std::atoi(begun.out.c_str())));
+  cancel.add_nodes(kNode);
+  runner_->Cancel(cancel);
+  const Told told = AwaitFinal(command.job());
+  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_CANCELLED);
+  EXPECT_EQ(told.final->signal(), SIGKILL);
+  EXPECT_TRUE(WaitUntil([&] { return HasEnded(std::atoi(begun.out.c_str())); }));
+}
+
+TEST_F(JobRunnerTest, MoreThanMayRunWaitTheirTurnOrExpire) {
+  End();
+  max_parallel_ = 1;
+  Begin();
+  const v1::Command first = TestCommands::Exec({"/bin/sh", "-c", "echo on; exec sleep 1000"});
+  runner_->Take(commands_.ForNode(first, kNode));
+  Await(first.job(), [](const Told& t) { return !t.out.empty(); });
+  v1::JobCommand late = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
+  late.mutable_begin_within()->set_seconds(0);
+  late.mutable_begin_within()->set_nanos(50'000'000);
+  const v1::JobCommand cancelled = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
+  const v1::JobCommand next = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
+  for (const v1::JobCommand& sent : {late, cancelled, next}) runner_->Take(sent);
+  EXPECT_EQ(AwaitFinal(late.job()).final->outcome(), v1::JOB_OUTCOME_EXPIRED);
+  v1::JobCancel cancel;
+  cancel.set_job(cancelled.job());
+  runner_->Cancel(cancel);
+  EXPECT_EQ(AwaitFinal(cancelled.job()).final->outcome(), v1::JOB_OUTCOME_CANCELLED);
+  cancel.set_job(first.job());
+  runner_->Cancel(cancel);
+  EXPECT_EQ(AwaitFinal(next.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
+}
+
+TEST_F(JobRunnerTest, WhatCannotBeStartedSaysWhy) {
+  Told told = Run(TestCommands::Exec({"/no/such/program"}));
+  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_FAILED);
+  EXPECT_EQ(told.final->reason(), "COMMAND_NOT_STARTED");
+  EXPECT_NE(told.final->detail().find("/no/such/program"), std::string::npos);
+  EXPECT_EQ(told.started, 0);
+  SetPolicy("commands: [{argv: ['**'], user: no-such-user}]");
+  told = Run(TestCommands::Exec({"/bin/true"}));
+  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_FAILED);
+  EXPECT_NE(told.final->detail().find("no-such-user"), std::string::npos);
+}
+
+TEST_F(JobRunnerTest, AStopEndsWhatRunsAndSaysSo) {
+  const v1::Command command = TestCommands::Exec({"/bin/sh", "-c", "echo on; exec sleep 1000"});
+  runner_->Take(commands_.ForNode(command, kNode));
+  Await(command.job(), [](const Told& t) { return !t.out.empty(); });
+  runner_->Stop(absl::Milliseconds(1));
+  const Told told = AwaitFinal(command.job());
+  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_LOST);
+  EXPECT_EQ(told.final->reason(), "AGENT_STOPPED");
+}
+
+TEST_F(JobRunnerTest, AfterAKillOfTheAgentTheNextLifeEndsTheGroupAndCallsItLost) {
+  End();
+  const v1::Command command =
+      TestCommands::Exec({"/bin/sh", "-c",
+                          "sleep 1000 & echo $! > " + folder_ + "/pid.part; mv " + folder_ +
+                              "/pid.part " + folder_ + "/pid; wait"});
+  const v1::JobCommand sent = commands_.ForNode(command, kNode);
+  const pid_t agent = fork();
+  if (agent == 0) {
+    auto runner = JobRunner::Open(
+        {.trust = {folder_, kTestFleet, kNode, commands_.authority().certificate()}}, [] {});
+    (*runner)->Take(sent);
+    for (;;) pause();
+  }
+  ASSERT_TRUE(WaitUntil([&] { return std::filesystem::exists(folder_ + "/pid"); }));
+  pid_t helper = 0;
+  std::ifstream(folder_ + "/pid") >> helper;
+  kill(agent, SIGKILL);
+  waitpid(agent, nullptr, 0);
+  EXPECT_FALSE(HasEnded(helper));
+  Begin();
+  EXPECT_TRUE(WaitUntil([&] { return HasEnded(helper); }));
+  const Told told = AwaitFinal(command.job());
+  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_LOST);
+  EXPECT_EQ(told.final->reason(), "AGENT_DIED");
+  runner_->Take(sent);
+  EXPECT_EQ(AwaitFinal(command.job()).started, 1);
+}
+
+TEST_F(JobRunnerTest, AStrangerWithTheNumberOfAnOldProcessIsLeftAlone) {
+  auto stranger = Subprocess::Start({.argv = {"/bin/sleep", "1000"}});
+  ASSERT_TRUE(stranger.ok());
+  ProcessMark mark = ProcessMark::Of((*stranger)->pid()).value();
+  --mark.started;
+  EXPECT_EQ(EndGroup(mark, "0123456789abcdef0123456789abcdef"), 0);
+  EXPECT_EQ((*stranger)->Wait(absl::ZeroDuration()), std::nullopt);
+  ++mark.started;
+  EXPECT_EQ(EndGroup(mark, "0123456789abcdef0123456789abcdef"), 1);
+  EXPECT_EQ((*stranger)->Wait(absl::Minutes(1))->signal, SIGKILL);
+}
+
+}  // namespace
+}  // namespace muster

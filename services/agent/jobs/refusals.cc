@@ -1,0 +1,46 @@
+#include "services/agent/jobs/refusals.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxRefusals = 1'000;
+
+}  // namespace
+
+void Refusals::Add(const std::string& job, v1::JobRecord record) {
+  Drop(job);
+  if (records_.size() >= kMaxRefusals) Drop(std::string(records_.front().job()));
+  record.set_job(job);
+  record.set_node(node_);
+  record.set_sequence(1);
+  record.mutable_time()->set_seconds(absl::ToUnixSeconds(absl::Now()));
+  records_.push_back(std::move(record));
+}
+
+void Refusals::Drop(const std::string& job) {
+  const auto found = std::ranges::find(records_, job, &v1::JobRecord::job);
+  if (found == records_.end()) return;
+  if (static_cast<size_t>(found - records_.begin()) < sent_) --sent_;
+  records_.erase(found);
+}
+
+void Refusals::Take(size_t max_bytes, v1::JobRecords* out) {
+  for (; sent_ < records_.size(); ++sent_) {
+    const v1::JobRecord& record = records_[sent_];
+    if (out->ByteSizeLong() + record.ByteSizeLong() + 8 > max_bytes) return;
+    *out->add_records() = record;
+  }
+}
+
+void Refusals::Acknowledge(const std::string& job) {
+  const auto found = std::ranges::find(records_, job, &v1::JobRecord::job);
+  // One that was not sent is news under an old name.
+  if (found != records_.end() && static_cast<size_t>(found - records_.begin()) < sent_) Drop(job);
+}
+
+}  // namespace muster

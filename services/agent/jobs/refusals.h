@@ -1,0 +1,35 @@
+// What became of commands that are not remembered on the disk, until it is told.
+#ifndef MUSTER_SERVICES_AGENT_JOBS_REFUSALS_H_
+#define MUSTER_SERVICES_AGENT_JOBS_REFUSALS_H_
+
+#include <cstddef>
+#include <deque>
+#include <string>
+
+#include "muster/v1/jobs.pb.h"
+
+namespace muster {
+
+// One record, a final one, for each of the last 1,000 such jobs. Not thread-safe.
+class Refusals {
+ public:
+  explicit Refusals(std::string node) : node_(std::move(node)) {}
+
+  void Add(const std::string& job, v1::JobRecord record);
+  void Drop(const std::string& job);
+
+  // Adds those that were not told yet to `out`, as long as it holds at most `max_bytes`.
+  void Take(size_t max_bytes, v1::JobRecords* out);
+  void Acknowledge(const std::string& job);
+  void Rewind() { sent_ = 0; }
+  bool empty() const { return records_.empty(); }
+
+ private:
+  const std::string node_;
+  std::deque<v1::JobRecord> records_;
+  size_t sent_ = 0;  // the first so many
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_JOBS_REFUSALS_H_
