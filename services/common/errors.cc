@@ -197,6 +197,12 @@ absl::Status InvalidSignature(std::string_view why) {
                    "Sign with the key of the delivering node, over the text that the API states.");
 }
 
+absl::Status SignatureRequired(std::string_view node) {
+  return MakeError(Code::kPermissionDenied, "SIGNATURE_REQUIRED",
+                   Text("a relay brought a result of node \"", A(node), "\" without its signature"),
+                   "Sign what is delivered through relays: the client library does so.");
+}
+
 absl::Status ArchiveNotReady(std::string_view run) {
   return MakeError(Code::kFailedPrecondition, "ARCHIVE_NOT_READY",
                    Text("run ", A(run), " is not complete yet"),

@@ -47,6 +47,7 @@ absl::Status DigestMismatch();
 absl::Status SizeMismatch(int64_t said, int64_t received);
 absl::Status TooLargeForSubmit(int64_t size, int64_t limit);
 absl::Status InvalidSignature(std::string_view why);
+absl::Status SignatureRequired(std::string_view node);
 
 // Archives.
 absl::Status ArchiveNotReady(std::string_view run);

@@ -45,7 +45,7 @@ class Assembly : public StatusServer {
         requests_({"request", static_cast<size_t>(config_.request_threads), kMaxQueue}),
         streams_({"watch", kWatchThreads, kMaxQueue}),
         rpc_metrics_(metrics_),
-        callers_(tls_->identity().fleet, clock_),
+        callers_(tls_->identity().fleet, clock_, [this] { return tls_->roots(); }),
         hub_(*timers_, clock_),
         board_(BoardOptions()),
         figures_(metrics_),

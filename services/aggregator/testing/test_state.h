@@ -17,6 +17,7 @@
 #include "services/common/base/fake_clock.h"
 #include "services/common/blob/files/files_blob_store.h"
 #include "services/common/identity/authority.h"
+#include "services/common/identity/revocation.h"
 #include "services/common/store/sqlite/sqlite_harness.h"
 
 namespace muster::testing {
@@ -33,7 +34,8 @@ class TestState {
   TestState() {
     EXPECT_TRUE(harness_.Open().ok());
     blobs_ = *OpenFilesBlobStore({.root = folder_ / "blobs"});
-    committer_.emplace(store(), *blobs_, executor_, clock, kFleet, root_.certificate());
+    committer_.emplace(store(), *blobs_, executor_, clock, kFleet, root_.certificate(),
+                       revocations_);
     uploads_.emplace(store(), *blobs_, *committer_, disk_, clock, Uploads::Limits{});
   }
 
@@ -43,6 +45,7 @@ class TestState {
   Uploads& uploads() { return *uploads_; }
   Executor& executor() { return executor_; }  // one thread
   const FleetRoot& root() const { return root_; }
+  RevocationList& revocations() { return revocations_; }
   std::string operator/(std::string_view name) const { return folder_ / name; }
 
   // Opens the store anew with other options; what stood on it before must be gone.
@@ -87,6 +90,7 @@ class TestState {
   TempFolder folder_;
   SqliteHarness harness_;
   std::unique_ptr<BlobStore> blobs_;
+  RevocationList revocations_;
   const FleetRoot root_ = *FleetRoot::Create(kFleet, *PrivateKey::Generate(), absl::Now());
   std::optional<Committer> committer_;
   std::optional<Uploads> uploads_;

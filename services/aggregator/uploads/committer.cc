@@ -34,24 +34,44 @@ absl::Status Refusal(Verdict verdict, const ResultKey& key, const std::string& u
   return absl::InternalError("unknown verdict");
 }
 
+// A relay delays what it forwards, and must not alter it: the gateway's clients cannot sign, nodes
+// can.
+bool IsRelay(const std::string& uri, const std::string& fleet) {
+  if (uri.empty()) return false;
+  const auto identity = ParseIdentity(uri, fleet);
+  return identity.ok() && RoleOf(*identity) == Role::kRelay;
+}
+
 }  // namespace
 
 Committer::Committer(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
-                     std::string fleet, Certificate fleet_root)
+                     std::string fleet, Certificate fleet_root, const RevocationList& revocations)
     : store_(store),
       blobs_(blobs),
       executor_(executor),
       clock_(clock),
       fleet_(std::move(fleet)),
-      fleet_root_(std::move(fleet_root)) {}
+      fleet_root_(std::move(fleet_root)),
+      revocations_(revocations) {}
 
 absl::Status Committer::CheckSignature(const VerifiedResult& verified) const {
   const ResultRecord& result = verified.result;
-  if (result.delivery.signature.empty()) return absl::OkStatus();
+  if (result.delivery.signature.empty()) {
+    return IsRelay(result.delivery.vouched_by, fleet_) ? errors::SignatureRequired(result.key.node)
+                                                       : absl::OkStatus();
+  }
   const SignedResult signed_result = {result.key.run,   result.key.plugin, result.key.node,
                                       verified.attempt, result.size,       result.sha256};
-  return VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem, signed_result,
-                               fleet_, fleet_root_, clock_.Now());
+  const absl::Status status =
+      VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem, signed_result,
+                            fleet_, fleet_root_, clock_.Now());
+  if (!status.ok()) return status;
+  const auto signer = Certificate::FromPem(result.delivery.signer_pem);
+  if (!signer.ok()) return signer.status();
+  if (revocations_.Contains(CertificateSubject(signer->IssuerKeyId(), signer->Serial()))) {
+    return errors::InvalidSignature("the certificate that signed it is revoked");
+  }
+  return absl::OkStatus();
 }
 
 void Committer::Commit(VerifiedResult verified, Done done) {

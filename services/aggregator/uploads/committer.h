@@ -12,6 +12,7 @@
 #include "services/common/base/executor.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/identity/revocation.h"
 #include "services/common/store/state_store.h"
 
 namespace muster {
@@ -29,13 +30,14 @@ class Committer {
  public:
   using Done = absl::AnyInvocable<void(absl::StatusOr<ResultRecord>)>;
 
-  // `fleet_root` is what signatures have to lead to.
+  // `fleet_root` is what signatures have to lead to, by a certificate that is not revoked.
   Committer(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
-            std::string fleet, Certificate fleet_root);
+            std::string fleet, Certificate fleet_root, const RevocationList& revocations);
 
-  // Checks the signature, if there is one, and commits. `done` gets what the pair has now: the
-  // result itself, or the same content that was there before; or the refusal (errors.h). It runs on
-  // the store's thread and must not block. A blob that is not needed is removed.
+  // Checks the signature, which what a relay forwarded must have, and commits. `done` gets what the
+  // pair has now: the result itself, or the same content that was there before; or the refusal
+  // (errors.h). It runs on the store's thread and must not block. A blob that is not needed is
+  // removed.
   void Commit(VerifiedResult verified, Done done);
 
  private:
@@ -48,6 +50,7 @@ class Committer {
   const Clock& clock_;
   const std::string fleet_;
   const Certificate fleet_root_;
+  const RevocationList& revocations_;
 };
 
 }  // namespace muster

@@ -52,8 +52,13 @@ class CommitterTest : public ::testing::Test {
 
   TestState state_;
   FakeClock now_{absl::Now()};  // certificates are of today
-  Committer committer_{state_.store(), state_.blobs(), state_.executor(),
-                       now_,           kFleet,         state_.root().certificate()};
+  Committer committer_{state_.store(),
+                       state_.blobs(),
+                       state_.executor(),
+                       now_,
+                       kFleet,
+                       state_.root().certificate(),
+                       state_.revocations()};
 };
 
 TEST_F(CommitterTest, TheSameAgainIsASuccessAndAnotherAConflict) {
@@ -121,6 +126,11 @@ TEST_F(CommitterTest, ASignatureHasToBeTheNodesOverThisResult) {
   EXPECT_EQ(ReasonOf(Commit(forged).status()), "INVALID_SIGNATURE");
   EXPECT_FALSE(IsThere("forged"));
   EXPECT_EQ(state_.Run().genuine, 0);
+  VerifiedResult revoked = InBlob("n1", "revoked", "content");
+  revoked.result.delivery = result.delivery;
+  state_.revocations().Add(CertificateSubject(leaf.IssuerKeyId(), leaf.Serial()));
+  EXPECT_EQ(ReasonOf(Commit(revoked).status()), "INVALID_SIGNATURE");
+  state_.revocations().Replace({});
   EXPECT_TRUE(Commit(good).ok());
   EXPECT_TRUE(IsThere("signed"));
 }

@@ -83,8 +83,9 @@ class UploadSessionTest : public ::testing::Test {
   }
 
   TestState state_;
-  Committer committer_{state_.store(), state_.blobs(), state_.executor(),
-                       state_.clock,   kFleet,         state_.root().certificate()};
+  Committer committer_{state_.store(),      state_.blobs(), state_.executor(),
+                       state_.clock,        kFleet,         state_.root().certificate(),
+                       state_.revocations()};
   UploadRecord upload_;
   absl::Status detached_;
 };

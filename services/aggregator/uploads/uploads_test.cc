@@ -67,8 +67,9 @@ class UploadsTest : public ::testing::Test {
   }
 
   TestState state_;
-  Committer committer_{state_.store(), state_.blobs(), state_.executor(),
-                       state_.clock,   kFleet,         state_.root().certificate()};
+  Committer committer_{state_.store(),      state_.blobs(), state_.executor(),
+                       state_.clock,        kFleet,         state_.root().certificate(),
+                       state_.revocations()};
   std::optional<Uploads> uploads_;
   Executor disk_{{"disk", 1, 100}};
   absl::Status ended_;

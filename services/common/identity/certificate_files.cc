@@ -131,6 +131,11 @@ Identity CertificateFiles::identity() const { return trio().identity; }
 
 Certificate CertificateFiles::certificate() const { return trio().chain.front(); }
 
+std::vector<Certificate> CertificateFiles::roots() const {
+  const std::lock_guard lock(mutex_);
+  return trio_.roots;
+}
+
 CertificateTrio CertificateFiles::trio() const {
   const std::lock_guard lock(mutex_);
   return trio_;

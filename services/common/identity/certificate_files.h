@@ -58,6 +58,9 @@ class CertificateFiles {
   Identity identity() const;
   Certificate certificate() const;
 
+  // What it trusts now.
+  std::vector<Certificate> roots() const;
+
   // The same as PEM texts for one connection of our own, such as that which renews.
   CertificateTrio trio() const;
 

@@ -48,21 +48,26 @@ struct Grant {
 struct Row {
   std::string_view method;
   std::array<Grant, 3> grants;
-  // Not for callers whom the gateway speaks for: what services do among themselves.
-  bool direct_only = false;
+  // Who may call it in another's name.
+  uint32_t forwarders = Bit(Role::kGateway);
 };
 
-constexpr bool kDirectOnly = true;
+// What services do among themselves, and what belongs to the holder of a key alone.
+constexpr uint32_t kDirectOnly = kNobody;
+// What a node does for its runs: it may hang below relays.
+constexpr uint32_t kAlsoThroughRelays = Set({Role::kGateway, Role::kRelay});
 
 // The table. Everything that is not here is refused.
 constexpr Row kTable[] = {
     // Runs: operators everything; those who deliver see their own; the gateway opens listeners.
     {"/muster.v1.RunService/CreateRun", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.RunService/GetRun",
-     {{{kOperators | kDeliverers | Bit(Role::kGateway), Bit(Kind::kRun)}}}},
+     {{{kOperators | kDeliverers | Bit(Role::kGateway), Bit(Kind::kRun)}}},
+     kAlsoThroughRelays},
     {"/muster.v1.RunService/ListRuns", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
     {"/muster.v1.RunService/WatchRun",
-     {{{kOperators | kDeliverers | Bit(Role::kGateway), Bit(Kind::kRun)}}}},
+     {{{kOperators | kDeliverers | Bit(Role::kGateway), Bit(Kind::kRun)}}},
+     kAlsoThroughRelays},
     {"/muster.v1.RunService/CancelRun", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.RunService/DeleteRun", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.RunService/IssueCredential", {{{kOperators, Set({Kind::kRun, Kind::kPair})}}}},
@@ -71,10 +76,16 @@ constexpr Row kTable[] = {
 
     // Results: delivered by their own source alone, also not by an operator. A credential that
     // proves no node may not read what other nodes delivered.
-    {"/muster.v1.ResultService/OpenUpload", {{{kDeliverers, Bit(Kind::kPair)}}}},
-    {"/muster.v1.ResultService/Upload", {{{kDeliverers, Bit(Kind::kPair)}}}},
-    {"/muster.v1.ResultService/SubmitResult", {{{kDeliverers, Bit(Kind::kPair)}}}},
-    {"/muster.v1.ResultService/GetResult", {{{kOperators | kDeliverers, Bit(Kind::kPair)}}}},
+    {"/muster.v1.ResultService/OpenUpload",
+     {{{kDeliverers, Bit(Kind::kPair)}}},
+     kAlsoThroughRelays},
+    {"/muster.v1.ResultService/Upload", {{{kDeliverers, Bit(Kind::kPair)}}}, kAlsoThroughRelays},
+    {"/muster.v1.ResultService/SubmitResult",
+     {{{kDeliverers, Bit(Kind::kPair)}}},
+     kAlsoThroughRelays},
+    {"/muster.v1.ResultService/GetResult",
+     {{{kOperators | kDeliverers, Bit(Kind::kPair)}}},
+     kAlsoThroughRelays},
     {"/muster.v1.ResultService/ListResults", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.ResultService/ReadResult", {{{kOperators | kProvenNodes, Bit(Kind::kPair)}}}},
 
@@ -92,10 +103,14 @@ constexpr Row kTable[] = {
      {{{kOperators, Set({Kind::kFleet, Kind::kRun})}, {Bit(Role::kRunViewer), Bit(Kind::kRun)}}}},
     {"/muster.v1.StatusService/ListNodes", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.StatusService/GetNode", {{{kOperators, Bit(Kind::kFleet)}}}},
-    {"/muster.v1.StatusService/ReportProgress", {{{kDeliverers, Bit(Kind::kPair)}}}},
+    {"/muster.v1.StatusService/ReportProgress",
+     {{{kDeliverers, Bit(Kind::kPair)}}},
+     kAlsoThroughRelays},
 
-    {"/muster.v1.HeartbeatService/Beat", {{{kDeliverers, Bit(Kind::kPair)}}}},
-    {"/muster.v1.HeartbeatService/BeatOnce", {{{kDeliverers, Bit(Kind::kPair)}}}},
+    {"/muster.v1.HeartbeatService/Beat", {{{kDeliverers, Bit(Kind::kPair)}}}, kAlsoThroughRelays},
+    {"/muster.v1.HeartbeatService/BeatOnce",
+     {{{kDeliverers, Bit(Kind::kPair)}}},
+     kAlsoThroughRelays},
 
     // Identities.
     // Directly where a key gets a name: a gateway could put its own in, and sign commands as an
@@ -258,7 +273,7 @@ absl::Status FindAllowedRow(const Caller& caller, std::string_view method, const
                                   ": it has no row in the authorisation table"),
                      "Check the method's name, and that client and server are of one version.");
   }
-  if (caller.via && (RoleOf(*caller.via) != Role::kGateway || row->direct_only)) {
+  if (caller.via && (row->forwarders & Bit(RoleOf(*caller.via))) == 0) {
     return Refuse(
         "ROLE_NOT_ALLOWED",
         absl::StrCat(Describe(caller), " may not call ", ToAbsl(method), " through another"),

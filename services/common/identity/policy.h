@@ -17,12 +17,16 @@
 namespace muster {
 
 // Who calls. Behind the gateway `identity` is the gateway's verified client and `via` the gateway;
+// behind a relay `identity` is a node below it and `via` the relay that holds the connection.
 // `issuer` and `serial` are those of the connection's certificate.
 struct Caller {
   Identity identity;
   std::optional<Identity> via;
   std::string issuer;  // key id, lower-case hex
   std::string serial;  // lower-case hex
+  // Behind a relay: of the certificate with which the node signed that it may speak for it.
+  std::string statement_issuer;
+  std::string statement_serial;
 };
 
 // What a call touches.

@@ -208,8 +208,37 @@ TEST(PolicyTest, TheGatewayLendsItsRightsToNobody) {
   }
   // Nobody else forwards.
   Caller caller = Operator();
-  caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r"}};
+  caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kStatus, "s"}};
   EXPECT_EQ(ReasonOf(CheckRole(caller, "/muster.v1.RunService/GetRun")), "ROLE_NOT_ALLOWED");
+}
+
+TEST(PolicyTest, TheGatewayGetsNoKeyANameOfAnother) {
+  for (const char* method :
+       {"/muster.v1.IdentityService/RenewCertificate", "/muster.v1.IdentityService/AddOperator",
+        "/muster.v1.IdentityService/IssueCommandCertificate"}) {
+    EXPECT_TRUE(CheckRole(Operator(), method).ok());
+    EXPECT_EQ(ReasonOf(CheckRole(Forwarded(UserIdentity{"ann"}), method)), "ROLE_NOT_ALLOWED");
+  }
+}
+
+TEST(PolicyTest, ThroughARelayANodeDeliversAndSeesItsRunsAndNothingElse) {
+  const std::set<std::string> forwarded = {"/muster.v1.RunService/GetRun",
+                                           "/muster.v1.RunService/WatchRun",
+                                           "/muster.v1.ResultService/OpenUpload",
+                                           "/muster.v1.ResultService/Upload",
+                                           "/muster.v1.ResultService/SubmitResult",
+                                           "/muster.v1.ResultService/GetResult",
+                                           "/muster.v1.StatusService/ReportProgress",
+                                           "/muster.v1.HeartbeatService/Beat",
+                                           "/muster.v1.HeartbeatService/BeatOnce"};
+  Caller caller = Node();
+  caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r"}};
+  for (const std::string_view method : PolicyMethods()) {
+    EXPECT_EQ(CheckRole(caller, method).ok(), forwarded.contains(std::string(method))) << method;
+  }
+  const char* const deliver = "/muster.v1.ResultService/SubmitResult";
+  EXPECT_TRUE(Authorize(caller, deliver, Resource::Pair(kRunA, "p", "n1")).ok());
+  EXPECT_EQ(ReasonOf(Authorize(caller, deliver, Resource::Pair(kRunA, "p", "n2"))), "NOT_YOURS");
 }
 
 TEST(PolicyTest, ARefusalSaysWhoWhatAndWhatToDo) {

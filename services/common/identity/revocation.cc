@@ -45,8 +45,9 @@ bool RevocationList::IsRevoked(const Caller& caller) const {
     const std::lock_guard lock(mutex_);
     if (subjects_.empty()) return false;
   }
-  return Contains(CertificateSubject(caller.issuer, caller.serial)) || revoked(caller.identity) ||
-         (caller.via && revoked(*caller.via));
+  return Contains(CertificateSubject(caller.issuer, caller.serial)) ||
+         Contains(CertificateSubject(caller.statement_issuer, caller.statement_serial)) ||
+         revoked(caller.identity) || (caller.via && revoked(*caller.via));
 }
 
 RevocationList::Subscription RevocationList::Subscribe(std::function<void()> changed) {

@@ -32,8 +32,8 @@ class RevocationList {
   // The whole truth, from a snapshot.
   void Replace(std::set<std::string> subjects);
 
-  // Whether the caller, the gateway that speaks for it, or the certificate of the connection is
-  // revoked.
+  // Whether the caller, the gateway or relay that speaks for it, the certificate of the connection,
+  // or that with which a node behind a relay signed its statement is revoked.
   bool IsRevoked(const Caller& caller) const;
 
   // Whether this identity or certificate itself is.

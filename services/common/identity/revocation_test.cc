@@ -35,6 +35,20 @@ TEST(RevocationTest, ByIdentityByCertificateAndByGateway) {
   EXPECT_TRUE(list.IsRevoked(forwarded));
 }
 
+TEST(RevocationTest, ANodeBehindARelayIsRevokedByTheCertificateThatItSignedWith) {
+  RevocationList list;
+  Caller caller{{kFleet, NodeIdentity{"n1"}},
+                Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r"}},
+                "aa",
+                "01",
+                "bb",
+                "02"};
+  list.Add("bb:01");
+  EXPECT_FALSE(list.IsRevoked(caller));
+  list.Add("bb:02");
+  EXPECT_TRUE(list.IsRevoked(caller));
+}
+
 TEST(RevocationTest, TellsOfWhatIsNewlyRevokedUntilUnsubscribed) {
   RevocationList list;
   int calls = 0;

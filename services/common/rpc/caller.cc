@@ -5,19 +5,35 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/sha256.h"
 #include "services/common/base/strings.h"
-#include "services/common/identity/certificate.h"
+#include "services/common/identity/attach_statement.h"
 
 namespace muster {
 namespace {
 
 // Certificates remembered at a time; when there are more, all are forgotten and parsed anew.
 constexpr size_t kMaxRemembered = 20'000;
+// Statements, which are as many as there are nodes behind relays, and live for an hour.
+constexpr size_t kMaxStatements = 100'000;
+constexpr size_t kMaxStatement = 20 * 1024;
+
+using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
 absl::Status NotForwardable(std::string_view why) {
-  return MakeError(absl::StatusCode::kPermissionDenied, "IDENTITY_NOT_FORWARDABLE",
-                   absl::StrCat("metadata ", kForwardedIdentity, ": ", std::string(why)),
-                   "Only the gateway may name the identity of its client, and only once.");
+  return MakeError(
+      absl::StatusCode::kPermissionDenied, "IDENTITY_NOT_FORWARDABLE",
+      absl::StrCat("metadata ", kForwardedIdentity, ": ", ToAbsl(why)),
+      "A gateway may name the identity of its client, and a relay that of a node whose "
+      "live attach statement it sends along; each once.");
+}
+
+// The value of a key that is there once.
+absl::StatusOr<std::string_view> OnlyValue(const Metadata& metadata, const char* key) {
+  const auto values = metadata.equal_range(key);
+  if (values.first == values.second) return NotForwardable(absl::StrCat(key, " is missing"));
+  if (std::next(values.first) != values.second) return NotForwardable("sent more than once");
+  return std::string_view(values.first->second.data(), values.first->second.size());
 }
 
 }  // namespace
@@ -65,17 +81,65 @@ absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
     return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
                      "the certificate of this connection has ended", "Renew it and connect again.");
   }
-  const auto forwarded = metadata.equal_range(kForwardedIdentity);
-  if (forwarded.first == forwarded.second) return std::move(peer->caller);
-  if (RoleOf(peer->caller->identity) != Role::kGateway)
-    return NotForwardable("sent by another than a gateway");
-  if (std::next(forwarded.first) != forwarded.second) return NotForwardable("sent more than once");
-  const grpc::string_ref uri = forwarded.first->second;
-  auto identity = ParseIdentity({uri.data(), uri.size()}, fleet_);
+  if (metadata.find(kForwardedIdentity) == metadata.end()) return std::move(peer->caller);
+  const Role role = RoleOf(peer->caller->identity);
+  if (role != Role::kGateway && role != Role::kRelay) {
+    return NotForwardable("sent by another than a gateway or a relay");
+  }
+  const auto uri = OnlyValue(metadata, kForwardedIdentity);
+  if (!uri.ok()) return uri.status();
+  auto identity = ParseIdentity(*uri, fleet_);
   if (!identity.ok()) return identity.status();
   auto caller = std::make_shared<Caller>(*peer->caller);
+  if (role == Role::kRelay) {
+    const auto bytes = OnlyValue(metadata, kAttachStatement);
+    if (!bytes.ok()) return bytes.status();
+    auto statement = StatementOf(*bytes);
+    if (!statement.ok()) return statement.status();
+    if (RoleOf(*identity) != Role::kNode || statement->child != *identity) {
+      return NotForwardable("the attach statement is not that node's");
+    }
+    caller->statement_issuer = std::move(statement->issuer);
+    caller->statement_serial = std::move(statement->serial);
+  }
   caller->via = std::exchange(caller->identity, *std::move(identity));
   return caller;
+}
+
+absl::StatusOr<CallerResolver::Statement> CallerResolver::StatementOf(std::string_view bytes) {
+  if (bytes.size() > kMaxStatement) return NotForwardable("the attach statement is too long");
+  std::string digest = DigestBytes(Sha256::Of(bytes));
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = statements_.find(digest);
+    if (it != statements_.end() && clock_.Now() < it->second.expires) return it->second;
+  }
+  auto statement = VerifyStatement(bytes);
+  if (statement.ok()) Remember(std::move(digest), *statement);
+  return statement;
+}
+
+absl::StatusOr<CallerResolver::Statement> CallerResolver::VerifyStatement(
+    std::string_view bytes) const {
+  if (roots_ == nullptr) return NotForwardable("relays do not forward to this service");
+  v1::AttachStatement message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return NotForwardable("the attach statement cannot be read");
+  }
+  auto verified = VerifyAttachStatement(message, fleet_, roots_(), clock_.Now());
+  if (!verified.ok()) return NotForwardable(ToStd(verified.status().message()));
+  return Statement{std::move(verified->child), std::move(verified->issuer),
+                   std::move(verified->serial), verified->expires};
+}
+
+void CallerResolver::Remember(std::string digest, const Statement& statement) {
+  const std::lock_guard lock(mutex_);
+  if (statements_.size() >= kMaxStatements) {
+    const absl::Time now = clock_.Now();
+    absl::erase_if(statements_, [now](const auto& entry) { return entry.second.expires <= now; });
+    if (statements_.size() >= kMaxStatements) statements_.clear();
+  }
+  statements_.insert_or_assign(std::move(digest), statement);
 }
 
 }  // namespace muster

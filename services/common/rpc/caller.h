@@ -1,36 +1,46 @@
-// Who calls: from the verified certificate, and behind the gateway from what the gateway verified.
+// Who calls: from the verified certificate; behind the gateway from what the gateway verified, and
+// behind a relay from what the node signed.
 #ifndef MUSTER_SERVICES_COMMON_RPC_CALLER_H_
 #define MUSTER_SERVICES_COMMON_RPC_CALLER_H_
 
 #include <grpcpp/security/auth_context.h>
 #include <grpcpp/support/string_ref.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
+#include "services/common/identity/certificate.h"
 #include "services/common/identity/policy.h"
+#include "services/common/rpc/forwarding.h"
 
 namespace muster {
-
-// The metadata key in which the gateway names the verified URI of its own client.
-inline constexpr char kForwardedIdentity[] = "muster-forwarded-identity";
 
 // Thread-safe.
 class CallerResolver {
  public:
-  CallerResolver(std::string fleet, const Clock& clock) : fleet_(std::move(fleet)), clock_(clock) {}
+  // The fleet's roots as they are now: what a node's certificate in a statement has to lead to. It
+  // is asked from any thread and must not wait.
+  using Roots = std::function<std::vector<Certificate>()>;
+
+  // Without `roots` nothing that a relay forwards is accepted.
+  CallerResolver(std::string fleet, const Clock& clock, Roots roots = nullptr)
+      : fleet_(std::move(fleet)), clock_(clock), roots_(std::move(roots)) {}
 
   // The caller of an RPC. UNAUTHENTICATED without exactly one URI in the peer's certificate, or if
   // the certificate has ended since the connection was made (CERTIFICATE_EXPIRED);
-  // PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE) if somebody other than a gateway forwards an
-  // identity, or if the key is there more than once.
+  // PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE) if somebody other than a gateway or a relay
+  // forwards an identity, if a relay does so for another than a node or without that node's live
+  // attach statement, or if a key is there more than once.
   absl::StatusOr<std::shared_ptr<const Caller>> Resolve(
       const grpc::AuthContext& context,
       const std::multimap<grpc::string_ref, grpc::string_ref>& metadata);
@@ -42,14 +52,28 @@ class CallerResolver {
     absl::Time not_after;
   };
 
+  // What a verified statement says.
+  struct Statement {
+    Identity child;
+    std::string issuer;
+    std::string serial;
+    absl::Time expires;
+  };
+
   absl::StatusOr<Peer> PeerOf(const grpc::AuthContext& context);
   absl::StatusOr<Peer> Read(std::string_view pem) const;
+  absl::StatusOr<Statement> StatementOf(std::string_view bytes);
+  absl::StatusOr<Statement> VerifyStatement(std::string_view bytes) const;
+  void Remember(std::string digest, const Statement& statement);
 
   const std::string fleet_;
   const Clock& clock_;
+  const Roots roots_;
   std::mutex mutex_;
   // By certificate, so that a connection's certificate is parsed once and not for each call.
   absl::flat_hash_map<std::string, Peer> peers_;  // guarded by mutex_
+  // By SHA-256 of the statement's bytes, for the same reason.
+  absl::flat_hash_map<std::string, Statement> statements_;  // guarded by mutex_
 };
 
 }  // namespace muster

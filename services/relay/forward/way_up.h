@@ -9,16 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/common/identity/policy.h"
+#include "services/common/rpc/forwarding.h"
 
 namespace grpc {
 class Channel;
 }
 
 namespace muster {
-
-// The metadata key that goes with `muster-forwarded-identity` (rpc/caller.h): the serialised
-// AttachStatement of the node that a relay speaks for.
-inline constexpr char kAttachStatement[] = "muster-attach-statement-bin";
 
 // Thread-safe; nothing of it waits. It outlives whoever forwards.
 class WayUp {

@@ -1,0 +1,200 @@
+// What relays bring in the name of nodes, over TLS.
+#include "services/common/rpc/forwarding.h"
+
+#include <grpcpp/client_context.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "muster/v1/enrollment.grpc.pb.h"
+#include "muster/v1/identities.grpc.pb.h"
+#include "muster/v1/join.grpc.pb.h"
+#include "muster/v1/results.grpc.pb.h"
+#include "muster/v1/runs.grpc.pb.h"
+#include "services/aggregator/testing/test_fleet.h"
+#include "services/common/base/error.h"
+#include "services/common/identity/attach_statement.h"
+#include "services/common/identity/join_token.h"
+#include "services/common/identity/key.h"
+#include "services/common/identity/result_signature.h"
+#include "services/common/identity/signing_request.h"
+#include "services/common/rpc/status.h"
+
+namespace muster {
+namespace {
+
+using testing::SmallResult;
+using testing::TestFleet;
+using testing::TestIdentity;
+
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+class ForwardingTest : public ::testing::Test {
+ protected:
+  std::string UriOf(const std::string& path) {
+    return absl::StrCat("spiffe://", fleet_.name(), "/", path);
+  }
+
+  // The word of `node` that a relay may speak for it.
+  std::string Statement(const TestIdentity& identity, const std::string& node,
+                        absl::Duration lasts = absl::Minutes(30)) {
+    const auto statement = SignAttachStatement(
+        *PrivateKey::FromPem(identity.key_pem), identity.chain_pem, UriOf("node/" + node),
+        UriOf("service/relay/r2"), std::string(32, 'k'), absl::Now() + lasts);
+    return statement->SerializeAsString();
+  }
+
+  Metadata For(const std::string& node, const std::string& statement) {
+    return {{kForwardedIdentity, UriOf("node/" + node)}, {kAttachStatement, statement}};
+  }
+
+  template <typename Service, typename Request, typename Response>
+  absl::StatusOr<Response> Call(const TestIdentity& as, const Metadata& metadata,
+                                grpc::Status (Service::Stub::*method)(grpc::ClientContext*,
+                                                                      const Request&, Response*),
+                                const Request& request) {
+    Response response;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    for (const auto& [key, value] : metadata) context.AddMetadata(key, value);
+    const auto stub = Service::NewStub(fleet_.Connect(as));
+    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+    if (!status.ok()) return FromGrpc(status);
+    return response;
+  }
+
+  absl::Status GetRun(const TestIdentity& as, const Metadata& metadata) {
+    v1::GetRunRequest request;
+    request.set_run(run_.id());
+    return Call<v1::RunService>(as, metadata, &v1::RunService::Stub::GetRun, request).status();
+  }
+
+  // The gate's refusals have their reason in the message.
+  static bool Is(const absl::Status& status, const std::string& reason) {
+    return status.message().find(reason) != absl::string_view::npos;
+  }
+
+  TestFleet fleet_;
+  const v1::Run run_ = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"});
+  const TestIdentity relay_ = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "root"});
+  const TestIdentity n1_ = fleet_.Issue(NodeIdentity{"n1"});
+  const std::string statement_ = Statement(n1_, "n1");
+};
+
+TEST_F(ForwardingTest, ARelaySpeaksForANodeWhoseStatementItHolds) {
+  EXPECT_TRUE(GetRun(relay_, For("n1", statement_)).ok());
+  EXPECT_TRUE(GetRun(relay_, For("n1", statement_)).ok()) << "also when it is remembered";
+}
+
+TEST_F(ForwardingTest, WithoutTheNodesOwnLiveStatementItIsRefused) {
+  const std::string reason = "IDENTITY_NOT_FORWARDABLE";
+  EXPECT_TRUE(GetRun(relay_, For("n1", statement_)).ok());
+  EXPECT_TRUE(Is(GetRun(relay_, {{kForwardedIdentity, UriOf("node/n1")}}), reason));
+  EXPECT_TRUE(Is(GetRun(relay_, For("n2", statement_)), reason)) << "another's";
+  EXPECT_TRUE(Is(GetRun(relay_, For("n2", Statement(n1_, "n2"))), reason)) << "forged";
+  EXPECT_TRUE(Is(GetRun(relay_, For("n1", Statement(n1_, "n1", -absl::Seconds(5)))), reason));
+  EXPECT_TRUE(Is(GetRun(relay_, For("n1", "nonsense")), reason));
+  EXPECT_TRUE(Is(GetRun(relay_, For("n1", std::string(7000, 'x'))), reason));
+  Metadata twice = For("n1", statement_);
+  twice.emplace_back(kAttachStatement, statement_);
+  EXPECT_TRUE(Is(GetRun(relay_, twice), reason));
+  twice = For("n1", statement_);
+  twice.emplace_back(kForwardedIdentity, UriOf("node/n1"));
+  EXPECT_TRUE(Is(GetRun(relay_, twice), reason));
+}
+
+TEST_F(ForwardingTest, ARelaySpeaksForNobodyButNodes) {
+  Metadata metadata = {{kForwardedIdentity, UriOf("user/tester")}, {kAttachStatement, statement_}};
+  EXPECT_TRUE(Is(GetRun(relay_, metadata), "IDENTITY_NOT_FORWARDABLE"));
+  EXPECT_TRUE(Is(GetRun(n1_, For("n1", statement_)), "IDENTITY_NOT_FORWARDABLE")) << "by a node";
+  const TestIdentity status = fleet_.Issue(ServiceIdentity{ServiceRole::kStatus, "s"});
+  EXPECT_TRUE(Is(GetRun(status, For("n1", statement_)), "IDENTITY_NOT_FORWARDABLE"));
+}
+
+TEST_F(ForwardingTest, ANodesCertificateIsNotRenewedThroughARelay) {
+  v1::RenewCertificateRequest request;
+  request.set_csr_pem(*CreateSigningRequest(*PrivateKey::Generate()));
+  const auto renewed = Call<v1::IdentityService>(
+      relay_, For("n1", statement_), &v1::IdentityService::Stub::RenewCertificate, request);
+  EXPECT_TRUE(Is(renewed.status(), "ROLE_NOT_ALLOWED")) << renewed.status();
+}
+
+TEST_F(ForwardingTest, AResultHasToBeSignedAndSaysHowItCame) {
+  const auto submit = [&](const v1::SubmitResultRequest& request) {
+    return Call<v1::ResultService>(relay_, For("n1", statement_),
+                                   &v1::ResultService::Stub::SubmitResult, request);
+  };
+  v1::SubmitResultRequest request = SmallResult(run_.id(), "hostfacts", "n1", "content");
+  EXPECT_EQ(ReasonOf(submit(request).status()), "SIGNATURE_REQUIRED");
+
+  const PrivateKey key = *PrivateKey::FromPem(n1_.key_pem);
+  request.mutable_signature()->set_certificate_chain_pem(n1_.chain_pem);
+  request.mutable_signature()->set_value(
+      *SignResult(key, {run_.id(), "hostfacts", "n1", 1, 7, std::string(32, 'x')}));
+  EXPECT_EQ(ReasonOf(submit(request).status()), "INVALID_SIGNATURE");
+
+  request.mutable_signature()->set_value(
+      *SignResult(key, {run_.id(), "hostfacts", "n1", 1, 7, request.sha256()}));
+  const auto result = submit(request);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->delivery().uri(), UriOf("node/n1"));
+  EXPECT_EQ(result->delivery().vouched_by(), UriOf("service/relay/root"));
+  EXPECT_TRUE(result->delivery().signed_());
+  EXPECT_EQ(ReasonOf(submit(SmallResult(run_.id(), "hostfacts", "n2", "x")).status()), "NOT_YOURS");
+}
+
+TEST_F(ForwardingTest, ARevokedNodeIsRefusedBehindARelayAndItsStreamEnds) {
+  // It joins, so that the fleet knows its certificate.
+  const PrivateKey token_key = *PrivateKey::Generate();
+  v1::CreateJoinTokenRequest create;
+  create.set_id(std::string(32, 'a'));
+  create.set_public_key_pem(*token_key.public_key().ToPem());
+  create.set_node("n1");
+  ASSERT_TRUE(Call<v1::EnrollmentService>(fleet_.admin(), {},
+                                          &v1::EnrollmentService::Stub::CreateJoinToken, create)
+                  .ok());
+  const PrivateKey key = *PrivateKey::Generate();
+  v1::JoinRequest join;
+  join.set_token_id(create.id());
+  join.set_csr_pem(*CreateSigningRequest(key));
+  join.set_proof(*token_key.Sign(JoinProofText(create.id(), "", join.csr_pem())));
+  v1::NodeCertificate certificate;
+  grpc::ClientContext joining;
+  ASSERT_TRUE(
+      v1::JoinService::NewStub(fleet_.ConnectToJoin())->Join(&joining, join, &certificate).ok());
+  const TestIdentity node = {certificate.certificate_chain_pem(),
+                             std::string(key.ToPkcs8Pem()->view())};
+  const Metadata metadata = For("n1", Statement(node, "n1"));
+
+  grpc::ClientContext watching;
+  watching.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  for (const auto& [name, value] : metadata) watching.AddMetadata(name, value);
+  v1::WatchRunRequest watch;
+  watch.set_run(run_.id());
+  const auto stub = v1::RunService::NewStub(fleet_.Connect(relay_));
+  const auto stream = stub->WatchRun(&watching, watch);
+  v1::Run run;
+  ASSERT_TRUE(stream->Read(&run));
+  ASSERT_TRUE(GetRun(relay_, metadata).ok());
+
+  v1::RevokeNodeRequest revoke;
+  revoke.set_node("n1");
+  ASSERT_TRUE(Call<v1::EnrollmentService>(fleet_.admin(), {},
+                                          &v1::EnrollmentService::Stub::RevokeNode, revoke)
+                  .ok());
+  while (stream->Read(&run)) {
+  }
+  const grpc::Status ended = stream->Finish();
+  EXPECT_NE(ended.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << ended.error_message();
+  EXPECT_NE(ended.error_code(), grpc::StatusCode::OK);
+  EXPECT_FALSE(GetRun(relay_, metadata).ok());
+  EXPECT_TRUE(GetRun(relay_, For("n2", Statement(fleet_.Issue(NodeIdentity{"n2"}), "n2"))).ok())
+      << "others are not affected";
+}
+
+}  // namespace
+}  // namespace muster

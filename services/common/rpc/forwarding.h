@@ -1,0 +1,15 @@
+// The metadata with which a service calls in the name of its own client.
+#ifndef MUSTER_SERVICES_COMMON_RPC_FORWARDING_H_
+#define MUSTER_SERVICES_COMMON_RPC_FORWARDING_H_
+
+namespace muster {
+
+// The verified URI of that client; once. From a gateway, or from a relay for a node.
+inline constexpr char kForwardedIdentity[] = "muster-forwarded-identity";
+
+// Of a relay, with it: the serialised AttachStatement of that node.
+inline constexpr char kAttachStatement[] = "muster-attach-statement-bin";
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_RPC_FORWARDING_H_
