@@ -119,7 +119,7 @@ func (a *App) start() (err error) {
 	if err := a.serve(api); err != nil {
 		return err
 	}
-	if err := a.relay(); err != nil {
+	if err := a.relay(to); err != nil {
 		return err
 	}
 	if err := a.writeAddresses(); err != nil {

@@ -7,24 +7,33 @@ import (
 	"net/http"
 	"time"
 
+	"muster.example/gateway/command"
 	"muster.example/gateway/config"
 	"muster.example/gateway/listen"
+	"muster.example/gateway/rest"
 	"muster.example/gateway/rudder"
 )
 
 // Version is that of everything in this repository: services/common/version.h.
 const Version = "0.1.0"
 
-const relayHelp = "This port speaks HTTPS only: use https://. What is served here, docs/relay.md tells."
+const relayHelp = "This port speaks HTTPS only: use https://. What is served here, docs/rudder.md tells."
+
+// maxRelayHeader bounds a request's line and headers: lists of nodes stand in the query.
+const maxRelayHeader = 1 << 20
 
 // relay opens the listener for Rudder's relay API, if one is configured.
-func (a *App) relay() error {
+func (a *App) relay(to rest.Services) error {
 	if a.config.Rudder.Listen == "" {
 		return nil
 	}
+	var streams *command.Runner
+	if a.config.Rudder.Streams && len(a.config.RelayTargets) > 0 {
+		streams = command.NewRunner(a.keys.Identity().Fleet, to.Aggregator, to.Relay, a.log.With("listener", "rudder"))
+	}
 	var err error
 	a.rudder, err = rudder.New(rudder.Options{
-		Config: &a.config.Rudder, Version: Version, Requests: a.metrics.Requests, Log: a.log.With("listener", "rudder"),
+		Config: &a.config.Rudder, Version: Version, Requests: a.metrics.Requests, Streams: streams, Log: a.log.With("listener", "rudder"),
 		Configuration: func() error {
 			if a.config.Path == "" {
 				return nil
@@ -45,6 +54,7 @@ func (a *App) relay() error {
 	a.Addresses.Rudder = socket.Addr().String()
 	settings := a.rudder.TLS()
 	a.relaying = listen.NewServer(a.rudder, settings, a.log)
+	a.relaying.MaxHeaderBytes = maxRelayHeader
 	a.relaying.Protocols = new(http.Protocols)
 	a.relaying.Protocols.SetHTTP1(true)
 	go a.run(a.relaying, listen.TLS(socket, settings, a.options("rudder", relayHelp)))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Rudder is what the file says of the listener for Rudder's relay API; docs/relay.md explains it.
+// Rudder is what the file says of the listener for Rudder's relay API; docs/rudder.md explains it.
 type Rudder struct {
 	Listen                                 string
 	Dialect                                string
@@ -23,9 +23,15 @@ type Rudder struct {
 	RemoteRun                              bool
 	RemoteRunCommand                       []string
 	RemoteRuns                             int
+	RemoteRunCommands                      int
 	RemoteRunTime, BranchSilence           time.Duration
+	Streams                                bool
+	StreamCommand                          []string
 	SharedFiles                            string
 	SharedFilesSweep                       time.Duration
+	SharedFilesQuota                       int64
+	SharedFilesNodes                       string
+	SpoolTime                              time.Duration
 	MaxBodySize                            int64
 	SharedFolder                           string
 }
@@ -37,8 +43,10 @@ func defaultRudder() Rudder {
 		NodesListFile: "/var/rudder/lib/relay/nodeslist.json", NodesCertsFile: "/var/rudder/lib/ssl/nodescerts.pem",
 		HTTPSPort: 443, UpstreamCertificateFile: "/var/rudder/lib/ssl/policy_server.pem",
 		RemoteRun: true, RemoteRunCommand: []string{"sudo", "/opt/rudder/bin/rudder", "remote", "run"},
-		RemoteRuns: 32, RemoteRunTime: time.Hour, BranchSilence: 5 * time.Minute,
-		SharedFiles: "/var/rudder/shared-files", SharedFilesSweep: 10 * time.Minute, MaxBodySize: 50 << 20,
+		RemoteRuns: 32, RemoteRunCommands: 16, Streams: true, StreamCommand: []string{"/opt/rudder/bin/rudder", "agent", "run"},
+		RemoteRunTime: time.Hour, BranchSilence: 5 * time.Minute,
+		SharedFiles: "/var/rudder/shared-files", SharedFilesSweep: 10 * time.Minute,
+		SharedFilesNodes: "/var/rudder/shared-files-nodes", SharedFilesQuota: 10 << 30, SpoolTime: 72 * time.Hour, MaxBodySize: 50 << 20,
 		SharedFolder: "/var/rudder/configuration-repository/shared-files",
 	}
 }
@@ -48,9 +56,10 @@ func (r *Rudder) bind(f *fields) {
 		f.text("rudder."+name, value, comment, "empty, or an absolute path",
 			func(given string) bool { return given == "" || filepath.IsAbs(given) })
 	}
-	f.text("rudder.listen", &r.Listen, "Where Rudder's relay API is served, over HTTPS (docs/relay.md). Empty: it is not.",
+	f.text("rudder.listen", &r.Listen, "Where Rudder's relay API is served, over HTTPS (docs/rudder.md). Empty: it is not.",
 		"empty, or host:port", func(given string) bool { return given == "" || isAddress(given) })
-	f.oneOf("rudder.dialect", &r.Dialect, "How it is answered: strict is what released relays of Rudder do.", "strict")
+	f.oneOf("rudder.dialect", &r.Dialect, "How it is answered: strict is what released relays of Rudder do, extended is "+
+		"that of its first design, with records for each node.", "strict", "extended")
 	file("certificate_file", &r.CertificateFile, "The listener's certificate, PEM.")
 	file("key_file", &r.KeyFile, "Its key, PEM.")
 	file("client_ca_file", &r.ClientCAFile, "Who may sign certificates of clients, or these certificates themselves, PEM.")
@@ -79,11 +88,22 @@ func (r *Rudder) bindWork(f *fields, file func(name string, value *string, comme
 		"first arguments. It gets `-D conditions`, `--` and the host names. No shell is involved.", "an argument",
 		func(given string) bool { return given != "" })
 	f.integer("rudder.remote_runs", &r.RemoteRuns, "Remote runs at a time; more wait up to a minute, then get 503.", 1, 10_000)
+	f.integer("rudder.remote_run_commands", &r.RemoteRunCommands, "With the extended dialect: of one remote run, commands at a "+
+		"time; it has one for each node.", 1, 1000)
+	f.boolean("rudder.streams", &r.Streams, "Whether nodes that are attached to a relay of Muster's, by their id or their host "+
+		"name, are reached by their streams instead (relay_targets).")
+	f.list("rudder.stream_command", &r.StreamCommand, "What such a node runs; `-D conditions` is added. Its policy has to admit it, "+
+		"for the action rudder.", "an argument", func(given string) bool { return given != "" })
 	f.duration("rudder.remote_run_time", &r.RemoteRunTime, "How long a remote run may take; what runs then is ended.",
 		time.Second, 7*24*time.Hour)
 	f.duration("rudder.branch_silence", &r.BranchSilence, "How long a relay below may say nothing before a remote run goes on "+
 		"without it.", time.Second, 24*time.Hour)
-	file("shared_files", &r.SharedFiles, "Where shared files are kept.")
+	file("shared_files", &r.SharedFiles, "Where shared files are kept, with the strict dialect.")
+	file("shared_files_nodes", &r.SharedFilesNodes, "The same with the extended dialect.")
+	f.byteSize("rudder.shared_files_quota", &r.SharedFilesQuota, "How much shared files may take, with those on their way to the "+
+		"policy server; an upload that does not fit is 507, or 413 if it never would. 0: no limit.", 1<<60)
+	f.duration("rudder.spool_time", &r.SpoolTime, "With the extended dialect: how long an upload for a node elsewhere is tried to be "+
+		"sent on, if it does not expire before.", time.Second, 365*24*time.Hour)
 	f.duration("rudder.shared_files_sweep", &r.SharedFilesSweep, "How often expired ones are removed.", time.Second, 24*time.Hour)
 	f.byteSize("rudder.max_body_size", &r.MaxBodySize, "The largest upload of a shared file, with its header; more is 413.", 1<<50)
 	file("shared_folder", &r.SharedFolder, "The folder that all nodes may read.")
@@ -94,9 +114,9 @@ func (r *Rudder) check(path string) (all []error) {
 	if r.Listen == "" {
 		return nil
 	}
-	for _, needed := range []struct{ name, value string }{
+	for _, needed := range []named{
 		{"certificate_file", r.CertificateFile}, {"key_file", r.KeyFile}, {"nodes_list_file", r.NodesListFile},
-		{"shared_files", r.SharedFiles}, {"shared_folder", r.SharedFolder},
+		{"shared_folder", r.SharedFolder}, r.files(),
 	} {
 		if needed.value == "" {
 			all = append(all, fmt.Errorf("%s: rudder.%s: has no value, but rudder.listen is set", path, needed.name))
@@ -108,8 +128,25 @@ func (r *Rudder) check(path string) (all []error) {
 	if r.RemoteRun && len(r.RemoteRunCommand) == 0 {
 		all = append(all, fmt.Errorf("%s: rudder.remote_run_command: at least the program is needed", path))
 	}
+	if r.Streams && len(r.StreamCommand) == 0 {
+		all = append(all, fmt.Errorf("%s: rudder.stream_command: at least the program is needed", path))
+	}
 	return all
 }
+
+// named is a field with its value.
+type named struct{ name, value string }
+
+// files is where the dialect keeps shared files.
+func (r *Rudder) files() named {
+	if r.Dialect == "extended" {
+		return named{"shared_files_nodes", r.SharedFilesNodes}
+	}
+	return named{"shared_files", r.SharedFiles}
+}
+
+// FilesFolder is where shared files are kept.
+func (r *Rudder) FilesFolder() string { return r.files().value }
 
 func isIP(text string) bool {
 	_, err := netip.ParseAddr(text)

@@ -1,10 +1,13 @@
 package rudder
 
 import (
+	"bytes"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"muster.example/gateway/config"
 )
@@ -14,7 +17,7 @@ type place int
 
 const (
 	placeLocal        place = iota // loopback alone
-	placeRemoteRun                 // the policy server, loopback
+	placeRemoteRun                 // the policy server, loopback; extended: with its certificate
 	placeSharedFiles               // the allowed networks, loopback
 	placeSharedFolder              // the same, always with a certificate
 )
@@ -72,6 +75,13 @@ func (s *Server) admitted(w http.ResponseWriter, r *http.Request, where place) b
 		s.refuse(w, r, "requests from this address are not served here")
 		return false
 	}
+	if where == placeRemoteRun && s.extended() {
+		if err := s.fromPolicyServer(r, remote.Addr().Unmap().IsLoopback()); err != nil {
+			s.refuse(w, r, "remote run is for this relay's policy server: "+err.Error())
+			return false
+		}
+		return true
+	}
 	if where == placeSharedFolder || where != placeLocal && !s.pinning() {
 		if r.TLS == nil {
 			s.refuse(w, r, "a client certificate is needed")
@@ -89,4 +99,31 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, why string) {
 	s.log.Warn("request refused", "remote", r.RemoteAddr, "path", r.URL.Path, "reason", why)
 	drain(w, r)
 	answer(w, http.StatusForbidden, "FORBIDDEN: "+why)
+}
+
+// fromPolicyServer tells whether a request shows the policy server's certificate. From this machine it may be this
+// relay's own: root is its own policy server.
+func (s *Server) fromPolicyServer(r *http.Request, local bool) error {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return errors.New("no certificate was shown")
+	}
+	known, leaf := s.state.Load(), r.TLS.PeerCertificates[0]
+	if now := time.Now(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+		return errors.New("the certificate is not valid now")
+	}
+	if local && bytes.Equal(leaf.Raw, known.own.Certificate[0]) {
+		return nil
+	}
+	if s.pinning() {
+		for _, pinned := range known.upstream {
+			if leaf.Equal(pinned) {
+				return nil
+			}
+		}
+		return errors.New("the certificate is another's")
+	}
+	if err := vouched(r.TLS.PeerCertificates, known.clients, x509.ExtKeyUsageClientAuth); err != nil {
+		return err
+	}
+	return leaf.VerifyHostname(s.config.UpstreamHost)
 }

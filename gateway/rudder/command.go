@@ -27,9 +27,10 @@ var errSpawn = errors.New("the command of remote run cannot be started")
 // environment of commands: nothing of the gateway's own.
 var environment = []string{"PATH=/opt/rudder/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 
-// trigger runs the configured command for nodes that are attached here, and hands on its output. The command
-// gets all host names at once, or as many as fit in an argument. A context that ends ends the process group.
-func trigger(ctx context.Context, command, conditions, hosts []string, emit func([]byte) bool) (all error) {
+// trigger runs the configured command for nodes that are attached here, and hands on its output; `errs` gets what it
+// writes to stderr. The command gets all host names at once, or as many as fit in an argument. A context that ends
+// ends the process group.
+func trigger(ctx context.Context, command, conditions, hosts []string, errs io.Writer, emit func([]byte) bool) (all error) {
 	for len(hosts) > 0 && ctx.Err() == nil {
 		count, size := 0, 0
 		for count < len(hosts) && (count == 0 || size+len(hosts[count]) < maxHosts) {
@@ -41,7 +42,7 @@ func trigger(ctx context.Context, command, conditions, hosts []string, emit func
 			arguments = append(arguments, "-D", strings.Join(conditions, ","))
 		}
 		arguments = append(arguments, "--", strings.Join(hosts[:count], ","))
-		err := runCommand(ctx, command[0], arguments, emit)
+		err := runCommand(ctx, command[0], arguments, errs, emit)
 		if all = errors.Join(all, err); errors.Is(err, errSpawn) {
 			break
 		}
@@ -50,16 +51,16 @@ func trigger(ctx context.Context, command, conditions, hosts []string, emit func
 	return all
 }
 
-// runCommand waits for one process and the end of its output. Its stderr is the gateway's: the answer has no
-// place for it.
-func runCommand(ctx context.Context, program string, arguments []string, emit func([]byte) bool) error {
+// runCommand waits for one process and the end of its output.
+func runCommand(ctx context.Context, program string, arguments []string, errs io.Writer, emit func([]byte) bool) error {
 	output, input, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errSpawn, err)
 	}
 	defer output.Close()
 	command := exec.CommandContext(ctx, program, arguments...)
-	command.Env, command.Dir, command.Stdout, command.Stderr = environment, "/", input, os.Stderr
+	command.Env, command.Dir, command.Stdout, command.Stderr = environment, "/", input, errs
+	command.WaitDelay = killDelay // for `errs`, if something keeps it open
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	err = command.Start()
@@ -78,7 +79,7 @@ func runCommand(ctx context.Context, program string, arguments []string, emit fu
 		_ = output.SetReadDeadline(time.Now().Add(killDelay))
 		ended <- err
 	}()
-	err = eachLine(reader, emit)
+	err = eachLine(reader, maxLine, emit)
 	_, _ = io.Copy(io.Discard, reader) // what was told to end may take its time
 	output.Close()
 	return errors.Join(err, <-ended)

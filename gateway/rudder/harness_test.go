@@ -20,6 +20,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -31,6 +32,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"muster.example/gateway/command"
 	"muster.example/gateway/config"
 	"muster.example/gateway/listen"
 )
@@ -94,6 +96,9 @@ type site struct {
 	base   string // https://host:port
 	client *http.Client
 	folder string
+	stop   func()
+
+	streams *command.Runner
 }
 
 // entry is a node of a test's list: "id host parent". Each has a key of its own.
@@ -125,6 +130,7 @@ func start(t *testing.T, id, host string, port int, list string, change ...func(
 	s.config.ClientCAFile, s.config.UpstreamCertificateFile = s.config.NodesCertsFile, ""
 	s.config.CertificateFile = s.write("own.pem", identityOf(id).pem())
 	s.config.KeyFile = s.write("own.key", identityOf(id).keyPEM())
+	s.config.SharedFilesNodes = filepath.Join(s.folder, "shared-files-nodes")
 	s.config.SharedFiles, s.config.SharedFolder = filepath.Join(s.folder, "shared-files"), filepath.Join(s.folder, "shared-folder")
 	if err := os.Mkdir(s.config.SharedFolder, 0o700); err != nil {
 		t.Fatal(err)
@@ -162,6 +168,7 @@ func (s *site) serve(host string, port int) {
 	log := slog.New(slog.NewTextHandler(out, nil)).With("relay", s.config.NodeID)
 	s.server, err = New(Options{
 		Config: &s.config, Version: "4.5.6", Log: log, Configuration: func() error { _, err := os.Stat(s.config.CertificateFile); return err },
+		Streams:  s.streams,
 		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests"}, []string{"listener", "route", "code"}),
 	})
 	if err != nil {
@@ -173,12 +180,27 @@ func (s *site) serve(host string, port int) {
 		Refused: func(reason string, _ net.Addr, err error) { log.Info("refused", "reason", reason, "error", err) }}))
 	s.base = "https://" + socket.Addr().String()
 	s.client = s.clientOf("")
-	s.t.Cleanup(func() {
+	if s.config.Dialect == "extended" {
+		s.client = s.clientOf(s.config.NodeID)
+	}
+	s.stop = func() {
 		server.Close()
 		ending, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the test's own context is over
 		defer cancel()
 		s.server.Close(ending)
-	})
+	}
+	s.t.Cleanup(func() { s.stop() })
+}
+
+// restart serves again, at the same address.
+func (s *site) restart() {
+	s.t.Helper()
+	s.stop()
+	address, err := url.Parse(s.base)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.serve(address.Hostname(), s.config.HTTPSPort)
 }
 
 // clientOf shows the certificate of a node, if any.
@@ -309,4 +331,31 @@ func sumOf(content string) string {
 	digest := crypto.SHA512.New()
 	digest.Write([]byte(content))
 	return hex.EncodeToString(digest.Sum(nil))
+}
+
+// extended has a relay speak the extended dialect.
+func extended(s *site) { s.config.Dialect = "extended" }
+
+// under gives a relay its policy server.
+func under(id, host string) func(*site) {
+	return func(s *site) {
+		s.config.UpstreamHost, s.config.UpstreamCertificateFile = host, s.write("policy_server.pem", identityOf(id).pem())
+	}
+}
+
+// asked gives the code of an answer to a request that comes from an address, with the certificate of a node.
+func (s *site) asked(method, path, remote, id string) int {
+	s.t.Helper()
+	request := httptest.NewRequest(method, basePath+path, nil)
+	request.RemoteAddr, request.TLS = remote, &tls.ConnectionState{}
+	if id != "" {
+		leaf, err := x509.ParseCertificate(identityOf(id).certificate.Certificate[0])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		request.TLS.PeerCertificates = []*x509.Certificate{leaf}
+	}
+	recorder := httptest.NewRecorder()
+	s.server.ServeHTTP(recorder, request)
+	return recorder.Code
 }

@@ -10,14 +10,17 @@ const (
 	// maxLine is where a line that does not end is broken.
 	maxLine = 32 << 10
 
+	// maxLabelled is the same for lines of another relay, which have labels, and for its records.
+	maxLabelled = 64 << 10
+
 	// linesAhead is how many pieces of whole lines wait for a slow reader before their source waits, too.
 	linesAhead = 16
 )
 
 // eachLine hands on what a source says, always whole lines, each with its end: what comes from several sources
-// never mixes within a line. It keeps no more than one line; `emit` says false to stop.
-func eachLine(from io.Reader, emit func([]byte) bool) error {
-	buffer := make([]byte, 0, maxLine)
+// never mixes within a line. It keeps no more than one line, of at most `limit` bytes; `emit` says false to stop.
+func eachLine(from io.Reader, limit int, emit func([]byte) bool) error {
+	buffer := make([]byte, 0, limit)
 	for {
 		n, err := from.Read(buffer[len(buffer):cap(buffer)])
 		buffer = buffer[:len(buffer)+n]
@@ -41,4 +44,32 @@ func eachLine(from io.Reader, emit func([]byte) bool) error {
 			return err
 		}
 	}
+}
+
+// splitter makes whole lines of pieces, as eachLine does.
+type splitter struct {
+	rest []byte
+	emit func([]byte) bool
+}
+
+func (s *splitter) write(piece []byte) bool {
+	s.rest = append(s.rest, piece...)
+	whole := bytes.LastIndexByte(s.rest, '\n') + 1
+	if whole > 0 {
+		if !s.emit(bytes.Clone(s.rest[:whole])) {
+			return false
+		}
+		s.rest = append(s.rest[:0], s.rest[whole:]...)
+	}
+	return len(s.rest) < maxLine || s.flush()
+}
+
+// flush ends a line that has no end.
+func (s *splitter) flush() bool {
+	if len(s.rest) == 0 {
+		return true
+	}
+	line := append(bytes.Clone(s.rest), '\n')
+	s.rest = s.rest[:0]
+	return s.emit(line)
 }

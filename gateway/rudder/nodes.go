@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -99,6 +100,23 @@ func (t *tree) nextHop(id string) (hop string, found bool) {
 	return "", false
 }
 
+// way gives the relays between this one and a node, from above; false as for nextHop.
+func (t *tree) way(id string) (relays []string, found bool) {
+	current, known := t.nodes[id]
+	for range maxDepth {
+		if !known {
+			break
+		}
+		if current.Parent == t.self {
+			slices.Reverse(relays)
+			return relays, true
+		}
+		relays = append(relays, current.Parent)
+		current, known = t.nodes[current.Parent]
+	}
+	return nil, false
+}
+
 // split tells which nodes are attached here, and which hang below which relay of ours. Ids that cannot be
 // reached come back as lost; one that is named twice counts once.
 func (t *tree) split(ids []string) (local []string, branches map[string][]string, lost []string) {
@@ -132,18 +150,8 @@ func (t *tree) children() (ids []string) {
 	return ids
 }
 
-// relays are those of the children that have nodes of their own. Root is its own policy server, but no relay
-// below itself.
-func (t *tree) relays() (ids []string) {
-	for _, node := range t.nodes {
-		parent, known := t.nodes[node.Parent]
-		if known && node.Parent != t.self && parent.Parent == t.self && !slices.Contains(ids, node.Parent) {
-			ids = append(ids, node.Parent)
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
+// ids are those of all nodes of the list, in their order.
+func (t *tree) ids() []string { return slices.Sorted(maps.Keys(t.nodes)) }
 
 func (t *tree) hostnames(ids []string) []string {
 	names := make([]string, len(ids))

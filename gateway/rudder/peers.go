@@ -19,6 +19,9 @@ import (
 const (
 	basePath = "/rudder/relay-api/"
 	dialTime = 10 * time.Second
+
+	// maxReason bounds what is read of the answer of a relay that refuses.
+	maxReason = 300
 )
 
 var (
@@ -26,11 +29,11 @@ var (
 	errLoop     = errors.New("the request has been here before, or has too many relays behind it: the tree has a loop")
 )
 
-// client makes one for a single request to another relay: TLS 1.3, no client certificate, as released relays
-// have it; nothing is followed. Pinned certificates are all that is trusted then, and the host name is not
+// client makes one for a single request to another relay: TLS 1.3; nothing is followed. As released relays have it no
+// certificate is shown, unless one is given. Pinned certificates are all that is trusted then, and the host name is not
 // compared; without pins the usual rules hold.
-func (s *state) client(pinning bool, pinned []*x509.Certificate) (*http.Client, error) {
-	settings := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: s.authorities}
+func (s *state) client(pinning bool, pinned []*x509.Certificate, shown ...tls.Certificate) (*http.Client, error) {
+	settings := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: s.authorities, Certificates: shown}
 	if pinning {
 		if len(pinned) == 0 {
 			return nil, errUnpinned
@@ -87,43 +90,47 @@ func (s *Server) pass(to http.Header, came http.Header) error {
 
 func (s *Server) via() string { return "1.1 " + s.self }
 
-// branch hands a remote run on to a relay below, and gives its answer line by line. A relay that says nothing
-// for too long is given up.
-func (s *Server) branch(ctx context.Context, known *state, relay string, ids []string, run *remoteRun,
-	emit func([]byte) bool) error {
+// plainBranch hands a remote run on to a relay below, in the strict dialect, and gives its answer line by line.
+func (s *Server) plainBranch(ctx context.Context, known *state, relay string, b branch, run *remoteRun, to sink) error {
 	client, err := known.client(s.pinning(), known.certificates[relay])
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	path := "remote-run/all"
+	if !b.all {
+		path = "remote-run/nodes"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.peerURL(known.nodes[relay].Hostname, path, ""),
+		strings.NewReader(run.form(b).Encode()))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return s.ask(client, request, run, maxLine, func(lines []byte) bool { return to.lines("", lines) })
+}
+
+// ask gives the answer of a relay below line by line. One that says nothing for too long is given up.
+func (s *Server) ask(client *http.Client, request *http.Request, run *remoteRun, limit int, emit func([]byte) bool) error {
+	ctx, cancel := context.WithCancelCause(request.Context())
 	defer cancel(nil)
 	silence := time.AfterFunc(s.config.BranchSilence, func() {
 		cancel(fmt.Errorf("it has said nothing for %s", s.config.BranchSilence))
 	})
 	defer silence.Stop()
-	path := "remote-run/all"
-	if !run.all {
-		path = "remote-run/nodes"
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.peerURL(known.nodes[relay].Hostname, path, ""),
-		strings.NewReader(run.form(ids).Encode()))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if err := s.pass(request.Header, run.came); err != nil {
 		return err
 	}
-	response, err := client.Do(request)
+	response, err := client.Do(request.WithContext(ctx))
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	defer response.Body.Close()
 	if response.StatusCode/100 != 2 {
-		return fmt.Errorf("it answered %s", response.Status)
+		why, _ := io.ReadAll(io.LimitReader(response.Body, maxReason))
+		return fmt.Errorf("it answered %s: %s", response.Status, why)
 	}
 	// While a slow reader holds lines up, the silence is not the branch's.
-	err = eachLine(&heard{response.Body, func() { silence.Reset(s.config.BranchSilence) }}, func(lines []byte) bool {
+	err = eachLine(&heard{response.Body, func() { silence.Reset(s.config.BranchSilence) }}, limit, func(lines []byte) bool {
 		silence.Stop()
 		defer silence.Reset(s.config.BranchSilence)
 		return emit(lines)

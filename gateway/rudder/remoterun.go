@@ -1,8 +1,6 @@
 package rudder
 
 import (
-	"context"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -10,26 +8,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 )
 
 const (
 	maxForm      = 1 << 20
 	maxCondition = 1024
-	runWait      = time.Minute      // for other remote runs to end
-	bodySilence  = 60 * time.Second // of a client that sends or reads
 )
 
 var conditionRule = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_]*$`)
-
-// remoteRun is one request.
-type remoteRun struct {
-	all, async, keep bool
-	nodes            []string
-	conditions       []string
-	came             http.Header
-}
 
 // rejection is what is wrong with a request that has a route: it is answered 400 with this text.
 type rejection string
@@ -94,13 +80,13 @@ func parseConditions(text string) ([]string, error) {
 }
 
 // form is the request as the next relay gets it, for nodes of its branch.
-func (r *remoteRun) form(ids []string) url.Values {
+func (r *remoteRun) form(b branch) url.Values {
 	form := url.Values{"asynchronous": {strconv.FormatBool(r.async)}, "keep_output": {strconv.FormatBool(r.keep)}}
 	if len(r.conditions) > 0 {
 		form.Set("classes", strings.Join(r.conditions, ","))
 	}
-	if !r.all {
-		form.Set("nodes", strings.Join(ids, ","))
+	if !b.all {
+		form.Set("nodes", strings.Join(b.ids, ","))
 	}
 	return form
 }
@@ -149,121 +135,4 @@ func readForm(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 		return nil, false
 	}
 	return form, true
-}
-
-// start waits for its turn and runs; the answer is 200 whatever comes of it.
-func (s *Server) start(w http.ResponseWriter, r *http.Request, run *remoteRun) {
-	ctx, cancel := context.WithTimeout(r.Context(), runWait)
-	defer cancel()
-	select {
-	case s.runs <- struct{}{}:
-	case <-ctx.Done():
-		answer(w, http.StatusServiceUnavailable, "too many remote runs at a time (rudder.remote_runs): try again later")
-		return
-	case <-s.living.Done():
-	}
-	if s.living.Err() != nil {
-		answer(w, http.StatusServiceUnavailable, "the gateway stops: try again later")
-		return
-	}
-	work, end := context.WithTimeout(s.living, s.config.RemoteRunTime)
-	s.working.Add(1)
-	done := func() {
-		end()
-		<-s.runs
-		s.working.Done()
-	}
-	w.Header()["Content-Type"] = nil
-	if run.async && !run.keep {
-		w.WriteHeader(http.StatusOK)
-		go func() {
-			defer done()
-			s.execute(work, run, func([]byte) bool { return true }, func([]byte) bool { return true })
-		}()
-		return
-	}
-	defer done()
-	defer context.AfterFunc(r.Context(), end)() // a client that goes away ends what it started
-	if !run.keep {
-		s.execute(work, run, func([]byte) bool { return true }, func([]byte) bool { return true })
-		w.WriteHeader(http.StatusOK)
-		return
-	}
-	s.stream(w, work, end, run)
-}
-
-// stream sends the output as it comes: all sources at once for an asynchronous run, else what nodes of this
-// relay say before what comes from below.
-func (s *Server) stream(w http.ResponseWriter, work context.Context, end context.CancelFunc, run *remoteRun) {
-	first, rest := make(chan []byte, linesAhead), make(chan []byte, linesAhead)
-	into := func(queue chan []byte) func([]byte) bool {
-		return func(lines []byte) bool {
-			select {
-			case queue <- lines:
-				return true
-			case <-work.Done():
-				return false
-			}
-		}
-	}
-	queues := []chan []byte{first, rest}
-	local, below := into(first), into(rest)
-	if run.async {
-		queues, local = queues[1:], below
-	}
-	complete := make(chan bool, 1)
-	go func() {
-		defer close(rest)
-		complete <- s.executeInOrder(work, run, local, below, func() { close(first) })
-	}()
-	client := http.NewResponseController(w)
-	w.WriteHeader(http.StatusOK)
-	_ = client.Flush()
-	for _, queue := range queues {
-		for lines := range queue {
-			_ = client.SetWriteDeadline(time.Now().Add(bodySilence))
-			if _, err := w.Write(lines); err != nil || client.Flush() != nil {
-				end()
-			}
-		}
-	}
-	if !<-complete {
-		panic(http.ErrAbortHandler) // the answer is cut off, so that it does not look whole
-	}
-}
-
-// execute runs here and below at once, and waits for all.
-func (s *Server) execute(ctx context.Context, run *remoteRun, local, below func([]byte) bool) bool {
-	return s.executeInOrder(ctx, run, local, below, func() {})
-}
-
-// executeInOrder tells when what runs here is over. A branch that fails contributes nothing; the result is false
-// only if the command cannot be started here.
-func (s *Server) executeInOrder(ctx context.Context, run *remoteRun, local, below func([]byte) bool, over func()) bool {
-	known := s.state.Load()
-	here, branches, lost := known.split(run.nodes)
-	if run.all {
-		here = known.children()
-		for _, relay := range known.relays() {
-			branches[relay] = nil
-		}
-	}
-	if len(lost) > 0 {
-		s.log.Info("remote run: nodes that are not below this relay are left out", "nodes", strings.Join(lost, ","))
-	}
-	var working sync.WaitGroup
-	for relay, ids := range branches {
-		working.Go(func() {
-			if err := s.branch(ctx, known, relay, ids, run, below); err != nil {
-				s.log.Warn("remote run: a branch contributes nothing more", "relay", relay, "error", err)
-			}
-		})
-	}
-	err := trigger(ctx, s.config.RemoteRunCommand, run.conditions, known.hostnames(here), local)
-	if err != nil {
-		s.log.Warn("remote run: the command failed", "error", err)
-	}
-	over()
-	working.Wait()
-	return !errors.Is(err, errSpawn)
 }

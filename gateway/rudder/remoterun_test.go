@@ -163,7 +163,7 @@ func TestConditionsWinOverClasses(t *testing.T) {
 	if err != nil || len(run.conditions) != 0 {
 		t.Error(run, err)
 	}
-	if sent := (&remoteRun{conditions: []string{"new"}}).form([]string{"a", "b"}).Encode(); sent !=
+	if sent := (&remoteRun{conditions: []string{"new"}}).form(branch{ids: []string{"a", "b"}}).Encode(); sent !=
 		"asynchronous=false&classes=new&keep_output=false&nodes=a%2Cb" {
 		t.Error(sent)
 	}
@@ -293,7 +293,7 @@ func TestManyHostsAreSeveralCommands(t *testing.T) {
 		hosts[i] = strings.Repeat("h", 60)
 	}
 	var output strings.Builder
-	err := trigger(t.Context(), s.config.RemoteRunCommand, nil, hosts, func(lines []byte) bool {
+	err := trigger(t.Context(), s.config.RemoteRunCommand, nil, hosts, io.Discard, func(lines []byte) bool {
 		output.Write(lines)
 		return true
 	})
@@ -304,7 +304,7 @@ func TestManyHostsAreSeveralCommands(t *testing.T) {
 
 func TestLongLinesAreBrokenAndTheLastOneEnds(t *testing.T) {
 	var got []string
-	err := eachLine(strings.NewReader("short\n"+strings.Repeat("x", maxLine+5)+"\nend"), func(lines []byte) bool {
+	err := eachLine(strings.NewReader("short\n"+strings.Repeat("x", maxLine+5)+"\nend"), maxLine, func(lines []byte) bool {
 		got = append(got, string(lines))
 		return true
 	})

@@ -1,4 +1,5 @@
-// Package rudder speaks the relay API of Rudder, as released relays do: the strict dialect of docs/relay.md.
+// Package rudder speaks the relay API of Rudder: in the strict dialect as released relays do, or in the extended one
+// (docs/rudder.md).
 package rudder
 
 import (
@@ -7,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"muster.example/gateway/command"
 	"muster.example/gateway/config"
 )
 
@@ -28,7 +31,9 @@ type Options struct {
 	Configuration func() error
 	// Requests counts answers by listener, route and code.
 	Requests *prometheus.CounterVec
-	Log      *slog.Logger
+	// Streams reaches attached nodes; nil: nobody is reached that way.
+	Streams *command.Runner
+	Log     *slog.Logger
 }
 
 // Server answers Rudder's relay API. Safe for concurrent use.
@@ -43,20 +48,26 @@ type Server struct {
 	state         atomic.Pointer[state]
 	reloading     sync.Mutex
 	store         *store
+	spool         *spool
+	streams       *command.Runner
 	metrics       http.Handler
+	silence       time.Duration // of a client that reads
 
 	runs    chan struct{} // one token for each remote run
 	uploads chan struct{} // one for each upload of a shared file
+	senders chan struct{} // and for each that goes on to the policy server
 	living  context.Context
-	stop    context.CancelFunc
+	stop    context.CancelCauseFunc
 	working sync.WaitGroup // remote runs, and the sweep
 }
 
 // New reads the files that the configuration names. What is wrong with one is an error.
 func New(o Options) (*Server, error) {
 	s := &Server{
-		config: o.Config, version: o.Version, configuration: o.Configuration, requests: o.Requests, log: o.Log,
-		runs: make(chan struct{}, o.Config.RemoteRuns), uploads: make(chan struct{}, uploadsAtOnce),
+		config: o.Config, version: o.Version, configuration: o.Configuration, requests: o.Requests, streams: o.Streams, log: o.Log,
+		silence: bodySilence,
+		runs:    make(chan struct{}, o.Config.RemoteRuns), uploads: make(chan struct{}, uploadsAtOnce),
+		senders: make(chan struct{}, sending),
 	}
 	var err error
 	if s.self, err = readID(s.config); err != nil {
@@ -68,13 +79,45 @@ func New(o Options) (*Server, error) {
 	if err := s.Reload(); err != nil {
 		return nil, err
 	}
-	if s.store, err = openStore(s.config.SharedFiles, s.log); err != nil {
+	if s.store, err = openStore(s.config, s.log); err != nil {
+		return nil, err
+	}
+	s.living, s.stop = context.WithCancelCause(context.Background())
+	if err := s.openSpool(); err != nil {
+		s.stop(errStops)
+		s.store.close()
 		return nil, err
 	}
 	s.metrics = s.newMetrics()
-	s.living, s.stop = context.WithCancel(context.Background())
-	s.working.Go(func() { s.store.sweepAlways(s.living, s.config.SharedFilesSweep) })
+	s.working.Go(func() { s.sweepAlways(s.config.SharedFilesSweep) })
 	return s, nil
+}
+
+// openSpool takes up uploads that are on their way. The strict dialect has none.
+func (s *Server) openSpool() error {
+	s.spool = &spool{
+		store: s.store, log: s.log, life: s.config.SpoolTime, carry: s.carry, pause: retryPause, uploads: map[string]*upload{},
+		newest: map[[3]string]*upload{}, counts: map[string]int{}, living: s.living, working: &s.working,
+	}
+	if !s.extended() {
+		return nil
+	}
+	return s.spool.open()
+}
+
+// sweepAlways removes what is old, at once and again after each interval.
+func (s *Server) sweepAlways(interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		s.store.sweep(s.living, time.Now())
+		s.spool.forget(time.Now())
+		select {
+		case <-s.living.Done():
+			return
+		case <-ticker.C:
+		}
+	}
 }
 
 // Reload takes over what the files about nodes and peers say now. If one is wrong, all stays as it was.
@@ -92,7 +135,7 @@ func (s *Server) Reload() error {
 
 // Close ends remote runs and waits for them, for as long as the context lasts.
 func (s *Server) Close(ctx context.Context) {
-	s.stop()
+	s.stop(errStops)
 	ended := make(chan struct{})
 	go func() {
 		s.working.Wait()
@@ -119,6 +162,8 @@ func (s *Server) TLS() *tls.Config {
 		NextProtos:     []string{"http/1.1"}, SessionTicketsDisabled: true,
 	}
 }
+
+func (s *Server) extended() bool { return s.config.Dialect == "extended" }
 
 func (s *Server) pinning() bool { return s.config.PeerAuthentication == "cert_pinning" }
 
@@ -163,29 +208,71 @@ func decode(path string) (segments []string, ok bool) {
 
 // route hands a request to what answers it, and gives that a name for the metrics.
 func (s *Server) route(w http.ResponseWriter, r *http.Request, path string, segments []string) string {
-	switch count := len(segments); {
-	case path == "remote-run/all", path == "remote-run/nodes",
-		segments[0] == "remote-run" && count == 3 && segments[1] == "nodes" && segments[2] != "":
-		if s.admitted(w, r, placeRemoteRun) {
-			s.serveRemoteRun(w, r, strings.Join(segments[1:], "/"))
+	found := false
+	switch segments[0] {
+	case "remote-run":
+		found = s.routeRun(w, r, path, segments[1:])
+	case "shared-files":
+		if !slices.Contains(segments, "") {
+			found = s.routeFiles(w, r, segments[1:])
 		}
-	case segments[0] == "shared-files" && count == 4 && segments[1] != "" && segments[2] != "" && segments[3] != "":
-		if s.admitted(w, r, placeSharedFiles) {
-			s.serveSharedFiles(w, r, sharedID{segments[1], segments[2], segments[3]})
-		}
-	case segments[0] == "shared-folder" && count > 1:
-		if s.admitted(w, r, placeSharedFolder) {
+	case "shared-folder":
+		if found = len(segments) > 1; found && s.admitted(w, r, placeSharedFolder) {
 			s.serveSharedFolder(w, r, strings.Join(segments[1:], "/"))
 		}
-	case path == "system/info", path == "system/status", path == "system/reload":
-		if s.admitted(w, r, placeLocal) {
+	case "system":
+		if found = slices.Contains([]string{"system/info", "system/status", "system/reload"}, path); found && s.admitted(w, r, placeLocal) {
 			s.serveSystem(w, r, segments[1])
 		}
-	default:
+	}
+	if !found {
 		notFound(w)
 		return "none"
 	}
 	return segments[0]
+}
+
+// routeRun answers what is below remote-run/, and tells whether there is such a thing.
+func (s *Server) routeRun(w http.ResponseWriter, r *http.Request, path string, below []string) bool {
+	one := map[bool]string{false: "nodes", true: "node"}[s.extended()]
+	single := len(below) == 2 && below[0] == one && below[1] != ""
+	if path != "remote-run/all" && path != "remote-run/nodes" && !single {
+		return false
+	}
+	if !s.admitted(w, r, placeRemoteRun) {
+		return true
+	}
+	if !s.extended() {
+		s.serveRemoteRun(w, r, strings.Join(below, "/"))
+		return true
+	}
+	id := ""
+	if single {
+		id = below[1]
+	}
+	s.serveExtendedRun(w, r, below[0] == "all", id)
+	return true
+}
+
+// routeFiles answers what is below shared-files/, and tells whether there is such a thing.
+func (s *Server) routeFiles(w http.ResponseWriter, r *http.Request, below []string) bool {
+	switch {
+	case !s.extended() && len(below) == 3:
+		if s.admitted(w, r, placeSharedFiles) {
+			s.serveSharedFiles(w, r, sharedID{below[0], below[1], below[2]})
+		}
+	case s.extended() && len(below) == 3 && below[0] == "node":
+		if s.admitted(w, r, placeSharedFiles) {
+			s.serveShare(w, r, below[1], below[2])
+		}
+	case s.extended() && len(below) == 2 && below[0] == "uploads":
+		if s.admitted(w, r, placeSharedFiles) {
+			s.serveUpload(w, r, below[1])
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // notedWriter remembers the code of an answer.

@@ -61,7 +61,20 @@ func (s *Server) sharedFile(w http.ResponseWriter, r *http.Request, id sharedID,
 	case <-r.Context().Done():
 		return http.StatusServiceUnavailable, context.Cause(r.Context())
 	}
+	release, err := s.store.space.reserve(r.ContentLength)
+	if err != nil {
+		return spaceCode(err), err
+	}
+	defer release()
 	return s.receive(newPatient(w, r), id, source, parameter)
+}
+
+// spaceCode is the answer when there is no room.
+func spaceCode(err error) int {
+	if errors.Is(err, errNeverFits) {
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusInsufficientStorage
 }
 
 // compare tells whether what is stored has this hash. As released relays do, it looks at the header block alone,
@@ -108,7 +121,7 @@ func (s *Server) receive(body io.Reader, id sharedID, source node, ttl string) (
 	if m.expires, err = expiry(time.Now(), ttl); err != nil {
 		return http.StatusBadRequest, err
 	}
-	if err := s.store.keep(id, file, name, m); err != nil {
+	if err := s.store.keep(id.path(), file, name, m.text()); err != nil {
 		return http.StatusInternalServerError, err
 	}
 	return http.StatusOK, nil

@@ -95,6 +95,16 @@ func (s *Server) newMetrics() http.Handler {
 	gauge(prefix+"sub_nodes_total", "Nodes below this relay.", func() int { return len(s.state.Load().nodes) })
 	gauge("muster_rudder_remote_runs", "Remote runs under way.", func() int { return len(s.runs) })
 	gauge("muster_rudder_uploads", "Shared files on their way in.", func() int { return len(s.uploads) })
+	gauge("muster_rudder_shared_bytes", "What shared files take, with those on their way.", func() int {
+		used, _ := s.store.space.state()
+		return int(used)
+	})
+	gauge("muster_rudder_spooled", "Shared files on their way to the policy server.", s.spool.waiting)
+	for _, state := range []string{stateDelivered, stateRefused, stateExpired} {
+		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "muster_rudder_spool_outcomes_total",
+			Help: "Shared files that were on their way, by what became of them.", ConstLabels: prometheus.Labels{"state": state}},
+			func() float64 { return float64(s.spool.ended(state)) }))
+	}
 	registry.MustRegister(
 		prometheus.NewHistogram(prometheus.HistogramOpts{Name: prefix + "reports_processing_duration_seconds",
 			Help: "Always empty: reports do not pass through this gateway."}),

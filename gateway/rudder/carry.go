@@ -1,0 +1,152 @@
+package rudder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	retryBase = time.Second
+	retryMax  = 5 * time.Minute
+	pollTime  = 30 * time.Second // of a request without a body
+	sending   = 4                // uploads to the policy server at a time
+)
+
+// retryPause is exponential with full jitter.
+func retryPause(tries int) time.Duration {
+	ceiling := min(retryBase<<min(tries, 16), retryMax)
+	return retryBase/2 + rand.N(ceiling)
+}
+
+// toUpstream sends a request to this relay's policy server, with the relays that it came by.
+func (s *Server) toUpstream(ctx context.Context, known *state, method, path string, query url.Values, via []string,
+	body io.Reader, size int64) (*http.Response, error) {
+	client, err := known.client(s.pinning(), known.upstream)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, s.peerURL(s.config.UpstreamHost, path, query.Encode()), body)
+	if err != nil {
+		return nil, err
+	}
+	request.ContentLength = size
+	if err := s.pass(request.Header, http.Header{"Via": via}); err != nil {
+		return nil, err
+	}
+	return client.Do(request)
+}
+
+// carry hands an upload on to the policy server, or asks what became of it there. It tells whether the upload has ended.
+func (s *Server) carry(ctx context.Context, u *upload) bool {
+	select {
+	case s.senders <- struct{}{}:
+		defer func() { <-s.senders }()
+	case <-ctx.Done():
+		return false
+	}
+	if u.Above != "" {
+		return s.follow(ctx, u)
+	}
+	return s.send(ctx, u)
+}
+
+// send hands the content on.
+func (s *Server) send(ctx context.Context, u *upload) bool {
+	content, err := s.store.root.Open(u.file())
+	if err != nil {
+		s.spool.end(u, stateRefused, http.StatusInternalServerError, "its content cannot be read any more: "+err.Error())
+		return true
+	}
+	defer content.Close()
+	query := url.Values{"source-uuid": {u.Source}, "signature": {u.Signature}, "hash": {u.Hash}}
+	if u.Expires != 0 { // the time to live counts from when the first relay had the file
+		query.Set("ttl", strconv.FormatInt(max(u.Expires-time.Now().Unix(), 0), 10))
+	}
+	ctx, cancel := context.WithTimeout(ctx, forwardTime)
+	defer cancel()
+	h := &share{target: u.Target, file: u.File}
+	var body io.Reader = io.NopCloser(content)
+	if u.Size == 0 {
+		body = http.NoBody
+	}
+	response, err := s.toUpstream(ctx, s.state.Load(), http.MethodPost, h.upstreamPath(), query, u.Via, body, u.Size)
+	return s.judge(u, "", response, err)
+}
+
+// follow asks the policy server, which has the upload on its way, too.
+func (s *Server) follow(ctx context.Context, u *upload) bool {
+	ctx, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
+	response, err := s.toUpstream(ctx, s.state.Load(), http.MethodGet, "shared-files/uploads/"+u.Above, nil, u.Via, nil, 0)
+	if err == nil && response.StatusCode == http.StatusNotFound {
+		response.Body.Close()
+		s.spool.note(u, "", "the policy server does not know the upload any more: it is sent again")
+		return false
+	}
+	return s.judge(u, u.Above, response, err)
+}
+
+// judge takes over an outcome; without one there is another try.
+func (s *Server) judge(u *upload, above string, response *http.Response, err error) (ended bool) {
+	if err != nil {
+		s.spool.note(u, above, err.Error())
+		return false
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxMetadata))
+	var told upload
+	switch code := response.StatusCode; {
+	case code == http.StatusOK && above == "":
+		s.spool.end(u, stateDelivered, 0, "")
+	case code == http.StatusOK || code == http.StatusAccepted:
+		if err := json.Unmarshal(text, &told); err != nil || !isName(told.ID) {
+			s.spool.note(u, above, fmt.Sprintf("the policy server answered %d with what is no upload", code))
+			return false
+		}
+		if told.State == statePending {
+			s.spool.note(u, told.ID, told.Reason)
+			return false
+		}
+		s.spool.end(u, told.State, told.Code, told.Reason)
+	case code/100 == 4 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests:
+		s.spool.end(u, stateRefused, code, string(text[:min(len(text), maxReason)]))
+	default:
+		s.spool.note(u, above, fmt.Sprintf("the policy server answered %d: %s", code, text[:min(len(text), maxReason)]))
+		return false
+	}
+	return true
+}
+
+// serveUpload answers GET shared-files/uploads/<id>.
+func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request, id string) {
+	if !allowed(w, r, http.MethodGet) {
+		return
+	}
+	found, known := s.spool.find(id)
+	if !known {
+		answer(w, http.StatusNotFound, "no upload of this id is known")
+		return
+	}
+	answerUpload(w, http.StatusOK, &found)
+}
+
+// answerUpload tells what there is to know of an upload.
+func answerUpload(w http.ResponseWriter, code int, u *upload) {
+	told := *u
+	told.Signature, told.Via, told.Above = "", nil, ""
+	text, err := json.Marshal(&told)
+	if err != nil {
+		answer(w, http.StatusInternalServerError, "INTERNAL SERVER ERROR")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(text, '\n'))
+}

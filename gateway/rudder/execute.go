@@ -1,0 +1,297 @@
+package rudder
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	runWait     = time.Minute      // for other remote runs to end
+	bodySilence = 60 * time.Second // of a client that sends or reads
+)
+
+// Why what runs is ended.
+var (
+	errTooLong = errors.New("it took longer than a remote run may (rudder.remote_run_time)")
+	errLeft    = errors.New("the client left")
+	errStops   = errors.New("the gateway stops")
+)
+
+// remoteRun is one request.
+type remoteRun struct {
+	all, async, keep bool
+	extended         bool
+	nodes            []string
+	conditions       []string
+	came             http.Header
+}
+
+// detached tells whether it goes on without its client.
+func (r *remoteRun) detached() bool { return r.extended && r.async }
+
+// sink gives what comes of the run to a function, in its dialect.
+func (r *remoteRun) sink(emit func([]byte) bool) sink {
+	if r.extended {
+		return &labelled{r.keep, emit}
+	}
+	return plain(emit)
+}
+
+// start waits for its turn and runs; the answer is 200 whatever comes of it.
+func (s *Server) start(w http.ResponseWriter, r *http.Request, run *remoteRun) {
+	ctx, cancel := context.WithTimeout(r.Context(), runWait)
+	defer cancel()
+	select {
+	case s.runs <- struct{}{}:
+	case <-ctx.Done():
+		answer(w, http.StatusServiceUnavailable, "too many remote runs at a time (rudder.remote_runs): try again later")
+		return
+	case <-s.living.Done():
+	}
+	if s.living.Err() != nil {
+		answer(w, http.StatusServiceUnavailable, "the gateway stops: try again later")
+		return
+	}
+	timed, stop := context.WithTimeoutCause(s.living, s.config.RemoteRunTime, errTooLong)
+	work, end := context.WithCancelCause(timed)
+	s.working.Add(1)
+	done := func() {
+		end(nil)
+		stop()
+		<-s.runs
+		s.working.Done()
+	}
+	nowhere := run.sink(func([]byte) bool { return true })
+	w.Header()["Content-Type"] = nil
+	if run.async && !run.keep {
+		w.WriteHeader(http.StatusOK)
+		go func() {
+			defer done()
+			s.execute(work, run, nowhere, nowhere, func() {})
+		}()
+		return
+	}
+	defer done()
+	leave := func() { end(errLeft) }
+	if !run.detached() {
+		defer context.AfterFunc(r.Context(), leave)() // a client that goes away ends what it started
+	}
+	if !run.keep && !run.extended {
+		s.execute(work, run, nowhere, nowhere, func() {})
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	s.stream(w, work, leave, run)
+}
+
+// stream sends the output as it comes: all sources at once, but for a synchronous run of the strict dialect, where what
+// the command here says comes before what comes from elsewhere.
+func (s *Server) stream(w http.ResponseWriter, work context.Context, leave func(), run *remoteRun) {
+	first, rest := make(chan []byte, linesAhead), make(chan []byte, linesAhead)
+	into := func(queue chan []byte) sink {
+		return run.sink(func(lines []byte) bool {
+			queue <- lines // it is emptied to the end, whether anybody reads or not
+			return work.Err() == nil
+		})
+	}
+	queues := []chan []byte{first, rest}
+	here, elsewhere := into(first), into(rest)
+	if run.async || run.extended {
+		queues, here = queues[1:], elsewhere
+	}
+	complete := make(chan bool, 1)
+	go func() {
+		defer close(rest)
+		complete <- s.execute(work, run, here, elsewhere, func() { close(first) })
+	}()
+	out := &flushing{w: w, client: http.NewResponseController(w), silence: s.silence}
+	w.WriteHeader(http.StatusOK)
+	_ = out.client.Flush()
+	for _, queue := range queues {
+		for lines := range queue {
+			if !out.write(lines) && !run.detached() {
+				leave()
+			}
+		}
+	}
+	if !<-complete {
+		panic(http.ErrAbortHandler) // the answer is cut off, so that it does not look whole
+	}
+}
+
+// flushing writes to a client at once, until the first failure.
+type flushing struct {
+	w       http.ResponseWriter
+	client  *http.ResponseController
+	silence time.Duration // after which a client that takes nothing is given up
+	broken  bool
+}
+
+func (f *flushing) write(lines []byte) bool {
+	if f.broken {
+		return false
+	}
+	_ = f.client.SetWriteDeadline(time.Now().Add(f.silence))
+	_, err := f.w.Write(lines)
+	f.broken = err != nil || f.client.Flush() != nil
+	return !f.broken
+}
+
+// plan says by which way each node of a run is reached.
+type plan struct {
+	here     []string          // by the command
+	attached map[string]string // by their streams: ids by the names that they are attached with
+	branches map[string]branch // by relays below
+	lost     []string          // not at all
+}
+
+// branch is what a relay below is asked for.
+type branch struct {
+	all bool     // that hangs below it
+	ids []string // which is these
+}
+
+func (s *Server) plan(ctx context.Context, known *state, run *remoteRun) *plan {
+	ids := run.nodes
+	if run.all {
+		ids = known.ids()
+	}
+	p := &plan{branches: map[string]branch{}}
+	here, branches, lost := known.split(ids)
+	p.lost = lost
+	var attached map[string]bool
+	if s.streams != nil && len(here)+len(branches) > 0 {
+		attached = s.streams.Attached(ctx)
+	}
+	p.attached = map[string]string{}
+	p.here = p.withoutAttached(known, here, attached)
+	for relay, ids := range branches {
+		if left := p.withoutAttached(known, ids, attached); len(left) > 0 {
+			p.branches[relay] = branch{run.all && len(left) == len(ids), left}
+		}
+	}
+	return p
+}
+
+// withoutAttached notes which nodes are attached, by their id or their host name, and gives the others.
+func (p *plan) withoutAttached(known *state, ids []string, attached map[string]bool) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		for _, name := range []string{id, known.nodes[id].Hostname} {
+			if _, taken := p.attached[name]; attached[name] && !taken {
+				p.attached[name] = id
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// execute runs everywhere at once, and waits for all; `over` is called when the command here is. The result is false
+// only if that cannot be started in the strict dialect, which has no other way to say so.
+func (s *Server) execute(ctx context.Context, run *remoteRun, here, elsewhere sink, over func()) bool {
+	known := s.state.Load()
+	p := s.plan(ctx, known, run)
+	s.tellLost(known, p.lost, run, here)
+	var working sync.WaitGroup
+	for relay, b := range p.branches {
+		working.Go(func() {
+			if run.extended {
+				s.labelledBranch(ctx, known, relay, b, run, elsewhere)
+			} else if err := s.plainBranch(ctx, known, relay, b, run, elsewhere); err != nil {
+				s.log.Warn("remote run: a branch contributes nothing more", "relay", relay, "error", err)
+			}
+		})
+	}
+	if len(p.attached) > 0 {
+		working.Go(func() { s.runStreams(ctx, run, p.attached, elsewhere) })
+	}
+	whole := true
+	if run.extended {
+		s.eachNode(ctx, known, run, p.here, here)
+	} else {
+		err := trigger(ctx, s.config.RemoteRunCommand, run.conditions, known.hostnames(p.here), os.Stderr,
+			func(lines []byte) bool { return here.lines("", lines) })
+		if err != nil {
+			s.log.Warn("remote run: the command failed", "error", err)
+		}
+		whole = !errors.Is(err, errSpawn)
+	}
+	over()
+	working.Wait()
+	return whole
+}
+
+// tellLost says which nodes are not reached, and why.
+func (s *Server) tellLost(known *state, ids []string, run *remoteRun, to sink) {
+	if len(ids) == 0 {
+		return
+	}
+	s.log.Info("remote run: nodes that are not below this relay are left out", "nodes", strings.Join(ids[:min(len(ids), 20)], ","),
+		"count", len(ids))
+	for _, id := range ids {
+		if !known.knows(id) {
+			to.unknown(id)
+			continue
+		}
+		to.start(id)
+		to.end(id, ending{fault: "the nodes list has no way from this relay to it: a policy server above it is missing, or there is a loop"})
+	}
+}
+
+// eachNode runs the command for one node at a time, several at once, so that each has an end of its own.
+func (s *Server) eachNode(ctx context.Context, known *state, run *remoteRun, ids []string, to sink) {
+	queue := make(chan string)
+	var working sync.WaitGroup
+	for range min(len(ids), s.config.RemoteRunCommands) {
+		working.Go(func() {
+			for id := range queue {
+				s.oneNode(ctx, known, run, id, to)
+			}
+		})
+	}
+	for _, id := range ids {
+		queue <- id
+	}
+	close(queue)
+	working.Wait()
+}
+
+func (s *Server) oneNode(ctx context.Context, known *state, run *remoteRun, id string, to sink) {
+	to.start(id)
+	begun, errs := time.Now(), &firstBytes{}
+	err := context.Cause(ctx)
+	if err == nil {
+		err = trigger(ctx, s.config.RemoteRunCommand, run.conditions, known.hostnames([]string{id}), errs,
+			func(lines []byte) bool { return to.lines(id, lines) })
+	}
+	e := ending{took: time.Since(begun), stderr: errs.bytes()}
+	e.code, e.fault = exitOf(ctx, err)
+	to.end(id, e)
+}
+
+// exitOf tells how a command ended: by itself, or why not.
+func exitOf(ctx context.Context, err error) (code *int, fault string) {
+	var exit *exec.ExitError
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+		return new(int), ""
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx).Error()
+	case errors.As(err, &exit) && exit.Exited():
+		ended := exit.ExitCode()
+		return &ended, ""
+	case errors.As(err, &exit):
+		if status, isUnix := exit.Sys().(syscall.WaitStatus); isUnix {
+			return nil, "it was ended by signal " + status.Signal().String()
+		}
+	}
+	return nil, err.Error()
+}

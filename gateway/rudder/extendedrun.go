@@ -1,0 +1,248 @@
+package rudder
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxRunNodes bounds a list of nodes.
+	maxRunNodes = 50_000
+
+	// maxQuery is how much of a list goes to a relay below in one request.
+	maxQuery = 64 << 10
+)
+
+// parseQuery reads a request of the extended dialect; `id` is that of the path, if it has one.
+func parseQuery(all bool, id string, query url.Values) (*remoteRun, error) {
+	run := &remoteRun{all: all, extended: true}
+	known := []string{"output", "async", "classes"}
+	if !all && id == "" {
+		known = append(known, "nodes")
+	}
+	if err := onlyOnce(query, known); err != nil {
+		return nil, err
+	}
+	var err error
+	if run.keep, err = choice(query, "output", "keep", "discard", true); err != nil {
+		return nil, err
+	}
+	if run.async, err = choice(query, "async", "yes", "no", false); err != nil {
+		return nil, err
+	}
+	if run.conditions, err = parseConditions(query.Get("classes")); err != nil {
+		return nil, rejection("classes: " + err.Error())
+	}
+	switch {
+	case all:
+	case id != "":
+		run.nodes = []string{id}
+	case !query.Has("nodes"):
+		return nil, rejection("nodes: it is missing")
+	case query.Get("nodes") != "":
+		run.nodes = strings.Split(query.Get("nodes"), ",")
+	}
+	if len(run.nodes) > maxRunNodes {
+		return nil, rejection(fmt.Sprintf("nodes: more than %d", maxRunNodes))
+	}
+	field := "nodes"
+	if id != "" {
+		field = "uuid"
+	}
+	for _, node := range run.nodes {
+		if !isName(node) {
+			return nil, rejection(fmt.Sprintf("%s: %.80q can be no id", field, node))
+		}
+	}
+	return run, nil
+}
+
+// onlyOnce refuses a parameter that nobody knows, or that is there twice.
+func onlyOnce(query url.Values, known []string) error {
+	for name, values := range query {
+		if !slices.Contains(known, name) {
+			return rejection(fmt.Sprintf("%.80s: there is no such parameter here; there are %s", name, strings.Join(known, ", ")))
+		}
+		if len(values) > 1 {
+			return rejection(name + ": it is there more than once")
+		}
+	}
+	return nil
+}
+
+// choice reads a parameter of two values.
+func choice(query url.Values, name, yes, no string, standard bool) (bool, error) {
+	switch value := query.Get(name); {
+	case !query.Has(name):
+		return standard, nil
+	case value == yes, value == no:
+		return value == yes, nil
+	default:
+		return false, rejection(fmt.Sprintf("%s: %.80q, should be %s or %s", name, value, yes, no))
+	}
+}
+
+// query is the request as a relay below gets it.
+func (r *remoteRun) query(ids []string) string {
+	word := func(is bool, yes, no string) string {
+		if is {
+			return yes
+		}
+		return no
+	}
+	query := url.Values{"output": {word(r.keep, "keep", "discard")}, "async": {word(r.async, "yes", "no")}}
+	if len(r.conditions) > 0 {
+		query.Set("classes", strings.Join(r.conditions, ","))
+	}
+	if ids != nil {
+		query.Set("nodes", strings.Join(ids, ","))
+	}
+	return query.Encode()
+}
+
+// serveExtendedRun answers GET remote-run/all, remote-run/nodes and remote-run/node/<id>.
+func (s *Server) serveExtendedRun(w http.ResponseWriter, r *http.Request, all bool, id string) {
+	if !s.config.RemoteRun {
+		s.log.Warn("remote run is switched off (rudder.remote_run)", "remote", r.RemoteAddr)
+		answer(w, http.StatusNotFound, "remote run is switched off")
+		return
+	}
+	if !allowed(w, r, http.MethodGet) {
+		return
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		answer(w, http.StatusBadRequest, "the query cannot be read: "+err.Error())
+		return
+	}
+	run, err := parseQuery(all, id, query)
+	if err != nil {
+		answer(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	run.came = r.Header
+	s.start(w, r, run)
+}
+
+// allowed answers a method that is none of those.
+func allowed(w http.ResponseWriter, r *http.Request, methods ...string) bool {
+	if slices.Contains(methods, r.Method) {
+		return true
+	}
+	drain(w, r)
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	answer(w, http.StatusMethodNotAllowed, r.Method+" is not answered here; "+strings.Join(methods, ", ")+" is")
+	return false
+}
+
+// hop checks what a relay below says: only of nodes that it was asked for, and each in order.
+type hop struct {
+	relay string
+	open  map[string]bool // nodes without an end: whether they have begun
+	to    *labelled
+}
+
+// labelledBranch hands a remote run on to a relay below, in the extended dialect. Nodes of which it does not tell the end
+// get one that says why.
+func (s *Server) labelledBranch(ctx context.Context, known *state, relay string, b branch, run *remoteRun, to sink) {
+	h := &hop{relay, map[string]bool{}, to.(*labelled)}
+	for _, id := range b.ids {
+		h.open[id] = false
+	}
+	fault := "it said nothing about the node"
+	for _, part := range b.parts() {
+		if err := s.askBranch(ctx, known, relay, part, run, h); err != nil {
+			fault = err.Error()
+			s.log.Warn("remote run: a branch contributes nothing more", "relay", relay, "error", err)
+			break
+		}
+	}
+	if run.async && !run.keep {
+		return // it answers nothing
+	}
+	for _, id := range b.ids {
+		begun, open := h.open[id]
+		if open && !begun {
+			to.start(id)
+		}
+		if open {
+			to.end(id, ending{fault: "relay " + relay + ": " + fault})
+		}
+	}
+}
+
+// parts are the lists of nodes for one request each; nil is for all.
+func (b branch) parts() (parts [][]string) {
+	if b.all {
+		return [][]string{nil}
+	}
+	for rest := b.ids; len(rest) > 0; {
+		count, size := 0, 0
+		for count < len(rest) && (count == 0 || size+len(rest[count]) < maxQuery) {
+			size += len(rest[count]) + len("%2C")
+			count++
+		}
+		parts, rest = append(parts, rest[:count]), rest[count:]
+	}
+	return parts
+}
+
+func (s *Server) askBranch(ctx context.Context, known *state, relay string, ids []string, run *remoteRun, h *hop) error {
+	client, err := known.client(s.pinning(), known.certificates[relay], *known.own)
+	if err != nil {
+		return err
+	}
+	path := "remote-run/nodes"
+	if ids == nil {
+		path = "remote-run/all"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.peerURL(known.nodes[relay].Hostname, path, run.query(ids)), nil)
+	if err != nil {
+		return err
+	}
+	return s.ask(client, request, run, maxLabelled, func(lines []byte) bool {
+		var good bytes.Buffer
+		for line := range bytes.Lines(lines) {
+			good.Write(h.check(line))
+		}
+		if good.Len() == 0 {
+			return ctx.Err() == nil
+		}
+		return h.to.emit(good.Bytes())
+	})
+}
+
+// check gives a line as it goes on, or nothing if the relay may not say it.
+func (h *hop) check(line []byte) []byte {
+	if line[0] != '{' {
+		node, _, labelled := bytes.Cut(line, []byte(": "))
+		if begun := h.open[string(node)]; !labelled || !begun {
+			return nil
+		}
+		return line
+	}
+	var told struct {
+		Node, Event string
+	}
+	if err := json.Unmarshal(line, &told); err != nil {
+		return nil
+	}
+	begun, open := h.open[told.Node]
+	switch {
+	case !open, told.Event == "start" && begun, told.Event == "end" && !begun:
+		return nil
+	case told.Event == "start":
+		h.open[told.Node] = true
+	case told.Event == "end", told.Event == "unknown":
+		delete(h.open, told.Node)
+	default:
+		return nil
+	}
+	return bytes.ToValidUTF8(line, []byte("\uFFFD"))
+}

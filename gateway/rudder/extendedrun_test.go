@@ -1,0 +1,380 @@
+package rudder
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// single starts root with the extended dialect, and no relay below it that runs.
+func single(t *testing.T, change ...func(*site)) *site {
+	t.Helper()
+	return start(t, "root", "127.0.0.1", 0, listOf(lines("root root.example root\n"+deep+broken)...),
+		append([]func(*site){extended}, change...)...)
+}
+
+// woods starts root, r1 with r2 below it, and r3, with the extended dialect.
+func woods(t *testing.T, changeBelow ...func(*site)) *forest {
+	t.Helper()
+	f := &forest{}
+	f.root = single(t, trusts("root", "n-a", "n-b", "n-c", "n-d", "n-e", "r1", "r2", "r3"))
+	port := f.root.config.HTTPSPort
+	below := func(id, host, list string, more ...func(*site)) *site {
+		return start(t, id, host, port, list, append(append([]func(*site){extended}, more...), changeBelow...)...)
+	}
+	f.r1 = below("r1", "127.0.0.2", listOf("n-c c.example r1", "r2 127.0.0.3 r1", "n-d d.example r2"), under("root", "127.0.0.1"), trusts("r2", "n-c", "n-d"))
+	f.r2 = below("r2", "127.0.0.3", listOf("n-d d.example r2"), under("r1", "127.0.0.2"), trusts("n-d"))
+	f.r3 = below("r3", "127.0.0.4", listOf("n-e e.example r3"), under("root", "127.0.0.1"), trusts("n-e"))
+	return f
+}
+
+// told is an answer of a remote run, taken apart.
+type told struct {
+	events []string            // of nodes, in order: "n-a start"
+	lines  map[string][]string // without their labels
+	ends   map[string]endRecord
+}
+
+// parse reads an answer, and holds it to its form.
+func parse(t *testing.T, body string) *told {
+	t.Helper()
+	got := &told{lines: map[string][]string{}, ends: map[string]endRecord{}}
+	begun := map[string]bool{}
+	for line := range strings.Lines(body) {
+		if !strings.HasPrefix(line, "{") {
+			node, text, labelled := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+			if !labelled || !begun[node] {
+				t.Fatalf("a line of no node that runs: %q", line)
+			}
+			got.lines[node] = append(got.lines[node], text)
+			continue
+		}
+		r := record{endRecord: &endRecord{Duration: -1}}
+		if err := json.Unmarshal([]byte(line), &r); err != nil || !utf8.ValidString(line) {
+			t.Fatalf("%q: %v", line, err)
+		}
+		got.events = append(got.events, r.Node+" "+r.Event)
+		switch {
+		case r.Event == "start" && !begun[r.Node]:
+			begun[r.Node] = true
+		case r.Event == "end" && begun[r.Node]:
+			got.ends[r.Node] = *r.endRecord
+			delete(begun, r.Node)
+		case r.Event != "unknown":
+			t.Fatalf("out of order: %q", line)
+		}
+	}
+	if len(begun) > 0 {
+		t.Error("no end of", begun)
+	}
+	return got
+}
+
+// run calls remote-run and takes the answer apart.
+func (s *site) run(path string) *told {
+	s.t.Helper()
+	got := s.call("GET", "remote-run/"+path, nil)
+	if got.code != 200 {
+		s.t.Fatal(got)
+	}
+	return parse(s.t, got.body)
+}
+
+func (g *told) ended(t *testing.T, node string, code int, fault string) {
+	t.Helper()
+	e, found := g.ends[node]
+	switch {
+	case !found:
+		t.Errorf("no end of %s: %v", node, g.events)
+	case fault == "" && (e.Error != nil || e.Code == nil || *e.Code != code):
+		t.Errorf("%s: %+v", node, e)
+	case fault != "" && (e.Error == nil || !strings.Contains(*e.Error, fault) || e.Code != nil):
+		t.Errorf("%s: %+v, want %q", node, e, fault)
+	}
+}
+
+func TestLinesAreLabelledBetweenRecords(t *testing.T) {
+	s := single(t)
+	got := s.call("GET", "remote-run/node/n%2Da?classes=class2,class3", nil)
+	first, rest, _ := strings.Cut(got.body, "\n")
+	second, last, _ := strings.Cut(rest, "\n")
+	if got.code != 200 || first != `{"node":"n-a","event":"start"}` || second != "n-a: ran a.example" ||
+		!strings.HasPrefix(last, `{"node":"n-a","event":"end","code":0,"duration_ms":`) || !strings.HasSuffix(last, `,"stderr":"","error":null}`+"\n") {
+		t.Error(got)
+	}
+	if calls := s.calls(); calls != "remote run -D class2,class3 -- a.example\n" {
+		t.Error(calls)
+	}
+	s.want(s.callAs(s.client, "GET", s.base+basePath+"remote-run/nodes?nodes=", nil), 200, "")
+}
+
+func TestARecordTellsExitCodeAndStderrWhateverWasPrinted(t *testing.T) {
+	s := single(t, script(`printf 'out\377put {"node":"n-a"}\nlast'; printf 'bad\377 "quoted"\n\001' >&2; exit 3`))
+	got := s.run("node/n-a")
+	got.ended(t, "n-a", 3, "")
+	if e := got.ends["n-a"]; e.Stderr != "bad\uFFFD \"quoted\"\n\x01" || e.Duration < 0 {
+		t.Errorf("%+v", e)
+	}
+	if want := []string{"out\xffput {\"node\":\"n-a\"}", "last"}; !slices.Equal(got.lines["n-a"], want) {
+		t.Errorf("%q", got.lines)
+	}
+}
+
+func TestStderrIsBounded(t *testing.T) {
+	s := single(t, script(`head -c 100000 /dev/zero >&2`))
+	if e := s.run("node/n-a").ends["n-a"]; len(e.Stderr) != maxStderr+len("[cut]") || !strings.HasSuffix(e.Stderr, "\x00[cut]") {
+		t.Error(len(e.Stderr))
+	}
+}
+
+func TestOutputIsDiscardedAndRecordsAreNot(t *testing.T) {
+	s := single(t, script(`echo said; exit 2`))
+	got := s.run("nodes?nodes=n-a,n-b&output=discard&async=no")
+	got.ended(t, "n-a", 2, "")
+	got.ended(t, "n-b", 2, "")
+	if len(got.lines) != 0 {
+		t.Error(got.lines)
+	}
+}
+
+func TestAsyncDiscardIsAnEmptyAnswerAtOnce(t *testing.T) {
+	s := single(t, script(`while [ ! -e "$0.go" ]; do sleep 0.02; done; echo "$@" >>"$0.calls"`))
+	s.want(s.call("GET", "remote-run/nodes?nodes=n-a,nobody&output=discard&async=yes", nil), 200, "")
+	s.write("agent.go", "")
+	until(t, "the command ran", func() bool { return s.calls() == "remote run -- a.example\n" })
+}
+
+func TestAsyncKeepStreamsAtOnceAndOutlivesItsClient(t *testing.T) {
+	s := single(t, script(`echo first; while [ ! -e "$0.go" ]; do sleep 0.02; done; echo over >"$0.over"`))
+	response, err := s.client.Get(s.base + basePath + "remote-run/node/n-a?async=yes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := bufio.NewReader(response.Body)
+	for _, want := range []string{`{"node":"n-a","event":"start"}` + "\n", "n-a: first\n"} {
+		if line, err := reader.ReadString('\n'); line != want {
+			t.Fatal(line, err)
+		}
+	}
+	response.Body.Close()
+	s.write("agent.go", "")
+	until(t, "the command ends by itself", func() bool { return s.read("agent.over") != "" })
+	until(t, "the run is over", func() bool { return len(s.server.runs) == 0 })
+}
+
+func TestAClientThatLeavesEndsASynchronousRun(t *testing.T) {
+	s := single(t, script(`trap 'echo >"$0.ended"; exit' TERM; echo begun; while :; do sleep 0.02; done`))
+	response, err := s.client.Get(s.base + basePath + "remote-run/node/n-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for reader, line := bufio.NewReader(response.Body), ""; line != "n-a: begun\n"; {
+		if line, err = reader.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	response.Body.Close()
+	until(t, "the command is told to end", func() bool { return s.read("agent.ended") != "" })
+	until(t, "the run is over", func() bool { return len(s.server.runs) == 0 })
+}
+
+func TestAReaderThatTakesNothingIsGivenUp(t *testing.T) {
+	s := single(t, script(`exec cat /dev/zero`))
+	s.server.silence = 200 * time.Millisecond
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"),
+		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{identityOf("root").certificate}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET "+basePath+"remote-run/node/n-a HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it runs", func() bool { return len(s.server.runs) == 1 })
+	until(t, "the run is ended", func() bool { return len(s.server.runs) == 0 })
+}
+
+func TestNodesThatCannotBeReachedHaveRecordsOfTheirOwn(t *testing.T) {
+	s := single(t)
+	got := s.run("nodes?nodes=nobody,n-a,loop1,lost")
+	got.ended(t, "n-a", 0, "")
+	got.ended(t, "loop1", 0, "no way from this relay")
+	got.ended(t, "lost", 0, "no way from this relay")
+	if !slices.Contains(got.events, "nobody unknown") || got.ends["nobody"].Error != nil {
+		t.Error(got.events)
+	}
+	s.want(s.call("GET", "remote-run/node/nobody", nil), 200, `{"node":"nobody","event":"unknown"}`+"\n")
+}
+
+func TestABadQueryIsAnsweredWithTheField(t *testing.T) {
+	s := single(t)
+	for query, field := range map[string]string{
+		"nodes?nodes=n-a&output=KEEP": "output", "nodes?nodes=n-a&output=": "output", "all?output=true": "output",
+		"nodes?nodes=n-a&async=true": "async", "nodes?nodes=n-a&async=Yes": "async", "all?async=yes&async=no": "async",
+		"nodes?nodes=n-a&classes=a~b": "classes", "nodes?nodes=n-a&classes=a,": "classes", "all?classes=$(reboot)": "classes",
+		"all?classes=" + strings.Repeat("x", 1025): "classes",
+		"nodes": "nodes", "nodes?nodes=a,,b": "nodes", "nodes?nodes=..": "nodes", "nodes?nodes=a%2Fb": "nodes",
+		"nodes?nodes=" + strings.Repeat("x", 4096): "nodes", "nodes?nodes=n-a&nodes=n-b": "nodes", "all?nodes=n-a": "nodes",
+		"nodes?nodes=n-a&keep_output=true": "keep_output", "node/%2e%2e": "uuid", "node/a%00b": "uuid",
+		"node/" + strings.Repeat("x", 4096): "uuid",
+	} {
+		got := s.call("GET", "remote-run/"+query, nil)
+		if got.code != 400 || !strings.HasPrefix(got.body, field+": ") || got.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+			t.Errorf("%.60s: %s", query, got)
+		}
+	}
+	if got := s.call("GET", "remote-run/all?output=%zz", nil); got.code != 400 {
+		t.Error(got)
+	}
+	for _, method := range []string{"POST", "PUT", "HEAD", "DELETE"} {
+		if got := s.call(method, "remote-run/all", nil); got.code != 405 || got.header.Get("Allow") != "GET" {
+			t.Error(method, got)
+		}
+	}
+	for _, path := range []string{"remote-run/nodes/n-a", "remote-run/node", "remote-run/node/", "remote-run", "remote-run/all/x"} {
+		s.want(s.call("GET", path, nil), 404, "NOT FOUND")
+	}
+	if s.calls() != "" {
+		t.Error(s.calls())
+	}
+}
+
+func TestEachRelayGetsItsBranchAndAllIsEveryNodeOnce(t *testing.T) {
+	f := woods(t)
+	got := f.root.run("nodes?nodes=n-a,n-d,n-c,nobody&classes=deep,er")
+	for id, host := range map[string]string{"n-a": "a.example", "n-c": "c.example", "n-d": "d.example"} {
+		got.ended(t, id, 0, "")
+		if !slices.Equal(got.lines[id], []string{"ran " + host}) {
+			t.Error(id, got.lines[id])
+		}
+	}
+	for site, want := range map[*site]string{
+		f.root: "remote run -D deep,er -- a.example\n", f.r1: "remote run -D deep,er -- c.example\n",
+		f.r2: "remote run -D deep,er -- d.example\n", f.r3: "",
+	} {
+		if calls := site.calls(); calls != want {
+			t.Errorf("%s was called %q, want %q", site.config.NodeID, calls, want)
+		}
+	}
+	all := f.root.run("all?async=yes")
+	for _, id := range []string{"root", "n-a", "n-b", "r1", "n-c", "r2", "n-d", "r3", "n-e"} {
+		all.ended(t, id, 0, "")
+	}
+	all.ended(t, "loop1", 0, "no way")
+	all.ended(t, "loop2", 0, "no way")
+	all.ended(t, "lost", 0, "no way")
+	if len(all.ends) != 12 {
+		t.Error(all.events)
+	}
+}
+
+func TestABranchThatIsLostHasAnEndForEachOfItsNodes(t *testing.T) {
+	f := woods(t)
+	f.r1.stop()
+	got := f.root.run("nodes?nodes=n-a,n-c,n-d,n-e")
+	got.ended(t, "n-a", 0, "")
+	got.ended(t, "n-e", 0, "")
+	got.ended(t, "n-c", 0, "relay r1: ")
+	got.ended(t, "n-d", 0, "relay r1: ")
+}
+
+func TestABranchThatHangsHasAnEndAndHoldsNothingUp(t *testing.T) {
+	f := woods(t, script("echo begun; exec sleep 1000"))
+	f.root.config.BranchSilence = 500 * time.Millisecond
+	f.r3.write("agent", agent)
+	got := f.root.run("nodes?nodes=n-c,n-e")
+	got.ended(t, "n-e", 0, "")
+	got.ended(t, "n-c", 0, "it has said nothing for 500ms")
+	if !slices.Equal(got.lines["n-c"], []string{"begun"}) {
+		t.Error(got.lines)
+	}
+}
+
+func TestALyingRelayIsHeardOfItsOwnNodesAlone(t *testing.T) {
+	s := single(t, trusts("r3"))
+	listener, err := tls.Listen("tcp", net.JoinHostPort("127.0.0.4", strconv.Itoa(s.config.HTTPSPort)),
+		&tls.Config{Certificates: []tls.Certificate{identityOf("r3").certificate}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	liar := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "n-e: too early\n"+`{"node":"n-a","event":"unknown"}`+"\n"+`{"node":"n-e","event":"start"}`+"\nn-a: false\n"+
+			"unlabelled\n{broken\n"+`{"node":"n-e","event":"start"}`+"\n"+`{"node":"n-e","event":"other"}`+"\nn-e: true\n"+
+			`{"node":"n-e","event":"end","code":4}`+"\nn-e: too late\n"+`{"node":"n-e","event":"end","code":5}`+"\n")
+	})}
+	go liar.Serve(listener)
+	defer liar.Close()
+	got := s.run("nodes?nodes=n-a,n-e")
+	got.ended(t, "n-a", 0, "")
+	got.ended(t, "n-e", 4, "")
+	if !slices.Equal(got.lines["n-a"], []string{"ran a.example"}) || !slices.Equal(got.lines["n-e"], []string{"true"}) || len(got.events) != 4 {
+		t.Error(got)
+	}
+}
+
+func TestACommandThatCannotStartIsTheNodesError(t *testing.T) {
+	s := single(t, func(s *site) { s.config.RemoteRunCommand = []string{s.folder + "/none"} })
+	got := s.run("nodes?nodes=n-a,n-b")
+	got.ended(t, "n-a", 0, "cannot be started")
+	got.ended(t, "n-b", 0, "cannot be started")
+}
+
+func TestARunThatTakesTooLongTellsSo(t *testing.T) {
+	s := single(t, script("echo begun; exec sleep 1000"), func(s *site) { s.config.RemoteRunTime = 300 * time.Millisecond })
+	s.run("node/n-a").ended(t, "n-a", 0, "took longer")
+	killed := single(t, script("kill -9 $$"))
+	killed.run("node/n-a").ended(t, "n-a", 0, "signal killed")
+}
+
+func TestLongListsGoInParts(t *testing.T) {
+	b := branch{}
+	for i := range 5000 {
+		b.ids = append(b.ids, "0123456789-0123456789-0123456789-"+strconv.Itoa(i))
+	}
+	count := 0
+	for _, part := range b.parts() {
+		if count += len(part); len(strings.Join(part, "%2C")) > maxQuery {
+			t.Error(len(part))
+		}
+	}
+	if count != 5000 || len((branch{all: true}).parts()) != 1 {
+		t.Error(count)
+	}
+}
+
+func TestRemoteRunIsForThePolicyServerByAddressAndCertificate(t *testing.T) {
+	s := start(t, "r1", "127.0.0.1", 0, listOf("n-c c.example r1"), extended, under("root", "127.0.0.1"), trusts("n-c"))
+	for id, want := range map[string]int{"": 403, "n-c": 403, "stranger": 403, "root": 200, "r1": 200} {
+		if got := s.callAs(s.clientOf(id), "GET", s.base+basePath+"remote-run/nodes?nodes=", nil); got.code != want {
+			t.Errorf("%q: %s", id, got)
+		}
+	}
+	// From elsewhere the address counts, too; a relay's own certificate is good on its own machine alone.
+	s.config.PolicyServer = []string{"192.0.2.1"}
+	var err error
+	if s.server.networks, err = parseNetworks(&s.config); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		remote, id string
+		want       int
+	}{{"192.0.2.1:9", "root", 200}, {"192.0.2.1:9", "r1", 403}, {"192.0.2.1:9", "n-c", 403}, {"192.0.2.1:9", "", 403}, {"192.0.2.2:9", "root", 403}} {
+		if got := s.asked("GET", "remote-run/nodes?nodes=", c.remote, c.id); got != c.want {
+			t.Errorf("%s %q: %d, want %d", c.remote, c.id, got, c.want)
+		}
+	}
+}
+
+func TestRemoteRunCanBeSwitchedOffInBothDialects(t *testing.T) {
+	s := single(t, func(s *site) { s.config.RemoteRun = false })
+	s.want(s.call("GET", "remote-run/all", nil), 404, "remote run is switched off")
+}

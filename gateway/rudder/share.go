@@ -1,0 +1,374 @@
+package rudder
+
+import (
+	"bufio"
+	"context"
+	"crypto"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// share is a request of the extended dialect about a file that one node has for another.
+type share struct {
+	target, source, file string
+	signature            []byte // of a POST
+	hash                 string // lower-case hex of SHA-256 or SHA-512; of a POST it may be missing
+	ttl                  string
+	lasts                bool // there is no ttl
+}
+
+// parseShare reads the query. What is wrong is a rejection that names the field.
+func parseShare(method, target, file string, query url.Values) (*share, error) {
+	known := []string{"source-uuid", "signature", "hash", "ttl"}
+	if method == http.MethodHead {
+		known = []string{"source-uuid", "hash"}
+	}
+	if err := onlyOnce(query, known); err != nil {
+		return nil, err
+	}
+	h := &share{target: target, source: query.Get("source-uuid"), file: file, hash: query.Get("hash"), ttl: query.Get("ttl"),
+		lasts: !query.Has("ttl")}
+	for field, id := range map[string]string{"target_uuid": h.target, "source-uuid": h.source, "file_id": h.file} {
+		if err := checkID(id); err != nil {
+			return nil, rejection(field + ": " + err.Error())
+		}
+	}
+	if h.hash == "" && (method == http.MethodHead || query.Has("hash")) {
+		return nil, rejection("hash: it is missing")
+	}
+	if strings.Trim(h.hash, "0123456789abcdef") != "" || len(h.hash) != 0 && len(h.hash) != 2*sha256.Size && len(h.hash) != 2*sha512.Size {
+		return nil, rejection("hash: it should be SHA-256 or SHA-512 in lower-case hex")
+	}
+	if method == http.MethodHead {
+		return h, nil
+	}
+	var err error
+	if h.signature, err = hex.DecodeString(query.Get("signature")); err != nil || len(h.signature) == 0 {
+		return nil, rejection("signature: it should be in hex")
+	}
+	if _, err := h.expiry(time.Now()); err != nil {
+		return nil, rejection("ttl: " + err.Error())
+	}
+	return h, nil
+}
+
+// checkID tells what is wrong with an id that is to be the name of a file or a folder.
+func checkID(id string) error {
+	for _, suffix := range []string{metadataSuffix, shareSuffix} {
+		if len(id) >= len(suffix) && strings.EqualFold(id[len(id)-len(suffix):], suffix) {
+			return fmt.Errorf("it may not end in %s", suffix)
+		}
+	}
+	if !isName(id) || !isName(id+shareSuffix) || id == incoming || id == spooled {
+		return errors.New("it should be 1 to 248 letters, digits, '-', '_' and '.', and no name of a folder")
+	}
+	return nil
+}
+
+// expiry is when the file ends that comes now, in Unix seconds; 0: never.
+func (h *share) expiry(now time.Time) (int64, error) {
+	if h.lasts {
+		return 0, nil
+	}
+	return expiry(now, h.ttl)
+}
+
+// path is where the file is kept, below the relays that are on the way to its target.
+func (h *share) path(way []string) string {
+	return path.Join(append(way, h.target, h.source, h.file)...)
+}
+
+// received is what is known of bytes that came.
+type received struct {
+	size           int64
+	sha256, sha512 []byte
+}
+
+// has tells whether a hash in hex is theirs.
+func (c *received) has(hash string) bool {
+	return hash == hex.EncodeToString(c.sha256) || hash == hex.EncodeToString(c.sha512)
+}
+
+// The lines that describe a file that is kept.
+const (
+	lineDate, lineHash, lineShort, lineSignature, lineSize, lineExpires = "date", "hash", "hash-sha256", "signature", "size", "expires"
+)
+
+// describe is the text that is kept beside the file.
+func (h *share) describe(c *received, now time.Time, expires int64) string {
+	text := fmt.Sprintf("%s=%s\n%s=%x\n%s=%x\n%s=%x\n%s=%d\n", lineDate, now.UTC().Format(time.RFC3339), lineHash, c.sha512,
+		lineShort, c.sha256, lineSignature, h.signature, lineSize, c.size)
+	if expires != 0 {
+		text += fmt.Sprintf("%s=%d\n", lineExpires, expires)
+	}
+	return text
+}
+
+// readShare reads what describe gave.
+func readShare(described io.Reader) (map[string]string, error) {
+	values := map[string]string{}
+	lines := bufio.NewScanner(io.LimitReader(described, maxMetadata))
+	for lines.Scan() {
+		if name, value, found := strings.Cut(lines.Text(), "="); found {
+			values[name] = value
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(values[lineHash]) != 2*sha512.Size || values[lineSize] == "" {
+		return nil, errors.New("it does not say hash and size")
+	}
+	return values, nil
+}
+
+func expiryOfShare(described io.Reader) (int64, error) {
+	values, err := readShare(described)
+	if err != nil || values[lineExpires] == "" {
+		return 0, err
+	}
+	ends, err := strconv.ParseInt(values[lineExpires], 10, 64)
+	return max(ends, 1), err
+}
+
+// serveShare answers POST and HEAD shared-files/node/<target>/<file id>.
+func (s *Server) serveShare(w http.ResponseWriter, r *http.Request, target, file string) {
+	if !allowed(w, r, http.MethodPost, http.MethodHead) {
+		return
+	}
+	if r.Method == http.MethodPost && !bounded(w, r, s.config.MaxBodySize) {
+		return
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	var h *share
+	if err == nil {
+		h, err = parseShare(r.Method, target, file, query)
+	}
+	if err != nil {
+		s.refuseShare(w, r, refusal{http.StatusBadRequest, err.Error()})
+		return
+	}
+	if r.Method == http.MethodHead {
+		w.WriteHeader(s.findShare(r, h))
+		return
+	}
+	accepted, err := s.takeShare(w, r, h)
+	switch {
+	case err != nil:
+		s.refuseShare(w, r, err)
+	case accepted != nil:
+		w.Header().Set("Location", basePath+"shared-files/uploads/"+accepted.ID)
+		answerUpload(w, http.StatusAccepted, accepted)
+	default:
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+// refusal is an answer with its reason.
+type refusal struct {
+	code int
+	why  string
+}
+
+func (r refusal) Error() string { return r.why }
+
+func (s *Server) refuseShare(w http.ResponseWriter, r *http.Request, err error) {
+	refused := refusalOf(err)
+	s.log.Warn("shared file refused", "method", r.Method, "path", r.URL.Path, "code", refused.code, "remote", r.RemoteAddr, "error", err)
+	drain(w, r)
+	answer(w, refused.code, refused.why)
+}
+
+// refusalOf finds the code for what went wrong.
+func refusalOf(err error) refusal {
+	var refused refusal
+	switch {
+	case errors.As(err, &refused):
+		return refused
+	case errors.Is(err, errNeverFits), errors.Is(err, errNoSpace):
+		return refusal{spaceCode(err), err.Error()}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return refusal{http.StatusInsufficientStorage, "the disk of this relay is full"}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return refusal{http.StatusRequestTimeout, "nothing more came of the body"}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return refusal{http.StatusBadRequest, "the body is shorter than its Content-Length"}
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR), errors.Is(err, fs.ErrExist):
+		return refusal{http.StatusConflict, "a file of another node lies where this one would: choose another file_id"}
+	}
+	return refusal{http.StatusInternalServerError, "the relay cannot keep the file: its log says why"}
+}
+
+// takeShare receives a POST. It is kept here, or, for a target that is not known here, on its way to the policy server:
+// then the upload is given.
+func (s *Server) takeShare(w http.ResponseWriter, r *http.Request, h *share) (*upload, error) {
+	known := s.state.Load()
+	if !known.knows(h.target) && s.self == rootID {
+		return nil, refusal{http.StatusNotFound, "target_uuid: no node of this id is known"}
+	}
+	way, found := known.way(h.target)
+	if known.knows(h.target) && !found {
+		return nil, refusal{http.StatusInternalServerError, "the nodes list has no way to the target: a policy server above it is missing, or there is a loop"}
+	}
+	if !found && s.config.UpstreamHost == "" {
+		return nil, refusal{http.StatusInternalServerError, "the target is not known here, and rudder.upstream_host has no value"}
+	}
+	if !found {
+		if err := s.pass(http.Header{}, r.Header); err != nil {
+			return nil, refusal{http.StatusLoopDetected, err.Error()}
+		}
+	}
+	key, err := known.sourceKey(h.source, found)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case s.uploads <- struct{}{}:
+		defer func() { <-s.uploads }()
+	case <-r.Context().Done():
+		return nil, context.Cause(r.Context())
+	}
+	release, err := s.store.space.reserve(r.ContentLength)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	file, name, err := s.store.create()
+	if err != nil {
+		return nil, err
+	}
+	defer s.store.discard(file, name)
+	got, err := h.receive(file, newPatient(w, r), r.ContentLength, key)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	expires, err := h.expiry(now)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		return nil, s.store.keep(h.path(way), file, name, h.describe(got, now, expires))
+	}
+	return s.spool.add(h, got, expires, r.Header.Values("Via"), file, name)
+}
+
+// sourceKey is the key of a node's certificate that the nodes list vouches for. A file that is not to be kept here may
+// come from a node whose certificate is not here either: nil; whoever keeps it has to have it.
+func (s *state) sourceKey(source string, needed bool) (*rsa.PublicKey, error) {
+	if !s.knows(source) {
+		return nil, refusal{http.StatusNotFound, "source-uuid: no node of this id is known"}
+	}
+	if len(s.certificates[source]) == 0 && !needed {
+		return nil, nil
+	}
+	expected, usable := parseKeyHash(s.nodes[source].KeyHash)
+	if !usable {
+		return nil, refusal{http.StatusForbidden, "source-uuid: the nodes list has no usable key-hash of it"}
+	}
+	for _, certificate := range s.certificates[source] {
+		spki, err := x509.MarshalPKIXPublicKey(certificate.PublicKey)
+		if key, isRSA := certificate.PublicKey.(*rsa.PublicKey); err == nil && isRSA && expected.is(spki) {
+			return key, nil
+		}
+	}
+	return nil, refusal{http.StatusForbidden, "source-uuid: there is no certificate of it with the key that the nodes list tells"}
+}
+
+// receive writes a body to disk and checks it.
+func (h *share) receive(file *os.File, body io.Reader, length int64, key *rsa.PublicKey) (*received, error) {
+	long, short := sha512.New(), sha256.New()
+	size, err := io.Copy(io.MultiWriter(file, long, short), body)
+	if err != nil {
+		return nil, err
+	}
+	got := &received{size, short.Sum(nil), long.Sum(nil)}
+	switch {
+	case size != length:
+		return nil, io.ErrUnexpectedEOF
+	case key != nil && rsa.VerifyPKCS1v15(key, crypto.SHA512, got.sha512, h.signature) != nil:
+		return nil, refusal{http.StatusForbidden, "signature: it is not the source's over this content (RSA PKCS#1 v1.5, SHA-512)"}
+	case h.hash != "" && !got.has(h.hash):
+		return nil, refusal{http.StatusBadRequest, "hash: it is not that of the content"}
+	}
+	return got, nil
+}
+
+// findShare answers a HEAD: 200 if the file is here or above, 202 if it is on its way, 404 if it is to be sent.
+func (s *Server) findShare(r *http.Request, h *share) int {
+	known := s.state.Load()
+	if !known.knows(h.target) && s.self != rootID {
+		if s.spool.holds(h) {
+			return http.StatusAccepted
+		}
+		return s.askUpstream(r, h, known)
+	}
+	way, found := known.way(h.target)
+	if !found {
+		return http.StatusNotFound
+	}
+	kept, err := s.kept(h.path(way))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.log.Warn("a shared file cannot be looked at", "file", h.path(way), "error", err)
+	}
+	if err == nil && (kept[lineHash] == h.hash || kept[lineShort] == h.hash) {
+		return http.StatusOK
+	}
+	return http.StatusNotFound
+}
+
+// kept gives what describes a file that is whole and has not expired.
+func (s *Server) kept(file string) (map[string]string, error) {
+	described, err := s.store.described(file)
+	if err != nil {
+		return nil, err
+	}
+	defer described.Close()
+	values, err := readShare(described)
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.store.root.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	ends, _ := strconv.ParseInt(values[lineExpires], 10, 64)
+	if ends != 0 && ends < time.Now().Unix() || strconv.FormatInt(info.Size(), 10) != values[lineSize] {
+		return nil, fs.ErrNotExist
+	}
+	return values, nil
+}
+
+// askUpstream asks the policy server for a file. One that cannot say has it sent: it is kept here meanwhile.
+func (s *Server) askUpstream(r *http.Request, h *share, known *state) int {
+	query := url.Values{"source-uuid": {h.source}, "hash": {h.hash}}
+	ctx, cancel := context.WithTimeout(r.Context(), pollTime)
+	defer cancel()
+	response, err := s.toUpstream(ctx, known, http.MethodHead, h.upstreamPath(), query, r.Header.Values("Via"), nil, 0)
+	if err != nil {
+		s.log.Info("the policy server does not say whether it has a shared file", "target", h.target, "file", h.file, "error", err)
+		return http.StatusNotFound
+	}
+	response.Body.Close()
+	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusAccepted {
+		return response.StatusCode
+	}
+	return http.StatusNotFound
+}
+
+func (h *share) upstreamPath() string { return "shared-files/node/" + h.target + "/" + h.file }

@@ -1,0 +1,121 @@
+package rudder
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+)
+
+// maxStderr is how much of what a node wrote to stderr its record tells: escaped it still is a line that another relay
+// reads.
+const maxStderr = 8 << 10
+
+// sink takes what comes of a remote run; false: nobody wants more. What is of one node comes in order, from one
+// goroutine; what is of several comes from several.
+type sink interface {
+	start(node string) bool
+	// lines are whole, each with its end.
+	lines(node string, whole []byte) bool
+	end(node string, e ending) bool
+	unknown(node string) bool
+}
+
+// ending is what became of a remote run on one node.
+type ending struct {
+	code   *int // nil: the command did not end by itself
+	took   time.Duration
+	stderr []byte
+	fault  string // why there is no code
+}
+
+// plain gives lines alone: the strict dialect.
+type plain func([]byte) bool
+
+func (p plain) start(string) bool                 { return true }
+func (p plain) lines(_ string, whole []byte) bool { return p(whole) }
+func (p plain) end(node string, e ending) bool    { return true }
+func (p plain) unknown(node string) bool          { return true }
+
+// labelled gives records around lines that say whose they are: the extended dialect.
+type labelled struct {
+	keep bool // lines, too
+	emit func([]byte) bool
+}
+
+// record is a line about a node that no node wrote.
+type record struct {
+	Node  string `json:"node"`
+	Event string `json:"event"` // start, end, unknown
+	*endRecord
+}
+
+// endRecord is what a record of an end has besides.
+type endRecord struct {
+	Code     *int    `json:"code"`
+	Duration int64   `json:"duration_ms"`
+	Stderr   string  `json:"stderr"`
+	Error    *string `json:"error"`
+}
+
+// write gives a record as a line. It is UTF-8 whatever a command printed.
+func (l *labelled) write(r record) bool {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(r); err != nil {
+		panic(err) // texts and numbers can be encoded
+	}
+	return l.emit(line.Bytes())
+}
+
+func (l *labelled) start(node string) bool { return l.write(record{Node: node, Event: "start"}) }
+
+func (l *labelled) unknown(node string) bool { return l.write(record{Node: node, Event: "unknown"}) }
+
+func (l *labelled) end(node string, e ending) bool {
+	told := &endRecord{Code: e.code, Duration: e.took.Milliseconds(), Stderr: string(e.stderr)}
+	if e.fault != "" {
+		told.Error = &e.fault
+	}
+	return l.write(record{node, "end", told})
+}
+
+func (l *labelled) lines(node string, whole []byte) bool {
+	if !l.keep {
+		return true
+	}
+	var out bytes.Buffer
+	for line := range bytes.Lines(whole) {
+		out.WriteString(node)
+		out.WriteString(": ")
+		out.Write(line)
+		if out.Len() >= maxLabelled {
+			if !l.emit(bytes.Clone(out.Bytes())) {
+				return false
+			}
+			out.Reset()
+		}
+	}
+	return out.Len() == 0 || l.emit(out.Bytes())
+}
+
+// firstBytes keeps the beginning of what is written to it.
+type firstBytes struct {
+	kept []byte
+	cut  bool
+}
+
+func (f *firstBytes) Write(piece []byte) (int, error) {
+	fits := min(len(piece), maxStderr-len(f.kept))
+	f.kept = append(f.kept, piece[:fits]...)
+	f.cut = f.cut || fits < len(piece)
+	return len(piece), nil
+}
+
+// bytes gives it, with a mark if something was left out.
+func (f *firstBytes) bytes() []byte {
+	if f.cut {
+		return append(f.kept, "[cut]"...)
+	}
+	return f.kept
+}

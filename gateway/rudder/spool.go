@@ -1,0 +1,324 @@
+package rudder
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	spooled = ".spool" // uploads for targets elsewhere, in the store's folder
+
+	maxPending   = 10_000             // uploads on their way
+	outcomesKept = 7 * 24 * time.Hour // for who asks what became of one
+)
+
+// The states of an upload.
+const (
+	statePending   = "pending"
+	stateDelivered = "delivered"
+	stateRefused   = "refused"
+	stateExpired   = "expired"
+)
+
+// upload is a shared file on its way to the policy server, or what became of it. Its fields change under the spool's
+// lock.
+type upload struct {
+	ID        string    `json:"id"`
+	State     string    `json:"state"`
+	Code      int       `json:"code,omitempty"`   // of the refusal
+	Reason    string    `json:"reason,omitempty"` // of the state; while it is pending, of the last failure
+	Target    string    `json:"target_uuid"`
+	Source    string    `json:"source_uuid"`
+	File      string    `json:"file_id"`
+	Hash      string    `json:"hash"` // SHA-512
+	Received  time.Time `json:"received"`
+	Tries     int       `json:"tries"`
+	Expires   int64     `json:"expires,omitempty"` // Unix seconds; 0: never
+	Short     string    `json:"hash_sha256"`
+	Signature string    `json:"signature,omitempty"`
+	Size      int64     `json:"size"`
+	Via       []string  `json:"via,omitempty"`
+	Above     string    `json:"above,omitempty"` // its id at the policy server, which has it on its way, too
+	Ended     time.Time `json:"ended,omitzero"`
+
+	before *upload       // of the same id, which goes first
+	done   chan struct{} // closed when it has ended
+}
+
+// file is the name of its content; what describes it has a suffix.
+func (u *upload) file() string { return path.Join(spooled, u.ID) }
+
+func (u *upload) is(h *share) bool {
+	return u.Target == h.target && u.Source == h.source && u.File == h.file
+}
+
+// spool keeps uploads until they are delivered, and what became of them for a while. Safe for concurrent use.
+type spool struct {
+	store *store
+	log   *slog.Logger
+	life  time.Duration // after which an upload is given up
+	// carry tries to hand an upload on: true if it has ended.
+	carry func(ctx context.Context, u *upload) (ended bool)
+	// pause is before the next try; tests have shorter ones.
+	pause func(tries int) time.Duration
+
+	mu      sync.Mutex
+	uploads map[string]*upload
+	newest  map[[3]string]*upload // pending, by target, source and file
+	pending int
+	counts  map[string]int // ended ones, by state
+	living  context.Context
+	working *sync.WaitGroup
+}
+
+// open reads what an earlier process left.
+func (p *spool) open() error {
+	root := p.store.root
+	if err := root.MkdirAll(spooled, 0o700); err != nil {
+		return fmt.Errorf("rudder.shared_files_nodes: %w", err)
+	}
+	folder, err := root.Open(spooled)
+	if err != nil {
+		return fmt.Errorf("rudder.shared_files_nodes: %w", err)
+	}
+	defer folder.Close()
+	names, err := folder.Readdirnames(-1)
+	if err != nil {
+		return fmt.Errorf("rudder.shared_files_nodes: %w", err)
+	}
+	var all []*upload
+	for _, name := range names {
+		id, described := strings.CutSuffix(name, ".json")
+		if !described {
+			if !slices.Contains(names, name+".json") { // nobody was told of it
+				err = errors.Join(err, p.store.remove(path.Join(spooled, name)))
+			}
+			continue
+		}
+		text, fault := root.ReadFile(path.Join(spooled, name))
+		u := &upload{}
+		if fault == nil {
+			fault = json.Unmarshal(text, u)
+		}
+		if fault != nil || u.ID != id {
+			p.log.Error("an upload of the spool cannot be read and is left", "file", name, "error", fault)
+			continue
+		}
+		all = append(all, u)
+	}
+	slices.SortFunc(all, func(a, b *upload) int { return cmp.Or(a.Received.Compare(b.Received), cmp.Compare(a.ID, b.ID)) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, u := range all {
+		p.uploads[u.ID] = u
+		if u.State == statePending {
+			p.begin(u)
+		}
+	}
+	return err
+}
+
+// add takes over a file that was received. When it returns, the upload survives the loss of power.
+func (p *spool) add(h *share, got *received, expires int64, via []string, file *os.File, name string) (*upload, error) {
+	random := make([]byte, 16)
+	if _, err := rand.Read(random); err != nil {
+		return nil, err
+	}
+	u := &upload{
+		ID: hex.EncodeToString(random), State: statePending, Target: h.target, Source: h.source, File: h.file, Received: time.Now().UTC(),
+		Hash: hex.EncodeToString(got.sha512), Short: hex.EncodeToString(got.sha256), Signature: hex.EncodeToString(h.signature),
+		Size: got.size, Expires: expires, Via: via,
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pending >= maxPending {
+		return nil, refusal{http.StatusInsufficientStorage, fmt.Sprintf("%d uploads are on their way already", p.pending)}
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return nil, err
+	}
+	if err := p.store.root.Rename(name, u.file()); err != nil {
+		return nil, err
+	}
+	p.store.space.add(u.Size)
+	if err := p.write(u); err != nil {
+		return nil, errors.Join(err, p.store.remove(u.file()))
+	}
+	p.uploads[u.ID] = u
+	p.begin(u)
+	told := *u
+	return &told, nil
+}
+
+// write makes what is known of an upload durable. The lock is held.
+func (p *spool) write(u *upload) error {
+	text, err := json.Marshal(u)
+	if err != nil {
+		return err
+	}
+	file, name, err := p.store.create()
+	if err != nil {
+		return err
+	}
+	defer p.store.discard(file, name)
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	p.store.space.add(-p.store.size(u.file() + ".json"))
+	if err := p.store.root.Rename(name, u.file()+".json"); err != nil {
+		return err
+	}
+	p.store.space.add(int64(len(text)))
+	return p.store.syncFolders(spooled)
+}
+
+// begin has an upload handed on, after an older one of the same id. The lock is held.
+func (p *spool) begin(u *upload) {
+	key := [3]string{u.Target, u.Source, u.File}
+	u.done, u.before = make(chan struct{}), p.newest[key]
+	p.newest[key] = u
+	p.pending++
+	p.working.Go(func() { p.bring(u) })
+}
+
+// bring tries until the upload has ended, or the gateway stops.
+func (p *spool) bring(u *upload) {
+	if u.before != nil {
+		select {
+		case <-u.before.done:
+		case <-p.living.Done():
+			return
+		}
+		p.mu.Lock()
+		u.before = nil
+		p.mu.Unlock()
+	}
+	for p.living.Err() == nil {
+		if p.over(u) || p.carry(p.living, u) {
+			return
+		}
+		wait := p.pause(u.Tries)
+		if u.Expires != 0 {
+			wait = min(wait, max(0, time.Until(time.Unix(u.Expires+1, 0))))
+		}
+		select {
+		case <-time.After(wait):
+		case <-p.living.Done():
+		}
+	}
+}
+
+// over ends an upload whose time is up, or that a newer one replaces.
+func (p *spool) over(u *upload) bool {
+	p.mu.Lock()
+	newer := p.newest[[3]string{u.Target, u.Source, u.File}]
+	p.mu.Unlock()
+	switch now := time.Now(); {
+	case newer != u:
+		p.end(u, stateRefused, 0, "a newer upload of the same file takes its place: "+newer.ID)
+	case u.Expires != 0 && u.Expires < now.Unix():
+		p.end(u, stateExpired, 0, "its time to live was over before it was delivered")
+	case now.Sub(u.Received) > p.life:
+		p.end(u, stateExpired, 0, "it could not be delivered for "+p.life.String()+" (rudder.spool_time)")
+	default:
+		return false
+	}
+	return true
+}
+
+// note keeps a failure, or what the policy server said, and counts the try.
+func (p *spool) note(u *upload, above, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u.Tries++
+	changed := u.Above != above
+	u.Above, u.Reason = above, why
+	if changed {
+		if err := p.write(u); err != nil {
+			p.log.Error("the spool cannot be written", "upload", u.ID, "error", err)
+		}
+	}
+}
+
+// end keeps the outcome; the content is not needed any more.
+func (p *spool) end(u *upload, state string, code int, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u.State, u.Code, u.Reason, u.Ended = state, code, why, time.Now().UTC()
+	if err := p.write(u); err != nil {
+		p.log.Error("the outcome of an upload is not durable", "upload", u.ID, "error", err)
+	} else if err := p.store.remove(u.file()); err != nil {
+		p.log.Error("a file of the spool stays", "upload", u.ID, "error", err)
+	}
+	if key := [3]string{u.Target, u.Source, u.File}; p.newest[key] == u {
+		delete(p.newest, key)
+	}
+	p.pending--
+	p.counts[state]++
+	close(u.done)
+	p.log.Info("an upload has ended", "upload", u.ID, "target", u.Target, "source", u.Source, "file", u.File, "state", state,
+		"code", code, "reason", why)
+}
+
+// holds tells whether a file of this hash is on its way.
+func (p *spool) holds(h *share) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := p.newest[[3]string{h.target, h.source, h.file}]
+	return u != nil && (u.Hash == h.hash || u.Short == h.hash) && (u.Expires == 0 || u.Expires >= time.Now().Unix())
+}
+
+// find gives an upload as it is now.
+func (p *spool) find(id string) (upload, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := p.uploads[id]
+	if u == nil {
+		return upload{}, false
+	}
+	return *u, true
+}
+
+// forget drops outcomes that are old.
+func (p *spool) forget(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, u := range p.uploads {
+		if u.State == statePending || now.Sub(u.Ended) < outcomesKept {
+			continue
+		}
+		if err := p.store.remove(u.file() + ".json"); err != nil {
+			p.log.Error("a file of the spool stays", "upload", id, "error", err)
+			continue
+		}
+		delete(p.uploads, id)
+	}
+}
+
+// waiting tells how many uploads are on their way.
+func (p *spool) waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pending
+}
+
+// ended tells how many ended in a state.
+func (p *spool) ended(state string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.counts[state]
+}
