@@ -122,6 +122,8 @@ class Assembly : public Aggregator {
         callers_(f_.authorities->fleet(), clock_, [this] { return f_.tls->roots(); }),
         committer_(*f_.store, *f_.blobs, requests_, clock_, f_.authorities->fleet(),
                    f_.authorities->root(), revocations_),
+        proofs_(f_.authorities->fleet(), f_.authorities->root(), clock_,
+                [this](const Caller& caller) { return revocations_.IsRevoked(caller); }),
         uploads_(*f_.store, *f_.blobs, committer_, disk_, clock_,
                  {config_.max_uploads, config_.max_streams, config_.upload_expiry}),
         runs_(*f_.store, *f_.blobs, uploads_, *f_.authorities, clock_, config_.advertise,
@@ -137,7 +139,7 @@ class Assembly : public Aggregator {
         runtime_{&callers_, &requests_, &live_, &rpc_metrics_},
         run_service_(runtime_, runs_, *f_.authorities, listener_waits_, status_listeners_, changes_,
                      *f_.store, addresses_),
-        result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_),
+        result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_, proofs_),
         archive_service_(runtime_, runs_, *f_.blobs),
         change_service_(runtime_, *f_.store, *f_.store, changes_, clock_),
         listener_service_(runtime_, runs_, *f_.authorities, status_listeners_, *f_.store, clock_),
@@ -183,6 +185,7 @@ class Assembly : public Aggregator {
   LiveCalls live_;
   RevocationList revocations_;
   Committer committer_;
+  SpooledProofs proofs_;
   Uploads uploads_;
   Runs runs_;
   ListenerWaits listener_waits_;

@@ -1,11 +1,13 @@
 #include "services/aggregator/result_service.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "services/aggregator/convert.h"
 #include "services/aggregator/file_stream.h"
 #include "services/common/base/crc32c.h"
+#include "services/common/base/log.h"
 #include "services/common/base/sha256.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/limits.h"
@@ -27,12 +29,32 @@ absl::Status CheckSha256(const std::string& sha256) {
   return errors::InvalidChunk("a SHA-256 that is not 32 bytes");
 }
 
-absl::StatusOr<UploadRecord> ToUpload(Call& call, const v1::OpenUploadRequest& request) {
-  auto upload = FromProto(request.description(), call.caller());
+}  // namespace
+
+// What the request says, if its caller may say it: a relay itself only with a node's signature.
+absl::StatusOr<UploadRecord> ResultService::Describe(Call& call,
+                                                     const v1::ResultDescription& description,
+                                                     const v1::SpooledProof* proof) const {
+  auto upload = FromProto(description, call.caller());
   if (!upload.ok()) return upload.status();
   const ResultKey& key = upload->key;
   const absl::Status allowed = call.Authorize(Resource::Pair(key.run, key.plugin, key.node));
   if (!allowed.ok()) return allowed;
+  if (RoleOf(call.caller().identity) != Role::kRelay) {
+    if (proof == nullptr) return upload;
+    return errors::InvalidSignature("only a relay delivers what others left with it");
+  }
+  const absl::Status proven = proofs_.Check(
+      proof == nullptr ? v1::SpooledProof::default_instance() : *proof, call.caller(), &*upload);
+  if (!proven.ok()) return proven;
+  return upload;
+}
+
+absl::StatusOr<UploadRecord> ResultService::ToUpload(Call& call,
+                                                     const v1::OpenUploadRequest& request) const {
+  auto upload =
+      Describe(call, request.description(), request.has_spooled() ? &request.spooled() : nullptr);
+  if (!upload.ok()) return upload.status();
   if (request.has_size() && request.size() < 0) return errors::InvalidOffset(request.size());
   upload->size = request.has_size() ? request.size() : -1;
   if (const absl::Status status = CheckSha256(request.sha256()); !status.ok()) return status;
@@ -41,12 +63,14 @@ absl::StatusOr<UploadRecord> ToUpload(Call& call, const v1::OpenUploadRequest& r
 }
 
 // A small result, verified: what it says of itself is true of its bytes.
-absl::StatusOr<VerifiedResult> Verify(Call& call, const v1::SubmitResultRequest& request) {
-  auto upload = FromProto(request.description(), call.caller());
+absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
+                                                     const v1::SubmitResultRequest& request) const {
+  auto upload =
+      Describe(call, request.description(), request.has_spooled() ? &request.spooled() : nullptr);
   if (!upload.ok()) return upload.status();
-  const ResultKey& key = upload->key;
-  const absl::Status allowed = call.Authorize(Resource::Pair(key.run, key.plugin, key.node));
-  if (!allowed.ok()) return allowed;
+  if (request.has_spooled() && !upload->is_error) {
+    return errors::InvalidSignature("what a relay holds goes by OpenUpload and Upload");
+  }
   const auto size = static_cast<int64_t>(request.body().size());
   if (size > kInlineLimit) return errors::TooLargeForSubmit(size, kInlineLimit);
   if (Crc32c(request.body()) != request.crc32c()) return errors::CrcMismatch("result");
@@ -55,6 +79,7 @@ absl::StatusOr<VerifiedResult> Verify(Call& call, const v1::SubmitResultRequest&
   if (!request.sha256().empty() && request.sha256() != sha256) return errors::DigestMismatch();
   VerifiedResult verified;
   verified.attempt = upload->attempt;
+  verified.expired_at_relay = request.has_spooled();
   ResultRecord& result = verified.result;
   result.key = upload->key;
   result.outcome = upload->is_error ? Outcome::kError : Outcome::kGenuine;
@@ -71,15 +96,33 @@ absl::StatusOr<VerifiedResult> Verify(Call& call, const v1::SubmitResultRequest&
   return verified;
 }
 
-}  // namespace
+// A result that a relay had taken and could not deliver in time: rare, and worth a line of its own.
+void ResultService::NoteExpired(const Caller& relay, const ResultKey& key,
+                                const std::string& text) {
+  AuditRecord record;
+  record.at = absl::ToUnixMicros(absl::Now());
+  record.kind = AuditKind::kExpired;
+  record.actor = ToUri(relay.identity).value_or("");
+  record.key = key;
+  record.text = text.substr(0, kMaxErrorText);
+  store_.Apply(AppendAudit{std::move(record)}, [key](const auto& outcome) {
+    if (outcome.ok()) return;
+    Log(LogLevel::kError, "no audit record of a result that expired at a relay",
+        {{"run", key.run},
+         {"plugin", key.plugin},
+         {"node", key.node},
+         {"error", outcome.status()}});
+  });
+}
 
 ResultService::ResultService(const RpcRuntime& runtime, StateStore& store, BlobStore& blobs,
-                             Uploads& uploads, Committer& committer)
+                             Uploads& uploads, Committer& committer, const SpooledProofs& proofs)
     : runtime_(runtime),
       store_(store),
       blobs_(blobs),
       uploads_(uploads),
       committer_(committer),
+      proofs_(proofs),
       read_ahead_(kReadAheadBytes) {}
 
 grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext* context,
@@ -89,7 +132,9 @@ grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext*
                 [this, request, response](Call& call) -> absl::Status {
                   auto upload = ToUpload(call, *request);
                   if (!upload.ok()) return upload.status();
-                  auto opened = uploads_.Open(*std::move(upload));
+                  std::optional<absl::Time> signed_at;
+                  if (request->has_spooled()) signed_at = TakeTime(request->spooled());
+                  auto opened = uploads_.Open(*std::move(upload), signed_at);
                   if (!opened.ok()) return opened.status();
                   if (opened->committed) {
                     *response->mutable_committed() = ToProto(*opened->committed);
@@ -114,13 +159,16 @@ grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse>* ResultService::U
 grpc::ServerUnaryReactor* ResultService::SubmitResult(grpc::CallbackServerContext* context,
                                                       const v1::SubmitResultRequest* request,
                                                       v1::Result* response) {
-  const bool quick =
-      request->body().size() <= kQuicklyHashed && request->signature().value().empty();
+  const bool quick = request->body().size() <= kQuicklyHashed &&
+                     request->signature().value().empty() && !request->has_spooled();
   return (quick ? AnswerHere : AnswerLater)(
       runtime_, context, "/muster.v1.ResultService/SubmitResult",
       [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
         auto verified = Verify(*call, *request);
         if (!verified.ok()) return finish(verified.status());
+        if (verified->expired_at_relay) {
+          NoteExpired(call->caller(), verified->result.key, verified->result.error);
+        }
         committer_.Commit(*std::move(verified), [response, finish = std::move(finish)](
                                                     absl::StatusOr<ResultRecord> result) mutable {
           if (result.ok()) *response = ToProto(*result);

@@ -5,6 +5,7 @@
 #include "muster/v1/results.grpc.pb.h"
 #include "services/aggregator/upload_reactor.h"
 #include "services/aggregator/uploads/committer.h"
+#include "services/aggregator/uploads/spooled_proof.h"
 #include "services/aggregator/uploads/uploads.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/rpc/call.h"
@@ -16,7 +17,7 @@ namespace muster {
 class ResultService : public v1::ResultService::CallbackService {
  public:
   ResultService(const RpcRuntime& runtime, StateStore& store, BlobStore& blobs, Uploads& uploads,
-                Committer& committer);
+                Committer& committer, const SpooledProofs& proofs);
 
   grpc::ServerUnaryReactor* OpenUpload(grpc::CallbackServerContext* context,
                                        const v1::OpenUploadRequest* request,
@@ -36,11 +37,18 @@ class ResultService : public v1::ResultService::CallbackService {
       grpc::CallbackServerContext* context, const v1::ReadResultRequest* request) override;
 
  private:
+  absl::StatusOr<UploadRecord> Describe(Call& call, const v1::ResultDescription& description,
+                                        const v1::SpooledProof* proof) const;
+  absl::StatusOr<UploadRecord> ToUpload(Call& call, const v1::OpenUploadRequest& request) const;
+  absl::StatusOr<VerifiedResult> Verify(Call& call, const v1::SubmitResultRequest& request) const;
+  void NoteExpired(const Caller& relay, const ResultKey& key, const std::string& text);
+
   const RpcRuntime runtime_;
   StateStore& store_;
   BlobStore& blobs_;
   Uploads& uploads_;
   Committer& committer_;
+  const SpooledProofs& proofs_;
   ReadAheadBudget read_ahead_;
 };
 

@@ -403,6 +403,42 @@ absl::Status NodeNotFound(std::string_view node) {
                    "List the nodes: GET /api/v1/nodes, or StatusService.ListNodes.");
 }
 
+absl::Status NotAttached(std::string_view who) {
+  return MakeError(
+      Code::kPermissionDenied, "NOT_ATTACHED",
+      Text(A(who), " does not hang below this relay, or its word for the relay has ended"),
+      "Attach it here first (muster agent attach), or send to the relay it is attached "
+      "to.");
+}
+
+absl::Status RelayCutOff() {
+  return WithRetryAfter(
+      MakeError(Code::kUnavailable, "RELAY_CUT_OFF", "this relay has no way to the centre now",
+                "Nothing: it is tried again. Results can be left here meanwhile (OpenUpload)."),
+      absl::Seconds(5));
+}
+
+absl::Status RelayDoesNotServe(std::string_view method) {
+  return MakeError(Code::kUnimplemented, "RELAY_DOES_NOT_SERVE",
+                   Text("relays do not serve ", A(method)),
+                   "Call the aggregator, or the status service, itself.");
+}
+
+absl::Status SpoolFull(std::string_view limit) {
+  return WithRetryAfter(
+      MakeError(Code::kResourceExhausted, "SPOOL_FULL",
+                Text("this relay has no way to the centre now, and its spool is full: ", A(limit)),
+                "Nothing: it is tried again. If it lasts, raise the spool's limits in the relay's "
+                "configuration, or mend its way to the centre."),
+      absl::Seconds(30));
+}
+
+absl::Status ProofTooOld() {
+  return MakeError(Code::kPermissionDenied, "PROOF_TOO_OLD",
+                   "a relay took this result more than 8 days ago, or in the future",
+                   "Compare the clocks of relay and aggregator; what is older is not taken.");
+}
+
 absl::Status Overloaded() {
   return WithRetryAfter(
       MakeError(Code::kResourceExhausted, "OVERLOADED",

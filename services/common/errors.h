@@ -89,6 +89,13 @@ absl::Status TooManySenders(int64_t limit);
 absl::Status InvalidCursor();
 absl::Status NodeNotFound(std::string_view node);
 
+// Relays.
+absl::Status NotAttached(std::string_view who);
+absl::Status RelayCutOff();
+absl::Status RelayDoesNotServe(std::string_view method);
+absl::Status SpoolFull(std::string_view limit);
+absl::Status ProofTooOld();
+
 // Of every service.
 absl::Status Overloaded();
 

@@ -33,6 +33,8 @@ Wording Describe(AuditKind kind) {
       return {"info", "the run"};
     case AuditKind::kUnplanned:
       return {"warning", "a delivery that the plan does not name was refused"};
+    case AuditKind::kExpired:
+      return {"warning", "a result expired at a relay"};
     case AuditKind::kNode:
       return {"info", "a node"};
   }

@@ -5,6 +5,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/errors.h"
+#include "services/common/identity/identity.h"
 #include "services/common/identity/result_signature.h"
 
 namespace muster {
@@ -57,14 +58,15 @@ Committer::Committer(StateStore& store, BlobStore& blobs, Executor& executor, co
 absl::Status Committer::CheckSignature(const VerifiedResult& verified) const {
   const ResultRecord& result = verified.result;
   if (result.delivery.signature.empty()) {
-    return IsRelay(result.delivery.vouched_by, fleet_) ? errors::SignatureRequired(result.key.node)
-                                                       : absl::OkStatus();
+    return IsRelay(result.delivery.vouched_by, fleet_) && !verified.expired_at_relay
+               ? errors::SignatureRequired(result.key.node)
+               : absl::OkStatus();
   }
   const SignedResult signed_result = {result.key.run,   result.key.plugin, result.key.node,
                                       verified.attempt, result.size,       result.sha256};
-  const absl::Status status =
-      VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem, signed_result,
-                            fleet_, fleet_root_, clock_.Now());
+  const absl::Status status = VerifyResultSignature(
+      result.delivery.signature, result.delivery.signer_pem, signed_result, fleet_, fleet_root_,
+      verified.signed_at.value_or(clock_.Now()));
   if (!status.ok()) return status;
   const auto signer = Certificate::FromPem(result.delivery.signer_pem);
   if (!signer.ok()) return signer.status();

@@ -3,11 +3,13 @@
 #define MUSTER_SERVICES_AGGREGATOR_UPLOADS_COMMITTER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/blob/blob_store.h"
@@ -23,13 +25,27 @@ struct VerifiedResult {
   std::string upload_id;
   int64_t epoch = 0;
   int64_t attempt = 0;  // what the signature covers
+  // When the signer's certificate has to be good; absent: now.
+  std::optional<absl::Time> signed_at;
+  // A relay says that what it had taken has expired: the proof was checked, and there is no other
+  // signature.
+  bool expired_at_relay = false;
 };
 
-// Thread-safe.
-class Committer {
+// Where verified results go. Thread-safe.
+class ResultSink {
  public:
   using Done = absl::AnyInvocable<void(absl::StatusOr<ResultRecord>)>;
 
+  virtual ~ResultSink() = default;
+
+  // `done` gets what the pair has now, or the refusal; it must not block.
+  virtual void Commit(VerifiedResult verified, Done done) = 0;
+};
+
+// Thread-safe.
+class Committer : public ResultSink {
+ public:
   // `fleet_root` is what signatures have to lead to, by a certificate that is not revoked.
   Committer(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
             std::string fleet, Certificate fleet_root, const RevocationList& revocations);
@@ -38,7 +54,7 @@ class Committer {
   // pair has now: the result itself, or the same content that was there before; or the refusal
   // (errors.h). It runs on the store's thread and must not block. A blob that is not needed is
   // removed.
-  void Commit(VerifiedResult verified, Done done);
+  void Commit(VerifiedResult verified, Done done) override;
 
  private:
   absl::Status CheckSignature(const VerifiedResult& verified) const;

@@ -51,21 +51,23 @@ absl::StatusOr<std::string> ReadUpTo(ByteSource& source, size_t limit) {
 
 }  // namespace
 
-UploadSession::UploadSession(UploadRecord upload, BlobStore& blobs, Committer& committer,
+UploadSession::UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& sink,
                              Executor& executor, const Clock& clock)
     : id_(upload.id),
       key_(upload.key),
       blobs_(blobs),
-      committer_(committer),
+      sink_(sink),
       clock_(clock),
       strand_(executor, kMaxStrandQueue),
       upload_(std::move(upload)) {}
 
-absl::StatusOr<int64_t> UploadSession::Reopen(const UploadRecord& upload) {
+absl::StatusOr<int64_t> UploadSession::Reopen(const UploadRecord& upload,
+                                              std::optional<absl::Time> signed_at) {
   if (ended_) return errors::UploadNotFound(id_);
   if (upload.epoch < upload_.epoch) return errors::TakenOver(id_);
   EndStream(errors::TakenOver(id_));
   upload_ = upload;
+  signed_at_ = signed_at;
   completing_ = false;  // a commit that failed may be tried again
   if (const absl::Status status = OpenStaged(); !status.ok()) return status;
   return published_ ? *published_ : staged_->written();
@@ -250,6 +252,7 @@ void UploadSession::Complete(int64_t epoch, const UploadFinish& finish, Committe
   verified.upload_id = id_;
   verified.epoch = epoch;
   verified.attempt = upload_.attempt;
+  verified.signed_at = signed_at_;
   ResultRecord& result = verified.result;
   result.key = key_;
   result.outcome = upload_.is_error ? Outcome::kError : Outcome::kGenuine;
@@ -263,7 +266,7 @@ void UploadSession::Complete(int64_t epoch, const UploadFinish& finish, Committe
   result.delivery.signer_pem = finish.signer_chain_pem;
   if (const absl::Status status = StoreBytes(&result); !status.ok()) return committed(status);
   completing_ = true;
-  committer_.Commit(std::move(verified), std::move(committed));
+  sink_.Commit(std::move(verified), std::move(committed));
 }
 
 // Small ones go into the store with their row, others are published before it.

@@ -55,7 +55,7 @@ class UploadSession {
  public:
   using Committed = absl::AnyInvocable<void(absl::StatusOr<ResultRecord>)>;
 
-  UploadSession(UploadRecord upload, BlobStore& blobs, Committer& committer, Executor& executor,
+  UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& sink, Executor& executor,
                 const Clock& clock);
 
   const std::string& id() const { return id_; }
@@ -66,7 +66,9 @@ class UploadSession {
 
   // Takes what a later open said: its epoch rises, and a stream that was attached before is told so
   // (its `on_detached` runs, once). Opens the staged bytes, or makes them. Returns the offset.
-  absl::StatusOr<int64_t> Reopen(const UploadRecord& upload);
+  // `signed_at`: as in VerifiedResult.
+  absl::StatusOr<int64_t> Reopen(const UploadRecord& upload,
+                                 std::optional<absl::Time> signed_at = std::nullopt);
 
   // A stream takes hold of the session with the epoch of its open. ABORTED (TAKEN_OVER) if a later
   // open was there. `on_detached` must not block.
@@ -115,11 +117,12 @@ class UploadSession {
   const std::string id_;
   const ResultKey key_;
   BlobStore& blobs_;
-  Committer& committer_;
+  ResultSink& sink_;
   const Clock& clock_;
   Strand strand_;
 
   UploadRecord upload_;
+  std::optional<absl::Time> signed_at_;
   std::unique_ptr<StagedBlob> staged_;
   std::optional<int64_t> published_;  // size, if a crash came between publishing and committing
   Sha256 sha256_;

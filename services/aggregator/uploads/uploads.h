@@ -51,8 +51,9 @@ class Uploads {
   absl::Status Recover();
 
   // Opens or takes over. `upload` names key, attempt, size and the rest; id, epoch and times are
-  // set here.
-  absl::StatusOr<OpenedUpload> Open(UploadRecord upload);
+  // set here. `signed_at`: as in VerifiedResult.
+  absl::StatusOr<OpenedUpload> Open(UploadRecord upload,
+                                    std::optional<absl::Time> signed_at = std::nullopt);
 
   // The session of an upload that was opened since this process began; else UPLOAD_NOT_FOUND.
   absl::StatusOr<std::shared_ptr<UploadSession>> Find(std::string_view id) const;

@@ -32,7 +32,7 @@ constexpr uint32_t kNobody = 0;
 constexpr uint32_t kOperators = Bit(Role::kOperator);
 constexpr uint32_t kServices =
     Set({Role::kAggregator, Role::kStatus, Role::kGateway, Role::kRelay});
-// Who may be the source of a result. Relays are not among them: they forward what nodes sign.
+// Who may be the source of a result. Relays are not among them: they bring what nodes sign.
 constexpr uint32_t kDeliverers = Set({Role::kNode, Role::kRunNode, Role::kRunPlugin});
 // A deliverer that proved which node it is.
 constexpr uint32_t kProvenNodes = Set({Role::kNode, Role::kRunNode});
@@ -74,14 +74,17 @@ constexpr Row kTable[] = {
     {"/muster.v1.RunService/IssueViewerCredential", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.RunService/SetStatusListener", {{{kOperators, Bit(Kind::kRun)}}}},
 
-    // Results: delivered by their own source alone, also not by an operator. A credential that
-    // proves no node may not read what other nodes delivered.
+    // Results: delivered by their own source alone, also not by an operator; by a relay itself what a
+    // node had left with it, which the handlers let it prove by the node's signature. A credential
+    // that proves no node may not read what other nodes delivered.
     {"/muster.v1.ResultService/OpenUpload",
-     {{{kDeliverers, Bit(Kind::kPair)}}},
+     {{{kDeliverers | Bit(Role::kRelay), Bit(Kind::kPair)}}},
      kAlsoThroughRelays},
-    {"/muster.v1.ResultService/Upload", {{{kDeliverers, Bit(Kind::kPair)}}}, kAlsoThroughRelays},
+    {"/muster.v1.ResultService/Upload",
+     {{{kDeliverers | Bit(Role::kRelay), Bit(Kind::kPair)}}},
+     kAlsoThroughRelays},
     {"/muster.v1.ResultService/SubmitResult",
-     {{{kDeliverers, Bit(Kind::kPair)}}},
+     {{{kDeliverers | Bit(Role::kRelay), Bit(Kind::kPair)}}},
      kAlsoThroughRelays},
     {"/muster.v1.ResultService/GetResult",
      {{{kOperators | kDeliverers, Bit(Kind::kPair)}}},

@@ -250,6 +250,7 @@ enum class AuditKind {
   kRun = 7,        // created, cancelled, deleted
   kUnplanned = 8,  // a delivery for a pair that is not in the plan
   kNode = 9,       // joined, labelled, revoked, removed; join tokens
+  kExpired = 10,   // what a relay had taken could not be delivered in time
 };
 
 struct AuditRecord {

@@ -69,7 +69,7 @@ func (x UploadRequest_Encoding) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use UploadRequest_Encoding.Descriptor instead.
 func (UploadRequest_Encoding) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{3, 0}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{4, 0}
 }
 
 // What a delivery says of itself.
@@ -162,7 +162,9 @@ type OpenUploadRequest struct {
 	// Bytes; absent if it is not known before the end. A size that is named is reserved on the disk.
 	Size *int64 `protobuf:"varint,2,opt,name=size,proto3,oneof" json:"size,omitempty"`
 	// SHA-256 of the whole, if the sender knows it; it is compared before anything is committed.
-	Sha256        []byte `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Sha256 []byte `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// Of a relay that delivers what a node left with it; nobody else may send it, and a relay has to.
+	Spooled       *SpooledProof `protobuf:"bytes,4,opt,name=spooled,proto3" json:"spooled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -218,6 +220,88 @@ func (x *OpenUploadRequest) GetSha256() []byte {
 	return nil
 }
 
+func (x *OpenUploadRequest) GetSpooled() *SpooledProof {
+	if x != nil {
+		return x.Spooled
+	}
+	return nil
+}
+
+// Why a relay may deliver for a node whose word for the relay (AttachStatement) may have ended
+// meanwhile: the node's own signature over what it left there. It is checked before anything else,
+// so that a relay can open what a node signed, and nothing more.
+type SpooledProof struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Over the key and attempt of the description, and the two below.
+	Signature *Signature `protobuf:"bytes,1,opt,name=signature,proto3" json:"signature,omitempty"`
+	// Bytes.
+	Size   int64  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	Sha256 []byte `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// When the relay had taken all of it, at most 8 days ago: the signer's certificate has to be good
+	// then.
+	TakeTime      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=take_time,json=takeTime,proto3" json:"take_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpooledProof) Reset() {
+	*x = SpooledProof{}
+	mi := &file_muster_v1_results_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpooledProof) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpooledProof) ProtoMessage() {}
+
+func (x *SpooledProof) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_results_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpooledProof.ProtoReflect.Descriptor instead.
+func (*SpooledProof) Descriptor() ([]byte, []int) {
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SpooledProof) GetSignature() *Signature {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+func (x *SpooledProof) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *SpooledProof) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *SpooledProof) GetTakeTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.TakeTime
+	}
+	return nil
+}
+
 type OpenUploadResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 32 hex digits.
@@ -243,7 +327,7 @@ type OpenUploadResponse struct {
 
 func (x *OpenUploadResponse) Reset() {
 	*x = OpenUploadResponse{}
-	mi := &file_muster_v1_results_proto_msgTypes[2]
+	mi := &file_muster_v1_results_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -255,7 +339,7 @@ func (x *OpenUploadResponse) String() string {
 func (*OpenUploadResponse) ProtoMessage() {}
 
 func (x *OpenUploadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[2]
+	mi := &file_muster_v1_results_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -268,7 +352,7 @@ func (x *OpenUploadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenUploadResponse.ProtoReflect.Descriptor instead.
 func (*OpenUploadResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{2}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *OpenUploadResponse) GetUploadId() string {
@@ -341,7 +425,7 @@ type UploadRequest struct {
 
 func (x *UploadRequest) Reset() {
 	*x = UploadRequest{}
-	mi := &file_muster_v1_results_proto_msgTypes[3]
+	mi := &file_muster_v1_results_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -353,7 +437,7 @@ func (x *UploadRequest) String() string {
 func (*UploadRequest) ProtoMessage() {}
 
 func (x *UploadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[3]
+	mi := &file_muster_v1_results_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -366,7 +450,7 @@ func (x *UploadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadRequest.ProtoReflect.Descriptor instead.
 func (*UploadRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{3}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *UploadRequest) GetMessage() isUploadRequest_Message {
@@ -438,7 +522,7 @@ type Spooled struct {
 
 func (x *Spooled) Reset() {
 	*x = Spooled{}
-	mi := &file_muster_v1_results_proto_msgTypes[4]
+	mi := &file_muster_v1_results_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -450,7 +534,7 @@ func (x *Spooled) String() string {
 func (*Spooled) ProtoMessage() {}
 
 func (x *Spooled) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[4]
+	mi := &file_muster_v1_results_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -463,7 +547,7 @@ func (x *Spooled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spooled.ProtoReflect.Descriptor instead.
 func (*Spooled) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Spooled) GetRelay() string {
@@ -494,7 +578,7 @@ type UploadResponse struct {
 
 func (x *UploadResponse) Reset() {
 	*x = UploadResponse{}
-	mi := &file_muster_v1_results_proto_msgTypes[5]
+	mi := &file_muster_v1_results_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -506,7 +590,7 @@ func (x *UploadResponse) String() string {
 func (*UploadResponse) ProtoMessage() {}
 
 func (x *UploadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[5]
+	mi := &file_muster_v1_results_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -519,7 +603,7 @@ func (x *UploadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadResponse.ProtoReflect.Descriptor instead.
 func (*UploadResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *UploadResponse) GetMessage() isUploadResponse_Message {
@@ -595,7 +679,7 @@ type Signature struct {
 
 func (x *Signature) Reset() {
 	*x = Signature{}
-	mi := &file_muster_v1_results_proto_msgTypes[6]
+	mi := &file_muster_v1_results_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -607,7 +691,7 @@ func (x *Signature) String() string {
 func (*Signature) ProtoMessage() {}
 
 func (x *Signature) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[6]
+	mi := &file_muster_v1_results_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -620,7 +704,7 @@ func (x *Signature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signature.ProtoReflect.Descriptor instead.
 func (*Signature) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Signature) GetValue() []byte {
@@ -645,6 +729,9 @@ type SubmitResultRequest struct {
 	// SHA-256 of `body`, or empty.
 	Sha256    []byte     `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	Signature *Signature `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
+	// Of a relay: what it had taken has expired before it could be delivered. `description` is that of
+	// the delivery with `is_error`, `body` says what happened, and nothing is signed but the proof.
+	Spooled *SpooledProof `protobuf:"bytes,5,opt,name=spooled,proto3" json:"spooled,omitempty"`
 	// At most 64 KiB.
 	Body          []byte `protobuf:"bytes,1000,opt,name=body,proto3" json:"body,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -653,7 +740,7 @@ type SubmitResultRequest struct {
 
 func (x *SubmitResultRequest) Reset() {
 	*x = SubmitResultRequest{}
-	mi := &file_muster_v1_results_proto_msgTypes[7]
+	mi := &file_muster_v1_results_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +752,7 @@ func (x *SubmitResultRequest) String() string {
 func (*SubmitResultRequest) ProtoMessage() {}
 
 func (x *SubmitResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[7]
+	mi := &file_muster_v1_results_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +765,7 @@ func (x *SubmitResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResultRequest.ProtoReflect.Descriptor instead.
 func (*SubmitResultRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SubmitResultRequest) GetDescription() *ResultDescription {
@@ -709,6 +796,13 @@ func (x *SubmitResultRequest) GetSignature() *Signature {
 	return nil
 }
 
+func (x *SubmitResultRequest) GetSpooled() *SpooledProof {
+	if x != nil {
+		return x.Spooled
+	}
+	return nil
+}
+
 func (x *SubmitResultRequest) GetBody() []byte {
 	if x != nil {
 		return x.Body
@@ -725,7 +819,7 @@ type GetResultRequest struct {
 
 func (x *GetResultRequest) Reset() {
 	*x = GetResultRequest{}
-	mi := &file_muster_v1_results_proto_msgTypes[8]
+	mi := &file_muster_v1_results_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +831,7 @@ func (x *GetResultRequest) String() string {
 func (*GetResultRequest) ProtoMessage() {}
 
 func (x *GetResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[8]
+	mi := &file_muster_v1_results_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +844,7 @@ func (x *GetResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResultRequest.ProtoReflect.Descriptor instead.
 func (*GetResultRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetResultRequest) GetKey() *ResultKey {
@@ -777,7 +871,7 @@ type ListResultsRequest struct {
 
 func (x *ListResultsRequest) Reset() {
 	*x = ListResultsRequest{}
-	mi := &file_muster_v1_results_proto_msgTypes[9]
+	mi := &file_muster_v1_results_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +883,7 @@ func (x *ListResultsRequest) String() string {
 func (*ListResultsRequest) ProtoMessage() {}
 
 func (x *ListResultsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[9]
+	mi := &file_muster_v1_results_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +896,7 @@ func (x *ListResultsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResultsRequest.ProtoReflect.Descriptor instead.
 func (*ListResultsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{9}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListResultsRequest) GetRun() string {
@@ -852,7 +946,7 @@ type ListResultsResponse struct {
 
 func (x *ListResultsResponse) Reset() {
 	*x = ListResultsResponse{}
-	mi := &file_muster_v1_results_proto_msgTypes[10]
+	mi := &file_muster_v1_results_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -864,7 +958,7 @@ func (x *ListResultsResponse) String() string {
 func (*ListResultsResponse) ProtoMessage() {}
 
 func (x *ListResultsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[10]
+	mi := &file_muster_v1_results_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -877,7 +971,7 @@ func (x *ListResultsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResultsResponse.ProtoReflect.Descriptor instead.
 func (*ListResultsResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListResultsResponse) GetResults() []*Result {
@@ -907,7 +1001,7 @@ type ReadResultRequest struct {
 
 func (x *ReadResultRequest) Reset() {
 	*x = ReadResultRequest{}
-	mi := &file_muster_v1_results_proto_msgTypes[11]
+	mi := &file_muster_v1_results_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +1013,7 @@ func (x *ReadResultRequest) String() string {
 func (*ReadResultRequest) ProtoMessage() {}
 
 func (x *ReadResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[11]
+	mi := &file_muster_v1_results_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +1026,7 @@ func (x *ReadResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadResultRequest.ProtoReflect.Descriptor instead.
 func (*ReadResultRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{11}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReadResultRequest) GetKey() *ResultKey {
@@ -966,7 +1060,7 @@ type UploadRequest_Start struct {
 
 func (x *UploadRequest_Start) Reset() {
 	*x = UploadRequest_Start{}
-	mi := &file_muster_v1_results_proto_msgTypes[12]
+	mi := &file_muster_v1_results_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1072,7 @@ func (x *UploadRequest_Start) String() string {
 func (*UploadRequest_Start) ProtoMessage() {}
 
 func (x *UploadRequest_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[12]
+	mi := &file_muster_v1_results_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1085,7 @@ func (x *UploadRequest_Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadRequest_Start.ProtoReflect.Descriptor instead.
 func (*UploadRequest_Start) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{3, 0}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{4, 0}
 }
 
 func (x *UploadRequest_Start) GetUploadId() string {
@@ -1025,7 +1119,7 @@ type UploadRequest_Chunk struct {
 
 func (x *UploadRequest_Chunk) Reset() {
 	*x = UploadRequest_Chunk{}
-	mi := &file_muster_v1_results_proto_msgTypes[13]
+	mi := &file_muster_v1_results_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1131,7 @@ func (x *UploadRequest_Chunk) String() string {
 func (*UploadRequest_Chunk) ProtoMessage() {}
 
 func (x *UploadRequest_Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[13]
+	mi := &file_muster_v1_results_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1050,7 +1144,7 @@ func (x *UploadRequest_Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadRequest_Chunk.ProtoReflect.Descriptor instead.
 func (*UploadRequest_Chunk) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{3, 1}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{4, 1}
 }
 
 func (x *UploadRequest_Chunk) GetOffset() int64 {
@@ -1104,7 +1198,7 @@ type UploadRequest_Finish struct {
 
 func (x *UploadRequest_Finish) Reset() {
 	*x = UploadRequest_Finish{}
-	mi := &file_muster_v1_results_proto_msgTypes[14]
+	mi := &file_muster_v1_results_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1210,7 @@ func (x *UploadRequest_Finish) String() string {
 func (*UploadRequest_Finish) ProtoMessage() {}
 
 func (x *UploadRequest_Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[14]
+	mi := &file_muster_v1_results_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1129,7 +1223,7 @@ func (x *UploadRequest_Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadRequest_Finish.ProtoReflect.Descriptor instead.
 func (*UploadRequest_Finish) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{3, 2}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{4, 2}
 }
 
 func (x *UploadRequest_Finish) GetSize() int64 {
@@ -1173,7 +1267,7 @@ type UploadResponse_Ack struct {
 
 func (x *UploadResponse_Ack) Reset() {
 	*x = UploadResponse_Ack{}
-	mi := &file_muster_v1_results_proto_msgTypes[15]
+	mi := &file_muster_v1_results_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1185,7 +1279,7 @@ func (x *UploadResponse_Ack) String() string {
 func (*UploadResponse_Ack) ProtoMessage() {}
 
 func (x *UploadResponse_Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[15]
+	mi := &file_muster_v1_results_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1198,7 +1292,7 @@ func (x *UploadResponse_Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadResponse_Ack.ProtoReflect.Descriptor instead.
 func (*UploadResponse_Ack) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{5, 0}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{6, 0}
 }
 
 func (x *UploadResponse_Ack) GetWritten() int64 {
@@ -1226,12 +1320,18 @@ const file_muster_v1_results_proto_rawDesc = "" +
 	"\bis_error\x18\x03 \x01(\bR\aisError\x12\x1d\n" +
 	"\n" +
 	"media_type\x18\x04 \x01(\tR\tmediaType\x12\x1b\n" +
-	"\tfile_name\x18\x05 \x01(\tR\bfileName\"\x8d\x01\n" +
+	"\tfile_name\x18\x05 \x01(\tR\bfileName\"\xc0\x01\n" +
 	"\x11OpenUploadRequest\x12>\n" +
 	"\vdescription\x18\x01 \x01(\v2\x1c.muster.v1.ResultDescriptionR\vdescription\x12\x17\n" +
 	"\x04size\x18\x02 \x01(\x03H\x00R\x04size\x88\x01\x01\x12\x16\n" +
-	"\x06sha256\x18\x03 \x01(\fR\x06sha256B\a\n" +
-	"\x05_size\"\xa7\x02\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x121\n" +
+	"\aspooled\x18\x04 \x01(\v2\x17.muster.v1.SpooledProofR\aspooledB\a\n" +
+	"\x05_size\"\xa7\x01\n" +
+	"\fSpooledProof\x122\n" +
+	"\tsignature\x18\x01 \x01(\v2\x14.muster.v1.SignatureR\tsignature\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x127\n" +
+	"\ttake_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\btakeTime\"\xa7\x02\n" +
 	"\x12OpenUploadResponse\x12\x1b\n" +
 	"\tupload_id\x18\x01 \x01(\tR\buploadId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x16\n" +
@@ -1278,12 +1378,13 @@ const file_muster_v1_results_proto_rawDesc = "" +
 	"\amessage\"U\n" +
 	"\tSignature\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\fR\x05value\x122\n" +
-	"\x15certificate_chain_pem\x18\x02 \x01(\tR\x13certificateChainPem\"\xce\x01\n" +
+	"\x15certificate_chain_pem\x18\x02 \x01(\tR\x13certificateChainPem\"\x81\x02\n" +
 	"\x13SubmitResultRequest\x12>\n" +
 	"\vdescription\x18\x01 \x01(\v2\x1c.muster.v1.ResultDescriptionR\vdescription\x12\x16\n" +
 	"\x06crc32c\x18\x02 \x01(\aR\x06crc32c\x12\x16\n" +
 	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x122\n" +
-	"\tsignature\x18\x04 \x01(\v2\x14.muster.v1.SignatureR\tsignature\x12\x13\n" +
+	"\tsignature\x18\x04 \x01(\v2\x14.muster.v1.SignatureR\tsignature\x121\n" +
+	"\aspooled\x18\x05 \x01(\v2\x17.muster.v1.SpooledProofR\aspooled\x12\x13\n" +
 	"\x04body\x18\xe8\a \x01(\fR\x04body\":\n" +
 	"\x10GetResultRequest\x12&\n" +
 	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\"\x8e\x01\n" +
@@ -1326,66 +1427,71 @@ func file_muster_v1_results_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_results_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_results_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_muster_v1_results_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_muster_v1_results_proto_goTypes = []any{
 	(UploadRequest_Encoding)(0),   // 0: muster.v1.UploadRequest.Encoding
 	(*ResultDescription)(nil),     // 1: muster.v1.ResultDescription
 	(*OpenUploadRequest)(nil),     // 2: muster.v1.OpenUploadRequest
-	(*OpenUploadResponse)(nil),    // 3: muster.v1.OpenUploadResponse
-	(*UploadRequest)(nil),         // 4: muster.v1.UploadRequest
-	(*Spooled)(nil),               // 5: muster.v1.Spooled
-	(*UploadResponse)(nil),        // 6: muster.v1.UploadResponse
-	(*Signature)(nil),             // 7: muster.v1.Signature
-	(*SubmitResultRequest)(nil),   // 8: muster.v1.SubmitResultRequest
-	(*GetResultRequest)(nil),      // 9: muster.v1.GetResultRequest
-	(*ListResultsRequest)(nil),    // 10: muster.v1.ListResultsRequest
-	(*ListResultsResponse)(nil),   // 11: muster.v1.ListResultsResponse
-	(*ReadResultRequest)(nil),     // 12: muster.v1.ReadResultRequest
-	(*UploadRequest_Start)(nil),   // 13: muster.v1.UploadRequest.Start
-	(*UploadRequest_Chunk)(nil),   // 14: muster.v1.UploadRequest.Chunk
-	(*UploadRequest_Finish)(nil),  // 15: muster.v1.UploadRequest.Finish
-	(*UploadResponse_Ack)(nil),    // 16: muster.v1.UploadResponse.Ack
-	(*ResultKey)(nil),             // 17: muster.v1.ResultKey
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
-	(*Result)(nil),                // 19: muster.v1.Result
-	(*FileChunk)(nil),             // 20: muster.v1.FileChunk
+	(*SpooledProof)(nil),          // 3: muster.v1.SpooledProof
+	(*OpenUploadResponse)(nil),    // 4: muster.v1.OpenUploadResponse
+	(*UploadRequest)(nil),         // 5: muster.v1.UploadRequest
+	(*Spooled)(nil),               // 6: muster.v1.Spooled
+	(*UploadResponse)(nil),        // 7: muster.v1.UploadResponse
+	(*Signature)(nil),             // 8: muster.v1.Signature
+	(*SubmitResultRequest)(nil),   // 9: muster.v1.SubmitResultRequest
+	(*GetResultRequest)(nil),      // 10: muster.v1.GetResultRequest
+	(*ListResultsRequest)(nil),    // 11: muster.v1.ListResultsRequest
+	(*ListResultsResponse)(nil),   // 12: muster.v1.ListResultsResponse
+	(*ReadResultRequest)(nil),     // 13: muster.v1.ReadResultRequest
+	(*UploadRequest_Start)(nil),   // 14: muster.v1.UploadRequest.Start
+	(*UploadRequest_Chunk)(nil),   // 15: muster.v1.UploadRequest.Chunk
+	(*UploadRequest_Finish)(nil),  // 16: muster.v1.UploadRequest.Finish
+	(*UploadResponse_Ack)(nil),    // 17: muster.v1.UploadResponse.Ack
+	(*ResultKey)(nil),             // 18: muster.v1.ResultKey
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*Result)(nil),                // 20: muster.v1.Result
+	(*FileChunk)(nil),             // 21: muster.v1.FileChunk
 }
 var file_muster_v1_results_proto_depIdxs = []int32{
-	17, // 0: muster.v1.ResultDescription.key:type_name -> muster.v1.ResultKey
+	18, // 0: muster.v1.ResultDescription.key:type_name -> muster.v1.ResultKey
 	1,  // 1: muster.v1.OpenUploadRequest.description:type_name -> muster.v1.ResultDescription
-	18, // 2: muster.v1.OpenUploadResponse.expire_time:type_name -> google.protobuf.Timestamp
-	19, // 3: muster.v1.OpenUploadResponse.committed:type_name -> muster.v1.Result
-	13, // 4: muster.v1.UploadRequest.start:type_name -> muster.v1.UploadRequest.Start
-	14, // 5: muster.v1.UploadRequest.chunk:type_name -> muster.v1.UploadRequest.Chunk
-	15, // 6: muster.v1.UploadRequest.finish:type_name -> muster.v1.UploadRequest.Finish
-	18, // 7: muster.v1.Spooled.expire_time:type_name -> google.protobuf.Timestamp
-	16, // 8: muster.v1.UploadResponse.ack:type_name -> muster.v1.UploadResponse.Ack
-	19, // 9: muster.v1.UploadResponse.committed:type_name -> muster.v1.Result
-	5,  // 10: muster.v1.UploadResponse.spooled:type_name -> muster.v1.Spooled
-	1,  // 11: muster.v1.SubmitResultRequest.description:type_name -> muster.v1.ResultDescription
-	7,  // 12: muster.v1.SubmitResultRequest.signature:type_name -> muster.v1.Signature
-	17, // 13: muster.v1.GetResultRequest.key:type_name -> muster.v1.ResultKey
-	19, // 14: muster.v1.ListResultsResponse.results:type_name -> muster.v1.Result
-	17, // 15: muster.v1.ReadResultRequest.key:type_name -> muster.v1.ResultKey
-	0,  // 16: muster.v1.UploadRequest.Chunk.encoding:type_name -> muster.v1.UploadRequest.Encoding
-	7,  // 17: muster.v1.UploadRequest.Finish.signature:type_name -> muster.v1.Signature
-	2,  // 18: muster.v1.ResultService.OpenUpload:input_type -> muster.v1.OpenUploadRequest
-	4,  // 19: muster.v1.ResultService.Upload:input_type -> muster.v1.UploadRequest
-	8,  // 20: muster.v1.ResultService.SubmitResult:input_type -> muster.v1.SubmitResultRequest
-	9,  // 21: muster.v1.ResultService.GetResult:input_type -> muster.v1.GetResultRequest
-	10, // 22: muster.v1.ResultService.ListResults:input_type -> muster.v1.ListResultsRequest
-	12, // 23: muster.v1.ResultService.ReadResult:input_type -> muster.v1.ReadResultRequest
-	3,  // 24: muster.v1.ResultService.OpenUpload:output_type -> muster.v1.OpenUploadResponse
-	6,  // 25: muster.v1.ResultService.Upload:output_type -> muster.v1.UploadResponse
-	19, // 26: muster.v1.ResultService.SubmitResult:output_type -> muster.v1.Result
-	19, // 27: muster.v1.ResultService.GetResult:output_type -> muster.v1.Result
-	11, // 28: muster.v1.ResultService.ListResults:output_type -> muster.v1.ListResultsResponse
-	20, // 29: muster.v1.ResultService.ReadResult:output_type -> muster.v1.FileChunk
-	24, // [24:30] is the sub-list for method output_type
-	18, // [18:24] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	3,  // 2: muster.v1.OpenUploadRequest.spooled:type_name -> muster.v1.SpooledProof
+	8,  // 3: muster.v1.SpooledProof.signature:type_name -> muster.v1.Signature
+	19, // 4: muster.v1.SpooledProof.take_time:type_name -> google.protobuf.Timestamp
+	19, // 5: muster.v1.OpenUploadResponse.expire_time:type_name -> google.protobuf.Timestamp
+	20, // 6: muster.v1.OpenUploadResponse.committed:type_name -> muster.v1.Result
+	14, // 7: muster.v1.UploadRequest.start:type_name -> muster.v1.UploadRequest.Start
+	15, // 8: muster.v1.UploadRequest.chunk:type_name -> muster.v1.UploadRequest.Chunk
+	16, // 9: muster.v1.UploadRequest.finish:type_name -> muster.v1.UploadRequest.Finish
+	19, // 10: muster.v1.Spooled.expire_time:type_name -> google.protobuf.Timestamp
+	17, // 11: muster.v1.UploadResponse.ack:type_name -> muster.v1.UploadResponse.Ack
+	20, // 12: muster.v1.UploadResponse.committed:type_name -> muster.v1.Result
+	6,  // 13: muster.v1.UploadResponse.spooled:type_name -> muster.v1.Spooled
+	1,  // 14: muster.v1.SubmitResultRequest.description:type_name -> muster.v1.ResultDescription
+	8,  // 15: muster.v1.SubmitResultRequest.signature:type_name -> muster.v1.Signature
+	3,  // 16: muster.v1.SubmitResultRequest.spooled:type_name -> muster.v1.SpooledProof
+	18, // 17: muster.v1.GetResultRequest.key:type_name -> muster.v1.ResultKey
+	20, // 18: muster.v1.ListResultsResponse.results:type_name -> muster.v1.Result
+	18, // 19: muster.v1.ReadResultRequest.key:type_name -> muster.v1.ResultKey
+	0,  // 20: muster.v1.UploadRequest.Chunk.encoding:type_name -> muster.v1.UploadRequest.Encoding
+	8,  // 21: muster.v1.UploadRequest.Finish.signature:type_name -> muster.v1.Signature
+	2,  // 22: muster.v1.ResultService.OpenUpload:input_type -> muster.v1.OpenUploadRequest
+	5,  // 23: muster.v1.ResultService.Upload:input_type -> muster.v1.UploadRequest
+	9,  // 24: muster.v1.ResultService.SubmitResult:input_type -> muster.v1.SubmitResultRequest
+	10, // 25: muster.v1.ResultService.GetResult:input_type -> muster.v1.GetResultRequest
+	11, // 26: muster.v1.ResultService.ListResults:input_type -> muster.v1.ListResultsRequest
+	13, // 27: muster.v1.ResultService.ReadResult:input_type -> muster.v1.ReadResultRequest
+	4,  // 28: muster.v1.ResultService.OpenUpload:output_type -> muster.v1.OpenUploadResponse
+	7,  // 29: muster.v1.ResultService.Upload:output_type -> muster.v1.UploadResponse
+	20, // 30: muster.v1.ResultService.SubmitResult:output_type -> muster.v1.Result
+	20, // 31: muster.v1.ResultService.GetResult:output_type -> muster.v1.Result
+	12, // 32: muster.v1.ResultService.ListResults:output_type -> muster.v1.ListResultsResponse
+	21, // 33: muster.v1.ResultService.ReadResult:output_type -> muster.v1.FileChunk
+	28, // [28:34] is the sub-list for method output_type
+	22, // [22:28] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_results_proto_init() }
@@ -1395,12 +1501,12 @@ func file_muster_v1_results_proto_init() {
 	}
 	file_muster_v1_types_proto_init()
 	file_muster_v1_results_proto_msgTypes[1].OneofWrappers = []any{}
-	file_muster_v1_results_proto_msgTypes[3].OneofWrappers = []any{
+	file_muster_v1_results_proto_msgTypes[4].OneofWrappers = []any{
 		(*UploadRequest_Start_)(nil),
 		(*UploadRequest_Chunk_)(nil),
 		(*UploadRequest_Finish_)(nil),
 	}
-	file_muster_v1_results_proto_msgTypes[5].OneofWrappers = []any{
+	file_muster_v1_results_proto_msgTypes[6].OneofWrappers = []any{
 		(*UploadResponse_Ack_)(nil),
 		(*UploadResponse_Committed)(nil),
 		(*UploadResponse_Spooled)(nil),
@@ -1411,7 +1517,7 @@ func file_muster_v1_results_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_results_proto_rawDesc), len(file_muster_v1_results_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -37,15 +37,22 @@ const (
 //
 // Who may deliver: the credential of exactly that (run, plugin, node); a credential for any node of
 // that (run, plugin), for planned nodes; an enrolled node, for itself in runs whose plan names it; the
-// gateway on behalf of one of these. Who may read: operators; a deliverer its own.
+// gateway on behalf of one of these; a relay on behalf of a node that hangs below it, or that left a
+// signed result with it (SpooledProof). Who may read: operators; a deliverer its own.
 //
 // The promise: when an answer says that a result is committed, it survives the loss of any process
 // and of power, and it is there once. Keep your copy until then. A delivery that is repeated with the
 // same content is a success; with another content it is ALREADY_EXISTS (RESULT_CONFLICT) and the
 // first one stays. A genuine result replaces an error or a time-out until the run is sealed.
 //
+// A relay serves this too, but for ListResults and ReadResult (UNIMPLEMENTED, RELAY_DOES_NOT_SERVE), and passes
+// on what it is given. Without a way up it takes uploads into its spool (`spooled`) as long as there is room
+// (RESOURCE_EXHAUSTED, SPOOL_FULL, with `retry_after`), and answers everything else with UNAVAILABLE
+// (RELAY_CUT_OFF): a small result then goes by OpenUpload and Upload.
+//
 // Errors of every delivering method: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (RUN_SEALED,
-// RUN_CANCELLED), PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS), ALREADY_EXISTS (RESULT_CONFLICT),
+// RUN_CANCELLED), PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS; through a relay also NOT_ATTACHED,
+// SIGNATURE_REQUIRED), ALREADY_EXISTS (RESULT_CONFLICT),
 // RESOURCE_EXHAUSTED (DISK_FULL, TOO_MANY_UPLOADS), DATA_LOSS (CRC_MISMATCH, DIGEST_MISMATCH,
 // SIZE_MISMATCH).
 type ResultServiceClient interface {
@@ -180,15 +187,22 @@ type ResultService_ReadResultClient = grpc.ServerStreamingClient[FileChunk]
 //
 // Who may deliver: the credential of exactly that (run, plugin, node); a credential for any node of
 // that (run, plugin), for planned nodes; an enrolled node, for itself in runs whose plan names it; the
-// gateway on behalf of one of these. Who may read: operators; a deliverer its own.
+// gateway on behalf of one of these; a relay on behalf of a node that hangs below it, or that left a
+// signed result with it (SpooledProof). Who may read: operators; a deliverer its own.
 //
 // The promise: when an answer says that a result is committed, it survives the loss of any process
 // and of power, and it is there once. Keep your copy until then. A delivery that is repeated with the
 // same content is a success; with another content it is ALREADY_EXISTS (RESULT_CONFLICT) and the
 // first one stays. A genuine result replaces an error or a time-out until the run is sealed.
 //
+// A relay serves this too, but for ListResults and ReadResult (UNIMPLEMENTED, RELAY_DOES_NOT_SERVE), and passes
+// on what it is given. Without a way up it takes uploads into its spool (`spooled`) as long as there is room
+// (RESOURCE_EXHAUSTED, SPOOL_FULL, with `retry_after`), and answers everything else with UNAVAILABLE
+// (RELAY_CUT_OFF): a small result then goes by OpenUpload and Upload.
+//
 // Errors of every delivering method: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (RUN_SEALED,
-// RUN_CANCELLED), PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS), ALREADY_EXISTS (RESULT_CONFLICT),
+// RUN_CANCELLED), PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS; through a relay also NOT_ATTACHED,
+// SIGNATURE_REQUIRED), ALREADY_EXISTS (RESULT_CONFLICT),
 // RESOURCE_EXHAUSTED (DISK_FULL, TOO_MANY_UPLOADS), DATA_LOSS (CRC_MISMATCH, DIGEST_MISMATCH,
 // SIZE_MISMATCH).
 type ResultServiceServer interface {
