@@ -168,7 +168,7 @@ func (s *site) serve(host string, port int) {
 	log := slog.New(slog.NewTextHandler(out, nil)).With("relay", s.config.NodeID)
 	s.server, err = New(Options{
 		Config: &s.config, Version: "4.5.6", Log: log, Configuration: func() error { _, err := os.Stat(s.config.CertificateFile); return err },
-		Streams:  s.streams,
+		Streams: s.streams, Pause: func(int) time.Duration { return 20 * time.Millisecond },
 		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests"}, []string{"listener", "route", "code"}),
 	})
 	if err != nil {

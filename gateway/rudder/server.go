@@ -33,7 +33,9 @@ type Options struct {
 	Requests *prometheus.CounterVec
 	// Streams reaches attached nodes; nil: nobody is reached that way.
 	Streams *command.Runner
-	Log     *slog.Logger
+	// Pause is before another try to send an upload on; nil: back-off with jitter.
+	Pause func(tries int) time.Duration
+	Log   *slog.Logger
 }
 
 // Server answers Rudder's relay API. Safe for concurrent use.
@@ -83,7 +85,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.living, s.stop = context.WithCancelCause(context.Background())
-	if err := s.openSpool(); err != nil {
+	if err := s.openSpool(o.Pause); err != nil {
 		s.stop(errStops)
 		s.store.close()
 		return nil, err
@@ -94,9 +96,12 @@ func New(o Options) (*Server, error) {
 }
 
 // openSpool takes up uploads that are on their way. The strict dialect has none.
-func (s *Server) openSpool() error {
+func (s *Server) openSpool(pause func(tries int) time.Duration) error {
+	if pause == nil {
+		pause = retryPause
+	}
 	s.spool = &spool{
-		store: s.store, log: s.log, life: s.config.SpoolTime, carry: s.carry, pause: retryPause, uploads: map[string]*upload{},
+		store: s.store, log: s.log, life: s.config.SpoolTime, carry: s.carry, pause: pause, uploads: map[string]*upload{},
 		newest: map[[3]string]*upload{}, counts: map[string]int{}, living: s.living, working: &s.working,
 	}
 	if !s.extended() {

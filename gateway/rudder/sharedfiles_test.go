@@ -29,7 +29,7 @@ func (s *site) stored(name string) string { return s.read("shared-files/n-b/file
 
 // leftovers are unfinished uploads.
 func (s *site) leftovers() int {
-	found, err := os.ReadDir(filepath.Join(s.config.SharedFiles, incoming))
+	found, err := os.ReadDir(filepath.Join(s.config.FilesFolder(), incoming))
 	if err != nil {
 		s.t.Error(err)
 	}

@@ -61,9 +61,8 @@ type upload struct {
 // file is the name of its content; what describes it has a suffix.
 func (u *upload) file() string { return path.Join(spooled, u.ID) }
 
-func (u *upload) is(h *share) bool {
-	return u.Target == h.target && u.Source == h.source && u.File == h.file
-}
+// key is that of the shared file: a newer upload of the same takes its place.
+func (u *upload) key() [3]string { return [3]string{u.Target, u.Source, u.File} }
 
 // spool keeps uploads until they are delivered, and what became of them for a while. Safe for concurrent use.
 type spool struct {
@@ -72,7 +71,7 @@ type spool struct {
 	life  time.Duration // after which an upload is given up
 	// carry tries to hand an upload on: true if it has ended.
 	carry func(ctx context.Context, u *upload) (ended bool)
-	// pause is before the next try; tests have shorter ones.
+	// pause is before the next try.
 	pause func(tries int) time.Duration
 
 	mu      sync.Mutex
@@ -188,9 +187,8 @@ func (p *spool) write(u *upload) error {
 
 // begin has an upload handed on, after an older one of the same id. The lock is held.
 func (p *spool) begin(u *upload) {
-	key := [3]string{u.Target, u.Source, u.File}
-	u.done, u.before = make(chan struct{}), p.newest[key]
-	p.newest[key] = u
+	u.done, u.before = make(chan struct{}), p.newest[u.key()]
+	p.newest[u.key()] = u
 	p.pending++
 	p.working.Go(func() { p.bring(u) })
 }
@@ -225,7 +223,7 @@ func (p *spool) bring(u *upload) {
 // over ends an upload whose time is up, or that a newer one replaces.
 func (p *spool) over(u *upload) bool {
 	p.mu.Lock()
-	newer := p.newest[[3]string{u.Target, u.Source, u.File}]
+	newer := p.newest[u.key()]
 	p.mu.Unlock()
 	switch now := time.Now(); {
 	case newer != u:
@@ -264,8 +262,8 @@ func (p *spool) end(u *upload, state string, code int, why string) {
 	} else if err := p.store.remove(u.file()); err != nil {
 		p.log.Error("a file of the spool stays", "upload", u.ID, "error", err)
 	}
-	if key := [3]string{u.Target, u.Source, u.File}; p.newest[key] == u {
-		delete(p.newest, key)
+	if p.newest[u.key()] == u {
+		delete(p.newest, u.key())
 	}
 	p.pending--
 	p.counts[state]++
