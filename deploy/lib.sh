@@ -125,7 +125,7 @@ bazel_in_tree() {
 }
 
 # The four programs, and the folder bazel puts a configuration's output in.
-programs='//cli:muster //services/aggregator:muster-aggregator //services/status:muster-status //gateway:muster-gateway'
+programs='//cli:muster //services/aggregator:muster-aggregator //services/status:muster-status //services/relay:muster-relay //gateway:muster-gateway'
 
 # install_programs FOLDER BAZEL-FLAG...: builds the programs and copies them.
 install_programs() {

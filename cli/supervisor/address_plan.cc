@@ -29,7 +29,7 @@ constexpr int kStatusPortsCount = 100;
 constexpr int kMaxPort = 65535;
 
 int Offset(std::string_view service) {
-  return service == "aggregator" ? 0 : service == "status" ? 1 : 3;
+  return service == "aggregator" ? 0 : service == "status" ? 1 : service == "relay" ? 5 : 3;
 }
 
 bool IsLoopback(const std::string& host) {
@@ -249,12 +249,18 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
     values["legacy_host"] = YamlText(plan.legacy_host);
     values["join_listen"] = YamlText(plan.join.ToString());
     values["status_targets"] = YamlList(Advertised(plan, port_of("status"), ""));
+    values["relay_targets"] = YamlList(Advertised(plan, port_of("relay"), ""));
     values["gateway_urls"] = YamlList(Advertised(plan, port_of("gateway"), "https://"));
     values["status_urls"] = YamlList(Advertised(plan, plan.status_pages.port, "https://"));
     return values;
   }
   values["aggregator_targets"] = local("aggregator");
+  if (service == "relay") {
+    values["status_targets"] = local("status");
+    values["advertise"] = YamlList(Advertised(plan, listen.port, ""));
+  }
   if (service == "gateway") {
+    values["relay_targets"] = local("relay");
     values["status_targets"] = local("status");
     values["legacy_bind"] = YamlText(listen.host);
     values["legacy_ports"] = YamlText(plan.legacy_ports);

@@ -22,8 +22,8 @@ struct AddressOptions {
   std::vector<std::string> advertise;  // names or addresses by which clients reach this machine
   std::string bind;                    // the local address to listen on
   // 7440 stands for aggregator 7440, status 7441, status pages 7442, gateway 7443, joining 7444,
-  // old clients 7449 and 7450-7949, runs' own status pages 7950-8049. 0: any free ports, chosen
-  // once and then kept. Without it status pages are at 8002 and 8010-8109.
+  // relay 7445, old clients 7449 and 7450-7949, runs' own status pages 7950-8049. 0: any free
+  // ports, chosen once and then kept. Without it status pages are at 8002 and 8010-8109.
   std::optional<int> port;
   std::map<std::string, int, std::less<>> service_port;  // of one service, before `port`
   std::string legacy_ports;                              // "A-B", or "0" for any

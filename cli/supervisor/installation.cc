@@ -33,6 +33,7 @@ constexpr int kLogLines = 12;
 ServiceRole RoleOf(std::string_view service) {
   return service == "aggregator" ? ServiceRole::kAggregator
          : service == "status"   ? ServiceRole::kStatus
+         : service == "relay"    ? ServiceRole::kRelay
                                  : ServiceRole::kGateway;
 }
 
@@ -72,6 +73,7 @@ absl::Status MakeIdentities(const Home& home, const AddressPlan& plan, const Tel
   options.hosts = plan.advertise;
   options.aggregator_targets = {local("aggregator")};
   options.status_targets = {local("status")};
+  options.relay_targets = {local("relay")};
   options.gateway_urls = {absl::StrCat("https://", local("gateway"))};
   const absl::StatusOr<BootstrapReport> report = Bootstrap(home, options, absl::Now());
   if (!report.ok()) return report.status();

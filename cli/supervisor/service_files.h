@@ -18,7 +18,8 @@
 namespace muster::supervisor {
 
 // In the order of their start.
-inline constexpr std::array<std::string_view, 3> kServices = {"aggregator", "status", "gateway"};
+inline constexpr std::array<std::string_view, 4> kServices = {"aggregator", "status", "relay",
+                                                              "gateway"};
 
 // The path of muster-NAME: in $MUSTER_LIBEXEC if that is set, else beside this program. NOT_FOUND
 // (PROGRAM_MISSING).

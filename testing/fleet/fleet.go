@@ -22,6 +22,7 @@ const (
 	Aggregator = "muster-aggregator"
 	Status     = "muster-status"
 	Gateway    = "muster-gateway"
+	Relay      = "muster-relay"
 )
 
 const (
@@ -45,7 +46,7 @@ func Programs() (string, error) {
 		return "", errors.New("MUSTER_BIN is not set: testing/programs FOLDER builds the programs into a folder; " +
 			"set MUSTER_BIN to it")
 	}
-	for _, name := range []string{Muster, Aggregator, Status, Gateway} {
+	for _, name := range []string{Muster, Aggregator, Status, Gateway, Relay} {
 		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
 			return "", fmt.Errorf("MUSTER_BIN: %w", err)
 		}

@@ -292,10 +292,11 @@ class AttachClient::Stream : public grpc::ClientBidiReactor<v1::AttachRequest, v
 };
 
 AttachClient::AttachClient(AttachClientOptions options, AttachDelegate& delegate)
-    : options_(std::move(options)),
-      delegate_(delegate),
-      instance_(RandomHex(16)),
-      thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+    : options_(std::move(options)), delegate_(delegate), instance_(RandomHex(16)) {}
+
+void AttachClient::Start() {
+  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+}
 
 AttachClient::~AttachClient() {
   thread_.request_stop();

@@ -64,6 +64,8 @@ class AttachClient {
  public:
   // `delegate` outlives it.
   AttachClient(AttachClientOptions options, AttachDelegate& delegate);
+  // Begins to attach. Once.
+  void Start();
   // Ends the stream; after that the delegate is not called.
   ~AttachClient();
 

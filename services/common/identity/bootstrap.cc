@@ -32,8 +32,9 @@ constexpr size_t kMaxFleetFile = 64 * 1024;
 constexpr unsigned kPublic = 0644;
 constexpr char kFirstOperator[] = "admin";
 constexpr char kServiceName[] = "main";
+constexpr char kRootRelay[] = "root";  // of the tree that relays form
 constexpr std::array kServices = {ServiceRole::kAggregator, ServiceRole::kStatus,
-                                  ServiceRole::kGateway};
+                                  ServiceRole::kGateway, ServiceRole::kRelay};
 
 class Bootstrapper {
  public:
@@ -193,8 +194,9 @@ absl::Status Bootstrapper::IssueServiceCertificate(const Intermediate& intermedi
                      absl::StrCat(ca, " does not hold the fleet's root"),
                      absl::StrCat("Add ", home_.RootCertificate(), " to it."));
   }
-  const auto certificate = intermediate.Issue(ServiceIdentity{role, kServiceName}, key.public_key(),
-                                              hosts_, now_, now_ + kServiceValidity);
+  const ServiceIdentity name = {role, role == ServiceRole::kRelay ? kRootRelay : kServiceName};
+  const auto certificate =
+      intermediate.Issue(name, key.public_key(), hosts_, now_, now_ + kServiceValidity);
   if (!certificate.ok()) return certificate.status();
   const std::vector<Certificate> chain = {*certificate, intermediate.certificate()};
   report_.done.push_back(

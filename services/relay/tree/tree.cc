@@ -24,11 +24,6 @@ void Tree::SetPath(std::vector<std::string> path) {
   path_ = std::move(path);
 }
 
-void Tree::OnChanges(std::function<void()> wake) {
-  std::lock_guard lock(mutex_);
-  wake_ = std::move(wake);
-}
-
 // A relay hangs in the tree once, and never below itself. Called with the lock held.
 absl::Status Tree::CheckPlace(const TreeEntry& entry) const {
   if (!entries_.contains(entry.name) && entries_.size() >= options_.max_entries) {
@@ -66,16 +61,12 @@ absl::StatusOr<std::shared_ptr<ChildLink>> Tree::Attach(TreeEntry entry,
 
 void Tree::Refresh(const std::string& name, const ChildLink* link,
                    std::shared_ptr<const v1::AttachStatement> statement) {
-  News news;
-  {
-    std::lock_guard lock(mutex_);
-    const auto direct = direct_.find(name);
-    if (direct == direct_.end() || direct->second.link.get() != link) return;
-    Entry& entry = entries_[name];
-    entry.is.statement = std::move(statement);
-    Changed(entry.is, news);
-  }
-  Tell(news);
+  std::lock_guard lock(mutex_);
+  const auto direct = direct_.find(name);
+  if (direct == direct_.end() || direct->second.link.get() != link) return;
+  Entry& entry = entries_[name];
+  entry.is.statement = std::move(statement);
+  Changed(entry.is);
 }
 
 void Tree::Detach(const std::string& name, const ChildLink* link) {
@@ -149,7 +140,7 @@ void Tree::Put(Entry& entry, TreeEntry is, const std::string& via, News& news) {
   entry.is.attached = true;
   if (!same_way) news.came.push_back(entry.is.name);
   if (relay_came) news.relays.emplace_back(entry.is.name, true);
-  Changed(entry.is, news);
+  Changed(entry.is);
 }
 
 void Tree::Gone(Entry& entry, News& news) {
@@ -160,13 +151,12 @@ void Tree::Gone(Entry& entry, News& news) {
   entry.is.since = clock_.Now();
   entry.is.statement = nullptr;
   if (entry.is.is_relay) news.relays.emplace_back(entry.is.name, false);
-  Changed(entry.is, news);
+  Changed(entry.is);
 }
 
-void Tree::Changed(const TreeEntry& is, News& news) {
+void Tree::Changed(const TreeEntry& is) {
   if (options_.is_root) return;
   changed_.emplace(!is.is_relay, is.name);
-  news.changed = true;
 }
 
 void Tree::Tell(const News& news) {
@@ -174,13 +164,6 @@ void Tree::Tell(const News& news) {
   if (relay_changed_) {
     for (const auto& [relay, attached] : news.relays) relay_changed_(relay, attached);
   }
-  if (!news.changed) return;
-  std::function<void()> wake;
-  {
-    std::lock_guard lock(mutex_);
-    wake = wake_;
-  }
-  if (wake) wake();
 }
 
 std::shared_ptr<ChildLink> Tree::Route(std::string_view name) const {
@@ -306,10 +289,7 @@ void Tree::Forget(const std::string& uri) {
     Gone(it->second, news);
     changed_.erase({!it->second.is.is_relay, it->first});
     entries_.erase(it);
-    if (!options_.is_root) {
-      forgotten_.insert(uri);
-      news.changed = true;
-    }
+    if (!options_.is_root) forgotten_.insert(uri);
   }
   if (link != nullptr) link->End(errors::IdentityRevoked(uri));
   Tell(news);

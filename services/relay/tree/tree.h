@@ -122,8 +122,6 @@ class Tree {
   // everything counts as changed first.
   v1::AttachRequest::Below TakeChanges(size_t limit, bool all);
   bool HasChanges() const;
-  // Called when there is something to take; may be null.
-  void OnChanges(std::function<void()> wake);
 
   // Forgets a node for good: it was revoked.
   void Forget(const std::string& uri);
@@ -154,12 +152,11 @@ class Tree {
   struct News {
     std::vector<std::string> came;
     std::vector<std::pair<std::string, bool>> relays;
-    bool changed = false;
   };
 
   void Gone(Entry& entry, News& news);
   void Put(Entry& entry, TreeEntry is, const std::string& via, News& news);
-  void Changed(const TreeEntry& is, News& news);
+  void Changed(const TreeEntry& is);
   void Tell(const News& news);
   absl::Status CheckPlace(const TreeEntry& entry) const;
 
@@ -169,7 +166,6 @@ class Tree {
   RelayChanged relay_changed_;
   mutable std::mutex mutex_;
   // All below are guarded by mutex_.
-  std::function<void()> wake_;
   std::vector<std::string> path_;
   std::map<std::string, Entry, std::less<>> entries_;
   absl::flat_hash_map<std::string, Direct> direct_;

@@ -1,0 +1,151 @@
+#include "services/relay/above/parent_link.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "services/relay/attach/attach_reactor.h"
+#include "services/relay/errors.h"
+#include "services/relay/runs/run_offers.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kChildrenAtOnce = 500;
+
+}  // namespace
+
+ParentLink::ParentLink(AttachClientOptions options, Tree& tree, Trust& trust, Courier& courier,
+                       const Clock& clock, absl::Duration interval)
+    : TreeWay(tree),
+      tree_(tree),
+      trust_(trust),
+      courier_(courier),
+      clock_(clock),
+      interval_(interval),
+      client_(
+          std::make_unique<AttachClient>(std::move(options), static_cast<AttachDelegate&>(*this))) {
+  client_->Start();
+}
+
+ParentLink::~ParentLink() {
+  client_.reset();
+  Drop();
+}
+
+std::shared_ptr<grpc::Channel> ParentLink::channel() const { return client_->channel(); }
+
+void ParentLink::SetConnected(bool connected) {
+  connected_ = connected;
+  Changed();
+}
+
+absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) {
+  std::vector<std::string> path(welcome.path().begin(), welcome.path().end());
+  if (std::find(path.begin(), path.end(), tree_.name()) != path.end()) {
+    return errors::RelayLoop(tree_.name(), path.back());
+  }
+  if (path.size() >= kMaxDepth) return errors::RelayTooDeep(tree_.name(), kMaxDepth);
+  path.push_back(tree_.name());
+  tree_.SetPath(std::move(path));
+  if (first) {
+    std::lock_guard lock(below_mutex_);
+    tell_all_ = true;
+    complete_ = false;
+    unsent_below_.reset();
+  }
+  SetConnected(welcome.connected());
+  // What was on its way may be lost: those below send it again.
+  for (const auto& child : tree_.Children()) {
+    SendWelcome(*child, tree_, welcome.connected(), interval_, clock_.Now());
+  }
+  return absl::OkStatus();
+}
+
+void ParentLink::OnMessage(v1::AttachResponse message) {
+  switch (message.message_case()) {
+    case v1::AttachResponse::kCommand:
+      return courier_.Take(std::move(*message.mutable_command()));
+    case v1::AttachResponse::kCancel:
+      return courier_.Cancel(message.cancel());
+    case v1::AttachResponse::kRecordsAck:
+      return courier_.Acknowledge(message.records_ack());
+    case v1::AttachResponse::kRevocations:
+      return trust_.Take(message.revocations());
+    case v1::AttachResponse::kRevoked:
+      return trust_.Take(message.revoked());
+    case v1::AttachResponse::kCollection:
+      return SendOffer(tree_, message.collection());
+    case v1::AttachResponse::kCollectionEnded:
+      for (const auto& child : tree_.Children()) child->Send(message);
+      return;
+    default:
+      return;
+  }
+}
+
+void ParentLink::OnLost(const absl::Status& /*why*/) {
+  SetConnected(false);
+  Drop();
+}
+
+void ParentLink::Drop() {
+  std::deque<std::pair<v1::AttachRequest, Taken>> dropped;
+  {
+    std::lock_guard lock(records_mutex_);
+    dropped.swap(waiting_);
+  }
+  for (auto& [message, taken] : dropped) taken();
+}
+
+// While there is no way up, what comes is let go of: it is not acknowledged, and comes again.
+void ParentLink::Take(v1::JobRecords records, Taken taken) {
+  v1::AttachRequest message;
+  *message.mutable_records() = std::move(records);
+  {
+    std::lock_guard lock(records_mutex_);
+    const bool waits = client_->attached() && (!waiting_.empty() || !client_->Send(message));
+    if (waits && client_->attached()) {
+      waiting_.emplace_back(std::move(message), std::move(taken));
+      return;
+    }
+  }
+  taken();
+}
+
+void ParentLink::OnWritable() {
+  std::vector<Taken> taken;
+  {
+    std::lock_guard lock(records_mutex_);
+    while (!waiting_.empty() && client_->Send(waiting_.front().first)) {
+      taken.push_back(std::move(waiting_.front().second));
+      waiting_.pop_front();
+    }
+  }
+  for (Taken& done : taken) done();
+}
+
+void ParentLink::CollectionEnded(const v1::CollectionEnded& ended) {
+  v1::AttachRequest message;
+  *message.mutable_collection_ended() = ended;
+  static_cast<void>(client_->Send(std::move(message)));  // advice: the run's end comes down anyway
+}
+
+void ParentLink::TellChanges() {
+  std::lock_guard lock(below_mutex_);
+  while (client_->attached()) {
+    if (!unsent_below_) {
+      if (!tell_all_ && complete_ && !tree_.HasChanges()) return;
+      v1::AttachRequest& message = unsent_below_.emplace();
+      *message.mutable_below() =
+          tree_.TakeChanges(kChildrenAtOnce, std::exchange(tell_all_, false));
+      if (!complete_ && !tree_.HasChanges()) {
+        message.mutable_below()->set_complete(true);
+        complete_ = true;
+      }
+    }
+    if (!client_->Send(*unsent_below_)) return;
+    unsent_below_.reset();
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,78 @@
+// The way of a relay that hangs below another: one connection to its parent.
+#ifndef MUSTER_SERVICES_RELAY_ABOVE_PARENT_LINK_H_
+#define MUSTER_SERVICES_RELAY_ABOVE_PARENT_LINK_H_
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "services/common/attach/attach_client.h"
+#include "services/common/base/clock.h"
+#include "services/relay/above/tree_way.h"
+#include "services/relay/jobs/courier.h"
+#include "services/relay/jobs/record_sink.h"
+#include "services/relay/trust.h"
+
+namespace muster {
+
+// Hangs this relay below its parent, tells it what hangs here, hands on what comes down, and sends
+// up what comes from below. Keeps nothing of that: who is welcomed again sends again. Thread-safe.
+class ParentLink : public TreeWay, public RecordSink, private AttachDelegate {
+ public:
+  // All outlive it. `interval`: how often this relay's own children are heard of.
+  ParentLink(AttachClientOptions options, Tree& tree, Trust& trust, Courier& courier,
+             const Clock& clock, absl::Duration interval);
+  ~ParentLink() override;
+
+  // WayUp.
+  std::shared_ptr<grpc::Channel> Results() override { return channel(); }
+  std::shared_ptr<grpc::Channel> Status() override { return channel(); }
+  std::shared_ptr<grpc::Channel> Joining() override { return channel(); }
+  bool connected() const override { return connected_; }
+
+  // RecordSink.
+  void Take(v1::JobRecords records, Taken taken) override;
+
+  // From a child: what became of a collection; passed on as advice.
+  void CollectionEnded(const v1::CollectionEnded& ended);
+
+  // Tells the parent what changed below. To be called several times a second.
+  void TellChanges();
+
+ private:
+  // AttachDelegate.
+  int64_t RevocationsVersion() override { return trust_.commands_version(); }
+  absl::Status OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) override;
+  void OnMessage(v1::AttachResponse message) override;
+  void OnLost(const absl::Status& why) override;
+  void OnWritable() override;
+
+  std::shared_ptr<grpc::Channel> channel() const;
+  void SetConnected(bool connected);
+  void Drop();
+
+  Tree& tree_;
+  Trust& trust_;
+  Courier& courier_;
+  const Clock& clock_;
+  const absl::Duration interval_;
+  std::atomic<bool> connected_ = false;
+
+  std::mutex below_mutex_;  // held while changes are taken and sent, so that they stay in order
+  bool tell_all_ = false;   // guarded by below_mutex_, as the next two
+  bool complete_ = false;
+  std::optional<v1::AttachRequest> unsent_below_;
+
+  std::mutex records_mutex_;
+  std::deque<std::pair<v1::AttachRequest, Taken>> waiting_;  // guarded by records_mutex_
+
+  std::unique_ptr<AttachClient> client_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_ABOVE_PARENT_LINK_H_

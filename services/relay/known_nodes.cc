@@ -1,0 +1,62 @@
+#include "services/relay/known_nodes.h"
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/identity/identity.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kMaxFile = int64_t{1} << 30;
+
+}  // namespace
+
+absl::Status LoadKnownNodes(FileOps& files, const std::string& path, const std::string& fleet,
+                            Tree& tree) {
+  const auto bytes = ReadSmallFile(files, path, kMaxFile);
+  if (absl::IsNotFound(bytes.status())) return absl::OkStatus();
+  if (!bytes.ok()) return bytes.status();
+  v1::AttachRequest::Below known;
+  if (!known.ParseFromString(*bytes)) {
+    return MakeError(absl::StatusCode::kDataLoss, "KNOWN_NODES_DAMAGED",
+                     absl::StrCat(path, " is damaged"),
+                     "Remove it: nodes are known again when they attach.");
+  }
+  std::vector<TreeEntry> entries;
+  for (const auto& child : known.children()) {
+    TreeEntry entry;
+    entry.uri = child.statement().child();
+    const auto identity = ParseIdentity(entry.uri, fleet);
+    if (!identity.ok()) continue;
+    if (const auto* node = std::get_if<NodeIdentity>(&identity->name)) {
+      entry.name = node->name;
+    } else if (const auto* service = std::get_if<ServiceIdentity>(&identity->name)) {
+      entry.name = service->name;
+      entry.is_relay = true;
+    }
+    entry.relay = child.relay();
+    entry.since = FromProto(child.since());
+    entries.push_back(std::move(entry));
+  }
+  tree.Restore(entries);
+  return absl::OkStatus();
+}
+
+absl::Status StoreKnownNodes(FileOps& files, const std::string& path, const Tree& tree) {
+  v1::AttachRequest::Below known;
+  for (const TreeEntry& entry : tree.Snapshot()) {
+    v1::AttachRequest::Below::Child& child = *known.add_children();
+    child.mutable_statement()->set_child(entry.uri);
+    child.set_relay(entry.relay);
+    // Who is attached now was here just now when this is read.
+    ToProto(entry.since, child.mutable_since());
+  }
+  return WriteFileDurably(files, path, known.SerializeAsString());
+}
+
+}  // namespace muster

@@ -1,0 +1,16 @@
+// muster-relay: what nodes hang below that only dial out; the root of them at the centre.
+#include "services/common/service/service_main.h"
+#include "services/relay/config.h"
+#include "services/relay/relay_server.h"
+
+int main(int argc, char** argv) {
+  muster::RelayConfig config;
+  muster::ServiceProgram program;
+  program.name = "muster-relay";
+  program.bind = [&](muster::Config* file) { muster::BindRelayConfig(&config, file); };
+  program.log = &config.log;
+  program.start = [&](const std::function<void(const absl::Status&)>&) {
+    return muster::RelayServer::Start(config);
+  };
+  return muster::ServiceMain(argc, argv, program);
+}

@@ -1,0 +1,317 @@
+#include "services/relay/relay_server.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/inspection_server.h"
+#include "services/common/base/log.h"
+#include "services/common/base/metrics.h"
+#include "services/common/identity/certificate_files.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/server.h"
+#include "services/common/service/certificate_renewal.h"
+#include "services/relay/above/centre.h"
+#include "services/relay/above/parent_link.h"
+#include "services/relay/attach/attach_service.h"
+#include "services/relay/job_service.h"
+#include "services/relay/jobs/courier.h"
+#include "services/relay/jobs/job_board.h"
+#include "services/relay/known_nodes.h"
+#include "services/relay/runs/run_offers.h"
+#include "services/relay/tree/tree.h"
+#include "services/relay/trust.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxQueue = 65'536;
+constexpr size_t kWatchThreads = 2;
+// What changed below is told the parent so often: many changes go together.
+constexpr std::chrono::milliseconds kTick(200);
+constexpr int kTicksASecond = 5;
+constexpr int kSecondsBetweenStores = 10;
+constexpr int kSecondsBetweenRenewals = 30;
+
+class Assembly : public RelayServer {
+ public:
+  Assembly(RelayConfig config, std::unique_ptr<CertificateFiles> tls)
+      : config_(std::move(config)),
+        tls_(std::move(tls)),
+        fleet_(tls_->identity().fleet),
+        requests_({"request", static_cast<size_t>(config_.request_threads), kMaxQueue}),
+        streams_({"watch", kWatchThreads, kMaxQueue}),
+        rpc_metrics_(metrics_),
+        callers_(fleet_, clock_, [this] { return tls_->roots(); }),
+        tree_({std::get<ServiceIdentity>(tls_->identity().name).name, config_.parents.empty(),
+               static_cast<size_t>(config_.max_nodes)},
+              clock_),
+        courier_(tree_, clock_),
+        trust_(fleet_, tls_->published_folder(), tree_, live_, clock_),
+        offers_(tree_) {}
+
+  ~Assembly() override { Stop(); }
+
+  absl::Status Begin();
+  void Stop() override;
+  int port() const override { return server_->port(); }
+
+ private:
+  RpcRuntime Runtime(Executor& executor) { return {&callers_, &executor, &live_, &rpc_metrics_}; }
+  bool is_root() const { return config_.parents.empty(); }
+  std::string KnownPath() const { return config_.state_folder + "/known-nodes"; }
+  std::shared_ptr<grpc::Channel> ChannelTo(const std::vector<std::string>& targets,
+                                           ServiceRole role) const;
+  absl::Status LookUp();
+  absl::Status Serve();
+  AttachParts MakeAttachParts();
+  JobService::Parts MakeJobParts();
+  RelaySelf Self() const;
+  absl::Status Ready() const;
+  void AddGauges();
+  void Came(const std::vector<std::string>& names);
+  void Tick(const std::stop_token& stop);
+  void EverySecond(int64_t second);
+
+  const RelayConfig config_;
+  const Clock& clock_ = SystemClock();
+  const std::unique_ptr<CertificateFiles> tls_;
+  const std::string fleet_;
+  Metrics metrics_;
+  Executor requests_;
+  Executor streams_;
+  RpcMetrics rpc_metrics_;
+  CallerResolver callers_;
+  LiveCalls live_;
+  Tree tree_;
+  Courier courier_;
+  Trust trust_;
+  RunOffers offers_;
+  std::shared_ptr<grpc::Channel> aggregator_;  // at the centre
+  std::unique_ptr<JobBoard> board_;            // at the centre
+  std::unique_ptr<Centre> centre_;             // at the centre
+  std::unique_ptr<ParentLink> parent_;         // elsewhere
+  std::unique_ptr<AttachService> attach_service_;
+  std::unique_ptr<JobService> job_service_;
+  std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<InspectionServer> inspection_;
+  std::mutex tick_mutex_;
+  std::condition_variable_any tick_wake_;
+  std::jthread ticker_;
+  std::atomic<bool> stopping_ = false;
+};
+
+std::shared_ptr<grpc::Channel> Assembly::ChannelTo(const std::vector<std::string>& targets,
+                                                   ServiceRole role) const {
+  return MakeChannel(
+      absl::StrJoin(targets, ","),
+      MakeChannelCredentials(ChannelIdentityFolder{fleet_, tls_->published_folder()}, {role}));
+}
+
+RelaySelf Assembly::Self() const {
+  const CertificateTrio trio = tls_->trio();
+  return {ToUri(trio.identity).value_or(""), trio.key.public_key().Sha256().value_or("")};
+}
+
+void Assembly::AddGauges() {
+  metrics_.AddProcessMetrics();
+  metrics_.AddSampledGauge("muster_relay_children", "Nodes and relays attached to this relay.",
+                           [this] { return static_cast<double>(tree_.children()); });
+  metrics_.AddSampledGauge("muster_relay_attached", "Nodes and relays attached below this relay.",
+                           [this] { return static_cast<double>(tree_.attached()); });
+  metrics_.AddSampledGauge("muster_relay_way_up", "1 while the way to the centre stands.", [this] {
+    return (centre_ != nullptr && centre_->connected()) ||
+           (parent_ != nullptr && parent_->connected());
+  });
+  metrics_.AddSampledGauge("muster_relay_open_commands",
+                           "Jobs of which a command waits here for a node, or for its answer.",
+                           [this] { return static_cast<double>(courier_.open()); });
+  metrics_.AddSampledGauge("muster_relay_jobs_running", "Jobs that run (at the centre).", [this] {
+    return board_ == nullptr ? 0.0 : static_cast<double>(board_->running());
+  });
+  metrics_.AddSampledGauge(
+      "muster_certificate_expires_timestamp_seconds",
+      "When the service's certificate ends, in Unix time.",
+      [this] { return static_cast<double>(absl::ToUnixSeconds(tls_->certificate().NotAfter())); });
+}
+
+absl::Status Assembly::Begin() {
+  tree_.Listen([this](const std::vector<std::string>& names) { Came(names); },
+               [this](const std::string& relay, bool attached) {
+                 if (board_ != nullptr) board_->RelayChanged(relay, attached);
+               });
+  AddGauges();
+  if (const absl::Status s = LookUp(); !s.ok()) return s;
+  if (const absl::Status s = Serve(); !s.ok()) return s;
+  ticker_ = std::jthread([this](const std::stop_token& stop) { Tick(stop); });
+  return absl::OkStatus();
+}
+
+// Makes the way to what is above.
+absl::Status Assembly::LookUp() {
+  FileOps& files = PosixFileOps();
+  if (const absl::Status s = LoadKnownNodes(files, KnownPath(), fleet_, tree_); !s.ok()) return s;
+  if (!is_root()) {
+    AttachClientOptions options;
+    options.targets = config_.parents;
+    options.fleet = fleet_;
+    options.uri = Self().uri;
+    options.identity_folder = tls_->published_folder();
+    options.is_relay = true;
+    options.relay_targets = config_.advertise;
+    parent_ = std::make_unique<ParentLink>(std::move(options), tree_, trust_, courier_, clock_,
+                                           config_.interval);
+    return absl::OkStatus();
+  }
+  JobBoard::Options jobs;
+  jobs.folder = config_.state_folder + "/jobs";
+  jobs.max_running = config_.jobs.max_running;
+  jobs.max_output = config_.jobs.max_output;
+  jobs.retention = config_.jobs.retention;
+  auto board = JobBoard::Open(std::move(jobs), files, tree_, courier_, clock_);
+  if (!board.ok()) return board.status();
+  board_ = *std::move(board);
+  aggregator_ = ChannelTo(config_.aggregator_targets, ServiceRole::kAggregator);
+  centre_ = std::make_unique<Centre>(tree_, trust_, offers_, aggregator_,
+                                     ChannelTo(config_.status_targets, ServiceRole::kStatus));
+  return absl::OkStatus();
+}
+
+AttachParts Assembly::MakeAttachParts() {
+  RecordSink& records = is_root() ? static_cast<RecordSink&>(*board_) : *parent_;
+  return {tree_,
+          courier_,
+          records,
+          clock_,
+          config_.interval,
+          [this] { return Self(); },
+          [this](const v1::AttachStatement& statement) { return trust_.Verify(statement); },
+          [this] { return is_root() ? centre_->connected() : parent_->connected(); },
+          [this](ChildLink& child, const v1::AttachRequest::Hello& hello) {
+            trust_.Tell(child, hello);
+          },
+          [this](const std::string& child, const v1::CollectionEnded& ended) {
+            Log(LogLevel::kInfo, "a node does not collect for a run",
+                {{"child", child}, {"run", ended.run()}});
+            if (parent_ != nullptr) parent_->CollectionEnded(ended);
+          }};
+}
+
+JobService::Parts Assembly::MakeJobParts() {
+  return {board_.get(),
+          tree_.name(),
+          PosixFileOps(),
+          clock_,
+          [this] { return centre_ == nullptr ? std::nullopt : centre_->command_ca(); },
+          [this](const Identity& signer) { return trust_.IsRevokedSigner(signer); }};
+}
+
+absl::Status Assembly::Ready() const {
+  if (stopping_) return absl::UnavailableError("stopping");
+  if (centre_ != nullptr && !centre_->caught_up()) {
+    return absl::UnavailableError("the aggregator's change feed has not been heard yet");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Assembly::Serve() {
+  attach_service_ = std::make_unique<AttachService>(Runtime(requests_), MakeAttachParts());
+  job_service_ =
+      std::make_unique<JobService>(Runtime(requests_), Runtime(streams_), MakeJobParts());
+  RpcServerOptions options;
+  options.listen = config_.listen.ToString();
+  options.health_listen = absl::StrCat("127.0.0.1:", config_.health_port);
+  options.certificate_folder = tls_->published_folder();
+  options.is_revoked = [this](const Caller& caller) { return trust_.IsRevoked(caller); };
+  auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
+                                 {attach_service_.get(), job_service_.get()});
+  if (!server.ok()) return server.status();
+  server_ = *std::move(server);
+  InspectionServer::Options inspection;
+  inspection.port = static_cast<uint16_t>(config_.inspection_port);
+  inspection.ready = [this] { return Ready(); };
+  auto started = InspectionServer::Start(metrics_, std::move(inspection));
+  if (!started.ok()) return started.status();
+  inspection_ = *std::move(started);
+  return WriteAddresses(
+      config_.addresses_file,
+      {{"relay", HostPort{config_.listen.host, static_cast<uint16_t>(server_->port())}.ToString()},
+       {"health", absl::StrCat("127.0.0.1:", server_->health_port())},
+       {"inspection", absl::StrCat("127.0.0.1:", inspection_->port())}});
+}
+
+void Assembly::Came(const std::vector<std::string>& names) {
+  courier_.Came(names);
+  if (!is_root()) return;
+  offers_.Came(names);
+  if (board_ != nullptr) board_->Came();
+}
+
+void Assembly::Tick(const std::stop_token& stop) {
+  for (int64_t ticks = 0; !stop.stop_requested(); ++ticks) {
+    if (parent_ != nullptr) parent_->TellChanges();
+    if (ticks % kTicksASecond == 0) EverySecond(ticks / kTicksASecond);
+    std::unique_lock lock(tick_mutex_);
+    tick_wake_.wait_for(lock, stop, kTick, [] { return false; });
+  }
+}
+
+void Assembly::EverySecond(int64_t second) {
+  for (const auto& child : tree_.Children()) child->Tick();
+  tree_.Tick();
+  courier_.Tick();
+  if (second % kSecondsBetweenStores == 0) {
+    if (absl::Status s = StoreKnownNodes(PosixFileOps(), KnownPath(), tree_); !s.ok()) {
+      Log(LogLevel::kError, "cannot remember who is attached", {{"error", s}});
+    }
+  }
+  if (aggregator_ == nullptr || second % kSecondsBetweenRenewals != 0) return;
+  const bool queued = requests_.Post([this] {
+    if (absl::Status s = RenewIfDue(*tls_, aggregator_, clock_.Now()); !s.ok()) {
+      Log(LogLevel::kError, "cannot renew the certificate", {{"error", s}});
+    }
+  });
+  if (!queued) Log(LogLevel::kWarning, "no thread is free to renew the certificate");
+}
+
+void Assembly::Stop() {
+  if (stopping_.exchange(true)) return;
+  if (ticker_.joinable()) {
+    ticker_.request_stop();
+    tick_wake_.notify_all();
+    ticker_.join();
+  }
+  // Streams of children last for as long as they are let: they are not waited for.
+  for (const auto& child : tree_.Children()) child->End(absl::UnavailableError("the relay stops"));
+  if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
+  requests_.Drain(config_.drain).IgnoreError();
+  streams_.Drain(config_.drain).IgnoreError();
+  parent_.reset();
+  centre_.reset();
+  if (server_ != nullptr) StoreKnownNodes(PosixFileOps(), KnownPath(), tree_).IgnoreError();
+  board_.reset();
+  inspection_.reset();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunningService>> RelayServer::Start(const RelayConfig& config) {
+  auto tls =
+      CertificateFiles::Open(config.state_folder + "/tls", config.state_folder + "/tls-published",
+                             ServiceRole::kRelay, SystemClock().Now());
+  if (!tls.ok()) return tls.status();
+  auto assembly = std::make_unique<Assembly>(config, *std::move(tls));
+  if (const absl::Status status = assembly->Begin(); !status.ok()) return status;
+  return assembly;
+}
+
+}  // namespace muster

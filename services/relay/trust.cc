@@ -1,0 +1,127 @@
+#include "services/relay/trust.h"
+
+#include <utility>
+
+#include "services/common/base/file_ops.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/identity/command_revocations.h"
+#include "services/relay/errors.h"
+
+namespace muster {
+namespace {
+
+constexpr int kSubjectsAtOnce = 1'000;
+constexpr int64_t kMaxPem = 64 * 1024;
+
+}  // namespace
+
+Trust::Trust(std::string fleet, std::string identity_folder, Tree& tree, LiveCalls& live,
+             const Clock& clock)
+    : fleet_(std::move(fleet)),
+      identity_folder_(std::move(identity_folder)),
+      tree_(tree),
+      live_(live),
+      clock_(clock) {}
+
+absl::StatusOr<VerifiedStatement> Trust::Verify(const v1::AttachStatement& statement) const {
+  const auto pem = ReadSmallFile(PosixFileOps(), identity_folder_ + "/ca.pem", kMaxPem);
+  if (!pem.ok()) return pem.status();
+  const auto roots = ParseChain(*pem);
+  if (!roots.ok()) return roots.status();
+  auto verified = VerifyAttachStatement(statement, fleet_, *roots, clock_.Now());
+  if (!verified.ok()) return verified.status();
+  const Caller child = {verified->child, std::nullopt, verified->issuer, verified->serial};
+  if (revocations_.IsRevoked(child)) return errors::IdentityRevoked(statement.child());
+  return verified;
+}
+
+std::vector<v1::AttachResponse> Trust::Messages(const std::set<std::string>& subjects,
+                                                bool reset) const {
+  std::vector<v1::AttachResponse> messages(1);
+  messages[0].mutable_revoked()->set_reset(reset);
+  for (const std::string& subject : subjects) {
+    if (messages.back().revoked().subjects_size() == kSubjectsAtOnce) messages.emplace_back();
+    messages.back().mutable_revoked()->add_subjects(subject);
+  }
+  return messages;
+}
+
+void Trust::Enforce(const std::vector<std::string>& fresh) {
+  live_.CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+  for (const std::string& subject : fresh) tree_.Forget(subject);
+}
+
+void Trust::Revoke(const std::vector<std::string>& subjects) {
+  {
+    std::lock_guard lock(mutex_);
+    subjects_.insert(subjects.begin(), subjects.end());
+  }
+  for (const std::string& subject : subjects) revocations_.Add(subject);
+  Enforce(subjects);
+  const auto messages = Messages({subjects.begin(), subjects.end()}, false);
+  for (const auto& relay : tree_.ChildRelays()) {
+    for (const v1::AttachResponse& message : messages) relay->Send(message);
+  }
+}
+
+void Trust::Replace(std::set<std::string> subjects) {
+  std::vector<std::string> fresh;
+  {
+    std::lock_guard lock(mutex_);
+    for (const std::string& subject : subjects) {
+      if (!subjects_.contains(subject)) fresh.push_back(subject);
+    }
+    subjects_ = subjects;
+  }
+  const auto messages = Messages(subjects, true);
+  revocations_.Replace(std::move(subjects));
+  Enforce(fresh);
+  for (const auto& relay : tree_.ChildRelays()) {
+    for (const v1::AttachResponse& message : messages) relay->Send(message);
+  }
+}
+
+void Trust::Take(const v1::AttachResponse::Revoked& revoked) {
+  if (revoked.reset()) {
+    Replace({revoked.subjects().begin(), revoked.subjects().end()});
+  } else {
+    Revoke({revoked.subjects().begin(), revoked.subjects().end()});
+  }
+}
+
+void Trust::Take(const v1::CommandRevocations& list) {
+  v1::AttachResponse message;
+  {
+    std::lock_guard lock(mutex_);
+    if (list.version() <= commands_.version()) return;
+    commands_ = list;
+    *message.mutable_revocations() = list;
+    message.mutable_revocations()->clear_command_ca_pem();
+  }
+  for (const auto& child : tree_.Children()) child->Send(message);
+}
+
+int64_t Trust::commands_version() const {
+  std::lock_guard lock(mutex_);
+  return commands_.version();
+}
+
+bool Trust::IsRevokedSigner(const Identity& signer) const {
+  std::lock_guard lock(mutex_);
+  return muster::IsRevoked(commands_, signer);
+}
+
+void Trust::Tell(ChildLink& child, const v1::AttachRequest::Hello& hello) const {
+  std::vector<v1::AttachResponse> messages;
+  {
+    std::lock_guard lock(mutex_);
+    if (hello.is_relay()) messages = Messages(subjects_, true);
+    if (commands_.version() > hello.revocations_version()) {
+      *messages.emplace_back().mutable_revocations() = commands_;
+      messages.back().mutable_revocations()->clear_command_ca_pem();
+    }
+  }
+  for (v1::AttachResponse& message : messages) child.Send(std::move(message));
+}
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+// Whom this relay trusts: statements of those below it, who was revoked, and who may sign commands
+// no more; and how what hangs below hears of it.
+#ifndef MUSTER_SERVICES_RELAY_TRUST_H_
+#define MUSTER_SERVICES_RELAY_TRUST_H_
+
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "muster/v1/attachment.pb.h"
+#include "services/common/base/clock.h"
+#include "services/common/identity/attach_statement.h"
+#include "services/common/identity/revocation.h"
+#include "services/common/rpc/live_calls.h"
+#include "services/relay/tree/tree.h"
+
+namespace muster {
+
+// Thread-safe.
+class Trust {
+ public:
+  // `identity_folder` holds ca.pem.
+  Trust(std::string fleet, std::string identity_folder, Tree& tree, LiveCalls& live,
+        const Clock& clock);
+
+  // OK and what it says, if it holds and its child is not revoked; STATEMENT_REFUSED,
+  // IDENTITY_REVOKED.
+  absl::StatusOr<VerifiedStatement> Verify(const v1::AttachStatement& statement) const;
+
+  bool IsRevoked(const Caller& caller) const { return revocations_.IsRevoked(caller); }
+
+  // From the feed, or from the parent: one more, or the whole truth. Ends streams, forgets nodes,
+  // and tells child relays.
+  void Revoke(const std::vector<std::string>& subjects);
+  void Replace(std::set<std::string> subjects);
+  void Take(const v1::AttachResponse::Revoked& revoked);
+
+  // A newer list replaces the one there is, and goes to every child; another is ignored.
+  void Take(const v1::CommandRevocations& list);
+  int64_t commands_version() const;
+  // Whether the list names this signer.
+  bool IsRevokedSigner(const Identity& signer) const;
+
+  // What a child that was welcomed has to know.
+  void Tell(ChildLink& child, const v1::AttachRequest::Hello& hello) const;
+
+ private:
+  void Enforce(const std::vector<std::string>& fresh);
+  std::vector<v1::AttachResponse> Messages(const std::set<std::string>& subjects, bool reset) const;
+
+  const std::string fleet_;
+  const std::string identity_folder_;
+  Tree& tree_;
+  LiveCalls& live_;
+  const Clock& clock_;
+  RevocationList revocations_;
+  mutable std::mutex mutex_;
+  std::set<std::string> subjects_;   // guarded by mutex_
+  v1::CommandRevocations commands_;  // guarded by mutex_
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_TRUST_H_
