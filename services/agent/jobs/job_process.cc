@@ -12,12 +12,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "services/agent/child.h"
+#include "services/agent/jobs/final_record.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/strings.h"
-#include "services/common/base/utf8.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -28,7 +30,6 @@ constexpr absl::Duration kDiskRetry = absl::Seconds(1);
 // ever. It is what a pipe can hold at most.
 constexpr size_t kMaxLateOutput = size_t{1} << 20;
 constexpr size_t kReadSize = size_t{64} << 10;
-constexpr size_t kMaxDetail = 1024;  // by jobs.proto
 
 absl::Duration Now() { return SystemClock().MonotonicNow(); }
 
@@ -50,24 +51,12 @@ void Drain(const UniqueFd& event) {
 }
 
 v1::JobRecord StartedRecord() {
-  const absl::Time now = absl::Now();
   v1::JobRecord record;
-  auto* time = record.mutable_started()->mutable_time();
-  time->set_seconds(absl::ToUnixSeconds(now));
-  time->set_nanos(static_cast<int32_t>((absl::ToUnixNanos(now) % 1'000'000'000)));
+  ToProto(absl::Now(), record.mutable_started()->mutable_time());
   return record;
 }
 
 }  // namespace
-
-v1::JobRecord FinalRecord(v1::JobOutcome outcome, std::string_view reason,
-                          std::string_view detail) {
-  v1::JobRecord record;
-  record.mutable_final()->set_outcome(outcome);
-  record.mutable_final()->set_reason(std::string(reason));
-  record.mutable_final()->set_detail(std::string(CutUtf8(detail, kMaxDetail)));
-  return record;
-}
 
 JobProcess::JobProcess(JobFolder& folder, SpoolQuota& quota, std::string job, JobPlan plan,
                        std::function<void()> on_records)
@@ -216,8 +205,7 @@ v1::JobRecord JobProcess::Judge(const ExitStatus& exit, absl::Duration took,
   }
   v1::JobRecord::Final& final = *record.mutable_final();
   final.set_signal(exit.signal);
-  final.mutable_duration()->set_seconds(absl::IDivDuration(took, absl::Seconds(1), &took));
-  final.mutable_duration()->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(took)));
+  ToProto(took, final.mutable_duration());
   final.set_stdout_bytes(recorder.bytes(v1::JOB_STREAM_STDOUT));
   final.set_stderr_bytes(recorder.bytes(v1::JOB_STREAM_STDERR));
   return record;

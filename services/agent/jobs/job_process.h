@@ -31,9 +31,6 @@ struct JobPlan {
 // Why a process is ended before its own end.
 enum class JobStop { kNone, kCancelled, kTimedOut, kAgentStops };
 
-// A final record, to be appended.
-v1::JobRecord FinalRecord(v1::JobOutcome outcome, std::string_view reason, std::string_view detail);
-
 // Runs one command: in a session of its own, stdin from /dev/null, an environment from an
 // allow-list. Its pipes are always read, so that it never waits for the network; what is kept of
 // its output is bounded (output_recorder.h). At its time limit or on Stop its process group gets

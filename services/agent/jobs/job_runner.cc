@@ -6,13 +6,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "services/agent/jobs/final_record.h"
+#include "services/agent/jobs/job_recovery.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/log.h"
-#include "services/common/base/sha256.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/signed_command.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -27,10 +29,6 @@ bool IsJobId(const std::string& id) {
 }
 
 absl::Duration MonotonicNow() { return SystemClock().MonotonicNow(); }
-
-absl::Duration ToDuration(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
 
 // The target that names this node; else any, which the judge then refuses.
 v1::JobCommand::Target TargetFor(const v1::JobCommand& command, const std::string& node) {
@@ -60,9 +58,9 @@ JobPlan PlanOf(const v1::JobCommand& command, const Verdict& verdict) {
   for (const v1::Command::Variable& variable : verdict.command.environment()) {
     plan.environment.push_back(absl::StrCat(variable.name(), "=", variable.value()));
   }
-  plan.time_limit = std::min(ToDuration(verdict.command.time_limit()), verdict.rule.time_limit);
+  plan.time_limit = std::min(FromProto(verdict.command.time_limit()), verdict.rule.time_limit);
   if (command.has_end_within()) {
-    plan.time_limit = std::min(plan.time_limit, ToDuration(command.end_within()));
+    plan.time_limit = std::min(plan.time_limit, FromProto(command.end_within()));
   }
   plan.max_output = verdict.rule.max_output;
   plan.keep_output = !verdict.command.discard_output();
@@ -109,40 +107,24 @@ absl::Status JobRunner::Recover() {
   if (!entries.ok()) return entries.status();
   for (const FolderEntry& entry : *entries) {
     if (entry.type != FileType::kFolder) continue;
-    if (absl::Status s = RecoverJob(entry.name); !s.ok()) return Annotate(s, "job " + entry.name);
+    auto found = RecoverJob(PosixFileOps(), folder_, entry.name, options_.trust.node);
+    if (!found.ok()) return Annotate(found.status(), "job " + entry.name);
+    if (*found) Remember(entry.name, *std::move(found));
   }
   return absl::OkStatus();
 }
 
-absl::Status JobRunner::RecoverJob(const std::string& id) {
-  auto folder = JobFolder::Open(PosixFileOps(), folder_, id, options_.trust.node);
-  const bool whole = folder.ok();
-  if (!whole && ReasonOf(folder.status()) != "JOB_FOLDER_DAMAGED") return folder.status();
-  if (whole && (*folder)->done()) {
-    told_[id] = {(*folder)->command_sha256(), (*folder)->not_after()};
-    return absl::OkStatus();
-  }
-  const bool began = whole && (*folder)->process().has_value();
-  if (!began && !(whole && (*folder)->log()->has_final())) {
-    // It never began: if it still may, it is sent again.
-    return RemoveTree(PosixFileOps(), absl::StrCat(folder_, "/", id));
+void JobRunner::Remember(const std::string& id, std::unique_ptr<JobFolder> folder) {
+  if (folder->done()) {
+    told_[id] = {folder->command_sha256(), folder->not_after()};
+    return;
   }
   auto job = std::make_shared<Job>();
   job->id = id;
-  job->folder = *std::move(folder);
-  if (!job->folder->log()->has_final()) {
-    const int ended = EndGroup(*job->folder->process(), id);
-    Log(LogLevel::kWarning, "a job of an earlier life of this agent is lost",
-        {{"job", id}, {"processes_ended", ended}});
-    const absl::Status s = job->folder->log()->Append(
-        FinalRecord(v1::JOB_OUTCOME_LOST, "AGENT_DIED",
-                    "the node's agent, or the machine, went down while it ran"));
-    if (!s.ok()) return s;
-  }
-  job->spooled = job->folder->log()->size();
+  job->spooled = folder->log()->size();
+  job->folder = std::move(folder);
   quota_.Take(job->spooled);
   jobs_[id] = std::move(job);
-  return absl::OkStatus();
 }
 
 void JobRunner::Take(const v1::JobCommand& command) {
@@ -218,7 +200,7 @@ void JobRunner::Queue(const std::shared_ptr<Job>& job, const v1::JobCommand& com
                       const Verdict& verdict) {
   job->plan = PlanOf(command, verdict);
   absl::Duration within = job->folder->not_after() + kCommandClockSlack - absl::Now();
-  if (command.has_begin_within()) within = std::min(within, ToDuration(command.begin_within()));
+  if (command.has_begin_within()) within = std::min(within, FromProto(command.begin_within()));
   job->begin_by = MonotonicNow() + within;
   job->state = State::kWaiting;
   waiting_.push_back(job->id);
@@ -279,6 +261,7 @@ void JobRunner::Acknowledge(const v1::RecordsAck& ack) {
     }
   }
   wake_.notify_all();
+  acknowledged_.notify_all();
   on_records_();
 }
 
@@ -293,8 +276,13 @@ void JobRunner::Rewind() {
   on_records_();
 }
 
+bool JobRunner::AwaitTold(absl::Duration limit) {
+  std::unique_lock lock(mutex_);
+  return acknowledged_.wait_for(lock, absl::ToChronoNanoseconds(limit),
+                                [this] { return all_told(); });
+}
+
 bool JobRunner::all_told() const {
-  std::lock_guard lock(mutex_);
   return refusals_.empty() && std::ranges::none_of(jobs_, [](const auto& entry) {
            const RecordLog* log = entry.second->folder->log();
            return log != nullptr && log->has_final() && !log->final_acknowledged();

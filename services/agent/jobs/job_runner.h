@@ -40,8 +40,8 @@ struct JobRunnerOptions {
 // ended are ended and called LOST; those that had not begun are forgotten, and come again.
 class JobRunner {
  public:
-  // `on_records`, called from any thread: NextRecords may have something. It must not wait nor call
-  // this object.
+  // `on_records`, called from any thread, also under locks: NextRecords may have something. It must
+  // not wait, nor call this object.
   static absl::StatusOr<std::unique_ptr<JobRunner>> Open(JobRunnerOptions options,
                                                          std::function<void()> on_records);
   // Ends what runs.
@@ -60,8 +60,8 @@ class JobRunner {
   void Acknowledge(const v1::RecordsAck& ack);
   // A new attachment: everything that was not acknowledged is told again.
   void Rewind();
-  // Whether all final records that there are were acknowledged.
-  bool all_told() const;
+  // Waits until all final records that there are were acknowledged; false after `limit`.
+  bool AwaitTold(absl::Duration limit);
 
   // No command begins any more; those that run get `grace` to end by themselves, then they are
   // ended. Blocks until their records are there.
@@ -92,7 +92,7 @@ class JobRunner {
   JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> judge,
             std::function<void()> on_records);
   absl::Status Recover();
-  absl::Status RecoverJob(const std::string& id);
+  void Remember(const std::string& id, std::unique_ptr<JobFolder> folder);
   void Manage();
 
   // Each under mutex_.
@@ -106,6 +106,7 @@ class JobRunner {
   void CollectEnded();
   void Forget();
   absl::Duration NextWake() const;
+  bool all_told() const;
 
   const JobRunnerOptions options_;
   const std::unique_ptr<CommandJudge> judge_;
@@ -113,8 +114,9 @@ class JobRunner {
   const std::string folder_;
   SpoolQuota quota_;
   mutable std::mutex mutex_;
-  std::condition_variable wake_;                      // the manager has something to do
-  std::condition_variable idle_;                      // a command ended
+  std::condition_variable wake_;  // the manager has something to do
+  std::condition_variable idle_;  // a command ended
+  std::condition_variable acknowledged_;
   std::map<std::string, std::shared_ptr<Job>> jobs_;  // guarded by mutex_, as all below
   std::map<std::string, Told> told_;
   std::deque<std::string> waiting_;

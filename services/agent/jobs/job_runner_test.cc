@@ -245,7 +245,7 @@ TEST_F(JobRunnerTest, WhatWasRefusedDoesNotRunLaterEither) {
   SetPolicy("");
   const v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
   ExpectRefused(sent, "POLICY_REFUSED");
-  ASSERT_TRUE(WaitUntil([&] { return runner_->all_told(); }));
+  ASSERT_TRUE(runner_->AwaitTold(absl::Minutes(1)));
   SetPolicy(kAnything);
   runner_->Take(sent);
   End();
@@ -327,7 +327,7 @@ TEST_F(JobRunnerTest, NothingRunsTwice) {
   runner_->Take(sent);  // not acknowledged: told again by another life
   acknowledges_ = true;
   runner_->Rewind();
-  ASSERT_TRUE(WaitUntil([&] { return runner_->all_told(); }));
+  ASSERT_TRUE(runner_->AwaitTold(absl::Minutes(1)));
   ASSERT_TRUE(WaitUntil(
       [&] { return std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/done"); }));
   runner_->Take(sent);

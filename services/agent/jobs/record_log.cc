@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -93,12 +93,7 @@ absl::Status RecordLog::Append(v1::JobRecord record) {
   record.clear_job();
   record.clear_node();
   record.clear_sequence();
-  if (!record.has_time()) {
-    const absl::Time now = absl::Now();
-    record.mutable_time()->set_seconds(absl::ToUnixSeconds(now));
-    record.mutable_time()->set_nanos(static_cast<int32_t>(
-        absl::ToInt64Nanoseconds(now - absl::FromUnixSeconds(absl::ToUnixSeconds(now)))));
-  }
+  if (!record.has_time()) ToProto(absl::Now(), record.mutable_time());
   const std::string frame = Frame(record.SerializeAsString());
   std::lock_guard lock(mutex_);
   if (absl::Status status = file_->WriteAt(frame, size_); !status.ok()) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -18,7 +19,7 @@ void Refusals::Add(const std::string& job, v1::JobRecord record) {
   record.set_job(job);
   record.set_node(node_);
   record.set_sequence(1);
-  record.mutable_time()->set_seconds(absl::ToUnixSeconds(absl::Now()));
+  ToProto(absl::Now(), record.mutable_time());
   records_.push_back(std::move(record));
 }
 

@@ -1,0 +1,175 @@
+#include "services/agent/attach/attached_node.h"
+
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "services/common/base/log.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxWaiting = size_t{8} << 20;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOptions options,
+                                                                  Collections& collections) {
+  std::unique_ptr<AttachedNode> node(new AttachedNode(collections));
+  const NodeFolder& folder = options.folder;
+  auto jobs = JobRunner::Open(
+      {.trust = {folder.path, folder.fleet, folder.node, folder.command_ca}}, [n = node.get()] {
+        {
+          std::lock_guard lock(n->mutex_);
+          n->records_ = true;
+        }
+        n->wake_.notify_all();
+      });
+  if (!jobs.ok()) return jobs.status();
+  node->jobs_ = *std::move(jobs);
+  AttachClientOptions client;
+  client.targets = folder.relay_targets;
+  client.fleet = folder.fleet;
+  client.uri = folder.uri();
+  client.identity_folder = options.identity_folder;
+  client.first_back_off = options.first_back_off;
+  AttachDelegate& delegate = *node;
+  node->client_ = std::make_unique<AttachClient>(std::move(client), delegate);
+  node->thread_ = std::thread([n = node.get()] { n->Work(); });
+  return node;
+}
+
+AttachedNode::~AttachedNode() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  room_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  client_.reset();
+  jobs_.reset();
+}
+
+void AttachedNode::Stop(absl::Duration grace, absl::Duration tell) {
+  jobs_->Stop(grace);
+  if (attached()) jobs_->AwaitTold(tell);
+}
+
+absl::Status AttachedNode::OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) {
+  if (first) {
+    Log(LogLevel::kInfo, "attached",
+        {{"path", absl::StrJoin(welcome.path(), "/")}, {"connected", welcome.connected()}});
+  }
+  {
+    std::lock_guard lock(mutex_);
+    Event& event = events_.emplace_back();
+    event.welcome = true;
+  }
+  wake_.notify_all();
+  return absl::OkStatus();
+}
+
+void AttachedNode::OnMessage(v1::AttachResponse message) {
+  {
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [this] { return waiting_bytes_ < kMaxWaiting || stop_; });
+    Event& event = events_.emplace_back();
+    event.bytes = message.ByteSizeLong();
+    event.message = std::move(message);
+    waiting_bytes_ += event.bytes;
+  }
+  wake_.notify_all();
+}
+
+void AttachedNode::OnLost(const absl::Status& why) {
+  Log(LogLevel::kWarning, "the attachment is lost; jobs go on", {{"reason", why}});
+  std::lock_guard lock(mutex_);
+  welcomed_ = false;  // until the thread has begun anew with the next welcome
+}
+
+void AttachedNode::Wake() {
+  {
+    std::lock_guard lock(mutex_);
+    records_ = true;
+  }
+  wake_.notify_all();
+}
+
+void AttachedNode::Work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return stop_ || records_ || !events_.empty(); });
+    if (stop_) return;
+    while (!events_.empty()) {
+      const Event event = std::move(events_.front());
+      events_.pop_front();
+      waiting_bytes_ -= event.bytes;
+      room_.notify_all();
+      lock.unlock();
+      Handle(event);
+      lock.lock();
+    }
+    records_ = false;
+    lock.unlock();
+    SendRecords();
+    lock.lock();
+  }
+}
+
+void AttachedNode::Handle(const Event& event) {
+  if (!event.welcome) return HandleMessage(event.message);
+  // What was on its way may be lost: from what was acknowledged on, again.
+  unsent_.reset();
+  jobs_->Rewind();
+  std::lock_guard lock(mutex_);
+  welcomed_ = client_->attached();
+}
+
+void AttachedNode::HandleMessage(const v1::AttachResponse& message) {
+  switch (message.message_case()) {
+    case v1::AttachResponse::kCommand:
+      return jobs_->Take(message.command());
+    case v1::AttachResponse::kCancel:
+      return jobs_->Cancel(message.cancel());
+    case v1::AttachResponse::kRecordsAck:
+      return jobs_->Acknowledge(message.records_ack());
+    case v1::AttachResponse::kRevocations:
+      if (const absl::Status s = jobs_->TakeRevocations(message.revocations()); !s.ok()) {
+        Log(LogLevel::kError, "a list of revoked signers is not accepted", {{"error", s}});
+      }
+      return;
+    case v1::AttachResponse::kCollection:
+      return collections_.Offer(message.collection(), client_->target());
+    case v1::AttachResponse::kCollectionEnded:
+      return collections_.End(message.collection_ended());
+    default:
+      return;  // of a newer version, or not for nodes
+  }
+}
+
+void AttachedNode::SendRecords() {
+  if (unsent_) {
+    if (!TrySend(*unsent_)) return;
+    unsent_.reset();
+  }
+  for (;;) {
+    {
+      std::lock_guard lock(mutex_);
+      if (!welcomed_ || !events_.empty()) return;  // what has come down goes first
+    }
+    v1::AttachRequest message;
+    if (!jobs_->NextRecords(message.mutable_records())) return;
+    if (!TrySend(message)) {
+      unsent_ = std::move(message);  // until there is room, or all begins anew
+      return;
+    }
+  }
+}
+
+// Under the lock, so that nothing goes up on a new stream before its welcome was dealt with.
+bool AttachedNode::TrySend(const v1::AttachRequest& message) {
+  std::lock_guard lock(mutex_);
+  return welcomed_ && client_->Send(message);
+}
+
+}  // namespace muster

@@ -1,0 +1,244 @@
+// A node's attachment against a relay that the test plays, over real TLS, with real commands.
+#include "services/agent/attach/attached_node.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gtest/gtest.h"
+#include "services/agent/attach/test_relay.h"
+#include "services/agent/jobs/test_commands.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/identity/attach_statement.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/common/rpc/status.h"
+
+namespace muster {
+namespace {
+
+constexpr char kNode[] = "n1";
+
+class NoCollections final : public Collections {
+ public:
+  void Offer(const v1::CollectionOffer& offer, const std::string& target) override {
+    std::lock_guard lock(mutex);
+    offers.push_back(offer.run() + " at " + target);
+  }
+  void End(const v1::CollectionEnded& ended) override {
+    std::lock_guard lock(mutex);
+    ends.push_back(ended.run());
+    changed.notify_all();
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> offers;
+  std::vector<std::string> ends;
+};
+
+class AttachedNodeTest : public ::testing::Test {
+ protected:
+  AttachedNodeTest() {
+    for (TestRelay* relay : {&relay_, &other_}) {
+      relay->Start();
+      relay->Stop();  // its port is known
+    }
+    tree_.WriteNodeFolder(folder_, kNode, {relay_.target(), other_.target()},
+                          commands_.authority().certificate().ToPem());
+    std::ofstream(folder_ + "/policy.yaml") << "commands: [{argv: ['**']}]";
+    std::filesystem::permissions(folder_ + "/policy.yaml", std::filesystem::perms(0600));
+    relay_.Start();
+  }
+
+  void Begin() {
+    AttachedNodeOptions options{NodeFolder::Load(folder_).value(), folder_ + "/tls"};
+    options.first_back_off = absl::Milliseconds(1);
+    node_ = AttachedNode::Start(std::move(options), collections_).value();
+  }
+  void End() { node_.reset(); }
+
+  v1::Command Send(TestRelay& relay, std::vector<std::string> argv) {
+    const v1::Command command = TestCommands::Exec(std::move(argv));
+    v1::AttachResponse message;
+    *message.mutable_command() = commands_.ForNode(command, kNode);
+    EXPECT_TRUE(relay.Send(message));
+    return command;
+  }
+
+  static bool HasFinal(const ToldJob& job) { return job.final.has_value(); }
+
+  const std::string folder_ = ::testing::TempDir() + "/attached";
+  TestTree tree_;
+  TestCommands commands_;
+  TestRelay relay_{tree_, "r1"};
+  TestRelay other_{tree_, "r2"};
+  NoCollections collections_;
+  std::unique_ptr<AttachedNode> node_;
+};
+
+TEST_F(AttachedNodeTest, SignsAStatementForTheRelayThatGreets) {
+  Begin();
+  ASSERT_TRUE(relay_.AwaitHellos(1));
+  const v1::AttachRequest::Hello hello = relay_.hellos()[0];
+  const Certificate roots[] = {Certificate::FromPem(tree_.root_pem()).value()};
+  const auto statement = VerifyAttachStatement(hello.statement(), kTestFleet, roots, absl::Now());
+  ASSERT_TRUE(statement.ok()) << statement.status();
+  EXPECT_EQ(statement->child.name, Identity::Name(NodeIdentity{kNode}));
+  EXPECT_EQ(statement->relay.name, "r1");
+  EXPECT_FALSE(hello.is_relay());
+  EXPECT_NE(hello.instance_id(), "");
+}
+
+TEST_F(AttachedNodeTest, RunsWhatComesDownAndTellsWhatCameOfIt) {
+  Begin();
+  ASSERT_TRUE(relay_.AwaitHellos(1));
+  const v1::Command command = Send(relay_, {"/bin/echo", "hello"});
+  ASSERT_TRUE(relay_.AwaitJob(command.job(), HasFinal));
+  EXPECT_EQ(relay_.job(command.job()).out, "hello\n");
+  EXPECT_EQ(relay_.job(command.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
+}
+
+TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsComeDownToo) {
+  Begin();
+  ASSERT_TRUE(relay_.AwaitHellos(1));
+  const v1::Command command = Send(relay_, {"/bin/sh", "-c", "echo on; exec sleep 1000"});
+  ASSERT_TRUE(relay_.AwaitJob(command.job(), [](const ToldJob& job) { return !job.out.empty(); }));
+  v1::AttachResponse message;
+  message.mutable_cancel()->set_job(command.job());
+  relay_.Send(message);
+  ASSERT_TRUE(relay_.AwaitJob(command.job(), HasFinal));
+  EXPECT_EQ(relay_.job(command.job()).final->outcome(), v1::JOB_OUTCOME_CANCELLED);
+  *message.mutable_revocations() = commands_.Revoke("alice", 1);
+  relay_.Send(message);
+  const v1::Command refused = Send(relay_, {"/bin/true"});
+  ASSERT_TRUE(relay_.AwaitJob(refused.job(), HasFinal));
+  EXPECT_EQ(relay_.job(refused.job()).final->reason(), "OPERATOR_REVOKED");
+  message.mutable_collection()->set_run("0123456789abcdef");
+  relay_.Send(message);
+  message.mutable_collection_ended()->set_run("0123456789abcdef");
+  relay_.Send(message);
+  std::unique_lock lock(collections_.mutex);
+  collections_.changed.wait_for(lock, std::chrono::minutes(1),
+                                [&] { return !collections_.ends.empty(); });
+  EXPECT_EQ(collections_.offers,
+            std::vector<std::string>{"0123456789abcdef at " + relay_.target()});
+}
+
+TEST_F(AttachedNodeTest, ARelayThatGreetsAsAnotherGetsNoStatement) {
+  relay_.spoil_greeting = [](v1::AttachResponse::Greeting& greeting) {
+    greeting.mutable_key_sha256()->at(0) ^= 1;
+  };
+  other_.Start();
+  Begin();
+  ASSERT_TRUE(other_.AwaitHellos(1));  // it went on to the next
+  EXPECT_TRUE(relay_.hellos().empty());
+}
+
+TEST_F(AttachedNodeTest, GoesToTheNextParentWhenOneIsAwayOrRefuses) {
+  relay_.judge = [] {
+    return ToGrpc(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_CHILDREN", "full", ""));
+  };
+  other_.Start();
+  Begin();
+  ASSERT_TRUE(other_.AwaitHellos(1));
+  const v1::Command command = Send(other_, {"/bin/echo", "hello"});
+  ASSERT_TRUE(other_.AwaitJob(command.job(), HasFinal));
+}
+
+TEST_F(AttachedNodeTest, ComesBackAfterARestartOfTheRelay) {
+  Begin();
+  ASSERT_TRUE(relay_.AwaitHellos(1));
+  relay_.Stop();
+  relay_.Start();
+  ASSERT_TRUE(relay_.AwaitHellos(2));
+  EXPECT_EQ(relay_.hellos()[0].instance_id(), relay_.hellos()[1].instance_id());
+  const v1::Command command = Send(relay_, {"/bin/echo", "again"});
+  ASSERT_TRUE(relay_.AwaitJob(command.job(), HasFinal));
+}
+
+TEST_F(AttachedNodeTest, WhatWasNotAcknowledgedIsToldAgainOnTheNextStream) {
+  Begin();
+  ASSERT_TRUE(relay_.AwaitHellos(1));
+  relay_.acknowledges = false;
+  const v1::Command command =
+      Send(relay_, {"/bin/sh", "-c", "yes 0123456789 | head -c 300000; echo end >&2"});
+  ASSERT_TRUE(
+      relay_.AwaitJob(command.job(), [](const ToldJob& job) { return job.out.size() > 30'000; }));
+  EXPECT_LE(relay_.job(command.job()).out.size(), 64 * 1024);
+  relay_.acknowledges = true;
+  relay_.CutStream();
+  ASSERT_TRUE(relay_.AwaitJob(command.job(), HasFinal));
+  EXPECT_EQ(relay_.job(command.job()).out.size(), 300'004);
+  EXPECT_EQ(relay_.job(command.job()).final->stdout_bytes(), 300'000);
+}
+
+TEST_F(AttachedNodeTest, AJobGoesOnWhileItsNodeIsNotAttached) {
+  Begin();
+  ASSERT_TRUE(relay_.AwaitHellos(1));
+  const v1::Command command =
+      Send(relay_, {"/bin/sh", "-c",
+                    "echo on; while [ ! -e " + folder_ + "/go ]; do sleep 0.01; done; echo off"});
+  ASSERT_TRUE(relay_.AwaitJob(command.job(), [](const ToldJob& job) { return !job.out.empty(); }));
+  relay_.Stop();
+  std::ofstream(folder_ + "/go").put('\n');
+  relay_.Start();
+  ASSERT_TRUE(relay_.AwaitJob(command.job(), HasFinal));
+  EXPECT_EQ(relay_.job(command.job()).out, "on\noff\n");
+}
+
+TEST_F(AttachedNodeTest, ASilentRelayIsLeft) {
+  relay_.interval_ms = 1'000;
+  relay_.beats = false;
+  Begin();
+  ASSERT_TRUE(relay_.AwaitBeats(1));
+  other_.Start();
+  ASSERT_TRUE(relay_.AwaitHellos(2));  // three intervals without a word
+}
+
+TEST_F(AttachedNodeTest, BeatsWhenThereIsNothingElseToSay) {
+  relay_.interval_ms = 1'000;
+  Begin();
+  ASSERT_TRUE(relay_.AwaitBeats(3));
+  EXPECT_EQ(relay_.hellos().size(), 1);
+}
+
+TEST_F(AttachedNodeTest, SignsAnewWhenGreetedAnewWithTheNewestCertificate) {
+  Begin();
+  ASSERT_TRUE(relay_.AwaitHellos(1));
+  tree_.WriteIdentity(folder_ + "/tls", kNode, absl::Minutes(10));
+  relay_.GreetAgain();
+  ASSERT_TRUE(relay_.AwaitHellos(2));
+  EXPECT_LT(FromProto(relay_.hellos()[1].statement().expire_time()),
+            absl::Now() + absl::Minutes(11));
+}
+
+TEST_F(AttachedNodeTest, AStatementIsRenewedAtHalfItsLife) {
+  tree_.WriteIdentity(folder_ + "/tls", kNode, absl::Seconds(4));
+  Begin();
+  ASSERT_TRUE(relay_.AwaitHellos(2));
+}
+
+TEST_F(AttachedNodeTest, AStopSaysWhatBecameOfTheCommands) {
+  Begin();
+  ASSERT_TRUE(relay_.AwaitHellos(1));
+  const v1::Command command = Send(relay_, {"/bin/sh", "-c", "echo on; exec sleep 1000"});
+  ASSERT_TRUE(relay_.AwaitJob(command.job(), [](const ToldJob& job) { return !job.out.empty(); }));
+  node_->Stop(absl::Milliseconds(1), absl::Minutes(1));
+  End();
+  EXPECT_EQ(relay_.job(command.job()).final->reason(), "AGENT_STOPPED");
+}
+
+TEST(NodeFolderTest, SaysWhatIsMissing) {
+  const std::string folder = ::testing::TempDir() + "/incomplete";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NOT_JOINED");
+  std::ofstream(folder + "/node.json") << "{}";
+  EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NOT_JOINED");
+  std::ofstream(folder + "/command-ca.pem") << TestCommands().authority().certificate().ToPem();
+  EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NODE_FOLDER_DAMAGED");
+  std::ofstream(folder + "/node.json") << R"({"fleet": "fleet-0badcafe.muster", "node": "n1"})";
+  EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NOT_JOINED");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,26 @@
+// What an attached node gathers for runs.
+#ifndef MUSTER_SERVICES_AGENT_ATTACH_COLLECTIONS_H_
+#define MUSTER_SERVICES_AGENT_ATTACH_COLLECTIONS_H_
+
+#include <string>
+
+#include "muster/v1/attachment.pb.h"
+
+namespace muster {
+
+// Thread-safe; no call waits for the work.
+class Collections {
+ public:
+  virtual ~Collections() = default;
+
+  // A run wants results; `relay_target` is where they are delivered. The same again starts nothing
+  // twice.
+  virtual void Offer(const v1::CollectionOffer& offer, const std::string& relay_target) = 0;
+
+  // A run wants nothing any more.
+  virtual void End(const v1::CollectionEnded& ended) = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_ATTACH_COLLECTIONS_H_

@@ -1,0 +1,31 @@
+#include "services/agent/jobs/job_recovery.h"
+
+#include "absl/strings/str_cat.h"
+#include "services/agent/jobs/final_record.h"
+#include "services/common/base/error.h"
+#include "services/common/base/log.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<JobFolder>> RecoverJob(FileOps& ops, const std::string& jobs,
+                                                      const std::string& id,
+                                                      const std::string& node) {
+  auto folder = JobFolder::Open(ops, jobs, id, node);
+  const bool whole = folder.ok();
+  if (!whole && ReasonOf(folder.status()) != "JOB_FOLDER_DAMAGED") return folder.status();
+  if (whole && ((*folder)->done() || (*folder)->log()->has_final())) return folder;
+  if (!whole || !(*folder)->process()) {
+    if (absl::Status s = RemoveTree(ops, absl::StrCat(jobs, "/", id)); !s.ok()) return s;
+    return nullptr;
+  }
+  const int ended = EndGroup(*(*folder)->process(), id);
+  Log(LogLevel::kWarning, "a job of an earlier life of this agent is lost",
+      {{"job", id}, {"processes_ended", ended}});
+  const absl::Status s = (*folder)->log()->Append(
+      FinalRecord(v1::JOB_OUTCOME_LOST, "AGENT_DIED",
+                  "the node's agent, or the machine, went down while it ran"));
+  if (!s.ok()) return s;
+  return folder;
+}
+
+}  // namespace muster

@@ -1,0 +1,23 @@
+// What an earlier life of the agent left of its jobs.
+#ifndef MUSTER_SERVICES_AGENT_JOBS_JOB_RECOVERY_H_
+#define MUSTER_SERVICES_AGENT_JOBS_JOB_RECOVERY_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "services/agent/jobs/job_folder.h"
+#include "services/common/base/file_ops.h"
+
+namespace muster {
+
+// Opens the folder of a job. One that had begun and has no final record is LOST: what is left of
+// its process group is killed. One that never began is removed, and null: if it still may begin, it
+// is sent again.
+absl::StatusOr<std::unique_ptr<JobFolder>> RecoverJob(FileOps& ops, const std::string& jobs,
+                                                      const std::string& id,
+                                                      const std::string& node);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_JOBS_JOB_RECOVERY_H_
