@@ -226,7 +226,7 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
   if (IsAnswer(joined.status())) return FromService(joined.status(), "node " + node);
   if (!joined.ok()) return joined.status();
   Say(console,
-      absl::StrCat("This machine is node ", joined->node, " of fleet ", token->fleet,
+      absl::StrCat("This machine is node ", joined->name, " of fleet ", token->fleet,
                    ".\nIts identity is in ", folder, ", valid until ",
                    HumanTime(joined->certificate_ends, absl::Now(), absl::LocalTimeZone()), "."));
   return kExitOk;

@@ -85,6 +85,7 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   token.expires = ToTime(created->token().expire_time());
   token.join_targets.assign(created->join_targets().begin(), created->join_targets().end());
   token.fleet_ca_pem = created->fleet_ca_pem();
+  token.command_ca_pem = created->command_ca_pem();
   auto pem = key->ToPkcs8Pem();
   if (!pem.ok()) return pem.status();
   token.private_key_pem = *std::move(pem);

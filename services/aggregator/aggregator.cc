@@ -147,7 +147,7 @@ class Assembly : public Aggregator {
                           ServiceHosts(config_)),
         enrollment_(*f_.store, clock_),
         enrollment_service_(runtime_, enrollment_, addresses_.join_targets,
-                            f_.authorities->FleetCaPem()),
+                            f_.authorities->FleetCaPem(), f_.commands->CaPem()),
         joining_(*f_.store, *f_.authorities, clock_),
         join_service_(requests_, joining_, clock_, addresses_, f_.authorities->FleetCaPem(),
                       f_.commands->CaPem(), metrics_) {}

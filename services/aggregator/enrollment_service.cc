@@ -79,6 +79,7 @@ grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
         *response->mutable_token() = ToProto(*token);
         response->mutable_join_targets()->Assign(join_targets_.begin(), join_targets_.end());
         response->set_fleet_ca_pem(fleet_ca_pem_);
+        response->set_command_ca_pem(command_ca_pem_);
         return absl::OkStatus();
       });
 }

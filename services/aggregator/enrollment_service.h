@@ -15,13 +15,15 @@ namespace muster {
 // Thread-safe.
 class EnrollmentService : public v1::EnrollmentService::CallbackService {
  public:
-  // What tokens say: where to join, and the fleet's root.
+  // What tokens say: where to join, the fleet's root and its command authority.
   EnrollmentService(const RpcRuntime& runtime, Enrollment& enrollment,
-                    std::vector<std::string> join_targets, std::string fleet_ca_pem)
+                    std::vector<std::string> join_targets, std::string fleet_ca_pem,
+                    std::string command_ca_pem)
       : runtime_(runtime),
         enrollment_(enrollment),
         join_targets_(std::move(join_targets)),
-        fleet_ca_pem_(std::move(fleet_ca_pem)) {}
+        fleet_ca_pem_(std::move(fleet_ca_pem)),
+        command_ca_pem_(std::move(command_ca_pem)) {}
 
   grpc::ServerUnaryReactor* CreateJoinToken(grpc::CallbackServerContext* context,
                                             const v1::CreateJoinTokenRequest* request,
@@ -53,6 +55,7 @@ class EnrollmentService : public v1::EnrollmentService::CallbackService {
   Enrollment& enrollment_;
   const std::vector<std::string> join_targets_;
   const std::string fleet_ca_pem_;
+  const std::string command_ca_pem_;
 };
 
 }  // namespace muster

@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "muster/v1/join.grpc.pb.h"
-#include "nlohmann/json.hpp"
+#include "services/agent/joining/member_file.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
@@ -34,6 +34,15 @@ absl::Status Unusable(const std::string& why) {
                    "Join again; if that stays, ask an operator for a new token.");
 }
 
+absl::Status OtherKind(bool token_is_relays) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "TOKEN_OF_OTHER_KIND",
+                   token_is_relays ? "the token is a relay's" : "the token is a node's",
+                   token_is_relays
+                       ? "Join with it as a relay: muster relay join."
+                       : "Join with it as a node: muster node join; or have a token made with "
+                         "\"muster token create --relay NAME\".");
+}
+
 // The key of an earlier try, or a new one.
 absl::StatusOr<PrivateKey> KeepKey(const std::string& path) {
   auto key = ReadKeyFile(path);
@@ -46,8 +55,9 @@ absl::StatusOr<PrivateKey> KeepKey(const std::string& path) {
   return key;
 }
 
-absl::StatusOr<v1::NodeCertificate> Ask(const JoinToken& token, const std::string& node,
-                                        const PrivateKey& key) {
+absl::StatusOr<v1::JoinRequest> MakeRequest(const JoinToken& token, const std::string& node,
+                                            const RelayAddresses& addresses,
+                                            const PrivateKey& key) {
   const auto token_key = PrivateKey::FromPem(token.private_key_pem.view());
   if (!token_key.ok()) return token_key.status();
   const auto csr = CreateSigningRequest(key);
@@ -59,7 +69,14 @@ absl::StatusOr<v1::NodeCertificate> Ask(const JoinToken& token, const std::strin
   request.set_node(node);
   request.set_csr_pem(*csr);
   request.set_proof(*proof);
+  request.mutable_relay_targets()->Assign(addresses.relay_targets.begin(),
+                                          addresses.relay_targets.end());
+  request.mutable_join_targets()->Assign(addresses.join_targets.begin(),
+                                         addresses.join_targets.end());
+  return request;
+}
 
+absl::StatusOr<v1::NodeCertificate> Ask(const JoinToken& token, const v1::JoinRequest& request) {
   const auto credentials = MakeOpenChannelCredentials(
       token.fleet, token.fleet_ca_pem, {ServiceRole::kAggregator, ServiceRole::kRelay});
   absl::Status failure;
@@ -87,53 +104,80 @@ absl::Status Check(const v1::NodeCertificate& answer, const JoinToken& token,
   const auto uri = chain->front().Uri();
   if (!uri.ok()) return Unusable(std::string(uri.status().message()));
   const auto identity = ParseIdentity(*uri, token.fleet);
-  if (!identity.ok() || identity->name != Identity::Name(NodeIdentity{answer.node()})) {
+  const Identity::Name wanted =
+      token.relay ? Identity::Name(ServiceIdentity{ServiceRole::kRelay, answer.node()})
+                  : Identity::Name(NodeIdentity{answer.node()});
+  if (!identity.ok() || identity->name != wanted) {
     return Unusable("it is a certificate for another name");
   }
   const Certificate roots[] = {*root};
   const absl::Status trusted =
-      VerifyChain(chain->front(), std::span(*chain).subspan(1), roots, Usage::kClient, absl::Now());
+      VerifyChain(chain->front(), std::span(*chain).subspan(1), roots,
+                  token.relay ? Usage::kClientAndServer : Usage::kClient, absl::Now());
   return trusted.ok() ? trusted : Unusable(std::string(trusted.message()));
 }
 
-std::string NodeJson(const v1::NodeCertificate& answer, const JoinToken& token) {
+MemberFile ToMember(const v1::NodeCertificate& answer, const JoinToken& token) {
   const auto list = [](const auto& targets) {
     return std::vector<std::string>(targets.begin(), targets.end());
   };
-  nlohmann::ordered_json json;
-  json["fleet"] = token.fleet;
-  json["node"] = answer.node();
-  json["aggregator_targets"] = list(answer.aggregator_targets());
-  json["status_targets"] = list(answer.status_targets());
-  json["join_targets"] = list(answer.join_targets());
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  MemberFile member;
+  member.fleet = token.fleet;
+  member.name = answer.node();
+  member.is_relay = token.relay;
+  member.aggregator_targets = list(answer.aggregator_targets());
+  member.status_targets = list(answer.status_targets());
+  member.join_targets = list(answer.join_targets());
+  member.relay_targets = list(answer.relay_targets());
+  return member;
+}
+
+// The certificate comes last: with it the machine has joined.
+absl::Status Keep(const v1::NodeCertificate& answer, const JoinToken& token,
+                  const std::string& folder) {
+  absl::Status s =
+      WriteFileAtomically(absl::StrCat(folder, "/tls/ca.pem"), token.fleet_ca_pem, 0644);
+  if (s.ok() && !token.command_ca_pem.empty()) {
+    s = WriteFileAtomically(absl::StrCat(folder, "/command-ca.pem"), token.command_ca_pem, 0644);
+  }
+  if (s.ok()) s = WriteMemberFile(folder, ToMember(answer, token));
+  if (!s.ok()) return s;
+  return WriteFileAtomically(absl::StrCat(folder, "/tls/cert.pem"), answer.certificate_chain_pem(),
+                             0644);
+}
+
+absl::StatusOr<MemberJoined> JoinInto(const JoinToken& token, const std::string& name,
+                                      const RelayAddresses& addresses, const std::string& folder) {
+  const std::string tls = absl::StrCat(folder, "/tls");
+  if (absl::Status s = MakeFolders(PosixFileOps(), tls); !s.ok()) return s;
+  if (!absl::IsNotFound(ReadFileBounded(tls + "/cert.pem", kMaxSecretFile).status())) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_JOINED",
+                     absl::StrCat(folder, " holds an identity already"),
+                     "To join anew, remove that folder first, or name another.");
+  }
+  const auto key = KeepKey(tls + "/key.pem");
+  if (!key.ok()) return key.status();
+  const auto request = MakeRequest(token, name, addresses, *key);
+  if (!request.ok()) return request.status();
+  const auto answer = Ask(token, *request);
+  if (!answer.ok()) return answer.status();
+  if (absl::Status s = Check(*answer, token, *key); !s.ok()) return s;
+  if (absl::Status s = Keep(*answer, token, folder); !s.ok()) return s;
+  return MemberJoined{answer->node(), absl::FromUnixSeconds(answer->expire_time().seconds())};
 }
 
 }  // namespace
 
-absl::StatusOr<NodeJoined> JoinFleet(const JoinToken& token, const std::string& node,
-                                     const std::string& folder) {
-  const std::string tls = absl::StrCat(folder, "/tls");
-  if (absl::Status s = MakeFolders(PosixFileOps(), tls); !s.ok()) return s;
-  const std::string certificate = absl::StrCat(tls, "/cert.pem");
-  if (!absl::IsNotFound(ReadFileBounded(certificate, kMaxSecretFile).status())) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_JOINED",
-                     absl::StrCat(folder, " holds the identity of a node already"),
-                     "To join anew, remove that folder first, or name another: --folder.");
-  }
-  const auto key = KeepKey(absl::StrCat(tls, "/key.pem"));
-  if (!key.ok()) return key.status();
-  const auto answer = Ask(token, node, *key);
-  if (!answer.ok()) return answer.status();
-  if (absl::Status s = Check(*answer, token, *key); !s.ok()) return s;
-  // The certificate comes last: with it the node has joined.
-  absl::Status s = WriteFileAtomically(absl::StrCat(tls, "/ca.pem"), token.fleet_ca_pem, 0644);
-  if (s.ok()) {
-    s = WriteFileAtomically(absl::StrCat(folder, "/node.json"), NodeJson(*answer, token), 0644);
-  }
-  if (s.ok()) s = WriteFileAtomically(certificate, answer->certificate_chain_pem(), 0644);
-  if (!s.ok()) return s;
-  return NodeJoined{answer->node(), absl::FromUnixSeconds(answer->expire_time().seconds())};
+absl::StatusOr<MemberJoined> JoinFleet(const JoinToken& token, const std::string& node,
+                                       const std::string& folder) {
+  if (token.relay) return OtherKind(/*token_is_relays=*/true);
+  return JoinInto(token, node, {}, folder);
+}
+
+absl::StatusOr<MemberJoined> JoinAsRelay(const JoinToken& token, const RelayAddresses& addresses,
+                                         const std::string& folder) {
+  if (!token.relay) return OtherKind(/*token_is_relays=*/false);
+  return JoinInto(token, token.node, addresses, folder);
 }
 
 }  // namespace muster

@@ -59,7 +59,7 @@ class JoinFleetTest : public ::testing::Test {
 TEST_F(JoinFleetTest, LeavesTheIdentityInTheFolder) {
   const auto joined = JoinFleet(Token("n1"), "n1", folder_);
   ASSERT_TRUE(joined.ok()) << joined.status();
-  EXPECT_EQ(joined->node, "n1");
+  EXPECT_EQ(joined->name, "n1");
   const auto leaf = Certificate::FromPem(Read("tls/cert.pem"));
   ASSERT_TRUE(leaf.ok());
   EXPECT_TRUE(leaf->Matches(*PrivateKey::FromPem(Read("tls/key.pem"))));

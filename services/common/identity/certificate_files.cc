@@ -53,25 +53,24 @@ absl::StatusOr<PrivateKey> ReadKeyOf(const Certificate& leaf, const std::string&
   return next;
 }
 
-absl::Status CheckTrio(const CertificateTrio& trio, const std::string& folder, ServiceRole role,
+absl::Status CheckTrio(const CertificateTrio& trio, const std::string& folder, Role role,
                        absl::Time now) {
-  const auto* service = std::get_if<ServiceIdentity>(&trio.identity.name);
-  if (service == nullptr || service->role != role) {
+  if (RoleOf(trio.identity) != role) {
     return Unusable(
         In(folder, "cert.pem"),
         absl::StrCat("it is the certificate of ", trio.chain.front().Uri().value_or("nobody"),
-                     ", not of a service "
-                     "of role ",
-                     ToAbsl(ServiceRoleName(role))));
+                     ", not of role ", ToAbsl(RoleName(role))));
   }
-  return Annotate(VerifyChain(trio.chain.front(), std::span(trio.chain).subspan(1), trio.roots,
-                              Usage::kClientAndServer, now),
-                  In(folder, "cert.pem"));
+  // A node dials out and never listens.
+  const Usage usage = role == Role::kNode ? Usage::kClient : Usage::kClientAndServer;
+  return Annotate(
+      VerifyChain(trio.chain.front(), std::span(trio.chain).subspan(1), trio.roots, usage, now),
+      In(folder, "cert.pem"));
 }
 
 absl::StatusOr<CertificateTrio> MakeTrio(PrivateKey key, std::vector<Certificate> chain,
                                          std::vector<Certificate> roots, const std::string& folder,
-                                         ServiceRole role, absl::Time now) {
+                                         Role role, absl::Time now) {
   const auto uri = chain.front().Uri();
   if (!uri.ok()) return Unusable(In(folder, "cert.pem"), ToStd(uri.status().message()));
   auto identity = ParseOwnIdentity(*uri);
@@ -81,8 +80,7 @@ absl::StatusOr<CertificateTrio> MakeTrio(PrivateKey key, std::vector<Certificate
   return trio;
 }
 
-absl::StatusOr<CertificateTrio> LoadLocked(const std::string& folder, ServiceRole role,
-                                           absl::Time now) {
+absl::StatusOr<CertificateTrio> LoadLocked(const std::string& folder, Role role, absl::Time now) {
   auto chain = ReadChainFile(In(folder, "cert.pem"));
   if (!chain.ok()) return chain.status();
   auto roots = ReadChainFile(In(folder, "ca.pem"));
@@ -98,14 +96,14 @@ bool SameFiles(const CertificateTrio& a, const CertificateTrio& b) {
 
 }  // namespace
 
-absl::StatusOr<CertificateTrio> LoadCertificateTrio(const std::string& folder, ServiceRole role,
+absl::StatusOr<CertificateTrio> LoadCertificateTrio(const std::string& folder, Role role,
                                                     absl::Time now) {
   const auto lock = FolderLock::Take(folder);
   if (!lock.ok()) return lock.status();
   return LoadLocked(folder, role, now);
 }
 
-CertificateFiles::CertificateFiles(std::string folder, std::string runtime_folder, ServiceRole role,
+CertificateFiles::CertificateFiles(std::string folder, std::string runtime_folder, Role role,
                                    CertificateTrio trio)
     : folder_(std::move(folder)),
       runtime_folder_(std::move(runtime_folder)),
@@ -115,7 +113,7 @@ CertificateFiles::CertificateFiles(std::string folder, std::string runtime_folde
 
 absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(std::string folder,
                                                                          std::string runtime_folder,
-                                                                         ServiceRole role,
+                                                                         Role role,
                                                                          absl::Time now) {
   auto trio = LoadCertificateTrio(folder, role, now);
   if (!trio.ok()) return trio.status();

@@ -1,6 +1,7 @@
-// A service's certificate on disk: its tls/ folder, and how a replacement reaches gRPC.
+// The certificate of a service or a node on disk: its tls/ folder, and how a replacement reaches
+// gRPC.
 //
-//   tls/key.pem    the service's key, made here and never sent (0600)
+//   tls/key.pem    its key, made here and never sent (0600)
 //   tls/cert.pem   its certificate, then the intermediate
 //   tls/ca.pem     the fleet's root: what it trusts (several while a root is being replaced)
 //   tls/next-key.pem  only during a renewal: the key of the certificate that is being asked for
@@ -35,13 +36,17 @@ struct CertificateTrio {
 };
 
 // Reads a tls/ folder: the key is this certificate's, the chain leads to ca.pem, it is valid at
-// `now` for client and server, and its URI is that of a service of `role`. A renewal that a crash
-// cut short is completed. FAILED_PRECONDITION (CERTIFICATE_FILES_UNUSABLE), UNAUTHENTICATED (see
-// VerifyChain) or as pem_files.h; the message names the file.
-absl::StatusOr<CertificateTrio> LoadCertificateTrio(const std::string& folder, ServiceRole role,
+// `now` (for client and server, or a node's for a client), and its URI is one of `role`. A renewal
+// that a crash cut short is completed. FAILED_PRECONDITION (CERTIFICATE_FILES_UNUSABLE),
+// UNAUTHENTICATED (see VerifyChain) or as pem_files.h; the message names the file.
+absl::StatusOr<CertificateTrio> LoadCertificateTrio(const std::string& folder, Role role,
                                                     absl::Time now);
+inline absl::StatusOr<CertificateTrio> LoadCertificateTrio(const std::string& folder,
+                                                           ServiceRole role, absl::Time now) {
+  return LoadCertificateTrio(folder, RoleOf(role), now);
+}
 
-// Keeps a service's certificate current without a restart. Thread-safe; every call may block on the
+// Keeps a certificate current without a restart. Thread-safe; every call may block on the
 // disk.
 class CertificateFiles {
  public:
@@ -49,12 +54,17 @@ class CertificateFiles {
   // belongs to this object alone and holds nothing that matters after the process.
   static absl::StatusOr<std::unique_ptr<CertificateFiles>> Open(std::string folder,
                                                                 std::string runtime_folder,
-                                                                ServiceRole role, absl::Time now);
+                                                                Role role, absl::Time now);
+  static absl::StatusOr<std::unique_ptr<CertificateFiles>> Open(std::string folder,
+                                                                std::string runtime_folder,
+                                                                ServiceRole role, absl::Time now) {
+    return Open(std::move(folder), std::move(runtime_folder), RoleOf(role), now);
+  }
 
   // Where gRPC has to watch key.pem, cert.pem and ca.pem. The same path for life.
   const std::string& published_folder() const { return published_folder_; }
 
-  // Who this service is; tells the fleet as well.
+  // Whose it is; tells the fleet as well.
   Identity identity() const;
   Certificate certificate() const;
 
@@ -80,8 +90,7 @@ class CertificateFiles {
   absl::Status CompleteRenewal(std::string_view chain_pem, absl::Time now);
 
  private:
-  CertificateFiles(std::string folder, std::string runtime_folder, ServiceRole role,
-                   CertificateTrio trio);
+  CertificateFiles(std::string folder, std::string runtime_folder, Role role, CertificateTrio trio);
 
   absl::Status Publish(const CertificateTrio& trio);
   void RemoveAllBut(std::string_view current, std::string_view previous);
@@ -89,7 +98,7 @@ class CertificateFiles {
   const std::string folder_;
   const std::string runtime_folder_;
   const std::string published_folder_;
-  const ServiceRole role_;
+  const Role role_;
   mutable std::mutex mutex_;
   CertificateTrio trio_;        // guarded by mutex_
   std::string published_name_;  // guarded by mutex_

@@ -94,6 +94,23 @@ TEST_F(CertificateFilesTest, PublishesACheckedCopy) {
             (Identity{kFleet, ServiceIdentity{ServiceRole::kStatus, "main"}}));
 }
 
+TEST_F(CertificateFilesTest, ANodesFolderIsKeptInTheSameWay) {
+  const PrivateKey key = *PrivateKey::Generate();
+  Write("key.pem", key.ToPkcs8Pem()->view());
+  Write("cert.pem", Chain(key.public_key(), kNow, NodeIdentity{"n1"}));
+  const auto files = CertificateFiles::Open(Tls(), Runtime(), Role::kNode, kNow);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ((*files)->identity(), (Identity{kFleet, NodeIdentity{"n1"}}));
+  const auto request = (*files)->BeginRenewal();
+  ASSERT_TRUE(request.ok()) << request.status();
+  const PublicKey next = *VerifySigningRequest(*request);
+  EXPECT_EQ(ReasonOf((*files)->CompleteRenewal(Chain(next, kNow, NodeIdentity{"n2"}), kNow)),
+            "CERTIFICATE_FILES_UNUSABLE");
+  EXPECT_TRUE((*files)->CompleteRenewal(Chain(next, kNow, NodeIdentity{"n1"}), kNow).ok());
+  // It is not taken for a service's.
+  EXPECT_EQ(ReasonOf(Open().status()), "CERTIFICATE_FILES_UNUSABLE");
+}
+
 TEST_F(CertificateFilesTest, AReplacementIsPublishedAsAWhole) {
   const auto files = Open();
   ASSERT_TRUE(files.ok()) << files.status();

@@ -126,21 +126,23 @@ std::string Compose(const Identity& identity) {
 
 }  // namespace
 
+Role RoleOf(ServiceRole role) {
+  switch (role) {
+    case ServiceRole::kAggregator:
+      return Role::kAggregator;
+    case ServiceRole::kStatus:
+      return Role::kStatus;
+    case ServiceRole::kGateway:
+      return Role::kGateway;
+    case ServiceRole::kRelay:
+      break;
+  }
+  return Role::kRelay;
+}
+
 Role RoleOf(const Identity& identity) {
   return std::visit(Overloaded{
-                        [](const ServiceIdentity& s) {
-                          switch (s.role) {
-                            case ServiceRole::kAggregator:
-                              return Role::kAggregator;
-                            case ServiceRole::kStatus:
-                              return Role::kStatus;
-                            case ServiceRole::kGateway:
-                              return Role::kGateway;
-                            case ServiceRole::kRelay:
-                              break;
-                          }
-                          return Role::kRelay;
-                        },
+                        [](const ServiceIdentity& s) { return RoleOf(s.role); },
                         [](const UserIdentity&) { return Role::kOperator; },
                         [](const NodeIdentity&) { return Role::kNode; },
                         [](const RunNodeIdentity&) { return Role::kRunNode; },

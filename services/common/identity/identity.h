@@ -106,6 +106,7 @@ enum class Role {
 };
 
 Role RoleOf(const Identity& identity);
+Role RoleOf(ServiceRole role);
 
 // "operator", "aggregator", ..., "run node", for messages and logs.
 std::string_view RoleName(Role role);

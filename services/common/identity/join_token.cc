@@ -16,6 +16,8 @@ namespace muster {
 namespace {
 
 constexpr char kAnyNode[] = "*";
+constexpr char kNodeKind[] = "node";
+constexpr char kRelayKind[] = "relay";
 
 absl::Status Invalid(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_TOKEN_FILE",
@@ -35,6 +37,12 @@ absl::Status Check(const JoinToken& token) {
   if (token.join_targets.empty()) return Invalid("\"join_targets\" names no address");
   const auto root = Certificate::FromPem(token.fleet_ca_pem);
   if (!root.ok()) return Annotate(Invalid(ToStd(root.status().message())), "fleet_ca_pem");
+  if (!token.command_ca_pem.empty()) {
+    const auto commands = Certificate::FromPem(token.command_ca_pem);
+    if (!commands.ok()) {
+      return Annotate(Invalid(ToStd(commands.status().message())), "command_ca_pem");
+    }
+  }
   const auto key = PrivateKey::FromPem(token.private_key_pem.view());
   if (!key.ok()) return Annotate(Invalid(ToStd(key.status().message())), "private_key_pem");
   return absl::OkStatus();
@@ -45,20 +53,25 @@ absl::Status Check(const JoinToken& token) {
 absl::StatusOr<JoinToken> ParseJoinToken(std::string_view json) {
   JsonFields fields(json);
   JoinToken token;
+  std::string kind = kNodeKind;
   std::string expires;
   std::string key;
   fields.Text("fleet", &token.fleet);
   fields.Text("id", &token.id);
+  fields.OptionalText("kind", &kind);
   fields.Text("node", &token.node);
   fields.Text("expires_at", &expires);
   fields.List("join_targets", &token.join_targets);
   fields.Text("fleet_ca_pem", &token.fleet_ca_pem);
+  fields.OptionalText("command_ca_pem", &token.command_ca_pem);
   fields.Text("private_key_pem", &key);
   token.private_key_pem = Secret(std::move(key));
   if (const std::string fault = fields.Fault(); !fault.empty()) return Invalid(fault);
   if (!absl::ParseTime(absl::RFC3339_full, expires, &token.expires, nullptr)) {
     return Invalid("\"expires_at\" is no time");
   }
+  if (kind != kNodeKind && kind != kRelayKind) return Invalid("\"kind\" is not node or relay");
+  token.relay = kind == kRelayKind;
   if (token.node == kAnyNode) token.node.clear();
   if (absl::Status s = Check(token); !s.ok()) return s;
   return token;
@@ -68,10 +81,12 @@ Secret JoinTokenToJson(const JoinToken& token) {
   nlohmann::ordered_json json;
   json["fleet"] = token.fleet;
   json["id"] = token.id;
+  json["kind"] = token.relay ? kRelayKind : kNodeKind;
   json["node"] = token.node.empty() ? kAnyNode : token.node;
   json["expires_at"] = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", token.expires, absl::UTCTimeZone());
   json["join_targets"] = token.join_targets;
   json["fleet_ca_pem"] = token.fleet_ca_pem;
+  if (!token.command_ca_pem.empty()) json["command_ca_pem"] = token.command_ca_pem;
   json["private_key_pem"] = std::string(token.private_key_pem.view());
   return Secret(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }

@@ -1,18 +1,22 @@
-// Join tokens: the file with which a machine becomes a node, and the proofs that joining asks for.
+// Join tokens: the file with which a machine becomes a node or a relay, and the proofs that joining
+// asks for.
 //
 //   {
 //     "fleet": "fleet-0a1b2c3d.muster",
 //     "id": "0123456789abcdef0123456789abcdef",
+//     "kind": "node",                        or "relay"
 //     "node": "n1",                          "*" for any
 //     "expires_at": "2026-11-21T10:00:00Z",
 //     "join_targets": ["10.0.0.5:7443"],
 //     "fleet_ca_pem": "-----BEGIN CERTIFICATE-----...",
+//     "command_ca_pem": "-----BEGIN CERTIFICATE-----...",
 //     "private_key_pem": "-----BEGIN PRIVATE KEY-----..."
 //   }
 //
 // It is a secret: who has it may join until it ends or is used up. Its key never leaves the file;
-// the fleet knows the public half, and each request is signed with it. The fleet's root is in the
-// file too, so that a machine that joins trusts nobody else from the first connection on.
+// the fleet knows the public half, and each request is signed with it. The fleet's root and its
+// command authority are in the file too, so that a machine that joins trusts nobody else from the
+// first connection on, also not a relay through which it joins.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_JOIN_TOKEN_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_JOIN_TOKEN_H_
 
@@ -30,10 +34,12 @@ namespace muster {
 struct JoinToken {
   std::string fleet;
   std::string id;
-  std::string node;  // the only one that may join; empty: any
+  bool relay = false;  // who joins becomes a relay
+  std::string node;    // the only one that may join; empty: any
   absl::Time expires;
   std::vector<std::string> join_targets;  // "host:port"
   std::string fleet_ca_pem;
+  std::string command_ca_pem;  // empty in a file from before there were commands
   Secret private_key_pem;
 };
 

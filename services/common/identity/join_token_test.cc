@@ -22,6 +22,8 @@ JoinToken MakeToken() {
   const absl::Time now = absl::FromUnixSeconds(1'790'000'000);
   token.fleet_ca_pem =
       FleetRoot::Create(kFleet, *PrivateKey::Generate(), now)->certificate().ToPem();
+  token.command_ca_pem =
+      FleetRoot::Create(kFleet, *PrivateKey::Generate(), now)->certificate().ToPem();
   token.private_key_pem = *PrivateKey::Generate()->ToPkcs8Pem();
   return token;
 }
@@ -36,7 +38,26 @@ TEST(JoinTokenTest, TheFileIsReadAsItWasWritten) {
   EXPECT_EQ(read->expires, token.expires);
   EXPECT_EQ(read->join_targets, token.join_targets);
   EXPECT_EQ(read->fleet_ca_pem, token.fleet_ca_pem);
+  EXPECT_EQ(read->command_ca_pem, token.command_ca_pem);
+  EXPECT_FALSE(read->relay);
   EXPECT_EQ(read->private_key_pem.view(), token.private_key_pem.view());
+}
+
+TEST(JoinTokenTest, OneForARelaySaysSo) {
+  JoinToken token = MakeToken();
+  token.relay = true;
+  EXPECT_TRUE(ParseJoinToken(JoinTokenToJson(token).view())->relay);
+}
+
+TEST(JoinTokenTest, AFileFromBeforeThereWereRelaysIsRead) {
+  JoinToken token = MakeToken();
+  token.command_ca_pem.clear();
+  const std::string json = absl::StrReplaceAll(std::string(JoinTokenToJson(token).view()),
+                                               {{"\"kind\": \"node\",", ""}});
+  const auto read = ParseJoinToken(json);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_FALSE(read->relay);
+  EXPECT_EQ(read->command_ca_pem, "");
 }
 
 TEST(JoinTokenTest, ATokenForAnyNodeNamesNone) {
@@ -62,7 +83,8 @@ TEST(JoinTokenTest, WhatIsNoTokenIsRefusedWithTheReason) {
       {absl::StrReplaceAll(good, {{"[\n    \"127.0.0.1:7443\"\n  ]", "[]"}}), "join_targets"},
       {absl::StrReplaceAll(good, {{"BEGIN CERTIFICATE", "BEGIN"}}), "fleet_ca_pem"},
       {absl::StrReplaceAll(good, {{"BEGIN PRIVATE KEY", "BEGIN"}}), "private_key_pem"},
-      {absl::StrReplaceAll(good, {{"\"node\"", "\"more\": \"x\", \"node\""}}), "\"more\""},
+      {absl::StrReplaceAll(good, {{"\"kind\": \"node\"", "\"kind\": \"tree\""}}), "\"kind\""},
+      {absl::StrReplaceAll(good, {{"\"node\":", "\"more\": \"x\", \"node\":"}}), "\"more\""},
   };
   for (const auto& c : cases) {
     const auto token = ParseJoinToken(c.text);

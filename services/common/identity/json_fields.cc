@@ -42,6 +42,10 @@ void JsonFields::Text(const char* name, std::string* value) {
   json_.erase(it);
 }
 
+void JsonFields::OptionalText(const char* name, std::string* value) {
+  if (json_.contains(name)) Text(name, value);
+}
+
 void JsonFields::List(const char* name, std::vector<std::string>* values) {
   const auto it = Find(name);
   if (it == json_.end()) return;

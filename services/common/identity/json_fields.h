@@ -17,6 +17,8 @@ class JsonFields {
 
   // A text that is not empty.
   void Text(const char* name, std::string* value);
+  // The same, which files written before it was known lack.
+  void OptionalText(const char* name, std::string* value);
   // A list of such texts.
   void List(const char* name, std::vector<std::string>* values);
   // The same, which files written before it was known lack.

@@ -121,7 +121,8 @@ struct RunRecord {
 struct Delivery {
   std::string uri;  // verified identity of the deliverer (behind the gateway: its client)
   bool node_unproven = false;  // by a credential that is good for any node of the plugin
-  std::string vouched_by;      // URI of the gateway for a legacy PUT; empty for a direct delivery
+  // URI of the gateway for a legacy PUT, of the relay for what it forwarded; empty: direct.
+  std::string vouched_by;
   std::string signature;       // the node's signature over what it delivered; empty if none
   std::string signer_pem;      // the certificate it verifies with
 };

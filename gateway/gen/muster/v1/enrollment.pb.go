@@ -278,8 +278,10 @@ type CreateJoinTokenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Token *JoinToken             `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
 	// What the token's file says besides its key: where to join, and whom to trust there.
-	JoinTargets   []string `protobuf:"bytes,2,rep,name=join_targets,json=joinTargets,proto3" json:"join_targets,omitempty"`
-	FleetCaPem    string   `protobuf:"bytes,3,opt,name=fleet_ca_pem,json=fleetCaPem,proto3" json:"fleet_ca_pem,omitempty"`
+	JoinTargets []string `protobuf:"bytes,2,rep,name=join_targets,json=joinTargets,proto3" json:"join_targets,omitempty"`
+	FleetCaPem  string   `protobuf:"bytes,3,opt,name=fleet_ca_pem,json=fleetCaPem,proto3" json:"fleet_ca_pem,omitempty"`
+	// And whose signing certificates to obey.
+	CommandCaPem  string `protobuf:"bytes,4,opt,name=command_ca_pem,json=commandCaPem,proto3" json:"command_ca_pem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -331,6 +333,13 @@ func (x *CreateJoinTokenResponse) GetJoinTargets() []string {
 func (x *CreateJoinTokenResponse) GetFleetCaPem() string {
 	if x != nil {
 		return x.FleetCaPem
+	}
+	return ""
+}
+
+func (x *CreateJoinTokenResponse) GetCommandCaPem() string {
+	if x != nil {
+		return x.CommandCaPem
 	}
 	return ""
 }
@@ -1002,12 +1011,13 @@ const file_muster_v1_enrollment_proto_rawDesc = "" +
 	"\aparents\x18\b \x03(\tR\aparents\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8a\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb0\x01\n" +
 	"\x17CreateJoinTokenResponse\x12*\n" +
 	"\x05token\x18\x01 \x01(\v2\x14.muster.v1.JoinTokenR\x05token\x12!\n" +
 	"\fjoin_targets\x18\x02 \x03(\tR\vjoinTargets\x12 \n" +
 	"\ffleet_ca_pem\x18\x03 \x01(\tR\n" +
-	"fleetCaPem\"\x17\n" +
+	"fleetCaPem\x12$\n" +
+	"\x0ecommand_ca_pem\x18\x04 \x01(\tR\fcommandCaPem\"\x17\n" +
 	"\x15ListJoinTokensRequest\"F\n" +
 	"\x16ListJoinTokensResponse\x12,\n" +
 	"\x06tokens\x18\x01 \x03(\v2\x14.muster.v1.JoinTokenR\x06tokens\"(\n" +

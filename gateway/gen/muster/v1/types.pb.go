@@ -170,7 +170,8 @@ type Delivery struct {
 	// Delivered with a credential that is good for any planned node of the plugin: the node's name is
 	// the deliverer's word.
 	NodeUnproven bool `protobuf:"varint,2,opt,name=node_unproven,json=nodeUnproven,proto3" json:"node_unproven,omitempty"`
-	// The URI of the gateway that vouches for `uri` (deliveries over plain HTTPS); else empty.
+	// The URI of the gateway that vouches for `uri` (deliveries over plain HTTPS), or of the relay that
+	// forwarded what is signed; else empty.
 	VouchedBy string `protobuf:"bytes,3,opt,name=vouched_by,json=vouchedBy,proto3" json:"vouched_by,omitempty"`
 	// The node's signature over the result was verified.
 	Signed        bool `protobuf:"varint,4,opt,name=signed,proto3" json:"signed,omitempty"`

@@ -1,0 +1,63 @@
+#include "services/agent/joining/member_file.h"
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/json_fields.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxFile = 256 * 1024;
+
+std::string FileOf(const std::string& folder, bool is_relay) {
+  return absl::StrCat(folder, is_relay ? "/relay.json" : "/node.json");
+}
+
+absl::StatusOr<MemberFile> Parse(const std::string& path, const std::string& text, bool is_relay) {
+  MemberFile member;
+  member.is_relay = is_relay;
+  JsonFields fields(text);
+  fields.Text("fleet", &member.fleet);
+  fields.Text(is_relay ? "relay" : "node", &member.name);
+  fields.List("aggregator_targets", &member.aggregator_targets);
+  fields.List("status_targets", &member.status_targets);
+  fields.List("join_targets", &member.join_targets);
+  fields.OptionalList("relay_targets", &member.relay_targets);
+  const std::string fault = fields.Fault();
+  if (fault.empty()) return member;
+  return MakeError(absl::StatusCode::kFailedPrecondition, "INVALID_MEMBER_FILE",
+                   absl::StrCat(path, ": ", fault),
+                   "Restore it, or remove the folder and join anew.");
+}
+
+}  // namespace
+
+absl::StatusOr<MemberFile> ReadMemberFile(const std::string& folder) {
+  for (const bool is_relay : {false, true}) {
+    const std::string path = FileOf(folder, is_relay);
+    const auto text = ReadFileBounded(path, kMaxFile);
+    if (text.ok()) return Parse(path, *text, is_relay);
+    if (!absl::IsNotFound(text.status())) return text.status();
+  }
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
+                   absl::StrCat(folder, " holds neither node.json nor relay.json"),
+                   "Join the fleet first: muster node join, or muster relay join.");
+}
+
+absl::Status WriteMemberFile(const std::string& folder, const MemberFile& member) {
+  nlohmann::ordered_json json;
+  json["fleet"] = member.fleet;
+  json[member.is_relay ? "relay" : "node"] = member.name;
+  json["aggregator_targets"] = member.aggregator_targets;
+  json["status_targets"] = member.status_targets;
+  json["join_targets"] = member.join_targets;
+  json["relay_targets"] = member.relay_targets;
+  return WriteFileAtomically(
+      FileOf(folder, member.is_relay),
+      json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n", 0644);
+}
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+// What a machine that joined knows of the fleet beside its identity: one file in its folder.
+//
+//   node.json, or relay.json of a relay
+//   {
+//     "fleet": "fleet-0a1b2c3d.muster",
+//     "node": "n1",                                 "relay" in relay.json
+//     "aggregator_targets": ["10.0.0.5:7440"],
+//     "status_targets": ["10.0.0.5:7441"],
+//     "join_targets": ["10.0.0.5:7444"],            where its certificate is renewed
+//     "relay_targets": ["10.0.0.9:7445", "10.0.0.5:7445"]    to hang below, tried in turn
+//   }
+#ifndef MUSTER_SERVICES_AGENT_JOINING_MEMBER_FILE_H_
+#define MUSTER_SERVICES_AGENT_JOINING_MEMBER_FILE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+struct MemberFile {
+  std::string fleet;
+  std::string name;
+  bool is_relay = false;
+  std::vector<std::string> aggregator_targets;  // "host:port" all
+  std::vector<std::string> status_targets;
+  std::vector<std::string> join_targets;
+  std::vector<std::string> relay_targets;  // none in the folder of a node that joined before relays
+};
+
+// From node.json or relay.json in `folder`. FAILED_PRECONDITION: NOT_JOINED if there is neither,
+// INVALID_MEMBER_FILE with what is wrong.
+absl::StatusOr<MemberFile> ReadMemberFile(const std::string& folder);
+
+// Replaces it, durably and at once.
+absl::Status WriteMemberFile(const std::string& folder, const MemberFile& member);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_JOINING_MEMBER_FILE_H_

@@ -1,0 +1,58 @@
+#include "services/agent/joining/member_file.h"
+
+#include <filesystem>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+
+namespace muster {
+namespace {
+
+class MemberFileTest : public ::testing::Test {
+ protected:
+  MemberFileTest() { std::filesystem::create_directories(folder_); }
+  ~MemberFileTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string ReasonFor(const std::string& text) {
+    EXPECT_TRUE(WriteFileAtomically(folder_ + "/node.json", text).ok());
+    return ReasonOf(ReadMemberFile(folder_).status());
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "member_" +
+                              ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(MemberFileTest, IsReadAsItWasWritten) {
+  EXPECT_EQ(ReasonOf(ReadMemberFile(folder_).status()), "NOT_JOINED");
+  for (const bool is_relay : {true, false}) {
+    const MemberFile member = {"f.muster", "n1",    is_relay,      {"a:1"},
+                               {"s:1"},    {"j:1"}, {"r:1", "r:2"}};
+    ASSERT_TRUE(WriteMemberFile(folder_, member).ok());
+    const auto read = ReadMemberFile(folder_);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->fleet, member.fleet);
+    EXPECT_EQ(read->name, member.name);
+    EXPECT_EQ(read->is_relay, is_relay);
+    EXPECT_EQ(read->aggregator_targets, member.aggregator_targets);
+    EXPECT_EQ(read->status_targets, member.status_targets);
+    EXPECT_EQ(read->join_targets, member.join_targets);
+    EXPECT_EQ(read->relay_targets, member.relay_targets);
+  }
+}
+
+TEST_F(MemberFileTest, OneFromBeforeThereWereRelaysIsRead) {
+  EXPECT_EQ(ReasonFor(R"({"fleet": "f", "node": "n", "aggregator_targets": [],
+                          "status_targets": [], "join_targets": ["j:1"]})"),
+            "");
+}
+
+TEST_F(MemberFileTest, WhatIsNoneIsRefused) {
+  for (const char* text : {"", "[]", "{}", R"({"fleet": "f", "node": 1})"}) {
+    EXPECT_EQ(ReasonFor(text), "INVALID_MEMBER_FILE") << text;
+  }
+}
+
+}  // namespace
+}  // namespace muster
