@@ -239,34 +239,38 @@ class Agent {
   const std::stop_token stop_;
 };
 
-absl::StatusOr<Delivery> Run(const AgentOptions& options, const std::stop_token& stop) {
-  auto config = LoadAgentConfig(options.config_path, std::getenv);
-  if (!config.ok()) return config.status();
+absl::StatusOr<Delivery> Run(AgentConfig config, const std::stop_token& stop) {
   // Checked before anything is run: a plugin that runs for hours should not find its way barred.
   client::Status ready;
-  const auto client = client::Client::Create(config->client, &ready);
+  const auto client = client::Client::Create(config.client, &ready);
   if (!client) return Delivery{ready, {}};
   // Before the first heartbeat: an agent that is not the only one here has nothing to say.
-  auto state = AgentState::Open(config->client.state_dir, config->client.run, config->client.plugin,
-                                config->client.node);
+  auto state = AgentState::Open(config.client.state_dir, config.client.run, config.client.plugin,
+                                config.client.node);
   if (!state.ok()) return state.status();
   client->SetPhase(Phase::kChecking);
   client->StartHeartbeats(LogHeartbeats);
-  Preflight preflight(config->client, *client);
+  Preflight preflight(config.client, *client);
   preflight.AwaitFirst(kPreflightLimit, stop);
-  auto assignment = Assign(*config, *client, stop);
+  auto assignment = Assign(config, *client, stop);
   if (!assignment.ok()) return assignment.status();
-  Agent agent(*std::move(config), *std::move(assignment), *client, *std::move(state), stop);
+  Agent agent(std::move(config), *std::move(assignment), *client, *std::move(state), stop);
   return agent.Run();
 }
 
 }  // namespace
 
+Delivery GatherAndDeliver(AgentConfig config, const std::stop_token& stop) {
+  auto delivery = Run(std::move(config), stop);
+  if (!delivery.ok()) return Delivery{client::ToClientStatus(delivery.status()), {}};
+  return *std::move(delivery);
+}
+
 int RunAgent(const AgentOptions& options) {
   const StopOnSignal signals;
-  auto delivery = Run(options, signals.token());
-  if (!delivery.ok()) delivery = Delivery{client::ToClientStatus(delivery.status()), {}};
-  return SayOutcome(*delivery);
+  auto config = LoadAgentConfig(options.config_path, std::getenv);
+  if (!config.ok()) return SayOutcome({client::ToClientStatus(config.status()), {}});
+  return SayOutcome(GatherAndDeliver(*std::move(config), signals.token()));
 }
 
 }  // namespace muster

@@ -29,8 +29,8 @@
 #include "services/client/https_transport.h"
 #include "services/client/media_type.h"
 #include "services/client/progress_reporter.h"
+#include "services/client/sender.h"
 #include "services/client/sender_activity.h"
-#include "services/client/sender_identity.h"
 #include "services/client/status_channels.h"
 #include "services/client/stream_spool.h"
 #include "services/common/base/error.h"
@@ -195,20 +195,15 @@ class Client::Impl {
 
  private:
   absl::Status PrepareGrpc() {
-    auto identity = SenderIdentity::Load(config_.client_cert, config_.client_key, absl::Now());
-    if (!identity.ok()) return identity.status();
+    const auto sender = Sender::Make(config_, absl::Now());
+    if (!sender.ok()) return sender.status();
     if (config_.run.empty()) return ConfigError("configuration", "run", "it is missing");
-    if (auto ca = ParseChain(config_.fleet_ca_cert); !ca.ok()) {
-      return ConfigError("configuration", "fleet_ca_cert", ToStd(ca.status().message()));
-    }
-    certificate_ends_ = identity->not_after();
+    certificate_ends_ = (*sender)->not_after();
     if (!config_.status_targets.empty()) {
-      channels_ = MakeStatusChannels(config_.status_targets, config_.fleet_ca_cert,
-                                     config_.client_key, *identity);
+      channels_ = MakeStatusChannels(config_.status_targets, **sender);
       reporter_ = std::make_unique<ProgressReporter>(*channels_);
     }
-    transport_ = MakeGrpcTransport(config_.grpc_targets, config_.fleet_ca_cert, config_.client_key,
-                                   *std::move(identity));
+    transport_ = MakeGrpcTransport(config_.grpc_targets, *sender);
     return absl::OkStatus();
   }
 

@@ -75,6 +75,10 @@ struct Config {
   // PEM, or the path of a file with it.
   std::string client_key;
   std::string client_key_file;
+  // Instead of these and fleet_ca_cert, for grpc_targets: a folder with key.pem, cert.pem and
+  // ca.pem, which somebody renews while this works, all three at once (a renamed symbolic link).
+  // Not in the file nor the environment.
+  std::string identity_folder;
   // Where the done file appears (WaitForDoneFileAndDeliver).
   std::string results_dir = "/tmp/sonobuoy/results";
   // How long a done file has to stay before it is believed.

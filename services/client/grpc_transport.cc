@@ -63,13 +63,9 @@ absl::Status FromUnary(const grpc::Status& status, const std::stop_token& stop) 
 
 class GrpcTransport final : public ResultTransport {
  public:
-  GrpcTransport(const std::vector<std::string>& targets, std::string fleet_ca_pem,
-                std::string client_key_pem, SenderIdentity identity)
-      : identity_(std::move(identity)) {
-    ChannelIdentity us{identity_.identity().fleet, std::move(fleet_ca_pem), identity_.chain_pem(),
-                       std::move(client_key_pem)};
-    const auto credentials =
-        MakeChannelCredentials(us, {ServiceRole::kAggregator, ServiceRole::kRelay});
+  GrpcTransport(const std::vector<std::string>& targets, std::shared_ptr<const Sender> sender)
+      : sender_(std::move(sender)) {
+    const auto credentials = sender_->Credentials({ServiceRole::kAggregator, ServiceRole::kRelay});
     for (const std::string& target : targets) {
       stubs_.push_back(v1::ResultService::NewStub(MakeChannel(target, credentials)));
     }
@@ -90,10 +86,12 @@ class GrpcTransport final : public ResultTransport {
   v1::ResultService::Stub& stub() { return *stubs_[current_]; }
 
   absl::Status Sign(const OutgoingResult& result, v1::Signature* signature) const {
-    auto value = identity_.Sign(result.info, result.file->size(), result.digest.Sha256());
+    const auto identity = sender_->Identity();
+    if (!identity.ok()) return identity.status();
+    auto value = identity->Sign(result.info, result.file->size(), result.digest.Sha256());
     if (!value.ok()) return value.status();
     signature->set_value(*std::move(value));
-    signature->set_certificate_chain_pem(identity_.chain_pem());
+    signature->set_certificate_chain_pem(identity->chain_pem());
     return absl::OkStatus();
   }
 
@@ -217,7 +215,7 @@ class GrpcTransport final : public ResultTransport {
     return ReceiptOf(committed);
   }
 
-  const SenderIdentity identity_;
+  const std::shared_ptr<const Sender> sender_;
   std::vector<std::unique_ptr<v1::ResultService::Stub>> stubs_;
   size_t current_ = 0;
 };
@@ -225,11 +223,8 @@ class GrpcTransport final : public ResultTransport {
 }  // namespace
 
 std::unique_ptr<ResultTransport> MakeGrpcTransport(const std::vector<std::string>& targets,
-                                                   std::string fleet_ca_pem,
-                                                   std::string client_key_pem,
-                                                   SenderIdentity identity) {
-  return std::make_unique<GrpcTransport>(targets, std::move(fleet_ca_pem),
-                                         std::move(client_key_pem), std::move(identity));
+                                                   std::shared_ptr<const Sender> sender) {
+  return std::make_unique<GrpcTransport>(targets, std::move(sender));
 }
 
 }  // namespace muster::client

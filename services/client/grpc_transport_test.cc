@@ -46,11 +46,16 @@ class GrpcTransportTest : public ::testing::Test {
   }
   ~GrpcTransportTest() override { std::filesystem::remove_all(folder_); }
 
+  static std::shared_ptr<const Sender> SenderOf(const TestFleet& fleet,
+                                                std::pair<std::string, std::string> credential) {
+    Config config;
+    config.fleet_ca_cert = fleet.root_pem;
+    std::tie(config.client_cert, config.client_key) = std::move(credential);
+    return Sender::Make(config, absl::Now()).value();
+  }
+
   void UseCredential(const TestFleet& fleet, std::pair<std::string, std::string> credential) {
-    auto identity = SenderIdentity::Load(credential.first, credential.second, absl::Now());
-    ASSERT_TRUE(identity.ok()) << identity.status();
-    transport_ = MakeGrpcTransport({peer_.target()}, fleet.root_pem, credential.second,
-                                   *std::move(identity));
+    transport_ = MakeGrpcTransport({peer_.target()}, SenderOf(fleet, std::move(credential)));
   }
 
   std::string Write(const std::string& body) {
@@ -115,10 +120,7 @@ TEST_F(GrpcTransportTest, TextTravelsCompressedOnlyIfTheServerTakesIt) {
   TestPeer plain(fleet_);
   plain.zstd = false;
   plain.Start();
-  const auto credential = fleet_.RunCredential("n1");
-  transport_ = MakeGrpcTransport(
-      {plain.target()}, fleet_.root_pem, credential.second,
-      SenderIdentity::Load(credential.first, credential.second, absl::Now()).value());
+  transport_ = MakeGrpcTransport({plain.target()}, SenderOf(fleet_, fleet_.RunCredential("n1")));
   ASSERT_TRUE(Deliver(Write(body)).ok());
   EXPECT_TRUE(plain.committed()->body == body);
   EXPECT_FALSE(plain.committed()->zstd);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "services/client/sender_identity.h"
+#include "services/client/sender.h"
 
 namespace muster::client {
 
@@ -19,9 +19,7 @@ struct StatusChannels {
 
 // `targets`: at least one. The servers must be a status service or a relay of the sender's fleet.
 std::shared_ptr<const StatusChannels> MakeStatusChannels(const std::vector<std::string>& targets,
-                                                         const std::string& fleet_ca_pem,
-                                                         const std::string& client_key_pem,
-                                                         const SenderIdentity& identity);
+                                                         const Sender& sender);
 
 }  // namespace muster::client
 
