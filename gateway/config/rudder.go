@@ -25,6 +25,7 @@ type Rudder struct {
 	RemoteRuns                             int
 	RemoteRunCommands                      int
 	RemoteRunTime, BranchSilence           time.Duration
+	ClientSilence                          time.Duration
 	Streams                                bool
 	StreamCommand                          []string
 	SharedFiles                            string
@@ -44,7 +45,7 @@ func defaultRudder() Rudder {
 		HTTPSPort: 443, UpstreamCertificateFile: "/var/rudder/lib/ssl/policy_server.pem",
 		RemoteRun: true, RemoteRunCommand: []string{"sudo", "/opt/rudder/bin/rudder", "remote", "run"},
 		RemoteRuns: 32, RemoteRunCommands: 16, Streams: true, StreamCommand: []string{"/opt/rudder/bin/rudder", "agent", "run"},
-		RemoteRunTime: time.Hour, BranchSilence: 5 * time.Minute,
+		RemoteRunTime: time.Hour, BranchSilence: 5 * time.Minute, ClientSilence: time.Minute,
 		SharedFiles: "/var/rudder/shared-files", SharedFilesSweep: 10 * time.Minute,
 		SharedFilesNodes: "/var/rudder/shared-files-nodes", SharedFilesQuota: 10 << 30, SpoolTime: 72 * time.Hour, MaxBodySize: 50 << 20,
 		SharedFolder: "/var/rudder/configuration-repository/shared-files",
@@ -98,6 +99,8 @@ func (r *Rudder) bindWork(f *fields, file func(name string, value *string, comme
 		time.Second, 7*24*time.Hour)
 	f.duration("rudder.branch_silence", &r.BranchSilence, "How long a relay below may say nothing before a remote run goes on "+
 		"without it.", time.Second, 24*time.Hour)
+	f.duration("rudder.client_silence", &r.ClientSilence, "How long a client may send, or take, nothing before it is given up.",
+		time.Second, time.Hour)
 	file("shared_files", &r.SharedFiles, "Where shared files are kept, with the strict dialect.")
 	file("shared_files_nodes", &r.SharedFilesNodes, "The same with the extended dialect.")
 	f.byteSize("rudder.shared_files_quota", &r.SharedFilesQuota, "How much shared files may take, with those on their way to the "+

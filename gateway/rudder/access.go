@@ -97,7 +97,7 @@ func (s *Server) admitted(w http.ResponseWriter, r *http.Request, where place) b
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, why string) {
 	s.log.Warn("request refused", "remote", r.RemoteAddr, "path", r.URL.Path, "reason", why)
-	drain(w, r)
+	s.drain(w, r)
 	answer(w, http.StatusForbidden, "FORBIDDEN: "+why)
 }
 

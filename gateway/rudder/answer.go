@@ -1,6 +1,7 @@
 package rudder
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -21,13 +22,13 @@ func answer(w http.ResponseWriter, code int, text string) {
 func notFound(w http.ResponseWriter) { answer(w, http.StatusNotFound, "NOT FOUND") }
 
 // bounded answers a body that does not say its length, or is too long.
-func bounded(w http.ResponseWriter, r *http.Request, limit int64) bool {
+func (s *Server) bounded(w http.ResponseWriter, r *http.Request, limit int64) bool {
 	switch {
 	case r.Header.Get("Content-Length") == "":
-		drain(w, r)
+		s.drain(w, r)
 		answer(w, http.StatusLengthRequired, "LENGTH REQUIRED")
 	case r.ContentLength > limit:
-		drain(w, r)
+		s.drain(w, r)
 		answer(w, http.StatusRequestEntityTooLarge, "PAYLOAD TOO LARGE")
 	default:
 		return true
@@ -36,26 +37,27 @@ func bounded(w http.ResponseWriter, r *http.Request, limit int64) bool {
 }
 
 // drain reads on what a client sends, unless it waits for the answer first.
-func drain(w http.ResponseWriter, r *http.Request) {
+func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
-		_, _ = io.CopyN(io.Discard, newPatient(w, r), maxDrain)
+		_, _ = io.CopyN(io.Discard, s.newPatient(w, r), maxDrain)
 	}
 }
 
 // patient reads a body for as long as something comes.
 type patient struct {
-	body   io.Reader
-	client *http.ResponseController
+	body    io.Reader
+	client  *http.ResponseController
+	silence time.Duration
 }
 
-func newPatient(w http.ResponseWriter, r *http.Request) *patient {
-	return &patient{r.Body, http.NewResponseController(w)}
+func (s *Server) newPatient(w http.ResponseWriter, r *http.Request) *patient {
+	return &patient{r.Body, http.NewResponseController(w), s.config.ClientSilence}
 }
 
 func (p *patient) Read(into []byte) (int, error) {
-	_ = p.client.SetReadDeadline(time.Now().Add(bodySilence))
+	_ = p.client.SetReadDeadline(time.Now().Add(p.silence))
 	n, err := p.body.Read(into)
-	if err != nil { // what follows waits for the client as long as it takes
+	if errors.Is(err, io.EOF) { // what follows waits for the client as long as it takes
 		_ = p.client.SetReadDeadline(time.Time{})
 	}
 	return n, err

@@ -126,7 +126,7 @@ func (s *Server) judge(u *upload, above string, response *http.Response, err err
 
 // serveUpload answers GET shared-files/uploads/<id>.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request, id string) {
-	if !allowed(w, r, http.MethodGet) {
+	if !s.allowed(w, r, http.MethodGet) {
 		return
 	}
 	found, known := s.spool.find(id)

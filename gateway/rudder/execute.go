@@ -13,10 +13,7 @@ import (
 	"time"
 )
 
-const (
-	runWait     = time.Minute      // for other remote runs to end
-	bodySilence = 60 * time.Second // of a client that sends or reads
-)
+const runWait = time.Minute // for other remote runs to end
 
 // Why what runs is ended.
 var (
@@ -112,7 +109,7 @@ func (s *Server) stream(w http.ResponseWriter, work context.Context, leave func(
 		defer close(rest)
 		complete <- s.execute(work, run, here, elsewhere, func() { close(first) })
 	}()
-	out := &flushing{w: w, client: http.NewResponseController(w), silence: s.silence}
+	out := &flushing{w: w, client: http.NewResponseController(w), silence: s.config.ClientSilence}
 	w.WriteHeader(http.StatusOK)
 	_ = out.client.Flush()
 	for _, queue := range queues {

@@ -113,7 +113,7 @@ func (s *Server) serveExtendedRun(w http.ResponseWriter, r *http.Request, all bo
 		answer(w, http.StatusNotFound, "remote run is switched off")
 		return
 	}
-	if !allowed(w, r, http.MethodGet) {
+	if !s.allowed(w, r, http.MethodGet) {
 		return
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -131,11 +131,11 @@ func (s *Server) serveExtendedRun(w http.ResponseWriter, r *http.Request, all bo
 }
 
 // allowed answers a method that is none of those.
-func allowed(w http.ResponseWriter, r *http.Request, methods ...string) bool {
+func (s *Server) allowed(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 	if slices.Contains(methods, r.Method) {
 		return true
 	}
-	drain(w, r)
+	s.drain(w, r)
 	w.Header().Set("Allow", strings.Join(methods, ", "))
 	answer(w, http.StatusMethodNotAllowed, r.Method+" is not answered here; "+strings.Join(methods, ", ")+" is")
 	return false

@@ -188,8 +188,7 @@ func TestAClientThatLeavesEndsASynchronousRun(t *testing.T) {
 }
 
 func TestAReaderThatTakesNothingIsGivenUp(t *testing.T) {
-	s := single(t, script(`exec cat /dev/zero`))
-	s.server.silence = 200 * time.Millisecond
+	s := single(t, script(`exec cat /dev/zero`), impatient)
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"),
 		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{identityOf("root").certificate}})
 	if err != nil {

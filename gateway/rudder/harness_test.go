@@ -336,6 +336,9 @@ func sumOf(content string) string {
 // extended has a relay speak the extended dialect.
 func extended(s *site) { s.config.Dialect = "extended" }
 
+// impatient has a relay give up slow clients early.
+func impatient(s *site) { s.config.ClientSilence = 200 * time.Millisecond }
+
 // under gives a relay its policy server.
 func under(id, host string) func(*site) {
 	return func(s *site) {

@@ -100,10 +100,10 @@ func (s *Server) serveRemoteRun(w http.ResponseWriter, r *http.Request, target s
 		notFound(w)
 		return
 	}
-	if !bounded(w, r, maxForm) {
+	if !s.bounded(w, r, maxForm) {
 		return
 	}
-	form, ok := readForm(w, r)
+	form, ok := s.readForm(w, r)
 	if !ok {
 		return
 	}
@@ -117,14 +117,14 @@ func (s *Server) serveRemoteRun(w http.ResponseWriter, r *http.Request, target s
 }
 
 // readForm takes a form; what is none is answered.
-func readForm(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
+func (s *Server) readForm(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	if given := r.Header.Get("Content-Type"); given != "" {
 		if kind, _, err := mime.ParseMediaType(given); err != nil || kind != "application/x-www-form-urlencoded" {
 			notFound(w)
 			return nil, false
 		}
 	}
-	text, err := io.ReadAll(newPatient(w, r))
+	text, err := io.ReadAll(s.newPatient(w, r))
 	if err != nil {
 		answer(w, http.StatusInternalServerError, "INTERNAL SERVER ERROR")
 		return nil, false

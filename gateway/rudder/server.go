@@ -53,7 +53,6 @@ type Server struct {
 	spool         *spool
 	streams       *command.Runner
 	metrics       http.Handler
-	silence       time.Duration // of a client that reads
 
 	runs    chan struct{} // one token for each remote run
 	uploads chan struct{} // one for each upload of a shared file
@@ -67,8 +66,7 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	s := &Server{
 		config: o.Config, version: o.Version, configuration: o.Configuration, requests: o.Requests, streams: o.Streams, log: o.Log,
-		silence: bodySilence,
-		runs:    make(chan struct{}, o.Config.RemoteRuns), uploads: make(chan struct{}, uploadsAtOnce),
+		runs: make(chan struct{}, o.Config.RemoteRuns), uploads: make(chan struct{}, uploadsAtOnce),
 		senders: make(chan struct{}, sending),
 	}
 	var err error

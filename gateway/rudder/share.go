@@ -148,10 +148,10 @@ func expiryOfShare(described io.Reader) (int64, error) {
 
 // serveShare answers POST and HEAD shared-files/node/<target>/<file id>.
 func (s *Server) serveShare(w http.ResponseWriter, r *http.Request, target, file string) {
-	if !allowed(w, r, http.MethodPost, http.MethodHead) {
+	if !s.allowed(w, r, http.MethodPost, http.MethodHead) {
 		return
 	}
-	if r.Method == http.MethodPost && !bounded(w, r, s.config.MaxBodySize) {
+	if r.Method == http.MethodPost && !s.bounded(w, r, s.config.MaxBodySize) {
 		return
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -190,7 +190,7 @@ func (r refusal) Error() string { return r.why }
 func (s *Server) refuseShare(w http.ResponseWriter, r *http.Request, err error) {
 	refused := refusalOf(err)
 	s.log.Warn("shared file refused", "method", r.Method, "path", r.URL.Path, "code", refused.code, "remote", r.RemoteAddr, "error", err)
-	drain(w, r)
+	s.drain(w, r)
 	answer(w, refused.code, refused.why)
 }
 
@@ -253,7 +253,7 @@ func (s *Server) takeShare(w http.ResponseWriter, r *http.Request, h *share) (*u
 		return nil, err
 	}
 	defer s.store.discard(file, name)
-	got, err := h.receive(file, newPatient(w, r), r.ContentLength, key)
+	got, err := h.receive(file, s.newPatient(w, r), r.ContentLength, key)
 	if err != nil {
 		return nil, err
 	}

@@ -344,3 +344,18 @@ func TestTheStrictDialectHasAQuotaToo(t *testing.T) {
 	s.want(put("one", 20<<10), 200, "") // less than before
 	s.want(put("two", 40<<10), 200, "")
 }
+
+func TestASenderThatStopsIsAnswered(t *testing.T) {
+	s := single(t, trusts("n-a"), impatient)
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST %sshared-files/node/n-b/file?source-uuid=n-a&signature=%s HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n%s", basePath,
+		signed("n-a", content), content)
+	if text, _ := io.ReadAll(conn); !strings.HasPrefix(string(text), "HTTP/1.1 408 ") {
+		t.Errorf("%q", text)
+	}
+	s.wantFiles()
+}

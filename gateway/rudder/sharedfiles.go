@@ -20,11 +20,11 @@ func (s *Server) serveSharedFiles(w http.ResponseWriter, r *http.Request, id sha
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	needed := map[string]string{http.MethodPut: "ttl", http.MethodHead: "hash"}[r.Method]
 	if err != nil || needed == "" || len(query[needed]) != 1 {
-		drain(w, r)
+		s.drain(w, r)
 		notFound(w)
 		return
 	}
-	if r.Method == http.MethodPut && !bounded(w, r, s.config.MaxBodySize) {
+	if r.Method == http.MethodPut && !s.bounded(w, r, s.config.MaxBodySize) {
 		return
 	}
 	code, err := s.sharedFile(w, r, id, query.Get(needed))
@@ -33,7 +33,7 @@ func (s *Server) serveSharedFiles(w http.ResponseWriter, r *http.Request, id sha
 			"code", code, "remote", r.RemoteAddr, "error", err)
 	}
 	if code >= http.StatusBadRequest {
-		drain(w, r)
+		s.drain(w, r)
 	}
 	w.WriteHeader(code)
 }
@@ -66,7 +66,7 @@ func (s *Server) sharedFile(w http.ResponseWriter, r *http.Request, id sharedID,
 		return spaceCode(err), err
 	}
 	defer release()
-	return s.receive(newPatient(w, r), id, source, parameter)
+	return s.receive(s.newPatient(w, r), id, source, parameter)
 }
 
 // spaceCode is the answer when there is no room.
@@ -153,7 +153,7 @@ func (s *Server) upstream(w http.ResponseWriter, r *http.Request, id sharedID, k
 		return http.StatusInternalServerError, err
 	}
 	if r.Method == http.MethodPut && r.ContentLength > 0 {
-		request.Body, request.ContentLength = io.NopCloser(newPatient(w, r)), r.ContentLength
+		request.Body, request.ContentLength = io.NopCloser(s.newPatient(w, r)), r.ContentLength
 	}
 	if err := s.pass(request.Header, r.Header); err != nil {
 		return http.StatusInternalServerError, err

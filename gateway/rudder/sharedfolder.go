@@ -110,7 +110,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, name string) {
 		defer file.Close()
 		info, err := file.Stat()
 		if err == nil && info.Mode().IsRegular() {
-			http.ServeContent(&slowWriter{w, http.NewResponseController(w)}, r, name, info.ModTime(), file)
+			http.ServeContent(&slowWriter{w, http.NewResponseController(w), s.config.ClientSilence}, r, name, info.ModTime(), file)
 			return
 		}
 		name = path.Join(name, "index.html")
@@ -121,10 +121,11 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, name string) {
 // slowWriter gives up a client that takes nothing any longer.
 type slowWriter struct {
 	http.ResponseWriter
-	client *http.ResponseController
+	client  *http.ResponseController
+	silence time.Duration
 }
 
 func (s *slowWriter) Write(content []byte) (int, error) {
-	_ = s.client.SetWriteDeadline(time.Now().Add(bodySilence))
+	_ = s.client.SetWriteDeadline(time.Now().Add(s.silence))
 	return s.ResponseWriter.Write(content)
 }

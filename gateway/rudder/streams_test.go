@@ -1,0 +1,174 @@
+package rudder
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"muster.example/gateway/command"
+	"muster.example/gateway/fleet"
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/services/client/go/channel"
+	"muster.example/services/client/go/mustertest"
+)
+
+// grove is the services of Muster to which nodes of a test are attached.
+type grove struct {
+	aggregator *mustertest.Aggregator
+	relay      *mustertest.Relay
+	runner     *command.Runner
+}
+
+func newGrove(t *testing.T) *grove {
+	t.Helper()
+	f := mustertest.NewFleet()
+	keys, err := fleet.Open(f.Folder(t, f.Service("gateway", "g1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &grove{aggregator: mustertest.NewAggregator(t, f), relay: mustertest.NewRelay(t, f)}
+	dial := func(role, target string) *grpc.ClientConn {
+		connection, err := channel.Dial(role, []string{target}, keys.Roots, keys.Certificate, fleet.Interceptors()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { connection.Close() })
+		return connection
+	}
+	g.runner = command.NewRunner(mustertest.Domain, dial("aggregator", g.aggregator.Start()), dial("relay", g.relay.Start()),
+		slog.New(slog.DiscardHandler))
+	return g
+}
+
+// reaches has a relay use the streams.
+func (g *grove) reaches(s *site) { s.streams = g.runner }
+
+// say is output in pieces; those that begin with "!" go to stderr, "..." is a cut.
+func say(final *musterv1.JobRecord_Final, pieces ...string) mustertest.Node {
+	return func(_ context.Context, _ *musterv1.Command, emit func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+		for _, piece := range pieces {
+			if piece == "..." {
+				emit(&musterv1.JobRecord{Record: &musterv1.JobRecord_Cut_{Cut: &musterv1.JobRecord_Cut{Bytes: 77}}})
+				continue
+			}
+			out := &musterv1.JobRecord_Output{Stream: musterv1.JobStream_JOB_STREAM_STDOUT, Data: []byte(piece)}
+			if text, isError := strings.CutPrefix(piece, "!"); isError {
+				out = &musterv1.JobRecord_Output{Stream: musterv1.JobStream_JOB_STREAM_STDERR, Data: []byte(text)}
+			}
+			emit(&musterv1.JobRecord{Record: &musterv1.JobRecord_Output_{Output: out}})
+		}
+		return final
+	}
+}
+
+func exited(code int32) *musterv1.JobRecord_Final {
+	return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_EXITED, ExitCode: code, Duration: durationpb.New(1e9)}
+}
+
+func TestAttachedNodesAreReachedByTheirStreams(t *testing.T) {
+	g := newGrove(t)
+	g.relay.Hang("n-a", say(exited(4), "one\ntw", "o\nwithout end", "!bad\xff", "..."))
+	g.relay.Hang("d.example", say(exited(0), "of n-d\n")) // attached by its host name, whatever relay of Rudder's is above it
+	f := woods(t, g.reaches)
+	f.root.server.streams = g.runner
+	got := f.root.run("nodes?nodes=n-a,n-b,n-d,n-c&classes=info,debug")
+	got.ended(t, "n-a", 4, "")
+	if want := []string{"one", "two", "without end", "[77 bytes left out]"}; !slices.Equal(got.lines["n-a"], want) || got.ends["n-a"].Stderr != "bad\uFFFD" {
+		t.Error(got)
+	}
+	got.ended(t, "n-d", 0, "")
+	got.ended(t, "n-b", 0, "")
+	got.ended(t, "n-c", 0, "")
+	if f.root.calls() != "remote run -D info,debug -- b.example\n" || f.r1.calls() != "remote run -D info,debug -- c.example\n" || f.r2.calls() != "" {
+		t.Error(f.root.calls(), f.r1.calls(), f.r2.calls())
+	}
+	signed := g.relay.Signed()
+	if len(signed) != 1 {
+		t.Fatal(len(signed))
+	}
+	sent, _, err := g.aggregator.Commands.Check(signed[0])
+	if err != nil || strings.Join(sent.Argv, " ") != "/opt/rudder/bin/rudder agent run -D info,debug" || strings.Join(sent.Classes, ",") != "info,debug" ||
+		sent.Action != "rudder" || sent.DiscardOutput || string(sent.Targets.NodesSha256) != string(command.Targets([]string{"n-a", "d.example"}).NodesSha256) {
+		t.Error(sent, err)
+	}
+}
+
+func TestAllLeavesOutOfABranchWhoIsAttached(t *testing.T) {
+	g := newGrove(t)
+	g.relay.Hang("n-c", say(exited(0), "by stream\n"))
+	f := woods(t)
+	f.root.server.streams = g.runner
+	got := f.root.run("all")
+	for _, id := range []string{"root", "n-a", "n-b", "r1", "n-c", "r2", "n-d", "r3", "n-e"} {
+		got.ended(t, id, 0, "")
+	}
+	if !slices.Equal(got.lines["n-c"], []string{"by stream"}) || f.r1.calls() != "remote run -- 127.0.0.3\n" {
+		t.Error(got.lines, f.r1.calls())
+	}
+}
+
+func TestTheStrictDialectUsesStreamsToo(t *testing.T) {
+	g := newGrove(t)
+	g.relay.Hang("n-c", say(exited(3), "by ", "stream", "!bad"))
+	f := plant(t)
+	f.root.server.streams = g.runner
+	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-c"), 200, "ran a.example\nby stream\n")
+	f.root.want(f.root.post("remote-run/nodes/n-c"), 200, "")
+	f.root.want(f.root.post("remote-run/all", "asynchronous=false"), 200, "")
+	if calls := f.r1.calls(); calls != "remote run -- 127.0.0.3\n" || len(g.relay.Signed()) != 3 {
+		t.Error(calls, len(g.relay.Signed()))
+	}
+}
+
+func TestWhatBecameOfAnAttachedNodeIsTold(t *testing.T) {
+	g := newGrove(t)
+	g.relay.Hang("n-a", say(&musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_REFUSED, Reason: "POLICY_REFUSED", Detail: "no rule admits it"}))
+	g.relay.Hang("n-b", say(&musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_TIMED_OUT}, "begun\n"))
+	g.relay.Hang("root", say(&musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_EXITED, Signal: 9}))
+	s := single(t, g.reaches)
+	got := s.run("nodes?nodes=n-a,n-b,root")
+	got.ended(t, "n-a", 0, "refused: POLICY_REFUSED: no rule admits it")
+	got.ended(t, "n-b", 0, "timed out")
+	got.ended(t, "root", 0, "signal 9")
+	g.relay.Stop() // the list of before is what is known
+	got = s.run("nodes?nodes=n-a,n-b")
+	got.ended(t, "n-a", 0, "the relay did not take the job")
+	got.ended(t, "n-b", 0, "the relay did not take the job")
+	if s.calls() != "" {
+		t.Error(s.calls())
+	}
+}
+
+func TestWithoutARelayTheCommandReachesEveryNode(t *testing.T) {
+	g := newGrove(t)
+	g.relay.Stop()
+	s := single(t, g.reaches)
+	s.run("node/n-a").ended(t, "n-a", 0, "")
+	if s.calls() != "remote run -- a.example\n" {
+		t.Error(s.calls())
+	}
+}
+
+func TestAClientThatLeavesCancelsTheJob(t *testing.T) {
+	g := newGrove(t)
+	ended := make(chan struct{})
+	g.relay.Hang("n-a", func(ctx context.Context, _ *musterv1.Command, emit func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+		<-ctx.Done()
+		close(ended)
+		return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_CANCELLED}
+	})
+	s := single(t, g.reaches)
+	response, err := s.client.Get(s.base + basePath + "remote-run/node/n-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it runs", func() bool { return len(g.relay.Signed()) == 1 })
+	response.Body.Close()
+	<-ended
+	until(t, "the run is over", func() bool { return len(s.server.runs) == 0 })
+}
