@@ -8,6 +8,8 @@
 #include "cli/dashboard_commands.h"
 #include "cli/exit_code.h"
 #include "cli/info_commands.h"
+#include "cli/jobs/exec_command.h"
+#include "cli/jobs/job_commands.h"
 #include "cli/node_commands.h"
 #include "cli/operator_commands.h"
 #include "cli/results_commands.h"
@@ -129,6 +131,8 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddRunsCommands(*line);
   AddCredentialsCommands(*line);
   AddAgentCommands(*line);
+  AddExecCommand(*line);
+  AddJobCommands(*line);
   AddTokenCommands(*line);
   AddNodeCommands(*line);
   AddOperatorCommands(*line);

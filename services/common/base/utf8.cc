@@ -11,9 +11,8 @@ bool IsControl(uint32_t c) {
          (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x061c;
 }
 
-}  // namespace
-
-size_t PrintableLength(std::string_view text) {
+// How many bytes the character at the beginning takes, and which it is; 0 if that is not UTF-8.
+size_t Decode(std::string_view text, uint32_t* character) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);
   size_t length = 1;
@@ -34,7 +33,26 @@ size_t PrintableLength(std::string_view text) {
     c = c << 6 | (byte(i) & 0x3f);
   }
   const bool surrogate = c >= 0xd800 && c < 0xe000;
-  return c < smallest || c > 0x10ffff || surrogate || IsControl(c) ? 0 : length;
+  *character = c;
+  return c < smallest || c > 0x10ffff || surrogate ? 0 : length;
+}
+
+}  // namespace
+
+size_t PrintableLength(std::string_view text) {
+  uint32_t character = 0;
+  const size_t length = Decode(text, &character);
+  return length == 0 || IsControl(character) ? 0 : length;
+}
+
+bool IsUtf8(std::string_view text) {
+  uint32_t character = 0;
+  while (!text.empty()) {
+    const size_t length = Decode(text, &character);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
 }
 
 std::string_view CutUtf8(std::string_view text, size_t max_bytes) {

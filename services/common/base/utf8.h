@@ -12,6 +12,9 @@ namespace muster {
 // the direction of text) or not UTF-8 at all. `text` must not be empty.
 size_t PrintableLength(std::string_view text);
 
+// Whether all of `text` is characters in UTF-8, printable or not.
+bool IsUtf8(std::string_view text);
+
 // The beginning of `text`, at most `max_bytes` of it, not cut within a character.
 std::string_view CutUtf8(std::string_view text, size_t max_bytes);
 

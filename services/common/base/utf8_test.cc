@@ -27,6 +27,13 @@ TEST(PrintableLengthTest, RefusesWhatIsNotUtf8) {
   }
 }
 
+TEST(IsUtf8Test, TakesControlCharactersAndRefusesHalves) {
+  EXPECT_TRUE(IsUtf8(""));
+  EXPECT_TRUE(IsUtf8("a\tb\n\x1b[K\xc3\xa4"));
+  EXPECT_FALSE(IsUtf8("\xc3"));
+  EXPECT_FALSE(IsUtf8("a\xffz"));
+}
+
 TEST(CutUtf8Test, CutsBetweenCharacters) {
   EXPECT_EQ(CutUtf8("abc", 3), "abc");
   EXPECT_EQ(CutUtf8("abc", 2), "ab");
