@@ -22,7 +22,6 @@ struct JobsConfig {
 struct RelayConfig {
   std::string state_folder;  // tls/, and what has to last
   HostPort listen = {"127.0.0.1", 7445};
-  // Empty: this is the relay at the centre.
   std::vector<std::string> parents;
   std::vector<std::string> aggregator_targets = {"127.0.0.1:7440"};
   std::vector<std::string> status_targets = {"127.0.0.1:7441"};

@@ -16,7 +16,6 @@
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
-#include "services/common/identity/certificate_files.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/server.h"
 #include "services/common/service/certificate_renewal.h"
@@ -27,6 +26,7 @@
 #include "services/relay/jobs/courier.h"
 #include "services/relay/jobs/job_board.h"
 #include "services/relay/known_nodes.h"
+#include "services/relay/relay_identity.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/tree/tree.h"
 #include "services/relay/trust.h"
@@ -44,19 +44,17 @@ constexpr int kSecondsBetweenRenewals = 30;
 
 class Assembly : public RelayServer {
  public:
-  Assembly(RelayConfig config, std::unique_ptr<CertificateFiles> tls)
+  Assembly(RelayConfig config, std::unique_ptr<RelayIdentity> self)
       : config_(std::move(config)),
-        tls_(std::move(tls)),
-        fleet_(tls_->identity().fleet),
+        self_(std::move(self)),
+        parents_(config_.parents.empty() ? self_->relay_targets() : config_.parents),
         requests_({"request", static_cast<size_t>(config_.request_threads), kMaxQueue}),
         streams_({"watch", kWatchThreads, kMaxQueue}),
         rpc_metrics_(metrics_),
-        callers_(fleet_, clock_, [this] { return tls_->roots(); }),
-        tree_({std::get<ServiceIdentity>(tls_->identity().name).name, config_.parents.empty(),
-               static_cast<size_t>(config_.max_nodes)},
-              clock_),
+        callers_(self_->fleet(), clock_, [this] { return self_->roots(); }),
+        tree_({self_->name(), is_root(), static_cast<size_t>(config_.max_nodes)}, clock_),
         courier_(tree_, clock_),
-        trust_(fleet_, tls_->published_folder(), tree_, live_, clock_),
+        trust_(self_->fleet(), self_->published_folder(), tree_, live_, clock_),
         offers_(tree_) {}
 
   ~Assembly() override { Stop(); }
@@ -67,7 +65,7 @@ class Assembly : public RelayServer {
 
  private:
   RpcRuntime Runtime(Executor& executor) { return {&callers_, &executor, &live_, &rpc_metrics_}; }
-  bool is_root() const { return config_.parents.empty(); }
+  bool is_root() const { return !self_->joined() && parents_.empty(); }
   std::string KnownPath() const { return config_.state_folder + "/known-nodes"; }
   std::shared_ptr<grpc::Channel> ChannelTo(const std::vector<std::string>& targets,
                                            ServiceRole role) const;
@@ -84,8 +82,8 @@ class Assembly : public RelayServer {
 
   const RelayConfig config_;
   const Clock& clock_ = SystemClock();
-  const std::unique_ptr<CertificateFiles> tls_;
-  const std::string fleet_;
+  const std::unique_ptr<RelayIdentity> self_;
+  const std::vector<std::string> parents_;
   Metrics metrics_;
   Executor requests_;
   Executor streams_;
@@ -114,12 +112,11 @@ std::shared_ptr<grpc::Channel> Assembly::ChannelTo(const std::vector<std::string
                                                    ServiceRole role) const {
   return MakeChannel(
       absl::StrJoin(targets, ","),
-      MakeChannelCredentials(ChannelIdentityFolder{fleet_, tls_->published_folder()}, {role}));
+      MakeChannelCredentials(ChannelIdentityFolder{self_->fleet(), self_->published_folder()}, {role}));
 }
 
 RelaySelf Assembly::Self() const {
-  const CertificateTrio trio = tls_->trio();
-  return {ToUri(trio.identity).value_or(""), trio.key.public_key().Sha256().value_or("")};
+  return {self_->uri(), self_->trio().key.public_key().Sha256().value_or("")};
 }
 
 void Assembly::AddGauges() {
@@ -141,7 +138,9 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge(
       "muster_certificate_expires_timestamp_seconds",
       "When the service's certificate ends, in Unix time.",
-      [this] { return static_cast<double>(absl::ToUnixSeconds(tls_->certificate().NotAfter())); });
+      [this] {
+        return static_cast<double>(absl::ToUnixSeconds(self_->trio().chain.front().NotAfter()));
+      });
 }
 
 absl::Status Assembly::Begin() {
@@ -159,13 +158,13 @@ absl::Status Assembly::Begin() {
 // Makes the way to what is above.
 absl::Status Assembly::LookUp() {
   FileOps& files = PosixFileOps();
-  if (const absl::Status s = LoadKnownNodes(files, KnownPath(), fleet_, tree_); !s.ok()) return s;
+  if (const absl::Status s = LoadKnownNodes(files, KnownPath(), self_->fleet(), tree_); !s.ok()) return s;
   if (!is_root()) {
     AttachClientOptions options;
-    options.targets = config_.parents;
-    options.fleet = fleet_;
-    options.uri = Self().uri;
-    options.identity_folder = tls_->published_folder();
+    options.targets = parents_;
+    options.fleet = self_->fleet();
+    options.uri = self_->uri();
+    options.identity_folder = self_->published_folder();
     options.is_relay = true;
     options.relay_targets = config_.advertise;
     parent_ = std::make_unique<ParentLink>(std::move(options), tree_, trust_, courier_, clock_,
@@ -230,7 +229,7 @@ absl::Status Assembly::Serve() {
   RpcServerOptions options;
   options.listen = config_.listen.ToString();
   options.health_listen = absl::StrCat("127.0.0.1:", config_.health_port);
-  options.certificate_folder = tls_->published_folder();
+  options.certificate_folder = self_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return trust_.IsRevoked(caller); };
   auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
                                  {attach_service_.get(), job_service_.get()});
@@ -274,9 +273,12 @@ void Assembly::EverySecond(int64_t second) {
       Log(LogLevel::kError, "cannot remember who is attached", {{"error", s}});
     }
   }
-  if (aggregator_ == nullptr || second % kSecondsBetweenRenewals != 0) return;
+  if (self_->files() == nullptr || aggregator_ == nullptr ||
+      second % kSecondsBetweenRenewals != 0) {
+    return;
+  }
   const bool queued = requests_.Post([this] {
-    if (absl::Status s = RenewIfDue(*tls_, aggregator_, clock_.Now()); !s.ok()) {
+    if (absl::Status s = RenewIfDue(*self_->files(), aggregator_, clock_.Now()); !s.ok()) {
       Log(LogLevel::kError, "cannot renew the certificate", {{"error", s}});
     }
   });
@@ -297,6 +299,7 @@ void Assembly::Stop() {
   streams_.Drain(config_.drain).IgnoreError();
   parent_.reset();
   centre_.reset();
+  self_->Stop();
   if (server_ != nullptr) StoreKnownNodes(PosixFileOps(), KnownPath(), tree_).IgnoreError();
   board_.reset();
   inspection_.reset();
@@ -305,11 +308,9 @@ void Assembly::Stop() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunningService>> RelayServer::Start(const RelayConfig& config) {
-  auto tls =
-      CertificateFiles::Open(config.state_folder + "/tls", config.state_folder + "/tls-published",
-                             ServiceRole::kRelay, SystemClock().Now());
-  if (!tls.ok()) return tls.status();
-  auto assembly = std::make_unique<Assembly>(config, *std::move(tls));
+  auto self = RelayIdentity::Open(config.state_folder);
+  if (!self.ok()) return self.status();
+  auto assembly = std::make_unique<Assembly>(config, *std::move(self));
   if (const absl::Status status = assembly->Begin(); !status.ok()) return status;
   return assembly;
 }

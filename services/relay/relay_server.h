@@ -12,7 +12,7 @@ namespace muster {
 
 class RelayServer : public RunningService {
  public:
-  // As CertificateFiles::Open; INTERNAL (LISTEN_FAILED); what is wrong with the state folder.
+  // As RelayIdentity::Open; INTERNAL (LISTEN_FAILED); what is wrong with the state folder.
   static absl::StatusOr<std::unique_ptr<RunningService>> Start(const RelayConfig& config);
 
   // Where gRPC is served.
