@@ -149,8 +149,10 @@ class Assembly : public Aggregator {
         enrollment_service_(runtime_, enrollment_, addresses_.join_targets,
                             f_.authorities->FleetCaPem(), f_.commands->CaPem()),
         joining_(*f_.store, *f_.authorities, clock_),
-        join_service_(requests_, joining_, clock_, addresses_, f_.authorities->FleetCaPem(),
-                      f_.commands->CaPem(), metrics_) {}
+        join_answers_(joining_, *f_.store, clock_, addresses_, f_.authorities->FleetCaPem(),
+                      f_.commands->CaPem(), metrics_),
+        join_service_(requests_, join_answers_),
+        relayed_join_service_(runtime_, join_answers_) {}
 
   ~Assembly() override { Stop(); }
 
@@ -204,7 +206,9 @@ class Assembly : public Aggregator {
   Enrollment enrollment_;
   EnrollmentService enrollment_service_;
   Joining joining_;
+  JoinAnswers join_answers_;
   JoinService join_service_;
+  RelayedJoinService relayed_join_service_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<InspectionServer> inspection_;
   std::unique_ptr<VerdictFollower> follower_;
@@ -262,10 +266,10 @@ absl::Status Assembly::Serve() {
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
   options.open_listen = config_.join_listen.ToString();
   options.open_service = &join_service_;
-  auto server =
-      RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
-                       {&run_service_, &result_service_, &archive_service_, &change_service_,
-                        &listener_service_, &identity_service_, &enrollment_service_});
+  auto server = RpcServer::Start(
+      std::move(options), callers_, live_, rpc_metrics_,
+      {&run_service_, &result_service_, &archive_service_, &change_service_, &listener_service_,
+       &identity_service_, &enrollment_service_, &relayed_join_service_});
   if (!server.ok()) return server.status();
   server_ = *std::move(server);
   InspectionServer::Options inspection;

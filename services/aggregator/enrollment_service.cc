@@ -26,6 +26,8 @@ v1::JoinToken ToProto(const JoinTokenRecord& record) {
   token.set_revoked(record.revoked);
   token.mutable_joined()->Assign(record.joined.begin(), record.joined.end());
   token.set_joined_count(record.joined_count);
+  token.set_relay(record.relay);
+  token.mutable_parents()->Assign(record.parents.begin(), record.parents.end());
   return token;
 }
 
@@ -43,6 +45,10 @@ v1::EnrolledNode ToProto(const NodeRecord& record) {
     node.set_revoke_reason(record.revoke_reason);
     node.set_revoked_by(record.revoked_by);
   }
+  node.set_is_relay(record.relay);
+  node.mutable_relay_targets()->Assign(record.relay_targets.begin(), record.relay_targets.end());
+  node.mutable_join_targets()->Assign(record.join_targets.begin(), record.join_targets.end());
+  node.mutable_parents()->Assign(record.parents.begin(), record.parents.end());
   return node;
 }
 
@@ -73,11 +79,17 @@ grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
         wanted.count = request->count();
         wanted.labels = FromProto(request->labels());
         wanted.created_by = actor;
+        wanted.relay = request->relay();
+        wanted.parents.assign(request->parents().begin(), request->parents().end());
         const auto token = enrollment_.CreateToken(
             std::move(wanted), request->has_ttl() ? FromProto(request->ttl()) : kDefaultTokenLife);
         if (!token.ok()) return token.status();
+        const auto above = enrollment_.Above(*token);
+        if (!above.ok()) return above.status();
         *response->mutable_token() = ToProto(*token);
-        response->mutable_join_targets()->Assign(join_targets_.begin(), join_targets_.end());
+        response->mutable_join_targets()->Assign(above->join_targets.begin(),
+                                                 above->join_targets.end());
+        for (const std::string& target : join_targets_) response->add_join_targets(target);
         response->set_fleet_ca_pem(fleet_ca_pem_);
         response->set_command_ca_pem(command_ca_pem_);
         return absl::OkStatus();

@@ -17,6 +17,14 @@ namespace {
 constexpr int kMaxIssued = 10'000;
 constexpr size_t kMaxReason = 1024;
 
+// What the register of nodes calls it, if it is one that joined.
+std::string MemberName(const Identity& identity) {
+  if (const auto* node = std::get_if<NodeIdentity>(&identity.name)) return node->name;
+  const auto* service = std::get_if<ServiceIdentity>(&identity.name);
+  const bool relay = service != nullptr && service->role == ServiceRole::kRelay;
+  return relay && service->name != kRootRelay ? service->name : "";
+}
+
 std::string UriOf(const Call& call) { return ToUri(call.caller().identity).value_or(""); }
 
 }  // namespace
@@ -39,18 +47,28 @@ absl::Status IdentityService::Renew(Call& call, const v1::RenewCertificateReques
                                     v1::IssuedCertificate* response) {
   if (const absl::Status allowed = call.Authorize(Resource::Own()); !allowed.ok()) return allowed;
   const Identity& identity = call.caller().identity;
+  const std::string member = MemberName(identity);
   absl::StatusOr<SignedCertificate> issued = absl::InternalError("no such identity");
-  if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) {
+  if (!member.empty()) {
+    issued = RenewMember(member, request.csr_pem(), UriOf(call));
+  } else if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) {
     issued = authorities_.SignForFleet(*service, request.csr_pem(), service_hosts_,
                                        kServiceValidity, UriOf(call));
   } else if (const auto* user = std::get_if<UserIdentity>(&identity.name)) {
     issued =
         authorities_.SignForFleet(*user, request.csr_pem(), {}, kOperatorValidity, UriOf(call));
-  } else if (const auto* node = std::get_if<NodeIdentity>(&identity.name)) {
-    issued = authorities_.SignForNode(*node, request.csr_pem(), UriOf(call));
   }
   if (issued.ok()) Describe(*issued, response);
   return issued.status();
+}
+
+absl::StatusOr<SignedCertificate> IdentityService::RenewMember(const std::string& name,
+                                                               const std::string& csr_pem,
+                                                               const std::string& asked_by) {
+  const auto member = store_.GetNode(name);
+  if (!member.ok()) return member.status();
+  if (!*member || (*member)->uri != asked_by) return errors::NodeNotEnrolled(name);
+  return authorities_.SignForMember(**member, csr_pem, asked_by);
 }
 
 absl::Status IdentityService::Add(Call& call, const v1::AddOperatorRequest& request,

@@ -53,6 +53,8 @@ class IdentityService : public v1::IdentityService::CallbackService {
  private:
   absl::Status Renew(Call& call, const v1::RenewCertificateRequest& request,
                      v1::IssuedCertificate* response);
+  absl::StatusOr<SignedCertificate> RenewMember(const std::string& name, const std::string& csr_pem,
+                                                const std::string& asked_by);
   absl::Status Add(Call& call, const v1::AddOperatorRequest& request,
                    v1::IssuedCertificate* response);
   absl::Status IssueForCommands(Call& call, const v1::IssueCommandCertificateRequest& request,

@@ -1,18 +1,31 @@
 #include "services/aggregator/join_service.h"
 
 #include "services/aggregator/convert.h"
+#include "services/aggregator/nodes/parents.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
+namespace {
 
-JoinService::JoinService(Executor& executor, Joining& joining, const Clock& clock,
+using Targets = google::protobuf::RepeatedPtrField<std::string>;
+
+void Append(const std::vector<std::string>& from, Targets* to) {
+  for (const std::string& target : from) *to->Add() = target;
+}
+
+// A relay is who calls; the machine is behind it.
+std::string PeerOf(const Call& call) { return ToUri(call.caller().identity).value_or(""); }
+
+}  // namespace
+
+JoinAnswers::JoinAnswers(Joining& joining, StateStore& store, const Clock& clock,
                          Addresses addresses, std::string fleet_ca_pem, std::string command_ca_pem,
                          Metrics& metrics)
-    : executor_(executor),
-      joining_(joining),
+    : joining_(joining),
+      store_(store),
       clock_(clock),
       addresses_(std::move(addresses)),
       fleet_ca_pem_(std::move(fleet_ca_pem)),
@@ -22,32 +35,59 @@ JoinService::JoinService(Executor& executor, Joining& joining, const Clock& cloc
       refused_(metrics.AddCounter("muster_joins_refused_total",
                                   "Requests to join or return that were refused.")) {}
 
+absl::Status JoinAnswers::Join(const std::string& peer, const v1::JoinRequest& request,
+                               v1::NodeCertificate* response) {
+  JoinWish wish;
+  wish.token_id = request.token_id();
+  wish.name = request.node();
+  wish.csr_pem = request.csr_pem();
+  wish.proof = request.proof();
+  wish.relay_targets.assign(request.relay_targets().begin(), request.relay_targets().end());
+  wish.join_targets.assign(request.join_targets().begin(), request.join_targets().end());
+  return Answer(peer, joining_.Join(wish), response);
+}
+
+absl::Status JoinAnswers::Return(const std::string& peer, const v1::ReturnRequest& request,
+                                 v1::NodeCertificate* response) {
+  return Answer(
+      peer, joining_.Return(request.certificate_chain_pem(), request.csr_pem(), request.proof()),
+      response);
+}
+
+absl::Status JoinAnswers::Answer(const std::string& peer,
+                                 const absl::StatusOr<JoinedMember>& member,
+                                 v1::NodeCertificate* response) {
+  if (!member.ok()) {
+    refused_.Add();
+    Log(LogLevel::kInfo, "a machine may not join", {{"peer", peer}, {"error", member.status()}});
+    return member.status();
+  }
+  const auto above = FindParentTargets(store_, member->parents);
+  if (!above.ok()) return above.status();
+  joined_.Add();
+  Log(LogLevel::kInfo, member->relay ? "a relay has a certificate" : "a node has a certificate",
+      {{"node", member->name}, {"peer", peer}});
+  response->set_node(member->name);
+  response->set_is_relay(member->relay);
+  response->set_certificate_chain_pem(member->certificate_chain_pem);
+  response->set_fleet_ca_pem(fleet_ca_pem_);
+  response->set_command_ca_pem(command_ca_pem_);
+  *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(member->expires));
+  *response->mutable_time() = ToTimestamp(absl::ToUnixMicros(clock_.Now()));
+  Append(addresses_.aggregator_targets, response->mutable_aggregator_targets());
+  Append(addresses_.status_targets, response->mutable_status_targets());
+  Append(above->join_targets, response->mutable_join_targets());
+  Append(addresses_.join_targets, response->mutable_join_targets());
+  Append(above->relay_targets, response->mutable_relay_targets());
+  Append(addresses_.relay_targets, response->mutable_relay_targets());
+  return absl::OkStatus();
+}
+
 template <typename Ask>
-grpc::ServerUnaryReactor* JoinService::Answer(grpc::CallbackServerContext* context,
-                                              v1::NodeCertificate* response, Ask ask) {
+grpc::ServerUnaryReactor* JoinService::Answer(grpc::CallbackServerContext* context, Ask ask) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = executor_.Post([this, response, reactor, peer = context->peer(), ask] {
-    const absl::StatusOr<JoinedNode> node = ask();
-    if (!node.ok()) {
-      refused_.Add();
-      Log(LogLevel::kInfo, "a machine may not join", {{"peer", peer}, {"error", node.status()}});
-      return reactor->Finish(ToGrpc(node.status()));
-    }
-    joined_.Add();
-    Log(LogLevel::kInfo, "a node has a certificate", {{"node", node->name}, {"peer", peer}});
-    response->set_node(node->name);
-    response->set_certificate_chain_pem(node->certificate_chain_pem);
-    response->set_fleet_ca_pem(fleet_ca_pem_);
-    response->set_command_ca_pem(command_ca_pem_);
-    *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(node->expires));
-    *response->mutable_time() = ToTimestamp(absl::ToUnixMicros(clock_.Now()));
-    for (const auto& target : addresses_.aggregator_targets)
-      response->add_aggregator_targets(target);
-    for (const auto& target : addresses_.status_targets) response->add_status_targets(target);
-    for (const auto& target : addresses_.join_targets) response->add_join_targets(target);
-    for (const auto& target : addresses_.relay_targets) response->add_relay_targets(target);
-    reactor->Finish(grpc::Status::OK);
-  });
+  const bool posted = executor_.Post(
+      [reactor, ask, peer = context->peer()] { reactor->Finish(ToGrpc(ask(peer))); });
   if (!posted) reactor->Finish(ToGrpc(errors::Overloaded()));
   return reactor;
 }
@@ -55,18 +95,37 @@ grpc::ServerUnaryReactor* JoinService::Answer(grpc::CallbackServerContext* conte
 grpc::ServerUnaryReactor* JoinService::Join(grpc::CallbackServerContext* context,
                                             const v1::JoinRequest* request,
                                             v1::NodeCertificate* response) {
-  return Answer(context, response, [this, request] {
-    return joining_.Join(request->token_id(), request->node(), request->csr_pem(),
-                         request->proof());
+  return Answer(context, [this, request, response](const std::string& peer) {
+    return answers_.Join(peer, *request, response);
   });
 }
 
 grpc::ServerUnaryReactor* JoinService::Return(grpc::CallbackServerContext* context,
                                               const v1::ReturnRequest* request,
                                               v1::NodeCertificate* response) {
-  return Answer(context, response, [this, request] {
-    return joining_.Return(request->certificate_chain_pem(), request->csr_pem(), request->proof());
+  return Answer(context, [this, request, response](const std::string& peer) {
+    return answers_.Return(peer, *request, response);
   });
+}
+
+grpc::ServerUnaryReactor* RelayedJoinService::Join(grpc::CallbackServerContext* context,
+                                                   const v1::JoinRequest* request,
+                                                   v1::NodeCertificate* response) {
+  return Answer(runtime_, context, "/muster.v1.JoinService/Join",
+                [this, request, response](Call& call) -> absl::Status {
+                  if (absl::Status s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
+                  return answers_.Join(PeerOf(call), *request, response);
+                });
+}
+
+grpc::ServerUnaryReactor* RelayedJoinService::Return(grpc::CallbackServerContext* context,
+                                                     const v1::ReturnRequest* request,
+                                                     v1::NodeCertificate* response) {
+  return Answer(runtime_, context, "/muster.v1.JoinService/Return",
+                [this, request, response](Call& call) -> absl::Status {
+                  if (absl::Status s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
+                  return answers_.Return(PeerOf(call), *request, response);
+                });
 }
 
 }  // namespace muster

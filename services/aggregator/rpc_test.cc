@@ -15,6 +15,7 @@
 #include "muster/v1/changes.pb.h"
 #include "muster/v1/enrollment.pb.h"
 #include "muster/v1/identities.pb.h"
+#include "muster/v1/join.pb.h"
 #include "muster/v1/listeners.pb.h"
 #include "muster/v1/results.pb.h"
 #include "muster/v1/runs.pb.h"
@@ -37,7 +38,7 @@ std::vector<const google::protobuf::MethodDescriptor*> Methods() {
       v1::Run::descriptor()->file(),       v1::SubmitResultRequest::descriptor()->file(),
       v1::Archive::descriptor()->file(),   v1::FollowChangesRequest::descriptor()->file(),
       v1::Operator::descriptor()->file(),  v1::ReportListenerRequest::descriptor()->file(),
-      v1::JoinToken::descriptor()->file(),
+      v1::JoinToken::descriptor()->file(), v1::JoinRequest::descriptor()->file(),
   };
   return MethodsOf(files);
 }

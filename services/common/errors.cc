@@ -340,6 +340,34 @@ absl::Status NodeEnrolled(std::string_view node) {
                    "create --node NAME.");
 }
 
+absl::Status TokenOfOtherKind(bool token_is_relays) {
+  return MakeError(Code::kPermissionDenied, "TOKEN_OF_OTHER_KIND",
+                   token_is_relays ? "the join token is a relay's" : "the join token is a node's",
+                   token_is_relays
+                       ? "Join with it as a relay: muster relay join."
+                       : "Join with it as a node: muster node join; a relay's token is made with "
+                         "muster token create --relay NAME.");
+}
+
+absl::Status RelayNotFound(std::string_view relay) {
+  return MakeError(Code::kNotFound, "RELAY_NOT_FOUND",
+                   Text("no relay \"", A(relay), "\" has joined, or it is revoked"),
+                   "List the relays: muster nodes; let it join first: muster token create --relay "
+                   "NAME.");
+}
+
+absl::Status RelayBelowItself(std::string_view relay, std::string_view parent) {
+  return MakeError(
+      Code::kFailedPrecondition, "RELAY_LOOP",
+      Text("relay \"", A(parent), "\" hangs below \"", A(relay), "\" and cannot be its parent"),
+      "Choose parents that lead to the centre without it: muster nodes.");
+}
+
+absl::Status InvalidTarget(std::string_view why) {
+  return MakeError(Code::kInvalidArgument, "INVALID_TARGET", Text("address of a relay: ", A(why)),
+                   "Give 1 to 16 addresses, host:port each.");
+}
+
 absl::Status ReturnRefused(std::string_view why) {
   return MakeError(Code::kUnauthenticated, "RETURN_REFUSED",
                    Text("the certificate that ended: ", A(why)),

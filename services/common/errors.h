@@ -76,6 +76,10 @@ absl::Status TokenExpired();
 absl::Status TokenUsed();
 absl::Status TokenOfOtherNode();
 absl::Status NodeEnrolled(std::string_view node);
+absl::Status TokenOfOtherKind(bool token_is_relays);
+absl::Status RelayNotFound(std::string_view relay);
+absl::Status RelayBelowItself(std::string_view relay, std::string_view parent);
+absl::Status InvalidTarget(std::string_view why);
 absl::Status ReturnRefused(std::string_view why);
 absl::Status ReturnTooLate();
 

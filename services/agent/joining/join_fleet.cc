@@ -16,6 +16,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/errors.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/pem_files.h"
@@ -32,15 +33,6 @@ absl::Status Unusable(const std::string& why) {
   return MakeError(absl::StatusCode::kUnauthenticated, "JOIN_ANSWER_UNUSABLE",
                    absl::StrCat("what the fleet answered cannot be used: ", why),
                    "Join again; if that stays, ask an operator for a new token.");
-}
-
-absl::Status OtherKind(bool token_is_relays) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "TOKEN_OF_OTHER_KIND",
-                   token_is_relays ? "the token is a relay's" : "the token is a node's",
-                   token_is_relays
-                       ? "Join with it as a relay: muster relay join."
-                       : "Join with it as a node: muster node join; or have a token made with "
-                         "\"muster token create --relay NAME\".");
 }
 
 // The key of an earlier try, or a new one.
@@ -170,13 +162,13 @@ absl::StatusOr<MemberJoined> JoinInto(const JoinToken& token, const std::string&
 
 absl::StatusOr<MemberJoined> JoinFleet(const JoinToken& token, const std::string& node,
                                        const std::string& folder) {
-  if (token.relay) return OtherKind(/*token_is_relays=*/true);
+  if (token.relay) return errors::TokenOfOtherKind(/*token_is_relays=*/true);
   return JoinInto(token, node, {}, folder);
 }
 
 absl::StatusOr<MemberJoined> JoinAsRelay(const JoinToken& token, const RelayAddresses& addresses,
                                          const std::string& folder) {
-  if (!token.relay) return OtherKind(/*token_is_relays=*/false);
+  if (!token.relay) return errors::TokenOfOtherKind(/*token_is_relays=*/false);
   return JoinInto(token, token.node, addresses, folder);
 }
 

@@ -28,7 +28,7 @@ struct MemberJoined {
 //
 // The key is there before the fleet is asked: a join whose answer was lost is repeated with the
 // same key, and gives the same certificate. FAILED_PRECONDITION (ALREADY_JOINED) if the folder
-// holds a certificate; INVALID_ARGUMENT (TOKEN_OF_OTHER_KIND) for a relay's token; UNAUTHENTICATED
+// holds a certificate; PERMISSION_DENIED (TOKEN_OF_OTHER_KIND) for a relay's token; UNAUTHENTICATED
 // (JOIN_ANSWER_UNUSABLE) if what came does not belong to the key or the fleet of the token; the
 // errors of JoinService; UNAVAILABLE if no address answers within 20 s.
 absl::StatusOr<MemberJoined> JoinFleet(const JoinToken& token, const std::string& node,

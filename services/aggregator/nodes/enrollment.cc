@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/aggregator/nodes/parents.h"
+#include "services/aggregator/runs/authorities.h"
 #include "services/common/base/names.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors.h"
@@ -22,6 +24,14 @@ bool IsLabelText(std::string_view text) {
   return text.size() <= kMaxName && text.find_first_not_of(
                                         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                         "0123456789._/-") == std::string_view::npos;
+}
+
+absl::Status CheckRelay(const JoinTokenRecord& wanted) {
+  if (wanted.parents.size() > kMaxParents) return errors::InvalidToken("it has too many parents");
+  if (!wanted.relay) return absl::OkStatus();
+  if (wanted.node.empty()) return errors::InvalidToken("a relay is named");
+  if (wanted.node == kRootRelay) return errors::InvalidToken("\"root\" is the relay at the centre");
+  return absl::OkStatus();
 }
 
 absl::Status CheckPlaces(const JoinTokenRecord& wanted) {
@@ -54,10 +64,16 @@ absl::StatusOr<JoinTokenRecord> Enrollment::CreateToken(JoinTokenRecord wanted,
   if (const auto key = PublicKey::FromPem(wanted.public_key_pem); !key.ok()) {
     return errors::InvalidToken(ToStd(key.status().message()));
   }
-  if (const absl::Status status = CheckPlaces(wanted); !status.ok()) return status;
+  for (const absl::Status& status : {CheckPlaces(wanted), CheckRelay(wanted)}) {
+    if (!status.ok()) return status;
+  }
   if (const absl::Status status = CheckLabels(wanted.labels); !status.ok()) return status;
   if (ttl < kLeastLife || ttl > kMostLife) {
     return errors::InvalidTimeout("ttl", "1 minute to 24 hours");
+  }
+  if (wanted.relay) {
+    absl::Status above = CheckAbove(store_, wanted.node, wanted.parents);
+    if (!above.ok()) return above;
   }
   if (!wanted.node.empty()) wanted.count = 1;
   wanted.created_at = Now();
@@ -73,6 +89,8 @@ absl::StatusOr<JoinTokenRecord> Enrollment::CreateToken(JoinTokenRecord wanted,
       return errors::TooManyTokens(kMaxJoinTokens);
     case CreateJoinToken::Verdict::kNodeRevoked:
       return errors::NodeRevoked(wanted.node);
+    case CreateJoinToken::Verdict::kNoRelay:
+      return errors::RelayNotFound(created->relay);
   }
   return absl::InternalError("no such verdict");
 }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/aggregator/nodes/parents.h"
 #include "services/common/base/clock.h"
 #include "services/common/store/state_store.h"
 
@@ -26,8 +27,13 @@ class Enrollment {
  public:
   Enrollment(StateStore& store, const Clock& clock) : store_(store), clock_(clock) {}
 
-  // `wanted`: id, public key, node or count, labels, and who asks; the rest is filled in.
+  // `wanted`: id, public key, node or count, labels, kind, parents, and who asks; the rest is
+  // filled in.
   absl::StatusOr<JoinTokenRecord> CreateToken(JoinTokenRecord wanted, absl::Duration ttl);
+  // Where the parents of a token are reached, before the centre.
+  absl::StatusOr<ParentTargets> Above(const JoinTokenRecord& token) {
+    return FindParentTargets(store_, token.parents);
+  }
   absl::StatusOr<std::vector<JoinTokenRecord>> Tokens();
   absl::StatusOr<JoinTokenRecord> RevokeToken(const std::string& id, const std::string& actor);
 

@@ -1,6 +1,7 @@
 #include "services/aggregator/nodes/joining.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 #include <variant>
@@ -9,6 +10,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
 #include "services/common/base/strings.h"
+#include "services/common/base/text_values.h"
 #include "services/common/errors.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/join_token.h"
@@ -16,6 +18,8 @@
 
 namespace muster {
 namespace {
+
+constexpr size_t kMaxTargets = 16;
 
 absl::Status Refusal(JoinNode::Verdict verdict, const std::string& node) {
   switch (verdict) {
@@ -43,51 +47,89 @@ absl::Status CheckNodeName(const std::string& node) {
   return ValidateName("node", node);
 }
 
+// What the register calls the holder of a certificate, if it can be in it.
+std::optional<std::string> NameOf(const Identity& identity) {
+  if (const auto* node = std::get_if<NodeIdentity>(&identity.name)) return node->name;
+  const auto* service = std::get_if<ServiceIdentity>(&identity.name);
+  if (service == nullptr || service->role != ServiceRole::kRelay) return std::nullopt;
+  return service->name;
+}
+
+absl::Status CheckTargets(const std::vector<std::string>& targets) {
+  if (targets.size() > kMaxTargets) return errors::InvalidTarget("there are more than 16");
+  for (const std::string& target : targets) {
+    const auto address = ParseHostPort(target);
+    if (!address || address->port == 0) return errors::InvalidTarget("one is not host:port");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::StatusOr<JoinedNode> Joining::Join(const std::string& token_id, const std::string& node,
-                                         const std::string& csr_pem, const std::string& proof) {
-  const auto key = VerifySigningRequest(csr_pem);
-  if (!key.ok()) return key.status();
-  const auto token = store_.GetJoinToken(token_id);
+absl::StatusOr<JoinTokenRecord> Joining::ProvenToken(const JoinWish& wish) {
+  const auto token = store_.GetJoinToken(wish.token_id);
   if (!token.ok()) return token.status();
   if (!*token) return errors::TokenRefused();
-  const auto token_key = PublicKey::FromPem((*token)->public_key_pem);
-  if (!token_key.ok()) return token_key.status();
-  if (!token_key->Verify(JoinProofText(token_id, node, csr_pem), proof)) {
+  const auto key = PublicKey::FromPem((*token)->public_key_pem);
+  if (!key.ok()) return key.status();
+  if (!key->Verify(JoinProofText(wish.token_id, wish.name, wish.csr_pem), wish.proof)) {
     return errors::TokenRefused();
   }
-  const std::string name = node.empty() ? (*token)->node : node;
-  if (absl::Status status = CheckNodeName(name); !status.ok()) return status;
+  // A relay says where it is reached, a node does not.
+  const bool as_relay = !wish.relay_targets.empty() || !wish.join_targets.empty();
+  if (as_relay != (*token)->relay) return errors::TokenOfOtherKind((*token)->relay);
+  if (as_relay && wish.relay_targets.empty()) {
+    return errors::InvalidTarget("none is named for what hangs below it");
+  }
+  for (const auto* targets : {&wish.relay_targets, &wish.join_targets}) {
+    if (absl::Status status = CheckTargets(*targets); !status.ok()) return status;
+  }
+  return **token;
+}
+
+absl::StatusOr<JoinedMember> Joining::Join(const JoinWish& wish) {
+  const auto key = VerifySigningRequest(wish.csr_pem);
+  if (!key.ok()) return key.status();
+  const auto token = ProvenToken(wish);
+  if (!token.ok()) return token.status();
+  NodeRecord member;
+  member.name = wish.name.empty() ? token->node : wish.name;
+  member.relay = token->relay;
+  member.relay_targets = wish.relay_targets;
+  member.join_targets = wish.join_targets;
+  if (absl::Status status = CheckNodeName(member.name); !status.ok()) return status;
   const auto digest = key->Sha256();
   if (!digest.ok()) return digest.status();
-  auto made = authorities_.SignUnrecorded(NodeIdentity{name}, csr_pem, {}, kNodeValidity,
-                                          absl::StrCat("join token ", token_id));
+  auto made = authorities_.SignMemberUnrecorded(member, wish.csr_pem,
+                                                absl::StrCat("join token ", wish.token_id));
   if (!made.ok()) return made.status();
 
   JoinNode join;
-  join.token = token_id;
-  join.name = name;
+  join.token = wish.token_id;
+  join.name = member.name;
   join.key_sha256 = *digest;
   join.certificate_chain_pem =
       absl::StrCat(made->certificate.leaf_pem, made->certificate.chain_pem);
   join.issued = std::move(made->record);
+  join.relay_targets = wish.relay_targets;
+  join.join_targets = wish.join_targets;
   const auto joined = store_.ApplyAndWait(std::move(join));
   if (!joined.ok()) return joined.status();
-  absl::Status refusal = Refusal(joined->verdict, name);
+  absl::Status refusal = Refusal(joined->verdict, member.name);
   if (joined->verdict == JoinNode::Verdict::kUsed) {
     Log(LogLevel::kWarning, "a join token was used again, by another key",
-        {{"token", token_id}, {"node", name}});
+        {{"token", wish.token_id}, {"node", member.name}});
   }
   if (!refusal.ok()) return refusal;
   const auto leaf = Certificate::FromPem(joined->certificate_chain_pem);
   if (!leaf.ok()) return leaf.status();
-  return JoinedNode{name, joined->certificate_chain_pem, leaf->NotAfter()};
+  return JoinedMember{member.name, member.relay, joined->certificate_chain_pem, leaf->NotAfter(),
+                      token->parents};
 }
 
-absl::StatusOr<NodeIdentity> Joining::Returning(const std::string& chain_pem,
-                                                const std::string& csr_pem,
-                                                const std::string& proof) {
+absl::StatusOr<NodeRecord> Joining::Returning(const std::string& chain_pem,
+                                              const std::string& csr_pem,
+                                              const std::string& proof) {
   const auto chain = ParseChain(chain_pem);
   if (!chain.ok()) return chain.status();
   const Certificate& leaf = chain->front();
@@ -95,8 +137,8 @@ absl::StatusOr<NodeIdentity> Joining::Returning(const std::string& chain_pem,
   if (!uri.ok()) return errors::ReturnRefused(ToStd(uri.status().message()));
   const auto identity = ParseIdentity(*uri, authorities_.fleet());
   if (!identity.ok()) return errors::ReturnRefused(ToStd(identity.status().message()));
-  const auto* node = std::get_if<NodeIdentity>(&identity->name);
-  if (node == nullptr) return errors::ReturnRefused("it is not a node's");
+  const std::optional<std::string> name = NameOf(*identity);
+  if (!name) return errors::ReturnRefused("it is neither a node's nor that of a relay that joined");
   const absl::Time now = clock_.Now();
   const Certificate roots[] = {authorities_.root()};
   const absl::Status trusted =
@@ -109,24 +151,25 @@ absl::StatusOr<NodeIdentity> Joining::Returning(const std::string& chain_pem,
   }
   if (now > leaf.NotAfter() + kReturnWithin) return errors::ReturnTooLate();
 
-  // Whoever held the name before the node joined last may not come back as it.
-  const auto enrolled = store_.GetNode(node->name);
-  if (!enrolled.ok()) return enrolled.status();
-  if (!*enrolled) return errors::NodeNotEnrolled(node->name);
+  // Whoever held the name before it joined last may not come back as it.
+  auto member = store_.GetNode(*name);
+  if (!member.ok()) return member.status();
+  if (!*member || (*member)->uri != *uri) return errors::NodeNotEnrolled(*name);
   const auto issued = store_.FindIssued(leaf.IssuerKeyId(), leaf.Serial());
   if (!issued.ok()) return issued.status();
-  if (!*issued || (*issued)->issued_at < (*enrolled)->joined_at)
+  if (!*issued || (*issued)->issued_at < (*member)->joined_at)
     return errors::ReturnRefused("another machine has joined under this name since");
-  return *node;
+  return **std::move(member);
 }
 
-absl::StatusOr<JoinedNode> Joining::Return(const std::string& chain_pem, const std::string& csr_pem,
-                                           const std::string& proof) {
-  const auto node = Returning(chain_pem, csr_pem, proof);
-  if (!node.ok()) return node.status();
-  const auto made = authorities_.SignForNode(*node, csr_pem, "a node that returned");
+absl::StatusOr<JoinedMember> Joining::Return(const std::string& chain_pem,
+                                             const std::string& csr_pem, const std::string& proof) {
+  const auto member = Returning(chain_pem, csr_pem, proof);
+  if (!member.ok()) return member.status();
+  const auto made = authorities_.SignForMember(*member, csr_pem, "one that returned");
   if (!made.ok()) return made.status();
-  return JoinedNode{node->name, absl::StrCat(made->leaf_pem, made->chain_pem), made->expires};
+  return JoinedMember{member->name, member->relay, absl::StrCat(made->leaf_pem, made->chain_pem),
+                      made->expires, member->parents};
 }
 
 }  // namespace muster

@@ -1,11 +1,13 @@
 #include "services/aggregator/runs/authorities.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/text_values.h"
 #include "services/common/errors.h"
 #include "services/common/identity/signing_request.h"
 
@@ -20,6 +22,19 @@ absl::Time EndOf(const RunName& name, const RunRecord& run) {
   return std::holds_alternative<RunViewerIdentity>(name)
              ? RunViewersEnd(deadline)
              : RunCredentialsEnd(deadline, absl::Microseconds(run.seal_grace));
+}
+
+std::vector<std::string> HostsOf(const NodeRecord& relay) {
+  std::vector<std::string> hosts;
+  for (const auto* targets : {&relay.relay_targets, &relay.join_targets}) {
+    for (const std::string& target : *targets) {
+      const auto address = ParseHostPort(target);
+      if (address && std::ranges::find(hosts, address->host) == hosts.end()) {
+        hosts.push_back(address->host);
+      }
+    }
+  }
+  return hosts;
 }
 
 }  // namespace
@@ -103,20 +118,29 @@ absl::StatusOr<SignedCertificate> Authorities::SignForFleet(const FleetName& nam
   return std::move(made->certificate);
 }
 
-absl::StatusOr<SignedCertificate> Authorities::SignForNode(const NodeIdentity& node,
-                                                           const std::string& csr_pem,
-                                                           const std::string& asked_by) {
-  auto made = SignUnrecorded(node, csr_pem, {}, kNodeValidity, asked_by);
+absl::StatusOr<Authorities::Unrecorded> Authorities::SignMemberUnrecorded(
+    const NodeRecord& member, const std::string& csr_pem, const std::string& asked_by) const {
+  if (member.relay) {
+    return SignUnrecorded(ServiceIdentity{ServiceRole::kRelay, member.name}, csr_pem,
+                          HostsOf(member), kRelayValidity, asked_by);
+  }
+  return SignUnrecorded(NodeIdentity{member.name}, csr_pem, {}, kNodeValidity, asked_by);
+}
+
+absl::StatusOr<SignedCertificate> Authorities::SignForMember(const NodeRecord& member,
+                                                             const std::string& csr_pem,
+                                                             const std::string& asked_by) {
+  auto made = SignMemberUnrecorded(member, csr_pem, asked_by);
   if (!made.ok()) return made.status();
-  const auto recorded = store_.ApplyAndWait(RecordIssued{std::move(made->record), node.name});
+  const auto recorded = store_.ApplyAndWait(RecordIssued{std::move(made->record), member.name});
   if (!recorded.ok()) return recorded.status();
   switch (recorded->verdict) {
     case RecordIssued::Verdict::kRecorded:
       return std::move(made->certificate);
     case RecordIssued::Verdict::kNotEnrolled:
-      return errors::NodeNotEnrolled(node.name);
+      return errors::NodeNotEnrolled(member.name);
     case RecordIssued::Verdict::kRevoked:
-      return errors::NodeRevoked(node.name);
+      return errors::NodeRevoked(member.name);
   }
   return absl::InternalError("no such verdict");
 }

@@ -18,6 +18,11 @@ namespace muster {
 
 // How long an enrolled node's certificate is valid; it renews itself at half of it.
 inline constexpr absl::Duration kNodeValidity = absl::Hours(1);
+// And a relay's that joined: one out of contact is dropped within a day.
+inline constexpr absl::Duration kRelayValidity = absl::Hours(24);
+
+// The relay at the centre. It is no member of the register: the fleet's home made it.
+inline constexpr std::string_view kRootRelay = "root";
 
 struct SignedCertificate {
   std::string uri;
@@ -56,10 +61,11 @@ class Authorities {
                                                  absl::Duration validity,
                                                  const std::string& asked_by);
 
-  // A certificate for an enrolled node. NODE_NOT_ENROLLED, NODE_REVOKED.
-  absl::StatusOr<SignedCertificate> SignForNode(const NodeIdentity& node,
-                                                const std::string& csr_pem,
-                                                const std::string& asked_by);
+  // A certificate for an enrolled node, or a relay that joined, which names the hosts of its
+  // addresses. NODE_NOT_ENROLLED, NODE_REVOKED.
+  absl::StatusOr<SignedCertificate> SignForMember(const NodeRecord& member,
+                                                  const std::string& csr_pem,
+                                                  const std::string& asked_by);
 
   // One that nobody remembers yet: it must not be handed out before `record` is in the store.
   struct Unrecorded {
@@ -70,6 +76,10 @@ class Authorities {
                                             const std::vector<std::string>& hosts,
                                             absl::Duration validity,
                                             const std::string& asked_by) const;
+  // Of `member` counts what it is called, whether it is a relay, and its addresses.
+  absl::StatusOr<Unrecorded> SignMemberUnrecorded(const NodeRecord& member,
+                                                  const std::string& csr_pem,
+                                                  const std::string& asked_by) const;
 
   // The key of the run's own status listener as it rests in the store, and back.
   absl::StatusOr<std::string> WrapStatusKey(const Secret& pem, std::string_view run) const {

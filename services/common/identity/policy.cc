@@ -74,7 +74,8 @@ constexpr Row kTable[] = {
     {"/muster.v1.RunService/IssueViewerCredential", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.RunService/SetStatusListener", {{{kOperators, Bit(Kind::kRun)}}}},
 
-    // Results: delivered by their own source alone, also not by an operator; by a relay itself what a
+    // Results: delivered by their own source alone, also not by an operator; by a relay itself what
+    // a
     // node had left with it, which the handlers let it prove by the node's signature. A credential
     // that proves no node may not read what other nodes delivered.
     {"/muster.v1.ResultService/OpenUpload",
@@ -139,6 +140,11 @@ constexpr Row kTable[] = {
     {"/muster.v1.EnrollmentService/LabelNode", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/RevokeNode", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/RemoveNode", {{{kOperators, Bit(Kind::kFleet)}}}},
+
+    // Machines that join through a relay: what they prove is all that counts, as on the listener
+    // that is open to anybody.
+    {"/muster.v1.JoinService/Join", {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.JoinService/Return", {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}}, kDirectOnly},
 
     // The tree of relays, and what is run through it.
     {"/muster.v1.AttachService/Attach",

@@ -68,6 +68,8 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.IdentityService/ListOperators", "o"},
     {"/muster.v1.IdentityService/IssueCommandCertificate", "og"},
     {"/muster.v1.IdentityService/GetCommandRevocations", "or"},
+    {"/muster.v1.JoinService/Join", "r"},
+    {"/muster.v1.JoinService/Return", "r"},
     {"/muster.v1.AttachService/Attach", "rn"},
     {"/muster.v1.AttachService/ListAttached", "og"},
     {"/muster.v1.JobService/SubmitJob", "og"},

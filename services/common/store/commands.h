@@ -255,9 +255,10 @@ struct RecordIssued {
 struct CreateJoinToken {
   JoinTokenRecord token;
 
-  enum class Verdict { kCreated, kExists, kTooMany, kNodeRevoked };
+  enum class Verdict { kCreated, kExists, kTooMany, kNodeRevoked, kNoRelay };
   struct Result {
     Verdict verdict = Verdict::kCreated;
+    std::string relay;  // kNoRelay: the parent that is not in the register, or is revoked
   };
 };
 
@@ -271,14 +272,17 @@ struct RevokeJoinToken {
   };
 };
 
-// A machine becomes a node with a token, or becomes it again: then the certificates of before are
-// revoked. The certificate was signed before and is handed out only with kJoined.
+// A machine becomes a node (or a relay, if the token says so), or becomes it again: then the
+// certificates of before are revoked. The certificate was signed before and is handed out only with
+// kJoined.
 struct JoinNode {
   std::string token;
   std::string name;
   std::string key_sha256;  // of the key that the certificate is for; tells a repeated request
   std::string certificate_chain_pem;
-  IssuedRecord issued;  // its uri, and `at`
+  IssuedRecord issued;                     // its uri, and `at`
+  std::vector<std::string> relay_targets;  // of a relay
+  std::vector<std::string> join_targets;
 
   enum class Verdict {
     kJoined,
@@ -287,7 +291,7 @@ struct JoinNode {
     kExpired,
     kUsed,       // every place is taken by other keys
     kOtherNode,  // the token names another, or this key joined as another
-    kEnrolled,   // the name is taken, and the token does not name it
+    kEnrolled,   // the name is taken, and the token does not name it or is for the other kind
     kRevoked,    // the node is
   };
   struct Result {

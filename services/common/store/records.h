@@ -123,8 +123,8 @@ struct Delivery {
   bool node_unproven = false;  // by a credential that is good for any node of the plugin
   // URI of the gateway for a legacy PUT, of the relay for what it forwarded; empty: direct.
   std::string vouched_by;
-  std::string signature;       // the node's signature over what it delivered; empty if none
-  std::string signer_pem;      // the certificate it verifies with
+  std::string signature;   // the node's signature over what it delivered; empty if none
+  std::string signer_pem;  // the certificate it verifies with
 };
 
 // A result, or an error in its place. Immutable; size, crc32c and sha256 were verified before.
@@ -226,9 +226,11 @@ struct JoinTokenRecord {
   bool revoked = false;
   std::vector<std::string> joined;  // the last kListedJoins, in that order
   int32_t joined_count = 0;
+  bool relay = false;                // who joins becomes a relay
+  std::vector<std::string> parents;  // names of the relays to hang below, in the order of the tries
 };
 
-// An enrolled node.
+// An enrolled node, or a relay: they share one register of names.
 struct NodeRecord {
   std::string name;
   std::string uri;
@@ -239,6 +241,10 @@ struct NodeRecord {
   int64_t revoked_at = 0;  // 0: it is not
   std::string revoke_reason;
   std::string revoked_by;  // URI of the operator
+  bool relay = false;
+  std::vector<std::string> relay_targets;  // "host:port", of a relay, as it said when it joined
+  std::vector<std::string> join_targets;   // "host:port", of a relay
+  std::vector<std::string> parents;        // as its last token said
 };
 
 enum class AuditKind {

@@ -172,6 +172,83 @@ TEST_P(NodeStoreContract, ARemovedNodesNameIsFree) {
   EXPECT_EQ(Join("u", "n1", "k2", 33).verdict, Verdict::kJoined);
 }
 
+TEST_P(NodeStoreContract, ARelayJoinsIntoTheSameRegister) {
+  JoinTokenRecord token;
+  token.id = "t";
+  token.node = "r1";
+  token.relay = true;
+  token.created_at = 10;
+  token.expires_at = kEnd;
+  EXPECT_EQ(Apply(CreateJoinToken{token}).verdict, CreateJoinToken::Verdict::kCreated);
+  JoinNode join;
+  join.token = "t";
+  join.name = "r1";
+  join.key_sha256 = "k1";
+  join.issued = {"spiffe://f/service/relay/r1", "issuer", "k1", "somebody", 20, 120};
+  join.relay_targets = {"10.0.0.1:7445", "r1.example:7445"};
+  join.join_targets = {"10.0.0.1:7446"};
+  EXPECT_EQ(Apply(join).verdict, Verdict::kJoined);
+  Reopen();
+  EXPECT_TRUE((*store().GetJoinToken("t"))->relay);
+  const NodeRecord relay = Node("r1");
+  EXPECT_TRUE(relay.relay);
+  EXPECT_EQ(relay.relay_targets, join.relay_targets);
+  EXPECT_EQ(relay.join_targets, join.join_targets);
+  EXPECT_TRUE(relay.parents.empty());
+  EXPECT_TRUE(store().ListNodes({}, "", 10)->items.at(0).relay);
+  // One name is one thing: also a token that names it does not turn a relay into a node.
+  Create("u", "r1");
+  EXPECT_EQ(Join("u", "r1", "k2").verdict, Verdict::kEnrolled);
+  EXPECT_EQ(Node("r1").uri, "spiffe://f/service/relay/r1");
+  // It joins again at another address.
+  token.id = "v";
+  Apply(CreateJoinToken{token});
+  join.token = "v";
+  join.key_sha256 = join.issued.serial = "k3";
+  join.relay_targets = {"10.0.0.2:7445"};
+  EXPECT_EQ(Apply(join).verdict, Verdict::kJoined);
+  EXPECT_EQ(Node("r1").relay_targets, join.relay_targets);
+  EXPECT_EQ(Revoked(), "issuer:k1,");
+  EXPECT_TRUE(Apply(RevokeNode{"r1", "", "ann", 40}).found);
+  EXPECT_EQ(Revoked(), "issuer:k1,issuer:k3,");
+}
+
+TEST_P(NodeStoreContract, ParentsAreRelaysThatAreThere) {
+  JoinTokenRecord relay;
+  relay.id = "t";
+  relay.node = "r1";
+  relay.relay = true;
+  relay.expires_at = kEnd;
+  Apply(CreateJoinToken{relay});
+  JoinTokenRecord token;
+  token.id = "u";
+  token.node = "n1";
+  token.parents = {"r1"};
+  token.expires_at = kEnd;
+  const auto without = Apply(CreateJoinToken{token});
+  EXPECT_EQ(without.verdict, CreateJoinToken::Verdict::kNoRelay);
+  EXPECT_EQ(without.relay, "r1");
+  JoinNode join;
+  join.token = "t";
+  join.name = "r1";
+  join.key_sha256 = "k1";
+  join.issued = {"spiffe://f/service/relay/r1", "issuer", "k1", "somebody", 20, 120};
+  Apply(join);
+  Create("x", "n2");
+  Join("x", "n2", "kx");
+  token.parents = {"r1", "n2"};
+  EXPECT_EQ(Apply(CreateJoinToken{token}).relay, "n2") << "a node is none";
+  token.parents = {"r1"};
+  EXPECT_EQ(Apply(CreateJoinToken{token}).verdict, CreateJoinToken::Verdict::kCreated);
+  EXPECT_EQ((*store().GetJoinToken("u"))->parents, token.parents);
+  EXPECT_EQ(Join("u", "n1", "k2").verdict, Verdict::kJoined);
+  EXPECT_EQ(Node("n1").parents, token.parents);
+  EXPECT_FALSE(Node("n1").relay);
+  Apply(RevokeNode{"r1", "", "ann", 40});
+  token.id = "v";
+  EXPECT_EQ(Apply(CreateJoinToken{token}).verdict, CreateJoinToken::Verdict::kNoRelay);
+}
+
 TEST_P(NodeStoreContract, NodesAreListedByNameAndFoundByLabels) {
   Create("t", "", 5);
   for (int i = 0; i < 5; ++i) {

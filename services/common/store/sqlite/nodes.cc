@@ -5,19 +5,21 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "services/common/store/sqlite/identities.h"
 
 namespace muster::sqlite {
 namespace {
 
-#define MUSTER_TOKEN_COLUMNS \
-  "id, public_key_pem, node, count, labels, created_by, created_at, expires_at, revoked"
+#define MUSTER_TOKEN_COLUMNS                                                                      \
+  "id, public_key_pem, node, count, labels, created_by, created_at, expires_at, revoked, relay, " \
+  "parents"
 
 #define MUSTER_NODE_COLUMNS                                                           \
   "name, uri, labels, joined_at, join_token, revoked_at, revoke_reason, revoked_by, " \
   "COALESCE((SELECT expires_at FROM issued WHERE issued.uri = nodes.uri"              \
-  " ORDER BY issued_at DESC LIMIT 1), 0)"
+  " ORDER BY issued_at DESC LIMIT 1), 0), relay, relay_targets, join_targets, parents"
 
 std::string LabelLines(const Labels& labels) {
   std::string lines;
@@ -34,6 +36,11 @@ Labels ParseLabels(const std::string& lines) {
   return labels;
 }
 
+using Lines = std::vector<std::string>;
+
+// Names and addresses hold no line feed.
+Lines ParseLines(const std::string& text) { return absl::StrSplit(text, '\n', absl::SkipEmpty()); }
+
 JoinTokenRecord ParseToken(Rows& rows) {
   JoinTokenRecord token;
   token.id = rows.Text();
@@ -45,6 +52,8 @@ JoinTokenRecord ParseToken(Rows& rows) {
   token.created_at = rows.Int();
   token.expires_at = rows.Int();
   token.revoked = rows.Bool();
+  token.relay = rows.Bool();
+  token.parents = ParseLines(rows.Text());
   return token;
 }
 
@@ -59,6 +68,10 @@ NodeRecord ParseNode(Rows& rows) {
   node.revoke_reason = rows.Text();
   node.revoked_by = rows.Text();
   node.expires_at = rows.Int();
+  node.relay = rows.Bool();
+  node.relay_targets = ParseLines(rows.Text());
+  node.join_targets = ParseLines(rows.Text());
+  node.parents = ParseLines(rows.Text());
   return node;
 }
 
@@ -109,7 +122,7 @@ JoinNode::Verdict Judge(const JoinNode& command, const std::optional<JoinTokenRe
   if (!token->node.empty() && token->node != command.name) return Verdict::kOtherNode;
   if (node && node->revoked_at != 0) return Verdict::kRevoked;
   if (token->joined_count >= token->count) return Verdict::kUsed;
-  if (node && token->node.empty()) return Verdict::kEnrolled;
+  if (node && (token->node.empty() || node->relay != token->relay)) return Verdict::kEnrolled;
   return Verdict::kJoined;
 }
 
@@ -158,12 +171,19 @@ absl::StatusOr<CreateJoinToken::Result> Execute(WriteContext& context,
   if (const auto node = ReadNode(context.db, token.node); node && node->revoked_at != 0) {
     return CreateJoinToken::Result{Verdict::kNodeRevoked};
   }
+  for (const std::string& parent : token.parents) {
+    const auto relay = ReadNode(context.db, parent);
+    if (!relay || !relay->relay || relay->revoked_at != 0) {
+      return CreateJoinToken::Result{Verdict::kNoRelay, parent};
+    }
+  }
   context.db.Run("INSERT INTO join_tokens (" MUSTER_TOKEN_COLUMNS
-                 ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)",
+                 ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
                  token.id, token.public_key_pem, token.node, token.count, LabelLines(token.labels),
-                 token.created_by, token.created_at, token.expires_at);
+                 token.created_by, token.created_at, token.expires_at, token.relay,
+                 absl::StrJoin(token.parents, "\n"));
   Audit(context, token.created_at, token.created_by, token.node,
-        absl::StrCat("join token ", token.id, " created for ",
+        absl::StrCat("join token ", token.id, " created for ", token.relay ? "relay " : "",
                      token.node.empty() ? absl::StrCat(token.count, " nodes") : token.node));
   return CreateJoinToken::Result{};
 }
@@ -199,10 +219,15 @@ absl::StatusOr<JoinNode::Result> Execute(WriteContext& context, const JoinNode& 
   context.db.Run("INSERT INTO joins VALUES (?, ?, ?, ?, ?)", command.token,
                  Blob{command.key_sha256}, command.name, command.certificate_chain_pem, at);
   context.db.Run(
-      "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, 0, '', '') ON CONFLICT (name) DO UPDATE SET"
+      "INSERT INTO nodes (name, uri, labels, joined_at, join_token, revoked_at, revoke_reason,"
+      " revoked_by, relay, relay_targets, join_targets, parents)"
+      " VALUES (?, ?, ?, ?, ?, 0, '', '', ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
       " uri = excluded.uri, labels = excluded.labels, joined_at = excluded.joined_at,"
-      " join_token = excluded.join_token",
-      command.name, command.issued.uri, LabelLines(labels), at, command.token);
+      " join_token = excluded.join_token, relay_targets = excluded.relay_targets,"
+      " join_targets = excluded.join_targets, parents = excluded.parents",
+      command.name, command.issued.uri, LabelLines(labels), at, command.token, token->relay,
+      absl::StrJoin(command.relay_targets, "\n"), absl::StrJoin(command.join_targets, "\n"),
+      absl::StrJoin(token->parents, "\n"));
   AddIssued(context, command.issued);
   Audit(context, at, command.issued.uri, command.name,
         absl::StrCat(node ? "joined again" : "joined", " with token ", command.token));

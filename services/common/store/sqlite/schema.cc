@@ -242,7 +242,17 @@ CREATE TABLE nodes (
 );
 )sql";
 
-constexpr const char* kSteps[] = {kVersion1, kVersion2, kVersion3, kVersion4};
+// Relays that join. Lists are a line each.
+constexpr const char* kVersion5 = R"sql(
+ALTER TABLE join_tokens ADD COLUMN relay INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE join_tokens ADD COLUMN parents TEXT NOT NULL DEFAULT '';
+ALTER TABLE nodes ADD COLUMN relay INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE nodes ADD COLUMN relay_targets TEXT NOT NULL DEFAULT '';
+ALTER TABLE nodes ADD COLUMN join_targets TEXT NOT NULL DEFAULT '';
+ALTER TABLE nodes ADD COLUMN parents TEXT NOT NULL DEFAULT '';
+)sql";
+
+constexpr const char* kSteps[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5};
 
 int64_t ReadVersion(Connection& db) {
   bool there = false;

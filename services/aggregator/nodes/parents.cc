@@ -1,0 +1,48 @@
+#include "services/aggregator/nodes/parents.h"
+
+#include <set>
+
+#include "services/common/errors.h"
+
+namespace muster {
+namespace {
+
+// Relays that are looked through; the tree itself refuses a loop that is longer.
+constexpr size_t kMaxSeen = 1'000;
+
+void Append(const std::vector<std::string>& from, std::vector<std::string>* to) {
+  to->insert(to->end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+absl::StatusOr<ParentTargets> FindParentTargets(StateStore& store,
+                                                const std::vector<std::string>& parents) {
+  ParentTargets targets;
+  for (const std::string& parent : parents) {
+    const auto relay = store.GetNode(parent);
+    if (!relay.ok()) return relay.status();
+    if (!*relay || !(*relay)->relay || (*relay)->revoked_at != 0) continue;
+    Append((*relay)->relay_targets, &targets.relay_targets);
+    Append((*relay)->join_targets, &targets.join_targets);
+  }
+  return targets;
+}
+
+absl::Status CheckAbove(StateStore& store, const std::string& relay,
+                        const std::vector<std::string>& parents) {
+  std::set<std::string> seen;
+  std::vector<std::string> open = parents;
+  while (!open.empty() && seen.size() < kMaxSeen) {
+    const std::string name = open.back();
+    open.pop_back();
+    if (name == relay) return errors::RelayBelowItself(relay, parents.front());
+    if (!seen.insert(name).second) continue;
+    const auto above = store.GetNode(name);
+    if (!above.ok()) return above.status();
+    if (*above) Append((*above)->parents, &open);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster
