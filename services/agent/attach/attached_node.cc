@@ -35,6 +35,7 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
   AttachDelegate& delegate = *node;
   node->client_ = std::make_unique<AttachClient>(std::move(client), delegate);
   node->thread_ = std::thread([n = node.get()] { n->Work(); });
+  node->client_->Start();
   return node;
 }
 

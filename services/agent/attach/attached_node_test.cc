@@ -232,11 +232,10 @@ TEST(NodeFolderTest, SaysWhatIsMissing) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NOT_JOINED");
-  std::ofstream(folder + "/node.json") << "{}";
+  TestTree().WriteNodeFolder(folder, "n1", {}, "");
   EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NOT_JOINED");
-  std::ofstream(folder + "/command-ca.pem") << TestCommands().authority().certificate().ToPem();
-  EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NODE_FOLDER_DAMAGED");
-  std::ofstream(folder + "/node.json") << R"({"fleet": "fleet-0badcafe.muster", "node": "n1"})";
+  TestTree().WriteNodeFolder(folder, "n1", {"127.0.0.1:1"}, "");
+  std::filesystem::remove(folder + "/command-ca.pem");
   EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NOT_JOINED");
 }
 

@@ -1,4 +1,4 @@
-// What a node knows of itself and its fleet since it joined.
+// What a node that joined needs to know to hang in the tree.
 #ifndef MUSTER_SERVICES_AGENT_ATTACH_NODE_FOLDER_H_
 #define MUSTER_SERVICES_AGENT_ATTACH_NODE_FOLDER_H_
 
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// The folder that `muster node join` made (services/agent/joining/join_fleet.h). A plain value.
+// Of the folder that `muster node join` made (services/agent/joining/join_fleet.h). A plain value.
 struct NodeFolder {
   std::string path;
   std::string fleet;
@@ -18,8 +18,8 @@ struct NodeFolder {
   std::vector<std::string> relay_targets;
   Certificate command_ca;
 
-  // Reads node.json and command-ca.pem. FAILED_PRECONDITION (NOT_JOINED) if there is none, or it is
-  // from a time before relays; INVALID_ARGUMENT (NODE_FOLDER_DAMAGED) if it cannot be read.
+  // FAILED_PRECONDITION (NOT_JOINED) if no node joined into this folder, or one before there were
+  // relays and commands; else as ReadMemberFile and ReadChainFile.
   static absl::StatusOr<NodeFolder> Load(const std::string& path);
 
   std::string uri() const;

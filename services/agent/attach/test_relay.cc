@@ -55,8 +55,12 @@ void TestTree::WriteNodeFolder(const std::string& folder, const std::string& nod
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder + "/tls");
   WriteIdentity(folder + "/tls", node);
-  const nlohmann::json json = {
-      {"fleet", kTestFleet}, {"node", node}, {"relay_targets", relay_targets}};
+  const nlohmann::json json = {{"fleet", kTestFleet},
+                               {"node", node},
+                               {"aggregator_targets", nlohmann::json::array()},
+                               {"status_targets", nlohmann::json::array()},
+                               {"join_targets", nlohmann::json::array()},
+                               {"relay_targets", relay_targets}};
   Write(folder + "/node.json", json.dump());
   Write(folder + "/command-ca.pem", command_ca_pem);
 }

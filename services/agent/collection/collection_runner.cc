@@ -1,0 +1,179 @@
+#include "services/agent/collection/collection_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "services/agent/agent.h"
+#include "services/agent/collection/plugin_task.h"
+#include "services/client/backoff.h"
+#include "services/client/client_status.h"
+#include "services/common/base/error.h"
+#include "services/common/base/log.h"
+#include "services/common/base/names.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/identity/identity.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxOver = 10'000;
+
+void ReadInto(const std::string& path, std::string* text) {
+  auto read = ReadFileBounded(path, kMaxSecretFile);
+  if (read.ok()) *text = *std::move(read);
+}
+
+void LogOutcome(const std::string& run, const std::string& plugin,
+                const client::Delivery& delivery) {
+  if (delivery.status.ok()) {
+    Log(LogLevel::kInfo, "collected", {{"run", run}, {"plugin", plugin}});
+  } else {
+    Log(LogLevel::kWarning, "a collection has no genuine result",
+        {{"run", run},
+         {"plugin", plugin},
+         {"error", absl::StrCat(delivery.status.reason, ": ", delivery.status.message)}});
+  }
+}
+
+}  // namespace
+
+CollectionRunner::CollectionRunner(CollectionOptions options)
+    : options_(std::move(options)), policy_(options_.folder + "/policy.yaml") {
+  for (size_t i = 0; i < options_.max_parallel; ++i) {
+    threads_.emplace_back([this] { Work(); });
+  }
+}
+
+CollectionRunner::~CollectionRunner() { Stop(); }
+
+void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string& relay_target) {
+  if (!IsRunId(offer.run())) return;
+  if (std::ranges::find(offer.nodes(), options_.node) == offer.nodes().end()) return;
+  std::lock_guard lock(mutex_);
+  target_ = relay_target;
+  for (const v1::CollectionOffer::Plugin& plugin : offer.plugins()) {
+    const Key key{offer.run(), plugin.name()};
+    if (!ValidateName("plugin", plugin.name()).ok() || present_.contains(key) ||
+        over_.contains(key) || stopping_) {
+      continue;
+    }
+    if (waiting_.size() >= options_.max_waiting) {
+      Log(LogLevel::kWarning, "more is to be collected than may wait here",
+          {{"run", key.run}, {"plugin", key.plugin}});
+      continue;
+    }
+    auto task = std::make_shared<Task>();
+    task->key = key;
+    task->definition_yaml = plugin.definition_yaml();
+    task->deadline = offer.has_deadline() ? FromProto(offer.deadline()) : absl::InfiniteFuture();
+    present_[key] = task;
+    waiting_.push_back(std::move(task));
+    work_.notify_one();
+  }
+}
+
+void CollectionRunner::End(const v1::CollectionEnded& ended) {
+  const auto& nodes = ended.nodes();
+  if (!nodes.empty() && std::ranges::find(nodes, options_.node) == nodes.end()) return;
+  std::lock_guard lock(mutex_);
+  std::erase_if(over_, [&](const Key& key) { return key.run == ended.run(); });
+  std::erase_if(waiting_, [&](const auto& task) {
+    if (task->key.run != ended.run()) return false;
+    present_.erase(task->key);
+    return true;
+  });
+  for (const auto& [key, task] : present_) {
+    if (key.run == ended.run()) task->stop.request_stop();
+  }
+}
+
+void CollectionRunner::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    waiting_.clear();
+    for (const auto& [key, task] : present_) task->stop.request_stop();
+  }
+  work_.notify_all();
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+void CollectionRunner::Work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    work_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+    if (stopping_) return;
+    const std::shared_ptr<Task> task = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    RunTask(*task);
+    lock.lock();
+    present_.erase(task->key);
+  }
+}
+
+void CollectionRunner::RunTask(const Task& task) {
+  client::Backoff backoff;
+  for (;;) {
+    const client::Delivery delivery = Gather(task);
+    // The node hangs below another relay by now: deliver there.
+    const bool elsewhere = delivery.status.reason == "NOT_ATTACHED" && absl::Now() < task.deadline;
+    if (elsewhere && client::WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) {
+      continue;
+    }
+    LogOutcome(task.key.run, task.key.plugin, delivery);
+    const bool again = delivery.status.code == client::Code::kInterrupted ||
+                       delivery.status.code == client::Code::kFailed;
+    std::lock_guard lock(mutex_);
+    if (!again && over_.size() < kMaxOver) over_.insert(task.key);
+    return;
+  }
+}
+
+client::Delivery CollectionRunner::Gather(const Task& task) {
+  const std::stop_token stop = task.stop.get_token();
+  auto config = PlanPlugin(ConfigOf(task), task.definition_yaml, policy_);
+  if (config.ok()) return GatherAndDeliver(*std::move(config), stop);
+  if (ReasonOf(config.status()) == "NOT_FOR_AGENTS") {
+    return {client::ToClientStatus(config.status()), {}};
+  }
+  client::Status ready;
+  const auto client = client::Client::Create(ConfigOf(task), &ready);
+  if (!client) return {ready, {}};
+  return client->SubmitError(
+      absl::StrCat(ReasonOf(config.status()), ": ", config.status().message(), "\n",
+                   NextStepOf(config.status())),
+      stop);
+}
+
+client::Config CollectionRunner::ConfigOf(const Task& task) const {
+  client::Config config;
+  config.grpc_targets = {target()};
+  for (const std::string& other : options_.relay_targets) {
+    if (other != config.grpc_targets[0]) config.grpc_targets.push_back(other);
+  }
+  config.status_targets = config.grpc_targets;
+  config.run = task.key.run;
+  config.plugin = task.key.plugin;
+  config.node = options_.node;
+  config.identity_folder = options_.identity_folder;
+  // For the checks before the work, which look at it as it is now.
+  ReadInto(options_.identity_folder + "/ca.pem", &config.fleet_ca_cert);
+  ReadInto(options_.identity_folder + "/cert.pem", &config.client_cert);
+  ReadInto(options_.identity_folder + "/key.pem", &config.client_key);
+  config.state_dir = options_.folder + "/collections";
+  if (task.deadline != absl::InfiniteFuture()) config.deadline = absl::ToChronoTime(task.deadline);
+  return config;
+}
+
+std::string CollectionRunner::target() const {
+  std::lock_guard lock(mutex_);
+  return target_;
+}
+
+}  // namespace muster

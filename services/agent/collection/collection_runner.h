@@ -1,0 +1,83 @@
+// Gathers for runs on an attached node, as `muster agent` does for one.
+#ifndef MUSTER_SERVICES_AGENT_COLLECTION_COLLECTION_RUNNER_H_
+#define MUSTER_SERVICES_AGENT_COLLECTION_COLLECTION_RUNNER_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "services/agent/attach/collections.h"
+#include "services/agent/jobs/node_policy.h"
+#include "services/client/client.h"
+
+namespace muster {
+
+struct CollectionOptions {
+  std::string folder;  // of the node: policy.yaml, and collections/ for what must survive
+  std::string node;
+  // key.pem, cert.pem and ca.pem of the node, replaced as a whole when it is renewed.
+  std::string identity_folder;
+  // Where else results may be delivered when the relay of the offer is away.
+  std::vector<std::string> relay_targets;
+  size_t max_parallel = 4;
+  size_t max_waiting = 1'000;  // offered plugins; more are dropped, and offered again
+};
+
+// Thread-safe. Plugins are run in the order in which they were offered. One whose kind the policy
+// does not admit, or that this node cannot run, gives an error result that says so.
+class CollectionRunner final : public Collections {
+ public:
+  explicit CollectionRunner(CollectionOptions options);
+  // As Stop.
+  ~CollectionRunner() override;
+
+  void Offer(const v1::CollectionOffer& offer, const std::string& relay_target) override;
+  void End(const v1::CollectionEnded& ended) override;
+
+  // What runs is asked to stop; deliveries that have begun go on for up to a minute. Blocks.
+  void Stop();
+
+ private:
+  struct Key {
+    std::string run;
+    std::string plugin;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  struct Task {
+    Key key;
+    std::string definition_yaml;
+    absl::Time deadline;
+    std::stop_source stop;
+  };
+
+  void Work();
+  void RunTask(const Task& task);
+  client::Delivery Gather(const Task& task);
+  client::Config ConfigOf(const Task& task) const;
+  std::string target() const;
+
+  const CollectionOptions options_;
+  PolicyFile policy_;
+  mutable std::mutex mutex_;
+  std::condition_variable work_;
+  std::deque<std::shared_ptr<Task>> waiting_;     // guarded by mutex_, as all below
+  std::map<Key, std::shared_ptr<Task>> present_;  // waiting or under way
+  std::set<Key> over_;                            // of runs that have not ended
+  std::string target_;                            // of the newest offer
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_COLLECTION_COLLECTION_RUNNER_H_

@@ -1,0 +1,168 @@
+// Collections that are offered, gathered by real processes and delivered over real TLS to a peer
+// that the test plays.
+#include "services/agent/collection/collection_runner.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gtest/gtest.h"
+#include "services/client/test_peer.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster {
+namespace {
+
+constexpr char kCollect[] = "commands: [{argv: ['**'], actions: [collect]}]\n";
+
+bool WaitUntil(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+class CollectionRunnerTest : public ::testing::Test {
+ protected:
+  CollectionRunnerTest() {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_ + "/tls");
+    const auto [chain, key] = fleet_.RunCredential("n1");
+    Write("tls/cert.pem", chain);
+    Write("tls/key.pem", key);
+    Write("tls/ca.pem", fleet_.root_pem);
+    Write("policy.yaml", kCollect);
+    peer_.Start();
+    Begin();
+  }
+
+  void Begin() {
+    runner_.reset();
+    runner_ = std::make_unique<CollectionRunner>(
+        CollectionOptions{folder_, "n1", folder_ + "/tls", {peer_.target()}});
+  }
+
+  void Write(const std::string& name, std::string_view text) {
+    ASSERT_TRUE(WriteFileAtomically(folder_ + "/" + name, text).ok());
+  }
+
+  // A plugin "facts" that runs `script`.
+  v1::CollectionOffer Offer(const std::string& script) {
+    return OfferOf("{driver: DaemonSet, plugin-name: facts}\nspec:\n  command: [/bin/sh, -c, '" +
+                   script + "']\n");
+  }
+  v1::CollectionOffer OfferOf(const std::string& definition) {
+    v1::CollectionOffer offer;
+    offer.set_run(fleet_.run);
+    offer.add_nodes("n1");
+    offer.add_plugins()->set_name("facts");
+    offer.mutable_plugins(0)->set_definition_yaml("sonobuoy-config: " + definition);
+    ToProto(absl::Now() + absl::Minutes(10), offer.mutable_deadline());
+    return offer;
+  }
+
+  client::TestPeer::Committed Collect(const v1::CollectionOffer& offer) {
+    runner_->Offer(offer, peer_.target());
+    EXPECT_TRUE(WaitUntil([&] { return peer_.committed().has_value(); }));
+    return peer_.committed().value_or(client::TestPeer::Committed());
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "/collecting";
+  const client::TestFleet fleet_ = client::TestFleet::Make();
+  client::TestPeer peer_{fleet_};
+  std::unique_ptr<CollectionRunner> runner_;
+};
+
+constexpr char kSayHello[] =
+    "echo hello > $RESULTS_DIR/out.txt; printf $RESULTS_DIR/out.txt > $RESULTS_DIR/done";
+
+TEST_F(CollectionRunnerTest, RunsAPluginAndDeliversItsResultSigned) {
+  const auto committed = Collect(Offer(kSayHello));
+  EXPECT_EQ(committed.body, "hello\n");
+  EXPECT_EQ(committed.description.key().plugin(), "facts");
+  EXPECT_EQ(committed.description.key().node(), "n1");
+  EXPECT_FALSE(committed.description.is_error());
+  EXPECT_NE(committed.signature, "");
+}
+
+TEST_F(CollectionRunnerTest, TheSameOfferStartsNothingTwice) {
+  const std::string marks = folder_ + "/marks";
+  const v1::CollectionOffer offer = Offer("echo x >> " + marks + "; " + kSayHello);
+  for (int i = 0; i < 3; ++i) runner_->Offer(offer, peer_.target());
+  Collect(offer);
+  Begin();  // another life
+  runner_->Offer(offer, peer_.target());
+  runner_->Stop();
+  std::ifstream file(marks);
+  EXPECT_EQ(std::string((std::istreambuf_iterator<char>(file)), {}), "x\n");
+}
+
+TEST_F(CollectionRunnerTest, WhatThePolicyDoesNotAdmitIsAnErrorResultThatSaysSo) {
+  Write("policy.yaml", "commands: [{argv: ['**']}]\n");  // exec, but not collect
+  const auto committed = Collect(Offer(kSayHello));
+  EXPECT_TRUE(committed.description.is_error());
+  EXPECT_EQ(committed.body.substr(0, 15), "POLICY_REFUSED:") << committed.body;
+}
+
+TEST_F(CollectionRunnerTest, VariablesOfADefinitionAreAdmittedOneByOneToo) {
+  v1::CollectionOffer offer = Offer(kSayHello);
+  offer.mutable_plugins(0)->mutable_definition_yaml()->append(
+      "  env: [{name: LD_PRELOAD, value: /tmp/x.so}]\n");
+  const auto committed = Collect(offer);
+  EXPECT_NE(committed.body.find("does not admit the variable LD_PRELOAD"), std::string::npos);
+}
+
+TEST_F(CollectionRunnerTest, AModuleThatThereIsNotIsAnErrorResult) {
+  const auto committed = Collect(OfferOf("{driver: DaemonSet, plugin-name: facts}\nspec: {}\n"));
+  EXPECT_EQ(committed.body.substr(0, 15), "MODULE_UNKNOWN:") << committed.body;
+}
+
+TEST_F(CollectionRunnerTest, ABrokenDefinitionIsAnErrorResult) {
+  EXPECT_EQ(Collect(OfferOf("{driver: Deamon}\n")).body.substr(0, 15), "INVALID_PLUGIN:");
+}
+
+TEST_F(CollectionRunnerTest, AnEndOfTheRunEndsThePlugin) {
+  runner_->Offer(Offer("echo $$ > " + folder_ + "/pid; exec sleep 1000"), peer_.target());
+  pid_t pid = 0;
+  ASSERT_TRUE(WaitUntil([&] { return bool(std::ifstream(folder_ + "/pid") >> pid); }));
+  v1::CollectionEnded ended;
+  ended.set_run(fleet_.run);
+  ended.add_nodes("n2");
+  runner_->End(ended);  // not ours
+  EXPECT_TRUE(std::filesystem::exists("/proc/" + std::to_string(pid)));
+  ended.clear_nodes();
+  runner_->End(ended);
+  EXPECT_TRUE(WaitUntil([&] { return !std::filesystem::exists("/proc/" + std::to_string(pid)); }));
+  EXPECT_FALSE(peer_.committed());
+  Collect(Offer(kSayHello));  // it may be offered again
+}
+
+TEST_F(CollectionRunnerTest, ARelayThatDoesNotHaveTheNodeNowIsAskedAgain) {
+  std::atomic<int> refusals = 2;
+  peer_.judge = [&]() -> absl::Status {
+    if (refusals-- <= 0) return absl::OkStatus();
+    return MakeError(absl::StatusCode::kPermissionDenied, "NOT_ATTACHED", "n1 is not here", "");
+  };
+  EXPECT_EQ(Collect(Offer(kSayHello)).body, "hello\n");
+}
+
+TEST_F(CollectionRunnerTest, OffersForOthersAndNonsenseAreLeft) {
+  v1::CollectionOffer offer = Offer(kSayHello);
+  offer.set_nodes(0, "n2");
+  runner_->Offer(offer, peer_.target());
+  offer = Offer(kSayHello);
+  offer.set_run("../../etc");
+  runner_->Offer(offer, peer_.target());
+  offer = Offer(kSayHello);
+  offer.mutable_plugins(0)->set_name("../x");
+  runner_->Offer(offer, peer_.target());
+  runner_->Stop();
+  EXPECT_EQ(peer_.opens, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/collections"));
+}
+
+}  // namespace
+}  // namespace muster

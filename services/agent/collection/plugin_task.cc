@@ -1,0 +1,77 @@
+#include "services/agent/collection/plugin_task.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/agent/modules.h"
+#include "services/aggregator/runs/plugin_definition.h"
+#include "services/common/base/error.h"
+#include "services/common/base/fork_exec.h"
+
+namespace muster {
+namespace {
+
+absl::Status CheckModule(const PluginDefinition& definition, const NodePolicy& policy) {
+  const ModuleEntry* module = FindModule(definition.name);
+  if (module == nullptr || !module->built_in) {
+    return MakeError(
+        absl::StatusCode::kNotFound, "MODULE_UNKNOWN",
+        absl::StrCat("this node's agent has no built-in module \"", definition.name, "\""),
+        "Give the plugin a command, or update the agent.");
+  }
+  return policy.AllowModule(definition.name);
+}
+
+// The rule that admits the plugin's command.
+absl::StatusOr<CommandRule> CheckCommand(const PluginDefinition& definition,
+                                         const NodePolicy& policy) {
+  CommandRequest request;
+  request.action = std::string(kCollectAction);
+  request.argv = definition.command;
+  request.argv.insert(request.argv.end(), definition.args.begin(), definition.args.end());
+  for (const auto& [name, value] : definition.env) request.variables.push_back(name);
+  auto rule = policy.Allow(request);
+  if (!rule.ok() || rule->user.empty()) return rule;
+  const auto user = ProcessUser::Find(rule->user);
+  if (!user.ok()) return user.status();
+  if (user->uid == geteuid()) return rule;
+  return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
+                   absl::StrCat("the rule for this plugin's command names the user ", rule->user,
+                                "; plugins run as the agent does"),
+                   "Write a rule for collect without user.");
+}
+
+}  // namespace
+
+absl::StatusOr<AgentConfig> PlanPlugin(client::Config client, std::string definition_yaml,
+                                       PolicyFile& policy) {
+  const auto definition = ParsePluginDefinition(definition_yaml, client.plugin);
+  if (!definition.ok()) return definition.status();
+  const auto rules = policy.Current();
+  if (!rules.ok()) return rules.status();
+  AgentConfig config;
+  config.client = std::move(client);
+  config.progress_port = 0;  // one for each plugin there is not
+  switch (definition->kind) {
+    case PluginKind::kContainer:
+      return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_FOR_AGENTS",
+                       "the plugin has an image: a sidecar beside its container delivers", "");
+    case PluginKind::kModule:
+      if (absl::Status s = CheckModule(*definition, **rules); !s.ok()) return s;
+      config.mode = "module";
+      break;
+    case PluginKind::kExec: {
+      const auto rule = CheckCommand(*definition, **rules);
+      if (!rule.ok()) return rule.status();
+      config.mode = "exec";
+      config.time_limit = absl::ToChronoMilliseconds(rule->time_limit);
+      break;
+    }
+  }
+  config.definition = std::move(definition_yaml);
+  return config;
+}
+
+}  // namespace muster
