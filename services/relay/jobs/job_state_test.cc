@@ -1,0 +1,236 @@
+#include "services/relay/jobs/job_state.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace muster {
+namespace {
+
+const absl::Time kNow = absl::FromUnixSeconds(1'750'000'000);
+
+v1::JobRecord Record(const std::string& node, int64_t sequence) {
+  v1::JobRecord record;
+  record.set_job("j");
+  record.set_node(node);
+  record.set_sequence(sequence);
+  return record;
+}
+
+v1::JobRecord Started(const std::string& node, int64_t sequence = 1) {
+  v1::JobRecord record = Record(node, sequence);
+  record.mutable_started();
+  return record;
+}
+
+v1::JobRecord Output(const std::string& node, int64_t sequence, const std::string& data) {
+  v1::JobRecord record = Record(node, sequence);
+  record.mutable_output()->set_data(data);
+  return record;
+}
+
+v1::JobRecord Exited(const std::string& node, int64_t sequence, int code = 0) {
+  v1::JobRecord record = Record(node, sequence);
+  record.mutable_final()->set_outcome(v1::JOB_OUTCOME_EXITED);
+  record.mutable_final()->set_exit_code(code);
+  return record;
+}
+
+class JobStateTest : public ::testing::Test {
+ protected:
+  static JobState Make(int32_t parallel = 0, int64_t max_output = 1'000) {
+    JobState::Plan plan;
+    plan.job.set_job("j");
+    plan.targets = {"n1", "n2", "n3"};
+    plan.parallel = parallel;
+    plan.wait_until = kNow + absl::Seconds(10);
+    plan.begin_until = kNow + absl::Seconds(60);
+    plan.time_limit = absl::Seconds(60);
+    plan.max_output = max_output;
+    return JobState(std::move(plan));
+  }
+  IsAttached attached() const {
+    return [this](std::string_view node) { return attached_.contains(std::string(node)); };
+  }
+  static int64_t Count(const JobState& job, v1::JobOutcome outcome) {
+    const v1::Job described = job.Describe();
+    for (const auto& entry : described.outcomes()) {
+      if (entry.outcome() == outcome) return entry.count();
+    }
+    return 0;
+  }
+
+  std::set<std::string> attached_ = {"n1", "n2", "n3"};
+};
+
+TEST_F(JobStateTest, EveryTargetEndsAndThenTheJobDoes) {
+  JobState job = Make();
+  EXPECT_EQ(job.ToGive(attached()).size(), 3U);
+  for (const char* node : {"n1", "n2", "n3"}) {
+    EXPECT_EQ(job.Take(Started(node)).size(), 1U);
+    EXPECT_EQ(job.Describe().running(), 1);
+    EXPECT_FALSE(job.ended());
+    EXPECT_EQ(job.Take(Exited(node, 2, node[1] - '1')).size(), 1U);
+  }
+  EXPECT_TRUE(job.ended());
+  EXPECT_EQ(job.Describe().state(), v1::JOB_STATE_ENDED);
+  EXPECT_EQ(job.Describe().succeeded(), 1);
+  EXPECT_EQ(Count(job, v1::JOB_OUTCOME_EXITED), 3);
+}
+
+TEST_F(JobStateTest, WhatComesAgainComesToNothing) {
+  JobState job = Make();
+  job.Take(Started("n1"));
+  EXPECT_EQ(job.Take(Output("n1", 2, "x")).size(), 1U);
+  EXPECT_TRUE(job.Take(Output("n1", 2, "x")).empty());
+  EXPECT_TRUE(job.Take(Started("n1")).empty());
+  EXPECT_EQ(job.Reached("n1"), 2);
+  EXPECT_EQ(job.Describe().output_bytes(), 1);
+}
+
+TEST_F(JobStateTest, AGapIsNotTakenUntilWhatIsMissingComes) {
+  JobState job = Make();
+  job.Take(Started("n1"));
+  EXPECT_TRUE(job.Take(Output("n1", 3, "later")).empty());
+  EXPECT_EQ(job.Reached("n1"), 1);
+  job.Take(Output("n1", 2, "first"));
+  EXPECT_EQ(job.Take(Output("n1", 3, "later")).size(), 1U);
+}
+
+TEST_F(JobStateTest, StrangersAreNotTaken) {
+  JobState job = Make();
+  EXPECT_TRUE(job.Take(Exited("n9", 1)).empty());
+}
+
+TEST_F(JobStateTest, OutputAboveTheLimitIsCutVisibly) {
+  JobState job = Make(0, 10);
+  job.Take(Started("n1"));
+  EXPECT_TRUE(job.Take(Output("n1", 2, "12345678"))[0].has_output());
+  const auto mark = job.Take(Output("n1", 3, "abcdef"));
+  ASSERT_EQ(mark.size(), 1U);
+  EXPECT_EQ(mark[0].cut().bytes(), 6);
+  EXPECT_TRUE(job.Take(Output("n1", 4, "ghi")).empty()) << "one mark, not one for each piece";
+  EXPECT_EQ(job.Reached("n1"), 4) << "the node may let go of it";
+  const auto end = job.Take(Exited("n1", 5));
+  ASSERT_EQ(end.size(), 2U);
+  EXPECT_EQ(end[0].cut().bytes(), 3);
+  EXPECT_TRUE(end[1].has_final());
+  EXPECT_EQ(job.Describe().output_bytes(), 8);
+  EXPECT_EQ(job.Describe().cut_bytes(), 9);
+}
+
+TEST_F(JobStateTest, OnlySoManyRunAtATime) {
+  JobState job = Make(1);
+  attached_ = {"n2", "n3"};
+  EXPECT_EQ(job.ToGive(attached()), std::vector<std::string>{"n2"}) << "n1 is away";
+  EXPECT_TRUE(job.ToGive(attached()).empty());
+  job.Take(Started("n2"));
+  EXPECT_TRUE(job.ToGive(attached()).empty());
+  job.Take(Exited("n2", 2));
+  EXPECT_EQ(job.ToGive(attached()), std::vector<std::string>{"n3"});
+}
+
+TEST_F(JobStateTest, WhoIsAwayIsWaitedForAndThenUnreachable) {
+  JobState job = Make();
+  attached_ = {"n1", "n2"};
+  EXPECT_EQ(job.ToGive(attached()).size(), 3U) << "the command waits on the way";
+  EXPECT_TRUE(job.Tick(kNow + absl::Seconds(9), attached()).empty());
+  const auto made = job.Tick(kNow + absl::Seconds(11), attached());
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_EQ(made[0].node(), "n3");
+  EXPECT_EQ(made[0].final().outcome(), v1::JOB_OUTCOME_UNREACHABLE);
+  EXPECT_EQ(made[0].sequence(), 0);
+}
+
+TEST_F(JobStateTest, WhoNeverAnswersIsTimedOut) {
+  JobState job = Make();
+  job.ToGive(attached());
+  job.Take(Started("n1"));
+  EXPECT_TRUE(job.Tick(kNow + absl::Seconds(65), attached()).empty());
+  EXPECT_EQ(job.Tick(kNow + absl::Seconds(71), attached()).size(), 2U);
+  EXPECT_EQ(Count(job, v1::JOB_OUTCOME_TIMED_OUT), 2);
+  EXPECT_FALSE(job.ended()) << "n1 runs";
+  EXPECT_EQ(job.Tick(kNow + absl::Seconds(131), attached()).size(), 1U);
+  EXPECT_TRUE(job.ended());
+}
+
+TEST_F(JobStateTest, ATurnThatNeverCameExpires) {
+  JobState job = Make(1);
+  job.ToGive(attached());
+  job.Take(Started("n1"));
+  job.Tick(kNow + absl::Seconds(61), attached());
+  EXPECT_EQ(Count(job, v1::JOB_OUTCOME_EXPIRED), 2);
+}
+
+TEST_F(JobStateTest, TheNodesOwnWordReplacesOurs) {
+  JobState job = Make();
+  job.ToGive(attached());
+  attached_.clear();
+  job.Tick(kNow + absl::Seconds(11), attached());
+  EXPECT_EQ(Count(job, v1::JOB_OUTCOME_UNREACHABLE), 3);
+  EXPECT_EQ(job.Take(Started("n1")).size(), 1U);
+  EXPECT_EQ(job.Take(Exited("n1", 2)).size(), 1U);
+  EXPECT_EQ(Count(job, v1::JOB_OUTCOME_UNREACHABLE), 2);
+  EXPECT_EQ(job.Describe().succeeded(), 1);
+  EXPECT_TRUE(job.Take(Exited("n1", 3, 7)).empty()) << "there is one end";
+}
+
+TEST_F(JobStateTest, CancelEndsHereWhatNobodyHasBegun) {
+  JobState job = Make(2);
+  job.ToGive(attached());
+  job.Take(Started("n1"));
+  attached_ = {"n1"};
+  const auto made = job.Cancel(kNow, attached());
+  ASSERT_EQ(made.size(), 2U) << "n2 was given and is away, n3 waits for its turn";
+  EXPECT_EQ(made[0].final().outcome(), v1::JOB_OUTCOME_CANCELLED);
+  EXPECT_TRUE(job.ToGive(attached()).empty());
+  EXPECT_FALSE(job.ended());
+  v1::JobRecord end = Exited("n1", 2);
+  end.mutable_final()->set_outcome(v1::JOB_OUTCOME_CANCELLED);
+  job.Take(end);
+  EXPECT_EQ(job.Describe().state(), v1::JOB_STATE_CANCELLED);
+}
+
+TEST_F(JobStateTest, UnknownNodesAreSaidToBe) {
+  JobState job = Make();
+  const auto made = job.Unknown(kNow, [](std::string_view node) { return node != "n2"; });
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_EQ(made[0].final().outcome(), v1::JOB_OUTCOME_UNKNOWN);
+  EXPECT_EQ(job.Open(), (std::vector<std::string>{"n1", "n3"}));
+}
+
+TEST_F(JobStateTest, TheLogBringsItBack) {
+  JobState job = Make(0, 10);
+  std::vector<v1::JobRecord> log;
+  const auto keep = [&](std::vector<v1::JobRecord> records) {
+    log.insert(log.end(), records.begin(), records.end());
+  };
+  job.ToGive(attached());
+  keep(job.Take(Started("n1")));
+  keep(job.Take(Output("n1", 2, "12345678")));
+  keep(job.Take(Started("n2")));
+  keep(job.Take(Exited("n2", 2, 3)));
+  attached_ = {"n1", "n2"};
+  keep(job.Tick(kNow + absl::Seconds(11), attached()));
+  JobState next = Make(0, 10);
+  for (const v1::JobRecord& record : log) next.Replay(record);
+  EXPECT_EQ(next.Describe().SerializeAsString(), job.Describe().SerializeAsString());
+  EXPECT_EQ(next.Reached("n1"), 2);
+  EXPECT_EQ(next.Open(), std::vector<std::string>{"n1"});
+}
+
+TEST_F(JobStateTest, ALostBranchIsSaidIfSomethingWaitsBelowIt) {
+  JobState job = Make();
+  const auto below = [](std::string_view node) { return node != "n3"; };
+  const auto made = job.Branch("r1", true, kNow, below);
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_TRUE(made[0].branch().lost());
+  EXPECT_EQ(made[0].branch().waiting(), 2);
+  for (const char* node : {"n1", "n2"}) job.Take(Exited(node, 1));
+  EXPECT_TRUE(job.Branch("r1", false, kNow, below).empty());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,65 @@
+// A child's stream that remembers what it was to send, for tests of what lies above streams.
+#ifndef MUSTER_SERVICES_RELAY_TESTING_RECORDED_LINK_H_
+#define MUSTER_SERVICES_RELAY_TESTING_RECORDED_LINK_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "services/common/base/clock.h"
+#include "services/relay/tree/tree.h"
+
+namespace muster {
+
+// Thread-safe.
+class RecordedLink : public ChildLink {
+ public:
+  void Send(v1::AttachResponse message) override {
+    std::lock_guard lock(mutex_);
+    sent_.push_back(std::move(message));
+  }
+  void End(const absl::Status& why) override {
+    std::lock_guard lock(mutex_);
+    end_ = why;
+  }
+  void Tick() override {}
+
+  std::vector<v1::AttachResponse> Take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(sent_, {});
+  }
+  absl::Status end() const {
+    std::lock_guard lock(mutex_);
+    return end_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<v1::AttachResponse> sent_;  // guarded by mutex_
+  absl::Status end_;                      // guarded by mutex_
+};
+
+// An entry as a stream makes it: attached to `relay` with a statement that lasts an hour.
+inline TreeEntry AttachedEntry(const std::string& name, const std::string& relay, absl::Time now,
+                               bool is_relay = false) {
+  auto statement = std::make_shared<v1::AttachStatement>();
+  statement->set_child("spiffe://fleet.test/" + std::string(is_relay ? "service/relay/" : "node/") +
+                       name);
+  statement->set_relay("spiffe://fleet.test/service/relay/" + relay);
+  statement->mutable_expire_time()->set_seconds(absl::ToUnixSeconds(now + absl::Hours(1)));
+  TreeEntry entry;
+  entry.name = name;
+  entry.uri = statement->child();
+  entry.is_relay = is_relay;
+  entry.relay = relay;
+  entry.attached = true;
+  entry.since = now;
+  entry.statement = std::move(statement);
+  return entry;
+}
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_TESTING_RECORDED_LINK_H_
