@@ -61,3 +61,45 @@ func TestRudderIsOffUnlessConfigured(t *testing.T) {
 		t.Error(w.gateway.Addresses)
 	}
 }
+
+func TestRudderReachesAttachedNodesByTheirStreams(t *testing.T) {
+	let := make(chan struct{})
+	close(let)
+	w := start(t, relaying, func(w *world) {
+		w.config.Rudder.Dialect, w.config.Rudder.SharedFilesNodes = "extended", filepath.Join(w.t.TempDir(), "files")
+		w.relay.Hang("one.example", says("by stream\n", let))
+	})
+	own, err := tls.LoadX509KeyPair(w.config.Rudder.CertificateFile, w.config.Rudder.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{own}}}}
+	run := func(nodes string) answer {
+		return call(t, client, "GET", "https://"+w.gateway.Addresses.Rudder+"/rudder/relay-api/remote-run/nodes?nodes="+nodes, nil)
+	}
+	got := run("n1")
+	if want := `{"node":"n1","event":"start"}` + "\nn1: by stream\n" + `{"node":"n1","event":"end","code":3,`; got.code != 200 || !strings.HasPrefix(got.body, want) {
+		t.Error(got)
+	}
+	signed := w.relay.Signed()
+	if len(signed) != 1 {
+		t.Fatal(len(signed))
+	}
+	if sent, uri, err := w.aggregator.Commands.Check(signed[0]); err != nil || !strings.HasSuffix(uri, "/service/gateway/g1") || sent.Action != "rudder" {
+		t.Error(sent, uri, err)
+	}
+	for _, caller := range w.relay.Callers() {
+		if caller != "[]" {
+			t.Error("the gateway spoke for", caller)
+		}
+	}
+	// A list is as long as a query may be.
+	many := strings.Repeat("0123456789abcdef0123456789abcdef0123,", 20_000) + "n1"
+	if got := run(many); got.code != 200 || strings.Count(got.body, "unknown") != 1 || !strings.Contains(got.body, "n1: by stream") {
+		t.Error(got.code, len(got.body))
+	}
+	if got := run(many + "," + many); got.code != http.StatusRequestHeaderFieldsTooLarge {
+		t.Error(got.code)
+	}
+}

@@ -286,6 +286,27 @@ func TestABranchThatIsLostHasAnEndForEachOfItsNodes(t *testing.T) {
 	got.ended(t, "n-d", 0, "relay r1: ")
 }
 
+func TestARelayIsKnownByItsCertificateAlone(t *testing.T) {
+	f := woods(t)
+	imposter := start(t, "r9", "127.0.0.9", f.root.config.HTTPSPort, listOf("n-c c.example r9"), extended, under("root", "127.0.0.1"))
+	list := f.root.read("nodeslist.json")
+	f.root.write("nodeslist.json", strings.ReplaceAll(list, "127.0.0.2", "127.0.0.9"))
+	if err := f.root.server.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "relay r1: ")
+	if imposter.calls() != "" {
+		t.Error("it was asked")
+	}
+	f.root.write("nodeslist.json", list)
+	trusts("r2", "r3")(f.root)
+	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
+	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "there is no certificate to know it by")
+	trusts("r1")(f.root)
+	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
+	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "")
+}
+
 func TestABranchThatHangsHasAnEndAndHoldsNothingUp(t *testing.T) {
 	f := woods(t, script("echo begun; exec sleep 1000"))
 	f.root.config.BranchSilence = 500 * time.Millisecond
