@@ -4,31 +4,22 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/services/client/go"
 )
 
-// noService stands for a service that the configuration does not name: all calls have the same error.
-type noService struct{ refusal *status.Status }
+// noRelay stands for the relay at the centre where the configuration names none: every call has the same error.
+type noRelay struct{}
 
-// noRelay is what there is without `relay_targets`.
-var noRelay = func() noService {
-	refusal, err := status.New(codes.Unavailable, "this gateway knows no relay").WithDetails(&musterv1.ErrorDetail{
-		Reason: "NO_RELAY", NextStep: "Name the relay at the centre in the gateway's configuration: relay_targets."})
-	if err != nil {
-		panic(err) // the message above cannot be packed: a fault of the program
-	}
-	return noService{refusal}
-}()
-
-// Invoke implements grpc.ClientConnInterface.
-func (n noService) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
-	return n.refusal.Err()
+func (noRelay) refusal() error {
+	return &muster.Error{Code: "UNAVAILABLE", Reason: "NO_RELAY", Message: "this gateway knows no relay",
+		NextStep: "Name the relay at the centre in the gateway's configuration: relay_targets."}
 }
 
+// Invoke implements grpc.ClientConnInterface.
+func (n noRelay) Invoke(context.Context, string, any, any, ...grpc.CallOption) error { return n.refusal() }
+
 // NewStream implements grpc.ClientConnInterface.
-func (n noService) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-	return nil, n.refusal.Err()
+func (n noRelay) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, n.refusal()
 }

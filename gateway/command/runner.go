@@ -56,9 +56,10 @@ type Runner struct {
 	attached musterv1.AttachServiceClient
 	log      *slog.Logger
 
-	mu     sync.Mutex // held while the list is asked for, too: one asks for all
-	list   map[string]bool
-	listed time.Time
+	mu    sync.Mutex // held while the list is asked for, too: one asks for all
+	list  map[string]bool
+	asked time.Time
+	away  bool // the last answer was an error
 }
 
 // NewRunner makes one. The connections name nobody but the gateway itself.
@@ -74,17 +75,29 @@ func NewRunner(fleet string, aggregator, relay grpc.ClientConnInterface, log *sl
 func (r *Runner) Attached(ctx context.Context) map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.list != nil && time.Since(r.listed) < listKept {
+	if time.Since(r.asked) < listKept {
 		return r.list
 	}
+	fresh, err := r.ask(ctx)
+	if err != nil && !r.away {
+		r.log.Warn("the relay does not say which nodes are attached", "error", muster.AsError(err), "known", len(r.list))
+	}
+	r.asked, r.away = time.Now(), err != nil
+	if err == nil {
+		r.list = fresh
+	}
+	return r.list
+}
+
+// ask gives the list as it is now.
+func (r *Runner) ask(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	fresh := map[string]bool{}
 	for request := (&musterv1.ListAttachedRequest{AttachedOnly: true}); ; {
 		page, err := r.attached.ListAttached(ctx, request)
 		if err != nil {
-			r.log.Warn("the relay does not say which nodes are attached", "error", muster.AsError(err), "known", len(r.list))
-			return r.list
+			return nil, err
 		}
 		for _, child := range page.Children {
 			if child.Attached && !child.IsRelay {
@@ -92,8 +105,7 @@ func (r *Runner) Attached(ctx context.Context) map[string]bool {
 			}
 		}
 		if request.PageToken = page.NextPageToken; request.PageToken == "" {
-			r.list, r.listed = fresh, time.Now()
-			return fresh
+			return fresh, nil
 		}
 	}
 }
@@ -189,7 +201,7 @@ func (r *Runner) follow(ctx context.Context, id string, position *int64, take fu
 				return errStopped
 			}
 		}
-		*position = answer.Position
+		*position = max(*position, answer.Position)
 	}
 }
 
