@@ -12,6 +12,7 @@
 #include "cli/jobs/job_commands.h"
 #include "cli/node_commands.h"
 #include "cli/operator_commands.h"
+#include "cli/relay_commands.h"
 #include "cli/results_commands.h"
 #include "cli/retrieve_commands.h"
 #include "cli/run_commands.h"
@@ -135,6 +136,7 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddJobCommands(*line);
   AddTokenCommands(*line);
   AddNodeCommands(*line);
+  AddRelayCommands(*line);
   AddOperatorCommands(*line);
   AddInfoCommands(*line);
   return line;

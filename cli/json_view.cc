@@ -162,7 +162,9 @@ Json ToJson(const v1::JoinToken& token) {
       {"expire_time", TimeText(token.expire_time())},
       {"revoked", token.revoked()},
       {"joined", std::vector<std::string>(token.joined().begin(), token.joined().end())},
-      {"joined_count", token.joined_count()}};
+      {"joined_count", token.joined_count()},
+      {"relay", token.relay()},
+      {"parents", TextList(token.parents())}};
 }
 
 Json ToJson(const v1::EnrolledNode& node) {
@@ -176,7 +178,11 @@ Json ToJson(const v1::EnrolledNode& node) {
       {"revoked", node.revoked()},
       {"revoke_time", TimeText(node.revoke_time())},
       {"revoke_reason", node.revoke_reason()},
-      {"revoked_by", node.revoked_by()}};
+      {"revoked_by", node.revoked_by()},
+      {"kind", node.is_relay() ? "relay" : "node"},
+      {"relay_targets", TextList(node.relay_targets())},
+      {"join_targets", TextList(node.join_targets())},
+      {"parents", TextList(node.parents())}};
 }
 
 std::string Dump(const Json& json) {

@@ -1,7 +1,6 @@
 #include "cli/node_commands.h"
 
 #include <cstdlib>
-#include <iostream>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/format.h"
@@ -19,10 +19,10 @@
 #include "cli/session.h"
 #include "cli/status/status_json.h"
 #include "cli/table.h"
+#include "cli/token_file.h"
 #include "services/agent/agent_config.h"
 #include "services/agent/joining/join_fleet.h"
 #include "services/common/base/error.h"
-#include "services/common/base/secret_file.h"
 
 namespace muster::cli {
 namespace {
@@ -74,10 +74,18 @@ absl::StatusOr<std::vector<v1::EnrolledNode>> FetchNodes(Client& client,
   return nodes;
 }
 
+std::string KindOf(const v1::EnrolledNode& node) { return node.is_relay() ? "relay" : "node"; }
+
+// The relays it was told to hang below; the one at the centre comes last, always.
+std::string ParentsOf(const v1::EnrolledNode& node) {
+  return node.parents().empty() ? "centre" : absl::StrJoin(node.parents(), ", ");
+}
+
 // What its presence is, in a word.
 std::string PresenceOf(const v1::EnrolledNode& node,
                        const std::optional<std::map<std::string, v1::Node>>& presences) {
   if (node.revoked()) return "revoked";
+  if (node.is_relay()) return "-";  // it beats for no run
   if (!presences) return "?";
   const auto found = presences->find(node.name());
   return found == presences->end() ? "never seen" : PresenceWord(found->second.presence());
@@ -102,10 +110,16 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
     console.out << Dump(json);
     return kExitOk;
   }
-  Table table({{"NODE"}, {"PRESENCE"}, {"JOINED"}, {"CERTIFICATE ENDS"}, {"LABELS"}});
+  Table table({{"NODE"},
+               {"KIND"},
+               {"PRESENCE"},
+               {"JOINED"},
+               {"CERTIFICATE ENDS"},
+               {"PARENTS"},
+               {"LABELS"}});
   for (const v1::EnrolledNode& node : *nodes) {
-    table.AddRow({node.name(), PresenceOf(node, presences), Time(node.join_time()),
-                  Time(node.expire_time()), LabelText(node.labels())});
+    table.AddRow({node.name(), KindOf(node), PresenceOf(node, presences), Time(node.join_time()),
+                  Time(node.expire_time()), ParentsOf(node), LabelText(node.labels())});
   }
   console.out << table.Render(console.width);
   if (!presences) Say(console, "The status service does not answer: no presence is known.");
@@ -126,10 +140,18 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
     return kExitOk;
   }
   Table table({{"NODE"}, {node->name()}});
+  table.AddRow({"kind", KindOf(*node)});
   table.AddRow({"identity", node->uri()});
   table.AddRow({"labels", LabelText(node->labels())});
   table.AddRow({"joined", absl::StrCat(Time(node->join_time()), ", token ", node->join_token())});
   table.AddRow({"certificate ends", Time(node->expire_time())});
+  table.AddRow({"parents", ParentsOf(*node)});
+  if (node->is_relay()) {
+    table.AddRow({"reached at", absl::StrJoin(node->relay_targets(), ", ")});
+    if (!node->join_targets().empty()) {
+      table.AddRow({"joined through at", absl::StrJoin(node->join_targets(), ", ")});
+    }
+  }
   if (node->revoked()) {
     table.AddRow({"revoked",
                   absl::StrCat(Time(node->revoke_time()), " by ", node->revoked_by(),
@@ -192,27 +214,8 @@ absl::StatusOr<int> RemoveNode(Console& console, const CommandLine& line,
   return kExitOk;
 }
 
-absl::StatusOr<JoinToken> ReadToken(const std::string& file) {
-  if (file == "-") {
-    std::string text(std::istreambuf_iterator<char>(std::cin), {});
-    return ParseJoinToken(Secret(std::move(text)).view());
-  }
-  auto text = ReadSecretFile(file);
-  if (!text.ok()) return About(text.status(), absl::StrCat("token file ", file));
-  auto token = ParseJoinToken(Secret(*std::move(text)).view());
-  if (!token.ok()) return About(token.status(), absl::StrCat("token file ", file));
-  return token;
-}
-
-// Whether the fleet said so, or was not reached; the other faults are this machine's.
-bool IsAnswer(const absl::Status& status) {
-  return absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status) ||
-         absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
-         absl::IsDeadlineExceeded(status);
-}
-
 absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
-  const auto token = ReadToken(arguments.token_file);
+  const auto token = ReadTokenFile(arguments.token_file);
   if (!token.ok()) return token.status();
   const std::string node = !arguments.node.empty() ? arguments.node : token->node;
   if (node.empty()) {
@@ -223,8 +226,7 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
                                  ? absl::StrCat(DefaultStateDir(::getenv), "/node")
                                  : arguments.folder;
   const auto joined = JoinFleet(*token, node, folder);
-  if (IsAnswer(joined.status())) return FromService(joined.status(), "node " + node);
-  if (!joined.ok()) return joined.status();
+  if (!joined.ok()) return JoinFailure(joined.status(), "node " + node);
   Say(console,
       absl::StrCat("This machine is node ", joined->name, " of fleet ", token->fleet,
                    ".\nIts identity is in ", folder, ", valid until ",
@@ -247,7 +249,7 @@ void AddJoin(CommandLine& line, CLI::App& group) {
   command.add_option("--node", arguments->node, "The name (default: the one in the token)")
       ->type_name("NAME");
   command
-      .add_option("--folder", arguments->folder,
+      .add_option("--dir,--folder", arguments->folder,
                   "Where the identity is kept (default: node in the agent's state folder)")
       ->type_name(kFolderValue);
   SetAction(line, command, [arguments](Console& console) { return Join(console, *arguments); });

@@ -27,29 +27,38 @@ constexpr size_t kTokenIdBytes = 16;
 
 struct CreateArguments {
   std::string node;
+  std::string relay;
   int count = 0;
+  std::vector<std::string> parents;
   std::string ttl;
   std::vector<std::string> labels;
   std::string output;
 };
 
 std::string For(const v1::JoinToken& token) {
+  if (token.relay()) return absl::StrCat("relay ", token.node());
   return token.node().empty() ? absl::StrCat(token.count(), token.count() == 1 ? " node" : " nodes")
                               : token.node();
 }
 
 absl::StatusOr<v1::CreateJoinTokenRequest> MakeRequest(const CreateArguments& arguments,
                                                        const PrivateKey& key) {
-  if (arguments.node.empty() == (arguments.count == 0)) {
-    return UsageError("say whom the token is for: exactly one of --node and --count is needed",
-                      "`muster token create --help` shows an example.");
+  const int kinds = (arguments.node.empty() ? 0 : 1) + (arguments.relay.empty() ? 0 : 1) +
+                    (arguments.count == 0 ? 0 : 1);
+  if (kinds != 1) {
+    return UsageError(
+        "say whom the token is for: exactly one of --node, --count and --relay is "
+        "needed",
+        "`muster token create --help` shows an example.");
   }
   v1::CreateJoinTokenRequest request;
   request.set_id(RandomHex(kTokenIdBytes));
   const auto pem = key.public_key().ToPem();
   if (!pem.ok()) return pem.status();
   request.set_public_key_pem(*pem);
-  request.set_node(arguments.node);
+  request.set_node(arguments.relay.empty() ? arguments.node : arguments.relay);
+  request.set_relay(!arguments.relay.empty());
+  request.mutable_parents()->Assign(arguments.parents.begin(), arguments.parents.end());
   request.set_count(arguments.count);
   if (!arguments.ttl.empty()) {
     const auto ttl = DurationArgument(arguments.ttl);
@@ -82,6 +91,7 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   token.fleet = context->fleet;
   token.id = created->token().id();
   token.node = created->token().node();
+  token.relay = created->token().relay();
   token.expires = ToTime(created->token().expire_time());
   token.join_targets.assign(created->join_targets().begin(), created->join_targets().end());
   token.fleet_ca_pem = created->fleet_ca_pem();
@@ -96,7 +106,11 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
       absl::StrCat("Join token ", token.id, " for ", For(created->token()), ", until ",
                    HumanTime(token.expires, absl::Now(), absl::LocalTimeZone()), ". Whoever has ",
                    arguments.output.empty() ? "this output" : arguments.output,
-                   " may join:\non the node, muster node join --token-file FILE."));
+                   " may join:\non the machine, ",
+                   token.relay
+                       ? "muster relay join --token-file FILE --dir DIR --advertise HOST:PORT"
+                       : "muster node join --token-file FILE",
+                   "."));
   return kExitOk;
 }
 
@@ -152,9 +166,13 @@ void AddCreate(CommandLine& line, CLI::App& group) {
       group, {.name = "create",
               .summary = "Create a token with which machines join, and print its file",
               .details = "The token's key is made here and never travels. The file is a secret: -o "
-                         "writes it with mode 0600.",
+                         "writes it with mode 0600.\nWho joins with it hangs below the relays "
+                         "that --parent names, tried in turn, and at last\nbelow the one at the "
+                         "centre.",
               .example = "muster token create --node n1 -o n1.token\n"
-                         "muster token create --count 20 --ttl 1h --label rack=b1 -o rack.token"});
+                         "muster token create --count 20 --ttl 1h --label rack=b1 -o rack.token\n"
+                         "muster token create --relay r1 -o r1.token\n"
+                         "muster token create --node n2 --parent r1,r2 -o n2.token"});
   const auto arguments = std::make_shared<CreateArguments>();
   command.add_option("--node", arguments->node, "The one node that may join with it")
       ->type_name("NAME");
@@ -162,6 +180,13 @@ void AddCreate(CommandLine& line, CLI::App& group) {
       command.add_option("--count", arguments->count, "How many new nodes may join with it");
   count->type_name("N");
   AllowRange(*count, 1, 10'000);
+  command.add_option("--relay", arguments->relay, "The one relay that may join with it")
+      ->type_name("NAME");
+  command
+      .add_option("--parent", arguments->parents,
+                  "Relays that have joined, to hang below; may be repeated")
+      ->delimiter(',')
+      ->type_name("RELAY");
   command.add_option("--ttl", arguments->ttl, "From now to its end (default: 15m, at most 24h)")
       ->type_name("DURATION");
   command.add_option("--label", arguments->labels, "For the nodes that join; may be repeated")
@@ -178,7 +203,7 @@ void AddCreate(CommandLine& line, CLI::App& group) {
 
 void AddTokenCommands(CommandLine& line) {
   CLI::App& group = AddCommand(line.app, {.name = "token",
-                                          .summary = "Let machines join the fleet as nodes",
+                                          .summary = "Let machines join the fleet",
                                           .example = "muster token create --node n1 -o n1.token"});
   group.require_subcommand(1);
   AddCreate(line, group);
