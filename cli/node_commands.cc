@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/format.h"
+#include "cli/jobs/attached.h"
 #include "cli/json_view.h"
 #include "cli/labels.h"
 #include "cli/session.h"
@@ -91,21 +92,34 @@ std::string PresenceOf(const v1::EnrolledNode& node,
   return found == presences->end() ? "never seen" : PresenceWord(found->second.presence());
 }
 
+// The relay that it hangs below now; "-" if below none.
+std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached) {
+  if (!attached) return "?";
+  const auto found = attached->find(node.name());
+  return found == attached->end() || !found->second.attached() ? "-" : found->second.relay();
+}
+
 absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
                               const NodeArguments& arguments) {
   v1::ListEnrolledNodesRequest request;
   absl::Status labels = AddLabels(arguments.labels, request.mutable_labels());
   if (!labels.ok()) return labels;
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  const auto nodes = FetchNodes(**client, std::move(request));
+  const auto context = ReadCheckedContext(line.context_file);
+  if (!context.ok()) return context.status();
+  Client client(*context);
+  const auto nodes = FetchNodes(client, std::move(request));
   if (!nodes.ok()) return nodes.status();
-  const auto presences = Presences(**client);
+  const auto presences = Presences(client);
+  const auto attached = FetchAttached(*context);
   if (line.json) {
     Json json = Json::array();
     for (const v1::EnrolledNode& node : *nodes) {
       json.push_back(ToJson(node));
       json.back()["presence"] = PresenceOf(node, presences);
+      if (!attached) continue;
+      const std::string relay = RelayOf(node, attached);
+      json.back()["attached"] = relay != "-";
+      json.back()["relay"] = relay == "-" ? "" : relay;
     }
     console.out << Dump(json);
     return kExitOk;
@@ -113,16 +127,19 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
   Table table({{"NODE"},
                {"KIND"},
                {"PRESENCE"},
+               {"BELOW"},
                {"JOINED"},
                {"CERTIFICATE ENDS"},
                {"PARENTS"},
                {"LABELS"}});
   for (const v1::EnrolledNode& node : *nodes) {
-    table.AddRow({node.name(), KindOf(node), PresenceOf(node, presences), Time(node.join_time()),
-                  Time(node.expire_time()), ParentsOf(node), LabelText(node.labels())});
+    table.AddRow({node.name(), KindOf(node), PresenceOf(node, presences), RelayOf(node, attached),
+                  Time(node.join_time()), Time(node.expire_time()), ParentsOf(node),
+                  LabelText(node.labels())});
   }
   console.out << table.Render(console.width);
   if (!presences) Say(console, "The status service does not answer: no presence is known.");
+  if (!attached) Say(console, "The relay does not answer: who hangs where is not known.");
   return kExitOk;
 }
 

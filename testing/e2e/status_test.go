@@ -60,7 +60,7 @@ func pairs(t *testing.T, service musterv1.StatusServiceClient, run string) map[s
 }
 
 // startAgent starts an agent for a pair; it is killed at the test's end.
-func startAgent(t *testing.T, f *fleet.Fleet, on *fleet.Host, run, plugin, node string, environment ...string) *fleet.RunningAgent {
+func startAgent(t *testing.T, f *fleet.Fleet, on *fleet.Host, run, plugin, node string, environment ...string) *fleet.RunningProgram {
 	t.Helper()
 	agent := must(f.StartAgent(must(f.Export(run, plugin, node))(t), on, environment...))(t)
 	t.Cleanup(func() {
@@ -133,11 +133,11 @@ func inOwnNetwork(t *testing.T) bool {
 }
 
 // agentsOnThreeNodes has one run with an agent on n1 and n2 here, and one on n3 on a host of its own.
-func agentsOnThreeNodes(t *testing.T, f *fleet.Fleet, host *fleet.Host, arguments ...string) (run string, agents map[string]*fleet.RunningAgent) {
+func agentsOnThreeNodes(t *testing.T, f *fleet.Fleet, host *fleet.Host, arguments ...string) (run string, agents map[string]*fleet.RunningProgram) {
 	t.Helper()
 	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
 	run = must(f.CreateRun(append([]string{"-f", file, "--node", "n1,n2,n3"}, arguments...)...))(t)
-	agents = map[string]*fleet.RunningAgent{}
+	agents = map[string]*fleet.RunningProgram{}
 	for _, node := range []string{"n1", "n2", "n3"} {
 		on := host
 		if node != "n3" {

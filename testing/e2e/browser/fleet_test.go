@@ -70,7 +70,7 @@ func plan(t *testing.T, f *fleet.Fleet, title string, nodes []string, definition
 }
 
 // agent starts the real agent for one pair, on a host of its own if that is given. The test's end kills it.
-func agent(t *testing.T, f *fleet.Fleet, host *fleet.Host, run, plugin, node string) *fleet.RunningAgent {
+func agent(t *testing.T, f *fleet.Fleet, host *fleet.Host, run, plugin, node string) *fleet.RunningProgram {
 	t.Helper()
 	credential, err := f.Export(run, plugin, node)
 	check(t, err)

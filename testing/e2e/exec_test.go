@@ -1,0 +1,264 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster.example/testing/fleet"
+)
+
+// What the tests' nodes let run.
+const openPolicy = `commands:
+  - argv: [/bin/echo, "**"]
+    environment: [GREETING]
+  - argv: [/bin/sh, -c, "*"]
+  - argv: [/bin/sleep, "*"]
+`
+
+// node is a machine that joined, and its agent.
+type node struct {
+	machine
+	name  string
+	on    *fleet.Host
+	agent *fleet.RunningProgram
+	extra []string // of its environment
+}
+
+// join lets a machine join with a token of its own, with a policy.
+func join(t *testing.T, f *fleet.Fleet, name, policy string, on *fleet.Host, arguments ...string) *node {
+	t.Helper()
+	n := &node{machine: newMachine(t, f), name: name, on: on}
+	file := token(t, f, append([]string{"--node", name}, arguments...)...)
+	if _, said, code := n.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
+		t.Fatalf("%s joins: exit %d: %s", name, code, said)
+	}
+	if policy != "" {
+		check(t, os.WriteFile(filepath.Join(n.folder(), "policy.yaml"), []byte(policy), 0o600))
+	}
+	return n
+}
+
+func (n *node) folder() string { return filepath.Join(n.home, "node") }
+
+// attach starts its agent and waits until it hangs in the tree.
+func (n *node) attach(t *testing.T) {
+	t.Helper()
+	n.start(t)
+	n.awaitAttached(t, true)
+}
+
+func (n *node) start(t *testing.T) {
+	t.Helper()
+	n.agent = must(n.fleet.Start(n.on, append([]string{"MUSTER_HOME=" + n.home}, n.extra...), fleet.Muster, "agent", "attach"))(t)
+	t.Cleanup(n.agent.End)
+}
+
+func (n *node) awaitAttached(t *testing.T, attached bool) {
+	t.Helper()
+	until(t, n.name+" is attached, or not any more", func() bool {
+		return nodes(t, n.fleet)[n.name]["attached"] == attached
+	})
+}
+
+// attached gives a node of that name, attached, with the policy of the tests.
+func attached(t *testing.T, f *fleet.Fleet, name string, arguments ...string) *node {
+	t.Helper()
+	n := join(t, f, name, openPolicy, nil, arguments...)
+	n.attach(t)
+	return n
+}
+
+// records gives what `muster exec --json` or `muster job logs --json` printed.
+func records(t *testing.T, out string) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		if line == "" {
+			continue
+		}
+		var record map[string]any
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Fatalf("%q is no JSON: %v", line, err)
+		}
+		all = append(all, record)
+	}
+	return all
+}
+
+// finals gives the last record of each node.
+func finals(t *testing.T, out string) map[string]map[string]any {
+	t.Helper()
+	byNode := map[string]map[string]any{}
+	for _, record := range records(t, out) {
+		if record["event"] == "final" {
+			byNode[record["node"].(string)] = record
+		}
+	}
+	return byNode
+}
+
+// execOn runs `muster exec`; it gives stdout, stderr and the exit code.
+func execOn(t *testing.T, f *fleet.Fleet, arguments ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	return machine{f, f.Home}.muster(t, nil, append([]string{"exec"}, arguments...)...)
+}
+
+func TestExecShowsWhatNodesPrintAndHowTheyEnd(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	attached(t, f, "n1", "--label", "rack=b1")
+	attached(t, f, "n2")
+	out, said, code := execOn(t, f, "--all", "--", "/bin/sh", "-c", "echo to stdout; echo to stderr >&2; printf tail")
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, said)
+	}
+	for _, name := range []string{"n1", "n2"} {
+		if !strings.Contains(out, name+": to stdout\n") || !strings.Contains(out, name+": tail\n") || !strings.Contains(said, name+": to stderr\n") {
+			t.Errorf("%s is missing:\n%s\n%s", name, out, said)
+		}
+	}
+	if out, _, _ := execOn(t, f, "--label", "rack=b1", "--", "/bin/echo", "hello"); out != "n1: hello\n" {
+		t.Errorf("by label: %q", out)
+	}
+	out, said, code = execOn(t, f, "--node", "n1,n2,n9", "--json", "--", "/bin/sh", "-c", "exit 3")
+	if code != 9 {
+		t.Errorf("a command that fails: exit %d: %s", code, said)
+	}
+	ends := finals(t, out)
+	if len(ends) != 3 || ends["n1"]["exit_code"] != 3.0 || ends["n9"]["outcome"] != "unknown" {
+		t.Errorf("the last records are %v", ends)
+	}
+}
+
+func TestOnlyWhatThePolicyAdmitsRuns(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	attached(t, f, "n1")
+	bare := join(t, f, "n2", "", nil)
+	bare.attach(t)
+	marker := filepath.Join(t.TempDir(), "marker")
+	out, _, code := execOn(t, f, "--all", "--json", "--", "/usr/bin/touch", marker)
+	ends := finals(t, out)
+	for _, name := range []string{"n1", "n2"} {
+		if ends[name]["outcome"] != "refused" || ends[name]["reason"] != "POLICY_REFUSED" {
+			t.Errorf("%s: %v", name, ends[name])
+		}
+	}
+	if _, err := os.Stat(marker); err == nil || code != 9 {
+		t.Errorf("the command ran; exit %d", code)
+	}
+	out, _, _ = execOn(t, f, "--node", "n1", "--env", "GREETING=hi there", "--", "/bin/echo", "$GREETING", ";", "id")
+	if out != "n1: $GREETING ; id\n" {
+		t.Errorf("there is a shell where there should be none: %q", out)
+	}
+}
+
+func TestAJobOutlivesItsCallerAndIsCancelled(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	attached(t, f, "n1")
+	out, said, code := execOn(t, f, "--node", "n1", "--detach", "--deadline", "10m", "--", "/bin/sh", "-c", "echo begun; exec sleep 600")
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, said)
+	}
+	job := strings.TrimSpace(out)
+	until(t, "its output is there", func() bool {
+		out, _ := f.Muster("job", "logs", job)
+		return out == "n1: begun\n"
+	})
+	var shown map[string]any
+	check(t, f.JSON(&shown, "job", "show", job, "--json"))
+	if shown["state"] != "running" || shown["running"] != 1.0 {
+		t.Errorf("it is shown as %v", shown)
+	}
+	must(f.Muster("job", "cancel", job))(t)
+	until(t, "it has ended", func() bool {
+		check(t, f.JSON(&shown, "job", "show", job, "--json"))
+		return shown["state"] == "cancelled"
+	})
+	if outcomes := shown["outcomes"].(map[string]any); outcomes["cancelled"] != 1.0 {
+		t.Errorf("it ended as %v", shown)
+	}
+	if out := must(f.Muster("job", "list"))(t); !strings.Contains(out, job) || !strings.Contains(out, "cancelled") {
+		t.Errorf("job list says\n%s", out)
+	}
+}
+
+func TestACommandWaitsForANodeThatIsAway(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	n := attached(t, f, "n1")
+	n.agent.End()
+	n.awaitAttached(t, false)
+	out, _, code := execOn(t, f, "--node", "n1", "--ttl", "1s", "--json", "--", "/bin/echo", "never")
+	if ends := finals(t, out); code != 9 || ends["n1"]["outcome"] != "unreachable" {
+		t.Errorf("exit %d: %v", code, ends)
+	}
+	job := strings.TrimSpace(must(f.Muster("exec", "--node", "n1", "--ttl", "10m", "--detach", "--", "/bin/echo", "at last"))(t))
+	n.attach(t)
+	out, err := f.Muster("job", "logs", "-f", job)
+	if err != nil || out != "n1: at last\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// The relay at the centre is killed while commands run: what nodes printed is there, once.
+func TestNothingOfAJobIsLostWithTheRelay(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	for _, name := range []string{"n1", "n2"} {
+		attached(t, f, name)
+	}
+	job := strings.TrimSpace(must(f.Muster("exec", "--all", "--deadline", "5m", "--detach", "--", "/bin/sh", "-c",
+		"i=0; while [ $i -lt 400 ]; do echo line $i; i=$((i+1)); sleep 0.02; done"))(t))
+	for range 2 {
+		until(t, "it goes on", func() bool {
+			out, _ := f.Muster("job", "logs", job)
+			return strings.Contains(out, "n1: line ")
+		})
+		relay := must(f.Process(fleet.Relay))(t)
+		relay.Kill()
+	}
+	out, err := f.Muster("job", "logs", "-f", job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"n1", "n2"} {
+		next := 0
+		for _, line := range strings.Split(out, "\n") {
+			if rest, ok := strings.CutPrefix(line, name+": "); ok {
+				if want := fmt.Sprintf("line %d", next); rest != want {
+					t.Fatalf("%s printed %q where %q was due", name, rest, want)
+				}
+				next++
+			}
+		}
+		if next != 400 {
+			t.Errorf("%s: %d lines of 400", name, next)
+		}
+	}
+}
+
+func TestARunAsksAttachedNodesByItself(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	policy := openPolicy + "  - argv: [/bin/sh, -c, \"*\"]\n    actions: [collect]\n"
+	for _, name := range []string{"n1", "n2"} {
+		join(t, f, name, policy, nil).attach(t)
+	}
+	id := run(t, f, []string{execPlugin("hello", "DaemonSet", `echo "of $(uname -s)" > "$RESULTS_DIR/f"; echo "$RESULTS_DIR/f" > "$RESULTS_DIR/done"`)}, "n1", "n2")
+	if out, err := f.Muster("wait", id); err != nil {
+		t.Fatalf("%s %v", out, err)
+	}
+	a := operator(t, f)
+	for _, name := range []string{"n1", "n2"} {
+		result := a.result(t, id, "hello", name)
+		if result.GetDelivery().GetUri() == "" || !result.GetDelivery().GetSigned() {
+			t.Errorf("%s delivered %v", name, result)
+		}
+	}
+}

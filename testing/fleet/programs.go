@@ -1,0 +1,59 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"path/filepath"
+)
+
+// RunningProgram is one of our programs in the background.
+type RunningProgram struct {
+	Process               // of the program itself, not of what leads into its namespace
+	Output  *bytes.Buffer // what it said on stderr, to be read after Wait
+
+	ended chan error
+}
+
+// Start starts a program of the fleet's folder with `environment` ("NAME=value") besides; on a host of its own
+// if that is given.
+func (f *Fleet) Start(on *Host, environment []string, program string, arguments ...string) (*RunningProgram, error) {
+	command := f.Command(context.Background(), arguments...)
+	command.Path = filepath.Join(f.Bin, program)
+	command.Args[0] = command.Path
+	command.Env = append(command.Env, environment...)
+	return start(on, command, program)
+}
+
+// start runs a command in the background. nsenter becomes the program: it has its process number.
+func start(on *Host, command *exec.Cmd, name string) (*RunningProgram, error) {
+	if on != nil {
+		command = on.inside(command)
+	}
+	running := &RunningProgram{Output: &bytes.Buffer{}, ended: make(chan error, 1)}
+	command.Stderr = running.Output
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	go func() { running.ended <- command.Wait() }()
+	running.Process = Process{command.Process.Pid, name, command.Args[1:]}
+	return running, nil
+}
+
+// Wait returns when the program has ended: nil for the exit code 0.
+func (p *RunningProgram) Wait() error {
+	err := <-p.ended
+	p.ended <- err
+	return err
+}
+
+// End kills it unless it has ended, and returns when it is gone.
+func (p *RunningProgram) End() {
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+	default:
+		p.Kill()
+		_ = p.Wait()
+	}
+}
