@@ -124,7 +124,7 @@ bazel_in_tree() {
 		--disk_cache="$cache/bazel" "$@")
 }
 
-# The four programs, and the folder bazel puts a configuration's output in.
+# The five programs, and the folder bazel puts a configuration's output in.
 programs='//cli:muster //services/aggregator:muster-aggregator //services/status:muster-status //services/relay:muster-relay //gateway:muster-gateway'
 
 # install_programs FOLDER BAZEL-FLAG...: builds the programs and copies them.
