@@ -267,8 +267,9 @@ class Client::Impl {
     info.attempt = *attempt;
     OutgoingResult result(std::move(info), std::move(file));
     const PhaseScope delivering(activity_, Phase::kDelivering);
-    return DeliverUntilCommitted(*transport_, result, *attempts_, GiveUp(), stop,
-                                 [this](const absl::Status& wait) { SayWait(wait); });
+    return DeliverUntilCommitted(
+        *transport_, result, *attempts_, GiveUp(), stop,
+        [this](const absl::Status& wait) { SayWait(wait); }, config_.leave_when_spooled);
   }
 
   // Tells with the heartbeats for what a delivery waits.

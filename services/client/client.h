@@ -39,6 +39,7 @@ enum class Code {
   kRunEnded = 13,        // the run is sealed, cancelled or gone
   kDeadline = 14,        // the time was over before the result was committed
   kInterrupted = 15,     // asked to stop before the result was committed
+  kHandedOver = 16,  // a relay holds the result, and delivers it when it has a way to the centre
 };
 
 // What happened. A value.
@@ -87,6 +88,10 @@ struct Config {
   std::string state_dir;
   // When to give up, if the certificate does not end earlier.
   std::optional<std::chrono::system_clock::time_point> deadline;
+  // Be content (kHandedOver) when a relay without a way to the centre has taken the result: it then
+  // delivers by itself. Keep your file all the same. Otherwise the delivery waits until it is
+  // committed.
+  bool leave_when_spooled = false;
   // The largest result, in bytes; above it an error result goes in its place.
   int64_t max_result_bytes = int64_t{1} << 40;
 

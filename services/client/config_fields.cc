@@ -44,6 +44,7 @@ bool Assign(const ConfigField& field, const std::string& text) {
                  [&](int64_t* to) {
                    return absl::SimpleAtoi(text, to) && *to >= field.least && *to <= field.most;
                  },
+                 [&](bool* to) { return absl::SimpleAtob(text, to); },
                  [&](std::chrono::milliseconds* to) {
                    absl::Duration value;
                    if (!absl::ParseDuration(text, &value) || value < absl::ZeroDuration() ||
@@ -74,6 +75,7 @@ std::string Wanted(const ConfigField& field) {
       Overloaded{[](std::string*) -> std::string { return "a string"; },
                  [](std::vector<std::string>*) -> std::string { return "a list of strings"; },
                  [&](int64_t*) { return WantedNumber(field); },
+                 [](bool*) -> std::string { return "true or false"; },
                  [](std::chrono::milliseconds*) -> std::string {
                    return "a duration such as \"5s\" or \"1m30s\"";
                  },
@@ -92,6 +94,10 @@ bool AssignJson(const ConfigField& field, const Json& value) {
   }
   if (std::holds_alternative<int64_t*>(field.target)) {
     return value.is_number_integer() && Assign(field, value.dump());
+  }
+  if (auto* const* flag = std::get_if<bool*>(&field.target)) {
+    if (value.is_boolean()) **flag = value.get<bool>();
+    return value.is_boolean();
   }
   return value.is_string() && Assign(field, value.get<std::string>());
 }
@@ -186,6 +192,12 @@ std::vector<ConfigField> ClientFields(Config& c) {
        &c.deadline,
        "The run's deadline; the sender gives up 120 s later, or when its certificate ends.",
        {}},
+      {"leave_when_spooled",
+       {"MUSTER_LEAVE_WHEN_SPOOLED"},
+       &c.leave_when_spooled,
+       "Ends with code 16 when a relay without a way to the centre has taken the result; otherwise "
+       "it is waited for.",
+       {}},
       {"max_result_bytes",
        {"MUSTER_MAX_RESULT_BYTES"},
        &c.max_result_bytes,
@@ -197,6 +209,7 @@ std::vector<ConfigField> ClientFields(Config& c) {
 std::string_view JsonType(const ConfigField& field) {
   if (std::holds_alternative<std::vector<std::string>*>(field.target)) return "array";
   if (std::holds_alternative<int64_t*>(field.target)) return "integer";
+  if (std::holds_alternative<bool*>(field.target)) return "boolean";
   return "string";
 }
 

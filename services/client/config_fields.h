@@ -22,9 +22,9 @@ namespace muster::client {
 
 // One field of a configuration and where its value goes.
 struct ConfigField {
-  using Target =
-      std::variant<std::string*, std::vector<std::string>*, int64_t*, std::chrono::milliseconds*,
-                   std::optional<std::chrono::system_clock::time_point>*>;
+  using Target = std::variant<std::string*, std::vector<std::string>*, int64_t*, bool*,
+                              std::chrono::milliseconds*,
+                              std::optional<std::chrono::system_clock::time_point>*>;
 
   std::string name;  // in the JSON file
   // Variables that set it; the first that is there and not empty wins.
@@ -58,8 +58,8 @@ absl::Status ReadConfigJson(std::string_view json, std::string_view where,
 absl::Status ReadConfigEnvironment(const EnvironmentReader& read,
                                    std::span<const ConfigField> fields, std::set<std::string>* set);
 
-// "string", "array", "integer": the type in the JSON schema; a duration ("5s", "1m30s") and a time
-// (RFC 3339) are strings.
+// "string", "array", "integer", "boolean": the type in the JSON schema; a duration ("5s", "1m30s")
+// and a time (RFC 3339) are strings.
 std::string_view JsonType(const ConfigField& field);
 
 // What of a Config follows from the rest: run and node from the certificate, the key from its file.

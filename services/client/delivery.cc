@@ -63,7 +63,8 @@ NextMove Judge(const TryOutcome& outcome) {
 absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
                                                     OutgoingResult& result, AttemptState& attempts,
                                                     absl::Time give_up, const std::stop_token& stop,
-                                                    const WaitObserver& on_wait) {
+                                                    const WaitObserver& on_wait,
+                                                    bool leave_when_spooled) {
   Backoff backoff;
   int new_attempts = 0;
   absl::Status last;
@@ -74,6 +75,7 @@ absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
     if (stop.stop_requested()) return InterruptedError();
     if (limit.token().stop_requested()) return DeadlineError(last);
     last = outcome.receipt.status();
+    if (leave_when_spooled && outcome.spooled) return last;
     const NextMove move = Judge(outcome);
     if (move == NextMove::kGiveUp) return last;
     if (move == NextMove::kNewAttempt) {

@@ -103,6 +103,15 @@ absl::Status HeartbeatsUnansweredError() {
                    "Check that muster-status runs and that status_targets leads to it.");
 }
 
+absl::Status SpooledError(std::string_view relay, absl::Time until) {
+  return MakeError(
+      absl::StatusCode::kUnavailable, "RESULT_SPOOLED",
+      absl::StrCat("relay ", ToAbsl(relay),
+                   " has no way to the centre now and holds the result until ",
+                   absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", until, absl::UTCTimeZone())),
+      "Nothing: it is committed as soon as the relay can deliver it. Keep the file until then.");
+}
+
 absl::Status InterruptedError() {
   return MakeError(absl::StatusCode::kCancelled, "INTERRUPTED",
                    "asked to stop before the result was committed",

@@ -36,7 +36,8 @@ absl::Status StalledError(int64_t offset);                                   // 
 absl::Status ConnectionError(std::string_view url, std::string_view fault);  // CONNECTION_FAILED
 absl::Status HeartbeatsEndedError();       // HEARTBEATS_LOST: the server ended the stream
 absl::Status HeartbeatsUnansweredError();  // HEARTBEATS_LOST
-absl::Status InterruptedError();           // INTERRUPTED (CANCELLED)
+absl::Status SpooledError(std::string_view relay, absl::Time until);  // RESULT_SPOOLED
+absl::Status InterruptedError();                                      // INTERRUPTED (CANCELLED)
 absl::Status DeadlineError(const absl::Status& last);  // NOT_COMMITTED_IN_TIME (DEADLINE_EXCEEDED)
 
 }  // namespace muster::client

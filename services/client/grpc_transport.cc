@@ -11,6 +11,7 @@
 #include "services/client/errors.h"
 #include "services/client/upload_stream.h"
 #include "services/common/base/crc32c.h"
+#include "services/common/base/error.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
@@ -75,6 +76,10 @@ class GrpcTransport final : public ResultTransport {
     TryOutcome outcome;
     outcome.receipt =
         result.file->size() <= kSubmitMax ? Submit(result, stop) : Upload(result, stop, &outcome);
+    // A relay that has no way up takes uploads alone.
+    if (ReasonOf(outcome.receipt.status()) == "RELAY_CUT_OFF" && !outcome.opened) {
+      outcome.receipt = Upload(result, stop, &outcome);
+    }
     const absl::StatusCode code = outcome.receipt.status().code();
     if (code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kResourceExhausted) {
       current_ = (current_ + 1) % stubs_.size();
@@ -135,14 +140,18 @@ class GrpcTransport final : public ResultTransport {
     // Before the stream: it must not stand still while a large file is digested.
     if (auto status = DigestUpTo(result, opened.offset(), stop); !status.ok()) return status;
     UploadStream stream(stub(), opened.offset(), stop);
-    auto committed = Send(result, opened, stream);
+    const auto end = Send(result, opened, stream);
     outcome->progressed = stream.acknowledged() > opened.offset();
-    if (!committed.ok()) return committed.status();
-    return ReceiptOf(*committed);
+    if (!end.ok()) return end.status();
+    if (end->has_committed()) return ReceiptOf(end->committed());
+    outcome->spooled = true;
+    return SpooledError(end->spooled().relay(),
+                        absl::FromUnixSeconds(end->spooled().expire_time().seconds()));
   }
 
-  absl::StatusOr<v1::Result> Send(OutgoingResult& result, const v1::OpenUploadResponse& opened,
-                                  UploadStream& stream) {
+  absl::StatusOr<v1::UploadResponse> Send(OutgoingResult& result,
+                                          const v1::OpenUploadResponse& opened,
+                                          UploadStream& stream) {
     v1::UploadRequest start;
     start.mutable_start()->set_upload_id(opened.upload_id());
     start.mutable_start()->set_epoch(opened.epoch());
@@ -157,7 +166,7 @@ class GrpcTransport final : public ResultTransport {
       return status;
     }
     if (auto status = stream.Send(std::move(finish), true); !status.ok()) return status;
-    return stream.AwaitCommitted();
+    return stream.AwaitEnd();
   }
 
   absl::Status SendChunks(OutgoingResult& result, const v1::OpenUploadResponse& opened,

@@ -49,6 +49,8 @@ struct TryOutcome {
   bool opened = false;
   // The service has more than before: the connection was good.
   bool progressed = false;
+  // A relay holds all of it, and delivers it when it can: another try tells whether it has.
+  bool spooled = false;
 };
 
 // Not thread-safe: one try at a time.
@@ -57,7 +59,8 @@ class ResultTransport {
   virtual ~ResultTransport() = default;
 
   // Tries once, from wherever the service stands. Blocks; ends soon after `stop` with CANCELLED
-  // (INTERRUPTED). Errors are those of ResultService, whatever the transport.
+  // (INTERRUPTED). Errors are those of ResultService, whatever the transport; while a relay holds
+  // the result, UNAVAILABLE (RESULT_SPOOLED).
   virtual TryOutcome Try(OutgoingResult& result, const std::stop_token& stop) = 0;
 };
 

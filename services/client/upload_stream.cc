@@ -48,12 +48,12 @@ absl::Status UploadStream::AwaitRoom(int64_t end, int64_t window) {
   return Await(lock, [&] { return end - acknowledged_ <= window; });
 }
 
-absl::StatusOr<v1::Result> UploadStream::AwaitCommitted() {
+absl::StatusOr<v1::UploadResponse> UploadStream::AwaitEnd() {
   std::unique_lock lock(mutex_);
-  if (auto status = Await(lock, [this] { return committed_.has_value(); }); !status.ok()) {
+  if (auto status = Await(lock, [this] { return end_.has_value(); }); !status.ok()) {
     return status;
   }
-  return *committed_;
+  return *end_;
 }
 
 int64_t UploadStream::acknowledged() const {
@@ -64,7 +64,7 @@ int64_t UploadStream::acknowledged() const {
 absl::Status UploadStream::Await(std::unique_lock<std::mutex>& lock,
                                  absl::FunctionRef<bool()> ready) {
   // Once the reads have ended nothing may be started: only the end of the stream counts then.
-  const auto usable = [&] { return (committed_ || !reads_ended_) && ready(); };
+  const auto usable = [&] { return (end_ || !reads_ended_) && ready(); };
   while (true) {
     const uint64_t seen = events_;
     const bool moved = changed_.wait_for(lock, stop_, kStallLimit,
@@ -85,7 +85,7 @@ void UploadStream::OnReadDone(bool ok) {
     reads_ended_ = true;
   } else {
     if (response_.has_ack()) acknowledged_ = std::max(acknowledged_, response_.ack().written());
-    if (response_.has_committed()) committed_ = std::move(*response_.mutable_committed());
+    if (response_.has_committed() || response_.has_spooled()) end_ = response_;
     response_.Clear();
     StartRead(&response_);
   }

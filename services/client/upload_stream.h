@@ -33,8 +33,8 @@ class UploadStream final : private grpc::ClientBidiReactor<v1::UploadRequest, v1
   // Waits until at most `window` bytes before `end` are not acknowledged.
   absl::Status AwaitRoom(int64_t end, int64_t window);
 
-  // Waits for the answer to `finish`.
-  absl::StatusOr<v1::Result> AwaitCommitted();
+  // Waits for the answer to `finish`: `committed`, or `spooled`.
+  absl::StatusOr<v1::UploadResponse> AwaitEnd();
 
   // The highest acknowledged offset.
   int64_t acknowledged() const;
@@ -53,13 +53,13 @@ class UploadStream final : private grpc::ClientBidiReactor<v1::UploadRequest, v1
   v1::UploadResponse response_;  // of the read under way
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  bool writing_ = false;                 // guarded by mutex_
-  bool reads_ended_ = false;             // guarded by mutex_: no operation may be started
-  bool done_ = false;                    // guarded by mutex_
-  uint64_t events_ = 0;                  // guarded by mutex_: how often something moved
-  int64_t acknowledged_;                 // guarded by mutex_
-  absl::Status status_;                  // guarded by mutex_; of the ended stream
-  std::optional<v1::Result> committed_;  // guarded by mutex_
+  bool writing_ = false;                   // guarded by mutex_
+  bool reads_ended_ = false;               // guarded by mutex_: no operation may be started
+  bool done_ = false;                      // guarded by mutex_
+  uint64_t events_ = 0;                    // guarded by mutex_: how often something moved
+  int64_t acknowledged_;                   // guarded by mutex_
+  absl::Status status_;                    // guarded by mutex_; of the ended stream
+  std::optional<v1::UploadResponse> end_;  // guarded by mutex_
 };
 
 }  // namespace muster::client

@@ -319,6 +319,12 @@ std::optional<v1::Spooled> Spool::Told(std::string_view id) const {
   return spooled;
 }
 
+bool Spool::IsComplete(std::string_view id, std::string_view node) const {
+  std::lock_guard lock(mutex_);
+  const auto entry = FindEntry(id);
+  return entry != nullptr && entry->complete && entry->node() == node;
+}
+
 absl::StatusOr<std::shared_ptr<UploadSession>> Spool::Find(std::string_view id,
                                                            std::string_view node) const {
   std::lock_guard lock(mutex_);

@@ -74,6 +74,7 @@ class Spool : public ResultSink {
   // Whether `id` is an upload of this spool. Of a result that is complete, what its sender is told.
   bool Has(std::string_view id) const;
   std::optional<v1::Spooled> Told(std::string_view id) const;
+  bool IsComplete(std::string_view id, std::string_view node) const;
   // Of an upload of `node` that is not complete: for chunks and the finish. UPLOAD_NOT_FOUND.
   absl::StatusOr<std::shared_ptr<UploadSession>> Find(std::string_view id,
                                                       std::string_view node) const;
