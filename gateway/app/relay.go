@@ -17,7 +17,9 @@ func (noRelay) refusal() error {
 }
 
 // Invoke implements grpc.ClientConnInterface.
-func (n noRelay) Invoke(context.Context, string, any, any, ...grpc.CallOption) error { return n.refusal() }
+func (n noRelay) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
+	return n.refusal()
+}
 
 // NewStream implements grpc.ClientConnInterface.
 func (n noRelay) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
