@@ -150,20 +150,23 @@ func TestWithoutACertificateNothingIsSubmitted(t *testing.T) {
 
 func TestAWatchThatBreaksGoesOnWhereItWas(t *testing.T) {
 	p := open(t)
-	p.relay.Hang("n1", answers("hello\n", 0))
-	p.relay.BreakWatch()
-	once := false
+	let := make(chan struct{})
+	p.relay.Hang("n1", func(context.Context, *musterv1.Command, func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+		<-let
+		return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_EXITED}
+	})
+	p.relay.BreakWatch() // before the first record
 	sequences := ""
 	err := p.runner.Run(t.Context(), Job{Nodes: []string{"n1"}, Argv: []string{"x"}, TimeLimit: time.Minute},
 		func(record *musterv1.JobRecord) bool {
-			if !once {
-				p.relay.BreakWatch()
+			if sequences == "" {
+				p.relay.BreakWatch() // and before the second, which is not there yet
+				close(let)
 			}
-			once = true
 			sequences += string(rune('0' + record.Sequence))
 			return true
 		})
-	if err != nil || sequences != "123" {
+	if err != nil || sequences != "12" {
 		t.Error(sequences, err)
 	}
 }

@@ -253,7 +253,7 @@ func (s *Server) takeShare(w http.ResponseWriter, r *http.Request, h *share) (*u
 		return nil, err
 	}
 	defer s.store.discard(file, name)
-	got, err := h.receive(file, s.newPatient(w, r), r.ContentLength, key)
+	got, err := h.receive(file, s.newPatient(w, r), key)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func (s *state) sourceKey(source string, needed bool) (*rsa.PublicKey, error) {
 }
 
 // receive writes a body to disk and checks it.
-func (h *share) receive(file *os.File, body io.Reader, length int64, key *rsa.PublicKey) (*received, error) {
+func (h *share) receive(file *os.File, body io.Reader, key *rsa.PublicKey) (*received, error) {
 	long, short := sha512.New(), sha256.New()
 	size, err := io.Copy(io.MultiWriter(file, long, short), body)
 	if err != nil {
@@ -299,8 +299,6 @@ func (h *share) receive(file *os.File, body io.Reader, length int64, key *rsa.Pu
 	}
 	got := &received{size, short.Sum(nil), long.Sum(nil)}
 	switch {
-	case size != length:
-		return nil, io.ErrUnexpectedEOF
 	case key != nil && rsa.VerifyPKCS1v15(key, crypto.SHA512, got.sha512, h.signature) != nil:
 		return nil, refusal{http.StatusForbidden, "signature: it is not the source's over this content (RSA PKCS#1 v1.5, SHA-512)"}
 	case h.hash != "" && !got.has(h.hash):

@@ -96,7 +96,7 @@ func TestAShareOutlivesAnOutageOfThePolicyServerAndARestart(t *testing.T) {
 	f := woods(t)
 	f.root.stop()
 	before := time.Now().Unix()
-	u := f.r1.sent(f.r1.share("n-e", "n-c", "file", content, "ttl=1h"))
+	u := f.r1.sent(f.r1.share("n-e", "n-c", "file", content, "ttl=2h"))
 	until(t, "it was tried more than once", func() bool { return f.r1.became(u.ID, statePending).Tries > 1 })
 	if why := f.r1.became(u.ID, statePending).Reason; why == "" {
 		t.Error("it does not say why it is not delivered")
@@ -104,6 +104,7 @@ func TestAShareOutlivesAnOutageOfThePolicyServerAndARestart(t *testing.T) {
 	if got := f.r1.has("n-e", "n-c", "file", sumOf(content)); got != 202 { // on its way: not to be sent again
 		t.Error(got)
 	}
+	until(t, "some of its time is over", func() bool { return time.Now().Unix() > before+3 })
 	f.r1.restart()
 	f.root.restart()
 	f.r1.became(u.ID, stateDelivered)
@@ -113,7 +114,7 @@ func TestAShareOutlivesAnOutageOfThePolicyServerAndARestart(t *testing.T) {
 			ends, _ = strconv.Atoi(strings.TrimSpace(text))
 		}
 	}
-	if left := int64(ends) - before; left < 3598 || left > 3602 { // it counts from when r1 had it
+	if left := int64(ends) - before; left < 7199 || left > 7202 { // it counts from when r1 had it
 		t.Error(left)
 	}
 	f.r1.restart() // the outcome is kept

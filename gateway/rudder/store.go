@@ -178,7 +178,7 @@ func expiryOfBlock(described io.Reader) (int64, error) {
 // sweep removes what has expired. What does not say when it expires, or cannot be read, is kept.
 func (s *store) sweep(ctx context.Context, now time.Time) {
 	s.walk(ctx, func(name string) {
-		if file, found := strings.CutSuffix(name, s.suffix); found && !strings.HasPrefix(name, spooled+"/") {
+		if file, found := strings.CutSuffix(name, s.suffix); found {
 			s.expire(file, now)
 		}
 	})

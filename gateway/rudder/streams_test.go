@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -72,13 +73,13 @@ func exited(code int32) *musterv1.JobRecord_Final {
 
 func TestAttachedNodesAreReachedByTheirStreams(t *testing.T) {
 	g := newGrove(t)
-	g.relay.Hang("n-a", say(exited(4), "one\ntw", "o\nwithout end", "!bad\xff", "..."))
+	g.relay.Hang("n-a", say(exited(4), "one\ntw", "o\nhal", "...", "without end", "!bad\xff"))
 	g.relay.Hang("d.example", say(exited(0), "of n-d\n")) // attached by its host name, whatever relay of Rudder's is above it
 	f := woods(t, g.reaches)
 	f.root.server.streams = g.runner
 	got := f.root.run("nodes?nodes=n-a,n-b,n-d,n-c&classes=info,debug")
 	got.ended(t, "n-a", 4, "")
-	if want := []string{"one", "two", "without end", "[77 bytes left out]"}; !slices.Equal(got.lines["n-a"], want) || got.ends["n-a"].Stderr != "bad\uFFFD" {
+	if want := []string{"one", "two", "hal", "[77 bytes left out]", "without end"}; !slices.Equal(got.lines["n-a"], want) || got.ends["n-a"].Stderr != "bad\uFFFD" {
 		t.Error(got)
 	}
 	got.ended(t, "n-d", 0, "")
@@ -142,6 +143,16 @@ func TestWhatBecameOfAnAttachedNodeIsTold(t *testing.T) {
 	if s.calls() != "" {
 		t.Error(s.calls())
 	}
+}
+
+func TestAnAttachedNodeThatTakesTooLongIsToldSo(t *testing.T) {
+	g := newGrove(t)
+	g.relay.Hang("n-a", func(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+		<-t.Context().Done() // it does not even obey the cancellation
+		return &musterv1.JobRecord_Final{}
+	})
+	s := single(t, g.reaches, func(s *site) { s.config.RemoteRunTime = 300 * time.Millisecond })
+	s.run("node/n-a").ended(t, "n-a", 0, "took longer")
 }
 
 func TestWithoutARelayTheCommandReachesEveryNode(t *testing.T) {
