@@ -158,6 +158,27 @@ constexpr Row kTable[] = {
     {"/muster.v1.JobService/WatchJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
     {"/muster.v1.JobService/CancelJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
 
+    // Shared files: a node its own, a relay what is on its way over it, which the handlers check by the
+    // source's signature and by who hangs where.
+    {"/muster.v1.ShareService/OpenShare",
+     {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}}},
+     kDirectOnly},
+    {"/muster.v1.ShareService/UploadShare",
+     {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}}},
+     kDirectOnly},
+    {"/muster.v1.ShareService/GetShare",
+     {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}, {kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ShareService/ReadShare",
+     {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}, {kOperators, Bit(Kind::kFleet)}}},
+     kDirectOnly},
+    {"/muster.v1.ShareService/ListShares",
+     {{{Bit(Role::kNode), Bit(Kind::kOwn)}, {kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ShareService/RemoveShare",
+     {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}, {kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ShareService/ReportShare",
+     {{{Bit(Role::kRelay), Bit(Kind::kOwn)}}},
+     kDirectOnly},
+
     // Between services.
     {"/muster.v1.ChangeService/FollowChanges",
      {{{Set({Role::kStatus, Role::kGateway, Role::kRelay}), Bit(Kind::kFleet)}}},

@@ -1,0 +1,81 @@
+// muster.v1.ShareService, as every relay serves it.
+#ifndef MUSTER_SERVICES_RELAY_SHARES_SHARE_SERVICE_H_
+#define MUSTER_SERVICES_RELAY_SHARES_SHARE_SERVICE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/v1/shares.grpc.pb.h"
+#include "services/common/base/clock.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/rpc/call.h"
+#include "services/relay/shares/share_store.h"
+#include "services/relay/tree/tree.h"
+
+namespace muster {
+
+// What shared files are handled with; all of it outlives whoever has it.
+struct ShareParts {
+  ShareStore& store;
+  const Tree& tree;
+  const Clock& clock;
+  std::string fleet;
+  bool is_root = true;
+  // The channel to the parent; null at the root, and without a parent now.
+  std::function<std::shared_ptr<grpc::Channel>()> parent;
+  // What signatures have to lead to.
+  std::function<std::vector<Certificate>()> roots;
+  // Whether a node was revoked.
+  std::function<bool(const std::string& node)> is_revoked;
+};
+
+// Thread-safe.
+class ShareService : public v1::ShareService::CallbackService {
+ public:
+  // `disk` reads and writes. `changed` is called whenever there may be something to pass on.
+  ShareService(const RpcRuntime& disk, ShareParts parts, std::function<void()> changed)
+      : disk_(disk), parts_(std::move(parts)), changed_(std::move(changed)) {}
+
+  grpc::ServerUnaryReactor* OpenShare(grpc::CallbackServerContext* context,
+                                      const v1::OpenShareRequest* request,
+                                      v1::OpenShareResponse* response) override;
+  grpc::ServerReadReactor<v1::UploadShareRequest>* UploadShare(
+      grpc::CallbackServerContext* context, v1::Share* response) override;
+  grpc::ServerUnaryReactor* GetShare(grpc::CallbackServerContext* context,
+                                     const v1::GetShareRequest* request,
+                                     v1::Share* response) override;
+  grpc::ServerWriteReactor<v1::FileChunk>* ReadShare(grpc::CallbackServerContext* context,
+                                                     const v1::ReadShareRequest* request) override;
+  grpc::ServerUnaryReactor* ListShares(grpc::CallbackServerContext* context,
+                                       const v1::ListSharesRequest* request,
+                                       v1::ListSharesResponse* response) override;
+  grpc::ServerUnaryReactor* RemoveShare(grpc::CallbackServerContext* context,
+                                        const v1::RemoveShareRequest* request,
+                                        v1::RemoveShareResponse* response) override;
+  grpc::ServerUnaryReactor* ReportShare(grpc::CallbackServerContext* context,
+                                        const v1::ReportShareRequest* request,
+                                        v1::ReportShareResponse* response) override;
+
+ private:
+  absl::Status Admit(Call& call, const v1::OpenShareRequest& request, bool* keep) const;
+  absl::Status Begin(const std::string& opener, const v1::SharedFile& file,
+                     v1::OpenShareResponse* response);
+  absl::Status List(Call& call, const v1::ListSharesRequest& request,
+                    v1::ListSharesResponse* response) const;
+  absl::Status Report(Call& call, const v1::ReportShareRequest& request);
+  // Marks it as removed; `above` tells whether the parent has to be asked to, too.
+  absl::Status Remove(const v1::ShareKey& key, bool* above);
+  // Whether the caller is a party of the file: its source or target, an operator, or a relay by
+  // which one of these is reached.
+  absl::Status Concerns(Call& call, const v1::ShareKey& key) const;
+
+  const RpcRuntime disk_;
+  const ShareParts parts_;
+  const std::function<void()> changed_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_SHARES_SHARE_SERVICE_H_
