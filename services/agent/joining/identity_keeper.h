@@ -43,7 +43,8 @@ class IdentityKeeper {
     std::string runtime_folder;
     // Where to renew. Empty: the join_targets of the folder, and what each answer says anew.
     std::vector<std::string> join_targets;
-    // On the keeper's thread, after each renewal: new connections use the new key from now on.
+    // On the keeper's thread, which it must not stop, after each renewal: new connections use the
+    // new key from now on.
     // Empty: nobody is told.
     std::function<void()> renewed;
     const Clock* clock = &SystemClock();

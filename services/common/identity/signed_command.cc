@@ -41,10 +41,17 @@ absl::Status Refused(std::string_view why) {
                    "command authority.");
 }
 
-absl::Status OutOfTime(std::string_view reason, std::string_view what, absl::Time at) {
+absl::Status Early(absl::Time begin) {
   return MakeError(
-      absl::StatusCode::kFailedPrecondition, reason,
-      absl::StrCat("the command ", ToAbsl(what), " ", absl::FormatTime(at, absl::UTCTimeZone())),
+      absl::StatusCode::kFailedPrecondition, "COMMAND_EARLY",
+      absl::StrCat("the command begins at only ", absl::FormatTime(begin, absl::UTCTimeZone())),
+      "Sign it anew; check the clocks of both machines.");
+}
+
+absl::Status Expired(absl::Time end) {
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, "COMMAND_EXPIRED",
+      absl::StrCat("the command ended at ", absl::FormatTime(end, absl::UTCTimeZone())),
       "Sign it anew; check the clocks of both machines.");
 }
 
@@ -142,8 +149,8 @@ absl::Status CheckTimes(const v1::Command& command) {
 absl::Status CheckNow(const v1::Command& command, absl::Time now) {
   const absl::Time begin = ToTime(command.not_before());
   const absl::Time end = ToTime(command.not_after());
-  if (now < begin - kCommandClockSlack) return OutOfTime("COMMAND_EARLY", "begins at", begin);
-  if (now > end + kCommandClockSlack) return OutOfTime("COMMAND_EXPIRED", "ended at", end);
+  if (now < begin - kCommandClockSlack) return Early(begin);
+  if (now > end + kCommandClockSlack) return Expired(end);
   return absl::OkStatus();
 }
 

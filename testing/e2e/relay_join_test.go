@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"muster.example/testing/fleet"
+)
+
+// joinRelay lets a new machine join as a relay and gives its folder.
+func joinRelay(t *testing.T, f *fleet.Fleet, name string, arguments ...string) string {
+	t.Helper()
+	file := token(t, f, append([]string{"--relay", name}, arguments...)...)
+	folder := filepath.Join(t.TempDir(), name)
+	if _, said, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", file, "--dir", folder,
+		"--advertise", name+".example:7445,10.9.8.7:7445", "--join-advertise", name+".example:7446"); code != 0 {
+		t.Fatalf("relay join: exit %d: %s", code, said)
+	}
+	return folder
+}
+
+// member reads what a join left beside the identity.
+func member(t *testing.T, file string) map[string]any {
+	t.Helper()
+	var content map[string]any
+	check(t, json.Unmarshal(must(os.ReadFile(file))(t), &content))
+	return content
+}
+
+func TestRelaysJoinAndNodesAreToldWhereToHang(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	r1 := joinRelay(t, f, "r1")
+	for file, mode := range map[string]os.FileMode{
+		"relay.json": 0o644, "command-ca.pem": 0o644, "tls/key.pem": 0o600, "tls/cert.pem": 0o644, "tls/ca.pem": 0o644,
+	} {
+		if info := must(os.Stat(filepath.Join(r1, file)))(t); info.Mode().Perm() != mode {
+			t.Errorf("%s has mode %v", file, info.Mode())
+		}
+	}
+	if relay := member(t, filepath.Join(r1, "relay.json")); relay["relay"] != "r1" {
+		t.Errorf("relay.json says %v", relay)
+	}
+	joinRelay(t, f, "r2", "--parent", "r1")
+
+	n1 := newMachine(t, f)
+	file := token(t, f, "--node", "n1", "--parent", "r2,r1")
+	// The parents are not there: the join goes on to the centre.
+	if _, said, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
+		t.Fatalf("join: exit %d: %s", code, said)
+	}
+	targets := member(t, filepath.Join(n1.home, "agent/node/node.json"))["relay_targets"].([]any)
+	want := []any{"r2.example:7445", "10.9.8.7:7445", "r1.example:7445", "10.9.8.7:7445"}
+	if len(targets) <= len(want) || !reflect.DeepEqual(targets[:len(want)], want) {
+		t.Errorf("it is to hang below %v", targets)
+	}
+	if must(os.ReadFile(filepath.Join(n1.home, "agent/node/command-ca.pem")))(t) == nil {
+		t.Error("no command authority is pinned")
+	}
+
+	all := nodes(t, f)
+	if r2 := all["r2"]; r2 == nil || r2["kind"] != "relay" || !reflect.DeepEqual(r2["parents"], []any{"r1"}) {
+		t.Errorf("the list says of the relay %v", r2)
+	}
+	if node := all["n1"]; node == nil || node["kind"] != "node" || !reflect.DeepEqual(node["parents"], []any{"r2", "r1"}) {
+		t.Errorf("the list says of the node %v", node)
+	}
+	if out := must(f.Muster("nodes"))(t); !strings.Contains(out, "KIND") || !strings.Contains(out, "r2, r1") {
+		t.Errorf("nodes says\n%s", out)
+	}
+	if out := must(f.Muster("node", "show", "r1"))(t); !strings.Contains(out, "r1.example:7445, 10.9.8.7:7445") {
+		t.Errorf("node show says\n%s", out)
+	}
+}
+
+func TestTokensOfRelaysAreForRelaysAlone(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	relay := token(t, f, "--relay", "r1")
+	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", relay); code != 71 || !strings.Contains(said, "muster relay join") {
+		t.Errorf("a node with a relay's token: exit %d: %s", code, said)
+	}
+	node := token(t, f, "--node", "n1")
+	folder := filepath.Join(t.TempDir(), "r")
+	if _, said, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", node, "--dir", folder, "--advertise", "r:1"); code != 71 || !strings.Contains(said, "muster node join") {
+		t.Errorf("a relay with a node's token: exit %d: %s", code, said)
+	}
+	if _, said, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", relay, "--dir", folder, "--advertise", "r"); code != 2 || !strings.Contains(said, "--advertise") {
+		t.Errorf("no port: exit %d: %s", code, said)
+	}
+	for what, arguments := range map[string][]string{
+		"RELAY_NOT_FOUND": {"--node", "n2", "--parent", "r9"},
+		"INVALID_TOKEN":   {"--relay", "root"},
+		"exactly one":     {"--relay", "r2", "--node", "n2"},
+	} {
+		if out, err := f.Muster(append([]string{"token", "create"}, arguments...)...); err == nil || !strings.Contains(out+err.Error(), what) {
+			t.Errorf("token create %v: %v: %s", arguments, err, out)
+		}
+	}
+}
