@@ -33,6 +33,8 @@ CLI::App& AddCommand(CLI::App& parent, const CommandText& text) {
 
 void SetAction(CommandLine& line, CLI::App& command, Action action) {
   command.callback([&line, &command, action = std::move(action)] {
+    // It is also called when one below it was named, after that one.
+    if (!command.get_subcommands().empty()) return;
     line.command = FullName(command);
     line.action = action;
   });

@@ -198,8 +198,10 @@ grpc::ServerUnaryReactor* IdentityService::GetCommandRevocations(
                   const absl::Status allowed = call.Authorize(Resource::Fleet());
                   if (!allowed.ok()) return allowed;
                   auto list = commands_.Revocations();
-                  if (list.ok()) *response = *std::move(list);
-                  return list.status();
+                  if (!list.ok()) return list.status();
+                  *response = *std::move(list);
+                  response->set_command_ca_pem(commands_.CaPem());
+                  return absl::OkStatus();
                 });
 }
 

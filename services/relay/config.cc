@@ -44,6 +44,7 @@ void BindRelayConfig(RelayConfig* config, Config* file) {
             1, 10'000'000);
   file->Int("threads.requests", &config->request_threads, "Threads that answer.", 1, 256);
   BindJobs(&config->jobs, file);
+  BindForwarding(&config->forwarding, file);
 }
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include "services/common/base/config.h"
 #include "services/common/base/text_values.h"
 #include "services/common/service/service_main.h"
+#include "services/relay/forward/forwarding.h"
 
 namespace muster {
 
@@ -22,6 +23,7 @@ struct JobsConfig {
 struct RelayConfig {
   std::string state_folder;  // tls/, and what has to last
   HostPort listen = {"127.0.0.1", 7445};
+  HostPort join_listen = {"", 0};  // nowhere
   std::vector<std::string> parents;
   std::vector<std::string> aggregator_targets = {"127.0.0.1:7440"};
   std::vector<std::string> status_targets = {"127.0.0.1:7441"};
@@ -35,6 +37,7 @@ struct RelayConfig {
   int64_t max_nodes = 200'000;
   int64_t request_threads = 4;
   JobsConfig jobs;
+  ForwardingConfig forwarding;
 };
 
 // Binds the fields of `config` to their names, comments and limits.

@@ -16,8 +16,8 @@ namespace muster {
 // Thread-safe.
 class RelayIdentity {
  public:
-  // From `folder`, which holds tls/ and, of a relay that joined, relay.json: then it is kept current
-  // here. As CertificateFiles::Open and IdentityKeeper::Open.
+  // From `folder`, which holds tls/ and, of a relay that joined, relay.json: then it is kept
+  // current here. As CertificateFiles::Open and IdentityKeeper::Open.
   static absl::StatusOr<std::unique_ptr<RelayIdentity>> Open(const std::string& folder);
 
   // Where gRPC has to watch key.pem, cert.pem and ca.pem. The same path for life.

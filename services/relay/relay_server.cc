@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -16,12 +17,14 @@
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
+#include "services/common/identity/certificate.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/server.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/relay/above/centre.h"
 #include "services/relay/above/parent_link.h"
 #include "services/relay/attach/attach_service.h"
+#include "services/relay/forward/forwarding.h"
 #include "services/relay/job_service.h"
 #include "services/relay/jobs/courier.h"
 #include "services/relay/jobs/job_board.h"
@@ -70,6 +73,7 @@ class Assembly : public RelayServer {
   std::shared_ptr<grpc::Channel> ChannelTo(const std::vector<std::string>& targets,
                                            ServiceRole role) const;
   absl::Status LookUp();
+  absl::Status Forward();
   absl::Status Serve();
   AttachParts MakeAttachParts();
   JobService::Parts MakeJobParts();
@@ -100,6 +104,7 @@ class Assembly : public RelayServer {
   std::unique_ptr<ParentLink> parent_;         // elsewhere
   std::unique_ptr<AttachService> attach_service_;
   std::unique_ptr<JobService> job_service_;
+  std::unique_ptr<Forwarding> forwarding_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<InspectionServer> inspection_;
   std::mutex tick_mutex_;
@@ -110,9 +115,9 @@ class Assembly : public RelayServer {
 
 std::shared_ptr<grpc::Channel> Assembly::ChannelTo(const std::vector<std::string>& targets,
                                                    ServiceRole role) const {
-  return MakeChannel(
-      absl::StrJoin(targets, ","),
-      MakeChannelCredentials(ChannelIdentityFolder{self_->fleet(), self_->published_folder()}, {role}));
+  return MakeChannel(absl::StrJoin(targets, ","),
+                     MakeChannelCredentials(
+                         ChannelIdentityFolder{self_->fleet(), self_->published_folder()}, {role}));
 }
 
 RelaySelf Assembly::Self() const {
@@ -137,8 +142,7 @@ void Assembly::AddGauges() {
   });
   metrics_.AddSampledGauge(
       "muster_certificate_expires_timestamp_seconds",
-      "When the service's certificate ends, in Unix time.",
-      [this] {
+      "When the service's certificate ends, in Unix time.", [this] {
         return static_cast<double>(absl::ToUnixSeconds(self_->trio().chain.front().NotAfter()));
       });
 }
@@ -150,6 +154,7 @@ absl::Status Assembly::Begin() {
                });
   AddGauges();
   if (const absl::Status s = LookUp(); !s.ok()) return s;
+  if (const absl::Status s = Forward(); !s.ok()) return s;
   if (const absl::Status s = Serve(); !s.ok()) return s;
   ticker_ = std::jthread([this](const std::stop_token& stop) { Tick(stop); });
   return absl::OkStatus();
@@ -158,7 +163,8 @@ absl::Status Assembly::Begin() {
 // Makes the way to what is above.
 absl::Status Assembly::LookUp() {
   FileOps& files = PosixFileOps();
-  if (const absl::Status s = LoadKnownNodes(files, KnownPath(), self_->fleet(), tree_); !s.ok()) return s;
+  if (const absl::Status s = LoadKnownNodes(files, KnownPath(), self_->fleet(), tree_); !s.ok())
+    return s;
   if (!is_root()) {
     AttachClientOptions options;
     options.targets = parents_;
@@ -222,6 +228,17 @@ absl::Status Assembly::Ready() const {
   return absl::OkStatus();
 }
 
+absl::Status Assembly::Forward() {
+  WayUp& way = is_root() ? static_cast<WayUp&>(*centre_) : *parent_;
+  const std::string roots = ChainToPem(self_->roots());
+  auto forwarding = Forwarding::Start(
+      config_.forwarding, {way, Runtime(requests_), clock_, metrics_, tree_.name(), self_->fleet(),
+                           roots, config_.state_folder + "/spool"});
+  if (!forwarding.ok()) return forwarding.status();
+  forwarding_ = *std::move(forwarding);
+  return absl::OkStatus();
+}
+
 absl::Status Assembly::Serve() {
   attach_service_ = std::make_unique<AttachService>(Runtime(requests_), MakeAttachParts());
   job_service_ =
@@ -231,8 +248,13 @@ absl::Status Assembly::Serve() {
   options.health_listen = absl::StrCat("127.0.0.1:", config_.health_port);
   options.certificate_folder = self_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return trust_.IsRevoked(caller); };
-  auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
-                                 {attach_service_.get(), job_service_.get()});
+  if (!config_.join_listen.host.empty()) {
+    options.open_listen = config_.join_listen.ToString();
+    options.open_service = forwarding_->join_service();
+  }
+  std::vector<grpc::Service*> services = forwarding_->services();
+  services.insert(services.end(), {attach_service_.get(), job_service_.get()});
+  auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, services);
   if (!server.ok()) return server.status();
   server_ = *std::move(server);
   InspectionServer::Options inspection;
@@ -241,11 +263,15 @@ absl::Status Assembly::Serve() {
   auto started = InspectionServer::Start(metrics_, std::move(inspection));
   if (!started.ok()) return started.status();
   inspection_ = *std::move(started);
-  return WriteAddresses(
-      config_.addresses_file,
-      {{"relay", HostPort{config_.listen.host, static_cast<uint16_t>(server_->port())}.ToString()},
-       {"health", absl::StrCat("127.0.0.1:", server_->health_port())},
-       {"inspection", absl::StrCat("127.0.0.1:", inspection_->port())}});
+  const auto port = [](int taken) { return static_cast<uint16_t>(taken); };
+  std::map<std::string, std::string> addresses = {
+      {"relay", HostPort{config_.listen.host, port(server_->port())}.ToString()},
+      {"health", absl::StrCat("127.0.0.1:", server_->health_port())},
+      {"inspection", absl::StrCat("127.0.0.1:", inspection_->port())}};
+  if (server_->open_port() != 0) {
+    addresses["join"] = HostPort{config_.join_listen.host, port(server_->open_port())}.ToString();
+  }
+  return WriteAddresses(config_.addresses_file, addresses);
 }
 
 void Assembly::Came(const std::vector<std::string>& names) {
@@ -294,7 +320,9 @@ void Assembly::Stop() {
   }
   // Streams of children last for as long as they are let: they are not waited for.
   for (const auto& child : tree_.Children()) child->End(absl::UnavailableError("the relay stops"));
+  if (forwarding_ != nullptr) forwarding_->EndStreams();
   if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
+  forwarding_.reset();
   requests_.Drain(config_.drain).IgnoreError();
   streams_.Drain(config_.drain).IgnoreError();
   parent_.reset();
