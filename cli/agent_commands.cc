@@ -1,10 +1,13 @@
 #include "cli/agent_commands.h"
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "cli/exit_code.h"
 #include "services/agent/agent.h"
+#include "services/agent/agent_config.h"
+#include "services/agent/attach/run_attached.h"
 #include "services/agent/submit.h"
 
 namespace muster::cli {
@@ -23,6 +26,28 @@ void AddConfigOption(CLI::App& command, std::string& file) {
       ->type_name(kFileValue);
 }
 
+void AddAttach(CommandLine& line, CLI::App& agent) {
+  CLI::App& command = AddCommand(
+      agent, {.name = "attach",
+              .summary = "As a service: hang below a relay, and do what the fleet asks",
+              .details = "Runs the commands that operators signed and policy.yaml in the folder "
+                         "admits, and\ngathers for runs. It dials out only, also through the proxy "
+                         "in https_proxy.\ndeploy/systemd has a unit for it.",
+              .example = "muster agent attach\n"
+                         "muster agent attach --dir /srv/node-1"});
+  const auto folder = std::make_shared<std::string>();
+  command
+      .add_option("--dir,--folder", *folder,
+                  "What `muster node join` made (default: $MUSTER_HOME/node, for root "
+                  "/var/lib/muster-node)")
+      ->type_name(kFolderValue);
+  SetAction(line, command, [folder](Console&) -> absl::StatusOr<int> {
+    const absl::Status ended = RunAttached(folder->empty() ? DefaultNodeFolder(::getenv) : *folder);
+    if (!ended.ok()) return ended;
+    return kExitOk;
+  });
+}
+
 void AddAgent(CommandLine& line) {
   CLI::App& command = AddCommand(
       line.app,
@@ -35,6 +60,7 @@ void AddAgent(CommandLine& line) {
   const auto options = std::make_shared<AgentOptions>();
   AddConfigOption(command, options->config_path);
   SetAction(line, command, [options](Console&) { return RunAgent(*options); });
+  AddAttach(line, command);
 }
 
 void AddSubmit(CommandLine& line) {

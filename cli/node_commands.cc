@@ -239,9 +239,8 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
     return UsageError("the token is for any node, and no name was given",
                       "Name the node: --node NAME, such as --node $(hostname).");
   }
-  const std::string folder = arguments.folder.empty()
-                                 ? absl::StrCat(DefaultStateDir(::getenv), "/node")
-                                 : arguments.folder;
+  const std::string folder =
+      arguments.folder.empty() ? DefaultNodeFolder(::getenv) : arguments.folder;
   const auto joined = JoinFleet(*token, node, folder);
   if (!joined.ok()) return JoinFailure(joined.status(), "node " + node);
   Say(console,
@@ -266,8 +265,9 @@ void AddJoin(CommandLine& line, CLI::App& group) {
   command.add_option("--node", arguments->node, "The name (default: the one in the token)")
       ->type_name("NAME");
   command
-      .add_option("--dir,--folder", arguments->folder,
-                  "Where the identity is kept (default: node in the agent's state folder)")
+      .add_option(
+          "--dir,--folder", arguments->folder,
+          "Where the identity is kept (default: $MUSTER_HOME/node, for root /var/lib/muster-node)")
       ->type_name(kFolderValue);
   SetAction(line, command, [arguments](Console& console) { return Join(console, *arguments); });
 }

@@ -16,6 +16,19 @@ namespace {
 
 constexpr size_t kMaxConfigFile = size_t{4} << 20;  // a definition may be 1 MiB
 
+std::string DefaultFolder(const client::EnvironmentReader& environment, const std::string& what) {
+  const auto value = [&](const char* name) {
+    const char* text = environment(name);
+    return text == nullptr ? std::string() : std::string(text);
+  };
+  if (const std::string home = value("MUSTER_HOME"); !home.empty()) return home + "/" + what;
+  if (::geteuid() == 0) return "/var/lib/muster-" + what;
+  if (const std::string state = value("XDG_STATE_HOME"); !state.empty()) {
+    return state + "/muster-" + what;
+  }
+  return value("HOME") + "/.local/state/muster-" + what;
+}
+
 }  // namespace
 
 std::vector<client::ConfigField> AgentFields(AgentConfig& c) {
@@ -82,16 +95,11 @@ absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
 }
 
 std::string DefaultStateDir(const client::EnvironmentReader& environment) {
-  const auto value = [&](const char* name) {
-    const char* text = environment(name);
-    return text == nullptr ? std::string() : std::string(text);
-  };
-  if (const std::string home = value("MUSTER_HOME"); !home.empty()) return home + "/agent";
-  if (::geteuid() == 0) return "/var/lib/muster-agent";
-  if (const std::string state = value("XDG_STATE_HOME"); !state.empty()) {
-    return state + "/muster-agent";
-  }
-  return value("HOME") + "/.local/state/muster-agent";
+  return DefaultFolder(environment, "agent");
+}
+
+std::string DefaultNodeFolder(const client::EnvironmentReader& environment) {
+  return DefaultFolder(environment, "node");
 }
 
 std::string AgentConfigSchema() {

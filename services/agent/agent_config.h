@@ -40,6 +40,10 @@ absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
 // /var/lib/muster-agent, else below $XDG_STATE_HOME or ~/.local/state.
 std::string DefaultStateDir(const client::EnvironmentReader& environment);
 
+// Where the identity of a node is kept if nobody says otherwise: $MUSTER_HOME/node, for root
+// /var/lib/muster-node, else below $XDG_STATE_HOME or ~/.local/state.
+std::string DefaultNodeFolder(const client::EnvironmentReader& environment);
+
 // The JSON schema of the file, as docs/agent-config.schema.json holds it.
 std::string AgentConfigSchema();
 

@@ -21,14 +21,13 @@ absl::Status Damaged(const std::string& folder) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Create(FileOps& ops, const std::string& jobs,
-                                                             const std::string& job,
-                                                             const std::string& node,
-                                                             const v1::SignedCommand& command) {
-  std::unique_ptr<JobFolder> made(new JobFolder(ops, absl::StrCat(jobs, "/", job)));
+absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Create(
+    FileOps& ops, const std::string& jobs, const std::string& job, const std::string& node,
+    const v1::SignedCommand& command) {
+  std::unique_ptr<NodeJobFolder> made(new NodeJobFolder(ops, absl::StrCat(jobs, "/", job)));
   if (absl::Status s = made->ReadCommand(command); !s.ok()) return s;
   if (absl::Status s = ops.MakeFolder(made->folder_); !s.ok()) return s;
-  auto log = RecordLog::Open(ops, absl::StrCat(made->folder_, "/records"), job, node);
+  auto log = NodeRecordLog::Open(ops, absl::StrCat(made->folder_, "/records"), job, node);
   if (!log.ok()) return log.status();
   made->log_ = *std::move(log);
   // The command comes last: with it the folder counts.
@@ -39,10 +38,11 @@ absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Create(FileOps& ops, const
   return made;
 }
 
-absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(FileOps& ops, const std::string& jobs,
-                                                           const std::string& job,
-                                                           const std::string& node) {
-  std::unique_ptr<JobFolder> opened(new JobFolder(ops, absl::StrCat(jobs, "/", job)));
+absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Open(FileOps& ops,
+                                                                   const std::string& jobs,
+                                                                   const std::string& job,
+                                                                   const std::string& node) {
+  std::unique_ptr<NodeJobFolder> opened(new NodeJobFolder(ops, absl::StrCat(jobs, "/", job)));
   const std::string& folder = opened->folder_;
   const auto bytes = ReadSmallFile(ops, absl::StrCat(folder, "/command"), kMaxCommandFile);
   v1::SignedCommand command;
@@ -60,13 +60,13 @@ absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(FileOps& ops, const s
   } else if (!absl::IsNotFound(mark.status())) {
     return mark.status();
   }
-  auto log = RecordLog::Open(ops, absl::StrCat(folder, "/records"), job, node);
+  auto log = NodeRecordLog::Open(ops, absl::StrCat(folder, "/records"), job, node);
   if (!log.ok()) return log.status();
   opened->log_ = *std::move(log);
   return opened;
 }
 
-absl::Status JobFolder::ReadCommand(const v1::SignedCommand& signed_command) {
+absl::Status NodeJobFolder::ReadCommand(const v1::SignedCommand& signed_command) {
   v1::Command command;
   if (!command.ParseFromString(signed_command.command())) return Damaged(folder_);
   command_sha256_ = DigestBytes(Sha256::Of(signed_command.command()));
@@ -74,12 +74,12 @@ absl::Status JobFolder::ReadCommand(const v1::SignedCommand& signed_command) {
   return absl::OkStatus();
 }
 
-absl::Status JobFolder::NoteProcess(const ProcessMark& mark) {
+absl::Status NodeJobFolder::NoteProcess(const ProcessMark& mark) {
   process_ = mark;
   return WriteFileDurably(ops_, absl::StrCat(folder_, "/process"), mark.ToText());
 }
 
-absl::Status JobFolder::SetDone() {
+absl::Status NodeJobFolder::SetDone() {
   if (absl::Status s = WriteFileDurably(ops_, absl::StrCat(folder_, "/done"), ""); !s.ok())
     return s;
   done_ = true;
@@ -91,7 +91,7 @@ absl::Status JobFolder::SetDone() {
   return absl::OkStatus();
 }
 
-absl::Status JobFolder::Remove() {
+absl::Status NodeJobFolder::Remove() {
   log_.reset();
   // A crash on the way leaves a folder without a command, which counts for nothing.
   const absl::Status s = ops_.Remove(absl::StrCat(folder_, "/command"));

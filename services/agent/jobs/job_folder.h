@@ -24,21 +24,22 @@ namespace muster {
 //   done      the centre has all of it; records and process are gone
 //
 // One thread at a time; the log by itself is thread-safe.
-class JobFolder {
+class NodeJobFolder {
  public:
   // Durable when it returns. ALREADY_EXISTS if it is there.
-  static absl::StatusOr<std::unique_ptr<JobFolder>> Create(FileOps& ops, const std::string& jobs,
-                                                           const std::string& job,
-                                                           const std::string& node,
-                                                           const v1::SignedCommand& command);
+  static absl::StatusOr<std::unique_ptr<NodeJobFolder>> Create(FileOps& ops,
+                                                               const std::string& jobs,
+                                                               const std::string& job,
+                                                               const std::string& node,
+                                                               const v1::SignedCommand& command);
 
   // INVALID_ARGUMENT (JOB_FOLDER_DAMAGED) if there is no whole command in it: then it never began.
-  static absl::StatusOr<std::unique_ptr<JobFolder>> Open(FileOps& ops, const std::string& jobs,
-                                                         const std::string& job,
-                                                         const std::string& node);
+  static absl::StatusOr<std::unique_ptr<NodeJobFolder>> Open(FileOps& ops, const std::string& jobs,
+                                                             const std::string& job,
+                                                             const std::string& node);
 
   // Null once it is done.
-  RecordLog* log() { return log_.get(); }
+  NodeRecordLog* log() { return log_.get(); }
   // SHA-256 of the signed bytes, and the end of the time in which it may begin.
   const std::string& command_sha256() const { return command_sha256_; }
   absl::Time not_after() const { return not_after_; }
@@ -52,7 +53,7 @@ class JobFolder {
   absl::Status Remove();
 
  private:
-  JobFolder(FileOps& ops, std::string folder) : ops_(ops), folder_(std::move(folder)) {}
+  NodeJobFolder(FileOps& ops, std::string folder) : ops_(ops), folder_(std::move(folder)) {}
   absl::Status ReadCommand(const v1::SignedCommand& command);
 
   FileOps& ops_;
@@ -61,7 +62,7 @@ class JobFolder {
   absl::Time not_after_;
   std::optional<ProcessMark> process_;
   bool done_ = false;
-  std::unique_ptr<RecordLog> log_;
+  std::unique_ptr<NodeRecordLog> log_;
 };
 
 }  // namespace muster

@@ -58,7 +58,7 @@ v1::JobRecord StartedRecord() {
 
 }  // namespace
 
-JobProcess::JobProcess(JobFolder& folder, SpoolQuota& quota, std::string job, JobPlan plan,
+JobProcess::JobProcess(NodeJobFolder& folder, SpoolQuota& quota, std::string job, JobPlan plan,
                        std::function<void()> on_records)
     : folder_(folder),
       quota_(quota),

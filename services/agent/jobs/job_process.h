@@ -39,7 +39,7 @@ class JobProcess {
  public:
   // The folder has a log; it and the quota outlive this. `on_records`, called from the thread of
   // Run: the log has more.
-  JobProcess(JobFolder& folder, SpoolQuota& quota, std::string job, JobPlan plan,
+  JobProcess(NodeJobFolder& folder, SpoolQuota& quota, std::string job, JobPlan plan,
              std::function<void()> on_records);
 
   // Blocks until the final record is in the log. A full disk is waited for, until the agent stops.
@@ -61,7 +61,7 @@ class JobProcess {
                       const OutputRecorder& recorder) const;
   void AppendPatiently(v1::JobRecord record);
 
-  JobFolder& folder_;
+  NodeJobFolder& folder_;
   SpoolQuota& quota_;
   const std::string job_;
   const JobPlan plan_;

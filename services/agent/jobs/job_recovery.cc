@@ -7,10 +7,10 @@
 
 namespace muster {
 
-absl::StatusOr<std::unique_ptr<JobFolder>> RecoverJob(FileOps& ops, const std::string& jobs,
-                                                      const std::string& id,
-                                                      const std::string& node) {
-  auto folder = JobFolder::Open(ops, jobs, id, node);
+absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const std::string& jobs,
+                                                          const std::string& id,
+                                                          const std::string& node) {
+  auto folder = NodeJobFolder::Open(ops, jobs, id, node);
   const bool whole = folder.ok();
   if (!whole && ReasonOf(folder.status()) != "JOB_FOLDER_DAMAGED") return folder.status();
   if (whole && ((*folder)->done() || (*folder)->log()->has_final())) return folder;

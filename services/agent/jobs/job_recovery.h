@@ -14,9 +14,9 @@ namespace muster {
 // Opens the folder of a job. One that had begun and has no final record is LOST: what is left of
 // its process group is killed. One that never began is removed, and null: if it still may begin, it
 // is sent again.
-absl::StatusOr<std::unique_ptr<JobFolder>> RecoverJob(FileOps& ops, const std::string& jobs,
-                                                      const std::string& id,
-                                                      const std::string& node);
+absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const std::string& jobs,
+                                                          const std::string& id,
+                                                          const std::string& node);
 
 }  // namespace muster
 

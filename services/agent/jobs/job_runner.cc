@@ -114,7 +114,7 @@ absl::Status JobRunner::Recover() {
   return absl::OkStatus();
 }
 
-void JobRunner::Remember(const std::string& id, std::unique_ptr<JobFolder> folder) {
+void JobRunner::Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder) {
   if (folder->done()) {
     told_[id] = {folder->command_sha256(), folder->not_after()};
     return;
@@ -178,7 +178,7 @@ void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
     return refusals_.Add(id, TooManyJobs(options_.max_remembered));
   }
   auto folder =
-      JobFolder::Create(PosixFileOps(), folder_, id, options_.trust.node, command.command());
+      NodeJobFolder::Create(PosixFileOps(), folder_, id, options_.trust.node, command.command());
   if (!folder.ok()) {
     Log(LogLevel::kError, "a job cannot be written down, and is not run",
         {{"job", id}, {"error", folder.status()}});
@@ -284,7 +284,7 @@ bool JobRunner::AwaitTold(absl::Duration limit) {
 
 bool JobRunner::all_told() const {
   return refusals_.empty() && std::ranges::none_of(jobs_, [](const auto& entry) {
-           const RecordLog* log = entry.second->folder->log();
+           const NodeRecordLog* log = entry.second->folder->log();
            return log != nullptr && log->has_final() && !log->final_acknowledged();
          });
 }

@@ -72,7 +72,7 @@ class JobRunner {
 
   struct Job {
     std::string id;
-    std::unique_ptr<JobFolder> folder;
+    std::unique_ptr<NodeJobFolder> folder;
     State state = State::kEnded;
     JobPlan plan;
     absl::Duration begin_by;  // monotonic
@@ -92,7 +92,7 @@ class JobRunner {
   JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> judge,
             std::function<void()> on_records);
   absl::Status Recover();
-  void Remember(const std::string& id, std::unique_ptr<JobFolder> folder);
+  void Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder);
   void Manage();
 
   // Each under mutex_.

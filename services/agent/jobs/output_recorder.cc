@@ -15,7 +15,7 @@ constexpr int64_t kOverhead = 64;
 
 }  // namespace
 
-OutputRecorder::OutputRecorder(RecordLog& log, SpoolQuota& quota, bool keep, int64_t max_output)
+OutputRecorder::OutputRecorder(NodeRecordLog& log, SpoolQuota& quota, bool keep, int64_t max_output)
     : log_(log), quota_(quota), keep_(keep), max_output_(max_output) {}
 
 bool OutputRecorder::Add(v1::JobStream name, std::string_view data, absl::Duration now) {

@@ -23,7 +23,7 @@ namespace muster {
 class OutputRecorder {
  public:
   // Both outlive it. `keep`: false counts only, and cuts nothing.
-  OutputRecorder(RecordLog& log, SpoolQuota& quota, bool keep, int64_t max_output);
+  OutputRecorder(NodeRecordLog& log, SpoolQuota& quota, bool keep, int64_t max_output);
 
   // True if a record was added to the log.
   bool Add(v1::JobStream stream, std::string_view data, absl::Duration now);
@@ -54,7 +54,7 @@ class OutputRecorder {
   bool KeepRecord(v1::JobStream stream, std::string* data);
   void AppendCut(int64_t bytes);
 
-  RecordLog& log_;
+  NodeRecordLog& log_;
   SpoolQuota& quota_;
   const bool keep_;
   const int64_t max_output_;

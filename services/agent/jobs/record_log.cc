@@ -39,19 +39,22 @@ int64_t OutputOf(const v1::JobRecord& record) {
 
 }  // namespace
 
-RecordLog::RecordLog(std::unique_ptr<File> file, std::string job, std::string node)
+NodeRecordLog::NodeRecordLog(std::unique_ptr<File> file, std::string job, std::string node)
     : file_(std::move(file)), job_(std::move(job)), node_(std::move(node)) {}
 
-absl::StatusOr<std::unique_ptr<RecordLog>> RecordLog::Open(FileOps& ops, const std::string& path,
-                                                           std::string job, std::string node) {
+absl::StatusOr<std::unique_ptr<NodeRecordLog>> NodeRecordLog::Open(FileOps& ops,
+                                                                   const std::string& path,
+                                                                   std::string job,
+                                                                   std::string node) {
   auto file = ops.Open(path, OpenMode::kReadWriteOrCreate);
   if (!file.ok()) return file.status();
-  std::unique_ptr<RecordLog> log(new RecordLog(*std::move(file), std::move(job), std::move(node)));
+  std::unique_ptr<NodeRecordLog> log(
+      new NodeRecordLog(*std::move(file), std::move(job), std::move(node)));
   if (absl::Status status = log->Recover(); !status.ok()) return status;
   return log;
 }
 
-absl::Status RecordLog::Recover() {
+absl::Status NodeRecordLog::Recover() {
   const auto size = file_->Size();
   if (!size.ok()) return size.status();
   size_ = *size;
@@ -74,7 +77,7 @@ absl::Status RecordLog::Recover() {
 }
 
 // False if no whole, undamaged frame lies there.
-absl::StatusOr<bool> RecordLog::ReadFrame(int64_t offset, v1::JobRecord* record, int64_t* end) {
+absl::StatusOr<bool> NodeRecordLog::ReadFrame(int64_t offset, v1::JobRecord* record, int64_t* end) {
   std::array<char, kHeader> header;
   auto n = file_->ReadAt(header, offset);
   if (!n.ok()) return n.status();
@@ -89,7 +92,7 @@ absl::StatusOr<bool> RecordLog::ReadFrame(int64_t offset, v1::JobRecord* record,
   return record->ParseFromString(payload);
 }
 
-absl::Status RecordLog::Append(v1::JobRecord record) {
+absl::Status NodeRecordLog::Append(v1::JobRecord record) {
   record.clear_job();
   record.clear_node();
   record.clear_sequence();
@@ -106,19 +109,19 @@ absl::Status RecordLog::Append(v1::JobRecord record) {
   return absl::OkStatus();
 }
 
-absl::Status RecordLog::Sync() {
+absl::Status NodeRecordLog::Sync() {
   std::lock_guard lock(mutex_);
   return SyncLocked();
 }
 
-absl::Status RecordLog::SyncLocked() {
+absl::Status NodeRecordLog::SyncLocked() {
   if (durable_ == size_) return absl::OkStatus();
   if (absl::Status status = file_->SyncData(); !status.ok()) return status;
   durable_ = size_;
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> RecordLog::Take(size_t max_bytes, v1::JobRecords* out) {
+absl::StatusOr<bool> NodeRecordLog::Take(size_t max_bytes, v1::JobRecords* out) {
   std::lock_guard lock(mutex_);
   bool added = false;
   while (send_offset_ < size_ && sent_.size() < kMaxUnacknowledgedRecords) {
@@ -151,7 +154,7 @@ absl::StatusOr<bool> RecordLog::Take(size_t max_bytes, v1::JobRecords* out) {
   return added;
 }
 
-void RecordLog::Acknowledge(int64_t sequence) {
+void NodeRecordLog::Acknowledge(int64_t sequence) {
   std::lock_guard lock(mutex_);
   while (!sent_.empty() && sent_.front().sequence <= sequence) {
     acknowledged_ = sent_.front().sequence;
@@ -161,7 +164,7 @@ void RecordLog::Acknowledge(int64_t sequence) {
   }
 }
 
-void RecordLog::Rewind() {
+void NodeRecordLog::Rewind() {
   std::lock_guard lock(mutex_);
   sent_.clear();
   unacknowledged_output_ = 0;
@@ -169,17 +172,17 @@ void RecordLog::Rewind() {
   send_sequence_ = acknowledged_ + 1;
 }
 
-bool RecordLog::has_final() const {
+bool NodeRecordLog::has_final() const {
   std::lock_guard lock(mutex_);
   return final_sequence_ != 0;
 }
 
-bool RecordLog::final_acknowledged() const {
+bool NodeRecordLog::final_acknowledged() const {
   std::lock_guard lock(mutex_);
   return final_sequence_ != 0 && acknowledged_ >= final_sequence_;
 }
 
-int64_t RecordLog::size() const {
+int64_t NodeRecordLog::size() const {
   std::lock_guard lock(mutex_);
   return size_;
 }

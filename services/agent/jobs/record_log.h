@@ -23,11 +23,11 @@ inline constexpr size_t kMaxUnacknowledgedRecords = 256;
 // An append-only file of job records. A frame is the payload's length and the CRC32C of the
 // payload (4 bytes each, little endian), then the JobRecord without job and node, whose sequence is
 // its place in the file. Thread-safe: one thread appends while another sends.
-class RecordLog {
+class NodeRecordLog {
  public:
   // Opens or makes the file. What a crash left unfinished at its end is cut off.
-  static absl::StatusOr<std::unique_ptr<RecordLog>> Open(FileOps& ops, const std::string& path,
-                                                         std::string job, std::string node);
+  static absl::StatusOr<std::unique_ptr<NodeRecordLog>> Open(FileOps& ops, const std::string& path,
+                                                             std::string job, std::string node);
 
   // Gives the record its sequence, and its time if it has none. Not durable before Take handed it
   // out or Sync returned. After a failure (a full disk) the log is as before, and works on.
@@ -56,7 +56,7 @@ class RecordLog {
     int64_t end;     // in the file
   };
 
-  RecordLog(std::unique_ptr<File> file, std::string job, std::string node);
+  NodeRecordLog(std::unique_ptr<File> file, std::string job, std::string node);
   absl::Status Recover();
   absl::StatusOr<bool> ReadFrame(int64_t offset, v1::JobRecord* record, int64_t* end);
   absl::Status SyncLocked();

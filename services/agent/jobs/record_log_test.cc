@@ -24,16 +24,16 @@ v1::JobRecord Final() {
   return record;
 }
 
-class RecordLogTest : public ::testing::Test {
+class NodeRecordLogTest : public ::testing::Test {
  protected:
-  RecordLogTest() {
+  NodeRecordLogTest() {
     std::filesystem::remove(path_);
     Open();
   }
 
   void Open() {
     log_.reset();
-    log_ = RecordLog::Open(PosixFileOps(), path_, "j1", "n1").value();
+    log_ = NodeRecordLog::Open(PosixFileOps(), path_, "j1", "n1").value();
   }
 
   void Append(const v1::JobRecord& record) { ASSERT_TRUE(log_->Append(record).ok()); }
@@ -54,11 +54,11 @@ class RecordLogTest : public ::testing::Test {
   }
 
   const std::string path_ = ::testing::TempDir() + "/records";
-  std::unique_ptr<RecordLog> log_;
+  std::unique_ptr<NodeRecordLog> log_;
   int64_t last_ = 0;
 };
 
-TEST_F(RecordLogTest, HandsOutInOrderAndAgainAfterARewind) {
+TEST_F(NodeRecordLogTest, HandsOutInOrderAndAgainAfterARewind) {
   for (const char* text : {"a", "b", "c"}) Append(Output(text));
   EXPECT_EQ(Taken(), "abc");
   EXPECT_EQ(last_, 3);
@@ -78,7 +78,7 @@ TEST_F(RecordLogTest, HandsOutInOrderAndAgainAfterARewind) {
   EXPECT_TRUE(log_->final_acknowledged());
 }
 
-TEST_F(RecordLogTest, At64KiBItWaitsForAnAcknowledgement) {
+TEST_F(NodeRecordLogTest, At64KiBItWaitsForAnAcknowledgement) {
   for (int i = 0; i < 5; ++i) Append(Output(std::string(20 * 1024, 'x')));
   EXPECT_EQ(Taken().size(), 60 * 1024);
   EXPECT_EQ(Taken(), "");
@@ -89,13 +89,13 @@ TEST_F(RecordLogTest, At64KiBItWaitsForAnAcknowledgement) {
   EXPECT_EQ(Taken().size(), kMaxUnacknowledgedRecords);
 }
 
-TEST_F(RecordLogTest, KeepsToTheRoomInAMessage) {
+TEST_F(NodeRecordLogTest, KeepsToTheRoomInAMessage) {
   for (int i = 0; i < 3; ++i) Append(Output(std::string(10 * 1024, 'x')));
   EXPECT_EQ(Taken(25 * 1024).size(), 20 * 1024);
   EXPECT_EQ(Taken(25 * 1024).size(), 10 * 1024);
 }
 
-TEST_F(RecordLogTest, AnotherLifeGoesOnWhereThisOneEnded) {
+TEST_F(NodeRecordLogTest, AnotherLifeGoesOnWhereThisOneEnded) {
   for (const char* text : {"a", "b"}) Append(Output(text));
   EXPECT_EQ(Taken(), "ab");
   Open();
@@ -107,7 +107,7 @@ TEST_F(RecordLogTest, AnotherLifeGoesOnWhereThisOneEnded) {
   EXPECT_TRUE(log_->has_final());
 }
 
-TEST_F(RecordLogTest, WhatACrashLeftUnfinishedIsCutOff) {
+TEST_F(NodeRecordLogTest, WhatACrashLeftUnfinishedIsCutOff) {
   Append(Output("whole"));
   const int64_t whole = log_->size();
   Append(Output("torn"));
@@ -118,7 +118,7 @@ TEST_F(RecordLogTest, WhatACrashLeftUnfinishedIsCutOff) {
   EXPECT_EQ(Taken(), "whole!");
 }
 
-TEST_F(RecordLogTest, ADamagedFrameEndsTheLog) {
+TEST_F(NodeRecordLogTest, ADamagedFrameEndsTheLog) {
   Append(Output("first"));
   const int64_t first = log_->size();
   Append(Output("second"));

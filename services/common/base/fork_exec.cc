@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,6 +57,7 @@ void ResetSignals() {
   close(own_go);  // or it would not see the parent's end of the pipe close
   setsid();
   ResetSignals();
+  umask(022);  // what is usual: this process's is for its own secrets
   char byte = 0;
   if (read(go, &byte, 1) != 1) _exit(127);  // the parent does not want it, or is gone
   const int count = static_cast<int>(plan.descriptors->size());

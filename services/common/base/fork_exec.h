@@ -36,10 +36,11 @@ struct ForkPlan {
   const ProcessUser* user = nullptr;               // null: as this process
 };
 
-// Starts it in a session and process group of its own, with default signal handling. `before_start`
-// (may be empty) hears its number while it runs nothing of its own yet; an error from it ends the
-// child and is returned. If this process dies in between, the child ends without a trace. The
-// errors of execve and of becoming the user are returned by errno: NOT_FOUND, PERMISSION_DENIED.
+// Starts it in a session and process group of its own, with default signal handling and umask 022.
+// `before_start` (may be empty) hears its number while it runs nothing of its own yet; an error
+// from it ends the child and is returned. If this process dies in between, the child ends without a
+// trace. The errors of execve and of becoming the user are returned by errno: NOT_FOUND,
+// PERMISSION_DENIED.
 absl::StatusOr<pid_t> ForkExec(const ForkPlan& plan,
                                const std::function<absl::Status(pid_t)>& before_start);
 

@@ -1,0 +1,58 @@
+#include "services/agent/attach/run_attached.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/agent/attach/attached_node.h"
+#include "services/agent/attach/node_folder.h"
+#include "services/agent/collection/collection_runner.h"
+#include "services/agent/joining/identity_keeper.h"
+#include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/log.h"
+#include "services/common/base/process_setup.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kGrace = absl::Seconds(10);
+constexpr absl::Duration kTell = absl::Seconds(3);
+
+// Held by the process that works with a node's folder.
+absl::StatusOr<std::unique_ptr<File>> TakeFolder(const std::string& folder) {
+  auto lock =
+      PosixFileOps().Open(absl::StrCat(folder, "/attached.lock"), OpenMode::kReadWriteOrCreate);
+  if (!lock.ok()) return lock.status();
+  const absl::Status taken = (*lock)->Lock();
+  if (taken.ok()) return lock;
+  if (ReasonOf(taken) != "FILE_LOCKED") return taken;
+  return MakeError(absl::StatusCode::kAborted, "ALREADY_ATTACHED",
+                   absl::StrCat("another process is attached as the node of ", folder),
+                   "Let that one run, or stop it first.");
+}
+
+}  // namespace
+
+absl::Status RunAttached(const std::string& folder) {
+  if (absl::Status s = SetUpProcess(); !s.ok()) return s;
+  SignalWaiter signals;
+  auto node = NodeFolder::Load(folder);
+  if (!node.ok()) return node.status();
+  const auto lock = TakeFolder(folder);
+  if (!lock.ok()) return lock.status();
+  const auto keeper = IdentityKeeper::Open({.folder = folder});
+  if (!keeper.ok()) return keeper.status();
+  const std::string identity = (*keeper)->published_folder();
+  CollectionRunner collections({folder, node->node, identity, node->relay_targets});
+  Log(LogLevel::kInfo, "attaching", {{"node", node->node}, {"folder", folder}});
+  const auto attached = AttachedNode::Start({*std::move(node), identity}, collections);
+  if (!attached.ok()) return attached.status();
+  signals.Wait();
+  Log(LogLevel::kInfo, "stopping");
+  (*attached)->Stop(kGrace, kTell);
+  collections.Stop();
+  return absl::OkStatus();
+}
+
+}  // namespace muster
