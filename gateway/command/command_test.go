@@ -58,7 +58,7 @@ func answers(text string, code int32) mustertest.Node {
 
 func (p *place) run(t *testing.T, nodes ...string) (records []*musterv1.JobRecord, err error) {
 	t.Helper()
-	err = p.runner.Run(t.Context(), Job{Nodes: nodes, Argv: []string{"agent", "run"}, Classes: []string{"info"}, TimeLimit: time.Minute},
+	err = p.runner.Run(t.Context(), Job{Nodes: nodes, Classes: []string{"info"}, TimeLimit: time.Minute},
 		func(record *musterv1.JobRecord) bool {
 			records = append(records, record)
 			return true
@@ -87,7 +87,7 @@ func TestACommandIsSignedForItsNodesAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		if uri != "spiffe://"+mustertest.Domain+"/service/gateway/g1" || got.Action != "rudder" || got.Fleet != mustertest.Domain ||
-			strings.Join(got.Argv, " ") != "agent run" || strings.Join(got.Classes, ",") != "info" || len(got.Nonce) != 16 || len(got.Job) != 32 ||
+			len(got.Argv) != 0 || strings.Join(got.Classes, ",") != "info" || len(got.Nonce) != 16 || len(got.Job) != 32 ||
 			got.TimeLimit.AsDuration() != time.Minute || got.Targets.All || got.Targets.Count != int64(len(p.nodesOf(got))) {
 			t.Error(uri, got)
 		}
@@ -157,7 +157,7 @@ func TestAWatchThatBreaksGoesOnWhereItWas(t *testing.T) {
 	})
 	p.relay.BreakWatch() // before the first record
 	sequences := ""
-	err := p.runner.Run(t.Context(), Job{Nodes: []string{"n1"}, Argv: []string{"x"}, TimeLimit: time.Minute},
+	err := p.runner.Run(t.Context(), Job{Nodes: []string{"n1"}, TimeLimit: time.Minute},
 		func(record *musterv1.JobRecord) bool {
 			if sequences == "" {
 				p.relay.BreakWatch() // and before the second, which is not there yet
@@ -179,7 +179,7 @@ func TestAJobThatNobodyFollowsIsCancelled(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var id string
-	err := p.runner.Run(ctx, Job{Nodes: []string{"n1"}, Argv: []string{"x"}, TimeLimit: time.Hour}, func(record *musterv1.JobRecord) bool {
+	err := p.runner.Run(ctx, Job{Nodes: []string{"n1"}, TimeLimit: time.Hour}, func(record *musterv1.JobRecord) bool {
 		id = record.Job
 		cancel()
 		return true

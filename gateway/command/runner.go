@@ -39,8 +39,7 @@ const (
 type Job struct {
 	// Nodes by name: 1 to MaxNodes.
 	Nodes []string
-	// Argv is the program and its arguments; no shell is involved.
-	Argv    []string
+	// Classes are handed to what the nodes' own policies have for this: the gateway names no program.
 	Classes []string
 	// Discard: what it prints is not kept anywhere.
 	Discard bool
@@ -138,7 +137,7 @@ func (r *Runner) submit(ctx context.Context, job Job) (string, error) {
 	now := time.Now()
 	id := hex.EncodeToString(random[:16])
 	signed, err := r.signer.Sign(ctx, &musterv1.Command{
-		Fleet: r.fleet, Job: id, Targets: Targets(job.Nodes), Action: action, Argv: job.Argv, Classes: job.Classes,
+		Fleet: r.fleet, Job: id, Targets: Targets(job.Nodes), Action: action, Classes: job.Classes,
 		NotBefore: timestamppb.New(now), NotAfter: timestamppb.New(now.Add(beginTime)), TimeLimit: durationpb.New(job.TimeLimit),
 		DiscardOutput: job.Discard, Nonce: random[16:],
 	})

@@ -27,7 +27,6 @@ type Rudder struct {
 	RemoteRunTime, BranchSilence           time.Duration
 	ClientSilence                          time.Duration
 	Streams                                bool
-	StreamCommand                          []string
 	SharedFiles                            string
 	SharedFilesSweep                       time.Duration
 	SharedFilesQuota                       int64
@@ -44,7 +43,7 @@ func defaultRudder() Rudder {
 		NodesListFile: "/var/rudder/lib/relay/nodeslist.json", NodesCertsFile: "/var/rudder/lib/ssl/nodescerts.pem",
 		HTTPSPort: 443, UpstreamCertificateFile: "/var/rudder/lib/ssl/policy_server.pem",
 		RemoteRun: true, RemoteRunCommand: []string{"sudo", "/opt/rudder/bin/rudder", "remote", "run"},
-		RemoteRuns: 32, RemoteRunCommands: 16, Streams: true, StreamCommand: []string{"/opt/rudder/bin/rudder", "agent", "run"},
+		RemoteRuns: 32, RemoteRunCommands: 16, Streams: true,
 		RemoteRunTime: time.Hour, BranchSilence: 5 * time.Minute, ClientSilence: time.Minute,
 		SharedFiles: "/var/rudder/shared-files", SharedFilesSweep: 10 * time.Minute,
 		SharedFilesNodes: "/var/rudder/shared-files-nodes", SharedFilesQuota: 10 << 30, SpoolTime: 72 * time.Hour, MaxBodySize: 50 << 20,
@@ -92,9 +91,7 @@ func (r *Rudder) bindWork(f *fields, file func(name string, value *string, comme
 	f.integer("rudder.remote_run_commands", &r.RemoteRunCommands, "With the extended dialect: of one remote run, commands at a "+
 		"time; it has one for each node.", 1, 1000)
 	f.boolean("rudder.streams", &r.Streams, "Whether nodes that are attached to a relay of Muster's, by their id or their host "+
-		"name, are reached by their streams instead (relay_targets).")
-	f.list("rudder.stream_command", &r.StreamCommand, "What such a node runs; `-D conditions` is added. Its policy has to admit it, "+
-		"for the action rudder.", "an argument", func(given string) bool { return given != "" })
+		"name, are reached by their streams instead (relay_targets). What they run stands in their own policies.")
 	f.duration("rudder.remote_run_time", &r.RemoteRunTime, "How long a remote run may take; what runs then is ended.",
 		time.Second, 7*24*time.Hour)
 	f.duration("rudder.branch_silence", &r.BranchSilence, "How long a relay below may say nothing before a remote run goes on "+
@@ -130,9 +127,6 @@ func (r *Rudder) check(path string) (all []error) {
 	}
 	if r.RemoteRun && len(r.RemoteRunCommand) == 0 {
 		all = append(all, fmt.Errorf("%s: rudder.remote_run_command: at least the program is needed", path))
-	}
-	if r.Streams && len(r.StreamCommand) == 0 {
-		all = append(all, fmt.Errorf("%s: rudder.stream_command: at least the program is needed", path))
 	}
 	return all
 }

@@ -24,13 +24,9 @@ type streamed struct {
 	dealer sink
 }
 
-// runStreams has attached nodes run the configured command; `ids` are by the names with which they are attached.
+// runStreams has attached nodes run what their policies have for remote runs; `ids` are by the names with which they are attached.
 func (s *Server) runStreams(ctx context.Context, run *remoteRun, ids map[string]string, to sink) {
 	names := slices.Sorted(maps.Keys(ids))
-	argv := slices.Clone(s.config.StreamCommand)
-	if len(run.conditions) > 0 {
-		argv = append(argv, "-D", strings.Join(run.conditions, ","))
-	}
 	var working sync.WaitGroup
 	for part := range slices.Chunk(names, command.MaxNodes) {
 		working.Go(func() {
@@ -40,7 +36,7 @@ func (s *Server) runStreams(ctx context.Context, run *remoteRun, ids map[string]
 				nodes[name] = &streamed{id: id, since: time.Now(), dealer: to,
 					out: splitter{emit: func(lines []byte) bool { return to.lines(id, lines) }}}
 			}
-			err := s.streams.Run(ctx, command.Job{Nodes: part, Argv: argv, Classes: run.conditions,
+			err := s.streams.Run(ctx, command.Job{Nodes: part, Classes: run.conditions,
 				Discard: run.async && !run.keep, TimeLimit: s.config.RemoteRunTime},
 				func(r *musterv1.JobRecord) bool { return takeRecord(nodes, r) })
 			s.endStreams(ctx, nodes, err)

@@ -25,7 +25,7 @@ import (
 
 // rudderPolicy lets a gateway run an agent of Rudder's, which is a script here.
 func rudderPolicy(script string) string {
-	return fmt.Sprintf("commands:\n  - argv: [%s, agent, run, \"**\"]\n    actions: [rudder]\n", script)
+	return fmt.Sprintf("commands:\n  - argv: [%s, agent, run]\n    actions: [rudder]\n    classes: [info, debug]\n", script)
 }
 
 // rudderRelay is the gateway of a fleet as a relay of Rudder's, with the extended dialect.
@@ -34,8 +34,8 @@ type rudderRelay struct {
 	client *http.Client
 }
 
-// serveRudder has the gateway serve the relay API for these nodes; `script` is what runs on those that are attached.
-func serveRudder(t *testing.T, f *fleet.Fleet, script string, nodes ...string) rudderRelay {
+// serveRudder has the gateway serve the relay API for these nodes.
+func serveRudder(t *testing.T, f *fleet.Fleet, nodes ...string) rudderRelay {
 	t.Helper()
 	folder := t.TempDir()
 	write := func(name, content string) string {
@@ -59,7 +59,6 @@ func serveRudder(t *testing.T, f *fleet.Fleet, script string, nodes ...string) r
 		"rudder.nodes_list_file":  write("nodeslist.json", string(text)), "rudder.nodes_certs_file": `""`, "rudder.client_ca_file": `""`,
 		"rudder.shared_files_nodes": filepath.Join(folder, "files"), "rudder.shared_folder": folder,
 		"rudder.remote_run_command": "[" + write("remote", "#!/bin/sh\nfor last; do :; done\necho \"by command: $last\"\n") + "]",
-		"rudder.stream_command":     "[" + script + ", agent, run]",
 	}))
 	var addresses struct{ Rudder string }
 	text = must(os.ReadFile(filepath.Join(f.Home, "run", "gateway.addresses.json")))(t)
@@ -86,7 +85,7 @@ func TestRudderReachesAttachedNodesByTheirStreams(t *testing.T) {
 	f := up(t)
 	script := filepath.Join(t.TempDir(), "rudder")
 	check(t, os.WriteFile(script, []byte("#!/bin/sh\necho \"by stream: $*\"\necho trouble >&2\nexit 3\n"), 0o700))
-	relay := serveRudder(t, f, script, "n1", "n2", "n3")
+	relay := serveRudder(t, f, "n1", "n2", "n3")
 	join(t, f, "n1", rudderPolicy(script), nil).attach(t)
 	attached(t, f, "n2") // its policy admits operators alone
 	type record struct {
