@@ -34,6 +34,9 @@ const std::vector<std::string> kFiles = {
     "gateway/tls/key.pem",
     "gateway/tls/ca.pem",
     "gateway/tls/cert.pem",
+    "relay/tls/key.pem",
+    "relay/tls/ca.pem",
+    "relay/tls/cert.pem",
     "operators/ann.json",
     "aggregator/first-operator.crt",
     "context.json",
@@ -73,8 +76,8 @@ class BootstrapTest : public ::testing::Test {
     EXPECT_TRUE(ReadFleet(home_).ok());
     const auto intermediate = LoadIntermediate(home_.ServiceFolder(ServiceRole::kAggregator));
     ASSERT_TRUE(intermediate.ok()) << intermediate.status();
-    for (const ServiceRole role :
-         {ServiceRole::kAggregator, ServiceRole::kStatus, ServiceRole::kGateway}) {
+    for (const ServiceRole role : {ServiceRole::kAggregator, ServiceRole::kStatus,
+                                   ServiceRole::kGateway, ServiceRole::kRelay}) {
       const auto trio = LoadCertificateTrio(home_.TlsFolder(role), role, now);
       EXPECT_TRUE(trio.ok()) << trio.status();
     }
@@ -195,20 +198,20 @@ TEST_F(BootstrapTest, RenewsWhatIsHalfOver) {
   absl::Time now = kNow + kServiceValidity / 2;
   auto report = Up(now);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->done.size(), 3u);
+  EXPECT_EQ(report->done.size(), 4u);
   ExpectWhole(now);
 
   now = kNow + kOperatorValidity / 2;
   report = Up(now);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->done.size(), 4u);
+  EXPECT_EQ(report->done.size(), 5u);
   ExpectWhole(now);
 
   // Long after everything but the root has expired.
   now = kNow + absl::Hours(24 * 365 * 6);
   report = Up(now);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->done.size(), 5u);
+  EXPECT_EQ(report->done.size(), 6u);
   ExpectWhole(now);
   // All of that without a new key.
   for (const auto& [name, content] : Files()) {
@@ -236,8 +239,8 @@ TEST_F(BootstrapTest, TheRootRollsOver) {
 
   const absl::Time later = kNow + kServiceValidity / 2;  // everything is due for renewal
   EXPECT_EQ(ReasonOfUp(later), "AUTHORITY_MISMATCH");    // the new root is not trusted yet
-  for (const ServiceRole role :
-       {ServiceRole::kAggregator, ServiceRole::kStatus, ServiceRole::kGateway}) {
+  for (const ServiceRole role : {ServiceRole::kAggregator, ServiceRole::kStatus,
+                                 ServiceRole::kGateway, ServiceRole::kRelay}) {
     ASSERT_TRUE(WriteFileAtomically(home_.TlsFolder(role) + "/ca.pem",
                                     old.at("aggregator/tls/ca.pem") + root.certificate().ToPem())
                     .ok());
