@@ -17,6 +17,7 @@ const (
 	retryMax  = 5 * time.Minute
 	pollTime  = 30 * time.Second // of a request without a body
 	sending   = 4                // uploads to the policy server at a time
+	asking    = 8                // and questions what became of others
 )
 
 // retryPause is exponential with full jitter.
@@ -45,16 +46,17 @@ func (s *Server) toUpstream(ctx context.Context, known *state, method, path stri
 
 // carry hands an upload on to the policy server, or asks what became of it there. It tells whether the upload has ended.
 func (s *Server) carry(ctx context.Context, u *upload) bool {
+	turn, step := s.senders, s.send
+	if u.Above != "" {
+		turn, step = s.askers, s.follow
+	}
 	select {
-	case s.senders <- struct{}{}:
-		defer func() { <-s.senders }()
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
 	case <-ctx.Done():
 		return false
 	}
-	if u.Above != "" {
-		return s.follow(ctx, u)
-	}
-	return s.send(ctx, u)
+	return step(ctx, u)
 }
 
 // send hands the content on.

@@ -57,6 +57,7 @@ type Server struct {
 	runs    chan struct{} // one token for each remote run
 	uploads chan struct{} // one for each upload of a shared file
 	senders chan struct{} // and for each that goes on to the policy server
+	askers  chan struct{} // or of which that is asked
 	living  context.Context
 	stop    context.CancelCauseFunc
 	working sync.WaitGroup // remote runs, and the sweep
@@ -67,7 +68,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		config: o.Config, version: o.Version, configuration: o.Configuration, requests: o.Requests, streams: o.Streams, log: o.Log,
 		runs: make(chan struct{}, o.Config.RemoteRuns), uploads: make(chan struct{}, uploadsAtOnce),
-		senders: make(chan struct{}, sending),
+		senders: make(chan struct{}, sending), askers: make(chan struct{}, asking),
 	}
 	var err error
 	if s.self, err = readID(s.config); err != nil {

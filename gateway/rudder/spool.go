@@ -22,6 +22,7 @@ const (
 	spooled = ".spool" // uploads for targets elsewhere, in the store's folder
 
 	maxPending   = 10_000             // uploads on their way
+	maxOutcomes  = 20_000             // of uploads that have ended
 	outcomesKept = 7 * 24 * time.Hour // for who asks what became of one
 )
 
@@ -78,7 +79,8 @@ type spool struct {
 	uploads map[string]*upload
 	newest  map[[3]string]*upload // pending, by target, source and file
 	pending int
-	counts  map[string]int // ended ones, by state
+	ended   []*upload      // the oldest first
+	counts  map[string]int // of those, by state, also of ones that are forgotten
 	living  context.Context
 	working *sync.WaitGroup
 }
@@ -125,8 +127,12 @@ func (p *spool) open() error {
 		p.uploads[u.ID] = u
 		if u.State == statePending {
 			p.begin(u)
+		} else {
+			p.ended = append(p.ended, u)
 		}
 	}
+	slices.SortFunc(p.ended, func(a, b *upload) int { return a.Ended.Compare(b.Ended) })
+	p.drop(time.Now())
 	return err
 }
 
@@ -267,6 +273,8 @@ func (p *spool) end(u *upload, state string, code int, why string) {
 	}
 	p.pending--
 	p.counts[state]++
+	p.ended = append(p.ended, u)
+	p.drop(u.Ended)
 	close(u.done)
 	p.log.Info("an upload has ended", "upload", u.ID, "target", u.Target, "source", u.Source, "file", u.File, "state", state,
 		"code", code, "reason", why)
@@ -295,15 +303,18 @@ func (p *spool) find(id string) (upload, bool) {
 func (p *spool) forget(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, u := range p.uploads {
-		if u.State == statePending || now.Sub(u.Ended) < outcomesKept {
-			continue
+	p.drop(now)
+}
+
+// drop takes away outcomes that are old, or too many. The lock is held.
+func (p *spool) drop(now time.Time) {
+	for len(p.ended) > 0 && (len(p.ended) > maxOutcomes || now.Sub(p.ended[0].Ended) >= outcomesKept) {
+		oldest := p.ended[0]
+		if err := p.store.remove(oldest.file() + ".json"); err != nil {
+			p.log.Error("a file of the spool stays", "upload", oldest.ID, "error", err)
 		}
-		if err := p.store.remove(u.file() + ".json"); err != nil {
-			p.log.Error("a file of the spool stays", "upload", id, "error", err)
-			continue
-		}
-		delete(p.uploads, id)
+		delete(p.uploads, oldest.ID)
+		p.ended = p.ended[1:]
 	}
 }
 
@@ -314,8 +325,8 @@ func (p *spool) waiting() int {
 	return p.pending
 }
 
-// ended tells how many ended in a state.
-func (p *spool) ended(state string) int {
+// outcomes tells how many ended in a state.
+func (p *spool) outcomes(state string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.counts[state]

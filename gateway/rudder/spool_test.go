@@ -266,3 +266,33 @@ func TestPausesGrowAndEnd(t *testing.T) {
 		}
 	}
 }
+
+func TestOutcomesAreToldForAWhileAndAreBounded(t *testing.T) {
+	s := single(t)
+	spool := s.server.spool
+	spool.mu.Lock()
+	for i := range maxOutcomes + 5 {
+		u := &upload{ID: strconv.Itoa(i), State: stateDelivered, Ended: time.Now()}
+		spool.uploads[u.ID], spool.ended = u, append(spool.ended, u)
+	}
+	spool.mu.Unlock()
+	known := func() int {
+		spool.mu.Lock()
+		defer spool.mu.Unlock()
+		return len(spool.uploads)
+	}
+	s.write("shared-files-nodes/.spool/0.json", "{}")
+	spool.forget(time.Now())
+	if known() != maxOutcomes || s.read("shared-files-nodes/.spool/0.json") != "" {
+		t.Error(known())
+	}
+	for id, want := range map[string]int{"4": 404, "5": 200} {
+		if got := s.call("GET", "shared-files/uploads/"+id, nil); got.code != want {
+			t.Error(id, got)
+		}
+	}
+	spool.forget(time.Now().Add(outcomesKept + time.Second))
+	if known() != 0 {
+		t.Error(known())
+	}
+}

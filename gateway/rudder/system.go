@@ -103,7 +103,7 @@ func (s *Server) newMetrics() http.Handler {
 	for _, state := range []string{stateDelivered, stateRefused, stateExpired} {
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "muster_rudder_spool_outcomes_total",
 			Help: "Shared files that were on their way, by what became of them.", ConstLabels: prometheus.Labels{"state": state}},
-			func() float64 { return float64(s.spool.ended(state)) }))
+			func() float64 { return float64(s.spool.outcomes(state)) }))
 	}
 	registry.MustRegister(
 		prometheus.NewHistogram(prometheus.HistogramOpts{Name: prefix + "reports_processing_duration_seconds",
