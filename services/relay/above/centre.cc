@@ -91,7 +91,8 @@ void Centre::Watch(const std::stop_token& stop) {
       }
     }
     std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, stop, kLook, [] { return false; });
+    // What failed is not asked again before the next look.
+    wake_.wait_for(lock, stop, kLook, [this, ask] { return ask_ && !ask; });
   }
 }
 
