@@ -145,9 +145,10 @@ func lostSenders(f *fleet.Fleet) (string, error) {
 	return "0", nil
 }
 
-// agents is a running testing/load/beat_load.
+// agents is a running testing/load/beat_load or attach_load.
 type agents struct {
 	command *exec.Cmd
+	stdin   io.Closer // a load ends with this program, however that ends
 	lines   *bufio.Scanner
 }
 
@@ -160,6 +161,9 @@ type happening struct {
 	Rate    float64 `json:"beats_per_second"`
 	P50     float64 `json:"p50_ms"`
 	P99     float64 `json:"p99_ms"`
+	// Of attach_load: attempts that were not welcomed.
+	TimedOut float64 `json:"timed_out"`
+	Other    float64 `json:"other"`
 }
 
 func startAgents(s settings, f *fleet.Fleet, count int, flags ...string) (*agents, error) {
@@ -167,14 +171,23 @@ func startAgents(s settings, f *fleet.Fleet, count int, flags ...string) (*agent
 	if err != nil {
 		return nil, err
 	}
-	command := exec.Command(filepath.Join(s.load, "beat_load"), append([]string{"--home=" + f.Home,
-		"--fleet=" + operator.Fleet, "--target=" + operator.Status[0], "--agents=" + strconv.Itoa(count)}, flags...)...)
+	return startLoad(s, "beat_load", append([]string{"--home=" + f.Home, "--fleet=" + operator.Fleet,
+		"--target=" + operator.Status[0], "--agents=" + strconv.Itoa(count)}, flags...)...)
+}
+
+// startLoad starts a program of testing/load that writes lines of JSON, until its standard input ends.
+func startLoad(s settings, name string, flags ...string) (*agents, error) {
+	command := exec.Command(program(s, name), flags...)
 	command.Stderr = os.Stderr
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
 	stdout, err := command.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	return &agents{command, bufio.NewScanner(stdout)}, command.Start()
+	return &agents{command, stdin, bufio.NewScanner(stdout)}, command.Start()
 }
 
 // await reads until this happens.
@@ -182,14 +195,19 @@ func (a *agents) await(event string) (happening, error) {
 	for a.lines.Scan() {
 		var line happening
 		if err := json.Unmarshal(a.lines.Bytes(), &line); err != nil {
-			return line, fmt.Errorf("beat_load: %w in %q", err, a.lines.Text())
+			return line, fmt.Errorf("%s: %w in %q", a.name(), err, a.lines.Text())
+		}
+		if line.Error != "" && line.Event == "failed" {
+			fmt.Fprintf(os.Stderr, "%s: %s\n", a.name(), line.Error)
 		}
 		if line.Event == event {
 			return line, nil
 		}
 	}
-	return happening{}, fmt.Errorf("beat_load ended before %q", event)
+	return happening{}, fmt.Errorf("%s ended before %q", a.name(), event)
 }
+
+func (a *agents) name() string { return filepath.Base(a.command.Path) }
 
 func (a *agents) stop() {
 	_ = a.command.Process.Kill()

@@ -21,6 +21,8 @@ type settings struct {
 	load   string // the folder of the load senders
 	repeat int
 	agents int
+	check  int // percent
+	times  int
 }
 
 // benchmark measures one figure and writes its rows.
@@ -35,6 +37,7 @@ var benchmarks = []benchmark{
 	{"memory", memory},
 	{"heartbeats", heartbeats},
 	{"status", status},
+	{"relay", relay},
 }
 
 func main() {
@@ -43,8 +46,10 @@ func main() {
 	flag.StringVar(&s.disk, "disk", os.TempDir(), "a disk with 30 GiB free, for the memory figure")
 	flag.StringVar(&s.load, "load", os.Getenv("MUSTER_LOAD"), "the folder of the load senders")
 	flag.IntVar(&s.repeat, "repeat", 3, "how often each side is measured, in turn")
-	flag.IntVar(&s.agents, "agents", 10_000, "how many agents hold a connection in the heartbeats figure")
-	only := flag.String("only", "bulk,small,memory,heartbeats,status", "which figures")
+	flag.IntVar(&s.agents, "agents", 10_000, "how many agents hold a connection in the heartbeats and relay figures")
+	flag.IntVar(&s.check, "check", 1, "relay: how many percent of the agents check a command's signature")
+	flag.IntVar(&s.times, "times", 20, "relay: how many remote runs are measured")
+	only := flag.String("only", "bulk,small,memory,heartbeats,status,relay", "which figures")
 	flag.Parse()
 	wanted := strings.Split(*only, ",")
 	fmt.Printf("%s, %s, `testing/bench %s`\n\n", time.Now().Format(time.DateOnly), machine(), strings.Join(os.Args[1:], " "))

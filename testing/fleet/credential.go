@@ -77,6 +77,7 @@ type Operator struct {
 	Aggregator  []string `json:"aggregator_targets"`
 	Status      []string `json:"status_targets"`
 	Gateway     []string `json:"gateway_urls"`
+	Relay       []string `json:"relay_targets"`
 	FleetCA     string   `json:"fleet_ca_pem"`
 	Certificate string   `json:"certificate_chain_pem"`
 	Key         string   `json:"private_key_pem"`

@@ -124,3 +124,8 @@ func (v *Viewer) Status() (*Shown, error) {
 func (o *Operator) StatusGRPC() (*grpc.ClientConn, error) {
 	return dial(o.Status[0], o.FleetCA, o.Certificate, o.Key, tls.VersionTLS13)
 }
+
+// RelayGRPC dials the relay at the centre as this operator.
+func (o *Operator) RelayGRPC() (*grpc.ClientConn, error) {
+	return dial(o.Relay[0], o.FleetCA, o.Certificate, o.Key, tls.VersionTLS13)
+}

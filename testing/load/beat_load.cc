@@ -30,12 +30,9 @@
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "nlohmann/json.hpp"
 #include "services/common/base/process_setup.h"
-#include "services/common/base/secret_file.h"
 #include "services/common/base/timers.h"
-#include "services/common/identity/authority.h"
-#include "services/common/identity/home.h"
-#include "services/common/identity/key.h"
 #include "services/common/rpc/channel.h"
+#include "testing/load/enrolment.h"
 
 ABSL_FLAG(std::string, home, "", "the fleet's folder ($MUSTER_HOME)");
 ABSL_FLAG(std::string, fleet, "", "the fleet's trust domain");
@@ -229,50 +226,18 @@ class Agent {
   std::mt19937 random_{std::random_device()()};  // guarded by mutex_
 };
 
-absl::StatusOr<Intermediate> LoadIntermediate(const Home& home, const std::string& root_pem) {
-  const auto key_pem = ReadSecretFile(home.IntermediateKey());
-  if (!key_pem.ok()) return key_pem.status();
-  auto key = PrivateKey::FromPem(*key_pem);
-  if (!key.ok()) return key.status();
-  const auto pem = ReadFileBounded(home.IntermediateCertificate(), kMaxSecretFile);
-  if (!pem.ok()) return pem.status();
-  auto certificate = Certificate::FromPem(*pem);
-  auto root = Certificate::FromPem(root_pem);
-  if (!certificate.ok()) return certificate.status();
-  if (!root.ok()) return root.status();
-  return Intermediate::Load(absl::GetFlag(FLAGS_fleet), *std::move(key), *std::move(certificate),
-                            *std::move(root));
-}
-
-absl::StatusOr<ChannelIdentity> Enrol(const Intermediate& intermediate, const std::string& root_pem,
-                                      int number) {
-  const auto key = PrivateKey::Generate();
-  if (!key.ok()) return key.status();
-  const auto leaf =
-      intermediate.Issue(NodeIdentity{absl::StrCat("load-", number)}, key->public_key(), {},
-                         absl::Now() - absl::Minutes(1), absl::Now() + absl::Hours(24));
-  if (!leaf.ok()) return leaf.status();
-  const auto pem = key->ToPkcs8Pem();
-  if (!pem.ok()) return pem.status();
-  return ChannelIdentity{absl::GetFlag(FLAGS_fleet), root_pem,
-                         absl::StrCat(leaf->ToPem(), intermediate.certificate().ToPem()),
-                         std::string(pem->view())};
-}
-
 absl::Status Run() {
-  const Home home(absl::GetFlag(FLAGS_home));
-  const auto root_pem = ReadFileBounded(home.RootCertificate(), kMaxSecretFile);
-  if (!root_pem.ok()) return root_pem.status();
-  const auto intermediate = LoadIntermediate(home, *root_pem);
-  if (!intermediate.ok()) return intermediate.status();
+  const auto enrolment = Enrolment::Open(absl::GetFlag(FLAGS_home), absl::GetFlag(FLAGS_fleet));
+  if (!enrolment.ok()) return enrolment.status();
   // Neither is ever destroyed: callbacks of gRPC and timers may run until the process ends.
   auto& fleet = *new Fleet;
   auto& agents = *new std::vector<std::unique_ptr<Agent>>;
   const absl::Time begin = absl::Now();
   for (int i = 0; i < absl::GetFlag(FLAGS_agents); ++i) {
-    const auto identity = Enrol(*intermediate, *root_pem, i);
-    if (!identity.ok()) return identity.status();
-    agents.push_back(std::make_unique<Agent>(fleet, *identity, absl::StrCat("load-", getpid())));
+    const auto enrolled = enrolment->Enrol(absl::StrCat("load-", i));
+    if (!enrolled.ok()) return enrolled.status();
+    agents.push_back(
+        std::make_unique<Agent>(fleet, enrolled->identity, absl::StrCat("load-", getpid())));
     agents.back()->Connect();
     absl::SleepFor(begin + absl::Seconds(1) * (i + 1) / absl::GetFlag(FLAGS_connect_rate) -
                    absl::Now());

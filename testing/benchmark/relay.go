@@ -1,0 +1,362 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"muster.example/testing/fleet"
+)
+
+const (
+	relayCount     = 4
+	mostSeconds    = 2.0
+	mostUpstream   = 10_000 // bytes a second of an idle relay
+	outputNodes    = 1_000
+	outputBytes    = 100 << 20
+	idleFor        = time.Minute
+	startsSettled  = 2 * time.Second // after a relay is up: its first memory is not of nodes
+	allAttachedFor = 10 * time.Minute
+)
+
+// relay: remote runs on many nodes below relays below the root, what idle nodes cost, output, and how nodes
+// come back to relays that were killed.
+func relay(s settings) (table string, err error) {
+	f, err := fleet.New(s.folder)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := f.Up(); err != nil {
+		return "", err
+	}
+	b := &bench{settings: s, fleet: f}
+	defer func() { b.stop() }()
+	if err := b.start(); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(&b.out, "**%d nodes below %d relays below the root, mutual TLS; load and relays share the machine**\n\n",
+		s.agents, relayCount)
+	fmt.Fprintf(&b.out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
+	for _, measure := range []func() error{b.attachAll, b.idle, b.runs, b.output, b.killOne, b.killAll} {
+		if err := measure(); err != nil {
+			return b.out.String(), errors.Join(err, errors.New("measured so far:\n"+b.out.String()))
+		}
+	}
+	b.processes()
+	return b.out.String(), nil
+}
+
+// bench is a fleet with relays and the nodes below them.
+type bench struct {
+	settings
+	fleet  *fleet.Fleet
+	relays []*lowerRelay
+	nodes  *agents
+	client *jobClient
+	out    strings.Builder
+	spent  []spent // of processes that were killed
+}
+
+// spent is what a process took until it ended.
+type spent struct {
+	name string
+	cpu  time.Duration
+	peak int64
+}
+
+// lowerRelay is a relay that joined.
+type lowerRelay struct {
+	name    string
+	folder  string
+	address string
+	config  string
+	running *fleet.RunningProgram
+	empty   int64 // its memory before nodes came
+}
+
+func (b *bench) start() error {
+	for i := range relayCount {
+		r, err := b.joinRelay(fmt.Sprintf("r%d", i+1))
+		if err != nil {
+			return err
+		}
+		b.relays = append(b.relays, r)
+		if err := b.startRelay(r); err != nil {
+			return err
+		}
+	}
+	var err error
+	b.client, err = newJobClient(b.fleet)
+	if err != nil {
+		return err
+	}
+	if err := b.client.awaitAttached(relayCount); err != nil {
+		return err
+	}
+	time.Sleep(startsSettled)
+	for _, r := range b.relays {
+		if r.empty, err = memoryNow(r.running.Process); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) joinRelay(name string) (*lowerRelay, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	r := &lowerRelay{name: name, folder: filepath.Join(b.fleet.Home, name), address: fmt.Sprintf("127.0.0.1:%d", port)}
+	r.config = r.folder + ".yaml"
+	token := r.folder + ".token"
+	if _, err := b.fleet.Muster("token", "create", "--relay", name, "-o", token); err != nil {
+		return nil, err
+	}
+	if _, err := b.fleet.Muster("relay", "join", "--token-file", token, "--dir", r.folder, "--advertise", r.address); err != nil {
+		return nil, err
+	}
+	text := fmt.Sprintf("state_folder: %s\nlisten: %s\nadvertise: [%q]\naddresses_file: %s.addresses.json\n",
+		r.folder, r.address, r.address, r.folder)
+	return r, os.WriteFile(r.config, []byte(text), 0o600)
+}
+
+func (b *bench) startRelay(r *lowerRelay) error {
+	var err error
+	r.running, err = b.fleet.Start(nil, nil, fleet.Relay, "--config", r.config)
+	return err
+}
+
+func (b *bench) stop() {
+	if b.nodes != nil {
+		b.nodes.stop()
+	}
+	if b.client != nil {
+		b.client.close()
+	}
+	for _, r := range b.relays {
+		if r.running != nil {
+			r.running.End()
+		}
+	}
+}
+
+func (b *bench) row(what, figure, bar string, ratio float64) {
+	if bar == "" {
+		fmt.Fprintf(&b.out, "| %s | %s | | |\n", what, figure)
+		return
+	}
+	fmt.Fprintf(&b.out, "| %s | %s | %s | %.2f |\n", what, figure, bar, ratio)
+}
+
+// attachAll starts the nodes and returns when the root knows all of them.
+func (b *bench) attachAll() error {
+	var targets []string
+	for _, r := range b.relays {
+		targets = append(targets, r.address)
+	}
+	operator, err := b.fleet.Operator()
+	if err != nil {
+		return err
+	}
+	b.nodes, err = startLoad(b.settings, "attach_load", "--home="+b.fleet.Home, "--fleet="+operator.Fleet,
+		"--targets="+strings.Join(targets, ","), "--nodes="+strconv.Itoa(b.agents),
+		"--connect_rate="+strconv.Itoa(connectRate), "--command_ca="+filepath.Join(b.relays[0].folder, "command-ca.pem"))
+	if err != nil {
+		return err
+	}
+	all, err := b.nodes.await("all connected")
+	if err != nil {
+		return err
+	}
+	b.row(fmt.Sprintf("all attached after (%d a second are begun)", connectRate), fmt.Sprintf("%.0f s", all.Seconds), "", 0)
+	b.row("attempts that timed out meanwhile", fmt.Sprint(all.TimedOut), "", 0)
+	return b.client.awaitAttached(relayCount + b.agents)
+}
+
+// idle measures what nodes that do nothing cost.
+func (b *bench) idle() error {
+	var before []int64
+	for _, r := range b.relays {
+		bytes, err := upstreamBytes(r.running.PID, b.client.target)
+		if err != nil {
+			return err
+		}
+		before = append(before, bytes)
+	}
+	begin := time.Now()
+	time.Sleep(idleFor)
+	seconds := time.Since(begin).Seconds()
+	var memory, perSecond int64
+	for i, r := range b.relays {
+		now, err := memoryNow(r.running.Process)
+		if err != nil {
+			return err
+		}
+		memory += now - r.empty
+		bytes, err := upstreamBytes(r.running.PID, b.client.target)
+		if err != nil {
+			return err
+		}
+		perSecond = max(perSecond, int64(float64(bytes-before[i])/seconds))
+	}
+	each := memory / int64(b.agents)
+	b.row("memory of a relay for each idle node", fmt.Sprintf("%d KiB", each>>10), "126 KiB", float64(each)/mostPerAgent)
+	b.row(fmt.Sprintf("upstream traffic of an idle relay with %d nodes, both ways, the busiest of four", b.agents/relayCount),
+		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/mostUpstream)
+	return nil
+}
+
+// runs measures remote runs without output that everybody answers.
+func (b *bench) runs() error {
+	for _, of := range []struct {
+		percent int
+		what    string
+	}{{b.check, fmt.Sprintf("%d %% of the nodes check the signature", b.check)}, {100, "all check it"}} {
+		if _, err := b.runAll(of.percent); err != nil { // the warm-up
+			return err
+		}
+		var times []float64
+		for range b.times {
+			one, err := b.runAll(of.percent)
+			if err != nil {
+				return err
+			}
+			times = append(times, one)
+		}
+		slices.Sort(times)
+		p50, p99 := times[len(times)/2], times[min(len(times)-1, len(times)*99/100)]
+		b.row(fmt.Sprintf("remote run, submitted to the last final record at the client, %s, p50 of %d", of.what, b.times),
+			fmt.Sprintf("%.2f s", p50), "", 0)
+		b.row("p99 of the same", fmt.Sprintf("%.2f s", p99), "2 s", p99/mostSeconds)
+	}
+	return nil
+}
+
+func (b *bench) runAll(percent int) (float64, error) {
+	job, err := b.client.submit("--all", "0", strconv.Itoa(percent))
+	if err != nil {
+		return 0, err
+	}
+	seen, err := b.client.watch(job, 0)
+	if err != nil {
+		return 0, err
+	}
+	if seen.succeeded != b.agents {
+		return 0, fmt.Errorf("job %s: %d of %d nodes answered", job, seen.succeeded, b.agents)
+	}
+	return seen.seconds, nil
+}
+
+// output lets a part of the nodes print, and reads every byte of it.
+func (b *bench) output() error {
+	count := min(outputNodes, b.agents)
+	var names []string
+	for i := range count {
+		names = append(names, nodeName(i))
+	}
+	servers, err := b.servers()
+	if err != nil {
+		return err
+	}
+	for _, server := range servers {
+		if err := server.ResetPeak(); err != nil {
+			return err
+		}
+	}
+	each := int64(outputBytes / count)
+	job, err := b.client.submit("--node="+strings.Join(names, ","), strconv.FormatInt(each, 10), strconv.Itoa(b.check))
+	if err != nil {
+		return err
+	}
+	seen, err := b.client.watch(job, each)
+	if err != nil {
+		return err
+	}
+	if seen.succeeded != count {
+		return fmt.Errorf("job %s: %d of %d nodes ended well with all their output", job, seen.succeeded, count)
+	}
+	what := fmt.Sprintf("%d MB of output of %d nodes through two hops", int64(count)*each/1_000_000, count)
+	b.row(what+", all bytes read and compared", fmt.Sprintf("%.1f s", seen.seconds), "", 0)
+	for _, server := range servers {
+		b.row("peak memory of "+server.Name+" meanwhile", mib(server.PeakMemory()), "256 MiB",
+			float64(server.PeakMemory())/mostMemory)
+	}
+	return nil
+}
+
+func (b *bench) killOne() error { return b.kill(b.relays[:1]) }
+func (b *bench) killAll() error { return b.kill(b.relays) }
+
+// kill ends relays as a crash would, starts them again, and waits until their nodes are back.
+func (b *bench) kill(relays []*lowerRelay) error {
+	for _, r := range relays {
+		b.spent = append(b.spent, spent{r.name + " until it was killed", r.running.CPU(), r.running.PeakMemory()})
+	}
+	for _, r := range relays {
+		r.running.End()
+	}
+	for _, r := range relays {
+		if err := b.startRelay(r); err != nil {
+			return err
+		}
+	}
+	back, err := b.nodes.await("all connected")
+	if err != nil {
+		return err
+	}
+	if err := b.client.awaitAttached(relayCount + b.agents); err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%d nodes back after kill -9 of %d of the relays", b.agents*len(relays)/relayCount, len(relays))
+	b.row(what, fmt.Sprintf("%.0f s", back.Seconds), fmt.Sprintf("%.0f s", backWithin.Seconds()), back.Seconds/backWithin.Seconds())
+	b.row("handshakes that timed out meanwhile", fmt.Sprint(back.TimedOut), "0", back.TimedOut)
+	b.row("attempts that failed otherwise, while a relay listened", fmt.Sprint(back.Other), "", 0)
+	if _, err := b.runAll(b.check); err != nil {
+		return fmt.Errorf("after that: %w", err)
+	}
+	return nil
+}
+
+// servers are the relays and the load, with names to be told by.
+func (b *bench) servers() ([]fleet.Process, error) {
+	root, err := b.fleet.Process(fleet.Relay, b.client.rootArguments...)
+	if err != nil {
+		return nil, err
+	}
+	root.Name = "the root relay"
+	all := []fleet.Process{root}
+	for _, r := range b.relays {
+		process := r.running.Process
+		process.Name = "relay " + r.name
+		all = append(all, process)
+	}
+	return append(all, fleet.Process{PID: b.nodes.command.Process.Pid, Name: "the load (all nodes)"}), nil
+}
+
+// processes adds what each process took from its start on.
+func (b *bench) processes() {
+	servers, err := b.servers()
+	if err != nil {
+		fmt.Fprintf(&b.out, "\n%v\n", err)
+		return
+	}
+	for _, name := range []string{fleet.Aggregator, fleet.Status, fleet.Gateway} {
+		if server, err := b.fleet.Process(name); err == nil {
+			servers = append(servers, server)
+		}
+	}
+	for _, server := range servers {
+		b.spent = append(b.spent, spent{server.Name, server.CPU(), server.PeakMemory()})
+	}
+	fmt.Fprintf(&b.out, "\n| process | CPU s | peak memory |\n|---|---|---|\n")
+	for _, one := range b.spent {
+		fmt.Fprintf(&b.out, "| %s | %.1f | %s |\n", one.name, one.cpu.Seconds(), mib(one.peak))
+	}
+}

@@ -1,0 +1,425 @@
+// Holds very many nodes that hang below relays, each with its own certificate, connection and
+// stream, in one process, and answers what they are told to run: the load for testing/benchmark.
+//
+// The nodes are load-0, load-1, ...: --home is a fleet's folder with its intermediate key, from
+// which they get certificates. Node i hangs below relay i mod the number of --targets. They run
+// nothing: to the command `load SIZE PERCENT` a node answers with SIZE bytes of output that tell
+// where they come from (simulated_job.h); PERCENT of the nodes check the command's signature first,
+// as in a fleet every node does on a machine of its own. Nodes come back as muster-agent does.
+//
+// Writes a line of JSON for each thing that happens: all connected (also all back), some lost, a
+// failure. Ends when its standard input does.
+#include <grpcpp/grpcpp.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "muster/v1/attachment.grpc.pb.h"
+#include "nlohmann/json.hpp"
+#include "services/common/base/process_setup.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/timers.h"
+#include "services/common/identity/attach_statement.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/identity/signed_command.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/proto_time.h"
+#include "testing/load/enrolment.h"
+#include "testing/load/simulated_job.h"
+
+ABSL_FLAG(std::string, home, "", "the fleet's folder ($MUSTER_HOME)");
+ABSL_FLAG(std::string, fleet, "", "the fleet's trust domain");
+ABSL_FLAG(std::vector<std::string>, targets, {}, "host:port of the relays");
+ABSL_FLAG(std::string, command_ca, "", "PEM file: the certificate of the command authority");
+ABSL_FLAG(int, nodes, 10'000, "how many nodes");
+ABSL_FLAG(int, connect_rate, 100, "connections begun a second, at the beginning");
+
+namespace muster::load {
+namespace {
+
+// As services/common/attach/attach_client.cc has them.
+constexpr absl::Duration kFirstBackOff = absl::Seconds(5);
+constexpr absl::Duration kLongestBackOff = absl::Seconds(60);
+constexpr absl::Duration kLeastWait = absl::Seconds(1);
+constexpr absl::Duration kGreetingWithin = absl::Seconds(20);
+
+// Open jobs of one node, and ids of jobs it has told.
+constexpr size_t kMaxJobs = 16;
+constexpr size_t kMaxTold = 64;
+
+void Say(const nlohmann::json& what) { std::cout << what.dump() << std::endl; }
+
+// What all nodes share. Thread-safe.
+class Fleet {
+ public:
+  explicit Fleet(Certificate command_ca)
+      : command_ca_(std::move(command_ca)), timers_(MakeTimerService(1'000'000)) {}
+
+  void After(absl::Duration delay, absl::AnyInvocable<void()> run) {
+    if (!timers_->Schedule(delay, std::move(run)).ok()) std::abort();
+  }
+
+  void Connected() {
+    std::lock_guard lock(mutex_);
+    if (++connected_ < absl::GetFlag(FLAGS_nodes)) return;
+    Say({{"event", "all connected"},
+         {"seconds", absl::ToDoubleSeconds(absl::Now() - since_)},
+         {"attempts", attempts.exchange(0)},
+         {"timed_out", std::exchange(timed_out_, 0)},
+         {"refused", std::exchange(refused_, 0)},
+         {"other", std::exchange(other_, 0)}});
+  }
+
+  void Lost(const grpc::Status& status) {
+    std::lock_guard lock(mutex_);
+    if (connected_-- < absl::GetFlag(FLAGS_nodes)) return;
+    since_ = absl::Now();
+    Say({{"event", "lost"}, {"error", status.error_message()}});
+  }
+
+  // An attempt that was not welcomed. Nobody listens while a relay is down: that is no failure of
+  // those who come back.
+  void NotWelcomed(const grpc::Status& status, bool silent) {
+    const std::string& why = status.error_message();
+    std::lock_guard lock(mutex_);
+    if (silent || status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
+        absl::StrContains(why, "imed out") || absl::StrContains(why, "imeout")) {
+      ++timed_out_;
+    } else if (absl::StrContains(why, "onnection refused")) {
+      ++refused_;
+      return;
+    } else {
+      ++other_;
+    }
+    if (timed_out_ + other_ == 1) {
+      Say({{"event", "failed"}, {"error", silent ? "the relay did not answer" : why}});
+    }
+  }
+
+  const Certificate& command_ca() const { return command_ca_; }
+
+  std::atomic<int64_t> attempts = 0;
+
+ private:
+  const Certificate command_ca_;
+  const std::unique_ptr<TimerService> timers_;
+  std::mutex mutex_;
+  // All below are guarded by mutex_.
+  int connected_ = 0;
+  absl::Time since_ = absl::Now();  // of the beginning, or of the first loss
+  int64_t timed_out_ = 0;
+  int64_t refused_ = 0;
+  int64_t other_ = 0;
+};
+
+// One node: one connection and stream after another, and its jobs. Thread-safe.
+class Node {
+ public:
+  Node(Fleet& fleet, int number, EnrolledNode enrolled, std::string target)
+      : fleet_(fleet),
+        number_(number),
+        name_(absl::StrCat("load-", number)),
+        enrolled_(std::move(enrolled)),
+        target_(std::move(target)) {}
+
+  void Connect() {
+    ++fleet_.attempts;
+    std::lock_guard lock(mutex_);
+    stub_ = v1::AttachService::NewStub(MakeChannel(
+        target_, MakeChannelCredentials(enrolled_.identity, {ServiceRole::kRelay}), true));
+    stream_ = new Stream(*this);
+  }
+
+  // Once a second.
+  void Tick(absl::Time now) {
+    std::lock_guard lock(mutex_);
+    if (stream_ != nullptr) stream_->Tick(now);
+  }
+
+ private:
+  // Deletes itself when it has ended. What it holds is guarded by the node's mutex.
+  class Stream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::AttachResponse> {
+   public:
+    explicit Stream(Node& node) : node_(node) {
+      node.stub_->async()->Attach(&context_, this);
+      AddHold();  // for what is sent from elsewhere than its reactions
+      StartRead(&response_);
+      StartCall();
+    }
+
+    void Tick(absl::Time now) {
+      if (now - heard_ > (welcomed_ ? 3 * interval_ : kGreetingWithin)) {
+        silent_ = true;
+        return context_.TryCancel();
+      }
+      if (!welcomed_) return;
+      hello_due_ = hello_due_ || now > renew_at_;
+      beat_due_ = beat_due_ || now - said_ >= interval_;
+      Send();
+    }
+
+    void OnReadDone(bool ok) override {
+      {
+        std::lock_guard lock(node_.mutex_);
+        if (ok) {
+          heard_ = absl::Now();
+          Take();
+          Send();
+        } else {
+          node_.stream_ = nullptr;
+        }
+      }
+      if (!ok) return RemoveHold();
+      StartRead(&response_);
+    }
+
+    void OnWriteDone(bool ok) override {
+      std::lock_guard lock(node_.mutex_);
+      writing_ = false;
+      if (ok && node_.stream_ == this) Send();
+    }
+
+    void OnDone(const grpc::Status& status) override {
+      node_.Ended(status, *this);
+      delete this;
+    }
+
+    bool welcomed() const { return welcomed_; }
+    bool silent() const { return silent_; }
+    absl::Time began() const { return began_; }
+
+   private:
+    void Take() {
+      switch (response_.message_case()) {
+        case v1::AttachResponse::kGreeting:
+          relay_ = response_.greeting().relay();
+          relay_key_ = response_.greeting().key_sha256();
+          hello_due_ = true;
+          return;
+        case v1::AttachResponse::kWelcome:
+          interval_ = std::max(FromProto(response_.welcome().interval()), absl::Milliseconds(100));
+          for (auto& [id, job] : node_.jobs_) job.Rewind();
+          if (!std::exchange(welcomed_, true)) node_.fleet_.Connected();
+          return;
+        case v1::AttachResponse::kCommand:
+          return node_.Begin(response_.command());
+        case v1::AttachResponse::kRecordsAck:
+          for (const auto& reached : response_.records_ack().reached()) node_.Acknowledge(reached);
+          return;
+        case v1::AttachResponse::kGoAway:
+          return context_.TryCancel();
+        default:
+          return;
+      }
+    }
+
+    // What is due goes out, one message at a time: nothing waits in a queue.
+    void Send() {
+      if (writing_) return;
+      request_.Clear();
+      if (hello_due_) {
+        if (!MakeHello()) return context_.TryCancel();
+      } else if (welcomed_ && node_.TakeRecords(&request_)) {
+      } else if (beat_due_) {
+        ToProto(absl::Now(), request_.mutable_beat()->mutable_time());
+      } else {
+        return;
+      }
+      beat_due_ = false;
+      writing_ = true;
+      said_ = absl::Now();
+      StartWrite(&request_);
+    }
+
+    bool MakeHello() {
+      const absl::Time now = absl::Now();
+      auto statement =
+          SignAttachStatement(node_.enrolled_.key, node_.enrolled_.identity.certificate_chain_pem,
+                              node_.enrolled_.uri, relay_, relay_key_, now + kMaxAttachment);
+      if (!statement.ok()) return false;
+      hello_due_ = false;
+      renew_at_ = now + kMaxAttachment / 2;
+      *request_.mutable_hello()->mutable_statement() = *std::move(statement);
+      request_.mutable_hello()->set_instance_id(absl::StrCat("load-", getpid()));
+      request_.mutable_hello()->set_version("load");
+      return true;
+    }
+
+    Node& node_;
+    grpc::ClientContext context_;
+    v1::AttachRequest request_;
+    v1::AttachResponse response_;
+    std::string relay_;
+    std::string relay_key_;
+    const absl::Time began_ = absl::Now();
+    absl::Time heard_ = began_;
+    absl::Time said_ = began_;
+    absl::Time renew_at_ = absl::InfiniteFuture();
+    absl::Duration interval_ = absl::Seconds(15);
+    bool welcomed_ = false;
+    bool silent_ = false;
+    bool writing_ = false;
+    bool hello_due_ = false;
+    bool beat_due_ = false;
+  };
+
+  // Called with the lock held, as the three that follow. `load SIZE PERCENT`; what is anything
+  // else, or is not signed by whom it should be, is not answered.
+  void Begin(const v1::JobCommand& message) {
+    if (jobs_.contains(message.job()) || jobs_.size() >= kMaxJobs ||
+        std::find(told_.begin(), told_.end(), message.job()) != told_.end()) {
+      return;
+    }
+    v1::Command command;
+    int64_t size = 0;
+    int percent = 0;
+    if (!command.ParseFromString(message.command().command()) || command.argv_size() != 3 ||
+        !absl::SimpleAtoi(command.argv(1), &size) || !absl::SimpleAtoi(command.argv(2), &percent)) {
+      return;
+    }
+    if (number_ % 100 < percent && !Holds(message)) return;
+    jobs_.try_emplace(message.job(), message.job(), name_, number_, size);
+  }
+
+  bool Holds(const v1::JobCommand& message) const {
+    const auto verified = VerifyCommand(message.command(), fleet_.command_ca(),
+                                        absl::GetFlag(FLAGS_fleet), absl::Now());
+    const auto target = message.targets().empty() ? v1::JobCommand::Target() : message.targets(0);
+    absl::Status status = verified.status();
+    if (status.ok()) status = CheckTarget(verified->command, name_, target);
+    if (!status.ok()) Say({{"event", "failed"}, {"error", std::string(status.message())}});
+    return status.ok();
+  }
+
+  void Acknowledge(const v1::RecordsAck::Reached& reached) {
+    const auto job = jobs_.find(reached.job());
+    if (job == jobs_.end() || !job->second.Acknowledge(reached.sequence())) return;
+    if (told_.size() >= kMaxTold) told_.erase(told_.begin());
+    told_.push_back(job->first);
+    jobs_.erase(job);
+  }
+
+  bool TakeRecords(v1::AttachRequest* request) {
+    for (auto& [id, job] : jobs_) {
+      if (job.Take(request->mutable_records())) return true;
+    }
+    request->Clear();
+    return false;
+  }
+
+  void Ended(const grpc::Status& status, const Stream& stream) {
+    if (stream.welcomed()) {
+      fleet_.Lost(status);
+    } else {
+      fleet_.NotWelcomed(status, stream.silent());
+    }
+    if (stream.welcomed() && absl::Now() - stream.began() > back_off_) back_off_ = kFirstBackOff;
+    const double part = std::uniform_real_distribution<double>(0, 1)(random_);
+    const absl::Duration wait = std::max(back_off_ * part, kLeastWait);
+    back_off_ = std::min(back_off_ * 2, kLongestBackOff);
+    fleet_.After(wait, [this] { Connect(); });
+  }
+
+  Fleet& fleet_;
+  const int number_;
+  const std::string name_;
+  const EnrolledNode enrolled_;
+  const std::string target_;
+  // Of Ended alone, which comes once for each stream.
+  absl::Duration back_off_ = kFirstBackOff;
+  std::minstd_rand random_{std::random_device()()};
+
+  std::mutex mutex_;
+  // All below are guarded by mutex_.
+  std::unique_ptr<v1::AttachService::Stub> stub_;
+  Stream* stream_ = nullptr;
+  std::map<std::string, SimulatedJob> jobs_;
+  std::vector<std::string> told_;
+};
+
+absl::Status Run() {
+  const std::vector<std::string> targets = absl::GetFlag(FLAGS_targets);
+  if (targets.empty()) return absl::InvalidArgumentError("--targets names no relay");
+  const auto enrolment = Enrolment::Open(absl::GetFlag(FLAGS_home), absl::GetFlag(FLAGS_fleet));
+  if (!enrolment.ok()) return enrolment.status();
+  const auto pem = ReadFileBounded(absl::GetFlag(FLAGS_command_ca), kMaxSecretFile);
+  if (!pem.ok()) return pem.status();
+  auto command_ca = Certificate::FromPem(*pem);
+  if (!command_ca.ok()) return command_ca.status();
+  // Neither is ever destroyed: callbacks of gRPC and timers may run until the process ends.
+  auto& fleet = *new Fleet(*std::move(command_ca));
+  auto& nodes = *new std::vector<std::unique_ptr<Node>>;
+  const absl::Time begin = absl::Now();
+  for (int i = 0; i < absl::GetFlag(FLAGS_nodes); ++i) {
+    auto enrolled = enrolment->Enrol(absl::StrCat("load-", i));
+    if (!enrolled.ok()) return enrolled.status();
+    nodes.push_back(
+        std::make_unique<Node>(fleet, i, *std::move(enrolled), targets[i % targets.size()]));
+  }
+  Say({{"event", "made"}, {"seconds", absl::ToDoubleSeconds(absl::Now() - begin)}});
+  std::thread([&nodes] {
+    while (true) {
+      absl::SleepFor(absl::Seconds(1));
+      for (const auto& node : nodes) node->Tick(absl::Now());
+    }
+  }).detach();
+  const absl::Time connecting = absl::Now();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i]->Connect();
+    absl::SleepFor(connecting + absl::Seconds(1) * (i + 1) / absl::GetFlag(FLAGS_connect_rate) -
+                   absl::Now());
+  }
+  std::string line;
+  while (std::getline(std::cin, line)) {
+  }
+  return absl::OkStatus();
+}
+
+// As many open files as may be: one for each node, and some.
+absl::Status RaiseFileLimit() {
+  constexpr rlim_t kBesides = 200;
+  const auto needed = static_cast<rlim_t>(absl::GetFlag(FLAGS_nodes)) + kBesides;
+  rlimit files;
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  if (files.rlim_max >= needed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("at most ", files.rlim_max, " files may be open, ", needed,
+                   " are needed: raise the hard limit (`ulimit -Hn`), or take fewer --nodes"));
+}
+
+}  // namespace
+}  // namespace muster::load
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "holds nodes that hang below relays: attach_load --home DIR --fleet NAME --targets A,B");
+  absl::ParseCommandLine(argc, argv);
+  absl::Status status = muster::load::RaiseFileLimit();
+  if (status.ok()) status = muster::SetUpProcess();
+  if (status.ok()) status = muster::load::Run();
+  if (!status.ok()) std::cerr << "attach_load: " << status << "\n";
+  std::_Exit(status.ok() ? 0 : 1);
+}
