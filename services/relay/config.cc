@@ -22,6 +22,9 @@ void BindRelayConfig(RelayConfig* config, Config* file) {
   BindStateFolder(&config->state_folder,
                   "Where the relay keeps its certificate, tls/, and what has to last.", file);
   file->Address("listen", &config->listen, "Where gRPC is served. Port 0 takes a free one.");
+  file->Address("join_listen", &config->join_listen,
+                "Where machines join through it that have no certificate yet. Port 0 takes a free "
+                "one.");
   file->StringList(
       "parents", &config->parents,
       "The relays it hangs below, host:port each, tried in turn. None: it is the relay "

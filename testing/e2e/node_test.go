@@ -45,7 +45,7 @@ func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 	if _, said, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
 		t.Fatalf("join: exit %d: %s", code, said)
 	}
-	key := must(os.Stat(filepath.Join(n1.home, "agent/node/tls/key.pem")))(t)
+	key := must(os.Stat(filepath.Join(n1.home, "node/tls/key.pem")))(t)
 	if key.Mode().Perm() != 0o600 {
 		t.Errorf("the node's key has mode %v", key.Mode())
 	}

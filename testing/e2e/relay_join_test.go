@@ -53,12 +53,12 @@ func TestRelaysJoinAndNodesAreToldWhereToHang(t *testing.T) {
 	if _, said, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
 		t.Fatalf("join: exit %d: %s", code, said)
 	}
-	targets := member(t, filepath.Join(n1.home, "agent/node/node.json"))["relay_targets"].([]any)
+	targets := member(t, filepath.Join(n1.home, "node/node.json"))["relay_targets"].([]any)
 	want := []any{"r2.example:7445", "10.9.8.7:7445", "r1.example:7445", "10.9.8.7:7445"}
 	if len(targets) <= len(want) || !reflect.DeepEqual(targets[:len(want)], want) {
 		t.Errorf("it is to hang below %v", targets)
 	}
-	if must(os.ReadFile(filepath.Join(n1.home, "agent/node/command-ca.pem")))(t) == nil {
+	if must(os.ReadFile(filepath.Join(n1.home, "node/command-ca.pem")))(t) == nil {
 		t.Error("no command authority is pinned")
 	}
 
@@ -74,6 +74,58 @@ func TestRelaysJoinAndNodesAreToldWhereToHang(t *testing.T) {
 	}
 	if out := must(f.Muster("node", "show", "r1"))(t); !strings.Contains(out, "r1.example:7445, 10.9.8.7:7445") {
 		t.Errorf("node show says\n%s", out)
+	}
+}
+
+// rewritten gives a copy of a JSON file with `change` made to it, for its owner alone.
+func rewritten(t *testing.T, file string, change func(map[string]any)) string {
+	t.Helper()
+	content := member(t, file)
+	change(content)
+	copied := filepath.Join(t.TempDir(), "changed")
+	check(t, os.WriteFile(copied, must(json.Marshal(content))(t), 0o600))
+	return copied
+}
+
+func TestAMachineThatReachesOnlyARelayJoinsThroughIt(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	r1 := joinRelay(t, f, "r1")
+	addresses := filepath.Join(r1, "addresses.json")
+	config := must(f.WriteFile("r1.yaml", "state_folder: "+r1+"\nlisten: 127.0.0.1:0\njoin_listen: 127.0.0.1:0\n"+
+		"addresses_file: "+addresses+"\n"))(t)
+	relay := must(f.Start(nil, nil, fleet.Relay, "--config", config))(t)
+	t.Cleanup(func() {
+		relay.End()
+		if t.Failed() {
+			t.Logf("--- r1\n%s", relay.Output)
+		}
+	})
+	until(t, "the relay hangs below the one at the centre", func() bool {
+		return nodes(t, f)["r1"]["attached"] == true
+	})
+
+	file := rewritten(t, token(t, f, "--node", "n1", "--parent", "r1"), func(token map[string]any) {
+		token["join_targets"] = []any{member(t, addresses)["join"]}
+	})
+	n1 := newMachine(t, f)
+	if _, said, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
+		t.Fatalf("join: exit %d: %s", code, said)
+	}
+	if node := nodes(t, f)["n1"]; node == nil || !reflect.DeepEqual(node["parents"], []any{"r1"}) {
+		t.Errorf("the list says %v", node)
+	}
+	// What the centre refuses is refused here with the same words.
+	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code != 71 || !strings.Contains(said, "TOKEN_USED") {
+		t.Errorf("a used token: exit %d: %s", code, said)
+	}
+	must(f.Muster("node", "revoke", "r1"))(t)
+	until(t, "the revoked relay hangs nowhere", func() bool { return nodes(t, f)["r1"]["attached"] == false })
+	other := rewritten(t, token(t, f, "--node", "n2"), func(token map[string]any) {
+		token["join_targets"] = []any{member(t, addresses)["join"]}
+	})
+	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", other); code == 0 {
+		t.Errorf("a revoked relay let a machine in: %s", said)
 	}
 }
 
