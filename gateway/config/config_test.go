@@ -92,6 +92,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		"rudder: {remote_run: yes}":           `gateway.yaml:2: rudder.remote_run: "yes" is not valid; allowed: true, false`,
 		"rudder: {networks: [10.0.0.1]}":      `gateway.yaml:2: rudder.networks: "10.0.0.1" is not valid; allowed: a list, each element a network such as 192.0.2.0/24`,
 		"rudder: {listen: 127.0.0.1:1, key_file: /k}": "gateway.yaml: rudder.certificate_file: has no value, but rudder.listen is set",
+		"rudder: {listen: 127.0.0.1:1, certificate_file: /c, key_file: /k, dialect: extended, shared_files: '', shared_files_nodes: ''}": "gateway.yaml: " +
+			"rudder.shared_files_nodes: has no value, but rudder.listen is set",
+		"rudder: {dialect: loose}":      `gateway.yaml:2: rudder.dialect: "loose" is not valid; allowed: strict, extended`,
 		"listen:":                       "gateway.yaml:2: listen: has no value; allowed: host:port, with IPv6 as [::1]:port",
 		"listen: [a]":                   "gateway.yaml:2: listen: has the wrong kind of value; allowed: host:port, with IPv6 as [::1]:port",
 		"listen: {a: 1}":                "gateway.yaml:2: listen: cannot be a group of fields; allowed: host:port, with IPv6 as [::1]:port",

@@ -265,6 +265,7 @@ type AttachResponse struct {
 	//	*AttachResponse_Beat_
 	//	*AttachResponse_GoAway_
 	//	*AttachResponse_Revoked_
+	//	*AttachResponse_Shares
 	Message       isAttachResponse_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -406,6 +407,15 @@ func (x *AttachResponse) GetRevoked() *AttachResponse_Revoked {
 	return nil
 }
 
+func (x *AttachResponse) GetShares() *ShareOffers {
+	if x != nil {
+		if x, ok := x.Message.(*AttachResponse_Shares); ok {
+			return x.Shares
+		}
+	}
+	return nil
+}
+
 type isAttachResponse_Message interface {
 	isAttachResponse_Message()
 }
@@ -456,6 +466,11 @@ type AttachResponse_Revoked_ struct {
 	Revoked *AttachResponse_Revoked `protobuf:"bytes,11,opt,name=revoked,proto3,oneof"`
 }
 
+type AttachResponse_Shares struct {
+	// To relays only.
+	Shares *ShareOffers `protobuf:"bytes,12,opt,name=shares,proto3,oneof"`
+}
+
 func (*AttachResponse_Greeting_) isAttachResponse_Message() {}
 
 func (*AttachResponse_Welcome_) isAttachResponse_Message() {}
@@ -477,6 +492,8 @@ func (*AttachResponse_Beat_) isAttachResponse_Message() {}
 func (*AttachResponse_GoAway_) isAttachResponse_Message() {}
 
 func (*AttachResponse_Revoked_) isAttachResponse_Message() {}
+
+func (*AttachResponse_Shares) isAttachResponse_Message() {}
 
 // A run wants results of these plugins from these nodes.
 type CollectionOffer struct {
@@ -1422,7 +1439,7 @@ var File_muster_v1_attachment_proto protoreflect.FileDescriptor
 
 const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\n" +
-	"\x1amuster/v1/attachment.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\xf6\x01\n" +
+	"\x1amuster/v1/attachment.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\x1a\x16muster/v1/shares.proto\"\xf6\x01\n" +
 	"\x0fAttachStatement\x12\x14\n" +
 	"\x05child\x18\x01 \x01(\tR\x05child\x12\x14\n" +
 	"\x05relay\x18\x02 \x01(\tR\x05relay\x12(\n" +
@@ -1456,7 +1473,7 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\t\n" +
-	"\amessage\"\x9e\t\n" +
+	"\amessage\"\xd0\t\n" +
 	"\x0eAttachResponse\x12@\n" +
 	"\bgreeting\x18\x01 \x01(\v2\".muster.v1.AttachResponse.GreetingH\x00R\bgreeting\x12=\n" +
 	"\awelcome\x18\x02 \x01(\v2!.muster.v1.AttachResponse.WelcomeH\x00R\awelcome\x121\n" +
@@ -1472,7 +1489,8 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x04beat\x18\t \x01(\v2\x1e.muster.v1.AttachResponse.BeatH\x00R\x04beat\x12;\n" +
 	"\ago_away\x18\n" +
 	" \x01(\v2 .muster.v1.AttachResponse.GoAwayH\x00R\x06goAway\x12=\n" +
-	"\arevoked\x18\v \x01(\v2!.muster.v1.AttachResponse.RevokedH\x00R\arevoked\x1ao\n" +
+	"\arevoked\x18\v \x01(\v2!.muster.v1.AttachResponse.RevokedH\x00R\arevoked\x120\n" +
+	"\x06shares\x18\f \x01(\v2\x16.muster.v1.ShareOffersH\x00R\x06shares\x1ao\n" +
 	"\bGreeting\x12\x14\n" +
 	"\x05relay\x18\x01 \x01(\tR\x05relay\x12\x1d\n" +
 	"\n" +
@@ -1562,7 +1580,8 @@ var file_muster_v1_attachment_proto_goTypes = []any{
 	(*JobCancel)(nil),                  // 21: muster.v1.JobCancel
 	(*RecordsAck)(nil),                 // 22: muster.v1.RecordsAck
 	(*CommandRevocations)(nil),         // 23: muster.v1.CommandRevocations
-	(*durationpb.Duration)(nil),        // 24: google.protobuf.Duration
+	(*ShareOffers)(nil),                // 24: muster.v1.ShareOffers
+	(*durationpb.Duration)(nil),        // 25: google.protobuf.Duration
 }
 var file_muster_v1_attachment_proto_depIdxs = []int32{
 	18, // 0: muster.v1.AttachStatement.expire_time:type_name -> google.protobuf.Timestamp
@@ -1582,29 +1601,30 @@ var file_muster_v1_attachment_proto_depIdxs = []int32{
 	13, // 14: muster.v1.AttachResponse.beat:type_name -> muster.v1.AttachResponse.Beat
 	14, // 15: muster.v1.AttachResponse.go_away:type_name -> muster.v1.AttachResponse.GoAway
 	15, // 16: muster.v1.AttachResponse.revoked:type_name -> muster.v1.AttachResponse.Revoked
-	16, // 17: muster.v1.CollectionOffer.plugins:type_name -> muster.v1.CollectionOffer.Plugin
-	18, // 18: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
-	17, // 19: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
-	0,  // 20: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
-	10, // 21: muster.v1.AttachRequest.Below.children:type_name -> muster.v1.AttachRequest.Below.Child
-	18, // 22: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
-	0,  // 23: muster.v1.AttachRequest.Below.Child.statement:type_name -> muster.v1.AttachStatement
-	18, // 24: muster.v1.AttachRequest.Below.Child.since:type_name -> google.protobuf.Timestamp
-	18, // 25: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
-	24, // 26: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
-	18, // 27: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
-	18, // 28: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
-	24, // 29: muster.v1.AttachResponse.GoAway.retry_after:type_name -> google.protobuf.Duration
-	18, // 30: muster.v1.ListAttachedResponse.Child.since:type_name -> google.protobuf.Timestamp
-	1,  // 31: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
-	5,  // 32: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
-	2,  // 33: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
-	6,  // 34: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
-	33, // [33:35] is the sub-list for method output_type
-	31, // [31:33] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	24, // 17: muster.v1.AttachResponse.shares:type_name -> muster.v1.ShareOffers
+	16, // 18: muster.v1.CollectionOffer.plugins:type_name -> muster.v1.CollectionOffer.Plugin
+	18, // 19: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
+	17, // 20: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
+	0,  // 21: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
+	10, // 22: muster.v1.AttachRequest.Below.children:type_name -> muster.v1.AttachRequest.Below.Child
+	18, // 23: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
+	0,  // 24: muster.v1.AttachRequest.Below.Child.statement:type_name -> muster.v1.AttachStatement
+	18, // 25: muster.v1.AttachRequest.Below.Child.since:type_name -> google.protobuf.Timestamp
+	18, // 26: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
+	25, // 27: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
+	18, // 28: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
+	18, // 29: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
+	25, // 30: muster.v1.AttachResponse.GoAway.retry_after:type_name -> google.protobuf.Duration
+	18, // 31: muster.v1.ListAttachedResponse.Child.since:type_name -> google.protobuf.Timestamp
+	1,  // 32: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
+	5,  // 33: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
+	2,  // 34: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
+	6,  // 35: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
+	34, // [34:36] is the sub-list for method output_type
+	32, // [32:34] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_attachment_proto_init() }
@@ -1613,6 +1633,7 @@ func file_muster_v1_attachment_proto_init() {
 		return
 	}
 	file_muster_v1_jobs_proto_init()
+	file_muster_v1_shares_proto_init()
 	file_muster_v1_attachment_proto_msgTypes[1].OneofWrappers = []any{
 		(*AttachRequest_Hello_)(nil),
 		(*AttachRequest_Below_)(nil),
@@ -1632,6 +1653,7 @@ func file_muster_v1_attachment_proto_init() {
 		(*AttachResponse_Beat_)(nil),
 		(*AttachResponse_GoAway_)(nil),
 		(*AttachResponse_Revoked_)(nil),
+		(*AttachResponse_Shares)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
