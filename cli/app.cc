@@ -17,6 +17,7 @@
 #include "cli/retrieve_commands.h"
 #include "cli/run_commands.h"
 #include "cli/service_commands.h"
+#include "cli/shares/share_commands.h"
 #include "cli/status_commands.h"
 #include "cli/token_commands.h"
 
@@ -134,6 +135,7 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddAgentCommands(*line);
   AddExecCommand(*line);
   AddJobCommands(*line);
+  AddShareCommands(*line);
   AddTokenCommands(*line);
   AddNodeCommands(*line);
   AddRelayCommands(*line);

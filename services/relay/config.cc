@@ -16,6 +16,17 @@ void BindJobs(JobsConfig* config, Config* file) {
                  absl::Hours(24 * 3650));
 }
 
+void BindShares(SharesConfig* config, Config* file) {
+  file->String("shares.folder", &config->folder,
+               "Where shared files are kept. Empty: shares/ in the state folder.");
+  file->Int("shares.quota", &config->quota, "Bytes that shared files may take; more are refused.",
+            1 << 20, int64_t{1} << 50);
+  file->Int("shares.max_files", &config->max_files, "How many there may be at a time.", 1,
+            1'000'000);
+  file->Int("shares.max_size", &config->max_size, "Bytes of the largest one that is taken.", 1,
+            int64_t{1} << 50);
+}
+
 }  // namespace
 
 void BindRelayConfig(RelayConfig* config, Config* file) {
@@ -47,6 +58,7 @@ void BindRelayConfig(RelayConfig* config, Config* file) {
             1, 10'000'000);
   file->Int("threads.requests", &config->request_threads, "Threads that answer.", 1, 256);
   BindJobs(&config->jobs, file);
+  BindShares(&config->shares, file);
   BindForwarding(&config->forwarding, file);
 }
 

@@ -20,6 +20,13 @@ struct JobsConfig {
   absl::Duration retention = absl::Hours(24 * 7);
 };
 
+struct SharesConfig {
+  std::string folder;  // empty: shares/ in the state folder
+  int64_t quota = int64_t{10} << 30;
+  int64_t max_files = 10'000;
+  int64_t max_size = int64_t{4} << 30;
+};
+
 struct RelayConfig {
   std::string state_folder;  // tls/, and what has to last
   HostPort listen = {"127.0.0.1", 7445};
@@ -37,6 +44,7 @@ struct RelayConfig {
   int64_t max_nodes = 200'000;
   int64_t request_threads = 4;
   JobsConfig jobs;
+  SharesConfig shares;
   ForwardingConfig forwarding;
 };
 

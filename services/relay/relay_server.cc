@@ -31,6 +31,7 @@
 #include "services/relay/known_nodes.h"
 #include "services/relay/relay_identity.h"
 #include "services/relay/runs/run_offers.h"
+#include "services/relay/shares/shares.h"
 #include "services/relay/tree/tree.h"
 #include "services/relay/trust.h"
 
@@ -73,6 +74,7 @@ class Assembly : public RelayServer {
   std::shared_ptr<grpc::Channel> ChannelTo(const std::vector<std::string>& targets,
                                            ServiceRole role) const;
   absl::Status LookUp();
+  absl::Status OpenShares();
   absl::Status Forward();
   absl::Status Serve();
   AttachParts MakeAttachParts();
@@ -101,7 +103,8 @@ class Assembly : public RelayServer {
   std::shared_ptr<grpc::Channel> aggregator_;  // at the centre
   std::unique_ptr<JobBoard> board_;            // at the centre
   std::unique_ptr<Centre> centre_;             // at the centre
-  std::unique_ptr<ParentLink> parent_;         // elsewhere
+  std::unique_ptr<Shares> shares_;
+  std::unique_ptr<ParentLink> parent_;  // elsewhere
   std::unique_ptr<AttachService> attach_service_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<Forwarding> forwarding_;
@@ -153,10 +156,30 @@ absl::Status Assembly::Begin() {
                  if (board_ != nullptr) board_->RelayChanged(relay, attached);
                });
   AddGauges();
+  if (const absl::Status s = OpenShares(); !s.ok()) return s;
   if (const absl::Status s = LookUp(); !s.ok()) return s;
+  shares_->Start();
   if (const absl::Status s = Forward(); !s.ok()) return s;
   if (const absl::Status s = Serve(); !s.ok()) return s;
   ticker_ = std::jthread([this](const std::stop_token& stop) { Tick(stop); });
+  return absl::OkStatus();
+}
+
+absl::Status Assembly::OpenShares() {
+  const SharesConfig& config = config_.shares;
+  SharesOptions options;
+  options.store = {config.folder.empty() ? config_.state_folder + "/shares" : config.folder,
+                   tree_.name(), config.quota, config.max_files, config.max_size};
+  options.fleet = self_->fleet();
+  options.is_root = is_root();
+  options.parent = [this] { return parent_ == nullptr ? nullptr : parent_->Results(); };
+  options.roots = [this] { return self_->roots(); };
+  options.is_revoked = [this](const std::string& node) {
+    return trust_.IsRevoked({{self_->fleet(), NodeIdentity{node}}, std::nullopt, "", "", "", ""});
+  };
+  auto shares = Shares::Open(std::move(options), tree_, clock_, Runtime(requests_), metrics_);
+  if (!shares.ok()) return shares.status();
+  shares_ = *std::move(shares);
   return absl::OkStatus();
 }
 
@@ -174,7 +197,8 @@ absl::Status Assembly::LookUp() {
     options.is_relay = true;
     options.relay_targets = config_.advertise;
     parent_ = std::make_unique<ParentLink>(std::move(options), tree_, trust_, courier_, clock_,
-                                           config_.interval);
+                                           config_.interval,
+                                           [this](const auto& offers) { shares_->Take(offers); });
     return absl::OkStatus();
   }
   JobBoard::Options jobs;
@@ -253,7 +277,7 @@ absl::Status Assembly::Serve() {
     options.open_service = forwarding_->join_service();
   }
   std::vector<grpc::Service*> services = forwarding_->services();
-  services.insert(services.end(), {attach_service_.get(), job_service_.get()});
+  services.insert(services.end(), {attach_service_.get(), job_service_.get(), shares_->service()});
   auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, services);
   if (!server.ok()) return server.status();
   server_ = *std::move(server);
@@ -276,6 +300,7 @@ absl::Status Assembly::Serve() {
 
 void Assembly::Came(const std::vector<std::string>& names) {
   courier_.Came(names);
+  shares_->Wake();
   if (!is_root()) return;
   offers_.Came(names);
   if (board_ != nullptr) board_->Came();
@@ -325,7 +350,9 @@ void Assembly::Stop() {
   forwarding_.reset();
   requests_.Drain(config_.drain).IgnoreError();
   streams_.Drain(config_.drain).IgnoreError();
+  if (shares_ != nullptr) shares_->StopWay();
   parent_.reset();
+  shares_.reset();
   centre_.reset();
   self_->Stop();
   if (server_ != nullptr) StoreKnownNodes(PosixFileOps(), KnownPath(), tree_).IgnoreError();

@@ -32,11 +32,11 @@ absl::Status Invalid(std::string_view why) {
 }
 
 absl::Status Refused(std::string_view why) {
-  return MakeError(absl::StatusCode::kUnauthenticated, "INVALID_SIGNATURE",
-                   absl::StrCat("the signature over the shared file is not accepted: ",
-                                ToAbsl(why)),
-                   "Sign with the key of the source, over the text that the API states; check the "
-                   "clocks of node and relay.");
+  return MakeError(
+      absl::StatusCode::kUnauthenticated, "INVALID_SIGNATURE",
+      absl::StrCat("the signature over the shared file is not accepted: ", ToAbsl(why)),
+      "Sign with the key of the source, over the text that the API states; check the "
+      "clocks of node and relay.");
 }
 
 bool IsTime(const google::protobuf::Timestamp& time) {

@@ -68,9 +68,7 @@ TEST_F(ShareSignatureTest, AnyChangeBreaksIt) {
       [](auto& file) { file.set_size(4); },
       [](auto& file) { file.set_sha256(DigestBytes(Sha256::Of("abd"))); },
       [](auto& file) { file.mutable_expire_time()->set_seconds(4'000'000'000); },
-      [](auto& file) {
-        file.mutable_sign_time()->set_seconds(file.sign_time().seconds() + 1);
-      },
+      [](auto& file) { file.mutable_sign_time()->set_seconds(file.sign_time().seconds() + 1); },
   };
   for (const auto& change : changes) {
     v1::SharedFile file = Signed();
@@ -102,9 +100,8 @@ TEST(ValidateShareId, TakesPlainFileNamesAlone) {
     EXPECT_TRUE(ValidateShareId(id).ok()) << id;
   }
   EXPECT_TRUE(ValidateShareId(std::string(253, 'a')).ok());
-  for (const std::string id :
-       {"", ".", "..", "../x", "a/b", "/a", "a\\b", "%2e%2e", "a%2fb", "-a", "_a", ".a", "a b",
-        "a\nb", "\xc3\xa9", "a:b"}) {
+  for (const std::string id : {"", ".", "..", "../x", "a/b", "/a", "a\\b", "%2e%2e", "a%2fb", "-a",
+                               "_a", ".a", "a b", "a\nb", "\xc3\xa9", "a:b"}) {
     EXPECT_EQ(ReasonOf(ValidateShareId(id)), "INVALID_SHARE") << id;
   }
   EXPECT_FALSE(ValidateShareId(std::string(254, 'a')).ok());

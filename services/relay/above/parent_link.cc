@@ -1,6 +1,7 @@
 #include "services/relay/above/parent_link.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "services/relay/attach/attach_reactor.h"
@@ -15,13 +16,14 @@ constexpr size_t kChildrenAtOnce = 500;
 }  // namespace
 
 ParentLink::ParentLink(AttachClientOptions options, Tree& tree, Trust& trust, Courier& courier,
-                       const Clock& clock, absl::Duration interval)
+                       const Clock& clock, absl::Duration interval, TakeShares shares)
     : TreeWay(tree),
       tree_(tree),
       trust_(trust),
       courier_(courier),
       clock_(clock),
       interval_(interval),
+      take_shares_(std::move(shares)),
       client_(
           std::make_unique<AttachClient>(std::move(options), static_cast<AttachDelegate&>(*this))) {
   client_->Start();
@@ -73,6 +75,8 @@ void ParentLink::OnMessage(v1::AttachResponse message) {
       return trust_.Take(message.revocations());
     case v1::AttachResponse::kRevoked:
       return trust_.Take(message.revoked());
+    case v1::AttachResponse::kShares:
+      return take_shares_(message.shares());
     case v1::AttachResponse::kCollection:
       return SendOffer(tree_, message.collection());
     case v1::AttachResponse::kCollectionEnded:

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,9 +24,12 @@ namespace muster {
 // up what comes from below. Keeps nothing of that: who is welcomed again sends again. Thread-safe.
 class ParentLink : public TreeWay, public RecordSink, private AttachDelegate {
  public:
-  // All outlive it. `interval`: how often this relay's own children are heard of.
+  using TakeShares = std::function<void(const v1::ShareOffers&)>;
+
+  // All outlive it. `interval`: how often this relay's own children are heard of; `shares` is
+  // called with what the parent offers, and must not wait.
   ParentLink(AttachClientOptions options, Tree& tree, Trust& trust, Courier& courier,
-             const Clock& clock, absl::Duration interval);
+             const Clock& clock, absl::Duration interval, TakeShares shares);
   ~ParentLink() override;
 
   // WayUp.
@@ -60,6 +64,7 @@ class ParentLink : public TreeWay, public RecordSink, private AttachDelegate {
   Courier& courier_;
   const Clock& clock_;
   const absl::Duration interval_;
+  const TakeShares take_shares_;
   std::atomic<bool> connected_ = false;
 
   std::mutex below_mutex_;  // held while changes are taken and sent, so that they stay in order

@@ -65,11 +65,11 @@ absl::Status SignedTooLongAgo() {
 }
 
 absl::Status TargetUnknown(std::string_view target) {
-  return MakeError(Code::kNotFound, "TARGET_UNKNOWN",
-                   absl::StrCat("no node \"", ToAbsl(target),
-                                "\" is attached, or was within the last week"),
-                   "Check the name (muster nodes); the target has to be attached once: muster "
-                   "agent attach.");
+  return MakeError(
+      Code::kNotFound, "TARGET_UNKNOWN",
+      absl::StrCat("no node \"", ToAbsl(target), "\" is attached, or was within the last week"),
+      "Check the name (muster nodes); the target has to be attached once: muster "
+      "agent attach.");
 }
 
 }  // namespace muster::errors

@@ -101,7 +101,7 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
   }
   if (absl::Status s = VerifySharedFile(file, parts_.fleet, parts_.roots(), now); !s.ok()) return s;
   if (parts_.is_revoked(key.source())) return errors::IdentityRevoked(key.source());
-  if (parts_.is_root &&
+  if (parts_.is_root && settled_() &&
       PlaceOf(parts_.tree, key.target()).kind == SharePlace::Kind::kUnknown) {
     return errors::TargetUnknown(key.target());
   }
@@ -127,38 +127,37 @@ absl::Status ShareService::Begin(const std::string& opener, const v1::SharedFile
 grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* context,
                                                   const v1::OpenShareRequest* request,
                                                   v1::OpenShareResponse* response) {
-  return AnswerLater(
-      disk_, context, "/muster.v1.ShareService/OpenShare",
-      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
-        bool keep = false;
-        const absl::Status admitted = Admit(*call, *request, &keep);
-        if (!admitted.ok()) return finish(admitted);
-        response->set_keep(keep);
-        if (keep) return finish(absl::OkStatus());
-        const std::string opener = OpenerOf(call->caller().identity);
-        const v1::SharedFile& file = request->file();
-        const auto known = parts_.store.Find(file.key());
-        const auto above = parts_.parent();
-        if (above == nullptr || !known || known->stage != ShareStage::kPassedUp ||
-            !Covers(known->share, file)) {
-          return finish(Begin(opener, file, response));
-        }
-        // It was passed on up: whether it is still there, they know.
-        v1::GetShareRequest ask;
-        *ask.mutable_key() = file.key();
-        AskAbove<v1::GetShareRequest, v1::Share>(
-            above, &v1::ShareService::Stub::async::GetShare, std::move(ask),
-            [=, this, done = Shared(std::move(finish))](const absl::Status& status,
-                                                        v1::Share share) {
-              if (status.ok() && Covers(share, file)) {
-                *response->mutable_there() = std::move(share);
-                return (*done)(absl::OkStatus());
-              }
-              const bool queued = disk_.executor->Post(
-                  [=, this] { (*done)(Begin(opener, file, response)); });
-              if (!queued) (*done)(errors::Overloaded());
-            });
-      });
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/OpenShare",
+                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+                       bool keep = false;
+                       const absl::Status admitted = Admit(*call, *request, &keep);
+                       if (!admitted.ok()) return finish(admitted);
+                       response->set_keep(keep);
+                       if (keep) return finish(absl::OkStatus());
+                       const std::string opener = OpenerOf(call->caller().identity);
+                       const v1::SharedFile& file = request->file();
+                       const auto known = parts_.store.Find(file.key());
+                       const auto above = parts_.parent();
+                       if (above == nullptr || !known || known->stage != ShareStage::kPassedUp ||
+                           !Covers(known->share, file)) {
+                         return finish(Begin(opener, file, response));
+                       }
+                       // It was passed on up: whether it is still there, they know.
+                       v1::GetShareRequest ask;
+                       *ask.mutable_key() = file.key();
+                       AskAbove<v1::GetShareRequest, v1::Share>(
+                           above, &v1::ShareService::Stub::async::GetShare, std::move(ask),
+                           [=, this, done = Shared(std::move(finish))](const absl::Status& status,
+                                                                       v1::Share share) {
+                             if (status.ok() && Covers(share, file)) {
+                               *response->mutable_there() = std::move(share);
+                               return (*done)(absl::OkStatus());
+                             }
+                             const bool queued = disk_.executor->Post(
+                                 [=, this] { (*done)(Begin(opener, file, response)); });
+                             if (!queued) (*done)(errors::Overloaded());
+                           });
+                     });
 }
 
 grpc::ServerReadReactor<v1::UploadShareRequest>* ShareService::UploadShare(
@@ -253,7 +252,8 @@ grpc::ServerUnaryReactor* ShareService::ListShares(grpc::CallbackServerContext* 
 absl::Status ShareService::List(Call& call, const v1::ListSharesRequest& request,
                                 v1::ListSharesResponse* response) const {
   const std::string* node = NodeOf(call.caller());
-  const absl::Status allowed = call.Authorize(node == nullptr ? Resource::Fleet() : Resource::Own());
+  const absl::Status allowed =
+      call.Authorize(node == nullptr ? Resource::Fleet() : Resource::Own());
   if (!allowed.ok()) return allowed;
   if (request.page_size() < 0 || request.page_size() > kMaxPage) {
     return errors::InvalidPageSize(kMaxPage);
@@ -278,8 +278,7 @@ absl::Status ShareService::List(Call& call, const v1::ListSharesRequest& request
   for (ShareRecord& record : found) *response->add_shares() = std::move(record.share);
   if (more) {
     const v1::ShareKey& last = response->shares(response->shares_size() - 1).file().key();
-    response->set_next_page_token(
-        absl::StrCat(last.source(), "/", last.target(), "/", last.id()));
+    response->set_next_page_token(absl::StrCat(last.source(), "/", last.target(), "/", last.id()));
   }
   return absl::OkStatus();
 }
@@ -304,23 +303,23 @@ absl::Status ShareService::Remove(const v1::ShareKey& key, bool* above) {
 grpc::ServerUnaryReactor* ShareService::RemoveShare(grpc::CallbackServerContext* context,
                                                     const v1::RemoveShareRequest* request,
                                                     v1::RemoveShareResponse*) {
-  return AnswerLater(
-      disk_, context, "/muster.v1.ShareService/RemoveShare",
-      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
-        absl::Status status = Concerns(*call, request->key());
-        bool ask_above = false;
-        if (status.ok()) status = Remove(request->key(), &ask_above);
-        if (!status.ok() || !ask_above) return finish(status);
-        const auto above = parts_.parent();
-        if (above == nullptr) return finish(errors::RelayCutOff());
-        AskAbove<v1::RemoveShareRequest, v1::RemoveShareResponse>(
-            above, &v1::ShareService::Stub::async::RemoveShare, *request,
-            [done = Shared(std::move(finish))](const absl::Status& answer,
-                                               const v1::RemoveShareResponse&) {
-              const bool reached = !absl::IsUnavailable(answer) && !absl::IsDeadlineExceeded(answer);
-              (*done)(reached ? answer : errors::RelayCutOff());
-            });
-      });
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/RemoveShare",
+                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+                       absl::Status status = Concerns(*call, request->key());
+                       bool ask_above = false;
+                       if (status.ok()) status = Remove(request->key(), &ask_above);
+                       if (!status.ok() || !ask_above) return finish(status);
+                       const auto above = parts_.parent();
+                       if (above == nullptr) return finish(errors::RelayCutOff());
+                       AskAbove<v1::RemoveShareRequest, v1::RemoveShareResponse>(
+                           above, &v1::ShareService::Stub::async::RemoveShare, *request,
+                           [done = Shared(std::move(finish))](const absl::Status& answer,
+                                                              const v1::RemoveShareResponse&) {
+                             const bool reached =
+                                 !absl::IsUnavailable(answer) && !absl::IsDeadlineExceeded(answer);
+                             (*done)(reached ? answer : errors::RelayCutOff());
+                           });
+                     });
 }
 
 grpc::ServerUnaryReactor* ShareService::ReportShare(grpc::CallbackServerContext* context,

@@ -5,44 +5,31 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "muster/v1/shares.grpc.pb.h"
-#include "services/common/base/clock.h"
-#include "services/common/identity/certificate.h"
 #include "services/common/rpc/call.h"
-#include "services/relay/shares/share_store.h"
-#include "services/relay/tree/tree.h"
+#include "services/relay/shares/share_parts.h"
 
 namespace muster {
-
-// What shared files are handled with; all of it outlives whoever has it.
-struct ShareParts {
-  ShareStore& store;
-  const Tree& tree;
-  const Clock& clock;
-  std::string fleet;
-  bool is_root = true;
-  // The channel to the parent; null at the root, and without a parent now.
-  std::function<std::shared_ptr<grpc::Channel>()> parent;
-  // What signatures have to lead to.
-  std::function<std::vector<Certificate>()> roots;
-  // Whether a node was revoked.
-  std::function<bool(const std::string& node)> is_revoked;
-};
 
 // Thread-safe.
 class ShareService : public v1::ShareService::CallbackService {
  public:
-  // `disk` reads and writes. `changed` is called whenever there may be something to pass on.
-  ShareService(const RpcRuntime& disk, ShareParts parts, std::function<void()> changed)
-      : disk_(disk), parts_(std::move(parts)), changed_(std::move(changed)) {}
+  // `disk` reads and writes. `changed` is called whenever there may be something to pass on;
+  // `settled` says whether a target that the root does not know is unknown for good.
+  ShareService(const RpcRuntime& disk, ShareParts parts, std::function<void()> changed,
+               std::function<bool()> settled)
+      : disk_(disk),
+        parts_(std::move(parts)),
+        changed_(std::move(changed)),
+        settled_(std::move(settled)) {}
 
   grpc::ServerUnaryReactor* OpenShare(grpc::CallbackServerContext* context,
                                       const v1::OpenShareRequest* request,
                                       v1::OpenShareResponse* response) override;
-  grpc::ServerReadReactor<v1::UploadShareRequest>* UploadShare(
-      grpc::CallbackServerContext* context, v1::Share* response) override;
+  grpc::ServerReadReactor<v1::UploadShareRequest>* UploadShare(grpc::CallbackServerContext* context,
+                                                               v1::Share* response) override;
   grpc::ServerUnaryReactor* GetShare(grpc::CallbackServerContext* context,
                                      const v1::GetShareRequest* request,
                                      v1::Share* response) override;
@@ -74,6 +61,7 @@ class ShareService : public v1::ShareService::CallbackService {
   const RpcRuntime disk_;
   const ShareParts parts_;
   const std::function<void()> changed_;
+  const std::function<bool()> settled_;
 };
 
 }  // namespace muster

@@ -95,8 +95,7 @@ void ShareStore::Put(const ShareRecord& record) {
 void ShareStore::Erase(const ShareRecord& record) {
   std::lock_guard lock(mutex_);
   const auto it = slots_.find(NameOf(record.key()));
-  if (it == slots_.end() || it->second.current == nullptr ||
-      it->second.current->id != record.id) {
+  if (it == slots_.end() || it->second.current == nullptr || it->second.current->id != record.id) {
     return;
   }
   if (it->second.current->has_bytes()) {
@@ -108,8 +107,8 @@ void ShareStore::Erase(const ShareRecord& record) {
   Measure();
 }
 
-// Ends the upload of a key, if there is one. Called with change_mutex_ held; what is returned is let
-// go of without mutex_, as that waits for the disk.
+// Ends the upload of a key, if there is one. Called with change_mutex_ held; what is returned is
+// let go of without mutex_, as that waits for the disk.
 std::shared_ptr<ShareUpload> ShareStore::TakeIncoming(const ShareName& name) {
   std::lock_guard lock(mutex_);
   const auto it = slots_.find(name);
@@ -341,8 +340,8 @@ absl::Status ShareStore::UpdateLocked(const ShareRecord& was, ShareRecord is) {
   {
     std::lock_guard lock(mutex_);
     const auto it = slots_.find(NameOf(was.key()));
-    if (it == slots_.end() || it->second.current == nullptr ||
-        it->second.current->id != was.id || it->second.current->revision != was.revision) {
+    if (it == slots_.end() || it->second.current == nullptr || it->second.current->id != was.id ||
+        it->second.current->revision != was.revision) {
       return absl::AbortedError("the shared file has changed meanwhile");
     }
   }

@@ -3,8 +3,8 @@
 //   <folder>/records/<id>   one small file for each (share_record.h), replaced as a whole
 //   <folder>/blobs/         the bytes (common/blob/files)
 //
-// A record that says its bytes are here is written after they are durable, and one that says they are
-// not before they are removed: a kill at any point loses nothing that was answered.
+// A record that says its bytes are here is written after they are durable, and one that says they
+// are not before they are removed: a kill at any point loses nothing that was answered.
 #ifndef MUSTER_SERVICES_RELAY_SHARES_SHARE_STORE_H_
 #define MUSTER_SERVICES_RELAY_SHARES_SHARE_STORE_H_
 

@@ -1,6 +1,7 @@
 // What a store of shared files does at its start, and from time to time.
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "services/common/base/log.h"
@@ -14,6 +15,10 @@ namespace {
 constexpr int64_t kMaxRecordFile = 64 * 1024;
 constexpr absl::Duration kIdle = absl::Hours(1);
 constexpr absl::Duration kRemembered = absl::Hours(24 * 7);
+
+bool IsRecordName(std::string_view file) {
+  return file.size() == 32 && file.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 absl::Time Since(const ShareRecord& record) {
   return absl::FromUnixSeconds(record.share.change_time().seconds());
@@ -59,11 +64,13 @@ absl::Status ShareStore::Recover() {
 }
 
 absl::Status ShareStore::RecoverRecord(const std::string& file) {
+  // What a crash left of one that was being replaced is none.
+  if (!IsRecordName(file)) return ops_.Remove(PathOf(file));
   const auto content = ReadSmallFile(ops_, PathOf(file), kMaxRecordFile);
   auto record = content.ok() ? ParseShareRecord(file, *content)
                              : absl::StatusOr<ShareRecord>(content.status());
-  if (!record.ok()) {  // also what a crash left of a file that was being written
-    Log(LogLevel::kWarning, "a record of a shared file cannot be read and is removed",
+  if (!record.ok()) {
+    Log(LogLevel::kError, "a record of a shared file cannot be read and is removed",
         {{"file", file}, {"error", record.status()}});
     return ops_.Remove(PathOf(file));
   }

@@ -78,8 +78,7 @@ absl::Status ShareUploadReactor::Take() {
 }
 
 absl::Status ShareUploadReactor::Begin() {
-  auto upload =
-      store_.FindUpload(request_.start().upload_id(), OpenerOf(call_.caller().identity));
+  auto upload = store_.FindUpload(request_.start().upload_id(), OpenerOf(call_.caller().identity));
   if (!upload.ok()) return upload.status();
   upload_ = *std::move(upload);
   epoch_ = request_.start().epoch();
