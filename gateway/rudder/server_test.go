@@ -99,6 +99,7 @@ func TestMetricsHaveTheFamiliesOfARelay(t *testing.T) {
 		`rudder_relayd_reports_total{status="ok"} 0`, `rudder_relayd_reports_total{status="forward_error"} 0`,
 		`rudder_relayd_inventories_total{status="forward_ok"} 0`, "rudder_relayd_managed_nodes_total 5",
 		"rudder_relayd_sub_nodes_total 9", "rudder_relayd_reports_processing_duration_seconds_count 0", "muster_rudder_remote_runs 0",
+		"muster_rudder_spooled 0", "muster_rudder_shared_bytes 0", `muster_rudder_spool_outcomes_total{state="delivered"} 0`,
 	} {
 		if !strings.Contains(got.body, line+"\n") {
 			t.Errorf("no %q", line)
