@@ -35,14 +35,20 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
                          "in https_proxy.\ndeploy/systemd has a unit for it.",
               .example = "muster agent attach\n"
                          "muster agent attach --dir /srv/node-1"});
-  const auto folder = std::make_shared<std::string>();
+  const auto options = std::make_shared<AttachOptions>();
   command
-      .add_option("--dir,--folder", *folder,
+      .add_option("--dir,--folder", options->folder,
                   "What `muster node join` made (default: $MUSTER_HOME/node, for root "
                   "/var/lib/muster-node)")
       ->type_name(kFolderValue);
-  SetAction(line, command, [folder](Console&) -> absl::StatusOr<int> {
-    const absl::Status ended = RunAttached(folder->empty() ? DefaultNodeFolder(::getenv) : *folder);
+  command
+      .add_option("--parallel", options->parallel,
+                  "So many commands at a time, 1 to 256; more wait (default: 16)")
+      ->check(CLI::Range(1, 256))
+      ->type_name("N");
+  SetAction(line, command, [options](Console&) -> absl::StatusOr<int> {
+    if (options->folder.empty()) options->folder = DefaultNodeFolder(::getenv);
+    const absl::Status ended = RunAttached(*options);
     if (!ended.ok()) return ended;
     return kExitOk;
   });

@@ -16,14 +16,15 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
                                                                   Collections& collections) {
   std::unique_ptr<AttachedNode> node(new AttachedNode(collections));
   const NodeFolder& folder = options.folder;
-  auto jobs = JobRunner::Open(
-      {.trust = {folder.path, folder.fleet, folder.node, folder.command_ca}}, [n = node.get()] {
-        {
-          std::lock_guard lock(n->mutex_);
-          n->records_ = true;
-        }
-        n->wake_.notify_all();
-      });
+  JobRunnerOptions limits{.trust = {folder.path, folder.fleet, folder.node, folder.command_ca}};
+  limits.max_parallel = options.parallel;
+  auto jobs = JobRunner::Open(std::move(limits), [n = node.get()] {
+    {
+      std::lock_guard lock(n->mutex_);
+      n->records_ = true;
+    }
+    n->wake_.notify_all();
+  });
   if (!jobs.ok()) return jobs.status();
   node->jobs_ = *std::move(jobs);
   AttachClientOptions client;

@@ -24,6 +24,7 @@ struct AttachedNodeOptions {
   NodeFolder folder;
   // key.pem, cert.pem and ca.pem of the node, replaced as a whole when it is renewed.
   std::string identity_folder;
+  size_t parallel = 16;  // commands at a time; more wait
   absl::Duration first_back_off = absl::Seconds(5);
 };
 

@@ -50,7 +50,7 @@ class AttachedNodeTest : public ::testing::Test {
   }
 
   void Begin() {
-    AttachedNodeOptions options{NodeFolder::Load(folder_).value(), folder_ + "/tls"};
+    AttachedNodeOptions options{NodeFolder::Load(folder_).value(), folder_ + "/tls", 16};
     options.first_back_off = absl::Milliseconds(1);
     node_ = AttachedNode::Start(std::move(options), collections_).value();
   }

@@ -34,7 +34,8 @@ absl::StatusOr<std::unique_ptr<File>> TakeFolder(const std::string& folder) {
 
 }  // namespace
 
-absl::Status RunAttached(const std::string& folder) {
+absl::Status RunAttached(const AttachOptions& options) {
+  const std::string& folder = options.folder;
   if (absl::Status s = SetUpProcess(); !s.ok()) return s;
   SignalWaiter signals;
   auto node = NodeFolder::Load(folder);
@@ -46,7 +47,8 @@ absl::Status RunAttached(const std::string& folder) {
   const std::string identity = (*keeper)->published_folder();
   CollectionRunner collections({folder, node->node, identity, node->relay_targets});
   Log(LogLevel::kInfo, "attaching", {{"node", node->node}, {"folder", folder}});
-  const auto attached = AttachedNode::Start({*std::move(node), identity}, collections);
+  const auto attached =
+      AttachedNode::Start({*std::move(node), identity, options.parallel}, collections);
   if (!attached.ok()) return attached.status();
   signals.Wait();
   Log(LogLevel::kInfo, "stopping");

@@ -56,8 +56,10 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
   target_ = relay_target;
   for (const v1::CollectionOffer::Plugin& plugin : offer.plugins()) {
     const Key key{offer.run(), plugin.name()};
-    if (!ValidateName("plugin", plugin.name()).ok() || present_.contains(key) ||
-        over_.contains(key) || stopping_) {
+    const auto present = present_.find(key);
+    const bool under_way = present != present_.end() && !present->second->stop.stop_requested();
+    if (!ValidateName("plugin", plugin.name()).ok() || under_way || over_.contains(key) ||
+        stopping_) {
       continue;
     }
     if (waiting_.size() >= options_.max_waiting) {
@@ -113,7 +115,8 @@ void CollectionRunner::Work() {
     lock.unlock();
     RunTask(*task);
     lock.lock();
-    present_.erase(task->key);
+    const auto present = present_.find(task->key);
+    if (present != present_.end() && present->second == task) present_.erase(present);
   }
 }
 
@@ -121,9 +124,12 @@ void CollectionRunner::RunTask(const Task& task) {
   client::Backoff backoff;
   for (;;) {
     const client::Delivery delivery = Gather(task);
-    // The node hangs below another relay by now: deliver there.
-    const bool elsewhere = delivery.status.reason == "NOT_ATTACHED" && absl::Now() < task.deadline;
-    if (elsewhere && client::WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) {
+    // The node hangs below another relay by now, so deliver there; or one that was told to stop is
+    // not through yet.
+    const bool later =
+        (delivery.status.reason == "NOT_ATTACHED" || delivery.status.reason == "ALREADY_RUNNING") &&
+        absl::Now() < task.deadline;
+    if (later && client::WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) {
       continue;
     }
     LogOutcome(task.key.run, task.key.plugin, delivery);
