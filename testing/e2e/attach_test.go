@@ -16,7 +16,7 @@ func awaitFinal(t *testing.T, f *fleet.Fleet, job, node string) map[string]any {
 	t.Helper()
 	var final map[string]any
 	until(t, "job "+job+" has ended on "+node, func() bool {
-		out, _, _ := machine{f, f.Home}.muster(t, nil, "job", "logs", "--json", job)
+		out, _, _ := machine{fleet: f, home: f.Home}.muster(t, nil, "job", "logs", "--json", job)
 		final = finals(t, out)[node]
 		return final != nil
 	})
@@ -41,7 +41,7 @@ func TestAnAgentAttachesThroughAProxyAlone(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	address, connected := connectProxy(t)
-	n := join(t, f, "n1", openPolicy, nil)
+	n := join(t, f, "n1", openPolicy, nil, nil)
 	n.extra = []string{"https_proxy=http://" + address, "no_proxy="}
 	n.attach(t)
 	job := execDetached(t, f, "/bin/echo", "over the proxy")

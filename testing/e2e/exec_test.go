@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,17 +22,17 @@ const openPolicy = `commands:
 type node struct {
 	machine
 	name  string
-	on    *fleet.Host
 	agent *fleet.RunningProgram
 	extra []string // of its environment
 }
 
 // join lets a machine join with a token of its own, with a policy.
-func join(t *testing.T, f *fleet.Fleet, name, policy string, on *fleet.Host, arguments ...string) *node {
+func join(t *testing.T, f *fleet.Fleet, name, policy string, on *fleet.Host, environment []string, arguments ...string) *node {
 	t.Helper()
-	n := &node{machine: newMachine(t, f), name: name, on: on}
+	n := &node{machine: newMachine(t, f), name: name, extra: environment}
+	n.on = on
 	file := token(t, f, append([]string{"--node", name}, arguments...)...)
-	if _, said, code := n.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
+	if _, said, code := n.muster(t, environment, "node", "join", "--token-file", file); code != 0 {
 		t.Fatalf("%s joins: exit %d: %s", name, code, said)
 	}
 	if policy != "" {
@@ -54,7 +53,8 @@ func (n *node) attach(t *testing.T) {
 func (n *node) start(t *testing.T) {
 	t.Helper()
 	n.agent = must(n.fleet.Start(n.on, append([]string{"MUSTER_HOME=" + n.home}, n.extra...), fleet.Muster, "agent", "attach"))(t)
-	t.Cleanup(n.agent.End)
+	agent := n.agent
+	t.Cleanup(func() { endAndTell(t, n.name, agent) })
 }
 
 func (n *node) awaitAttached(t *testing.T, attached bool) {
@@ -67,7 +67,7 @@ func (n *node) awaitAttached(t *testing.T, attached bool) {
 // attached gives a node of that name, attached, with the policy of the tests.
 func attached(t *testing.T, f *fleet.Fleet, name string, arguments ...string) *node {
 	t.Helper()
-	n := join(t, f, name, openPolicy, nil, arguments...)
+	n := join(t, f, name, openPolicy, nil, nil, arguments...)
 	n.attach(t)
 	return n
 }
@@ -104,7 +104,7 @@ func finals(t *testing.T, out string) map[string]map[string]any {
 // execOn runs `muster exec`; it gives stdout, stderr and the exit code.
 func execOn(t *testing.T, f *fleet.Fleet, arguments ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	return machine{f, f.Home}.muster(t, nil, append([]string{"exec"}, arguments...)...)
+	return machine{fleet: f, home: f.Home}.muster(t, nil, append([]string{"exec"}, arguments...)...)
 }
 
 func TestExecShowsWhatNodesPrintAndHowTheyEnd(t *testing.T) {
@@ -138,7 +138,7 @@ func TestOnlyWhatThePolicyAdmitsRuns(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	attached(t, f, "n1")
-	bare := join(t, f, "n2", "", nil)
+	bare := join(t, f, "n2", "", nil, nil)
 	bare.attach(t)
 	marker := filepath.Join(t.TempDir(), "marker")
 	out, _, code := execOn(t, f, "--all", "--json", "--", "/usr/bin/touch", marker)
@@ -227,20 +227,7 @@ func TestNothingOfAJobIsLostWithTheRelay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"n1", "n2"} {
-		next := 0
-		for _, line := range strings.Split(out, "\n") {
-			if rest, ok := strings.CutPrefix(line, name+": "); ok {
-				if want := fmt.Sprintf("line %d", next); rest != want {
-					t.Fatalf("%s printed %q where %q was due", name, rest, want)
-				}
-				next++
-			}
-		}
-		if next != 400 {
-			t.Errorf("%s: %d lines of 400", name, next)
-		}
-	}
+	wantLines(t, out, 400, "n1", "n2")
 }
 
 func TestARunAsksAttachedNodesByItself(t *testing.T) {
@@ -248,7 +235,7 @@ func TestARunAsksAttachedNodesByItself(t *testing.T) {
 	f := up(t)
 	policy := openPolicy + "  - argv: [/bin/sh, -c, \"*\"]\n    actions: [collect]\n"
 	for _, name := range []string{"n1", "n2"} {
-		join(t, f, name, policy, nil).attach(t)
+		join(t, f, name, policy, nil, nil).attach(t)
 	}
 	id := run(t, f, []string{execPlugin("hello", "DaemonSet", `echo "of $(uname -s)" > "$RESULTS_DIR/f"; echo "$RESULTS_DIR/f" > "$RESULTS_DIR/done"`)}, "n1", "n2")
 	if out, err := f.Muster("wait", id); err != nil {

@@ -86,7 +86,7 @@ func TestRudderReachesAttachedNodesByTheirStreams(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "rudder")
 	check(t, os.WriteFile(script, []byte("#!/bin/sh\necho \"by stream: $*\"\necho trouble >&2\nexit 3\n"), 0o700))
 	relay := serveRudder(t, f, "n1", "n2", "n3")
-	join(t, f, "n1", rudderPolicy(script), nil).attach(t)
+	join(t, f, "n1", rudderPolicy(script), nil, nil).attach(t)
 	attached(t, f, "n2") // its policy admits operators alone
 	type record struct {
 		Event, Stderr, Error string

@@ -27,11 +27,12 @@ import (
 type machine struct {
 	fleet *fleet.Fleet
 	home  string
+	on    *fleet.Host // if it has a network of its own
 }
 
 func newMachine(t *testing.T, f *fleet.Fleet) machine {
 	t.Helper()
-	return machine{f, t.TempDir()}
+	return machine{fleet: f, home: t.TempDir()}
 }
 
 // muster runs a command there, with more environment; it gives stdout, stderr and the exit code.
@@ -41,6 +42,9 @@ func (m machine) muster(t *testing.T, environment []string, arguments ...string)
 	defer cancel()
 	command := m.fleet.Command(ctx, arguments...)
 	command.Env = append(append(command.Env, "MUSTER_HOME="+m.home), environment...)
+	if m.on != nil {
+		command = m.on.Inside(command)
+	}
 	var out, said bytes.Buffer
 	command.Stdout, command.Stderr = &out, &said
 	_ = command.Run()

@@ -13,8 +13,8 @@ func (f *Fleet) StartAgent(credential *Credential, on *Host, environment ...stri
 	return start(on, command, Muster)
 }
 
-// inside makes a command one of this host. `nsenter` replaces itself by it.
-func (h *Host) inside(command *exec.Cmd) *exec.Cmd {
+// Inside makes a command one of this host. `nsenter` replaces itself by it.
+func (h *Host) Inside(command *exec.Cmd) *exec.Cmd {
 	inner := append([]string{"--net=" + h.namespace, command.Path}, command.Args[1:]...)
 	outer := exec.Command("nsenter", inner...)
 	outer.Env, outer.WaitDelay = command.Env, command.WaitDelay

@@ -6,8 +6,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 )
 
 // The network of a test that RunInOwnNetwork started. It is all the test's own: its addresses are free.
@@ -43,18 +46,23 @@ func RunInOwnNetwork(test string) error {
 
 // Host is a machine of its own as far as the network goes: a namespace, on a cable to ours.
 type Host struct {
-	Address string // of us, as it is seen from there
+	Address string // of us, or of the host it is behind, as it is seen from there
 
 	namespace string
 	alive     io.Closer // closed: the namespace ends with the process that holds it
 	holder    *exec.Cmd
-	here      string // our end of the cable
+	here      string // the other end of the cable
 }
 
 var hosts atomic.Int32
 
-// NewHost makes a host and its cable. Only in a network of the test's own.
-func NewHost() (*Host, error) {
+// NewHost makes a host and its cable to us. Only in a network of the test's own.
+func NewHost() (*Host, error) { return newHost("/proc/self/ns/net") }
+
+// NewHostBehind makes a host whose only cable leads to h: it reaches h and nobody else.
+func (h *Host) NewHostBehind() (*Host, error) { return newHost(h.namespace) }
+
+func newHost(behind string) (*Host, error) {
 	if !InOwnNetwork() {
 		return nil, errors.New("a host is made in a network of the test's own alone")
 	}
@@ -77,10 +85,11 @@ func NewHost() (*Host, error) {
 		return nil, errors.Join(err, h.Close())
 	}
 	there := fmt.Sprintf(networkThere, number)
+	other := "nsenter --net=" + behind + " "
 	for _, step := range []string{
-		fmt.Sprintf("ip link add %s type veth peer name cable netns %d", h.here, h.holder.Process.Pid),
-		fmt.Sprintf("ip address add %s/24 dev %s", h.Address, h.here),
-		"ip link set " + h.here + " up",
+		fmt.Sprintf("%sip link add %s type veth peer name cable netns %d", other, h.here, h.holder.Process.Pid),
+		fmt.Sprintf("%sip address add %s/24 dev %s", other, h.Address, h.here),
+		other + "ip link set " + h.here + " up",
 		h.in("ip address add " + there + "/24 dev cable"),
 		h.in("ip link set lo up"),
 		h.in("ip link set cable up"),
@@ -100,6 +109,24 @@ func (h *Host) Mend() error { return do(h.in("ip link set cable up")) }
 
 // Close ends the host; what ran there goes on without any network.
 func (h *Host) Close() error { return errors.Join(h.alive.Close(), h.holder.Wait()) }
+
+// Do runs f on a thread of this host: what f listens on and dials is in its network. Goroutines that f
+// starts are not.
+func (h *Host) Do(f func() error) error {
+	ended := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
+		namespace, err := os.Open(h.namespace)
+		if err == nil {
+			err = errors.Join(unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET), namespace.Close())
+		}
+		if err == nil {
+			err = f()
+		}
+		ended <- err
+	}()
+	return <-ended
+}
 
 func (h *Host) in(step string) string { return "nsenter --net=" + h.namespace + " " + step }
 

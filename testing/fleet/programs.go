@@ -28,7 +28,7 @@ func (f *Fleet) Start(on *Host, environment []string, program string, arguments 
 // start runs a command in the background. nsenter becomes the program: it has its process number.
 func start(on *Host, command *exec.Cmd, name string) (*RunningProgram, error) {
 	if on != nil {
-		command = on.inside(command)
+		command = on.Inside(command)
 	}
 	running := &RunningProgram{Output: &bytes.Buffer{}, ended: make(chan error, 1)}
 	command.Stderr = running.Output

@@ -317,14 +317,15 @@ bool AttachClient::attached() const {
   return stream_ != nullptr && stream_->welcomed();
 }
 
-std::string AttachClient::target() const {
-  std::lock_guard lock(mutex_);
-  return target_;
-}
+std::string AttachClient::target() const { return Newest().target; }
 
-std::shared_ptr<grpc::Channel> AttachClient::channel() const {
+std::shared_ptr<grpc::Channel> AttachClient::channel() const { return Newest().channel; }
+
+// The parent that welcomed last: one that is only tried leads nowhere yet.
+AttachClient::Parent AttachClient::Newest() const {
   std::lock_guard lock(mutex_);
-  return channel_;
+  if (stream_ != nullptr && stream_->welcomed()) parent_ = trying_;
+  return parent_;
 }
 
 // One stream to one parent, from its beginning to its end.
@@ -339,8 +340,7 @@ absl::Status AttachClient::Hold(const std::stop_token& stop, const std::string& 
   {
     std::lock_guard lock(mutex_);
     stream_ = stream;
-    target_ = target;
-    channel_ = channel;
+    trying_ = {target, channel};
   }
   stream->Start(channel);
   std::optional<absl::Status> end;
@@ -353,6 +353,7 @@ absl::Status AttachClient::Hold(const std::stop_token& stop, const std::string& 
       stream->Tick();
     }
     *welcomed = *welcomed || stream->welcomed();
+    Newest();
   }
   {
     std::lock_guard lock(mutex_);

@@ -85,7 +85,12 @@ class AttachClient {
 
  private:
   class Stream;
+  struct Parent {
+    std::string target;
+    std::shared_ptr<grpc::Channel> channel;
+  };
 
+  Parent Newest() const;
   void Run(const std::stop_token& stop);
   absl::Status Hold(const std::stop_token& stop, const std::string& target, bool* welcomed);
 
@@ -94,9 +99,9 @@ class AttachClient {
   const std::string instance_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::shared_ptr<Stream> stream_;          // guarded by mutex_
-  std::string target_;                      // guarded by mutex_
-  std::shared_ptr<grpc::Channel> channel_;  // guarded by mutex_
+  std::shared_ptr<Stream> stream_;  // guarded by mutex_
+  Parent trying_;                   // guarded by mutex_
+  mutable Parent parent_;           // guarded by mutex_; that which welcomed last
   std::jthread thread_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
+#include "services/common/identity/revocation.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/errors.h"
 
@@ -161,6 +162,7 @@ absl::Status AttachReactor::TakeHello() {
   entry.relay = parts_.tree.name();
   entry.attached = true;
   entry.since = parts_.clock.Now();
+  entry.certificate = CertificateSubject(verified->issuer, verified->serial);
   entry.statement = std::move(statement);
   // Welcome first: what the tree brings to light for this child goes after it.
   SendWelcome(*this, parts_.tree, parts_.connected(), parts_.interval, parts_.clock.Now());
@@ -205,6 +207,7 @@ absl::StatusOr<TreeEntry> AttachReactor::EntryOf(const v1::AttachRequest::Below:
                        return other.is_relay && other.name == entry.relay;
                      });
   if (!known) return errors::StatementRefused("it is for a relay that is not below this child");
+  entry.certificate = CertificateSubject(verified->issuer, verified->serial);
   entry.statement = std::make_shared<const v1::AttachStatement>(child.statement());
   return entry;
 }

@@ -107,6 +107,8 @@ absl::Status Tree::TakeBelow(const std::string& child, std::vector<TreeEntry> en
       const std::string name = is.name;
       // Who has a stream here is here; the child's word is older.
       if (direct_.contains(name)) continue;
+      // Who is away is news in the first list alone; later it is somebody who was forgotten here.
+      if (!is.attached && direct->second.complete && !entries_.contains(name)) continue;
       Entry& entry = entries_[name];
       entry.listing = direct->second.listing;
       if (is.attached) {
@@ -274,14 +276,17 @@ bool Tree::HasChanges() const {
   return !changed_.empty() || !forgotten_.empty();
 }
 
-void Tree::Forget(const std::string& uri) {
+void Tree::Forget(const std::string& subject) {
   News news;
   std::shared_ptr<ChildLink> link;
+  std::string uri;
   {
     std::lock_guard lock(mutex_);
-    const auto it = std::find_if(entries_.begin(), entries_.end(),
-                                 [&](const auto& entry) { return entry.second.is.uri == uri; });
+    const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+      return entry.second.is.uri == subject || entry.second.is.certificate == subject;
+    });
     if (it == entries_.end()) return;
+    uri = it->second.is.uri;
     if (const auto direct = direct_.find(it->first); direct != direct_.end()) {
       link = direct->second.link;
       direct_.erase(direct);

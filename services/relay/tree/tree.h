@@ -53,6 +53,8 @@ struct TreeEntry {
   std::string relay;  // the one it hangs, or hung, below
   bool attached = false;
   absl::Time since;  // when it came or went
+  // Of the certificate that it showed last: "<issuer key id>:<serial>" (identity/revocation.h).
+  std::string certificate;
   // What it signed for that relay; null when it is not attached.
   std::shared_ptr<const v1::AttachStatement> statement;
 };
@@ -123,8 +125,8 @@ class Tree {
   v1::AttachRequest::Below TakeChanges(size_t limit, bool all);
   bool HasChanges() const;
 
-  // Forgets a node for good: it was revoked.
-  void Forget(const std::string& uri);
+  // Forgets whom this names, a URI or a certificate, for good: it was revoked.
+  void Forget(const std::string& subject);
 
   // Ends children whose statement has ended, and forgets what was away for long. To be called every
   // few seconds.

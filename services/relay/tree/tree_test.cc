@@ -175,6 +175,28 @@ TEST_F(TreeTest, ARevokedNodeIsForgotten) {
   EXPECT_EQ(tree_.TakeChanges(10, false).forgotten(0), "spiffe://fleet.test/node/n1");
 }
 
+TEST_F(TreeTest, ARevokedCertificateNamesItsNode) {
+  TreeEntry entry = AttachedEntry("n1", "r1", clock_.Now());
+  entry.certificate = "issuer:01";
+  const auto link = std::make_shared<RecordedLink>();
+  ASSERT_TRUE(tree_.Attach(entry, link).ok());
+  tree_.Detach("n1", link.get());
+  tree_.Forget("issuer:02");
+  EXPECT_TRUE(tree_.Find("n1").has_value());
+  tree_.Forget("issuer:01");
+  EXPECT_FALSE(tree_.Find("n1").has_value()) << "also while it is away";
+}
+
+TEST_F(TreeTest, WhoWasForgottenIsNotBroughtBackByAChild) {
+  Attach("r2", true);
+  ASSERT_TRUE(tree_.TakeBelow("r2", {Below("n1", "r2")}, {}, true).ok());
+  tree_.Forget("spiffe://fleet.test/node/n1");
+  TreeEntry gone = Below("n1", "r2");
+  gone.attached = false;
+  ASSERT_TRUE(tree_.TakeBelow("r2", {gone}, {}, false).ok());
+  EXPECT_FALSE(tree_.Find("n1").has_value());
+}
+
 TEST_F(TreeTest, WhoIsAwayForAWeekIsNotKnownAnyMore) {
   const auto link = Attach("n1");
   tree_.Detach("n1", link.get());
