@@ -18,12 +18,15 @@ func TestThePageNamesTheTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deeper, err := filepath.Glob("../cmd/*/*_test.go")
-	if err != nil {
-		t.Fatal(err)
+	for _, more := range []string{"../cmd/*/*_test.go", "../../testing/e2e/*_test.go"} {
+		found, err := filepath.Glob(more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	there := map[string]string{}
-	for _, file := range append(files, deeper...) {
+	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
