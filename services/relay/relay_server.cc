@@ -170,6 +170,9 @@ absl::Status Assembly::OpenShares() {
   SharesOptions options;
   options.store = {config.folder.empty() ? config_.state_folder + "/shares" : config.folder,
                    tree_.name(), config.quota, config.max_files, config.max_size};
+  // After a start nodes come back within a while; and one that stays away may have gone elsewhere.
+  options.times.settling = 3 * config_.interval;
+  options.times.elsewhere = 4 * config_.interval;
   options.fleet = self_->fleet();
   options.is_root = is_root();
   options.parent = [this] { return parent_ == nullptr ? nullptr : parent_->Results(); };

@@ -30,6 +30,13 @@ absl::Status ShareReplaced(const v1::ShareKey& key) {
                    "Get it again from its beginning.");
 }
 
+absl::Status ShareSuperseded(const v1::ShareKey& key) {
+  return MakeError(Code::kFailedPrecondition, "SHARE_SUPERSEDED",
+                   absl::StrCat("the shared file ", Named(key), " was signed before the one there"),
+                   "Nothing, if the later one is meant; else check the source's clock and share it "
+                   "again.");
+}
+
 absl::Status ShareExpired(const v1::ShareKey& key) {
   return MakeError(Code::kFailedPrecondition, "SHARE_EXPIRED",
                    absl::StrCat("the shared file ", Named(key), " has expired"),

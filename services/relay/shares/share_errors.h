@@ -12,6 +12,7 @@ namespace muster::errors {
 
 absl::Status ShareNotFound(const v1::ShareKey& key);
 absl::Status ShareReplaced(const v1::ShareKey& key);
+absl::Status ShareSuperseded(const v1::ShareKey& key);
 absl::Status ShareExpired(const v1::ShareKey& key);
 absl::Status ShareQuota(std::string_view limit);
 absl::Status ShareTooLarge(int64_t size, int64_t limit);

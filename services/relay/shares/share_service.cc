@@ -352,8 +352,10 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
   ShareRecord is = *found;
   const bool there = request.share().state() == v1::SHARE_STATE_ON_THE_WAY ||
                      request.share().state() == v1::SHARE_STATE_DELIVERED;
-  // What is gone below is not gone while the bytes are still here.
-  if (!there && offered) return absl::OkStatus();
+  // What is gone below is not gone while the bytes are still here; what is not wanted there is.
+  if (!there && offered && request.share().state() != v1::SHARE_STATE_REFUSED) {
+    return absl::OkStatus();
+  }
   if (there && is.removing) return absl::OkStatus();
   is.stage = there ? ShareStage::kPassedDown : ShareStage::kEnded;
   is.child = *relay;

@@ -140,6 +140,12 @@ absl::StatusOr<ShareStore::Opened> ShareStore::OpenUpload(const v1::SharedFile& 
   Opened opened;
   {
     std::lock_guard change(change_mutex_);
+    // What was on its way for longer does not replace what was shared later.
+    if (const auto found = Find(file.key());
+        found && found->share.file().sign_time().seconds() > file.sign_time().seconds() &&
+        !SameBytes(found->share.file(), file)) {
+      return errors::ShareSuperseded(file.key());
+    }
     opened.there = SameHere(file, from_parent, opener);
     if (opened.there) return opened;
     auto admitted = Admit(file, from_parent, opener);

@@ -56,7 +56,7 @@ class ShareStore {
     int64_t offset = 0;
   };
   // Begins or takes over the upload of a file whose signature was checked. `opener` may send it.
-  // SHARE_EXPIRED, SHARE_TOO_LARGE, SHARE_QUOTA, TOO_MANY_UPLOADS.
+  // SHARE_EXPIRED, SHARE_SUPERSEDED, SHARE_TOO_LARGE, SHARE_QUOTA, TOO_MANY_UPLOADS.
   absl::StatusOr<Opened> OpenUpload(const v1::SharedFile& file, bool from_parent,
                                     const std::string& opener);
   // UPLOAD_NOT_FOUND; also if another opened it.

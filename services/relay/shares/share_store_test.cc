@@ -187,6 +187,14 @@ TEST_F(ShareStoreTest, TheOldOneIsThereUntilTheNewOneIs) {
   EXPECT_EQ(store_->files(), 1);
 }
 
+TEST_F(ShareStoreTest, WhatWasSignedBeforeDoesNotReplaceWhatWasSignedLater) {
+  const v1::SharedFile old = File("old");
+  clock_.Advance(absl::Seconds(5));
+  ASSERT_TRUE(Take(body_, File(body_)).ok());
+  EXPECT_EQ(ReasonOf(Take("old", old).status()), "SHARE_SUPERSEDED");
+  EXPECT_EQ(Body(old), body_);
+}
+
 TEST_F(ShareStoreTest, RefusesWhatHasNoRoom) {
   options_.quota = 5000;
   options_.max_files = 2;

@@ -1,6 +1,7 @@
 #include "services/relay/shares/share_way.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -15,13 +16,16 @@ namespace {
 using Kind = SharePlace::Kind;
 
 constexpr size_t kThreads = 4;
+constexpr std::chrono::milliseconds kRest(20);
 constexpr absl::Duration kStopWithin = absl::Seconds(10);
 constexpr size_t kMaxQueue = 64;
 constexpr size_t kMaxOffered = 1'000;
 constexpr int kMostDoublings = 10;
 
-// Whether trying again cannot help: who answered has looked at the file and does not want it. What
-// has no reason comes from the network, or from a server that knows nothing of shared files yet.
+}  // namespace
+
+// What has no reason comes from the network, or from a server that knows nothing of shared files
+// yet.
 bool IsRefusal(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   if (reason.empty() || reason == "NOT_ATTACHED" || reason == "UPLOAD_NOT_FOUND") return false;
@@ -37,8 +41,6 @@ bool IsRefusal(const absl::Status& status) {
       return false;
   }
 }
-
-}  // namespace
 
 ShareWay::ShareWay(ShareParts parts, Times times)
     : parts_(std::move(parts)),
@@ -91,6 +93,8 @@ void ShareWay::Run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, stop, absl::ToChronoNanoseconds(times_.look), [this] { return woken_; });
     woken_ = false;
+    // Many who come at once are one reason to look.
+    wake_.wait_for(lock, stop, kRest, [] { return false; });
   }
 }
 

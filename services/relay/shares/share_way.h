@@ -27,6 +27,9 @@
 
 namespace muster {
 
+// Whether an error says that trying again cannot help: who made it has looked at the file.
+bool IsRefusal(const absl::Status& status);
+
 // Thread-safe.
 class ShareWay {
  public:
@@ -39,7 +42,7 @@ class ShareWay {
     // How long a target is away before the parent is asked whether it is elsewhere.
     absl::Duration elsewhere = absl::Minutes(1);
     // At the root, after a start: nodes come back, and nobody is unknown yet.
-    absl::Duration settling = absl::Seconds(15);
+    absl::Duration settling = absl::Seconds(45);
     absl::Duration sweep = absl::Seconds(10);
   };
 
@@ -83,6 +86,7 @@ class ShareWay {
   void Report(const ShareRecord& record);
   void StartFetches();
   void Fetch(const v1::SharedFile& file);
+  void RefuseOffer(const v1::SharedFile& file, const absl::Status& why);
   absl::Status FetchNow(const v1::SharedFile& file);
   void RemoveHere(const v1::ShareKey& key);
   // Runs `work` unless the plan is busy or not due; false then.

@@ -5,8 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/crc32c.h"
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/identity/share_signature.h"
+#include "services/relay/errors.h"
 #include "services/relay/shares/share_way.h"
 
 namespace muster {
@@ -79,10 +81,24 @@ void ShareWay::Fetch(const v1::SharedFile& file) {
          {"id", file.key().id()},
          {"error", fetched}});
   }
+  if (IsRefusal(fetched)) RefuseOffer(file, fetched);
   std::lock_guard lock(mutex_);
   fetching_.erase(NameOf(file.key()));
   woken_ = true;
   wake_.notify_all();
+}
+
+// The parent tells the source, and offers it no more.
+void ShareWay::RefuseOffer(const v1::SharedFile& file, const absl::Status& why) {
+  const auto parent = parts_.parent();
+  const bool gone = ReasonOf(why) == "SHARE_NOT_FOUND" || ReasonOf(why) == "SHARE_REPLACED";
+  if (parent == nullptr || gone) return;  // the parent's own word
+  v1::Share refused;
+  *refused.mutable_file() = file;
+  refused.set_state(v1::SHARE_STATE_REFUSED);
+  refused.set_relay(parts_.tree.name());
+  refused.set_reason(absl::StrCat(ReasonOf(why), ": ", why.message()));
+  ShareTransfer(parent, stopper_).Report(refused).IgnoreError();  // it is offered again
 }
 
 absl::Status ShareWay::FetchNow(const v1::SharedFile& file) {
@@ -92,7 +108,7 @@ absl::Status ShareWay::FetchNow(const v1::SharedFile& file) {
       VerifySharedFile(file, parts_.fleet, parts_.roots(), parts_.clock.Now());
   if (!holds.ok()) return holds;
   if (parts_.is_revoked(file.key().source())) {
-    return absl::PermissionDeniedError("its source was revoked");
+    return errors::IdentityRevoked(file.key().source());
   }
   auto opened = parts_.store.OpenUpload(file, /*from_parent=*/true, kParentOpener);
   if (!opened.ok()) return opened.status();

@@ -207,6 +207,9 @@ TEST_F(BranchesTest, AFileGoesOverTheRootToTheRelayOfItsTarget) {
 
 TEST_F(BranchesTest, WaitsAtEachRelayThatCannotReachTheNext) {
   const std::string body = Pattern(1'000'000);
+  // By then the root has heard of the target.
+  ASSERT_TRUE(n1_.Share("n2", "first", "abc").ok());
+  ASSERT_TRUE(n1_.Await("n1", "n2", "first", "delivered at far"));
   far_.Stop();
   west_.Stop();
   root_.Stop();
@@ -234,6 +237,15 @@ TEST_F(BranchesTest, FollowsATargetThatMoved) {
   n2_.Attach(west_);
   ASSERT_TRUE(n2_.Await("n1", "n2", "f", "delivered at west"));
   EXPECT_EQ(n2_.Read("n1", "f"), "abc");
+}
+
+TEST_F(BranchesTest, ARefusalFurtherDownComesBackToTheSource) {
+  far_.Stop();
+  far_.config.shares.max_size = 100;
+  far_.Start();
+  n2_.Attach(far_);
+  ASSERT_TRUE(n1_.Share("n2", "f", std::string(101, 'x')).ok());
+  EXPECT_TRUE(n1_.Await("n1", "n2", "f", "refused at far: SHARE_TOO_LARGE"));
 }
 
 TEST_F(BranchesTest, ARefusalAtTheRootComesBackToTheSource) {
