@@ -128,7 +128,7 @@ func TestATreeOfRelaysInNetworksOfTheirOwn(t *testing.T) {
 	hn2 := host(h3.NewHostBehind)
 	f := up(t, "--bind", "0.0.0.0", "--advertise", h1.Address+","+h3.Address)
 	r1 := newRelay(t, f, "r1", h1, []string{h2.Address})
-	newRelay(t, f, "r2", h2, []string{proxy.Address}, "--parent", "r1")
+	r2 := newRelay(t, f, "r2", h2, []string{proxy.Address}, "--parent", "r1")
 	newRelay(t, f, "r3", h3, []string{hn2.Address})
 	proxyOn(t, proxy)
 	policy := openPolicy + "  - argv: [/bin/sh, -c, \"*\"]\n    actions: [collect]\n"
@@ -153,9 +153,22 @@ func TestATreeOfRelaysInNetworksOfTheirOwn(t *testing.T) {
 	}
 	wantLines(t, must(f.Muster("job", "logs", "-f", job))(t), 600, "n1", "n2")
 
-	// A run asks them by itself; the results are the nodes' own word, brought by relays.
-	id := run(t, f, []string{execPlugin("facts", "DaemonSet", `sleep 2; uname -a > "$RESULTS_DIR/f"; echo "$RESULTS_DIR/f" > "$RESULTS_DIR/done"`)}, "n1", "n2")
-	r1.killAndStart(t)
+	// A run asks them by itself. The relay in the middle is away when n1 has its result: r2 keeps that, n1
+	// its own copy, and it is there in the end, in the node's own word.
+	begun, goOn := filepath.Join(t.TempDir(), "begun"), filepath.Join(t.TempDir(), "go-on")
+	id := run(t, f, []string{execPlugin("facts", "DaemonSet", fmt.Sprintf(
+		`touch %s; until [ -e %s ]; do sleep 0.1; done; uname -a > "$RESULTS_DIR/f"; echo "$RESULTS_DIR/f" > "$RESULTS_DIR/done"`, begun, goOn))}, "n1", "n2")
+	until(t, "the plugin runs", func() bool {
+		_, err := os.Stat(begun)
+		return err == nil
+	})
+	r1.program.End()
+	check(t, os.WriteFile(goOn, nil, 0o600))
+	until(t, "r2 keeps the result", func() bool {
+		kept, _ := filepath.Glob(filepath.Join(r2.home, "spool", "*"))
+		return len(kept) > 0
+	})
+	r1.start(t)
 	if out, err := f.Muster("wait", id); err != nil {
 		t.Fatalf("%s %v", out, err)
 	}
