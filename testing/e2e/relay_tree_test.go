@@ -179,6 +179,24 @@ func TestATreeOfRelaysInNetworksOfTheirOwn(t *testing.T) {
 		}
 	}
 
+	// A file for a node of the other branch, over the centre; the relay in the middle is killed on the way.
+	content := strings.Repeat("a line of the report\n", 200_000)
+	report := filepath.Join(t.TempDir(), "report")
+	check(t, os.WriteFile(report, []byte(content), 0o600))
+	if _, said, code := n1.muster(t, n1.extra, "share", report, "--to", "n2", "--wait", "1s"); code != 0 {
+		t.Fatalf("share: exit %d: %s", code, said)
+	}
+	r1.killAndStart(t)
+	got := filepath.Join(t.TempDir(), "got")
+	until(t, "n2 has the file", func() bool {
+		_, _, code := n2.muster(t, nil, "shared", "get", "--from", "n1", "--id", "report", "-o", got)
+		return code == 0
+	})
+	if bytes := must(os.ReadFile(got))(t); string(bytes) != content {
+		t.Errorf("n2 got %d bytes that are not those of n1", len(bytes))
+	}
+	n1.awaitAttached(t, true)
+
 	// A revoked node is gone from every relay at once.
 	must(f.Muster("node", "revoke", "n1"))(t)
 	n1.awaitAttached(t, false)
