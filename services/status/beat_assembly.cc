@@ -45,10 +45,12 @@ void BeatAssembly::Begin(int port) {
 
 void BeatAssembly::Stop() {
   ticker_.reset();
-  registry_.EndAll(
+  const absl::Status why =
       WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "STATUS_STOPPING",
                                "the status service stops, or is started anew", "Connect again."),
-                     absl::Seconds(1)));
+                     absl::Seconds(1));
+  service_.EndRelays(why);
+  registry_.EndAll(why);
 }
 
 }  // namespace muster

@@ -8,34 +8,16 @@
 #include <grpcpp/alarm.h>
 #include <grpcpp/support/server_callback.h>
 
-#include <cstddef>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "muster/v1/heartbeats.pb.h"
-#include "services/common/base/clock.h"
 #include "services/common/rpc/call.h"
+#include "services/status/beat_intake.h"
 #include "services/status/heartbeats/registry.h"
-#include "services/status/heartbeats/sender.h"
 
 namespace muster {
-
-// What streams of heartbeats work with. All of it outlives them.
-struct BeatParts {
-  Registry& registry;
-  BeatListener& listener;
-  // Somebody came for this pair; does not wait. More than once is no harm.
-  std::function<void(const v1::ResultKey&, const Sender&)> contact;
-  const Clock& clock;
-  // A stream is ended if its first beat has not come by then.
-  absl::Duration first_within;
-  // Whether a caller is not to be trusted any more.
-  std::function<bool(const Caller&)> is_revoked;
-};
 
 // Deletes itself when gRPC is done with it and nobody probes it.
 class BeatReactor : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResponse>,
@@ -58,10 +40,6 @@ class BeatReactor : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResp
   BeatReactor(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
               const BeatParts& parts);
 
-  absl::Status Take();
-  absl::Status Begin();
-  absl::Status TakeActivities();
-  absl::Status TakeActivity(const v1::Activity& activity);
   void Answer(const Registry::Answer& answer);
   void Send();
   void Finish(const absl::Status& status, bool by_peer);
@@ -76,9 +54,7 @@ class BeatReactor : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResp
 
   // Of the reading thread.
   v1::BeatRequest request_;
-  std::string instance_;
-  std::optional<Registry::Seat> seat_;
-  std::vector<size_t> contacts_;  // hashes of pairs that are known to have somebody
+  BeatIntake intake_;
 
   v1::BeatResponse response_;
   std::mutex mutex_;

@@ -5,6 +5,27 @@
 
 namespace muster {
 
+grpc::ServerBidiReactor<v1::BeatAllRequest, v1::BeatAllResponse>* HeartbeatService::BeatAll(
+    grpc::CallbackServerContext* context) {
+  const std::shared_ptr<RelayBeatReactor> reactor =
+      RelayBeatReactor::Start(runtime_, context, parts_);
+  std::lock_guard lock(mutex_);
+  std::erase_if(relays_, [](const auto& relay) { return relay.expired(); });
+  relays_.push_back(reactor);
+  return reactor.get();
+}
+
+void HeartbeatService::EndRelays(const absl::Status& why) {
+  std::vector<std::weak_ptr<RelayBeatReactor>> relays;
+  {
+    std::lock_guard lock(mutex_);
+    relays = relays_;
+  }
+  for (const auto& weak : relays) {
+    if (const auto relay = weak.lock()) relay->End(why);
+  }
+}
+
 grpc::ServerUnaryReactor* HeartbeatService::BeatOnce(grpc::CallbackServerContext* context,
                                                      const v1::BeatOnceRequest* request,
                                                      v1::BeatOnceResponse* response) {

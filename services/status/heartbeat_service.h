@@ -2,11 +2,15 @@
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEAT_SERVICE_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEAT_SERVICE_H_
 
+#include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "services/common/rpc/call.h"
 #include "services/status/beat_reactor.h"
+#include "services/status/relay_beat_reactor.h"
 
 namespace muster {
 
@@ -21,9 +25,15 @@ class HeartbeatService : public v1::HeartbeatService::CallbackService {
     return BeatReactor::Start(runtime_, context, parts_);
   }
 
+  grpc::ServerBidiReactor<v1::BeatAllRequest, v1::BeatAllResponse>* BeatAll(
+      grpc::CallbackServerContext* context) override;
+
   grpc::ServerUnaryReactor* BeatOnce(grpc::CallbackServerContext* context,
                                      const v1::BeatOnceRequest* request,
                                      v1::BeatOnceResponse* response) override;
+
+  // Ends the streams of all relays: this service stops.
+  void EndRelays(const absl::Status& why);
 
  private:
   absl::Status TakeOnce(Call& call, const v1::BeatOnceRequest& request,
@@ -31,6 +41,8 @@ class HeartbeatService : public v1::HeartbeatService::CallbackService {
 
   const RpcRuntime runtime_;
   const BeatParts parts_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<RelayBeatReactor>> relays_;  // guarded by mutex_
 };
 
 }  // namespace muster

@@ -112,6 +112,9 @@ constexpr Row kTable[] = {
      kAlsoThroughRelays},
 
     {"/muster.v1.HeartbeatService/Beat", {{{kDeliverers, Bit(Kind::kPair)}}}, kAlsoThroughRelays},
+    {"/muster.v1.HeartbeatService/BeatAll",
+     {{{Bit(Role::kRelay), Bit(Kind::kOwn)}}},
+     kDirectOnly},
     {"/muster.v1.HeartbeatService/BeatOnce",
      {{{kDeliverers, Bit(Kind::kPair)}}},
      kAlsoThroughRelays},

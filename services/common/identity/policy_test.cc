@@ -60,6 +60,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.StatusService/ListNodes", "o"},
     {"/muster.v1.StatusService/GetNode", "o"},
     {"/muster.v1.HeartbeatService/Beat", "n1*"},
+    {"/muster.v1.HeartbeatService/BeatAll", "r"},
     {"/muster.v1.HeartbeatService/BeatOnce", "n1*"},
     {"/muster.v1.StatusService/ReportProgress", "n1*"},
     {"/muster.v1.IdentityService/RenewCertificate", "oasgrn"},

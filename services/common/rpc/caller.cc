@@ -94,16 +94,29 @@ absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
   if (role == Role::kRelay) {
     const auto bytes = OnlyValue(metadata, kAttachStatement);
     if (!bytes.ok()) return bytes.status();
-    auto statement = StatementOf(*bytes);
-    if (!statement.ok()) return statement.status();
-    if (RoleOf(*identity) != Role::kNode || statement->child != *identity) {
-      return NotForwardable("the attach statement is not that node's");
-    }
-    caller->statement_issuer = std::move(statement->issuer);
-    caller->statement_serial = std::move(statement->serial);
+    auto spoken = SpokenFor(*peer->caller, *uri, *bytes);
+    if (!spoken.ok()) return spoken.status();
+    return std::move(spoken->caller);
   }
   caller->via = std::exchange(caller->identity, *std::move(identity));
   return caller;
+}
+
+absl::StatusOr<CallerResolver::Spoken> CallerResolver::SpokenFor(const Caller& relay,
+                                                                 std::string_view uri,
+                                                                 std::string_view statement) {
+  auto identity = ParseIdentity(uri, fleet_);
+  if (!identity.ok()) return identity.status();
+  auto verified = StatementOf(statement);
+  if (!verified.ok()) return verified.status();
+  if (RoleOf(*identity) != Role::kNode || verified->child != *identity) {
+    return NotForwardable("the attach statement is not that node's");
+  }
+  auto caller = std::make_shared<Caller>(relay);
+  caller->statement_issuer = std::move(verified->issuer);
+  caller->statement_serial = std::move(verified->serial);
+  caller->via = std::exchange(caller->identity, *std::move(identity));
+  return Spoken{std::move(caller), verified->expires, std::move(verified->relay)};
 }
 
 absl::StatusOr<CallerResolver::Statement> CallerResolver::StatementOf(std::string_view bytes) {
@@ -128,7 +141,7 @@ absl::StatusOr<CallerResolver::Statement> CallerResolver::VerifyStatement(
   }
   auto verified = VerifyAttachStatement(message, fleet_, roots_(), clock_.Now());
   if (!verified.ok()) return NotForwardable(ToStd(verified.status().message()));
-  return Statement{std::move(verified->child), std::move(verified->issuer),
+  return Statement{std::move(verified->child), verified->relay.name, std::move(verified->issuer),
                    std::move(verified->serial), verified->expires};
 }
 

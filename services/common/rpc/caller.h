@@ -45,6 +45,16 @@ class CallerResolver {
       const grpc::AuthContext& context,
       const std::multimap<grpc::string_ref, grpc::string_ref>& metadata);
 
+  // The node with this URI, for whom `relay` speaks by a message that carries many: as Resolve, for
+  // one of them. `until`: when its statement ends.
+  struct Spoken {
+    std::shared_ptr<const Caller> caller;
+    absl::Time until;
+    std::string below;  // the relay that the statement is for: its name
+  };
+  absl::StatusOr<Spoken> SpokenFor(const Caller& relay, std::string_view uri,
+                                   std::string_view statement);
+
  private:
   // What a certificate says: the caller of every call of its connection that forwards nothing.
   struct Peer {
@@ -55,6 +65,7 @@ class CallerResolver {
   // What a verified statement says.
   struct Statement {
     Identity child;
+    std::string relay;
     std::string issuer;
     std::string serial;
     absl::Time expires;

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "services/common/base/error.h"
+#include "services/relay/forward/beats/beat_up.h"
+#include "services/relay/forward/beats/heartbeat_forward.h"
 #include "services/relay/forward/join_forward.h"
 #include "services/relay/forward/result_forward.h"
 #include "services/relay/forward/run_forward.h"
@@ -33,14 +36,21 @@ class Assembly : public Forwarding {
         forward_{parts.way, parts.runtime, calls_},
         runs_(forward_),
         status_(forward_),
-        join_(parts.way, parts.runtime, parts.clock, parts.metrics) {}
+        join_(parts.way, parts.runtime, parts.clock, parts.metrics),
+        hub_(
+            parts.relay,
+            [&way = parts.way](const Caller& caller) { return way.StatementFor(caller); },
+            parts.clock, parts.metrics),
+        heartbeats_(forward_, hub_, ahead_, parts.clock) {}
 
   ~Assembly() override {
+    beats_up_.reset();
     drain_.reset();
     disk_.Drain(kDrain).IgnoreError();
   }
 
   absl::Status Begin(const ForwardingConfig& config) {
+    beats_up_ = std::make_unique<BeatUp>(hub_, parts_.way);
     if (config.spool) {
       SpoolOptions options;
       options.folder = parts_.spool_folder;
@@ -67,10 +77,14 @@ class Assembly : public Forwarding {
   }
 
   std::vector<grpc::Service*> services() override {
-    return {results_.get(), &runs_, &status_, &join_};
+    return {results_.get(), &runs_, &status_, &heartbeats_, &join_};
   }
   grpc::Service* join_service() override { return &join_; }
-  void EndStreams() override {}
+  void EndStreams() override {
+    hub_.EndAll(WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "RELAY_STOPPING",
+                                         "the relay stops, or is started anew", "Connect again."),
+                               absl::Seconds(1)));
+  }
 
  private:
   const Parts parts_;
@@ -83,6 +97,9 @@ class Assembly : public Forwarding {
   RunForward runs_;
   StatusForward status_;
   JoinForward join_;
+  BeatHub hub_;
+  HeartbeatForward heartbeats_;
+  std::unique_ptr<BeatUp> beats_up_;
   std::unique_ptr<ResultForward> results_;
   std::unique_ptr<SpoolDrain> drain_;
 };

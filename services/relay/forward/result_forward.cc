@@ -6,6 +6,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/errors.h"
+#include "services/common/rpc/limits.h"
 #include "services/relay/forward/upload_below.h"
 #include "services/relay/forward/upload_into_spool.h"
 
@@ -13,6 +14,14 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kOpenUpload = "/muster.v1.ResultService/OpenUpload";
+constexpr char kUpload[] = "/muster.v1.ResultService/Upload";
+
+// The first message names an upload and an epoch.
+constexpr size_t kMaxStart = 4096;
+
+// A chunk, and what is around it: also a finish with its chain of certificates.
+constexpr size_t kMaxMessage = kChunkMaxLarge + 64 * 1024;
+
 constexpr int64_t kSubmitMax = 64 * 1024;
 constexpr size_t kMaxOpen = 64 * 1024;
 
@@ -112,20 +121,24 @@ grpc::ServerUnaryReactor* ResultForward::OpenUpload(grpc::CallbackServerContext*
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ResultForward::Upload(
     grpc::CallbackServerContext* context) {
-  return UploadBelow::Start(parts_.runtime, context,
-                            [this](Call& call, const v1::UploadRequest::Start& start,
-                                   const std::shared_ptr<UploadBelow>& below)
-                                -> absl::StatusOr<std::shared_ptr<UploadSink>> {
-                              const Resource own = OwnPair(call.caller());
-                              if (auto allowed = call.Authorize(own); !allowed.ok()) return allowed;
-                              if (spool_ != nullptr && spool_->Has(start.upload_id())) {
-                                return UploadIntoSpool::Start(below, *spool_, start, own.node);
-                              }
-                              auto up = BeginUpward(parts_.way, &WayUp::Results, uploads_, call,
-                                                    below->context(), 0);
-                              if (!up.ok()) return up.status();
-                              return UploadUpward::Start(below, *std::move(up), ahead_);
-                            });
+  return UploadBelow::Start(
+      parts_.runtime, context, kUpload, kMaxMessage,
+      [this](Call& call, const grpc::ByteBuffer& message, const std::shared_ptr<UploadBelow>& below)
+          -> absl::StatusOr<std::shared_ptr<UploadSink>> {
+        v1::UploadRequest first;
+        if (message.Length() > kMaxStart || !Parse(message, &first) || !first.has_start()) {
+          return errors::InvalidChunk("the first message is no start");
+        }
+        const v1::UploadRequest::Start& start = first.start();
+        const Resource own = OwnPair(call.caller());
+        if (auto allowed = call.Authorize(own); !allowed.ok()) return allowed;
+        if (spool_ != nullptr && spool_->Has(start.upload_id())) {
+          return UploadIntoSpool::Start(below, *spool_, start, own.node);
+        }
+        auto up = BeginUpward(parts_.way, &WayUp::Results, uploads_, call, below->context(), 0);
+        if (!up.ok()) return up.status();
+        return UploadUpward::Start(below, *std::move(up), kUpload, ahead_);
+      });
 }
 
 grpc::ServerUnaryReactor* ResultForward::SubmitResult(grpc::CallbackServerContext* context,

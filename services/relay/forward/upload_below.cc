@@ -6,20 +6,8 @@
 #include <utility>
 
 #include "services/common/errors.h"
-#include "services/common/rpc/limits.h"
 
 namespace muster {
-namespace {
-
-constexpr std::string_view kMethod = "/muster.v1.ResultService/Upload";
-
-// The first message names an upload and an epoch.
-constexpr size_t kMaxStart = 4096;
-
-// A chunk, and what is around it: also a finish with its chain of certificates.
-constexpr size_t kMaxMessage = kChunkMaxLarge + 64 * 1024;
-
-}  // namespace
 
 bool Parse(const grpc::ByteBuffer& bytes, google::protobuf::Message* message) {
   grpc::ByteBuffer copy = bytes;  // of references
@@ -33,8 +21,9 @@ grpc::ByteBuffer Serialize(const google::protobuf::Message& message) {
 }
 
 UploadBelow* UploadBelow::Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                                Choose choose) {
-  std::shared_ptr<UploadBelow> below(new UploadBelow(runtime, context, std::move(choose)));
+                                std::string_view method, size_t max_message, Choose choose) {
+  std::shared_ptr<UploadBelow> below(
+      new UploadBelow(runtime, context, method, max_message, std::move(choose)));
   below->self_ = below;
   if (!below->call_.caller_status().ok()) {
     below->End(below->call_.caller_status());
@@ -45,8 +34,11 @@ UploadBelow* UploadBelow::Start(const RpcRuntime& runtime, grpc::CallbackServerC
 }
 
 UploadBelow::UploadBelow(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                         Choose choose)
-    : context_(context), call_(runtime, context, kMethod), choose_(std::move(choose)) {}
+                         std::string_view method, size_t max_message, Choose choose)
+    : context_(context),
+      call_(runtime, context, method),
+      max_message_(max_message),
+      choose_(std::move(choose)) {}
 
 void UploadBelow::ReadNext() {
   std::lock_guard lock(mutex_);
@@ -67,21 +59,18 @@ void UploadBelow::OnReadDone(bool ok) {
     return sink == nullptr ? End(errors::InvalidChunk("the stream ended before its start"))
                            : sink->HalfClosed();
   }
-  if (sink == nullptr) return Begin();
-  if (request_.Length() > kMaxMessage) {
-    return End(errors::ChunkTooLarge(static_cast<int64_t>(request_.Length()), kChunkMaxLarge));
+  if (request_.Length() > max_message_) {
+    return End(errors::ChunkTooLarge(static_cast<int64_t>(request_.Length()),
+                                     static_cast<int64_t>(max_message_)));
   }
+  if (sink == nullptr) return Begin();
   grpc::ByteBuffer message;
   message.Swap(&request_);
   sink->Take(std::move(message));
 }
 
 void UploadBelow::Begin() {
-  v1::UploadRequest first;
-  if (request_.Length() > kMaxStart || !Parse(request_, &first) || !first.has_start()) {
-    return End(errors::InvalidChunk("the first message is no start"));
-  }
-  auto chosen = choose_(call_, first.start(), shared_from_this());
+  auto chosen = choose_(call_, request_, shared_from_this());
   if (!chosen.ok()) return End(chosen.status());
   bool over = false;
   {

@@ -1,7 +1,8 @@
 // The lower end of an upload that comes through this relay: what the sender says, message by
 // message, goes into a sink: upward (upload_upward.h) or into the spool (upload_into_spool.h).
 //
-// Messages stay as they came off the wire; only the first is looked into here.
+// Messages stay as they came off the wire; only the first is looked into, by who chooses the sink.
+// Any other stream that is passed on as it is goes the same way.
 #ifndef MUSTER_SERVICES_RELAY_FORWARD_UPLOAD_BELOW_H_
 #define MUSTER_SERVICES_RELAY_FORWARD_UPLOAD_BELOW_H_
 
@@ -42,11 +43,10 @@ class UploadBelow : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteB
  public:
   // Gives the sink for an upload, or refuses it; on gRPC's threads. `call` is authorised by it.
   using Choose = std::function<absl::StatusOr<std::shared_ptr<UploadSink>>(
-      Call& call, const v1::UploadRequest::Start& start,
-      const std::shared_ptr<UploadBelow>& below)>;
+      Call& call, const grpc::ByteBuffer& first, const std::shared_ptr<UploadBelow>& below)>;
 
   static UploadBelow* Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                            Choose choose);
+                            std::string_view method, size_t max_message, Choose choose);
 
   // Of the sink.
   grpc::CallbackServerContext* context() const { return context_; }
@@ -62,12 +62,14 @@ class UploadBelow : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteB
   void OnDone() override;
 
  private:
-  UploadBelow(const RpcRuntime& runtime, grpc::CallbackServerContext* context, Choose choose);
+  UploadBelow(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
+              std::string_view method, size_t max_message, Choose choose);
 
   void Begin();
 
   grpc::CallbackServerContext* const context_;
   Call call_;
+  const size_t max_message_;
   const Choose choose_;
   std::shared_ptr<UploadBelow> self_;  // until OnDone
   grpc::ByteBuffer request_;

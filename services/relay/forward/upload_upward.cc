@@ -7,13 +7,12 @@
 namespace muster {
 
 std::shared_ptr<UploadSink> UploadUpward::Start(std::shared_ptr<UploadBelow> below,
-                                                std::shared_ptr<UpwardCall> up,
+                                                std::shared_ptr<UpwardCall> up, const char* method,
                                                 AheadBudget& budget) {
   std::shared_ptr<UploadUpward> upload(new UploadUpward(std::move(below), std::move(up), budget));
   upload->self_ = upload;
   grpc::GenericStub stub(upload->up_->channel);
-  stub.PrepareBidiStreamingCall(upload->up_->context.get(), "/muster.v1.ResultService/Upload", {},
-                                upload.get());
+  stub.PrepareBidiStreamingCall(upload->up_->context.get(), method, {}, upload.get());
   // Both reads and writes are begun from the lower side's callbacks.
   upload->AddHold();
   upload->StartRead(&upload->down_message_);

@@ -40,7 +40,8 @@ class UploadUpward : public UploadSink,
                      public std::enable_shared_from_this<UploadUpward> {
  public:
   static std::shared_ptr<UploadSink> Start(std::shared_ptr<UploadBelow> below,
-                                           std::shared_ptr<UpwardCall> up, AheadBudget& budget);
+                                           std::shared_ptr<UpwardCall> up, const char* method,
+                                           AheadBudget& budget);
 
   // UploadSink.
   void Take(grpc::ByteBuffer message) override;

@@ -78,7 +78,10 @@ Spool::Figures::Figures(Metrics& metrics)
       outcomes(metrics.AddCounters(
           "muster_relay_spool_outcomes_total",
           "Results that left the spool: committed, refused above, expired, or lost to the disk.",
-          {"outcome"}, 4)) {}
+          {"outcome"}, 4)) {
+  // There from the first on.
+  for (const char* outcome : {"committed", "refused", "expired", "lost"}) outcomes.With({outcome});
+}
 
 Spool::Spool(const SpoolOptions& options, Certificate root, std::unique_ptr<BlobStore> blobs,
              Executor& disk, const Clock& clock, Metrics& metrics, FileOps& ops)

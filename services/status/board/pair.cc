@@ -35,6 +35,7 @@ PairFacts FactsOf(const Pair& pair) {
     facts.last_seen = work.sender->last_seen();
     facts.evidence = work.sender->evidence();
     facts.doubted = work.sender->doubted();
+    facts.relay = work.sender->relay();
     facts.double_agent = work.sender->double_agent();
   }
   facts.abandoned = work.abandoned;

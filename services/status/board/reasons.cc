@@ -39,6 +39,10 @@ std::string Words(std::string_view text, std::string_view otherwise) {
 std::string SilentDetail(const PairFacts& facts, const Moment& now) {
   const std::string since =
       absl::StrCat("no heartbeat since ", ClockTime(now.WallOf(facts.last_seen), now.wall), "; ");
+  if (facts.doubted && facts.relay != nullptr && !facts.relay->connected) {
+    return absl::StrCat(since, "relay ", facts.relay->name,
+                        ", by which it comes, is not connected: nothing is known of it");
+  }
   if (facts.doubted) return since + "so it is for many others, the fault may be on the way to them";
   switch (facts.evidence) {
     case Evidence::kClosed:
@@ -53,6 +57,10 @@ std::string SilentDetail(const PairFacts& facts, const Moment& now) {
       return since + "its certificate was revoked, nothing that it sends is taken";
     case Evidence::kNone:
       break;
+  }
+  if (facts.relay != nullptr) {
+    return absl::StrCat(since, "it comes by relay ", facts.relay->name,
+                        ": whether its machine answers is not known here");
   }
   return since + "nothing is known of its connection";
 }

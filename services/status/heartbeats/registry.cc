@@ -80,8 +80,12 @@ absl::Duration Registry::Interval() const {
 }
 
 std::string Registry::doubt() const {
-  std::lock_guard lock(observer_mutex_);
-  return observer_.Doubt(clock_.MonotonicNow());
+  const absl::Duration now = clock_.MonotonicNow();
+  {
+    std::lock_guard lock(observer_mutex_);
+    if (std::string doubt = observer_.Doubt(now); !doubt.empty()) return doubt;
+  }
+  return DoubtOfRelays(now);
 }
 
 absl::StatusOr<std::shared_ptr<Registry::Entry>> Registry::FindOrAdd(Shard& shard,
@@ -116,6 +120,7 @@ absl::StatusOr<Registry::Seat> Registry::Open(const SenderHello& hello,
     if (TakePlace(entry, hello, now, &effects)) {
       entry.line = std::move(line);
       entry.peer = peer;
+      entry.set_relay(hello.relay);
       entry.connected = true;
       seat = Seat(*std::move(found), ++entry.stream);
     } else {

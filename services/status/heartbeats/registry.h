@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -62,9 +63,10 @@ class NodeJournal {
 struct SenderHello {
   std::string uri;
   std::string node;
-  std::string instance;   // of the process
-  std::string boot;       // of the machine; may be empty
-  absl::Duration uptime;  // of the process; zero: not said
+  std::string instance;               // of the process
+  std::string boot;                   // of the machine; may be empty
+  absl::Duration uptime;              // of the process; zero: not said
+  const RelaySight* relay = nullptr;  // by which it comes; null: it is connected here
 };
 
 // What outlives this process of a sender.
@@ -139,6 +141,11 @@ class Registry {
   Answer BeatOnce(const Seat& seat);
   void Leave(const Seat& seat);
 
+  // A relay brings the heartbeats of others from now on, by one more stream. TOO_MANY_SENDERS.
+  absl::StatusOr<RelaySight*> OpenRelay(const std::string& name);
+  // A stream of it is gone. If it was the last one nobody below it is judged for a while.
+  void CloseRelay(RelaySight* relay);
+
   // Null for one that is not known.
   std::shared_ptr<const Sender> Find(const std::string& uri, const std::string& node) const;
 
@@ -183,7 +190,9 @@ class Registry {
   bool Settle(Shard& shard, Entry& entry, absl::Duration now, Effects* effects);
   void Judge(Entry& entry, absl::Duration now, Effects* effects);
   void JudgeSilent(Shard& shard, Entry& entry, absl::Duration now, Effects* effects);
-  void Doubt(Entry& entry, absl::Duration now, Effects* effects);
+  void Doubt(Entry& entry, absl::Duration now, std::string why, Effects* effects);
+  bool BelowLostRelay(const Entry& entry, absl::Duration now) const;
+  std::string DoubtOfRelays(absl::Duration now) const;
   void DoubtNewlyLate(absl::Duration now, Effects* effects);
   void LookAtConnections(absl::Duration now, Effects* effects);
   void ApplySight(Entry& entry, const TcpSight& sight, Effects* effects);
@@ -210,6 +219,10 @@ class Registry {
   mutable std::mutex observer_mutex_;
   Observer observer_;  // changed by the ticking thread under observer_mutex_
   std::deque<std::pair<absl::Duration, std::weak_ptr<Entry>>> newly_late_;
+
+  mutable std::mutex relays_mutex_;
+  // By name; never taken out, since senders point to them. Guarded by relays_mutex_.
+  std::map<std::string, std::unique_ptr<RelaySight>> relays_;
 
   std::mutex closed_mutex_;
   // Connections that ended, and when; guarded by closed_mutex_.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/errors.h"
 #include "services/status/heartbeats/registry.h"
 #include "services/status/heartbeats/registry_entry.h"
 
@@ -13,6 +14,9 @@ constexpr absl::Duration kSettles = absl::Milliseconds(500);
 
 // When the kernel gives up a dead connection on which only gRPC's keepalive speaks (rpc/server.cc).
 constexpr absl::Duration kGivesUp = absl::Seconds(45);
+
+// Far more than any fleet has.
+constexpr size_t kMaxRelays = 10'000;
 
 std::string InSeconds(absl::Duration d) {
   return absl::FormatDuration(absl::Trunc(d, absl::Seconds(1)));
@@ -34,7 +38,59 @@ std::string_view InWords(Evidence evidence) {
   return "";
 }
 
+std::string LostRelay(const RelaySight& relay, absl::Duration now) {
+  return absl::StrCat("relay ", relay.name, " is not connected since ",
+                      InSeconds(now - absl::Nanoseconds(relay.lost_at.load())),
+                      ": nothing is known of what hangs below it");
+}
+
+// What the kernel sees is the relay's connection, not the sender's.
+std::string ByRelay(const RelaySight* relay) {
+  if (relay == nullptr) return "";
+  return absl::StrCat("; it comes by relay ", relay->name,
+                      relay->connected ? ", which is connected" : ", which is not connected");
+}
+
 }  // namespace
+
+bool Registry::BelowLostRelay(const Entry& entry, absl::Duration now) const {
+  const RelaySight* const relay = entry.relay();
+  return relay != nullptr && !relay->connected &&
+         now - absl::Nanoseconds(relay->lost_at.load()) < options_.doubt_limit;
+}
+
+absl::StatusOr<RelaySight*> Registry::OpenRelay(const std::string& name) {
+  std::lock_guard lock(relays_mutex_);
+  std::unique_ptr<RelaySight>& relay = relays_[name];
+  if (relay == nullptr) {
+    if (relays_.size() > kMaxRelays) {
+      relays_.erase(name);
+      return errors::TooManySenders(kMaxRelays);
+    }
+    relay = std::make_unique<RelaySight>(name);
+  }
+  relay->connected = true;
+  ++relay->streams;
+  return relay.get();
+}
+
+void Registry::CloseRelay(RelaySight* relay) {
+  std::lock_guard lock(relays_mutex_);
+  if (--relay->streams > 0) return;
+  relay->lost_at = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
+  relay->connected = false;
+}
+
+std::string Registry::DoubtOfRelays(absl::Duration now) const {
+  std::lock_guard lock(relays_mutex_);
+  for (const auto& [name, relay] : relays_) {
+    if (!relay->connected &&
+        now - absl::Nanoseconds(relay->lost_at.load()) < options_.doubt_limit) {
+      return LostRelay(*relay, now);
+    }
+  }
+  return "";
+}
 
 int64_t Registry::TickBefore(absl::Duration at) const {
   absl::Duration rest;
@@ -82,6 +138,11 @@ std::vector<std::shared_ptr<Registry::Entry>> Registry::FallDue(absl::Duration n
       if (Settle(shard, entry, now, effects)) return;
       silent.push_back(entry.shared_from_this());
       if (now - entry.last_seen() < entry.interval() * 2 || observer_.holds(now)) {
+        return;
+      }
+      // Why these are silent is known.
+      if (BelowLostRelay(entry, now)) {
+        if (entry.presence() == v1::PRESENCE_ONLINE) ++were_online;
         return;
       }
       const bool online = entry.presence() == v1::PRESENCE_ONLINE;
@@ -149,8 +210,12 @@ void Registry::JudgeSilent(Shard& shard, Entry& entry, absl::Duration now, Effec
   }
   if (observer_.doubts_many() && !entry.ClosedByPeer()) {
     if (before == v1::PRESENCE_ONLINE || before == v1::PRESENCE_UNKNOWN) {
-      Doubt(entry, now, effects);
+      Doubt(entry, now, observer_.Doubt(now), effects);
     }
+    return shard.wheel.Add(entry, TickAfter(now + entry.interval() / 2));
+  }
+  if (BelowLostRelay(entry, now)) {
+    Doubt(entry, now, LostRelay(*entry.relay(), now), effects);
     return shard.wheel.Add(entry, TickAfter(now + entry.interval() / 2));
   }
   const absl::Duration silence = now - entry.last_seen();
@@ -160,7 +225,8 @@ void Registry::JudgeSilent(Shard& shard, Entry& entry, absl::Duration now, Effec
                                 : silence >= suspect ? v1::PRESENCE_SUSPECT
                                                      : v1::PRESENCE_LATE;
   if (presence != before) {
-    Turn(entry, presence, now, absl::StrCat("no heartbeat for ", InSeconds(silence)), effects);
+    Turn(entry, presence, now,
+         absl::StrCat("no heartbeat for ", InSeconds(silence), ByRelay(entry.relay())), effects);
     if (presence == v1::PRESENCE_LATE) newly_late_.emplace_back(now, entry.weak_from_this());
     if (const auto line = entry.line.lock(); line != nullptr && entry.connected) {
       effects->probes.push_back(line);
@@ -183,11 +249,11 @@ void Registry::JudgeSilent(Shard& shard, Entry& entry, absl::Duration now, Effec
 }
 
 // Under the shard's lock.
-void Registry::Doubt(Entry& entry, absl::Duration now, Effects* effects) {
+void Registry::Doubt(Entry& entry, absl::Duration now, std::string why, Effects* effects) {
   if (entry.doubted()) return;
   entry.set_doubted(true);
   ++doubted_;
-  Turn(entry, v1::PRESENCE_UNKNOWN, now, observer_.Doubt(now), effects);
+  Turn(entry, v1::PRESENCE_UNKNOWN, now, std::move(why), effects);
 }
 
 // The first of the many were called late before there were many.
@@ -197,7 +263,7 @@ void Registry::DoubtNewlyLate(absl::Duration now, Effects* effects) {
     if (entry == nullptr) continue;
     std::lock_guard lock(ShardOf(entry->uri(), entry->node()).mutex);
     if (!entry->listed || entry->presence() != v1::PRESENCE_LATE || entry->ClosedByPeer()) continue;
-    Doubt(*entry, now, effects);
+    Doubt(*entry, now, observer_.Doubt(now), effects);
   }
   newly_late_.clear();
 }

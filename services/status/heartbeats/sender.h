@@ -25,6 +25,16 @@ enum class Evidence : uint8_t {
   kRevoked,         // its stream was ended: its certificate is not to be trusted any more
 };
 
+// A relay by which heartbeats come. Thread-safe; lives as long as the registry.
+struct RelaySight {
+  explicit RelaySight(std::string name) : name(std::move(name)) {}
+
+  const std::string name;
+  std::atomic<bool> connected = false;
+  std::atomic<int64_t> lost_at = 0;  // monotonic nanoseconds, when it is not connected
+  std::atomic<int> streams = 0;      // open ones; two while one takes over
+};
+
 // A process that sends heartbeats: (identity, node). Thread-safe. Each value is read by itself: two
 // reads may see two moments. Only the registry changes one.
 class Sender {
@@ -53,6 +63,8 @@ class Sender {
   absl::Duration interval() const { return absl::Milliseconds(interval_.load()); }
   // It is silent, and so are many others at once: the fault is likely on the way, or here.
   bool doubted() const { return doubted_; }
+  // The relay by which it beats; null: it is connected here itself, and the kernel can be asked.
+  const RelaySight* relay() const { return relay_; }
 
   void set_presence(v1::Presence presence, absl::Duration since) {
     presence_since_ = absl::ToInt64Nanoseconds(since);
@@ -64,6 +76,7 @@ class Sender {
   void set_double_agent(bool double_agent) { double_agent_ = double_agent; }
   void set_interval(absl::Duration interval) { interval_ = absl::ToInt64Milliseconds(interval); }
   void set_doubted(bool doubted) { doubted_ = doubted; }
+  void set_relay(const RelaySight* relay) { relay_ = relay; }
 
  private:
   const std::string uri_;
@@ -76,6 +89,7 @@ class Sender {
   std::atomic<Evidence> evidence_ = Evidence::kNone;
   std::atomic<bool> double_agent_ = false;
   std::atomic<bool> doubted_ = false;
+  std::atomic<const RelaySight*> relay_ = nullptr;
 };
 
 // Who is told of heartbeats. Thread-safe; called without a lock of the caller's, on gRPC's threads

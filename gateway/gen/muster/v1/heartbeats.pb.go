@@ -386,11 +386,296 @@ func (x *BeatOnceResponse) GetInterval() *durationpb.Duration {
 	return nil
 }
 
+type BeatAllRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the first message: the name of the relay below which all of them hang.
+	Relay string `protobuf:"bytes,3,opt,name=relay,proto3" json:"relay,omitempty"`
+	// At most 1,000.
+	Senders []*BeatAllRequest_Sender `protobuf:"bytes,1,rep,name=senders,proto3" json:"senders,omitempty"`
+	// Those who have beaten since the last such list, and had nothing new to say; at most 100,000.
+	Heard         []int32 `protobuf:"varint,2,rep,packed,name=heard,proto3" json:"heard,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeatAllRequest) Reset() {
+	*x = BeatAllRequest{}
+	mi := &file_muster_v1_heartbeats_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeatAllRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeatAllRequest) ProtoMessage() {}
+
+func (x *BeatAllRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_heartbeats_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeatAllRequest.ProtoReflect.Descriptor instead.
+func (*BeatAllRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_heartbeats_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *BeatAllRequest) GetRelay() string {
+	if x != nil {
+		return x.Relay
+	}
+	return ""
+}
+
+func (x *BeatAllRequest) GetSenders() []*BeatAllRequest_Sender {
+	if x != nil {
+		return x.Senders
+	}
+	return nil
+}
+
+func (x *BeatAllRequest) GetHeard() []int32 {
+	if x != nil {
+		return x.Heard
+	}
+	return nil
+}
+
+type BeatAllResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How often each sender is wanted to beat.
+	Interval *durationpb.Duration   `protobuf:"bytes,1,opt,name=interval,proto3" json:"interval,omitempty"`
+	Time     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// Whose stream is to be ended with this error. The ids are free.
+	Refused []*BeatAllResponse_Refused `protobuf:"bytes,3,rep,name=refused,proto3" json:"refused,omitempty"`
+	// Who is silent: ask these for a heartbeat now.
+	Probes        []int32 `protobuf:"varint,4,rep,packed,name=probes,proto3" json:"probes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeatAllResponse) Reset() {
+	*x = BeatAllResponse{}
+	mi := &file_muster_v1_heartbeats_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeatAllResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeatAllResponse) ProtoMessage() {}
+
+func (x *BeatAllResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_heartbeats_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeatAllResponse.ProtoReflect.Descriptor instead.
+func (*BeatAllResponse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_heartbeats_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *BeatAllResponse) GetInterval() *durationpb.Duration {
+	if x != nil {
+		return x.Interval
+	}
+	return nil
+}
+
+func (x *BeatAllResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *BeatAllResponse) GetRefused() []*BeatAllResponse_Refused {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *BeatAllResponse) GetProbes() []int32 {
+	if x != nil {
+		return x.Probes
+	}
+	return nil
+}
+
+type BeatAllRequest_Sender struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// From 1; chosen by the relay, for one sender as long as the stream lives.
+	Id int32 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// In its first entry: the URI in its certificate, a node's.
+	Uri string `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	// In its first entry, and whenever it has signed anew: its AttachStatement, serialised.
+	AttachStatement []byte `protobuf:"bytes,3,opt,name=attach_statement,json=attachStatement,proto3" json:"attach_statement,omitempty"`
+	// What it said, if that is new: in its first entry all of it, as in the first message of a stream of
+	// its own.
+	Beat *BeatRequest `protobuf:"bytes,4,opt,name=beat,proto3" json:"beat,omitempty"`
+	// Its stream has ended without a goodbye. The id is free after this.
+	Gone          bool `protobuf:"varint,5,opt,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeatAllRequest_Sender) Reset() {
+	*x = BeatAllRequest_Sender{}
+	mi := &file_muster_v1_heartbeats_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeatAllRequest_Sender) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeatAllRequest_Sender) ProtoMessage() {}
+
+func (x *BeatAllRequest_Sender) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_heartbeats_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeatAllRequest_Sender.ProtoReflect.Descriptor instead.
+func (*BeatAllRequest_Sender) Descriptor() ([]byte, []int) {
+	return file_muster_v1_heartbeats_proto_rawDescGZIP(), []int{5, 0}
+}
+
+func (x *BeatAllRequest_Sender) GetId() int32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *BeatAllRequest_Sender) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *BeatAllRequest_Sender) GetAttachStatement() []byte {
+	if x != nil {
+		return x.AttachStatement
+	}
+	return nil
+}
+
+func (x *BeatAllRequest_Sender) GetBeat() *BeatRequest {
+	if x != nil {
+		return x.Beat
+	}
+	return nil
+}
+
+func (x *BeatAllRequest_Sender) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
+type BeatAllResponse_Refused struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Of gRPC.
+	Code          int32        `protobuf:"varint,2,opt,name=code,proto3" json:"code,omitempty"`
+	Message       string       `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	Detail        *ErrorDetail `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeatAllResponse_Refused) Reset() {
+	*x = BeatAllResponse_Refused{}
+	mi := &file_muster_v1_heartbeats_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeatAllResponse_Refused) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeatAllResponse_Refused) ProtoMessage() {}
+
+func (x *BeatAllResponse_Refused) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_heartbeats_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeatAllResponse_Refused.ProtoReflect.Descriptor instead.
+func (*BeatAllResponse_Refused) Descriptor() ([]byte, []int) {
+	return file_muster_v1_heartbeats_proto_rawDescGZIP(), []int{6, 0}
+}
+
+func (x *BeatAllResponse_Refused) GetId() int32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *BeatAllResponse_Refused) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *BeatAllResponse_Refused) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *BeatAllResponse_Refused) GetDetail() *ErrorDetail {
+	if x != nil {
+		return x.Detail
+	}
+	return nil
+}
+
 var File_muster_v1_heartbeats_proto protoreflect.FileDescriptor
 
 const file_muster_v1_heartbeats_proto_rawDesc = "" +
 	"\n" +
-	"\x1amuster/v1/heartbeats.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16muster/v1/status.proto\x1a\x15muster/v1/types.proto\"\xa9\x02\n" +
+	"\x1amuster/v1/heartbeats.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16muster/v1/errors.proto\x1a\x16muster/v1/status.proto\x1a\x15muster/v1/types.proto\"\xa9\x02\n" +
 	"\vBeatRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1f\n" +
 	"\vinstance_id\x18\x02 \x01(\tR\n" +
@@ -418,10 +703,31 @@ const file_muster_v1_heartbeats_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12/\n" +
 	"\bactivity\x18\x02 \x01(\v2\x13.muster.v1.ActivityR\bactivity\"I\n" +
 	"\x10BeatOnceResponse\x125\n" +
-	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval2\x94\x01\n" +
+	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\x90\x02\n" +
+	"\x0eBeatAllRequest\x12\x14\n" +
+	"\x05relay\x18\x03 \x01(\tR\x05relay\x12:\n" +
+	"\asenders\x18\x01 \x03(\v2 .muster.v1.BeatAllRequest.SenderR\asenders\x12\x14\n" +
+	"\x05heard\x18\x02 \x03(\x05R\x05heard\x1a\x95\x01\n" +
+	"\x06Sender\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x10\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\x12)\n" +
+	"\x10attach_statement\x18\x03 \x01(\fR\x0fattachStatement\x12*\n" +
+	"\x04beat\x18\x04 \x01(\v2\x16.muster.v1.BeatRequestR\x04beat\x12\x12\n" +
+	"\x04gone\x18\x05 \x01(\bR\x04gone\"\xc7\x02\n" +
+	"\x0fBeatAllResponse\x125\n" +
+	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12<\n" +
+	"\arefused\x18\x03 \x03(\v2\".muster.v1.BeatAllResponse.RefusedR\arefused\x12\x16\n" +
+	"\x06probes\x18\x04 \x03(\x05R\x06probes\x1aw\n" +
+	"\aRefused\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x12\n" +
+	"\x04code\x18\x02 \x01(\x05R\x04code\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12.\n" +
+	"\x06detail\x18\x04 \x01(\v2\x16.muster.v1.ErrorDetailR\x06detail2\xda\x01\n" +
 	"\x10HeartbeatService\x12;\n" +
 	"\x04Beat\x12\x16.muster.v1.BeatRequest\x1a\x17.muster.v1.BeatResponse(\x010\x01\x12C\n" +
-	"\bBeatOnce\x12\x1a.muster.v1.BeatOnceRequest\x1a\x1b.muster.v1.BeatOnceResponseB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\bBeatOnce\x12\x1a.muster.v1.BeatOnceRequest\x1a\x1b.muster.v1.BeatOnceResponse\x12D\n" +
+	"\aBeatAll\x12\x19.muster.v1.BeatAllRequest\x1a\x1a.muster.v1.BeatAllResponse(\x010\x01B/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_heartbeats_proto_rawDescOnce sync.Once
@@ -435,42 +741,55 @@ func file_muster_v1_heartbeats_proto_rawDescGZIP() []byte {
 	return file_muster_v1_heartbeats_proto_rawDescData
 }
 
-var file_muster_v1_heartbeats_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_muster_v1_heartbeats_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_muster_v1_heartbeats_proto_goTypes = []any{
-	(*BeatRequest)(nil),           // 0: muster.v1.BeatRequest
-	(*Activity)(nil),              // 1: muster.v1.Activity
-	(*BeatResponse)(nil),          // 2: muster.v1.BeatResponse
-	(*BeatOnceRequest)(nil),       // 3: muster.v1.BeatOnceRequest
-	(*BeatOnceResponse)(nil),      // 4: muster.v1.BeatOnceResponse
-	(*durationpb.Duration)(nil),   // 5: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
-	(*ResultKey)(nil),             // 7: muster.v1.ResultKey
-	(Phase)(0),                    // 8: muster.v1.Phase
-	(*ReportProgressRequest)(nil), // 9: muster.v1.ReportProgressRequest
-	(*Fault)(nil),                 // 10: muster.v1.Fault
+	(*BeatRequest)(nil),             // 0: muster.v1.BeatRequest
+	(*Activity)(nil),                // 1: muster.v1.Activity
+	(*BeatResponse)(nil),            // 2: muster.v1.BeatResponse
+	(*BeatOnceRequest)(nil),         // 3: muster.v1.BeatOnceRequest
+	(*BeatOnceResponse)(nil),        // 4: muster.v1.BeatOnceResponse
+	(*BeatAllRequest)(nil),          // 5: muster.v1.BeatAllRequest
+	(*BeatAllResponse)(nil),         // 6: muster.v1.BeatAllResponse
+	(*BeatAllRequest_Sender)(nil),   // 7: muster.v1.BeatAllRequest.Sender
+	(*BeatAllResponse_Refused)(nil), // 8: muster.v1.BeatAllResponse.Refused
+	(*durationpb.Duration)(nil),     // 9: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),   // 10: google.protobuf.Timestamp
+	(*ResultKey)(nil),               // 11: muster.v1.ResultKey
+	(Phase)(0),                      // 12: muster.v1.Phase
+	(*ReportProgressRequest)(nil),   // 13: muster.v1.ReportProgressRequest
+	(*Fault)(nil),                   // 14: muster.v1.Fault
+	(*ErrorDetail)(nil),             // 15: muster.v1.ErrorDetail
 }
 var file_muster_v1_heartbeats_proto_depIdxs = []int32{
-	5,  // 0: muster.v1.BeatRequest.uptime:type_name -> google.protobuf.Duration
-	6,  // 1: muster.v1.BeatRequest.time:type_name -> google.protobuf.Timestamp
+	9,  // 0: muster.v1.BeatRequest.uptime:type_name -> google.protobuf.Duration
+	10, // 1: muster.v1.BeatRequest.time:type_name -> google.protobuf.Timestamp
 	1,  // 2: muster.v1.BeatRequest.activities:type_name -> muster.v1.Activity
-	7,  // 3: muster.v1.Activity.key:type_name -> muster.v1.ResultKey
-	8,  // 4: muster.v1.Activity.phase:type_name -> muster.v1.Phase
-	9,  // 5: muster.v1.Activity.progress:type_name -> muster.v1.ReportProgressRequest
-	10, // 6: muster.v1.Activity.fault:type_name -> muster.v1.Fault
-	5,  // 7: muster.v1.BeatResponse.interval:type_name -> google.protobuf.Duration
-	6,  // 8: muster.v1.BeatResponse.time:type_name -> google.protobuf.Timestamp
-	7,  // 9: muster.v1.BeatOnceRequest.key:type_name -> muster.v1.ResultKey
+	11, // 3: muster.v1.Activity.key:type_name -> muster.v1.ResultKey
+	12, // 4: muster.v1.Activity.phase:type_name -> muster.v1.Phase
+	13, // 5: muster.v1.Activity.progress:type_name -> muster.v1.ReportProgressRequest
+	14, // 6: muster.v1.Activity.fault:type_name -> muster.v1.Fault
+	9,  // 7: muster.v1.BeatResponse.interval:type_name -> google.protobuf.Duration
+	10, // 8: muster.v1.BeatResponse.time:type_name -> google.protobuf.Timestamp
+	11, // 9: muster.v1.BeatOnceRequest.key:type_name -> muster.v1.ResultKey
 	1,  // 10: muster.v1.BeatOnceRequest.activity:type_name -> muster.v1.Activity
-	5,  // 11: muster.v1.BeatOnceResponse.interval:type_name -> google.protobuf.Duration
-	0,  // 12: muster.v1.HeartbeatService.Beat:input_type -> muster.v1.BeatRequest
-	3,  // 13: muster.v1.HeartbeatService.BeatOnce:input_type -> muster.v1.BeatOnceRequest
-	2,  // 14: muster.v1.HeartbeatService.Beat:output_type -> muster.v1.BeatResponse
-	4,  // 15: muster.v1.HeartbeatService.BeatOnce:output_type -> muster.v1.BeatOnceResponse
-	14, // [14:16] is the sub-list for method output_type
-	12, // [12:14] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	9,  // 11: muster.v1.BeatOnceResponse.interval:type_name -> google.protobuf.Duration
+	7,  // 12: muster.v1.BeatAllRequest.senders:type_name -> muster.v1.BeatAllRequest.Sender
+	9,  // 13: muster.v1.BeatAllResponse.interval:type_name -> google.protobuf.Duration
+	10, // 14: muster.v1.BeatAllResponse.time:type_name -> google.protobuf.Timestamp
+	8,  // 15: muster.v1.BeatAllResponse.refused:type_name -> muster.v1.BeatAllResponse.Refused
+	0,  // 16: muster.v1.BeatAllRequest.Sender.beat:type_name -> muster.v1.BeatRequest
+	15, // 17: muster.v1.BeatAllResponse.Refused.detail:type_name -> muster.v1.ErrorDetail
+	0,  // 18: muster.v1.HeartbeatService.Beat:input_type -> muster.v1.BeatRequest
+	3,  // 19: muster.v1.HeartbeatService.BeatOnce:input_type -> muster.v1.BeatOnceRequest
+	5,  // 20: muster.v1.HeartbeatService.BeatAll:input_type -> muster.v1.BeatAllRequest
+	2,  // 21: muster.v1.HeartbeatService.Beat:output_type -> muster.v1.BeatResponse
+	4,  // 22: muster.v1.HeartbeatService.BeatOnce:output_type -> muster.v1.BeatOnceResponse
+	6,  // 23: muster.v1.HeartbeatService.BeatAll:output_type -> muster.v1.BeatAllResponse
+	21, // [21:24] is the sub-list for method output_type
+	18, // [18:21] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_heartbeats_proto_init() }
@@ -478,6 +797,7 @@ func file_muster_v1_heartbeats_proto_init() {
 	if File_muster_v1_heartbeats_proto != nil {
 		return
 	}
+	file_muster_v1_errors_proto_init()
 	file_muster_v1_status_proto_init()
 	file_muster_v1_types_proto_init()
 	type x struct{}
@@ -486,7 +806,7 @@ func file_muster_v1_heartbeats_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_heartbeats_proto_rawDesc), len(file_muster_v1_heartbeats_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

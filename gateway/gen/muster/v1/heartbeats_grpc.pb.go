@@ -23,6 +23,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	HeartbeatService_Beat_FullMethodName     = "/muster.v1.HeartbeatService/Beat"
 	HeartbeatService_BeatOnce_FullMethodName = "/muster.v1.HeartbeatService/BeatOnce"
+	HeartbeatService_BeatAll_FullMethodName  = "/muster.v1.HeartbeatService/BeatAll"
 )
 
 // HeartbeatServiceClient is the client API for HeartbeatService service.
@@ -54,6 +55,16 @@ type HeartbeatServiceClient interface {
 	// One beat for one pair, without a stream: for clients that cannot hold one (the gateway calls it
 	// for old clients). Errors as for Beat.
 	BeatOnce(ctx context.Context, in *BeatOnceRequest, opts ...grpc.CallOption) (*BeatOnceResponse, error)
+	// The heartbeats of all who hang below a relay, in one stream for as long as the relay works. What
+	// is new goes at once, who had nothing new to say is listed once an interval. Each sender is judged
+	// by itself, as with a stream of its own; while a relay has no stream here its senders are
+	// not judged for a while. A relay passes on the streams of relays below it as they are.
+	//
+	// Who may call: relays. Errors of the stream: INVALID_ARGUMENT (INVALID_HEARTBEAT), UNAVAILABLE
+	// (STATUS_NOT_READY). Errors of one sender end that one alone (`refused`): those of Beat, and
+	// PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE, NOT_ATTACHED) for one whose statement does not hold, is not
+	// for this relay, or has ended.
+	BeatAll(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[BeatAllRequest, BeatAllResponse], error)
 }
 
 type heartbeatServiceClient struct {
@@ -87,6 +98,19 @@ func (c *heartbeatServiceClient) BeatOnce(ctx context.Context, in *BeatOnceReque
 	return out, nil
 }
 
+func (c *heartbeatServiceClient) BeatAll(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[BeatAllRequest, BeatAllResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &HeartbeatService_ServiceDesc.Streams[1], HeartbeatService_BeatAll_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BeatAllRequest, BeatAllResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type HeartbeatService_BeatAllClient = grpc.BidiStreamingClient[BeatAllRequest, BeatAllResponse]
+
 // HeartbeatServiceServer is the server API for HeartbeatService service.
 // All implementations must embed UnimplementedHeartbeatServiceServer
 // for forward compatibility.
@@ -116,6 +140,16 @@ type HeartbeatServiceServer interface {
 	// One beat for one pair, without a stream: for clients that cannot hold one (the gateway calls it
 	// for old clients). Errors as for Beat.
 	BeatOnce(context.Context, *BeatOnceRequest) (*BeatOnceResponse, error)
+	// The heartbeats of all who hang below a relay, in one stream for as long as the relay works. What
+	// is new goes at once, who had nothing new to say is listed once an interval. Each sender is judged
+	// by itself, as with a stream of its own; while a relay has no stream here its senders are
+	// not judged for a while. A relay passes on the streams of relays below it as they are.
+	//
+	// Who may call: relays. Errors of the stream: INVALID_ARGUMENT (INVALID_HEARTBEAT), UNAVAILABLE
+	// (STATUS_NOT_READY). Errors of one sender end that one alone (`refused`): those of Beat, and
+	// PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE, NOT_ATTACHED) for one whose statement does not hold, is not
+	// for this relay, or has ended.
+	BeatAll(grpc.BidiStreamingServer[BeatAllRequest, BeatAllResponse]) error
 	mustEmbedUnimplementedHeartbeatServiceServer()
 }
 
@@ -131,6 +165,9 @@ func (UnimplementedHeartbeatServiceServer) Beat(grpc.BidiStreamingServer[BeatReq
 }
 func (UnimplementedHeartbeatServiceServer) BeatOnce(context.Context, *BeatOnceRequest) (*BeatOnceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BeatOnce not implemented")
+}
+func (UnimplementedHeartbeatServiceServer) BeatAll(grpc.BidiStreamingServer[BeatAllRequest, BeatAllResponse]) error {
+	return status.Error(codes.Unimplemented, "method BeatAll not implemented")
 }
 func (UnimplementedHeartbeatServiceServer) mustEmbedUnimplementedHeartbeatServiceServer() {}
 func (UnimplementedHeartbeatServiceServer) testEmbeddedByValue()                          {}
@@ -178,6 +215,13 @@ func _HeartbeatService_BeatOnce_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _HeartbeatService_BeatAll_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(HeartbeatServiceServer).BeatAll(&grpc.GenericServerStream[BeatAllRequest, BeatAllResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type HeartbeatService_BeatAllServer = grpc.BidiStreamingServer[BeatAllRequest, BeatAllResponse]
+
 // HeartbeatService_ServiceDesc is the grpc.ServiceDesc for HeartbeatService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -194,6 +238,12 @@ var HeartbeatService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Beat",
 			Handler:       _HeartbeatService_Beat_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "BeatAll",
+			Handler:       _HeartbeatService_BeatAll_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},
