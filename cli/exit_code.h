@@ -20,7 +20,7 @@ inline constexpr int kExitRunTimedOut = 6;   // complete, but some results did n
 inline constexpr int kExitRunGoesOn = 7;     // it has not ended
 inline constexpr int kExitOtherEnd = 8;      // it ended, but not as `wait --until` hoped
 
-inline constexpr int kExitJobFailed = 9;      // a node did not run the command to exit code 0
+inline constexpr int kExitJobFailed = 9;  // a node did not run the command to exit code 0
 
 inline constexpr int kExitRpcBase = 64;  // plus the code of the gRPC status that a service answered
 inline constexpr int kExitInterrupted = 130;  // by Ctrl-C or SIGTERM

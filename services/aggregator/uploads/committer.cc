@@ -64,9 +64,9 @@ absl::Status Committer::CheckSignature(const VerifiedResult& verified) const {
   }
   const SignedResult signed_result = {result.key.run,   result.key.plugin, result.key.node,
                                       verified.attempt, result.size,       result.sha256};
-  const absl::Status status = VerifyResultSignature(
-      result.delivery.signature, result.delivery.signer_pem, signed_result, fleet_, fleet_root_,
-      verified.signed_at.value_or(clock_.Now()));
+  const absl::Status status =
+      VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem, signed_result,
+                            fleet_, fleet_root_, verified.signed_at.value_or(clock_.Now()));
   if (!status.ok()) return status;
   const auto signer = Certificate::FromPem(result.delivery.signer_pem);
   if (!signer.ok()) return signer.status();

@@ -112,9 +112,7 @@ constexpr Row kTable[] = {
      kAlsoThroughRelays},
 
     {"/muster.v1.HeartbeatService/Beat", {{{kDeliverers, Bit(Kind::kPair)}}}, kAlsoThroughRelays},
-    {"/muster.v1.HeartbeatService/BeatAll",
-     {{{Bit(Role::kRelay), Bit(Kind::kOwn)}}},
-     kDirectOnly},
+    {"/muster.v1.HeartbeatService/BeatAll", {{{Bit(Role::kRelay), Bit(Kind::kOwn)}}}, kDirectOnly},
     {"/muster.v1.HeartbeatService/BeatOnce",
      {{{kDeliverers, Bit(Kind::kPair)}}},
      kAlsoThroughRelays},
@@ -161,7 +159,8 @@ constexpr Row kTable[] = {
     {"/muster.v1.JobService/WatchJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
     {"/muster.v1.JobService/CancelJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
 
-    // Shared files: a node its own, a relay what is on its way over it, which the handlers check by the
+    // Shared files: a node its own, a relay what is on its way over it, which the handlers check by
+    // the
     // source's signature and by who hangs where.
     {"/muster.v1.ShareService/OpenShare",
      {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}}},
@@ -178,9 +177,7 @@ constexpr Row kTable[] = {
      {{{Bit(Role::kNode), Bit(Kind::kOwn)}, {kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.ShareService/RemoveShare",
      {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}, {kOperators, Bit(Kind::kFleet)}}}},
-    {"/muster.v1.ShareService/ReportShare",
-     {{{Bit(Role::kRelay), Bit(Kind::kOwn)}}},
-     kDirectOnly},
+    {"/muster.v1.ShareService/ReportShare", {{{Bit(Role::kRelay), Bit(Kind::kOwn)}}}, kDirectOnly},
 
     // Between services.
     {"/muster.v1.ChangeService/FollowChanges",

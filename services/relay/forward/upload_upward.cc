@@ -78,7 +78,8 @@ void UploadUpward::OnWriteDone(bool ok) {
 
 void UploadUpward::HalfClosed() {
   std::lock_guard lock(mutex_);
-  half_closed_ = true;
+  // A read that was asked for just before the end ends again.
+  if (std::exchange(half_closed_, true)) return;
   if (!writing_ && !reads_ended_) StartWritesDone();
 }
 
