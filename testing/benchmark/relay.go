@@ -20,6 +20,7 @@ const (
 	outputNodes    = 1_000
 	outputBytes    = 100 << 20
 	idleFor        = time.Minute
+	statementEvery = 30 * time.Minute
 	startsSettled  = 2 * time.Second // after a relay is up: its first memory is not of nodes
 	allAttachedFor = 10 * time.Minute
 )
@@ -180,15 +181,18 @@ func (b *bench) attachAll() error {
 	return b.client.awaitAttached(relayCount + b.agents)
 }
 
-// idle measures what nodes that do nothing cost.
+// idle measures what nodes that do nothing cost. What a relay sent when its nodes came is for the most part
+// their statements, of which each sends a new one every half an hour.
 func (b *bench) idle() error {
 	var before []int64
+	var coming int64
 	for _, r := range b.relays {
 		bytes, err := upstreamBytes(r.running.PID, b.client.target)
 		if err != nil {
 			return err
 		}
 		before = append(before, bytes)
+		coming = max(coming, bytes)
 	}
 	begin := time.Now()
 	time.Sleep(idleFor)
@@ -209,6 +213,9 @@ func (b *bench) idle() error {
 	each := memory / int64(b.agents)
 	b.row("memory of a relay for each idle node", fmt.Sprintf("%d KiB", each>>10), "126 KiB", float64(each)/mostPerAgent)
 	b.row(fmt.Sprintf("upstream traffic of an idle relay with %d nodes, both ways, the busiest of four", b.agents/relayCount),
+		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/mostUpstream)
+	perSecond += coming / int64(statementEvery.Seconds())
+	b.row(fmt.Sprintf("the same with the statements of its nodes, %d KB every %v", coming/1000, statementEvery),
 		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/mostUpstream)
 	return nil
 }
