@@ -210,6 +210,26 @@ func TestAnotherProcessResumesTheFile(t *testing.T) {
 	}
 }
 
+func TestWhatARelayHoldsIsWaitedForOrLeft(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(w *world) { w.aggregator.CutOff = 2 })
+	client := w.client()
+	key := muster.Key{Run: run, Plugin: "p", Node: "n1"}
+	small := func(leave bool) *muster.Delivery {
+		return &muster.Delivery{Key: key, Attempt: 1, Body: strings.NewReader("{}"), LeaveWhenSpooled: leave}
+	}
+	_, err := client.Submit(t.Context(), small(true))
+	var held *muster.HandedOverError
+	if !errors.As(err, &held) || held.Relay != "r1" {
+		t.Fatalf("left with %v", err)
+	}
+	// Now it is asked again until it is there.
+	result, err := client.Submit(t.Context(), small(false))
+	if err != nil || result.Size != 2 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+}
+
 func TestFinalAnswers(t *testing.T) {
 	w := start(t)
 	client := w.client()

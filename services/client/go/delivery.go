@@ -40,6 +40,9 @@ type Delivery struct {
 	// Hold: how long to go on without any progress while the server is away; 0: until the context is
 	// done. Who holds hears of a full disk (reason DISK_FULL) at once: nothing says that it passes soon.
 	Hold time.Duration
+	// LeaveWhenSpooled: end with a *HandedOverError when a relay without a way to the centre has taken the result;
+	// otherwise Submit goes on until it is committed.
+	LeaveWhenSpooled bool
 	// OnBehalfOf is the URI of the verified peer that a gateway delivers for. Services accept it from
 	// gateways alone.
 	OnBehalfOf string

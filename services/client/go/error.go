@@ -61,6 +61,19 @@ func (e *BodyError) Error() string { return "cannot read what is to be delivered
 // Unwrap gives the reader's own error.
 func (e *BodyError) Unwrap() error { return e.Err }
 
+// HandedOverError says that a relay without a way to the centre holds all of the result until a time, and delivers
+// it when it can. It is not committed: keep the original.
+type HandedOverError struct {
+	Relay string
+	Until time.Time
+}
+
+// Error implements error.
+func (e *HandedOverError) Error() string {
+	return fmt.Sprintf("relay %s has no way to the centre now and holds the result until %s (RESULT_SPOOLED)",
+		e.Relay, e.Until.UTC().Format(time.DateTime))
+}
+
 // LostError says that a server asks for bytes that a stream cannot give again. Start the delivery anew.
 type LostError struct{ Wanted, Kept int64 }
 

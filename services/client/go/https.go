@@ -91,7 +91,7 @@ func (l *listener) submit(ctx context.Context, d *Delivery, body *os.File, waiti
 			return nil, false, err
 		}
 		return &Result{Key: d.Key, Size: from.sum.size, SHA256: from.sum.sha256}, true, nil
-	})
+	}, false)
 }
 
 func printable(r rune) rune {

@@ -32,7 +32,7 @@ func onBehalf(ctx context.Context, uri string) context.Context {
 // process and of power, and not before. It goes on through lost connections and restarts of the
 // server, resuming where that left off, until the context is done (or Delivery.Hold is over).
 //
-// Errors: *Error for the server's final answer, *BodyError, *LostError, the context's error.
+// Errors: *Error for the server's final answer, *BodyError, *LostError, *HandedOverError, the context's error.
 func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 	d = c.prepared(d)
 	defer c.beats.Load().scope(PhaseDelivering)()
@@ -71,7 +71,7 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 	c.uploads.Add(1)
 	defer c.uploads.Add(-1)
 	u := &upload{rpc: rpc, delivery: d, source: from, sign: c.sign, share: c.share}
-	return persist(ctx, d.Hold, c.waiting, u.once)
+	return persist(ctx, d.Hold, c.waiting, u.once, d.LeaveWhenSpooled)
 }
 
 func (c *Client) submitOld(ctx context.Context, d *Delivery) (*Result, error) {
@@ -147,11 +147,24 @@ func (c *Client) submitSmall(ctx context.Context, rpc musterv1.ResultServiceClie
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		result, err := rpc.SubmitResult(ctx, request)
+		if err != nil && AsError(err).Reason == "RELAY_CUT_OFF" {
+			return c.uploadSmall(ctx, rpc, d, body)
+		}
 		if err != nil {
 			return nil, false, err
 		}
 		return fromResult(result), true, nil
-	})
+	}, d.LeaveWhenSpooled)
+}
+
+// uploadSmall is how a relay without a way up takes a small result too.
+func (c *Client) uploadSmall(ctx context.Context, rpc musterv1.ResultServiceClient, d *Delivery, body []byte) (*Result, bool, error) {
+	from, err := newFileSource(bytes.NewReader(body), int64(len(body)))
+	if err != nil {
+		return nil, false, err
+	}
+	u := &upload{rpc: rpc, delivery: d, source: from, sign: c.sign, share: c.share}
+	return u.once(ctx)
 }
 
 // maxDamaged bounds how often data that was damaged on its way is sent again.
@@ -159,8 +172,9 @@ const maxDamaged = 5
 
 // persist calls `once` until it succeeds, its error is final, the context is done, or it made no
 // progress for `hold` (if that is not 0: then a full disk ends it too). `waiting` hears why it waits, and nil
-// when it tries again.
-func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once func(context.Context) (*Result, bool, error)) (*Result, error) {
+// when it tries again. What a relay holds is asked for again and again, unless `leave`.
+func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once func(context.Context) (*Result, bool, error),
+	leave bool) (*Result, error) {
 	wait := backoff{}
 	if hold > 0 {
 		wait.limit = 2 * time.Second
@@ -176,6 +190,13 @@ func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once
 			return nil, errors.Join(ctx.Err(), fromRPC(err))
 		}
 		err = fromRPC(err)
+		var held *HandedOverError
+		if errors.As(err, &held) {
+			if leave {
+				return nil, err
+			}
+			err = &Error{Code: "UNAVAILABLE", Reason: "RESULT_SPOOLED", Message: held.Error()}
+		}
 		var answer *Error
 		if !errors.As(err, &answer) || !again(answer, &damaged) {
 			return nil, err

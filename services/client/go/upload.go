@@ -138,6 +138,9 @@ func receive(rpc grpc.BidiStreamingClient[musterv1.UploadRequest, musterv1.Uploa
 		if committed := response.GetCommitted(); committed != nil {
 			return committed, nil
 		}
+		if spooled := response.GetSpooled(); spooled != nil {
+			return nil, &HandedOverError{Relay: spooled.GetRelay(), Until: spooled.GetExpireTime().AsTime()}
+		}
 		if ack := response.GetAck(); ack != nil {
 			alive()
 			select { // only the newest one counts

@@ -36,6 +36,8 @@ type Aggregator struct {
 	Fleet            *Fleet
 	Commands         *CommandAuthority
 	ChunkMax, Window int64
+	// CutOff: how many finished uploads it holds, as a relay without a way up; then it commits.
+	CutOff int
 	// Forget: bytes are hashed and not kept.
 	Forget bool
 	// NoHeartbeats: as a service that is older than they are. JudgeBeat may refuse one.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	musterv1 "muster.example/gateway/gen/muster/v1"
 )
@@ -34,6 +35,9 @@ func (a *Aggregator) SubmitResult(ctx context.Context, r *musterv1.SubmitResultR
 	defer a.mu.Unlock()
 	a.heard(ctx)
 	key := keyOf(r.Description.Key)
+	if a.CutOff > 0 {
+		return nil, fault(codes.Unavailable, "RELAY_CUT_OFF", "no way up").Err()
+	}
 	if err := a.admit(key); err != nil {
 		return nil, err
 	}
@@ -107,6 +111,11 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 			digest := u.digest.Sum(nil)
 			if u.size != finish.Size || string(digest) != string(finish.Sha256) {
 				return fault(codes.DataLoss, "SIZE_MISMATCH", fmt.Sprintf("%d of %d bytes", u.size, finish.Size)).Err()
+			}
+			if a.CutOff > 0 {
+				a.CutOff--
+				spooled := &musterv1.Spooled{Relay: "r1", ExpireTime: timestamppb.Now()}
+				return stream.Send(&musterv1.UploadResponse{Message: &musterv1.UploadResponse_Spooled{Spooled: spooled}})
 			}
 			result, err := a.commit(key, &Committed{u.data, u.size, digest, u.request.Description, finish.Signature})
 			if err != nil {
