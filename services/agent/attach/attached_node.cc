@@ -62,23 +62,21 @@ absl::Status AttachedNode::OnWelcome(const v1::AttachResponse::Welcome& welcome,
     Log(LogLevel::kInfo, "attached",
         {{"path", absl::StrJoin(welcome.path(), "/")}, {"connected", welcome.connected()}});
   }
-  {
-    std::lock_guard lock(mutex_);
-    Event& event = events_.emplace_back();
-    event.welcome = true;
-  }
-  wake_.notify_all();
+  Enqueue({.welcome = true, .message = {}});
   return absl::OkStatus();
 }
 
 void AttachedNode::OnMessage(v1::AttachResponse message) {
+  Enqueue({.welcome = false, .message = std::move(message)});
+}
+
+void AttachedNode::Enqueue(Event event) {
+  event.bytes = event.message.ByteSizeLong() + sizeof(Event);
   {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [this] { return waiting_bytes_ < kMaxWaiting || stop_; });
-    Event& event = events_.emplace_back();
-    event.bytes = message.ByteSizeLong();
-    event.message = std::move(message);
     waiting_bytes_ += event.bytes;
+    events_.push_back(std::move(event));
   }
   wake_.notify_all();
 }

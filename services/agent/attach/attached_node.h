@@ -60,6 +60,7 @@ class AttachedNode final : private AttachDelegate {
   void OnLost(const absl::Status& why) override;
   void OnWritable() override { Wake(); }
 
+  void Enqueue(Event event);
   void Wake();
   void Work();
   void Handle(const Event& event);

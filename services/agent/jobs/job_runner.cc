@@ -174,6 +174,7 @@ bool JobRunner::IsKnown(const v1::JobCommand& command) {
 
 void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
   const std::string& id = command.job();
+  if (jobs_.contains(id) || told_.contains(id)) return;  // it came twice at once
   if (jobs_.size() + told_.size() >= options_.max_remembered) {
     return refusals_.Add(id, TooManyJobs(options_.max_remembered));
   }

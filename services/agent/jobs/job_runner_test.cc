@@ -2,7 +2,7 @@
 #include "services/agent/jobs/job_runner.h"
 
 #include <signal.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -173,6 +173,25 @@ class JobRunnerTest : public ::testing::Test {
   std::map<std::string, int64_t> reached_;
   std::map<std::string, Told> told_;
 };
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A life of an agent in a process of its own, for a test that kills it.
+constexpr char kLifeVariable[] = "MUSTER_TEST_LIFE";
+TEST(AnAgent, LivesUntilItIsKilled) {
+  const char* folder = std::getenv(kLifeVariable);
+  if (folder == nullptr) GTEST_SKIP() << "started by another test";
+  v1::JobCommand sent;
+  ASSERT_TRUE(sent.ParseFromString(Contents(std::string(folder) + "/sent")));
+  const Certificate ca = Certificate::FromPem(Contents(std::string(folder) + "/ca.pem")).value();
+  auto runner = JobRunner::Open({.trust = {folder, kTestFleet, kNode, ca}}, [] {});
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  (*runner)->Take(sent);
+  for (;;) pause();
+}
 
 bool WaitUntil(const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + kLong;
@@ -382,6 +401,9 @@ TEST_F(JobRunnerTest, AllJobsTogetherKeepToTheirQuota) {
   for (const v1::Command* command : {&first, &second}) {
     runner_->Take(commands_.ForNode(*command, kNode));
   }
+  for (const v1::Command* command : {&first, &second}) {
+    Await(command->job(), [](const Told& told) { return told.started > 0; });
+  }
   runner_->Stop(absl::Minutes(1));
   acknowledges_ = true;
   runner_->Rewind();
@@ -490,18 +512,16 @@ TEST_F(JobRunnerTest, AfterAKillOfTheAgentTheNextLifeEndsTheGroupAndCallsItLost)
                           "sleep 1000 & echo $! > " + folder_ + "/pid.part; mv " + folder_ +
                               "/pid.part " + folder_ + "/pid; wait"});
   const v1::JobCommand sent = commands_.ForNode(command, kNode);
-  const pid_t agent = fork();
-  if (agent == 0) {
-    auto runner = JobRunner::Open(
-        {.trust = {folder_, kTestFleet, kNode, commands_.authority().certificate()}}, [] {});
-    (*runner)->Take(sent);
-    for (;;) pause();
-  }
+  std::ofstream(folder_ + "/sent") << sent.SerializeAsString();
+  std::ofstream(folder_ + "/ca.pem") << commands_.authority().certificate().ToPem();
+  auto agent = Subprocess::Start({.argv = {"/proc/self/exe", "--gtest_filter=AnAgent.*"},
+                                  .environment = {absl::StrCat(kLifeVariable, "=", folder_)}});
+  ASSERT_TRUE(agent.ok()) << agent.status();
   ASSERT_TRUE(WaitUntil([&] { return std::filesystem::exists(folder_ + "/pid"); }));
   pid_t helper = 0;
   std::ifstream(folder_ + "/pid") >> helper;
-  kill(agent, SIGKILL);
-  waitpid(agent, nullptr, 0);
+  (*agent)->Signal(SIGKILL);
+  (*agent)->Wait(absl::Minutes(1));
   EXPECT_FALSE(HasEnded(helper));
   Begin();
   EXPECT_TRUE(WaitUntil([&] { return HasEnded(helper); }));
