@@ -39,9 +39,9 @@ std::string_view InWords(Evidence evidence) {
 }
 
 std::string LostRelay(const RelaySight& relay, absl::Duration now) {
-  return absl::StrCat("relay ", relay.name, " is not connected since ",
-                      InSeconds(now - absl::Nanoseconds(relay.lost_at.load())),
-                      ": nothing is known of what hangs below it");
+  return absl::StrCat("relay ", relay.name, " is not connected (",
+                      InSeconds(now - absl::Nanoseconds(relay.turned_at.load())),
+                      "): nothing is known of what hangs below it");
 }
 
 // What the kernel sees is the relay's connection, not the sender's.
@@ -55,8 +55,12 @@ std::string ByRelay(const RelaySight* relay) {
 
 bool Registry::BelowLostRelay(const Entry& entry, absl::Duration now) const {
   const RelaySight* const relay = entry.relay();
-  return relay != nullptr && !relay->connected &&
-         now - absl::Nanoseconds(relay->lost_at.load()) < options_.doubt_limit;
+  if (relay == nullptr) return false;
+  const absl::Duration turned = absl::Nanoseconds(relay->turned_at.load());
+  if (!relay->connected) return now - turned < options_.doubt_limit;
+  // It is back: those who were there before are waited for, as after a start of this service.
+  return entry.last_seen() < turned &&
+         now - turned < std::max(options_.grace, options_.interval * 2);
 }
 
 absl::StatusOr<RelaySight*> Registry::OpenRelay(const std::string& name) {
@@ -69,6 +73,7 @@ absl::StatusOr<RelaySight*> Registry::OpenRelay(const std::string& name) {
     }
     relay = std::make_unique<RelaySight>(name);
   }
+  if (!relay->connected) relay->turned_at = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
   relay->connected = true;
   ++relay->streams;
   return relay.get();
@@ -77,7 +82,7 @@ absl::StatusOr<RelaySight*> Registry::OpenRelay(const std::string& name) {
 void Registry::CloseRelay(RelaySight* relay) {
   std::lock_guard lock(relays_mutex_);
   if (--relay->streams > 0) return;
-  relay->lost_at = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
+  relay->turned_at = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
   relay->connected = false;
 }
 
@@ -85,7 +90,7 @@ std::string Registry::DoubtOfRelays(absl::Duration now) const {
   std::lock_guard lock(relays_mutex_);
   for (const auto& [name, relay] : relays_) {
     if (!relay->connected &&
-        now - absl::Nanoseconds(relay->lost_at.load()) < options_.doubt_limit) {
+        now - absl::Nanoseconds(relay->turned_at.load()) < options_.doubt_limit) {
       return LostRelay(*relay, now);
     }
   }

@@ -31,8 +31,8 @@ struct RelaySight {
 
   const std::string name;
   std::atomic<bool> connected = false;
-  std::atomic<int64_t> lost_at = 0;  // monotonic nanoseconds, when it is not connected
-  std::atomic<int> streams = 0;      // open ones; two while one takes over
+  std::atomic<int64_t> turned_at = 0;  // when it came or went: monotonic nanoseconds
+  std::atomic<int> streams = 0;        // open ones; two while one takes over
 };
 
 // A process that sends heartbeats: (identity, node). Thread-safe. Each value is read by itself: two
