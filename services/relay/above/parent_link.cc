@@ -1,6 +1,7 @@
 #include "services/relay/above/parent_link.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,10 @@ namespace muster {
 namespace {
 
 constexpr size_t kChildrenAtOnce = 500;
+
+// Of one message of records (jobs.proto), and how long they are gathered for one.
+constexpr size_t kMaxRecordsBytes = 256 * 1024;
+constexpr absl::Duration kGather = absl::Milliseconds(10);
 
 }  // namespace
 
@@ -27,9 +32,11 @@ ParentLink::ParentLink(AttachClientOptions options, Tree& tree, Trust& trust, Co
       client_(
           std::make_unique<AttachClient>(std::move(options), static_cast<AttachDelegate&>(*this))) {
   client_->Start();
+  gatherer_ = std::jthread([this](const std::stop_token& stop) { Gather(stop); });
 }
 
 ParentLink::~ParentLink() {
+  gatherer_ = {};  // waits for it
   client_.reset();
   Drop();
 }
@@ -93,27 +100,73 @@ void ParentLink::OnLost(const absl::Status& /*why*/) {
 }
 
 void ParentLink::Drop() {
-  std::deque<std::pair<v1::AttachRequest, Taken>> dropped;
+  std::vector<Taken> dropped;
   {
     std::lock_guard lock(records_mutex_);
-    dropped.swap(waiting_);
+    dropped = std::exchange(gathered_taken_, {});
+    gathered_.Clear();
+    gathered_bytes_ = 0;
+    for (auto& [message, taken] : waiting_) {
+      std::move(taken.begin(), taken.end(), std::back_inserter(dropped));
+    }
+    waiting_.clear();
   }
-  for (auto& [message, taken] : dropped) taken();
+  for (Taken& taken : dropped) taken();
 }
 
 // While there is no way up, what comes is let go of: it is not acknowledged, and comes again.
+// Records that come one by one go at once; those that come in a crowd go together, as each message
+// costs this relay and all above it more than what it says.
 void ParentLink::Take(v1::JobRecords records, Taken taken) {
-  v1::AttachRequest message;
-  *message.mutable_records() = std::move(records);
+  std::vector<Taken> sent;
   {
     std::lock_guard lock(records_mutex_);
-    const bool waits = client_->attached() && (!waiting_.empty() || !client_->Send(message));
-    if (waits && client_->attached()) {
-      waiting_.emplace_back(std::move(message), std::move(taken));
-      return;
+    if (!client_->attached()) {
+      sent.push_back(std::move(taken));
+    } else {
+      const size_t bytes = records.ByteSizeLong();
+      if (gathered_bytes_ + bytes > kMaxRecordsBytes) SendGathered(sent);
+      gathered_bytes_ += bytes;
+      for (v1::JobRecord& record : *records.mutable_records()) {
+        *gathered_.add_records() = std::move(record);
+      }
+      gathered_taken_.push_back(std::move(taken));
+      if (clock_.MonotonicNow() - sent_at_ > kGather) {
+        SendGathered(sent);
+      } else {
+        gather_.notify_one();
+      }
     }
   }
-  taken();
+  for (Taken& done : sent) done();
+}
+
+// Called with the lock held. Those whose records are on their way are added to `sent`.
+void ParentLink::SendGathered(std::vector<Taken>& sent) {
+  if (gathered_taken_.empty()) return;
+  sent_at_ = clock_.MonotonicNow();
+  gathered_bytes_ = 0;
+  v1::AttachRequest message;
+  *message.mutable_records() = std::exchange(gathered_, {});
+  std::vector<Taken> taken = std::exchange(gathered_taken_, {});
+  const bool waits = !waiting_.empty() || !client_->Send(message);
+  if (waits && client_->attached()) {
+    waiting_.emplace_back(std::move(message), std::move(taken));
+  } else {
+    std::move(taken.begin(), taken.end(), std::back_inserter(sent));
+  }
+}
+
+void ParentLink::Gather(const std::stop_token& stop) {
+  std::unique_lock lock(records_mutex_);
+  while (gather_.wait(lock, stop, [this] { return !gathered_taken_.empty(); })) {
+    gather_.wait_for(lock, stop, absl::ToChronoNanoseconds(kGather), [] { return false; });
+    std::vector<Taken> sent;
+    SendGathered(sent);
+    lock.unlock();
+    for (Taken& done : sent) done();
+    lock.lock();
+  }
 }
 
 void ParentLink::OnWritable() {
@@ -121,7 +174,8 @@ void ParentLink::OnWritable() {
   {
     std::lock_guard lock(records_mutex_);
     while (!waiting_.empty() && client_->Send(waiting_.front().first)) {
-      taken.push_back(std::move(waiting_.front().second));
+      std::move(waiting_.front().second.begin(), waiting_.front().second.end(),
+                std::back_inserter(taken));
       waiting_.pop_front();
     }
   }

@@ -3,14 +3,20 @@
 #define MUSTER_SERVICES_RELAY_ABOVE_PARENT_LINK_H_
 
 #include <atomic>
+#include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/time/time.h"
 #include "services/common/attach/attach_client.h"
 #include "services/common/base/clock.h"
 #include "services/relay/above/tree_way.h"
@@ -57,6 +63,8 @@ class ParentLink : public TreeWay, public RecordSink, private AttachDelegate {
 
   std::shared_ptr<grpc::Channel> channel() const;
   void SetConnected(bool connected);
+  void SendGathered(std::vector<Taken>& sent);
+  void Gather(const std::stop_token& stop);
   void Drop();
 
   Tree& tree_;
@@ -73,9 +81,16 @@ class ParentLink : public TreeWay, public RecordSink, private AttachDelegate {
   std::optional<v1::AttachRequest> unsent_below_;
 
   std::mutex records_mutex_;
-  std::deque<std::pair<v1::AttachRequest, Taken>> waiting_;  // guarded by records_mutex_
+  std::condition_variable_any gather_;
+  // All below are guarded by records_mutex_. Each of the children has at most 1 MiB here.
+  v1::JobRecords gathered_;  // to go together
+  size_t gathered_bytes_ = 0;
+  std::vector<Taken> gathered_taken_;
+  absl::Duration sent_at_ = -absl::InfiniteDuration();  // monotonic
+  std::deque<std::pair<v1::AttachRequest, std::vector<Taken>>> waiting_;
 
   std::unique_ptr<AttachClient> client_;
+  std::jthread gatherer_;
 };
 
 }  // namespace muster

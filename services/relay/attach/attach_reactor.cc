@@ -20,6 +20,9 @@ constexpr int kMaxTargets = 16;
 constexpr int kMaxBelowAtOnce = 500;
 constexpr int kMaxRecordsBytes = 256 * 1024;
 
+// Of records of a relay that are read and not taken yet, before the last message that is read.
+constexpr size_t kMaxTakenOfRelay = 1 << 20;
+
 // What may wait for a child: commands for everything below a relay come at once.
 constexpr size_t kMaxQueuedToNode = 4 << 20;
 constexpr size_t kMaxQueuedToRelay = 64 << 20;
@@ -104,9 +107,7 @@ void AttachReactor::Dispatch() {
       return Later([this] { return TakeBelow(); });
     case v1::AttachRequest::kRecords: {
       if (const absl::Status s = CheckRecords(); !s.ok()) return End(s);
-      parts_.courier.Saw(request_.records());
-      return parts_.records.Take(std::move(*request_.mutable_records()),
-                                 [self = shared_from_this()] { self->ReadOn(); });
+      return TakeRecords();
     }
     case v1::AttachRequest::kCollectionEnded:
       parts_.collection_ended(name_, request_.collection_ended());
@@ -233,6 +234,21 @@ absl::Status AttachReactor::TakeBelow() {
   return parts_.tree.TakeBelow(name_, std::move(entries),
                                {below.forgotten().begin(), below.forgotten().end()},
                                below.complete());
+}
+
+// Records of a branch come in many small messages: if each were stored before the next is read,
+// each would be stored alone.
+void AttachReactor::TakeRecords() {
+  parts_.courier.Saw(request_.records());
+  const size_t bytes = request_.records().ByteSizeLong();
+  const size_t limit = is_relay_ ? kMaxTakenOfRelay : 0;
+  const bool full = (being_taken_ += bytes) > limit;
+  parts_.records.Take(std::move(*request_.mutable_records()),
+                      [self = shared_from_this(), bytes, limit, full] {
+                        self->being_taken_ -= bytes;
+                        if (full) self->ReadOn();
+                      });
+  if (!full) ReadOn();
 }
 
 // A child brings records of its own, or of what hangs below it.

@@ -87,6 +87,7 @@ class AttachReactor : public grpc::ServerBidiReactor<v1::AttachRequest, v1::Atta
   absl::Status TakeHello();
   absl::Status TakeBelow();
   absl::Status CheckRecords() const;
+  void TakeRecords();
   absl::StatusOr<TreeEntry> EntryOf(const v1::AttachRequest::Below::Child& child,
                                     const std::vector<TreeEntry>& so_far) const;
   void SendNext();
@@ -103,7 +104,8 @@ class AttachReactor : public grpc::ServerBidiReactor<v1::AttachRequest, v1::Atta
   // Of whoever reads; one message at a time.
   v1::AttachRequest request_;
   std::atomic<bool> attached_ = false;
-  std::atomic<int64_t> heard_at_ = 0;  // monotonic nanoseconds
+  std::atomic<size_t> being_taken_ = 0;  // bytes of records
+  std::atomic<int64_t> heard_at_ = 0;    // monotonic nanoseconds
   std::atomic<int64_t> said_at_ = 0;
 
   std::mutex mutex_;
