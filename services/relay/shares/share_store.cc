@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kIdBytes = 16;
 constexpr size_t kMaxUploads = 256;
+constexpr int64_t kMaxUploadsOfSource = 16;
 // For each file that may be here, so many more may be remembered that were.
 constexpr int64_t kRememberedForEach = 3;
 constexpr int64_t kMaxRecordFile = 64 * 1024;
@@ -192,6 +193,10 @@ absl::Status ShareStore::CheckRoom(const v1::SharedFile& file) const {
   if (uploads_.size() >= kMaxUploads) {
     return errors::TooManyUploads(static_cast<int64_t>(kMaxUploads));
   }
+  // Those of one source do not keep others out.
+  const auto of_source = std::ranges::count_if(
+      uploads_, [&](const auto& upload) { return upload.second->source() == file.key().source(); });
+  if (of_source >= kMaxUploadsOfSource) return errors::TooManyUploads(kMaxUploadsOfSource);
   const int64_t room = options_.quota - bytes_;
   if (file.size() > room) {
     figures_->refused.Add();

@@ -212,6 +212,18 @@ TEST_F(ShareStoreTest, RefusesWhatHasNoRoom) {
   EXPECT_TRUE(Take("x", File("x", "h")).ok());
 }
 
+TEST_F(ShareStoreTest, OneSourceDoesNotKeepOthersOut) {
+  absl::Status last;
+  int opened = 0;
+  for (; opened < 300 && last.ok(); ++opened) {
+    last = Open(File("x", absl::StrCat("f", opened))).status();
+  }
+  EXPECT_EQ(ReasonOf(last), "TOO_MANY_UPLOADS");
+  v1::SharedFile of_another = File("x");
+  of_another.mutable_key()->set_source("n9");
+  EXPECT_TRUE(store_->OpenUpload(of_another, false, NodeOpener("n9")).ok());
+}
+
 TEST_F(ShareStoreTest, WhatHasExpiredIsNotThereWhateverTheDiskSays) {
   const v1::SharedFile file = File(body_, "f", absl::Hours(1));
   ASSERT_TRUE(Take(body_, file, /*from_parent=*/true).ok());

@@ -27,6 +27,7 @@ class ShareUpload {
         id_(record.id),
         size_(record.share.file().size()),
         sha256_(record.share.file().sha256()),
+        source_(record.key().source()),
         record_(std::move(record)) {}
 
   // Removes the bytes if it was dropped; waits for the disk.
@@ -37,7 +38,7 @@ class ShareUpload {
 
   const std::string& id() const { return id_; }
   int64_t size() const { return size_; }
-  const std::string& sha256() const { return sha256_; }
+  const std::string& source() const { return source_; }
   // Rises with each chunk.
   uint64_t chunks() const { return chunks_; }
 
@@ -75,6 +76,7 @@ class ShareUpload {
   const std::string id_;
   const int64_t size_;
   const std::string sha256_;
+  const std::string source_;
   std::atomic<uint64_t> chunks_ = 0;
   mutable std::mutex record_mutex_;
   ShareRecord record_;  // guarded by record_mutex_
