@@ -252,6 +252,9 @@ absl::Status Assembly::Ready() const {
   if (centre_ != nullptr && !centre_->caught_up()) {
     return absl::UnavailableError("the aggregator's change feed has not been heard yet");
   }
+  if (centre_ != nullptr && !centre_->command_ca()) {
+    return absl::UnavailableError("the aggregator has not told yet who may sign commands");
+  }
   return absl::OkStatus();
 }
 

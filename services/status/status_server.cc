@@ -255,6 +255,8 @@ void Assembly::ScheduleTick() {
 
 void Assembly::Stop() {
   if (stopping_.exchange(true)) return;
+  // Streams without an end are not waited for.
+  verdicts_.Close();
   if (beats_ != nullptr) beats_->Stop();
   if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
   follower_.reset();

@@ -18,6 +18,7 @@ class VerdictSource : public StreamSource<v1::Verdict> {
       : verdicts_(verdicts), clock_(clock), watch_(verdicts.Watch(std::move(wake))) {}
 
   absl::StatusOr<Pull> Next(v1::Verdict* verdict) override {
+    if (verdicts_.closed()) return Pull::kEnd;
     const absl::Duration now = clock_.MonotonicNow();
     if (auto next = verdicts_.Next(told_)) {
       told_ = next->number;

@@ -87,6 +87,19 @@ VerdictLog::Handle VerdictLog::Watch(std::function<void()> wake) {
           }};
 }
 
+void VerdictLog::Close() {
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  WakeAll();
+}
+
+bool VerdictLog::closed() const {
+  std::lock_guard lock(mutex_);
+  return closed_;
+}
+
 void VerdictLog::WakeAll() const {
   std::vector<std::function<void()>> wakes;
   {

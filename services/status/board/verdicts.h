@@ -59,10 +59,15 @@ class VerdictLog {
   // Wakes all, so that who owes a sign of life gives one.
   void WakeAll() const;
 
+  // The service stops: who follows has heard the last, and is woken.
+  void Close();
+  bool closed() const;
+
  private:
   void Withdraw(const std::string& subject);
 
   mutable std::mutex mutex_;
+  bool closed_ = false;                                 // guarded by mutex_
   uint64_t last_ = 0;                                   // guarded by mutex_
   std::map<uint64_t, v1::Verdict> standing_;            // guarded by mutex_
   std::map<std::string, uint64_t> numbers_;             // guarded by mutex_; by subject
