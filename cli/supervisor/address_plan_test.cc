@@ -45,6 +45,7 @@ TEST_F(AddressPlanTest, DefaultsStayOnThisMachine) {
             (ConfigValues{{"listen", "\"127.0.0.1:7443\""},
                           {"aggregator_targets", "[\"127.0.0.1:7440\"]"},
                           {"status_targets", "[\"127.0.0.1:7441\"]"},
+                          {"relay_targets", "[\"127.0.0.1:7445\"]"},
                           {"legacy_bind", "\"127.0.0.1\""},
                           {"legacy_ports", "\"7450-7949\""},
                           {"legacy_port", "7449"},
