@@ -270,6 +270,8 @@ func TestPausesGrowAndEnd(t *testing.T) {
 func TestOutcomesAreToldForAWhileAndAreBounded(t *testing.T) {
 	s := single(t)
 	spool := s.server.spool
+	// Before the uploads: the server may sweep at any time.
+	s.write("shared-files-nodes/.spool/0.json", "{}")
 	spool.mu.Lock()
 	for i := range maxOutcomes + 5 {
 		u := &upload{ID: strconv.Itoa(i), State: stateDelivered, Ended: time.Now()}
@@ -281,7 +283,6 @@ func TestOutcomesAreToldForAWhileAndAreBounded(t *testing.T) {
 		defer spool.mu.Unlock()
 		return len(spool.uploads)
 	}
-	s.write("shared-files-nodes/.spool/0.json", "{}")
 	spool.forget(time.Now())
 	if known() != maxOutcomes || s.read("shared-files-nodes/.spool/0.json") != "" {
 		t.Error(known())
