@@ -140,7 +140,7 @@ func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
 	must(f.Muster("node", "join", "--token-file", file, "--folder", filepath.Join(t.TempDir(), "n1")))(t)
 	var tokens []struct{ ID string }
 	check(t, f.JSON(&tokens, "token", "list", "--json"))
-	tested := "run" // of which the helper above reads the JSON
+	tested := "run\nshare\nshared list\nshared outcome" // of which the helper above and share_test.go read the JSON
 	for _, command := range []string{
 		"token list", "token revoke " + tokens[0].ID, "nodes", "node show n1", "node label n1 rack=b1", "node revoke n1",
 		"runs", "status " + id, "status " + id + " --watch", "results " + id, "results " + other,

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster.example/testing/fleet"
+)
+
+// sharedFile is what the commands print of one.
+type sharedFile struct {
+	Source, Target, ID, State, Reason, Relay string
+	Size                                     int64
+	ExpireTime                               string `json:"expire_time"`
+}
+
+// fileOf writes a file of random bytes at a node.
+func fileOf(t *testing.T, n *node, size int) (path string, content []byte) {
+	t.Helper()
+	content = make([]byte, size)
+	_, _ = rand.Read(content)
+	path = filepath.Join(n.home, "report.csv")
+	check(t, os.WriteFile(path, content, 0o600))
+	return path, content
+}
+
+// must runs a command at a node, which has to end well.
+func (n *node) must(t *testing.T, arguments ...string) string {
+	t.Helper()
+	out, said, code := n.muster(t, n.extra, arguments...)
+	if code != 0 {
+		t.Fatalf("%s: muster %s: exit %d: %s", n.name, strings.Join(arguments, " "), code, said)
+	}
+	return out
+}
+
+// outcome is what became of report.csv from n1 for n2, as a node is told.
+func outcome(t *testing.T, n *node, peer ...string) (file sharedFile) {
+	t.Helper()
+	out, _, _ := n.muster(t, n.extra, append([]string{"shared", "outcome", "--id", "report.csv", "--json"}, peer...)...)
+	_ = json.Unmarshal([]byte(out), &file)
+	return file
+}
+
+func TestANodeSharesAFileWithAnother(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	n1, n2 := attached(t, f, "n1"), attached(t, f, "n2")
+	path, content := fileOf(t, n1, 3_000_000)
+	var shared sharedFile
+	check(t, json.Unmarshal([]byte(n1.must(t, "share", path, "--to", "n2", "--wait", "60s", "--json")), &shared))
+	if shared.State != "delivered" || shared.Relay != "root" || shared.Size != int64(len(content)) || shared.ExpireTime != "never" {
+		t.Errorf("shared: %+v", shared)
+	}
+	var list []sharedFile
+	check(t, json.Unmarshal([]byte(n2.must(t, "shared", "list", "--json")), &list))
+	if len(list) != 1 || list[0] != shared {
+		t.Errorf("n2 sees %+v", list)
+	}
+	if table := n2.must(t, "shared", "list"); !strings.Contains(table, "never") || !strings.Contains(table, "report.csv") {
+		t.Errorf("the table says %q", table)
+	}
+	to := filepath.Join(n2.home, "got.csv")
+	n2.must(t, "shared", "get", "--from", "n1", "--id", "report.csv", "-o", to)
+	if got := must(os.ReadFile(to))(t); !bytes.Equal(got, content) {
+		t.Error("n2 got other bytes")
+	}
+
+	// The relay at the centre is killed: what it has taken is there.
+	relay := must(f.Process(fleet.Relay))(t)
+	relay.Kill()
+	until(t, "it is there again", func() bool { return outcome(t, n2, "--from", "n1").State == "delivered" })
+
+	n2.must(t, "shared", "remove", "--from", "n1", "--id", "report.csv")
+	if state := outcome(t, n1, "--to", "n2").State; state != "removed" {
+		t.Errorf("removed: %q", state)
+	}
+	n1.awaitAttached(t, true)
+	for _, refused := range []struct{ says, arguments string }{
+		{"INVALID_SHARE", "--to n2 --id ../report"},
+		{"INVALID_SHARE", "--to n2 --id %2e%2e"},
+		{"--ttl", "--to n2 --ttl soon"},
+	} {
+		_, said, code := n1.muster(t, nil, append([]string{"share", path}, strings.Fields(refused.arguments)...)...)
+		if code == 0 || !strings.Contains(said, refused.says) {
+			t.Errorf("share %s: exit %d: %s", refused.arguments, code, said)
+		}
+	}
+}
