@@ -140,11 +140,15 @@ func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
 	must(f.Muster("node", "join", "--token-file", file, "--folder", filepath.Join(t.TempDir(), "n1")))(t)
 	var tokens []struct{ ID string }
 	check(t, f.JSON(&tokens, "token", "list", "--json"))
-	tested := "run\nshare\nshared list\nshared outcome" // of which the helper above and share_test.go read the JSON
+	var job struct{ Job string }
+	check(t, f.JSON(&job, "exec", "--node", "n1", "--detach", "--json", "--", "/bin/true"))
+	// Of these the helpers above, share_test.go, exec_test.go and attach_test.go read the JSON.
+	tested := "run\nshare\nshared list\nshared outcome\nexec\njob logs"
 	for _, command := range []string{
 		"token list", "token revoke " + tokens[0].ID, "nodes", "node show n1", "node label n1 rack=b1", "node revoke n1",
 		"runs", "status " + id, "status " + id + " --watch", "results " + id, "results " + other,
-		"retrieve " + id + " -o " + f.Home, "cancel " + other, "operator list", "operator revoke ann", "dashboard", "version", "up"} {
+		"retrieve " + id + " -o " + f.Home, "cancel " + other, "operator list", "operator revoke ann", "dashboard",
+		"job list", "job show " + job.Job, "job cancel " + job.Job, "version", "up"} {
 		out := must(f.Muster(append(strings.Fields(command), "--json")...))(t)
 		if !json.Valid([]byte(out)) {
 			t.Errorf("muster %s --json printed %q", command, out)
