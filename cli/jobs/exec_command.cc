@@ -125,6 +125,12 @@ absl::StatusOr<v1::Job> Submit(JobClient& client, const OperatorContext& context
 
 absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
                          const ExecArguments& arguments) {
+  const int kinds = static_cast<int>(arguments.all) + static_cast<int>(!arguments.nodes.empty()) +
+                    static_cast<int>(!arguments.labels.empty());
+  if (kinds != 1) {
+    return UsageError("say on which nodes: exactly one of --all, --node and --label is needed",
+                      "`muster exec --help` shows an example.");
+  }
   CatchInterrupts();
   const auto context = ReadCheckedContext(line.context_file);
   if (!context.ok()) return context.status();
@@ -156,16 +162,14 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
 }
 
 void AddTargets(CLI::App& command, ExecArguments& arguments) {
-  CLI::Option_group& targets = *command.add_option_group("Targets");
-  targets.add_flag("--all", arguments.all, "Every node that is attached, or was in the last week");
-  targets.add_option("--node", arguments.nodes, "Names, separated by commas; may be repeated")
+  command.add_flag("--all", arguments.all, "Every node that is attached, or was in the last week");
+  command.add_option("--node", arguments.nodes, "Names, separated by commas; may be repeated")
       ->type_name("NAME,...")
       ->delimiter(',');
-  targets
+  command
       .add_option("--label", arguments.labels,
                   "Enrolled nodes with this label; repeated: with all of them")
       ->type_name("KEY=VALUE");
-  targets.require_option(1);
 }
 
 void AddHow(CLI::App& command, ExecArguments& arguments) {

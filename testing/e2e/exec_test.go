@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"muster.example/testing/fleet"
 )
@@ -59,9 +60,10 @@ func (n *node) start(t *testing.T) {
 
 func (n *node) awaitAttached(t *testing.T, attached bool) {
 	t.Helper()
-	until(t, n.name+" is attached, or not any more", func() bool {
+	// A relay above it that was lost several times in a row is tried again after up to a minute.
+	check(t, fleet.Until(2*time.Minute, n.name+" is attached, or not any more", func() bool {
 		return nodes(t, n.fleet)[n.name]["attached"] == attached
-	})
+	}))
 }
 
 // attached gives a node of that name, attached, with the policy of the tests.

@@ -22,7 +22,7 @@ func joined(t *testing.T, f *fleet.Fleet, name string) *fleet.Operator {
 		t.Fatalf("join: exit %d: %s", code, said)
 	}
 	read := func(file string) string {
-		return string(must(os.ReadFile(filepath.Join(m.home, "agent/node/tls", file)))(t))
+		return string(must(os.ReadFile(filepath.Join(m.home, "node/tls", file)))(t))
 	}
 	identity := *must(f.Operator())(t)
 	identity.Certificate, identity.Key = read("cert.pem"), read("key.pem")

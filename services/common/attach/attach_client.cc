@@ -30,6 +30,8 @@ namespace {
 constexpr absl::Duration kLeastWait = absl::Seconds(1);
 constexpr absl::Duration kGreetingWithin = absl::Seconds(20);
 constexpr absl::Duration kTick = absl::Seconds(1);
+// A stream that lasted so long was a good one: the wait after it begins small again.
+constexpr absl::Duration kSettled = absl::Seconds(3);
 constexpr int64_t kMaxPem = 64 * 1024;
 
 // What may wait to be sent, and from where on the owner hears that there is room again.
@@ -375,7 +377,7 @@ void AttachClient::Run(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     Log(LogLevel::kWarning, "not attached", {{"relay", target}, {"reason", end}});
     if (welcomed) delegate_.OnLost(end);
-    const bool lasted = welcomed && SystemClock().MonotonicNow() - began > back_off;
+    const bool lasted = welcomed && SystemClock().MonotonicNow() - began > kSettled;
     if (lasted) back_off = options_.first_back_off;
     // The parent it had is tried first; then the others, without a wait until all have been.
     next = lasted ? 0 : next + 1;
