@@ -58,7 +58,8 @@ class Assembly : public RelayServer {
         callers_(self_->fleet(), clock_, [this] { return self_->roots(); }),
         tree_({self_->name(), is_root(), static_cast<size_t>(config_.max_nodes)}, clock_),
         courier_(tree_, clock_),
-        trust_(self_->fleet(), self_->published_folder(), tree_, live_, clock_),
+        trust_(
+            self_->fleet(), [this] { return self_->roots(); }, tree_, live_, clock_),
         offers_(tree_) {}
 
   ~Assembly() override { Stop(); }

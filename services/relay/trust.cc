@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "services/common/base/file_ops.h"
-#include "services/common/identity/certificate.h"
 #include "services/common/identity/command_revocations.h"
 #include "services/relay/errors.h"
 
@@ -11,24 +9,14 @@ namespace muster {
 namespace {
 
 constexpr int kSubjectsAtOnce = 1'000;
-constexpr int64_t kMaxPem = 64 * 1024;
 
 }  // namespace
 
-Trust::Trust(std::string fleet, std::string identity_folder, Tree& tree, LiveCalls& live,
-             const Clock& clock)
-    : fleet_(std::move(fleet)),
-      identity_folder_(std::move(identity_folder)),
-      tree_(tree),
-      live_(live),
-      clock_(clock) {}
+Trust::Trust(std::string fleet, Roots roots, Tree& tree, LiveCalls& live, const Clock& clock)
+    : fleet_(std::move(fleet)), roots_(std::move(roots)), tree_(tree), live_(live), clock_(clock) {}
 
 absl::StatusOr<VerifiedStatement> Trust::Verify(const v1::AttachStatement& statement) const {
-  const auto pem = ReadSmallFile(PosixFileOps(), identity_folder_ + "/ca.pem", kMaxPem);
-  if (!pem.ok()) return pem.status();
-  const auto roots = ParseChain(*pem);
-  if (!roots.ok()) return roots.status();
-  auto verified = VerifyAttachStatement(statement, fleet_, *roots, clock_.Now());
+  auto verified = VerifyAttachStatement(statement, fleet_, roots_(), clock_.Now());
   if (!verified.ok()) return verified.status();
   const Caller child = {verified->child, std::nullopt, verified->issuer, verified->serial};
   if (revocations_.IsRevoked(child)) return errors::IdentityRevoked(statement.child());

@@ -4,6 +4,7 @@
 #define MUSTER_SERVICES_RELAY_TRUST_H_
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <string>
@@ -13,6 +14,7 @@
 #include "muster/v1/attachment.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/identity/attach_statement.h"
+#include "services/common/identity/certificate.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/live_calls.h"
 #include "services/relay/tree/tree.h"
@@ -22,9 +24,10 @@ namespace muster {
 // Thread-safe.
 class Trust {
  public:
-  // `identity_folder` holds ca.pem.
-  Trust(std::string fleet, std::string identity_folder, Tree& tree, LiveCalls& live,
-        const Clock& clock);
+  // What certificates have to lead to, as it is now; asked for each statement.
+  using Roots = std::function<std::vector<Certificate>()>;
+
+  Trust(std::string fleet, Roots roots, Tree& tree, LiveCalls& live, const Clock& clock);
 
   // OK and what it says, if it holds and its child is not revoked; STATEMENT_REFUSED,
   // IDENTITY_REVOKED.
@@ -52,7 +55,7 @@ class Trust {
   std::vector<v1::AttachResponse> Messages(const std::set<std::string>& subjects, bool reset) const;
 
   const std::string fleet_;
-  const std::string identity_folder_;
+  const Roots roots_;
   Tree& tree_;
   LiveCalls& live_;
   const Clock& clock_;
