@@ -111,21 +111,18 @@ func TestATokenForSeveralMachines(t *testing.T) {
 	}
 }
 
-// connectProxy is an HTTP proxy that only knows CONNECT; it counts whom it connected to.
-func connectProxy(t *testing.T) (address string, connected *atomic.Int32) {
-	t.Helper()
-	connected = &atomic.Int32{}
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// connectHandler is an HTTP proxy that only knows CONNECT, and reaches what it connects to by `dial`.
+func connectHandler(dial func(address string) (net.Conn, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodConnect {
 			http.Error(w, "CONNECT only", http.StatusMethodNotAllowed)
 			return
 		}
-		upstream, err := net.Dial("tcp", r.Host)
+		upstream, err := dial(r.Host)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
 		}
-		connected.Add(1)
 		client, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			upstream.Close()
@@ -138,6 +135,19 @@ func connectProxy(t *testing.T) (address string, connected *atomic.Int32) {
 		}()
 		_, _ = io.Copy(client, upstream)
 		client.Close()
+	})
+}
+
+// connectProxy serves such a proxy here; it counts whom it connected to.
+func connectProxy(t *testing.T) (address string, connected *atomic.Int32) {
+	t.Helper()
+	connected = &atomic.Int32{}
+	proxy := httptest.NewServer(connectHandler(func(address string) (net.Conn, error) {
+		upstream, err := net.Dial("tcp", address)
+		if err == nil {
+			connected.Add(1)
+		}
+		return upstream, err
 	}))
 	t.Cleanup(proxy.Close)
 	return proxy.Listener.Addr().String(), connected

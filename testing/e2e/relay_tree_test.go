@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -78,31 +77,12 @@ func proxyOn(t *testing.T, host *fleet.Host) {
 		listener, err = net.Listen("tcp", fmt.Sprintf("0.0.0.0:%d", proxyPort))
 		return err
 	}))
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodConnect {
-			http.Error(w, "CONNECT only", http.StatusMethodNotAllowed)
-			return
-		}
-		var upstream net.Conn
-		if err := host.Do(func() (err error) {
-			upstream, err = net.Dial("tcp", r.Host)
+	server := &http.Server{Handler: connectHandler(func(address string) (upstream net.Conn, err error) {
+		err = host.Do(func() (err error) {
+			upstream, err = net.Dial("tcp", address)
 			return err
-		}); err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		client, buffered, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			upstream.Close()
-			return
-		}
-		_, _ = io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n")
-		go func() {
-			_, _ = io.Copy(upstream, buffered)
-			upstream.Close()
-		}()
-		_, _ = io.Copy(client, upstream)
-		client.Close()
+		})
+		return upstream, err
 	})}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
