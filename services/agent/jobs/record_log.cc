@@ -83,7 +83,8 @@ absl::StatusOr<bool> NodeRecordLog::ReadFrame(int64_t offset, v1::JobRecord* rec
   if (!n.ok()) return n.status();
   if (*n < kHeader) return false;
   const uint32_t length = GetUint32(header.data());
-  if (length > kMaxPayload) return false;
+  // Length 0: what a crash left as zeros, whose checksum holds.
+  if (length == 0 || length > kMaxPayload) return false;
   std::string payload(length, '\0');
   n = file_->ReadAt(std::span<char>(payload), offset + static_cast<int64_t>(kHeader));
   if (!n.ok()) return n.status();

@@ -118,6 +118,16 @@ TEST_F(NodeRecordLogTest, WhatACrashLeftUnfinishedIsCutOff) {
   EXPECT_EQ(Taken(), "whole!");
 }
 
+// A file system may keep a file's new size, and not what was written there.
+TEST_F(NodeRecordLogTest, ZerosAreNoRecords) {
+  Append(Output("whole"));
+  const int64_t whole = log_->size();
+  std::filesystem::resize_file(path_, static_cast<uintmax_t>(whole + 4096));
+  Open();
+  EXPECT_EQ(log_->size(), whole);
+  EXPECT_EQ(Taken(), "whole");
+}
+
 TEST_F(NodeRecordLogTest, ADamagedFrameEndsTheLog) {
   Append(Output("first"));
   const int64_t first = log_->size();

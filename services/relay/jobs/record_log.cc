@@ -27,7 +27,8 @@ uint32_t Load(const char* bytes) {
 int64_t Parse(std::string_view bytes, v1::JobRecord* record) {
   if (bytes.size() < kHeader) return 0;
   const uint32_t length = Load(bytes.data());
-  if (length > kMaxRecord || bytes.size() < kHeader + length) return 0;
+  // Length 0: what a crash left as zeros, whose checksum holds.
+  if (length == 0 || length > kMaxRecord || bytes.size() < kHeader + length) return 0;
   const std::string_view body = bytes.substr(kHeader, length);
   if (Crc32c(body) != Load(bytes.data() + 4)) return 0;
   if (!record->ParseFromArray(body.data(), static_cast<int>(body.size()))) return 0;
@@ -66,6 +67,9 @@ absl::StatusOr<std::unique_ptr<RecordLog>> RecordLog::Open(
   if (!file.ok()) return file.status();
   const auto size = (*file)->Size();
   if (!size.ok()) return size.status();
+  if (*size == 0) {  // it may be new: what is stored in it needs its name
+    if (absl::Status s = files.SyncFolder(ParentFolder(path)); !s.ok()) return s;
+  }
   std::unique_ptr<RecordLog> log(new RecordLog(*std::move(file)));
   while (log->end_ < *size) {
     const auto read = ReadRecords(*log->file_, log->end_, *size, kReadAtOnce);

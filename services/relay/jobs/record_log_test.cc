@@ -102,5 +102,22 @@ TEST_F(RecordLogTest, ABitThatFlippedEndsWhatIsBelieved) {
   EXPECT_EQ(seen_, std::vector<std::string>{"good"});
 }
 
+// A file system may keep a file's new size, and not what was written there.
+TEST_F(RecordLogTest, ZerosAreNoRecords) {
+  int64_t end = 0;
+  {
+    const auto log = Open();
+    ASSERT_TRUE(log->Append(Output(1, "good")).ok());
+    end = log->end();
+  }
+  {
+    const auto file = disk_.Open("/records", OpenMode::kReadWrite);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE((*file)->WriteAt(std::string(4096, '\0'), end).ok());
+  }
+  EXPECT_EQ(Open()->end(), end);
+  EXPECT_EQ(seen_, std::vector<std::string>{"good"});
+}
+
 }  // namespace
 }  // namespace muster
