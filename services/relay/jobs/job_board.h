@@ -95,6 +95,12 @@ class JobBoard : public RecordSink {
     v1::JobRecords records;
     Taken taken;
   };
+  // An acknowledgement that a node has not got yet.
+  struct Owed {
+    int64_t sequence = 0;
+    int64_t records = 0;  // since the last, as the next
+    int64_t bytes = 0;    // of output
+  };
   // Records of one job that the writer is to store.
   using ToStore = std::map<std::string, std::vector<v1::JobRecord>>;
 
@@ -120,6 +126,7 @@ class JobBoard : public RecordSink {
   void Write(const std::stop_token& stop);
   bool Store(const ToStore& records, const std::stop_token& stop);
   void Acknowledge(const std::deque<Batch>& batches);
+  void Owe(const v1::JobRecord& record, v1::RecordsAck* now);  // with the lock held
   void Finish(const std::string& id);
 
   const Options options_;
@@ -127,6 +134,9 @@ class JobBoard : public RecordSink {
   Tree& tree_;
   Courier& courier_;
   const Clock& clock_;
+  // The writer's alone: by job and node.
+  std::map<std::pair<std::string, std::string>, Owed> owed_;
+  absl::Duration owed_since_;  // monotonic
   mutable std::mutex mutex_;
   std::condition_variable work_;
   // All below are guarded by mutex_.

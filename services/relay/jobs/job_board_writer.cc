@@ -17,6 +17,22 @@ constexpr std::chrono::milliseconds kTick(500);
 // A disk that is full is tried again after so long; nothing is read from nodes meanwhile.
 constexpr std::chrono::seconds kRetryAfter(1);
 
+// Answers to records that nobody waits for go out after so long, each node's in one: a node goes on
+// sending until 64 KiB or 256 records are not acknowledged. Longer than most commands take, so that
+// the answers do not stand in the way of what others have to say.
+constexpr absl::Duration kAckWithin = absl::Seconds(2);
+constexpr int64_t kAckBytes = 16 * 1024;
+constexpr int64_t kAckRecords = 64;
+constexpr size_t kMaxOwed = 100'000;
+
+void AddReached(const std::pair<std::string, std::string>& of, int64_t sequence,
+                v1::RecordsAck* ack) {
+  v1::RecordsAck::Reached& one = *ack->add_reached();
+  one.set_job(of.first);
+  one.set_node(of.second);
+  one.set_sequence(sequence);
+}
+
 }  // namespace
 
 void JobBoard::Made(const std::string& job, std::vector<v1::JobRecord> records) {
@@ -155,29 +171,35 @@ void JobBoard::Publish(const ToStore& stored, std::vector<std::string>* ended) {
 }
 
 // Every record that came is answered: with what is reached, or, of a job that is over or not known
-// here, with its own number, so that the node lets go of it.
+// here, with its own number, so that the node lets go of it. A node with much output on its way
+// gets its answer at once, the others when answers to many records fit into one message.
 void JobBoard::Acknowledge(const std::deque<Batch>& batches) {
-  std::map<std::pair<std::string, std::string>, int64_t> reached;
+  v1::RecordsAck now;
   {
     std::lock_guard lock(mutex_);
     for (const Batch& batch : batches) {
-      for (const v1::JobRecord& record : batch.records.records()) {
-        const auto it = jobs_.find(record.job());
-        const bool runs = it != jobs_.end() && it->second->state != nullptr;
-        int64_t& number = reached[{record.job(), record.node()}];
-        number =
-            runs ? it->second->state->Reached(record.node()) : std::max(number, record.sequence());
-      }
+      for (const v1::JobRecord& record : batch.records.records()) Owe(record, &now);
     }
   }
-  v1::RecordsAck ack;
-  for (const auto& [key, sequence] : reached) {
-    v1::RecordsAck::Reached& one = *ack.add_reached();
-    one.set_job(key.first);
-    one.set_node(key.second);
-    one.set_sequence(sequence);
+  const absl::Duration time = clock_.MonotonicNow();
+  if (time - owed_since_ >= kAckWithin || owed_.size() > kMaxOwed) {
+    for (const auto& [key, owed] : owed_) AddReached(key, owed.sequence, &now);
+    owed_.clear();
   }
-  if (ack.reached_size() > 0) courier_.Acknowledge(ack);
+  if (owed_.empty()) owed_since_ = time;
+  if (now.reached_size() > 0) courier_.Acknowledge(now);
+}
+
+void JobBoard::Owe(const v1::JobRecord& record, v1::RecordsAck* now) {
+  const auto it = jobs_.find(record.job());
+  const bool runs = it != jobs_.end() && it->second->state != nullptr;
+  const auto owed = owed_.try_emplace({record.job(), record.node()}).first;
+  owed->second.sequence = runs ? it->second->state->Reached(record.node())
+                               : std::max(owed->second.sequence, record.sequence());
+  owed->second.bytes += static_cast<int64_t>(record.output().data().size());
+  if (++owed->second.records < kAckRecords && owed->second.bytes < kAckBytes) return;
+  AddReached(owed->first, owed->second.sequence, now);
+  owed_.erase(owed);
 }
 
 // Stores that a job has ended, and lets go of what it needed while it ran.
