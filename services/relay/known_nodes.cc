@@ -16,15 +16,14 @@ constexpr int64_t kMaxFile = int64_t{1} << 30;
 
 }  // namespace
 
-absl::Status LoadKnownNodes(FileOps& files, const std::string& path, const std::string& fleet,
-                            Tree& tree) {
-  const auto bytes = ReadSmallFile(files, path, kMaxFile);
+absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Tree& tree) {
+  const auto bytes = ReadSmallFile(files_, path_, kMaxFile);
   if (absl::IsNotFound(bytes.status())) return absl::OkStatus();
   if (!bytes.ok()) return bytes.status();
   v1::AttachRequest::Below known;
   if (!known.ParseFromString(*bytes)) {
     return MakeError(absl::StatusCode::kDataLoss, "KNOWN_NODES_DAMAGED",
-                     absl::StrCat(path, " is damaged"),
+                     absl::StrCat(path_, " is damaged"),
                      "Remove it: nodes are known again when they attach.");
   }
   std::vector<TreeEntry> entries;
@@ -40,23 +39,28 @@ absl::Status LoadKnownNodes(FileOps& files, const std::string& path, const std::
       entry.is_relay = true;
     }
     entry.relay = child.relay();
-    entry.since = FromProto(child.since());
+    entry.since = child.attached() ? now : FromProto(child.since());
     entries.push_back(std::move(entry));
   }
   tree.Restore(entries);
   return absl::OkStatus();
 }
 
-absl::Status StoreKnownNodes(FileOps& files, const std::string& path, const Tree& tree) {
+absl::Status KnownNodes::Store(const Tree& tree) {
   v1::AttachRequest::Below known;
   for (const TreeEntry& entry : tree.Snapshot()) {
     v1::AttachRequest::Below::Child& child = *known.add_children();
     child.mutable_statement()->set_child(entry.uri);
     child.set_relay(entry.relay);
-    // Who is attached now was here just now when this is read.
+    child.set_attached(entry.attached);
     ToProto(entry.since, child.mutable_since());
   }
-  return WriteFileDurably(files, path, known.SerializeAsString());
+  const std::string bytes = known.SerializeAsString();
+  const Sha256Digest digest = Sha256::Of(bytes);
+  if (digest == stored_) return absl::OkStatus();
+  const absl::Status status = WriteFileDurably(files_, path_, bytes);
+  if (status.ok()) stored_ = digest;
+  return status;
 }
 
 }  // namespace muster

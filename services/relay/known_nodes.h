@@ -3,19 +3,33 @@
 #define MUSTER_SERVICES_RELAY_KNOWN_NODES_H_
 
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/sha256.h"
 #include "services/relay/tree/tree.h"
 
 namespace muster {
 
-// Takes what `path` holds into the tree. OK if there is no file.
-absl::Status LoadKnownNodes(FileOps& files, const std::string& path, const std::string& fleet,
-                            Tree& tree);
+// The file holds an AttachRequest.Below, without statements. Not thread-safe.
+class KnownNodes {
+ public:
+  KnownNodes(FileOps& files, std::string path) : files_(files), path_(std::move(path)) {}
 
-// Replaces the file. It holds an AttachRequest.Below, without statements.
-absl::Status StoreKnownNodes(FileOps& files, const std::string& path, const Tree& tree);
+  // Takes what the file holds into the tree; who was attached when it was written went away at
+  // `now`. OK if there is no file.
+  absl::Status Load(const std::string& fleet, absl::Time now, Tree& tree);
+
+  // Replaces the file, if anything is new.
+  absl::Status Store(const Tree& tree);
+
+ private:
+  FileOps& files_;
+  const std::string path_;
+  Sha256Digest stored_{};
+};
 
 }  // namespace muster
 

@@ -57,6 +57,7 @@ class Assembly : public RelayServer {
         rpc_metrics_(metrics_),
         callers_(self_->fleet(), clock_, [this] { return self_->roots(); }),
         tree_({self_->name(), is_root(), static_cast<size_t>(config_.max_nodes)}, clock_),
+        known_(PosixFileOps(), config_.state_folder + "/known-nodes"),
         courier_(tree_, clock_),
         trust_(
             self_->fleet(), [this] { return self_->roots(); }, tree_, live_, clock_),
@@ -71,7 +72,6 @@ class Assembly : public RelayServer {
  private:
   RpcRuntime Runtime(Executor& executor) { return {&callers_, &executor, &live_, &rpc_metrics_}; }
   bool is_root() const { return !self_->joined() && parents_.empty(); }
-  std::string KnownPath() const { return config_.state_folder + "/known-nodes"; }
   std::shared_ptr<grpc::Channel> ChannelTo(const std::vector<std::string>& targets,
                                            ServiceRole role) const;
   absl::Status LookUp();
@@ -98,6 +98,7 @@ class Assembly : public RelayServer {
   CallerResolver callers_;
   LiveCalls live_;
   Tree tree_;
+  KnownNodes known_;
   Courier courier_;
   Trust trust_;
   RunOffers offers_;
@@ -189,9 +190,7 @@ absl::Status Assembly::OpenShares() {
 
 // Makes the way to what is above.
 absl::Status Assembly::LookUp() {
-  FileOps& files = PosixFileOps();
-  if (const absl::Status s = LoadKnownNodes(files, KnownPath(), self_->fleet(), tree_); !s.ok())
-    return s;
+  if (const absl::Status s = known_.Load(self_->fleet(), clock_.Now(), tree_); !s.ok()) return s;
   if (!is_root()) {
     AttachClientOptions options;
     options.targets = parents_;
@@ -210,7 +209,7 @@ absl::Status Assembly::LookUp() {
   jobs.max_running = config_.jobs.max_running;
   jobs.max_output = config_.jobs.max_output;
   jobs.retention = config_.jobs.retention;
-  auto board = JobBoard::Open(std::move(jobs), files, tree_, courier_, clock_);
+  auto board = JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, courier_, clock_);
   if (!board.ok()) return board.status();
   board_ = *std::move(board);
   aggregator_ = ChannelTo(config_.aggregator_targets, ServiceRole::kAggregator);
@@ -327,7 +326,7 @@ void Assembly::EverySecond(int64_t second) {
   tree_.Tick();
   courier_.Tick();
   if (second % kSecondsBetweenStores == 0) {
-    if (absl::Status s = StoreKnownNodes(PosixFileOps(), KnownPath(), tree_); !s.ok()) {
+    if (absl::Status s = known_.Store(tree_); !s.ok()) {
       Log(LogLevel::kError, "cannot remember who is attached", {{"error", s}});
     }
   }
@@ -362,7 +361,7 @@ void Assembly::Stop() {
   shares_.reset();
   centre_.reset();
   self_->Stop();
-  if (server_ != nullptr) StoreKnownNodes(PosixFileOps(), KnownPath(), tree_).IgnoreError();
+  if (server_ != nullptr) known_.Store(tree_).IgnoreError();
   board_.reset();
   inspection_.reset();
 }

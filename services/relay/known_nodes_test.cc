@@ -1,0 +1,72 @@
+#include "services/relay/known_nodes.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "services/common/base/fake_clock.h"
+#include "services/common/base/simulated_disk.h"
+#include "services/relay/testing/recorded_link.h"
+
+namespace muster {
+namespace {
+
+constexpr char kPath[] = "/known-nodes";
+constexpr char kFleet[] = "fleet.test";
+
+class KnownNodesTest : public ::testing::Test {
+ protected:
+  // What a relay that starts now knows of a node.
+  std::optional<TreeEntry> AfterARestart(const std::string& name) {
+    Tree tree({.name = "r1"}, clock_);
+    KnownNodes known(disk_, kPath);
+    EXPECT_TRUE(known.Load(kFleet, clock_.Now(), tree).ok());
+    return tree.Find(name);
+  }
+
+  SimulatedDisk disk_;
+  FakeClock clock_;
+  Tree tree_{{.name = "r1"}, clock_};
+  KnownNodes known_{disk_, kPath};
+};
+
+TEST_F(KnownNodesTest, WhoWasAttachedForLongIsKnownAfterARestart) {
+  const auto link = std::make_shared<RecordedLink>();
+  ASSERT_TRUE(tree_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
+  ASSERT_TRUE(known_.Store(tree_).ok());
+  clock_.Advance(absl::Hours(24 * 30));
+  const auto n1 = AfterARestart("n1");
+  ASSERT_TRUE(n1.has_value());
+  EXPECT_FALSE(n1->attached);
+  EXPECT_EQ(n1->since, clock_.Now()) << "it was here just now";
+}
+
+TEST_F(KnownNodesTest, WhoWentAwayWentWhenItDid) {
+  const auto link = std::make_shared<RecordedLink>();
+  ASSERT_TRUE(tree_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
+  clock_.Advance(absl::Minutes(1));
+  tree_.Detach("n1", link.get());
+  const absl::Time went = clock_.Now();
+  ASSERT_TRUE(known_.Store(tree_).ok());
+  clock_.Advance(absl::Hours(1));
+  const auto n1 = AfterARestart("n1");
+  ASSERT_TRUE(n1.has_value());
+  EXPECT_EQ(n1->since, went);
+}
+
+TEST_F(KnownNodesTest, NothingIsWrittenWhenNothingChanged) {
+  const auto link = std::make_shared<RecordedLink>();
+  ASSERT_TRUE(tree_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
+  ASSERT_TRUE(known_.Store(tree_).ok());
+  const int64_t before = disk_.changes();
+  ASSERT_TRUE(known_.Store(tree_).ok());
+  EXPECT_EQ(disk_.changes(), before);
+  tree_.Detach("n1", link.get());
+  ASSERT_TRUE(known_.Store(tree_).ok());
+  EXPECT_GT(disk_.changes(), before);
+}
+
+}  // namespace
+}  // namespace muster
