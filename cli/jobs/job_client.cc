@@ -137,16 +137,18 @@ absl::StatusOr<v1::Job> JobClient::Watch(
     v1::WatchJobResponse response;
     bool enough = false;
     while (!enough && stream->Read(&response)) {
-      heard = absl::Now();
       request.set_position(response.position());
       if (response.has_job()) job = response.job();
       enough = !take(response);
+      heard = absl::Now();  // where the output goes may have been stopped meanwhile
     }
     if (enough) context.TryCancel();
     const absl::Status status = FromGrpc(stream->Finish());
     if (status.ok() || enough) return job;
     if (Interrupted()) return absl::CancelledError("interrupted");
-    const bool away = absl::IsUnavailable(status) && absl::Now() - heard < kAwayLimit;
+    // The relay lets go of a reader that takes nothing for a minute, which is no reason to end.
+    const bool lost = absl::IsUnavailable(status) || absl::IsCancelled(status);
+    const bool away = lost && absl::Now() - heard < kAwayLimit;
     if (!away || !SleepUnlessInterrupted(kPause)) return FromService(status, subject);
   }
 }

@@ -45,6 +45,8 @@ constexpr std::chrono::milliseconds kTick(200);
 constexpr int kTicksASecond = 5;
 constexpr int kSecondsBetweenStores = 10;
 constexpr int kSecondsBetweenRenewals = 30;
+// A peer that takes no message for so long is given up.
+constexpr absl::Duration kStuckReader = absl::Seconds(60);
 
 class Assembly : public RelayServer {
  public:
@@ -68,6 +70,7 @@ class Assembly : public RelayServer {
   absl::Status Begin();
   void Stop() override;
   int port() const override { return server_->port(); }
+  int join_port() const override { return server_->open_port(); }
 
  private:
   RpcRuntime Runtime(Executor& executor) { return {&callers_, &executor, &live_, &rpc_metrics_}; }
@@ -228,6 +231,7 @@ AttachParts Assembly::MakeAttachParts() {
           [this] { return Self(); },
           [this](const v1::AttachStatement& statement) { return trust_.Verify(statement); },
           [this] { return is_root() ? centre_->connected() : parent_->connected(); },
+          [this](ChildLink& child, int64_t known) { return trust_.TellSigners(child, known); },
           [this](ChildLink& child, const v1::AttachRequest::Hello& hello) {
             trust_.Tell(child, hello);
           },
@@ -325,6 +329,7 @@ void Assembly::EverySecond(int64_t second) {
   for (const auto& child : tree_.Children()) child->Tick();
   tree_.Tick();
   courier_.Tick();
+  live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
   if (second % kSecondsBetweenStores == 0) {
     if (absl::Status s = known_.Store(tree_); !s.ok()) {
       Log(LogLevel::kError, "cannot remember who is attached", {{"error", s}});
@@ -353,6 +358,7 @@ void Assembly::Stop() {
   for (const auto& child : tree_.Children()) child->End(absl::UnavailableError("the relay stops"));
   if (forwarding_ != nullptr) forwarding_->EndStreams();
   if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
+  inspection_.reset();  // it reads figures of what goes now
   forwarding_.reset();
   requests_.Drain(config_.drain).IgnoreError();
   streams_.Drain(config_.drain).IgnoreError();
@@ -363,7 +369,6 @@ void Assembly::Stop() {
   self_->Stop();
   if (server_ != nullptr) known_.Store(tree_).IgnoreError();
   board_.reset();
-  inspection_.reset();
 }
 
 }  // namespace

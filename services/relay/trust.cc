@@ -99,17 +99,30 @@ bool Trust::IsRevokedSigner(const Identity& signer) const {
   return muster::IsRevoked(commands_, signer);
 }
 
-void Trust::Tell(ChildLink& child, const v1::AttachRequest::Hello& hello) const {
-  std::vector<v1::AttachResponse> messages;
+int64_t Trust::TellSigners(ChildLink& child, int64_t known) const {
+  v1::AttachResponse message;
   {
     std::lock_guard lock(mutex_);
-    if (hello.is_relay()) messages = Messages(subjects_, true);
-    if (commands_.version() > hello.revocations_version()) {
-      *messages.emplace_back().mutable_revocations() = commands_;
-      messages.back().mutable_revocations()->clear_command_ca_pem();
-    }
+    if (commands_.version() <= known) return known;
+    *message.mutable_revocations() = commands_;
   }
-  for (v1::AttachResponse& message : messages) child.Send(std::move(message));
+  message.mutable_revocations()->clear_command_ca_pem();
+  const int64_t version = message.revocations().version();
+  child.Send(std::move(message));
+  return version;
+}
+
+void Trust::Tell(ChildLink& child, const v1::AttachRequest::Hello& hello) const {
+  if (hello.is_relay()) {
+    std::vector<v1::AttachResponse> messages;
+    {
+      std::lock_guard lock(mutex_);
+      messages = Messages(subjects_, true);
+    }
+    for (v1::AttachResponse& message : messages) child.Send(std::move(message));
+  }
+  // A list that came while the child was on its way into the tree.
+  TellSigners(child, hello.revocations_version());
 }
 
 }  // namespace muster

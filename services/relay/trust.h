@@ -47,6 +47,9 @@ class Trust {
   // Whether the list names this signer.
   bool IsRevokedSigner(const Identity& signer) const;
 
+  // Who may sign commands no more, if the list is newer than what the child knows; the version that
+  // it knows then.
+  int64_t TellSigners(ChildLink& child, int64_t known) const;
   // What a child that was welcomed has to know.
   void Tell(ChildLink& child, const v1::AttachRequest::Hello& hello) const;
 

@@ -60,7 +60,10 @@ AttachReactor* AttachReactor::Start(const RpcRuntime& runtime, grpc::CallbackSer
 
 AttachReactor::AttachReactor(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
                              const AttachParts& parts)
-    : parts_(parts), executor_(*runtime.executor), call_(runtime, context, kMethod) {
+    : parts_(parts),
+      executor_(*runtime.executor),
+      context_(context),
+      call_(runtime, context, kMethod) {
   heard_at_ = Nanos(parts_.clock.MonotonicNow());
 }
 
@@ -167,6 +170,9 @@ absl::Status AttachReactor::TakeHello() {
   entry.statement = std::move(statement);
   // Welcome first: what the tree brings to light for this child goes after it.
   SendWelcome(*this, parts_.tree, parts_.connected(), parts_.interval, parts_.clock.Now());
+  // Before any command that waits for it: one of a signer who was revoked meanwhile may be among
+  // them.
+  hello.set_revocations_version(parts_.tell_signers(*this, hello.revocations_version()));
   auto old = parts_.tree.Attach(std::move(entry), shared_from_this());
   if (!old.ok()) return old.status();
   hello_late_.reset();
@@ -269,16 +275,27 @@ absl::Status AttachReactor::CheckRecords() const {
 }
 
 void AttachReactor::Send(v1::AttachResponse message) {
-  bool stuck = false;
+  size_t queued = 0;
   {
     std::lock_guard lock(mutex_);
     if (ended_ || end_) return;
     queued_bytes_ += message.ByteSizeLong();
     queue_.push_back(std::move(message));
-    stuck = queued_bytes_ > (is_relay_ ? kMaxQueuedToRelay : kMaxQueuedToNode);
-    if (!stuck && !writing_) SendNext();
+    if (!writing_) SendNext();
+    queued = queued_bytes_;
   }
-  if (stuck) End(errors::ChildStuck(name_));
+  if (queued > (is_relay_ ? kMaxQueuedToRelay : kMaxQueuedToNode)) Drop(queued);
+}
+
+// It reads too slowly, or not at all.
+void AttachReactor::Drop(size_t queued) {
+  const absl::Status why = errors::ChildStuck(name_);
+  Log(LogLevel::kWarning, "a child takes no messages, and loses its stream",
+      {{"child", name_}, {"waiting_bytes", queued}, {"error", why}});
+  End(why);
+  // What is being written would have to get out before the stream can end, and never does.
+  std::lock_guard lock(mutex_);
+  if (!done_) context_->TryCancel();
 }
 
 // Called with the lock held.

@@ -48,6 +48,9 @@ struct AttachParts {
   std::function<absl::StatusOr<VerifiedStatement>(const v1::AttachStatement&)> verify;
   // Whether there is a way to the centre.
   std::function<bool()> connected;
+  // Tells a child who may sign commands no more, if the list is newer than what it knows; gives the
+  // version that it knows then.
+  std::function<int64_t(ChildLink& child, int64_t known)> tell_signers;
   // A child has been welcomed: what else has to be told it.
   std::function<void(ChildLink& child, const v1::AttachRequest::Hello& hello)> welcomed;
   std::function<void(const std::string& child, const v1::CollectionEnded&)> collection_ended;
@@ -91,9 +94,11 @@ class AttachReactor : public grpc::ServerBidiReactor<v1::AttachRequest, v1::Atta
   absl::StatusOr<TreeEntry> EntryOf(const v1::AttachRequest::Below::Child& child,
                                     const std::vector<TreeEntry>& so_far) const;
   void SendNext();
+  void Drop(size_t queued);
 
   const AttachParts& parts_;
   Executor& executor_;
+  grpc::CallbackServerContext* const context_;  // until OnDone
   Call call_;
   std::shared_ptr<AttachReactor> self_;  // until OnDone
   std::string name_;                     // of the child
