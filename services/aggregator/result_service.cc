@@ -96,25 +96,6 @@ absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
   return verified;
 }
 
-// A result that a relay had taken and could not deliver in time: rare, and worth a line of its own.
-void ResultService::NoteExpired(const Caller& relay, const ResultKey& key,
-                                const std::string& text) {
-  AuditRecord record;
-  record.at = absl::ToUnixMicros(absl::Now());
-  record.kind = AuditKind::kExpired;
-  record.actor = ToUri(relay.identity).value_or("");
-  record.key = key;
-  record.text = text.substr(0, kMaxErrorText);
-  store_.Apply(AppendAudit{std::move(record)}, [key](const auto& outcome) {
-    if (outcome.ok()) return;
-    Log(LogLevel::kError, "no audit record of a result that expired at a relay",
-        {{"run", key.run},
-         {"plugin", key.plugin},
-         {"node", key.node},
-         {"error", outcome.status()}});
-  });
-}
-
 ResultService::ResultService(const RpcRuntime& runtime, StateStore& store, BlobStore& blobs,
                              Uploads& uploads, Committer& committer, const SpooledProofs& proofs)
     : runtime_(runtime),
@@ -166,9 +147,6 @@ grpc::ServerUnaryReactor* ResultService::SubmitResult(grpc::CallbackServerContex
       [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
         auto verified = Verify(*call, *request);
         if (!verified.ok()) return finish(verified.status());
-        if (verified->expired_at_relay) {
-          NoteExpired(call->caller(), verified->result.key, verified->result.error);
-        }
         committer_.Commit(*std::move(verified), [response, finish = std::move(finish)](
                                                     absl::StatusOr<ResultRecord> result) mutable {
           if (result.ok()) *response = ToProto(*result);

@@ -41,7 +41,6 @@ class ResultService : public v1::ResultService::CallbackService {
                                         const v1::SpooledProof* proof) const;
   absl::StatusOr<UploadRecord> ToUpload(Call& call, const v1::OpenUploadRequest& request) const;
   absl::StatusOr<VerifiedResult> Verify(Call& call, const v1::SubmitResultRequest& request) const;
-  void NoteExpired(const Caller& relay, const ResultKey& key, const std::string& text);
 
   const RpcRuntime runtime_;
   StateStore& store_;

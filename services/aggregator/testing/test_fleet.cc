@@ -22,6 +22,7 @@
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/process.h"
 #include "services/common/rpc/status.h"
+#include "services/common/store/sqlite/sqlite_store.h"
 
 namespace muster::testing {
 namespace {
@@ -142,6 +143,16 @@ TestIdentity TestFleet::Credential(const std::string& run, const std::string& pl
       v1::RunService::NewStub(Connect(operator_))->IssueCredential(&context, request, &credential));
   return {absl::StrCat(credential.certificate_pem(), credential.chain_pem()),
           std::string(Must(key.ToPkcs8Pem()).view())};
+}
+
+std::vector<AuditRecord> TestFleet::Audit(const std::string& run) {
+  Stop();
+  SqliteStoreOptions options;
+  options.path = config.state_folder + "/state.db";
+  std::vector<AuditRecord> records =
+      Must(Must(OpenSqliteStore(std::move(options)))->Audit(run, "", 1000)).items;
+  Start();
+  return records;
 }
 
 v1::Run TestFleet::WaitForEnd(const std::string& run) {

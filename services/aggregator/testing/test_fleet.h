@@ -14,6 +14,7 @@
 #include "services/common/identity/home.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/key.h"
+#include "services/common/store/records.h"
 
 namespace muster::testing {
 
@@ -57,6 +58,9 @@ class TestFleet {
   // A credential of the run through the API; `node` empty: any node.
   TestIdentity Credential(const std::string& run, const std::string& plugin,
                           const std::string& node);
+
+  // What the audit log has of a run. The aggregator is stopped for it, and started again elsewhere.
+  std::vector<AuditRecord> Audit(const std::string& run);
 
   // Waits until the run's state is final, at most 30 s.
   v1::Run WaitForEnd(const std::string& run);

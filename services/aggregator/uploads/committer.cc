@@ -85,6 +85,7 @@ void Committer::Commit(VerifiedResult verified, Done done) {
   CommitResult command;
   command.upload_id = verified.upload_id;
   command.epoch = verified.epoch;
+  command.expired_at_relay = verified.expired_at_relay;
   command.result = std::move(verified.result);
   command.result.committed_at = absl::ToUnixMicros(clock_.Now());
   const ResultKey key = command.result.key;

@@ -99,6 +99,8 @@ struct CommitResult {
   ResultRecord result;
   std::string upload_id;  // empty: a small result, delivered in one piece
   int64_t epoch = 0;
+  // An error that a relay writes for what it had taken and could not deliver in time: audited.
+  bool expired_at_relay = false;
 
   enum class Verdict {
     kCommitted,  // stored, durable

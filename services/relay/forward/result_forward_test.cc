@@ -85,6 +85,15 @@ class ResultForwardTest : public ::testing::Test {
     return result;
   }
 
+  // How many results left the spool with this outcome.
+  double Outcomes(const std::string& outcome) {
+    const std::string text = relay_.metrics().Text();
+    const std::string name =
+        absl::StrCat("muster_relay_spool_outcomes_total{outcome=\"", outcome, "\"} ");
+    const size_t at = text.find(name);
+    return at == std::string::npos ? -1 : std::stod(text.substr(at + name.size()));
+  }
+
   // The centre is gone, and comes back elsewhere.
   void CutOff() {
     fleet_.Stop();
@@ -190,10 +199,7 @@ TEST_F(ResultForwardTest, WhatCameWhileCutOffIsCommittedOnceTheWayIsBackAlsoAfte
   EXPECT_EQ(Committed("systemd-logs").generation(), 1);
   EXPECT_THAT(Committed("systemd-logs").delivery().uri(), HasSubstr("/node/n1"));
   EXPECT_THAT(Committed("systemd-logs").delivery().vouched_by(), HasSubstr("/service/relay/r1"));
-  ASSERT_TRUE(Await([&] {
-    return relay_.metrics().Text().find(
-               "muster_relay_spool_outcomes_total{outcome=\"committed\"} 2") != std::string::npos;
-  }));
+  ASSERT_TRUE(Await([&] { return Outcomes("committed") == 2; }));
 }
 
 TEST_F(ResultForwardTest, AClientWaitsUntilWhatARelayHoldsIsCommitted) {
@@ -221,9 +227,44 @@ TEST_F(ResultForwardTest, WhatExpiresInTheSpoolBecomesAnErrorResultWithTheReason
             Code::kHandedOver);
   Reconnect();
   ASSERT_TRUE(Await([&] { return Committed("hostfacts").outcome() == v1::OUTCOME_ERROR; }));
-  EXPECT_THAT(Committed("hostfacts").error(), HasSubstr("relay r1 took this result at"));
+  const v1::Result expired = Committed("hostfacts");
+  EXPECT_THAT(expired.error(), HasSubstr("relay r1 took this result at"));
+  EXPECT_THAT(expired.delivery().uri(), HasSubstr("/node/n1"));
+  EXPECT_THAT(expired.delivery().vouched_by(), HasSubstr("/service/relay/r1"));
+  ASSERT_TRUE(Await([&] { return Outcomes("expired") == 1; }));
+  EXPECT_EQ(Outcomes("committed"), 0);
   // The node still has it.
   EXPECT_EQ(MakeClient("hostfacts")->SubmitFile(File("{}"), {}).status.code, Code::kOk);
+  EXPECT_EQ(Committed("hostfacts").outcome(), v1::OUTCOME_GENUINE);
+  relay_.way().Cut();
+  int audited = 0;
+  for (const AuditRecord& record : fleet_.Audit(run_)) {
+    if (record.kind != AuditKind::kExpired) continue;
+    ++audited;
+    EXPECT_THAT(record.actor, HasSubstr("/service/relay/r1"));
+    EXPECT_EQ(record.key.node + "/" + record.key.plugin, "n1/hostfacts");
+    EXPECT_THAT(record.text, HasSubstr("had no way to deliver it"));
+  }
+  EXPECT_EQ(audited, 1);
+}
+
+TEST_F(ResultForwardTest, WhatExpiresAfterItsRunWasSealedEndsAllTheSame) {
+  relay_.Stop();
+  relay_.config.spool_ttl = absl::ZeroDuration();
+  relay_.Start();
+  relay_.way().Cut();
+  ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code,
+            Code::kHandedOver);
+  v1::CancelRunRequest cancel;
+  cancel.set_run(run_);
+  v1::Run run;
+  grpc::ClientContext context;
+  ASSERT_TRUE(v1::RunService::NewStub(fleet_.Connect(fleet_.admin()))
+                  ->CancelRun(&context, cancel, &run)
+                  .ok());
+  relay_.ConnectUp();
+  ASSERT_TRUE(Await([&] { return Outcomes("expired") == 1; }));
+  EXPECT_THAT(relay_.metrics().Text(), HasSubstr("muster_relay_spool_entries 0\n"));
 }
 
 TEST_F(ResultForwardTest, ARelayCannotDeliverWhatNoNodeSigned) {

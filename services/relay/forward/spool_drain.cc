@@ -159,7 +159,10 @@ void SpoolDrain::RunOnce(const std::stop_token& stop) {
          {"plugin", key.plugin()},
          {"node", key.node()},
          {"why", status.ok() ? delivery->why : status.ToString()}});
-    spool_.Finish(*delivery, committed ? "committed" : delivery->expired ? "expired" : "refused");
+    spool_.Finish(*delivery, committed           ? "committed"
+                             : delivery->lost    ? "lost"
+                             : delivery->expired ? "expired"
+                                                 : "refused");
     return;
   }
   absl::BitGen random;

@@ -50,6 +50,7 @@ struct SpoolDelivery {
   std::string id;
   v1::SubmitResultRequest header;  // spool_entry.h
   bool expired = false;            // its time is over, or its bytes are lost: say so instead
+  bool lost = false;               // the latter
   std::string why;                 // if so
 };
 
@@ -138,6 +139,7 @@ class Spool : public ResultSink {
   std::shared_ptr<Entry> FindEntry(std::string_view id) const;
   std::string PathOf(EntryState state, uint64_t order, const std::string& id) const;
   void Measure() const;
+  absl::Duration OldestWait() const;
 
   const SpoolOptions options_;
   const Certificate root_;

@@ -1,4 +1,5 @@
 // The way out of the spool.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,17 @@ int64_t Spool::waiting() const {
   int64_t waiting = 0;
   for (const auto& [node, queue] : queues_) waiting += static_cast<int64_t>(queue.ready.size());
   return waiting;
+}
+
+// Each node's results are in the order in which they were complete.
+absl::Duration Spool::OldestWait() const {
+  std::lock_guard lock(mutex_);
+  absl::Time oldest = absl::InfiniteFuture();
+  for (const auto& [node, queue] : queues_) {
+    if (queue.ready.empty()) continue;
+    oldest = std::min(oldest, entries_.at(queue.ready.front())->expires - options_.ttl);
+  }
+  return oldest == absl::InfiniteFuture() ? absl::ZeroDuration() : clock_.Now() - oldest;
 }
 
 // Nodes take turns, so that one with many results does not keep others waiting.
@@ -62,7 +74,7 @@ std::optional<SpoolDelivery> Spool::Take() {
                                   InWords(entry->expires - options_.ttl),
                                   " and had no way to deliver it until ", InWords(entry->expires));
     } else if (const absl::Status status = CheckBytes(delivery); !status.ok()) {
-      delivery.expired = true;
+      delivery.expired = delivery.lost = true;
       delivery.why = absl::StrCat("relay ", options_.relay,
                                   " lost the bytes of this result: ", status.message());
     }

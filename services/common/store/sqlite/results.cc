@@ -133,7 +133,8 @@ void EndUpload(Connection& db, const CommitResult& command) {
 }
 
 void AuditVerdict(WriteContext& context, Verdict verdict, const ResultRecord& head,
-                  const ResultRecord& result) {
+                  const CommitResult& command) {
+  const ResultRecord& result = command.result;
   if (verdict == Verdict::kConflict || verdict == Verdict::kErrorKept) {
     context.AddRefusal(
         AuditOf(AuditKind::kConflict, result,
@@ -143,6 +144,11 @@ void AuditVerdict(WriteContext& context, Verdict verdict, const ResultRecord& he
         AuditKind::kReplaced, result,
         absl::StrCat(head.outcome == Outcome::kTimedOut ? "time-out" : "error", " of generation ",
                      head.generation, " replaced by ", Describe(result))));
+  }
+  if (verdict == Verdict::kCommitted && command.expired_at_relay) {
+    AuditRecord expired = AuditOf(AuditKind::kExpired, result, result.error);
+    expired.actor = result.delivery.vouched_by;
+    context.AddAudit(expired);
   }
 }
 
@@ -192,7 +198,7 @@ absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const Commit
     return outcome;
   }
   outcome.verdict = Judge(*head, result);
-  AuditVerdict(context, outcome.verdict, *head, result);
+  AuditVerdict(context, outcome.verdict, *head, command);
   EndUpload(db, command);
   if (outcome.verdict == Verdict::kCommitted) {
     outcome.last = Store(context, *run, *pair, result);
