@@ -17,6 +17,8 @@ class RelayServer : public RunningService {
 
   // Where gRPC is served.
   virtual int port() const = 0;
+  // Where machines join; 0 if they do not here.
+  virtual int join_port() const = 0;
 };
 
 }  // namespace muster

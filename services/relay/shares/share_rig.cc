@@ -6,6 +6,7 @@
 #include <functional>
 #include <thread>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -71,6 +72,18 @@ ShareFleet::Credential ShareFleet::Issue(const FleetName& name) const {
   return {std::string(key.ToPkcs8Pem().value().view()), leaf.ToPem() + middle_pem_};
 }
 
+ShareFleet::Credential ShareFleet::IssueForRun(const RunName& name) const {
+  const PrivateKey key = PrivateKey::Generate().value();
+  const absl::Time now = absl::Now();
+  const std::string run =
+      std::visit([](const auto& of_run) -> std::string { return of_run.run; }, name);
+  const RunAuthority authority =
+      intermediate_->CreateRunAuthority(run, now, now + absl::Hours(4)).value();
+  const Certificate leaf = authority.Issue(name, key.public_key(), {}, now).value();
+  return {std::string(key.ToPkcs8Pem().value().view()),
+          leaf.ToPem() + authority.fleet_signed().ToPem() + middle_pem_};
+}
+
 std::string ShareFleet::WriteIdentity(const FleetName& name, const std::string& folder) const {
   const std::string path = absl::StrCat(folder_, "/", folder);
   std::filesystem::create_directories(path);
@@ -102,6 +115,10 @@ void TestRelay::Start() {
   }
   config.listen.port = static_cast<uint16_t>(static_cast<RelayServer&>(**started).port());
   server_ = *std::move(started);
+}
+
+std::string TestRelay::join_target() const {
+  return absl::StrCat("127.0.0.1:", static_cast<RelayServer&>(*server_).join_port());
 }
 
 TestNode::TestNode(const ShareFleet& fleet, const std::string& name)

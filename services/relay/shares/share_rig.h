@@ -28,6 +28,8 @@ class ShareFleet {
     std::string chain_pem;
   };
   Credential Issue(const FleetName& name) const;
+  // Of a run, by an authority of its own.
+  Credential IssueForRun(const RunName& name) const;
   // key.pem, cert.pem and ca.pem for it, in a folder of this name.
   std::string WriteIdentity(const FleetName& name, const std::string& folder) const;
   const std::string& root_pem() const { return root_pem_; }
@@ -49,6 +51,8 @@ class TestRelay {
   void Start();
   void Stop() { server_.reset(); }
   std::string target() const { return config.listen.ToString(); }
+  // Where machines join, if the configuration says so.
+  std::string join_target() const;
 
   RelayConfig config;
 

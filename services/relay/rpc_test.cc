@@ -1,0 +1,173 @@
+// What every RPC and every listener of a relay has to keep, whatever it does.
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "muster/v1/attachment.pb.h"
+#include "muster/v1/heartbeats.pb.h"
+#include "muster/v1/identities.pb.h"
+#include "muster/v1/jobs.pb.h"
+#include "muster/v1/join.pb.h"
+#include "muster/v1/results.pb.h"
+#include "muster/v1/runs.pb.h"
+#include "muster/v1/shares.pb.h"
+#include "muster/v1/status.pb.h"
+#include "services/common/identity/policy.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/testing/rpc_walk.h"
+#include "services/relay/shares/share_rig.h"
+
+namespace muster {
+namespace {
+
+using testing::CallEmpty;
+using ::testing::HasSubstr;
+using testing::kShareFleet;
+using testing::MethodsOf;
+using ::testing::Not;
+using testing::PathOf;
+using testing::ShareFleet;
+using ::testing::StartsWith;
+using testing::TestRelay;
+
+constexpr char kRun[] = "0123456789abcdef";
+
+// Every method of every service that a relay serves, and of one that it does not.
+std::vector<const google::protobuf::MethodDescriptor*> Methods() {
+  const google::protobuf::FileDescriptor* const files[] = {
+      v1::AttachRequest::descriptor()->file(),
+      v1::Command::descriptor()->file(),
+      v1::SharedFile::descriptor()->file(),
+      v1::JoinRequest::descriptor()->file(),
+      v1::SubmitResultRequest::descriptor()->file(),
+      v1::Run::descriptor()->file(),
+      v1::RunStatus::descriptor()->file(),
+      v1::BeatRequest::descriptor()->file(),
+      v1::Operator::descriptor()->file()};
+  return MethodsOf(files);
+}
+
+class RelayRpcTest : public ::testing::Test {
+ protected:
+  RelayRpcTest() {
+    relay_.Stop();
+    relay_.config.join_listen = {"127.0.0.1", 0};
+    relay_.Start();
+  }
+
+  // One of each role that a certificate can have.
+  static std::vector<Identity::Name> Everybody() {
+    return {UserIdentity{"ann"},
+            ServiceIdentity{ServiceRole::kAggregator, "a"},
+            ServiceIdentity{ServiceRole::kStatus, "s"},
+            ServiceIdentity{ServiceRole::kGateway, "g"},
+            ServiceIdentity{ServiceRole::kRelay, "r1"},
+            NodeIdentity{"n1"},
+            RunNodeIdentity{kRun, "p", "n1"},
+            RunPluginIdentity{kRun, "p"},
+            RunViewerIdentity{kRun}};
+  }
+
+  ShareFleet::Credential Issue(const Identity::Name& name) const {
+    return std::visit(
+        [this](const auto& one) {
+          if constexpr (std::is_constructible_v<FleetName, decltype(one)>) {
+            return fleet_.Issue(one);
+          } else {
+            return fleet_.IssueForRun(one);
+          }
+        },
+        name);
+  }
+
+  std::shared_ptr<grpc::Channel> Connect(const Identity::Name& name) const {
+    const ShareFleet::Credential credential = Issue(name);
+    const ChannelIdentity identity = {kShareFleet, fleet_.root_pem(), credential.chain_pem,
+                                      credential.key_pem};
+    return MakeChannel(relay_.target(), MakeChannelCredentials(identity, {ServiceRole::kRelay}),
+                       true);
+  }
+
+  const ShareFleet fleet_;
+  TestRelay relay_{fleet_, "root", nullptr};
+};
+
+TEST_F(RelayRpcTest, EachRoleMayCallWhatTheTableSaysAndNoHandlerForgetsToAsk) {
+  std::set<std::string> rows;
+  for (const std::string_view row : PolicyMethods()) rows.emplace(row);
+  ASSERT_GE(Methods().size(), 45u);
+  for (const Identity::Name& name : Everybody()) {
+    const Caller caller = {{kShareFleet, name}, std::nullopt, "", ""};
+    SCOPED_TRACE(std::string(RoleName(RoleOf(caller.identity))));
+    const auto channel = Connect(name);
+    for (const auto* method : Methods()) {
+      const std::string path = PathOf(*method);
+      SCOPED_TRACE(path);
+      EXPECT_TRUE(rows.contains(path));
+      const grpc::Status status = CallEmpty(channel, path);
+      if (!CheckRole(caller, path).ok()) {
+        EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+        EXPECT_THAT(status.error_message(), StartsWith("ROLE_NOT_ALLOWED"));
+        continue;
+      }
+      EXPECT_THAT(status.error_message(), Not(StartsWith("ROLE_NOT_ALLOWED")));
+      EXPECT_THAT(status.error_message(), Not(HasSubstr("did not ask")));
+      EXPECT_NE(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+    }
+  }
+}
+
+TEST_F(RelayRpcTest, AMethodThatDoesNotExistIsRefused) {
+  for (const char* path : {"/muster.v1.JobService/Explode", "/muster.v1.RelayService/Reload"}) {
+    EXPECT_EQ(CallEmpty(Connect(UserIdentity{"ann"}), path).error_code(),
+              grpc::StatusCode::UNIMPLEMENTED);
+  }
+}
+
+TEST_F(RelayRpcTest, TheListenerWithoutCertificatesLetsJoinAndNothingElse) {
+  const auto channel = MakeChannel(
+      relay_.join_target(),
+      MakeOpenChannelCredentials(kShareFleet, fleet_.root_pem(), {ServiceRole::kRelay}), true);
+  int joins = 0;
+  for (const auto* method : Methods()) {
+    const std::string path = PathOf(*method);
+    SCOPED_TRACE(path);
+    const grpc::Status status = CallEmpty(channel, path);
+    if (path == "/muster.v1.JoinService/Join" || path == "/muster.v1.JoinService/Return") {
+      ++joins;  // passed on, to an aggregator that is not there
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
+    } else {
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << status.error_message();
+    }
+  }
+  EXPECT_EQ(joins, 2);
+}
+
+TEST_F(RelayRpcTest, WithoutACertificateNobodyGetsThroughTheOtherDoor) {
+  const auto channel = MakeChannel(
+      relay_.target(),
+      MakeOpenChannelCredentials(kShareFleet, fleet_.root_pem(), {ServiceRole::kRelay}), true);
+  EXPECT_EQ(CallEmpty(channel, "/muster.v1.JoinService/Join").error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  // Nor with one of another fleet.
+  const ShareFleet other;
+  const ShareFleet::Credential stranger = other.Issue(UserIdentity{"ann"});
+  const ChannelIdentity identity = {kShareFleet, fleet_.root_pem(), stranger.chain_pem,
+                                    stranger.key_pem};
+  EXPECT_EQ(CallEmpty(MakeChannel(relay_.target(),
+                                  MakeChannelCredentials(identity, {ServiceRole::kRelay}), true),
+                      "/muster.v1.JobService/ListJobs")
+                .error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace muster
