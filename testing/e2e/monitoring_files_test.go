@@ -59,7 +59,7 @@ func dashboardQueries(t *testing.T) (queries []query) {
 			queries = append(queries, query{where, target.Expr, target.LegendFormat})
 		}
 	}
-	if want := []string{"Runs", "Deliveries", "Status of senders", "Stragglers by reason", "Gateway", "Process"}; !slices.Equal(rows, want) {
+	if want := []string{"Runs", "Deliveries", "Status of senders", "Stragglers by reason", "Gateway", "Relays", "Process"}; !slices.Equal(rows, want) {
 		t.Errorf("the rows are %v, want %v", rows, want)
 	}
 	return queries

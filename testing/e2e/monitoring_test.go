@@ -20,9 +20,9 @@ import (
 )
 
 var (
-	monitoredServices = []string{"aggregator", "status", "gateway"}
+	monitoredServices = []string{"aggregator", "status", "gateway", "relay"}
 	// Only what has few values may be a label: what peers choose (a node, a run, an address) never is.
-	boundedLabels = []string{"code", "listener", "method", "presence", "reason", "result", "route", "state"}
+	boundedLabels = []string{"code", "listener", "method", "outcome", "presence", "reason", "result", "route", "state"}
 )
 
 // Every query of the dashboard and the alerts asks for metrics and labels that the services really have;

@@ -357,6 +357,20 @@ TEST_F(JobRunnerTest, NothingRunsTwice) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"));
 }
 
+TEST_F(JobRunnerTest, ACommandThatIsPlayedBackIsRefused) {
+  const v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
+  runner_->Take(sent);
+  EXPECT_EQ(AwaitFinal(sent.job()).started, 1);
+  ASSERT_TRUE(WaitUntil(
+      [&] { return std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/done"); }));
+  {
+    std::lock_guard lock(mutex_);  // somebody who never heard of it
+    reached_.erase(sent.job());
+    told_.erase(sent.job());
+  }
+  ExpectRefused(sent, "REPLAYED");
+}
+
 TEST_F(JobRunnerTest, AFloodIsCutWithAMarkAndTheCommandGoesOn) {
   SetPolicy("commands: [{argv: ['**'], max_output: 1MiB}]");
   const Told told = Shell("head -c 50000000 /dev/zero; echo end >&2");

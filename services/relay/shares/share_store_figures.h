@@ -21,7 +21,13 @@ struct ShareStore::Figures {
             "muster_relay_share_outcomes_total",
             "What became of shared files: passed on up or down, delivered (they lie at their "
             "target's relay), refused, expired, removed.",
-            {"outcome"}, 6)) {}
+            {"outcome"}, 6)) {
+    // There from the first on.
+    for (const char* outcome :
+         {"passed-up", "passed-down", "delivered", "refused", "expired", "removed"}) {
+      outcomes.With({outcome});
+    }
+  }
 
   void Count(const ShareRecord& is) const {
     switch (is.stage) {

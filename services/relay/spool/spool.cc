@@ -71,6 +71,9 @@ Spool::Figures::Figures(Metrics& metrics)
     : entries(metrics.AddGauge("muster_relay_spool_entries",
                                "Uploads and results that rest in the spool.")),
       bytes(metrics.AddGauge("muster_relay_spool_bytes", "What they take of the spool's quota.")),
+      max_bytes(metrics.AddGauge("muster_relay_spool_max_bytes", "The spool's quota.")),
+      max_results(metrics.AddGauge("muster_relay_spool_max_results",
+                                   "How many uploads and results it may hold.")),
       taken(metrics.AddCounter("muster_relay_spool_taken_total",
                                "Results that were taken whole while there was no way up.")),
       refused(metrics.AddCounter("muster_relay_spool_refused_total",
@@ -92,7 +95,14 @@ Spool::Spool(const SpoolOptions& options, Certificate root, std::unique_ptr<Blob
       clock_(clock),
       ops_(ops),
       entries_folder_(options.folder + "/entries"),
-      figures_(std::make_unique<Figures>(metrics)) {}
+      figures_(std::make_unique<Figures>(metrics)) {
+  figures_->max_bytes.Set(static_cast<double>(options.quota_bytes));
+  figures_->max_results.Set(static_cast<double>(options.max_entries));
+  metrics.AddSampledGauge(
+      "muster_relay_spool_oldest_seconds",
+      "For how long the oldest result has waited in the spool; 0: there is none.",
+      [this] { return absl::ToDoubleSeconds(OldestWait()); });
+}
 
 Spool::~Spool() = default;
 

@@ -47,6 +47,8 @@ struct Spool::Figures {
 
   Gauge entries;
   Gauge bytes;
+  Gauge max_bytes;
+  Gauge max_results;
   Counter taken;
   Counter refused;
   Labelled<Counter> outcomes;

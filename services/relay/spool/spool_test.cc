@@ -138,8 +138,12 @@ TEST_F(SpoolTest, AFullSpoolSaysSoAndANodeCannotFillItForOthers) {
 }
 
 TEST_F(SpoolTest, WhatIsTooOldComesOutAsAnErrorWithItsReason) {
+  EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_oldest_seconds 0\n"));
   ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
-  rig_.clock.Advance(absl::Hours(24));
+  rig_.clock.Advance(absl::Hours(23));
+  ASSERT_TRUE(rig_.Deliver("n2", "facts", small_).ok());
+  rig_.clock.Advance(absl::Hours(1));
+  EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_oldest_seconds 86400\n"));
   ASSERT_TRUE(rig_.Open().ok());
   ASSERT_EQ(rig_.Next(), "n1/facts");
   EXPECT_TRUE(rig_.taken->expired);

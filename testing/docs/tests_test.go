@@ -1,0 +1,98 @@
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	goTest  = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	cppTest = regexp.MustCompile(`(?m)^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)`)
+	// As pages name tests: in a file, or alone.
+	namedInFile = regexp.MustCompile("`([\\w/.-]+_(?:test|contract)\\.(?:go|cc|h)):(\\w+(?:\\.\\w+)?)`")
+	namedGo     = regexp.MustCompile("`(Test[A-Z0-9]\\w*)`")
+	namedCpp    = regexp.MustCompile("`(\\w+(?:Test|Contract)\\.\\w+)`")
+)
+
+// testsOfTheTree gives the tests of each file: "TestX" of Go, "Suite.Name" of C++.
+func testsOfTheTree(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules") {
+			return filepath.SkipDir
+		}
+		name, _ := filepath.Rel(root, path)
+		isGo := strings.HasSuffix(path, "_test.go")
+		if !isGo && !strings.HasSuffix(path, "_test.cc") && !strings.HasSuffix(path, "_contract.h") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if isGo {
+			for _, match := range goTest.FindAllStringSubmatch(string(text), -1) {
+				found[name] = append(found[name], match[1])
+			}
+			return nil
+		}
+		for _, match := range cppTest.FindAllStringSubmatch(string(text), -1) {
+			found[name] = append(found[name], match[1]+"."+match[2])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// A page that says which test holds a promise names one that there is, in the file that it names.
+func TestTestsThatTheDocsNameAreThere(t *testing.T) {
+	tests := testsOfTheTree(t)
+	there := map[string]bool{}
+	for _, names := range tests {
+		for _, name := range names {
+			there[name] = true
+		}
+	}
+	named := 0
+	for page, text := range pages(t) {
+		for _, match := range namedInFile.FindAllStringSubmatch(text, -1) {
+			named++
+			if !slices.Contains(tests[match[1]], match[2]) {
+				t.Errorf("%s names %s of %s, which is not there", page, match[2], match[1])
+			}
+		}
+		for _, match := range slices.Concat(namedGo.FindAllStringSubmatch(text, -1), namedCpp.FindAllStringSubmatch(text, -1)) {
+			named++
+			if !there[match[1]] {
+				t.Errorf("%s names %s, which is not there", page, match[1])
+			}
+		}
+	}
+	if named < 200 {
+		t.Errorf("the pages name %d tests only: are they still found?", named)
+	}
+}
+
+// docs/rudder.md says of every test of its folder what it shows.
+func TestThePageOfRudderLeavesNoTestOut(t *testing.T) {
+	page := pages(t)["docs/rudder.md"]
+	for file, names := range testsOfTheTree(t) {
+		if filepath.Dir(file) != "gateway/rudder" {
+			continue
+		}
+		for _, name := range names {
+			if !strings.Contains(page, "`"+name+"`") {
+				t.Errorf("it does not name %s", name)
+			}
+		}
+	}
+}
