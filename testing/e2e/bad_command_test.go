@@ -43,7 +43,8 @@ func TestAFloodOfOneNodeIsCutVisiblyAndHoldsUpNobody(t *testing.T) {
 	check(t, f.Configure("relay", map[string]string{"jobs.max_output": "1048576"}))
 	attached(t, f, "n1")
 	attached(t, f, "n2")
-	flood := execDetached(t, f, "/bin/sh", "-c", "exec yes 0123456789abcdef")
+	flood := strings.TrimSpace(must(f.Muster("exec", "--node", "n1", "--deadline", "10m", "--detach", "--",
+		"/bin/sh", "-c", "while yes 0123456789abcdef | head -c 1000000; do sleep 0.05; done"))(t))
 	until(t, "the flood is cut", func() bool {
 		out, _ := f.Muster("job", "logs", "--json", flood)
 		for _, record := range records(t, out) {

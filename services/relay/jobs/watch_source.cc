@@ -66,7 +66,8 @@ absl::StatusOr<Pull> JobWatchSource::Next(v1::WatchJobResponse* message) {
     told_ = std::move(job);
     *message->mutable_job() = view->job;
   }
-  return message->records_size() > 0 || changed || ended_ ? Pull::kMessage : Pull::kWait;
+  if (message->records_size() > 0 || changed || ended_) return Pull::kMessage;
+  return std::exchange(caught_up_, true) ? Pull::kWait : Pull::kMessage;
 }
 
 }  // namespace muster

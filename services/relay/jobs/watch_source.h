@@ -40,6 +40,7 @@ class JobWatchSource : public StreamSource<v1::WatchJobResponse> {
   uint64_t watch_ = 0;
   std::unique_ptr<File> file_;
   std::string told_;  // the job as it was told last, serialised
+  bool caught_up_ = false;  // what was there at first was sent, and that this is so
   bool ended_ = false;
 };
 

@@ -708,7 +708,8 @@ func (x *WatchJobRequest) GetWithoutOutput() bool {
 
 type WatchJobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In order; at most 1 MiB in all.
+	// In order; at most 1 MiB in all. Of a job that runs, one message without any says that all there was
+	// has been sent.
 	Records []*JobRecord `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
 	// After these records.
 	Position int64 `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
