@@ -168,6 +168,7 @@ absl::Status AttachReactor::TakeHello() {
   entry.since = parts_.clock.Now();
   entry.certificate = CertificateSubject(verified->issuer, verified->serial);
   entry.statement = std::move(statement);
+  if (absl::Status s = parts_.tree.MayAttach(entry); !s.ok()) return s;
   // Welcome first: what the tree brings to light for this child goes after it.
   SendWelcome(*this, parts_.tree, parts_.connected(), parts_.interval, parts_.clock.Now());
   // Before any command that waits for it: one of a signer who was revoked meanwhile may be among

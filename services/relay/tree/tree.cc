@@ -39,6 +39,11 @@ absl::Status Tree::CheckPlace(const TreeEntry& entry) const {
   return absl::OkStatus();
 }
 
+absl::Status Tree::MayAttach(const TreeEntry& entry) const {
+  std::lock_guard lock(mutex_);
+  return CheckPlace(entry);
+}
+
 absl::StatusOr<std::shared_ptr<ChildLink>> Tree::Attach(TreeEntry entry,
                                                         std::shared_ptr<ChildLink> link) {
   News news;

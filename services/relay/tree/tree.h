@@ -83,6 +83,9 @@ class Tree {
   std::vector<std::string> path() const;
   void SetPath(std::vector<std::string> path);
 
+  // Whether there is a place for it: else what Attach would refuse it with.
+  absl::Status MayAttach(const TreeEntry& entry) const;
+
   // A child came by a stream of its own; `entry` is attached, to this relay. The stream that it had
   // before is returned, to be ended. FAILED_PRECONDITION (RELAY_LOOP, RELAY_TOO_DEEP),
   // RESOURCE_EXHAUSTED (TOO_MANY_CHILDREN).

@@ -1,0 +1,86 @@
+// Trees of real relays as deep as they may be, and such as may not be.
+#include <grpcpp/client_context.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "muster/v1/attachment.grpc.pb.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/blob/blob_test_util.h"
+#include "services/common/identity/attach_statement.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/status.h"
+#include "services/relay/shares/share_rig.h"
+#include "services/relay/tree/tree.h"
+
+namespace muster {
+namespace {
+
+using testing::kShareFleet;
+using testing::ShareFleet;
+using testing::TestNode;
+using testing::TestRelay;
+
+// What a relay hears that wants to hang below another: the reason of its refusal, "" if it is
+// welcome.
+std::string Ask(const ShareFleet& fleet, const std::string& name, const TestRelay& parent) {
+  const ServiceIdentity self{ServiceRole::kRelay, name};
+  const std::string folder = fleet.WriteIdentity(self, name + "/asks");
+  const auto stub = v1::AttachService::NewStub(MakeChannel(
+      parent.target(),
+      MakeChannelCredentials(ChannelIdentityFolder{kShareFleet, folder}, {ServiceRole::kRelay})));
+  grpc::ClientContext context;
+  const auto stream = stub->Attach(&context);
+  v1::AttachResponse response;
+  EXPECT_TRUE(stream->Read(&response) && response.has_greeting());
+  v1::AttachRequest request;
+  v1::AttachRequest::Hello& hello = *request.mutable_hello();
+  const auto key = PrivateKey::FromPem(ReadSecretFile(folder + "/key.pem").value());
+  *hello.mutable_statement() =
+      SignAttachStatement(*key, ReadSecretFile(folder + "/cert.pem").value(),
+                          ToUri({kShareFleet, self}).value(), response.greeting().relay(),
+                          response.greeting().key_sha256(), absl::Now() + absl::Minutes(5))
+          .value();
+  hello.set_instance_id("one");
+  hello.set_version("test");
+  hello.set_is_relay(true);
+  EXPECT_TRUE(stream->Write(request));
+  while (stream->Read(&response)) {
+    if (!response.has_welcome()) continue;
+    context.TryCancel();
+    return "";
+  }
+  return ReasonOf(FromGrpc(stream->Finish()));
+}
+
+TEST(DeepTreeTest, FilesGoThroughTwentyRelaysAndNoRelayHangsBelowThem) {
+  const ShareFleet fleet;
+  std::vector<std::unique_ptr<TestRelay>> relays;
+  relays.push_back(std::make_unique<TestRelay>(fleet, "root", nullptr));
+  while (relays.size() < kMaxDepth) {
+    const std::string name = absl::StrCat("r", relays.size() + 1);
+    relays.push_back(std::make_unique<TestRelay>(fleet, name, relays.back().get()));
+  }
+  TestNode below(fleet, "below");
+  below.Attach(*relays.back());
+  TestNode above(fleet, "above");
+  above.Attach(*relays.front());
+  const std::string body = Pattern(300'000);
+  ASSERT_TRUE(below.Share("above", "f", body).ok());
+  ASSERT_TRUE(below.Await("below", "above", "f", "delivered at root"));
+  EXPECT_EQ(above.Read("below", "f"), body);
+  ASSERT_TRUE(above.Share("below", "g", body).ok());
+  ASSERT_TRUE(above.Await("above", "below", "g", "delivered at r20"));
+  EXPECT_EQ(below.Read("above", "g"), body);
+  EXPECT_EQ(Ask(fleet, "r21", *relays.back()), "RELAY_TOO_DEEP");
+  EXPECT_EQ(Ask(fleet, "other", *relays[kMaxDepth - 2]), "") << "it is the twentieth";
+  EXPECT_EQ(Ask(fleet, "r5", *relays.back()), "RELAY_LOOP");
+}
+
+}  // namespace
+}  // namespace muster
