@@ -39,7 +39,7 @@ class JobWatchSource : public StreamSource<v1::WatchJobResponse> {
   int64_t position_;
   uint64_t watch_ = 0;
   std::unique_ptr<File> file_;
-  std::string told_;  // the job as it was told last, serialised
+  std::string told_;        // the job as it was told last, serialised
   bool caught_up_ = false;  // what was there at first was sent, and that this is so
   bool ended_ = false;
 };
