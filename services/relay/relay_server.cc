@@ -1,5 +1,6 @@
 #include "services/relay/relay_server.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -317,8 +318,14 @@ void Assembly::Came(const std::vector<std::string>& names) {
 }
 
 void Assembly::Tick(const std::stop_token& stop) {
+  // Twice an interval at least, so that nobody is taken for silent.
+  const int64_t between_looks =
+      std::clamp<int64_t>(config_.interval / 2 / absl::FromChrono(kTick), 1, kTicksASecond);
   for (int64_t ticks = 0; !stop.stop_requested(); ++ticks) {
-    if (parent_ != nullptr) parent_->TellChanges();
+    if (parent_ != nullptr) parent_->Tick();
+    if (ticks % between_looks == 0) {
+      for (const auto& child : tree_.Children()) child->Tick();
+    }
     if (ticks % kTicksASecond == 0) EverySecond(ticks / kTicksASecond);
     std::unique_lock lock(tick_mutex_);
     tick_wake_.wait_for(lock, stop, kTick, [] { return false; });
@@ -326,7 +333,6 @@ void Assembly::Tick(const std::stop_token& stop) {
 }
 
 void Assembly::EverySecond(int64_t second) {
-  for (const auto& child : tree_.Children()) child->Tick();
   tree_.Tick();
   courier_.Tick();
   live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);

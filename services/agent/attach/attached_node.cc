@@ -33,6 +33,7 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
   client.uri = folder.uri();
   client.identity_folder = options.identity_folder;
   client.first_back_off = options.first_back_off;
+  client.return_after = options.return_after;
   AttachDelegate& delegate = *node;
   node->client_ = std::make_unique<AttachClient>(std::move(client), delegate);
   node->thread_ = std::thread([n = node.get()] { n->Work(); });

@@ -25,7 +25,9 @@ struct AttachedNodeOptions {
   // key.pem, cert.pem and ca.pem of the node, replaced as a whole when it is renewed.
   std::string identity_folder;
   size_t parallel = 16;  // commands at a time; more wait
+  // As AttachClientOptions has them.
   absl::Duration first_back_off = absl::Seconds(5);
+  absl::Duration return_after = absl::Minutes(5);
 };
 
 // Between the stream (common/attach) and the node's jobs and collections. What arrives is dealt

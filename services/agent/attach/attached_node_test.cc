@@ -52,6 +52,7 @@ class AttachedNodeTest : public ::testing::Test {
   void Begin() {
     AttachedNodeOptions options{NodeFolder::Load(folder_).value(), folder_ + "/tls", 16};
     options.first_back_off = absl::Milliseconds(1);
+    options.return_after = absl::Milliseconds(10);
     node_ = AttachedNode::Start(std::move(options), collections_).value();
   }
   void End() { node_.reset(); }
@@ -192,6 +193,64 @@ TEST_F(AttachedNodeTest, ASilentRelayIsLeft) {
   ASSERT_TRUE(relay_.AwaitBeats(1));
   other_.Start();
   ASSERT_TRUE(relay_.AwaitHellos(2));  // three intervals without a word
+}
+
+TEST_F(AttachedNodeTest, GoesBackToTheRelayThatItPrefersAndLosesNothing) {
+  relay_.Stop();
+  other_.Start();
+  other_.acknowledges = false;  // it has told nobody above
+  Begin();
+  ASSERT_TRUE(other_.AwaitHellos(1));
+  const v1::Command command =
+      Send(other_, {"/bin/sh", "-c",
+                    "echo on; while [ ! -e " + folder_ + "/go ]; do sleep 0.01; done; echo off"});
+  ASSERT_TRUE(other_.AwaitJob(command.job(), [](const ToldJob& job) { return !job.out.empty(); }));
+  relay_.Start();
+  ASSERT_TRUE(relay_.AwaitJob(command.job(), [](const ToldJob& job) { return !job.out.empty(); }));
+  std::ofstream(folder_ + "/go").put('\n');
+  ASSERT_TRUE(relay_.AwaitJob(command.job(), HasFinal));
+  EXPECT_EQ(relay_.job(command.job()).out, "on\noff\n");
+  EXPECT_TRUE(other_.AwaitNobody());
+  const v1::Command next = Send(relay_, {"/bin/echo", "hello"});
+  ASSERT_TRUE(relay_.AwaitJob(next.job(), HasFinal));
+}
+
+TEST_F(AttachedNodeTest, StaysWhereItIsWhileTheRelayThatItPrefersIsCutOff) {
+  relay_.Stop();
+  relay_.connected = false;
+  other_.Start();
+  Begin();
+  ASSERT_TRUE(other_.AwaitHellos(1));
+  relay_.Start();
+  ASSERT_TRUE(relay_.AwaitHellos(2));  // it looked, and looked again
+  const v1::Command command = Send(other_, {"/bin/echo", "hello"});
+  ASSERT_TRUE(other_.AwaitJob(command.job(), HasFinal));
+  EXPECT_EQ(other_.hellos().size(), 1);
+  relay_.connected = true;
+  EXPECT_TRUE(other_.AwaitNobody());
+  EXPECT_EQ(other_.hellos().size(), 1);
+}
+
+TEST_F(AttachedNodeTest, AnotherAddressOfTheSameRelayIsNotPreferred) {
+  TestRelay same(tree_, "r2");
+  same.Start();
+  tree_.WriteNodeFolder(folder_, kNode, {same.target(), other_.target()},
+                        commands_.authority().certificate().ToPem());
+  same.Stop();
+  other_.Start();
+  Begin();
+  ASSERT_TRUE(other_.AwaitHellos(1));
+  same.Start();
+  ASSERT_TRUE(same.AwaitGreetings(2));
+  EXPECT_EQ(same.hellos().size(), 0);
+  EXPECT_EQ(other_.hellos().size(), 1);
+}
+
+TEST_F(AttachedNodeTest, KeepsPaceWithARelayThatWantsToHearOften) {
+  relay_.interval_ms = 200;
+  Begin();
+  ASSERT_TRUE(relay_.AwaitBeats(10));
+  EXPECT_EQ(relay_.hellos().size(), 1);
 }
 
 TEST_F(AttachedNodeTest, BeatsWhenThereIsNothingElseToSay) {

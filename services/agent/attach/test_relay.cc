@@ -104,6 +104,11 @@ grpc::Status TestRelay::Attach(grpc::ServerContext* context, Stream* stream) {
     if (grpc::Status status = judge(); !status.ok()) return status;
   }
   Write(stream, Greeting());
+  {
+    std::lock_guard lock(mutex_);
+    ++greetings_;
+    changed_.notify_all();
+  }
   v1::AttachRequest request;
   while (stream->Read(&request)) {
     if (request.has_hello()) Welcome(stream, request.hello());
@@ -121,6 +126,7 @@ grpc::Status TestRelay::Attach(grpc::ServerContext* context, Stream* stream) {
   }
   std::lock_guard lock(mutex_);
   if (stream_ == stream) stream_ = nullptr;
+  changed_.notify_all();
   return grpc::Status::OK;
 }
 
@@ -128,7 +134,7 @@ void TestRelay::Welcome(Stream* stream, const v1::AttachRequest::Hello& hello) {
   v1::AttachResponse response;
   ToProto(absl::Milliseconds(interval_ms.load()), response.mutable_welcome()->mutable_interval());
   response.mutable_welcome()->add_path("root");
-  response.mutable_welcome()->set_connected(true);
+  response.mutable_welcome()->set_connected(connected);
   std::lock_guard lock(mutex_);
   const bool first = stream_ != stream;
   stream_ = stream;
@@ -181,6 +187,16 @@ bool TestRelay::AwaitHellos(int count) {
 bool TestRelay::AwaitBeats(int count) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, kLong, [&] { return beats_ >= count; });
+}
+
+bool TestRelay::AwaitGreetings(int count) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, kLong, [&] { return greetings_ >= count; });
+}
+
+bool TestRelay::AwaitNobody() {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, kLong, [&] { return stream_ == nullptr; });
 }
 
 bool TestRelay::AwaitJob(const std::string& job,

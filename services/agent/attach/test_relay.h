@@ -69,6 +69,7 @@ class TestRelay final : public v1::AttachService::Service {
   std::function<void(v1::AttachResponse::Greeting&)> spoil_greeting;
   std::atomic<int64_t> interval_ms{10'000};
   std::atomic<bool> beats{true};
+  std::atomic<bool> connected{true};  // to the centre, as it says
   std::atomic<bool> acknowledges{true};
 
   // Sends to the child that is attached; false if there is none.
@@ -79,6 +80,8 @@ class TestRelay final : public v1::AttachService::Service {
   // Each waits until it is so; false after a minute.
   bool AwaitHellos(int count);
   bool AwaitBeats(int count);
+  bool AwaitGreetings(int count);  // of streams that began
+  bool AwaitNobody();              // is attached
   bool AwaitJob(const std::string& job, const std::function<bool(const ToldJob&)>& enough);
   ToldJob job(const std::string& job) const;
   std::vector<v1::AttachRequest::Hello> hellos() const;
@@ -102,6 +105,7 @@ class TestRelay final : public v1::AttachService::Service {
   grpc::ServerContext* context_ = nullptr;
   std::vector<v1::AttachRequest::Hello> hellos_;
   int beats_ = 0;
+  int greetings_ = 0;
   std::map<std::string, ToldJob> jobs_;
 };
 

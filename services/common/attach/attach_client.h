@@ -6,60 +6,25 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "muster/v1/attachment.pb.h"
+#include "services/common/attach/attach_delegate.h"
 
 namespace muster {
 
-// What the owner of an attachment does with it. Called from threads of gRPC and of the client, one
-// call at a time except OnWritable; must not wait for long: nothing else is read meanwhile, and
-// that is how an owner holds up its parent.
-class AttachDelegate {
- public:
-  virtual ~AttachDelegate() = default;
+class AttachStream;
 
-  // Of the command revocations that are held.
-  virtual int64_t RevocationsVersion() = 0;
-
-  // The first time on a stream (`first`), and whenever the relay says it again: then what was not
-  // acknowledged has to be sent again. An error ends the stream and tries the next parent.
-  virtual absl::Status OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) = 0;
-
-  // Everything that is not of the attachment itself.
-  virtual void OnMessage(v1::AttachResponse message) = 0;
-
-  // A stream that was welcomed has ended.
-  virtual void OnLost(const absl::Status& why) = 0;
-
-  // Send takes messages again, after it refused one.
-  virtual void OnWritable() = 0;
-};
-
-struct AttachClientOptions {
-  // "host:port", tried in turn.
-  std::vector<std::string> targets;
-  std::string fleet;
-  std::string uri;  // the child's
-  // key.pem, cert.pem and ca.pem, replaced as a whole when they change: read for each connection
-  // and each statement.
-  std::string identity_folder;
-  bool is_relay = false;
-  std::vector<std::string> relay_targets;  // of a relay
-  // Full jitter up to a bound that begins here and doubles; at least 1 s passes.
-  absl::Duration first_back_off = absl::Seconds(5);
-  absl::Duration longest_back_off = absl::Seconds(60);
-};
-
-// Keeps one stream to one of the parents, for as long as it lives. Thread-safe.
+// Keeps one stream to one of the parents, for as long as it lives. From another parent than the
+// first it goes back to an earlier one, when that welcomes it and has a way to the centre: the new
+// stream stands before the old one ends, and the delegate is told of a loss and a welcome.
+// Thread-safe.
 class AttachClient {
  public:
   // `delegate` outlives it.
@@ -84,24 +49,29 @@ class AttachClient {
   std::shared_ptr<grpc::Channel> channel() const;
 
  private:
-  class Stream;
   struct Parent {
+    size_t index = 0;  // in targets
     std::string target;
     std::shared_ptr<grpc::Channel> channel;
+    std::shared_ptr<AttachStream> stream;
   };
 
   Parent Newest() const;
   void Run(const std::stop_token& stop);
-  absl::Status Hold(const std::stop_token& stop, const std::string& target, bool* welcomed);
+  absl::Status Hold(const std::stop_token& stop, Parent& parent);
+  Parent Reach(size_t index) const;
+  absl::Duration NextLook() const;
+  Parent FindEarlier(const std::stop_token& stop, AttachStream& now, size_t index) const;
+  void SetParent(const Parent& parent);
 
   const AttachClientOptions options_;
   AttachDelegate& delegate_;
   const std::string instance_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::shared_ptr<Stream> stream_;  // guarded by mutex_
-  Parent trying_;                   // guarded by mutex_
-  mutable Parent parent_;           // guarded by mutex_; that which welcomed last
+  std::shared_ptr<AttachStream> stream_;  // guarded by mutex_
+  Parent trying_;                         // guarded by mutex_
+  mutable Parent parent_;                 // guarded by mutex_; that which welcomed last
   std::jthread thread_;
 };
 

@@ -141,7 +141,9 @@ void ParentLink::Take(v1::JobRecords records, Taken taken) {
   for (Taken& done : sent) done();
 }
 
-// Called with the lock held. Those whose records are on their way are added to `sent`.
+// Called with the lock held. Those whose records are on their way are added to `sent`. Whose they
+// are is told before them: an acknowledgement that finds no way down is lost, and a node waits for
+// it.
 void ParentLink::SendGathered(std::vector<Taken>& sent) {
   if (gathered_taken_.empty()) return;
   sent_at_ = clock_.MonotonicNow();
@@ -149,7 +151,7 @@ void ParentLink::SendGathered(std::vector<Taken>& sent) {
   v1::AttachRequest message;
   *message.mutable_records() = std::exchange(gathered_, {});
   std::vector<Taken> taken = std::exchange(gathered_taken_, {});
-  const bool waits = !waiting_.empty() || !client_->Send(message);
+  const bool waits = !waiting_.empty() || !TellChanges() || !client_->Send(message);
   if (waits && client_->attached()) {
     waiting_.emplace_back(std::move(message), std::move(taken));
   } else {
@@ -173,7 +175,7 @@ void ParentLink::OnWritable() {
   std::vector<Taken> taken;
   {
     std::lock_guard lock(records_mutex_);
-    while (!waiting_.empty() && client_->Send(waiting_.front().first)) {
+    while (!waiting_.empty() && TellChanges() && client_->Send(waiting_.front().first)) {
       std::move(waiting_.front().second.begin(), waiting_.front().second.end(),
                 std::back_inserter(taken));
       waiting_.pop_front();
@@ -188,11 +190,17 @@ void ParentLink::CollectionEnded(const v1::CollectionEnded& ended) {
   static_cast<void>(client_->Send(std::move(message)));  // advice: the run's end comes down anyway
 }
 
-void ParentLink::TellChanges() {
+void ParentLink::Tick() {
+  TellChanges();
+  OnWritable();
+}
+
+// False if there is something that cannot be told now.
+bool ParentLink::TellChanges() {
   std::lock_guard lock(below_mutex_);
   while (client_->attached()) {
     if (!unsent_below_) {
-      if (!tell_all_ && complete_ && !tree_.HasChanges()) return;
+      if (!tell_all_ && complete_ && !tree_.HasChanges()) return true;
       v1::AttachRequest& message = unsent_below_.emplace();
       *message.mutable_below() =
           tree_.TakeChanges(kChildrenAtOnce, std::exchange(tell_all_, false));
@@ -201,9 +209,10 @@ void ParentLink::TellChanges() {
         complete_ = true;
       }
     }
-    if (!client_->Send(*unsent_below_)) return;
+    if (!client_->Send(*unsent_below_)) return false;
     unsent_below_.reset();
   }
+  return false;
 }
 
 }  // namespace muster

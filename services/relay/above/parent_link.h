@@ -50,8 +50,8 @@ class ParentLink : public TreeWay, public RecordSink, private AttachDelegate {
   // From a child: what became of a collection; passed on as advice.
   void CollectionEnded(const v1::CollectionEnded& ended);
 
-  // Tells the parent what changed below. To be called several times a second.
-  void TellChanges();
+  // Tells the parent what changed below, and what waited. To be called several times a second.
+  void Tick();
 
  private:
   // AttachDelegate.
@@ -63,6 +63,7 @@ class ParentLink : public TreeWay, public RecordSink, private AttachDelegate {
 
   std::shared_ptr<grpc::Channel> channel() const;
   void SetConnected(bool connected);
+  bool TellChanges();
   void SendGathered(std::vector<Taken>& sent);
   void Gather(const std::stop_token& stop);
   void Drop();

@@ -1,0 +1,337 @@
+#include "services/common/attach/attach_stream.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/identity/attach_statement.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/identity/key.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/common/rpc/status.h"
+#include "services/common/version.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kLeastLife = absl::Seconds(1);
+constexpr absl::Duration kGreetingWithin = absl::Seconds(20);
+constexpr absl::Duration kLongestTick = absl::Seconds(1);
+constexpr absl::Duration kTickUnwelcomed = absl::Milliseconds(100);
+constexpr int64_t kMaxPem = 64 * 1024;
+
+// What may wait to be sent, and from where on the owner hears that there is room again.
+constexpr size_t kMaxQueued = 4 << 20;
+constexpr size_t kRoomAgain = 1 << 20;
+
+absl::Duration Now() { return SystemClock().MonotonicNow(); }
+
+absl::Status Refused(std::string_view why) {
+  return MakeError(absl::StatusCode::kUnauthenticated, "RELAY_REFUSED",
+                   absl::StrCat("the relay: ", std::string(why)),
+                   "Check the addresses of the relays, and that they are of this fleet.");
+}
+
+// The statement for the relay that greeted, by the newest key and certificate in the folder.
+absl::StatusOr<v1::AttachStatement> MakeStatement(const AttachClientOptions& options,
+                                                  const v1::AttachResponse::Greeting& greeting) {
+  const auto key_pem = ReadSmallFile(PosixFileOps(), options.identity_folder + "/key.pem", kMaxPem);
+  if (!key_pem.ok()) return key_pem.status();
+  const auto chain = ReadSmallFile(PosixFileOps(), options.identity_folder + "/cert.pem", kMaxPem);
+  if (!chain.ok()) return chain.status();
+  const auto key = PrivateKey::FromPem(*key_pem);
+  if (!key.ok()) return key.status();
+  const auto leaf = Certificate::FromPem(*chain);
+  if (!leaf.ok()) return leaf.status();
+  const absl::Time expires = std::min(SystemClock().Now() + kMaxAttachment, leaf->NotAfter());
+  return SignAttachStatement(*key, *chain, options.uri, greeting.relay(), greeting.key_sha256(),
+                             expires);
+}
+
+// Whether the key in the greeting is the one of the certificate at the other end of the connection.
+absl::Status CheckGreeting(const grpc::ClientContext& context,
+                           const v1::AttachResponse::Greeting& greeting) {
+  const auto auth = context.auth_context();
+  const auto pem =
+      auth == nullptr ? std::vector<grpc::string_ref>() : auth->FindPropertyValues("x509_pem_cert");
+  if (pem.size() != 1) return Refused("it showed no certificate");
+  const auto certificate = Certificate::FromPem({pem[0].data(), pem[0].size()});
+  if (!certificate.ok()) return certificate.status();
+  const auto uri = certificate->Uri();
+  if (!uri.ok()) return uri.status();
+  const auto key = certificate->Key();
+  if (!key.ok()) return key.status();
+  const auto sha256 = key->Sha256();
+  if (!sha256.ok()) return sha256.status();
+  if (*uri != greeting.relay() || *sha256 != greeting.key_sha256()) {
+    return Refused("it greets as another than its certificate says");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+AttachStream::AttachStream(const AttachClientOptions& options, AttachDelegate& delegate,
+                           std::string instance)
+    : options_(options), delegate_(delegate), instance_(std::move(instance)), aside_(false) {}
+
+AttachStream::AttachStream(const AttachClientOptions& options, AttachDelegate& delegate,
+                           std::string instance, std::string relay_now)
+    : options_(options),
+      delegate_(delegate),
+      instance_(std::move(instance)),
+      relay_now_(std::move(relay_now)),
+      aside_(true) {}
+
+void AttachStream::Start(const std::shared_ptr<grpc::Channel>& channel) {
+  self_ = shared_from_this();
+  heard_at_ = Now();
+  stub_ = v1::AttachService::NewStub(channel);
+  stub_->async()->Attach(&context_, this);
+  AddHold();  // until End: messages are also sent from other threads
+  StartRead(&response_);
+  StartCall();
+}
+
+bool AttachStream::Send(v1::AttachRequest message) {
+  std::lock_guard lock(mutex_);
+  if (!welcomed_at_ || ending_) return false;
+  if (queued_ > kMaxQueued) {
+    refused_ = true;
+    return false;
+  }
+  Queue(std::move(message));
+  return true;
+}
+
+bool AttachStream::welcomed() const {
+  std::lock_guard lock(mutex_);
+  return welcomed_at_ && !ending_;
+}
+
+std::optional<absl::Duration> AttachStream::welcomed_at() const {
+  std::lock_guard lock(mutex_);
+  return welcomed_at_;
+}
+
+std::string AttachStream::relay() const {
+  std::lock_guard lock(mutex_);
+  return greeting_.relay();
+}
+
+std::optional<absl::Duration> AttachStream::retry_after() const {
+  std::lock_guard lock(mutex_);
+  return retry_after_;
+}
+
+absl::Duration AttachStream::tick() const {
+  std::lock_guard lock(mutex_);
+  return welcomed_at_ ? std::min(interval_ / 2, kLongestTick) : kTickUnwelcomed;
+}
+
+void AttachStream::Tick() {
+  const absl::Duration now = Now();
+  std::unique_lock lock(mutex_);
+  if (ending_) return;
+  const absl::Duration limit = welcomed_at_ ? 3 * interval_ : kGreetingWithin;
+  if (now - heard_at_ > limit) {
+    lock.unlock();
+    return End(absl::DeadlineExceededError(welcomed_at_ ? "the relay fell silent"
+                                                        : "the relay did not answer"));
+  }
+  if (welcomed_at_ && now > renew_at_) {
+    lock.unlock();
+    if (const absl::Status s = SayHello(); !s.ok()) End(s);
+    return;
+  }
+  if (!welcomed_at_ || now - said_at_ < interval_) return;
+  v1::AttachRequest beat;
+  ToProto(SystemClock().Now(), beat.mutable_beat()->mutable_time());
+  Queue(std::move(beat));
+}
+
+void AttachStream::End(const absl::Status& why) {
+  {
+    std::lock_guard lock(mutex_);
+    if (ending_) return;
+    ending_ = true;
+    why_ = why;
+  }
+  context_.TryCancel();
+  RemoveHold();
+}
+
+std::optional<absl::Status> AttachStream::AwaitEnd(absl::Duration wait) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, absl::ToChronoNanoseconds(wait), [this] { return end_.has_value(); });
+  return end_;
+}
+
+std::optional<absl::Status> AttachStream::AwaitOffer(absl::Duration wait) {
+  std::unique_lock lock(mutex_);
+  const auto offered = [this] { return offered_ && !ending_; };
+  changed_.wait_for(lock, absl::ToChronoNanoseconds(wait),
+                    [&] { return offered() || end_.has_value(); });
+  if (offered()) return absl::OkStatus();
+  return end_;
+}
+
+void AttachStream::Adopt() {
+  {
+    std::lock_guard lock(mutex_);
+    aside_ = false;
+    heard_at_ = Now();
+  }
+  Then then = Then::kRead;
+  if (const absl::Status s = TakeWelcome(&then); !s.ok()) return End(s);
+  StartRead(&response_);
+}
+
+void AttachStream::OnReadDone(bool ok) {
+  if (!ok) return End(absl::UnavailableError("the stream ended"));
+  {
+    std::lock_guard lock(mutex_);
+    heard_at_ = Now();
+  }
+  Then then = Then::kRead;
+  if (const absl::Status s = Take(&then); !s.ok()) return End(s);
+  if (then == Then::kRead) StartRead(&response_);
+}
+
+void AttachStream::OnWriteDone(bool ok) {
+  bool room = false;
+  {
+    std::lock_guard lock(mutex_);
+    writing_ = false;
+    queued_ -= queue_.front().ByteSizeLong();
+    queue_.pop_front();
+    if (!ok || ending_) return;
+    if (!queue_.empty()) Write();
+    room = refused_ && queued_ < kRoomAgain;
+    if (room) refused_ = false;
+  }
+  if (room) delegate_.OnWritable();
+}
+
+void AttachStream::OnDone(const grpc::Status& status) {
+  {
+    std::lock_guard lock(mutex_);
+    // What the relay said of the end says more than that it came.
+    const bool told = !status.ok() && status.error_code() != grpc::StatusCode::CANCELLED;
+    end_ = told || !why_ ? FromGrpc(status) : *why_;
+    if (end_->ok()) end_ = absl::UnavailableError("the relay ended the stream");
+    changed_.notify_all();
+  }
+  self_.reset();
+}
+
+absl::Status AttachStream::Take(Then* then) {
+  switch (response_.message_case()) {
+    case v1::AttachResponse::kGreeting:
+      return TakeGreeting();
+    case v1::AttachResponse::kWelcome:
+      return TakeWelcome(then);
+    case v1::AttachResponse::kBeat:
+      return absl::OkStatus();
+    case v1::AttachResponse::kGoAway: {
+      std::lock_guard lock(mutex_);
+      if (response_.go_away().has_retry_after()) {
+        retry_after_ = FromProto(response_.go_away().retry_after());
+      }
+      return absl::UnavailableError(
+          absl::StrCat("the relay sends its children away: ", response_.go_away().reason()));
+    }
+    case v1::AttachResponse::MESSAGE_NOT_SET:
+      return absl::OkStatus();  // of a newer version
+    default:
+      delegate_.OnMessage(std::move(response_));
+      return absl::OkStatus();
+  }
+}
+
+absl::Status AttachStream::TakeGreeting() {
+  if (absl::Status s = CheckGreeting(context_, response_.greeting()); !s.ok()) return s;
+  {
+    std::lock_guard lock(mutex_);
+    greeting_ = response_.greeting();
+    if (aside_ && greeting_.relay() == relay_now_) {
+      return absl::AlreadyExistsError("it is the same relay at another address");
+    }
+  }
+  return SayHello();
+}
+
+absl::Status AttachStream::SayHello() {
+  v1::AttachResponse::Greeting greeting;
+  {
+    std::lock_guard lock(mutex_);
+    greeting = greeting_;
+  }
+  auto statement = MakeStatement(options_, greeting);
+  if (!statement.ok()) return statement.status();
+  const absl::Duration life = FromProto(statement->expire_time()) - SystemClock().Now();
+  v1::AttachRequest message;
+  v1::AttachRequest::Hello& hello = *message.mutable_hello();
+  *hello.mutable_statement() = *std::move(statement);
+  hello.set_instance_id(instance_);
+  hello.set_version(std::string(kVersion));
+  hello.set_is_relay(options_.is_relay);
+  for (const std::string& target : options_.relay_targets) hello.add_relay_targets(target);
+  hello.set_revocations_version(delegate_.RevocationsVersion());
+  std::lock_guard lock(mutex_);
+  renew_at_ = Now() + std::max(life / 2, kLeastLife);
+  if (!ending_) Queue(std::move(message));
+  return absl::OkStatus();
+}
+
+absl::Status AttachStream::TakeWelcome(Then* then) {
+  bool first = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (aside_) {
+      if (absl::Status s = CheckOffer(); !s.ok()) return s;
+      // What comes after it is for the delegate, which is not to hear of it yet.
+      offered_ = true;
+      *then = Then::kWait;
+      changed_.notify_all();
+      return absl::OkStatus();
+    }
+    first = !welcomed_at_;
+    if (first) welcomed_at_ = Now();
+    interval_ = std::max(FromProto(response_.welcome().interval()), absl::Milliseconds(100));
+  }
+  return delegate_.OnWelcome(response_.welcome(), first);
+}
+
+// A stream that stands is left for a better one only.
+absl::Status AttachStream::CheckOffer() const {
+  if (!response_.welcome().connected()) {
+    return absl::UnavailableError("the relay itself has no way to the centre");
+  }
+  const auto& path = response_.welcome().path();
+  const bool below = std::any_of(path.begin(), path.end(), [this](const std::string& relay) {
+    return absl::EndsWith(options_.uri, absl::StrCat("/relay/", relay));
+  });
+  return below ? absl::FailedPreconditionError("the relay hangs below this one") : absl::OkStatus();
+}
+
+// Called with the lock held, as the next.
+void AttachStream::Queue(v1::AttachRequest message) {
+  queued_ += message.ByteSizeLong();
+  queue_.push_back(std::move(message));
+  if (!writing_) Write();
+}
+
+void AttachStream::Write() {
+  writing_ = true;
+  said_at_ = Now();
+  StartWrite(&queue_.front());
+}
+
+}  // namespace muster
