@@ -88,8 +88,16 @@ func (o *Operator) GRPC(version uint16) (*grpc.ClientConn, error) {
 	return dial(o.Aggregator[0], o.FleetCA, o.Certificate, o.Key, version)
 }
 
-// dial checks the server's chain; not its host name, which plays no part between services.
 func dial(target, root, certificate, key string, version uint16) (*grpc.ClientConn, error) {
+	config, err := fleetTLS(root, certificate, key, version)
+	if err != nil {
+		return nil, err
+	}
+	return grpc.NewClient("passthrough:///"+target, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+}
+
+// fleetTLS checks the server's chain; not its host name, which plays no part between services.
+func fleetTLS(root, certificate, key string, version uint16) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
 	if err != nil {
 		return nil, err
@@ -98,10 +106,10 @@ func dial(target, root, certificate, key string, version uint16) (*grpc.ClientCo
 	if !pool.AppendCertsFromPEM([]byte(root)) {
 		return nil, errors.New("the fleet's root is no certificate")
 	}
-	return grpc.NewClient("passthrough:///"+target, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+	return &tls.Config{
 		Certificates: []tls.Certificate{pair}, MaxVersion: version, InsecureSkipVerify: true,
 		VerifyConnection: func(state tls.ConnectionState) error { return verify(state, pool) },
-	})))
+	}, nil
 }
 
 func verify(state tls.ConnectionState, roots *x509.CertPool) error {
@@ -154,4 +162,13 @@ func (f *Fleet) Operator() (*Operator, error) {
 	}
 	var operator Operator
 	return &operator, json.Unmarshal(text, &operator)
+}
+
+// HTTP is a client of the gateway as this operator.
+func (o *Operator) HTTP() (*http.Client, error) {
+	config, err := fleetTLS(o.FleetCA, o.Certificate, o.Key, tls.VersionTLS13)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: config}}, nil
 }
