@@ -156,6 +156,15 @@ TEST_F(AttachedNodeTest, ComesBackAfterARestartOfTheRelay) {
   ASSERT_TRUE(relay_.AwaitJob(command.job(), HasFinal));
 }
 
+// Each time it lets go of the only channel of this process.
+TEST_F(AttachedNodeTest, ItMayComeAndGoOften) {
+  for (int i = 1; i <= 50; ++i) {
+    Begin();
+    ASSERT_TRUE(relay_.AwaitHellos(i));
+    End();
+  }
+}
+
 TEST_F(AttachedNodeTest, WhatWasNotAcknowledgedIsToldAgainOnTheNextStream) {
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(1));

@@ -89,8 +89,14 @@ AttachStream::AttachStream(const AttachClientOptions& options, AttachDelegate& d
       relay_now_(std::move(relay_now)),
       aside_(true) {}
 
+AttachStream::~AttachStream() {
+  if (stub_ == nullptr) return;  // never started
+  End(absl::CancelledError("this program needs it no more"));
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return end_.has_value(); });
+}
+
 void AttachStream::Start(const std::shared_ptr<grpc::Channel>& channel) {
-  self_ = shared_from_this();
   heard_at_ = Now();
   stub_ = v1::AttachService::NewStub(channel);
   stub_->async()->Attach(&context_, this);
@@ -220,15 +226,12 @@ void AttachStream::OnWriteDone(bool ok) {
 }
 
 void AttachStream::OnDone(const grpc::Status& status) {
-  {
-    std::lock_guard lock(mutex_);
-    // What the relay said of the end says more than that it came.
-    const bool told = !status.ok() && status.error_code() != grpc::StatusCode::CANCELLED;
-    end_ = told || !why_ ? FromGrpc(status) : *why_;
-    if (end_->ok()) end_ = absl::UnavailableError("the relay ended the stream");
-    changed_.notify_all();
-  }
-  self_.reset();
+  std::lock_guard lock(mutex_);
+  // What the relay said of the end says more than that it came.
+  const bool told = !status.ok() && status.error_code() != grpc::StatusCode::CANCELLED;
+  end_ = told || !why_ ? FromGrpc(status) : *why_;
+  if (end_->ok()) end_ = absl::UnavailableError("the relay ended the stream");
+  changed_.notify_all();  // with the lock held: who hears of it may destroy this
 }
 
 absl::Status AttachStream::Take(Then* then) {

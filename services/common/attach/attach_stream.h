@@ -23,14 +23,18 @@ namespace muster {
 
 // Its reactions call the delegate; a thread of the owner's ticks it and waits for its end.
 // Thread-safe.
-class AttachStream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::AttachResponse>,
-                     public std::enable_shared_from_this<AttachStream> {
+class AttachStream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::AttachResponse> {
  public:
   // All outlive it. One that is `aside` is welcomed beside another stream, and says nothing to the
   // delegate before Adopt; `relay_now` is the relay at the other end of that other stream.
   AttachStream(const AttachClientOptions& options, AttachDelegate& delegate, std::string instance);
   AttachStream(const AttachClientOptions& options, AttachDelegate& delegate, std::string instance,
                std::string relay_now);
+
+  // Ends it and waits until gRPC is done with it: the channel must not be let go of by a reaction.
+  // The last channel of a process takes the threads along that call reactions (gRPC 1.51), and one
+  // of them would wait for itself.
+  ~AttachStream() override;
 
   void Start(const std::shared_ptr<grpc::Channel>& channel);
 
@@ -83,7 +87,6 @@ class AttachStream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::Attac
   const std::string relay_now_;
   grpc::ClientContext context_;
   std::unique_ptr<v1::AttachService::Stub> stub_;
-  std::shared_ptr<AttachStream> self_;  // until OnDone
   v1::AttachResponse response_;
 
   mutable std::mutex mutex_;
