@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/strings.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/relay/errors.h"
 
 namespace muster {
@@ -139,7 +140,8 @@ absl::Status Tree::TakeBelow(const std::string& child, std::vector<TreeEntry> en
 
 // Called with the lock held, as the three that follow.
 void Tree::Put(Entry& entry, TreeEntry is, const std::string& via, News& news) {
-  const bool same_way = entry.is.attached && entry.via == via;
+  // Who came anew within the time in which changes are gathered may have forgotten what came down.
+  const bool same_way = entry.is.attached && entry.via == via && entry.is.since == is.since;
   if (!entry.is.attached) ++attached_;
   const bool relay_came = is.is_relay && !entry.is.attached;
   entry.is = std::move(is);
@@ -270,7 +272,7 @@ v1::AttachRequest::Below Tree::TakeChanges(size_t limit, bool all) {
     }
     child.set_relay(is.relay);
     child.set_attached(is.attached);
-    child.mutable_since()->set_seconds(absl::ToUnixSeconds(is.since));
+    ToProto(is.since, child.mutable_since());
   }
   for (const std::string& uri : std::exchange(forgotten_, {})) below.add_forgotten(uri);
   return below;

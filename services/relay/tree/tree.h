@@ -68,7 +68,7 @@ class Tree {
     bool is_root = true;
     size_t max_entries = 200'000;
   };
-  // Names that can be reached now and could not before, or only by another way.
+  // Names that can be reached now and could not before, or only by another way or another stream.
   using Came = std::function<void(const std::vector<std::string>& names)>;
   // A relay below that came or went.
   using RelayChanged = std::function<void(const std::string& relay, bool attached)>;

@@ -9,6 +9,7 @@
 
 #include "services/common/base/error.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/relay/testing/recorded_link.h"
 
 namespace muster {
@@ -108,6 +109,19 @@ TEST_F(TreeTest, ANodeThatMovedIsReachedByItsNewWay) {
   gone.attached = false;
   ASSERT_TRUE(tree_.TakeBelow("r2", {gone}, {}, false).ok());
   EXPECT_EQ(tree_.Route("n1"), own) << "the relay's word is older than the node's stream";
+}
+
+TEST_F(TreeTest, ANodeThatAttachedAnewComesAgainThoughNobodySawItGo) {
+  Attach("r2", true);
+  ASSERT_TRUE(tree_.TakeBelow("r2", {Below("n1", "r2")}, {}, true).ok());
+  ASSERT_TRUE(tree_.TakeBelow("r2", {Below("n1", "r2")}, {}, false).ok());
+  EXPECT_EQ(came_, (std::vector<std::string>{"r2", "n1"})) << "a fresh statement is no news";
+  clock_.Advance(absl::Milliseconds(100));
+  ASSERT_TRUE(tree_.TakeBelow("r2", {Below("n1", "r2")}, {}, false).ok());
+  EXPECT_EQ(came_, (std::vector<std::string>{"r2", "n1", "n1"}));
+  TakeChanged();
+  EXPECT_EQ(FromProto(tree_.TakeChanges(100, true).children(1).since()), clock_.Now())
+      << "it is told as precisely as it is known";
 }
 
 TEST_F(TreeTest, ARelayAboveCannotHangBelow) {
