@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,82 +10,6 @@ import (
 	"muster.example/testing/fleet"
 )
 
-const (
-	relayPort = 7445
-	joinPort  = 7444
-	proxyPort = 3128
-)
-
-// relay is a machine that joined as a relay, and the program that runs there.
-type relay struct {
-	machine
-	name    string
-	program *fleet.RunningProgram
-}
-
-// newRelay joins a relay that is reached at `addresses` by what hangs below it, and starts it.
-func newRelay(t *testing.T, f *fleet.Fleet, name string, on *fleet.Host, addresses []string, arguments ...string) *relay {
-	t.Helper()
-	r := &relay{machine: newMachine(t, f), name: name}
-	r.on = on
-	file := token(t, f, append([]string{"--relay", name}, arguments...)...)
-	join := []string{"relay", "join", "--token-file", file, "--dir", r.home}
-	for _, address := range addresses {
-		join = append(join, "--advertise", fmt.Sprintf("%s:%d", address, relayPort), "--join-advertise", fmt.Sprintf("%s:%d", address, joinPort))
-	}
-	if _, said, code := r.muster(t, nil, join...); code != 0 {
-		t.Fatalf("relay %s joins: exit %d: %s", name, code, said)
-	}
-	config := fmt.Sprintf("state_folder: %s\nlisten: 0.0.0.0:%d\njoin_listen: 0.0.0.0:%d\ninterval: 2s\n", r.home, relayPort, joinPort)
-	check(t, os.WriteFile(r.config(), []byte(config), 0o600))
-	r.start(t)
-	return r
-}
-
-func (r *relay) config() string { return filepath.Join(r.home, "relay.yaml") }
-
-func (r *relay) start(t *testing.T) {
-	t.Helper()
-	r.program = must(r.fleet.Start(r.on, nil, fleet.Relay, "--config", r.config()))(t)
-	program := r.program
-	t.Cleanup(func() { endAndTell(t, r.name, program) })
-	until(t, "relay "+r.name+" is attached", func() bool { return nodes(t, r.fleet)[r.name]["attached"] == true })
-}
-
-// endAndTell ends a program; if the test failed, it gives what the program said.
-func endAndTell(t *testing.T, name string, program *fleet.RunningProgram) {
-	program.End()
-	if t.Failed() {
-		t.Logf("--- %s\n%s", name, program.Output)
-	}
-}
-
-// killAndStart is what a supervisor of its machine would do.
-func (r *relay) killAndStart(t *testing.T) {
-	t.Helper()
-	r.program.End()
-	r.start(t)
-}
-
-// proxyOn serves HTTP CONNECT on a host; what it connects to it reaches from there.
-func proxyOn(t *testing.T, host *fleet.Host) {
-	t.Helper()
-	var listener net.Listener
-	check(t, host.Do(func() (err error) {
-		listener, err = net.Listen("tcp", fmt.Sprintf("0.0.0.0:%d", proxyPort))
-		return err
-	}))
-	server := &http.Server{Handler: connectHandler(func(address string) (upstream net.Conn, err error) {
-		err = host.Do(func() (err error) {
-			upstream, err = net.Dial("tcp", address)
-			return err
-		})
-		return upstream, err
-	})}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close() })
-}
-
 // A centre, a relay r1 with a relay r2 behind it, a node n1 that reaches a proxy beside r2 and nothing else,
 // and a node n2 behind a relay r3 of another branch. r1, in the middle, is killed while things go on.
 func TestATreeOfRelaysInNetworksOfTheirOwn(t *testing.T) {
@@ -95,21 +17,16 @@ func TestATreeOfRelaysInNetworksOfTheirOwn(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
 	}
-	host := func(make func() (*fleet.Host, error)) *fleet.Host {
-		h := must(make())(t)
-		t.Cleanup(func() { check(t, h.Close()) })
-		return h
-	}
-	h1 := host(fleet.NewHost)
-	h2 := host(h1.NewHostBehind)
-	proxy := host(h2.NewHostBehind)
-	hn1 := host(proxy.NewHostBehind)
-	h3 := host(fleet.NewHost)
-	hn2 := host(h3.NewHostBehind)
+	h1 := newHost(t, fleet.NewHost)
+	h2 := newHost(t, h1.NewHostBehind)
+	proxy := newHost(t, h2.NewHostBehind)
+	hn1 := newHost(t, proxy.NewHostBehind)
+	h3 := newHost(t, fleet.NewHost)
+	hn2 := newHost(t, h3.NewHostBehind)
 	f := up(t, "--bind", "0.0.0.0", "--advertise", h1.Address+","+h3.Address)
-	r1 := newRelay(t, f, "r1", h1, []string{h2.Address})
-	r2 := newRelay(t, f, "r2", h2, []string{proxy.Address}, "--parent", "r1")
-	newRelay(t, f, "r3", h3, []string{hn2.Address})
+	r1 := newRelay(t, f, "r1", h1, at(h2.Address))
+	r2 := newRelay(t, f, "r2", h2, at(proxy.Address), "--parent", "r1")
+	newRelay(t, f, "r3", h3, at(hn2.Address))
 	proxyOn(t, proxy)
 	policy := openPolicy + "  - argv: [/bin/sh, -c, \"*\"]\n    actions: [collect]\n"
 	n1 := join(t, f, "n1", policy, hn1, []string{fmt.Sprintf("https_proxy=http://%s:%d", hn1.Address, proxyPort)}, "--parent", "r2")
@@ -183,26 +100,5 @@ func TestATreeOfRelaysInNetworksOfTheirOwn(t *testing.T) {
 	out, _, _ := execOn(t, f, "--node", "n1", "--json", "--ttl", "1s", "--", "/bin/echo", "never")
 	if ends := finals(t, out); ends["n1"]["outcome"] != "unknown" {
 		t.Errorf("a revoked node: %v", ends)
-	}
-}
-
-// wantLines checks that each node printed "line 0" to "line N-1", each once and in order.
-func wantLines(t *testing.T, out string, lines int, names ...string) {
-	t.Helper()
-	next := map[string]int{}
-	for _, line := range strings.Split(out, "\n") {
-		name, text, _ := strings.Cut(line, ": ")
-		if name == "" {
-			continue
-		}
-		if want := fmt.Sprintf("line %d", next[name]); text != want {
-			t.Fatalf("%s printed %q where %q was due", name, text, want)
-		}
-		next[name]++
-	}
-	for _, name := range names {
-		if next[name] != lines {
-			t.Errorf("%s: %d lines of %d", name, next[name], lines)
-		}
 	}
 }

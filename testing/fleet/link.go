@@ -266,7 +266,11 @@ func (l *Link) give(c *crossing, way Direction, pieces <-chan piece) {
 			return
 		}
 		if _, err := other.Write(p.bytes); err != nil {
-			return // the reader of that end sees why
+			// That end is gone, and whoever still sends learns it, if the way back is open.
+			if l.await(c, 1-way, piece{}) {
+				c.end(true)
+			}
+			return
 		}
 		l.count(way, len(p.bytes))
 	}

@@ -145,6 +145,14 @@ func TestASilentLinkHoldsLittle(t *testing.T) {
 	}
 }
 
+func TestWhoSendsToAnEndThatIsGoneLearnsIt(t *testing.T) {
+	_, client, server := linked(t)
+	fatal(t, server.Close())
+	if _, err := client.Write(noise(64 << 20)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("it could send for ever: %v", err)
+	}
+}
+
 func TestACutLinkResetsWhatThereIsAndTakesMore(t *testing.T) {
 	l, client, server := linked(t)
 	l.Cut()

@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	musterv1 "muster.example/gateway/gen/muster/v1"
+	"muster.example/testing/fleet"
+)
+
+// restFollower follows a job through the gateway, and comes back to where it was when that goes away.
+type restFollower struct {
+	printed  strings.Builder // by n1
+	sequence int64
+	position int64
+	problem  error
+	done     chan struct{}
+}
+
+// followByREST ends when the job does.
+func followByREST(t *testing.T, f *fleet.Fleet, job string) *restFollower {
+	t.Helper()
+	operator := must(f.Operator())(t)
+	client := must(operator.HTTP())(t)
+	r := &restFollower{done: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*crashSoon)
+	t.Cleanup(cancel)
+	go func() {
+		defer close(r.done)
+		// While the gateway is away a client tries again now and then.
+		for ended := false; !ended && r.problem == nil; time.Sleep(100 * time.Millisecond) {
+			url := fmt.Sprintf("%s/api/v1/jobs/%s:watch?position=%d", operator.Gateway[0], job, r.position)
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+			if err == nil {
+				ended, err = r.read(client, request)
+			}
+			if ctx.Err() != nil {
+				r.problem = fmt.Errorf("%w; %w", ctx.Err(), err)
+			}
+		}
+	}()
+	return r
+}
+
+// read takes one answer to its end; true if the job has ended, too.
+func (r *restFollower) read(client *http.Client, request *http.Request) (ended bool, err error) {
+	response, err := client.Do(request)
+	if err != nil {
+		return false, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return false, fmt.Errorf("the gateway answers %s", response.Status)
+	}
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		var line struct{ Result json.RawMessage }
+		message := &musterv1.WatchJobResponse{}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Result == nil {
+			return false, fmt.Errorf("%q: %w", lines.Text(), err)
+		}
+		if err := protojson.Unmarshal(line.Result, message); err != nil {
+			return false, err
+		}
+		for _, record := range message.Records {
+			r.take(record)
+		}
+		r.position = message.Position
+		ended = message.Job.GetState() == musterv1.JobState_JOB_STATE_ENDED
+	}
+	return ended, lines.Err()
+}
+
+func (r *restFollower) take(record *musterv1.JobRecord) {
+	if record.Node != "n1" || record.Sequence == 0 {
+		return
+	}
+	if r.sequence++; record.Sequence != r.sequence {
+		r.problem = fmt.Errorf("record %d came where %d was due", record.Sequence, r.sequence)
+	}
+	r.printed.Write(record.GetOutput().GetData())
+}
+
+// Every program on the way is killed, one after the other, while a job prints, a result goes up and a file goes
+// to another node; a link that takes its time sees to it that they do.
+func TestEachProgramIsKilledInTurn(t *testing.T) {
+	t.Parallel()
+	if !inOwnNetwork(t) {
+		return
+	}
+	const rate = 1 << 20
+	b := newBranch(t, func(l *fleet.Link) { l.Slow(0, rate) })
+	p := b.print(t, "n1", "n2")
+	byREST := followByREST(t, b.Fleet, p.id)
+	byCommand := p.follow(t)
+	c := b.collect(t, 16<<20)
+	c.release(t)
+	s := b.share(t, "report", 4<<20)
+
+	supervised := func(name string, arguments ...string) func() {
+		return func() {
+			before := must(b.Process(name, arguments...))(t)
+			before.Kill()
+			until(t, name+" runs again", func() bool {
+				now, err := b.Process(name, arguments...)
+				return err == nil && now.PID != before.PID
+			})
+		}
+	}
+	for _, victim := range []struct {
+		name string
+		kill func()
+	}{
+		{"the aggregator", supervised(fleet.Aggregator)},
+		{"the status service", supervised(fleet.Status)},
+		{"the gateway", supervised(fleet.Gateway)},
+		{"the relay at the centre", supervised(fleet.Relay, "--config", filepath.Join(b.Home, "config", "relay.yaml"))},
+		{"r1", func() { b.r1.killAndStart(t) }},
+		{"r2", func() { b.r2.killAndStart(t) }},
+	} {
+		t.Logf("%s is killed after %d bytes", victim.name, b.link.Passed(fleet.Up))
+		victim.kill()
+		b.awaitHangs(t, "n1", "r2")
+		p.awaitMore(t, "n1", "n2")
+	}
+	p.wantComplete(t, "n1", "n2")
+	wantNumbered(t, <-byCommand, "n1", true)
+
+	// The agent dies with what it runs, and says so; what it collected goes on.
+	lost := b.print(t, "n1", "n2")
+	t.Logf("the agent is killed after %d bytes", b.link.Passed(fleet.Up))
+	b.n1.agent.Kill()
+	b.n1.attach(t)
+	if final := awaitFinal(t, b.Fleet, lost.id, "n1"); final["outcome"] != "lost" || final["reason"] != "AGENT_DIED" {
+		t.Errorf("the job of an agent that was killed ended as %v", final)
+	}
+	lost.wantComplete(t, "n2")
+	wantNumbered(t, lost.logs(t, "n1"), "n1", false)
+
+	c.wantComplete(t)
+	s.wantDelivered(t)
+	select {
+	case <-byREST.done:
+	case <-time.After(soon):
+		t.Fatal("who followed the job through the gateway was not told of its end")
+	}
+	if byREST.problem != nil {
+		t.Errorf("through the gateway: %v", byREST.problem)
+	}
+	printed := "n1: " + strings.ReplaceAll(strings.TrimSuffix(byREST.printed.String(), "\n"), "\n", "\nn1: ") + "\n"
+	wantNumbered(t, printed, "n1", true)
+	wantNoBugs(t, b)
+}
+
+// wantNoBugs fails if a program said what none should say, whatever died beside it.
+func wantNoBugs(t *testing.T, b *branch) {
+	t.Helper()
+	said := map[string]string{}
+	files, _ := filepath.Glob(filepath.Join(b.Home, "log", "*"))
+	for _, file := range files {
+		said[filepath.Base(file)] = string(must(os.ReadFile(file))(t))
+	}
+	for name, text := range said {
+		for _, line := range strings.Split(text, "\n") {
+			for _, sign := range []string{"panic", "terminate called", "Check failed", "assertion", "runtime error", " ERROR "} {
+				if strings.Contains(line, sign) {
+					t.Errorf("%s says: %s", name, line)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"muster.example/testing/fleet"
+)
+
+const eachWay = 150 * time.Millisecond
+
+func asItIs(*fleet.Link) {}
+
+// With an ocean in between, a branch joins, and does all that others do.
+func TestALinkThatTakesLong(t *testing.T) {
+	t.Parallel()
+	if !inOwnNetwork(t) {
+		return
+	}
+	b := newBranch(t, func(l *fleet.Link) { l.Slow(eachWay, 0) })
+	out, said, code := execOn(t, b.Fleet, "--all", "--", "/bin/sh", "-c", "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done")
+	if code != 0 {
+		t.Fatalf("exec: exit %d: %s", code, said)
+	}
+	wantLines(t, out, 20000, "n1", "n2")
+	c := b.collect(t, 2_000_000)
+	c.release(t)
+	s := b.share(t, "there", 2_000_000)
+	c.wantComplete(t)
+	s.wantDelivered(t)
+}
+
+// A link that takes everything and passes nothing: both sides notice, and r2 has a second parent.
+func TestAHalfOpenLinkIsLeftForAnotherParent(t *testing.T) {
+	t.Parallel()
+	if !inOwnNetwork(t) {
+		return
+	}
+	b := newBranch(t, asItIs, "r3")
+	b.awaitHangs(t, "r2", "r1")
+	p := b.print(t, "n1", "n2")
+	c := b.collect(t, 2_000_000)
+	b.link.Silence(fleet.Up, fleet.Down)
+	c.release(t)
+	s := b.share(t, "meanwhile", 2_000_000)
+	b.awaitHangs(t, "r2", "")
+	b.awaitHangs(t, "n1", "")
+	out, _, _ := execOn(t, b.Fleet, "--node", "n1", "--json", "--ttl", "1s", "--", "/bin/echo", "never")
+	if ends := finals(t, out); ends["n1"]["outcome"] != "unreachable" {
+		t.Errorf("a node behind a dead link: %v", ends)
+	}
+	b.awaitHangs(t, "r2", "r3")
+	b.awaitHangs(t, "n1", "r2")
+	p.awaitMore(t, "n1", "n2")
+	b.link.Heal() // what was held arrives at streams that are over
+	p.wantComplete(t, "n1", "n2")
+	c.wantComplete(t)
+	s.wantDelivered(t)
+	if out, _, _ := execOn(t, b.Fleet, "--node", "n1", "--", "/bin/echo", "hello"); out != "n1: hello\n" {
+		t.Errorf("afterwards: %q", out)
+	}
+}
+
+// One way is silent, then the other; whoever notices tells the other side by the way that is left.
+func TestALinkThatIsSilentOneWayIsNoticedAndHeals(t *testing.T) {
+	t.Parallel()
+	if !inOwnNetwork(t) {
+		return
+	}
+	b := newBranch(t, asItIs)
+	p := b.print(t, "n1", "n2")
+	for _, way := range []fleet.Direction{fleet.Up, fleet.Down} {
+		c := b.collect(t, 500_000)
+		b.link.Silence(way)
+		c.release(t)
+		s := b.share(t, map[fleet.Direction]string{fleet.Up: "up", fleet.Down: "down"}[way], 500_000)
+		b.awaitHangs(t, "r2", "")
+		b.link.Heal()
+		b.awaitHangs(t, "n1", "r2")
+		p.awaitMore(t, "n1", "n2")
+		c.wantComplete(t)
+		s.wantDelivered(t)
+	}
+	p.wantComplete(t, "n1", "n2")
+	if log := must(b.Muster("job", "logs", "--json", p.id))(t); !strings.Contains(log, `"branch-lost"`) {
+		t.Errorf("the job's log does not tell that a branch was lost")
+	}
+}
+
+// Resets in the middle of transfers that take a while: they go on where they were.
+func TestALinkThatIsCutAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	if !inOwnNetwork(t) {
+		return
+	}
+	b := newBranch(t, func(l *fleet.Link) { l.Slow(0, 4<<20) })
+	p := b.print(t, "n1", "n2")
+	c := b.collect(t, 8<<20)
+	c.release(t)
+	for range 3 {
+		awaitCut(t, b.link.CutAfter(2<<20))
+	}
+	c.wantComplete(t)
+	cut := b.link.CutAfter(2 << 20)
+	s := b.share(t, "cut", 8<<20)
+	awaitCut(t, cut)
+	for range 2 {
+		awaitCut(t, b.link.CutAfter(2<<20))
+	}
+	s.wantDelivered(t)
+	p.wantComplete(t, "n1", "n2")
+}
+
+func awaitCut(t *testing.T, cut <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-cut:
+	case <-time.After(crashSoon):
+		t.Fatal("the link was not cut: too little passed")
+	}
+}
