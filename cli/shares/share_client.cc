@@ -66,6 +66,14 @@ bool AskTheNext(const absl::Status& status) {
          reason == "NOT_ATTACHED" || reason == "SHARE_NOT_FOUND";
 }
 
+// What a relay answered says more than that another could not be reached, unless it is that the
+// file is not there: the other may have it.
+bool SaysMore(const absl::Status& next, const absl::Status& first) {
+  const bool nowhere = ReasonOf(next) == "SHARE_NOT_FOUND";
+  return (absl::IsUnavailable(first) && !nowhere) ||
+         (ReasonOf(first) == "SHARE_NOT_FOUND" && absl::IsUnavailable(next));
+}
+
 }  // namespace
 
 struct ShareClient::State {
@@ -94,8 +102,7 @@ struct ShareClient::State {
       if (answer.ok()) return answer;
       const absl::Status why = FromService(answer.status(), absl::StrCat("the relay at ", target));
       if (!AskTheNext(answer.status())) return why;
-      // What a relay answered says more than that another could not be reached.
-      if (!first || absl::IsUnavailable(*first)) first = why;
+      if (!first || SaysMore(why, *first)) first = why;
     }
     return *first;
   }

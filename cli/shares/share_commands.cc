@@ -12,7 +12,11 @@
 #include "cli/format.h"
 #include "cli/interrupt.h"
 #include "cli/json_view.h"
+#include "cli/session.h"
+#include "cli/shares/fleet_list.h"
+#include "cli/shares/fleet_shares.h"
 #include "cli/shares/share_client.h"
+#include "cli/shares/share_view.h"
 #include "cli/table.h"
 #include "services/agent/agent_config.h"
 #include "services/common/base/error.h"
@@ -32,64 +36,43 @@ struct ShareArguments {
   std::string wait;
   std::string output;
   std::string folder;
+  // Of an operator.
+  std::string relay;
+  bool all = false;
 };
 
 void Quiet(int64_t, int64_t) {}
-
-std::string StateWord(v1::ShareState state) {
-  switch (state) {
-    case v1::SHARE_STATE_ON_THE_WAY:
-      return "on the way";
-    case v1::SHARE_STATE_DELIVERED:
-      return "delivered";
-    case v1::SHARE_STATE_REFUSED:
-      return "refused";
-    case v1::SHARE_STATE_EXPIRED:
-      return "expired";
-    case v1::SHARE_STATE_REMOVED:
-      return "removed";
-    default:
-      return "unknown";
-  }
-}
-
-Json ToJson(const v1::Share& share) {
-  const v1::SharedFile& file = share.file();
-  Json json;
-  json["source"] = file.key().source();
-  json["target"] = file.key().target();
-  json["id"] = file.key().id();
-  json["size"] = file.size();
-  json["sha256"] = Hex(file.sha256());
-  json["expire_time"] = file.has_expire_time() ? Rfc3339(ToTime(file.expire_time())) : "never";
-  json["state"] = StateWord(share.state());
-  json["reason"] = share.reason();
-  json["relay"] = share.relay();
-  json["change_time"] = Rfc3339(ToTime(share.change_time()));
-  return json;
-}
-
-std::string Expiry(const v1::SharedFile& file) {
-  return file.has_expire_time()
-             ? HumanTime(ToTime(file.expire_time()), absl::Now(), absl::LocalTimeZone())
-             : "never";
-}
 
 absl::StatusOr<std::unique_ptr<ShareClient>> OpenClient(const ShareArguments& arguments) {
   return ShareClient::Open(arguments.folder.empty() ? DefaultNodeFolder(::getenv)
                                                     : arguments.folder);
 }
 
-// What the user named, seen from the node whose folder it is: shared by it, or with it.
-absl::StatusOr<v1::ShareKey> KeyOf(const ShareClient& client, const ShareArguments& arguments) {
-  if (arguments.source.empty() == arguments.target.empty()) {
-    return UsageError("say which file: exactly one of --from and --to is needed",
+// Who names both ends asks as an operator, and who names a relay.
+bool AsOperator(const ShareArguments& arguments) {
+  return arguments.all || !arguments.relay.empty() ||
+         (!arguments.source.empty() && !arguments.target.empty());
+}
+
+absl::StatusOr<std::unique_ptr<FleetShares>> OpenFleet(const CommandLine& line) {
+  const auto context = ReadCheckedContext(line.context_file);
+  if (!context.ok()) return context.status();
+  return std::make_unique<FleetShares>(*context);
+}
+
+// What the user named. `self` is the node whose folder it is: the file was shared by it, or with
+// it; nobody, of an operator.
+absl::StatusOr<v1::ShareKey> KeyOf(const std::string& self, const ShareArguments& arguments) {
+  const bool from = !arguments.source.empty();
+  const bool to = !arguments.target.empty();
+  if (self.empty() ? !from || !to : from == to) {
+    return UsageError("say which file: --from or --to is needed, by operators both",
                       "--from NODE for one that was shared with this node, --to NODE for one that "
                       "this node shared.");
   }
   v1::ShareKey key;
-  key.set_source(arguments.source.empty() ? client.node() : arguments.source);
-  key.set_target(arguments.target.empty() ? client.node() : arguments.target);
+  key.set_source(from ? arguments.source : self);
+  key.set_target(to ? arguments.target : self);
   key.set_id(arguments.id);
   if (absl::Status s = ValidateShareKey(key); !s.ok()) return s;
   return key;
@@ -104,47 +87,43 @@ absl::StatusOr<absl::Duration> DurationOption(const std::string& option, const s
                     NextStepOf(duration.status()));
 }
 
-// Until it has arrived, or will not, or `wait` is over.
-absl::StatusOr<v1::Share> Await(ShareClient& client, v1::Share share, absl::Duration wait) {
-  const absl::Time until = absl::Now() + wait;
+// Whether a relay that comes back, or an agent that attaches again, may help.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         ReasonOf(status) == "NOT_ATTACHED";
+}
+
+// Leaves the file at the relay, going on where it broke until then.
+absl::StatusOr<v1::Share> Leave(Console& console, ShareClient& client,
+                                const ShareArguments& arguments, absl::Duration ttl,
+                                absl::Time until) {
+  const std::string id = arguments.id.empty()
+                             ? std::filesystem::path(arguments.file).filename().string()
+                             : arguments.id;
+  auto share = client.Share(arguments.file, arguments.target, id, ttl, Quiet);
+  if (share.ok() || !MayPass(share.status()) || Interrupted()) return share;
+  Say(console, absl::StrCat("It is tried again for up to ", HumanDuration(until - absl::Now()),
+                            ": ", std::string(share.status().message())));
+  while (!share.ok() && MayPass(share.status()) && absl::Now() < until &&
+         SleepUnlessInterrupted(kPause)) {
+    share = client.Share(arguments.file, arguments.target, id, ttl, Quiet);
+  }
+  return share;
+}
+
+// Until it has arrived, or will not, or `until`.
+absl::StatusOr<v1::Share> Await(ShareClient& client, v1::Share share, absl::Time until) {
   const v1::ShareKey key = share.file().key();
   while (share.state() == v1::SHARE_STATE_ON_THE_WAY && absl::Now() < until &&
          SleepUnlessInterrupted(kPause)) {
     auto now = client.Get(key);
     if (now.ok()) {
       share = *std::move(now);
-    } else if (!absl::IsUnavailable(now.status())) {
+    } else if (!MayPass(now.status())) {
       return now.status();
     }
   }
   return share;
-}
-
-absl::StatusOr<int> Tell(Console& console, const CommandLine& line, const v1::Share& share) {
-  const v1::ShareKey& key = share.file().key();
-  if (line.json) console.out << Dump(ToJson(share));
-  const std::string file = absl::StrCat(key.id(), " from ", key.source(), " for ", key.target());
-  switch (share.state()) {
-    case v1::SHARE_STATE_DELIVERED:
-      Say(console, absl::StrCat(file, " lies at relay ", share.relay(),
-                                ", expires: ", Expiry(share.file()), "."));
-      return kExitOk;
-    case v1::SHARE_STATE_ON_THE_WAY:
-      Say(console, absl::StrCat(file, " is kept by relay ", share.relay(),
-                                " and is passed on as soon as that can be.\nAsk again: muster "
-                                "shared outcome --to ",
-                                key.target(), " --id ", key.id()));
-      return kExitOk;
-    default:
-      break;
-  }
-  return MakeError(absl::StatusCode::kFailedPrecondition,
-                   share.state() == v1::SHARE_STATE_REFUSED   ? "SHARE_REFUSED"
-                   : share.state() == v1::SHARE_STATE_EXPIRED ? "SHARE_EXPIRED"
-                                                              : "SHARE_REMOVED",
-                   absl::StrCat(file, ": ", StateWord(share.state()), " at relay ", share.relay(),
-                                share.reason().empty() ? "" : absl::StrCat(": ", share.reason())),
-                   "Share it again once its cause is dealt with.");
 }
 
 absl::StatusOr<int> ShareFile(Console& console, const CommandLine& line,
@@ -156,19 +135,21 @@ absl::StatusOr<int> ShareFile(Console& console, const CommandLine& line,
   if (!wait.ok()) return wait.status();
   const auto client = OpenClient(arguments);
   if (!client.ok()) return client.status();
-  const std::string id = arguments.id.empty()
-                             ? std::filesystem::path(arguments.file).filename().string()
-                             : arguments.id;
-  const auto share = (*client)->Share(arguments.file, arguments.target, id, *ttl, Quiet);
+  const absl::Time until = absl::Now() + *wait;
+  const auto share = Leave(console, **client, arguments, *ttl, until);
   if (Interrupted()) return kExitInterrupted;
   if (!share.ok()) return share.status();
-  const auto end = Await(**client, *share, *wait);
+  const auto end = Await(**client, *share, until);
   if (!end.ok()) return end.status();
-  return Tell(console, line, *end);
+  return TellOutcome(console, line, *end);
 }
 
 absl::StatusOr<int> List(Console& console, const CommandLine& line,
                          const ShareArguments& arguments) {
+  if (AsOperator(arguments)) {
+    const auto fleet = OpenFleet(line);
+    return fleet.ok() ? ListFleetShares(console, line, **fleet, arguments.relay) : fleet.status();
+  }
   const auto client = OpenClient(arguments);
   if (!client.ok()) return client.status();
   const auto shares = (*client)->List();
@@ -193,7 +174,7 @@ absl::StatusOr<int> Get(Console& console, const CommandLine&, const ShareArgumen
   CatchInterrupts();
   const auto client = OpenClient(arguments);
   if (!client.ok()) return client.status();
-  const auto key = KeyOf(**client, arguments);
+  const auto key = KeyOf((*client)->node(), arguments);
   if (!key.ok()) return key.status();
   const absl::Status fetched = (*client)->Fetch(*key, arguments.output, Quiet);
   if (Interrupted()) return kExitInterrupted;
@@ -202,25 +183,45 @@ absl::StatusOr<int> Get(Console& console, const CommandLine&, const ShareArgumen
   return kExitOk;
 }
 
-absl::StatusOr<int> Remove(Console& console, const CommandLine&, const ShareArguments& arguments) {
+absl::StatusOr<int> Remove(Console& console, const CommandLine& line,
+                           const ShareArguments& arguments) {
+  absl::Status removed;
+  if (AsOperator(arguments)) {
+    const auto key = KeyOf("", arguments);
+    if (!key.ok()) return key.status();
+    const auto fleet = OpenFleet(line);
+    removed = fleet.ok() ? (*fleet)->Remove(*key, arguments.relay) : fleet.status();
+  } else {
+    const auto client = OpenClient(arguments);
+    if (!client.ok()) return client.status();
+    const auto key = KeyOf((*client)->node(), arguments);
+    removed = key.ok() ? (*client)->Remove(*key) : key.status();
+  }
+  if (!removed.ok()) return removed;
+  Say(console, absl::StrCat(arguments.id, " is removed."));
+  return kExitOk;
+}
+
+absl::StatusOr<v1::Share> GetShare(const CommandLine& line, const ShareArguments& arguments) {
+  if (AsOperator(arguments)) {
+    const auto key = KeyOf("", arguments);
+    if (!key.ok()) return key.status();
+    const auto fleet = OpenFleet(line);
+    if (!fleet.ok()) return fleet.status();
+    return (*fleet)->Get(*key, arguments.relay);
+  }
   const auto client = OpenClient(arguments);
   if (!client.ok()) return client.status();
-  const auto key = KeyOf(**client, arguments);
+  const auto key = KeyOf((*client)->node(), arguments);
   if (!key.ok()) return key.status();
-  if (absl::Status s = (*client)->Remove(*key); !s.ok()) return s;
-  Say(console, absl::StrCat(key->id(), " is removed."));
-  return kExitOk;
+  return (*client)->Get(*key);
 }
 
 absl::StatusOr<int> Outcome(Console& console, const CommandLine& line,
                             const ShareArguments& arguments) {
-  const auto client = OpenClient(arguments);
-  if (!client.ok()) return client.status();
-  const auto key = KeyOf(**client, arguments);
-  if (!key.ok()) return key.status();
-  const auto share = (*client)->Get(*key);
+  const auto share = GetShare(line, arguments);
   if (!share.ok()) return share.status();
-  return Tell(console, line, *share);
+  return TellOutcome(console, line, *share);
 }
 
 using Act = absl::StatusOr<int> (*)(Console&, const CommandLine&, const ShareArguments&);
@@ -239,13 +240,21 @@ CLI::App& AddOne(CommandLine& line, CLI::App& parent, const CommandText& text,
 }
 
 void AddKey(CLI::App& command, ShareArguments& arguments, bool both) {
-  command.add_option("--from", arguments.source, "The node that shared it with this one")
-      ->type_name("NODE");
+  command.add_option("--from", arguments.source, "The node that shared it")->type_name("NODE");
   if (both) {
-    command.add_option("--to", arguments.target, "The node that this one shared it with")
+    command.add_option("--to", arguments.target, "The node that it was shared with")
         ->type_name("NODE");
   }
   command.add_option("--id", arguments.id, "Its id")->required()->type_name("ID");
+}
+
+// For what operators may do, too.
+void AddOperatorOptions(CommandLine& line, CLI::App& command, ShareArguments& arguments) {
+  command
+      .add_option("--relay", arguments.relay,
+                  "As an operator: the relay that is asked (default: the relays of both nodes)")
+      ->type_name("RELAY");
+  AddContextOption(line, command);
 }
 
 void AddShare(CommandLine& line, const std::shared_ptr<ShareArguments>& arguments) {
@@ -269,7 +278,9 @@ void AddShare(CommandLine& line, const std::shared_ptr<ShareArguments>& argument
   command.add_option("--ttl", arguments->ttl, "How long it is kept (default: it never expires)")
       ->type_name("DURATION");
   command
-      .add_option("--wait", arguments->wait, "How long to wait until it has arrived (default: 10s)")
+      .add_option("--wait", arguments->wait,
+                  "How long to wait until it has arrived, and for a relay that is away (default: "
+                  "10s)")
       ->type_name("DURATION");
   AddJsonOption(line, command);
 }
@@ -279,15 +290,25 @@ void AddShare(CommandLine& line, const std::shared_ptr<ShareArguments>& argument
 void AddShareCommands(CommandLine& line) {
   const auto arguments = std::make_shared<ShareArguments>();
   AddShare(line, arguments);
-  CLI::App& group = AddCommand(line.app, {.name = "shared",
-                                          .summary = "On a node: files from and for other nodes",
-                                          .example = "muster shared list"});
+  CLI::App& group =
+      AddCommand(line.app, {.name = "shared",
+                            .summary = "Files from and for other nodes; for operators: "
+                                       "all of them",
+                            .example = "muster shared list"});
   group.require_subcommand(1);
   CLI::App& list = AddOne(line, group,
                           {.name = "list",
                            .summary = "List what is here for this node, and what it shared",
-                           .example = "muster shared list"},
+                           .details = "With --all or --relay, as an operator: what lies at which "
+                                      "relay, since when, until when,\nand how much of its room "
+                                      "is taken.",
+                           .example = "muster shared list\n"
+                                      "muster shared list --all"},
                           arguments, List);
+  list.add_flag("--all", arguments->all, "As an operator: what lies at every relay");
+  list.add_option("--relay", arguments->relay, "As an operator: what lies at this relay")
+      ->type_name("RELAY");
+  AddContextOption(line, list);
   AddJsonOption(line, list);
   CLI::App& get = AddOne(
       line, group,
@@ -304,18 +325,24 @@ void AddShareCommands(CommandLine& line) {
   CLI::App& remove = AddOne(line, group,
                             {.name = "remove",
                              .summary = "Remove a shared file from the relays",
+                             .details = "On a node with --from or --to; as an operator with both: "
+                                        "the audit log has it then.",
                              .example = "muster shared remove --from n1 --id report.csv\n"
-                                        "muster shared remove --to n2 --id report.csv"},
+                                        "muster shared remove --to n2 --id report.csv\n"
+                                        "muster shared remove --from n1 --to n2 --id report.csv"},
                             arguments, Remove);
   AddKey(remove, *arguments, /*both=*/true);
+  AddOperatorOptions(line, remove, *arguments);
   CLI::App& outcome = AddOne(line, group,
                              {.name = "outcome",
                               .summary = "Show whether a shared file has arrived",
                               .details = "Exit code 0 if it has, or is on its way; 1 if it was "
-                                         "refused, has expired or was removed.",
+                                         "refused, has expired or was removed.\nOn a node with "
+                                         "--from or --to; as an operator with both.",
                               .example = "muster shared outcome --to n2 --id report.csv"},
                              arguments, Outcome);
   AddKey(outcome, *arguments, /*both=*/true);
+  AddOperatorOptions(line, outcome, *arguments);
   AddJsonOption(line, outcome);
 }
 

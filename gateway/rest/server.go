@@ -95,7 +95,10 @@ func (s *Server) registerRelay(relay grpc.ClientConnInterface) error {
 	if err != nil {
 		return err
 	}
-	return musterv1.RegisterAttachServiceHandlerClient(context.Background(), s.mux, musterv1.NewAttachServiceClient(relay))
+	if err := musterv1.RegisterAttachServiceHandlerClient(context.Background(), s.mux, musterv1.NewAttachServiceClient(relay)); err != nil {
+		return err
+	}
+	return musterv1.RegisterShareServiceHandlerClient(context.Background(), s.mux, musterv1.NewShareServiceClient(relay))
 }
 
 // route is one that is written by hand.

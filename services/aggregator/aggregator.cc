@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "services/aggregator/addresses.h"
 #include "services/aggregator/archive_service.h"
+#include "services/aggregator/audit_service.h"
 #include "services/aggregator/change_service.h"
 #include "services/aggregator/changes/change_dispatcher.h"
 #include "services/aggregator/enrollment_service.h"
@@ -152,13 +153,12 @@ class Assembly : public Aggregator {
         join_answers_(joining_, *f_.store, clock_, addresses_, f_.authorities->FleetCaPem(),
                       f_.commands->CaPem(), metrics_),
         join_service_(requests_, join_answers_),
-        relayed_join_service_(runtime_, join_answers_) {}
+        relayed_join_service_(runtime_, join_answers_),
+        audit_service_(runtime_, *f_.store, clock_) {}
 
   ~Assembly() override { Stop(); }
-
   absl::Status Begin();
   void Stop() override;
-
   int port() const override { return server_->port(); }
   int health_port() const override { return server_->health_port(); }
   int join_port() const override { return server_->open_port(); }
@@ -209,6 +209,7 @@ class Assembly : public Aggregator {
   JoinAnswers join_answers_;
   JoinService join_service_;
   RelayedJoinService relayed_join_service_;
+  AuditService audit_service_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<InspectionServer> inspection_;
   std::unique_ptr<VerdictFollower> follower_;
@@ -269,7 +270,7 @@ absl::Status Assembly::Serve() {
   auto server = RpcServer::Start(
       std::move(options), callers_, live_, rpc_metrics_,
       {&run_service_, &result_service_, &archive_service_, &change_service_, &listener_service_,
-       &identity_service_, &enrollment_service_, &relayed_join_service_});
+       &identity_service_, &enrollment_service_, &relayed_join_service_, &audit_service_});
   if (!server.ok()) return server.status();
   server_ = *std::move(server);
   InspectionServer::Options inspection;

@@ -136,15 +136,26 @@ grpc::ServerUnaryReactor* EnrollmentService::ListEnrolledNodes(
                         });
 }
 
+// A relay asks whether a file can ever reach its target: what else is known of that is none of its
+// business.
 grpc::ServerUnaryReactor* EnrollmentService::GetEnrolledNode(
     grpc::CallbackServerContext* context, const v1::GetEnrolledNodeRequest* request,
     v1::EnrolledNode* response) {
-  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/GetEnrolledNode",
-                        [this, request, response](const std::string&) -> absl::Status {
-                          const auto node = enrollment_.Node(request->node());
-                          if (node.ok()) *response = ToProto(*node);
-                          return node.status();
-                        });
+  return Answer(runtime_, context, "/muster.v1.EnrollmentService/GetEnrolledNode",
+                [this, request, response](Call& call) -> absl::Status {
+                  absl::Status allowed = call.Authorize(Resource::Fleet());
+                  if (!allowed.ok()) return allowed;
+                  const auto node = enrollment_.Node(request->node());
+                  if (!node.ok()) return node.status();
+                  if (RoleOf(call.caller().identity) != Role::kRelay) {
+                    *response = ToProto(*node);
+                    return absl::OkStatus();
+                  }
+                  response->set_name(node->name);
+                  response->set_revoked(node->revoked_at != 0);
+                  response->set_is_relay(node->relay);
+                  return absl::OkStatus();
+                });
 }
 
 grpc::ServerUnaryReactor* EnrollmentService::LabelNode(grpc::CallbackServerContext* context,

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "muster/v1/archives.pb.h"
+#include "muster/v1/audit.pb.h"
 #include "muster/v1/changes.pb.h"
 #include "muster/v1/enrollment.pb.h"
 #include "muster/v1/identities.pb.h"
@@ -35,10 +36,15 @@ using testing::TestIdentity;
 // Every method of every service that the aggregator's binary describes by reflection.
 std::vector<const google::protobuf::MethodDescriptor*> Methods() {
   const google::protobuf::FileDescriptor* const files[] = {
-      v1::Run::descriptor()->file(),       v1::SubmitResultRequest::descriptor()->file(),
-      v1::Archive::descriptor()->file(),   v1::FollowChangesRequest::descriptor()->file(),
-      v1::Operator::descriptor()->file(),  v1::ReportListenerRequest::descriptor()->file(),
-      v1::JoinToken::descriptor()->file(), v1::JoinRequest::descriptor()->file(),
+      v1::Run::descriptor()->file(),
+      v1::SubmitResultRequest::descriptor()->file(),
+      v1::Archive::descriptor()->file(),
+      v1::FollowChangesRequest::descriptor()->file(),
+      v1::Operator::descriptor()->file(),
+      v1::ReportListenerRequest::descriptor()->file(),
+      v1::JoinToken::descriptor()->file(),
+      v1::JoinRequest::descriptor()->file(),
+      v1::RecordShareRemovalRequest::descriptor()->file(),
   };
   return MethodsOf(files);
 }

@@ -182,6 +182,7 @@ absl::Status Assembly::OpenShares() {
   options.fleet = self_->fleet();
   options.is_root = is_root();
   options.parent = [this] { return parent_ == nullptr ? nullptr : parent_->Results(); };
+  options.aggregator = [this] { return aggregator_; };
   options.roots = [this] { return self_->roots(); };
   options.is_revoked = [this](const std::string& node) {
     return trust_.IsRevoked({{self_->fleet(), NodeIdentity{node}}, std::nullopt, "", "", "", ""});
@@ -205,7 +206,7 @@ absl::Status Assembly::LookUp() {
     options.relay_targets = config_.advertise;
     parent_ = std::make_unique<ParentLink>(std::move(options), tree_, trust_, courier_, clock_,
                                            config_.interval,
-                                           [this](const auto& offers) { shares_->Take(offers); });
+                                           [this](const auto& message) { shares_->Take(message); });
     return absl::OkStatus();
   }
   JobBoard::Options jobs;

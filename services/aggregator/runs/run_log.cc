@@ -37,6 +37,8 @@ Wording Describe(AuditKind kind) {
       return {"warning", "a result expired at a relay"};
     case AuditKind::kNode:
       return {"info", "a node"};
+    case AuditKind::kShare:
+      return {"info", "a shared file"};
   }
   return {"info", "?"};
 }

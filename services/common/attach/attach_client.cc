@@ -33,6 +33,12 @@ void AttachClient::Start() {
 AttachClient::~AttachClient() {
   thread_.request_stop();
   changed_.notify_all();
+  std::shared_ptr<AttachStream> stream;
+  {
+    std::lock_guard lock(mutex_);
+    stream = stream_;
+  }
+  if (stream != nullptr) stream->End(absl::CancelledError("this program stops"));
 }
 
 bool AttachClient::Send(v1::AttachRequest message) {

@@ -137,7 +137,9 @@ constexpr Row kTable[] = {
     {"/muster.v1.EnrollmentService/ListJoinTokens", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/RevokeJoinToken", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/ListEnrolledNodes", {{{kOperators, Bit(Kind::kFleet)}}}},
-    {"/muster.v1.EnrollmentService/GetEnrolledNode", {{{kOperators, Bit(Kind::kFleet)}}}},
+    // Relays learn whether there is such a node, and no more: the handler sees to that.
+    {"/muster.v1.EnrollmentService/GetEnrolledNode",
+     {{{kOperators | Bit(Role::kRelay), Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/LabelNode", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/RevokeNode", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/RemoveNode", {{{kOperators, Bit(Kind::kFleet)}}}},
@@ -178,6 +180,12 @@ constexpr Row kTable[] = {
     {"/muster.v1.ShareService/RemoveShare",
      {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}, {kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.ShareService/ReportShare", {{{Bit(Role::kRelay), Bit(Kind::kOwn)}}}, kDirectOnly},
+    {"/muster.v1.ShareService/AnswerShareQuery",
+     {{{Bit(Role::kRelay), Bit(Kind::kOwn)}}},
+     kDirectOnly},
+    {"/muster.v1.AuditService/RecordShareRemoval",
+     {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}},
+     kDirectOnly},
 
     // Between services.
     {"/muster.v1.ChangeService/FollowChanges",

@@ -181,9 +181,10 @@ std::unique_ptr<ByteSource> ShareTransfer::Open(const v1::SharedFile& file, int6
   return std::make_unique<Reader>(*stub_->service, stopper_, file, offset);
 }
 
-absl::StatusOr<v1::Share> ShareTransfer::Get(const v1::ShareKey& key) {
+absl::StatusOr<v1::Share> ShareTransfer::Get(const v1::ShareKey& key, const std::string& relay) {
   v1::GetShareRequest request;
   *request.mutable_key() = key;
+  request.set_relay(relay);
   v1::Share share;
   const absl::Status status =
       stub_->Call(stopper_, &v1::ShareService::Stub::GetShare, request, &share);
@@ -199,9 +200,10 @@ absl::StatusOr<v1::ListSharesResponse> ShareTransfer::List(const v1::ListSharesR
   return response;
 }
 
-absl::Status ShareTransfer::Remove(const v1::ShareKey& key) {
+absl::Status ShareTransfer::Remove(const v1::ShareKey& key, const std::string& relay) {
   v1::RemoveShareRequest request;
   *request.mutable_key() = key;
+  request.set_relay(relay);
   v1::RemoveShareResponse response;
   return stub_->Call(stopper_, &v1::ShareService::Stub::RemoveShare, request, &response);
 }
@@ -211,6 +213,11 @@ absl::Status ShareTransfer::Report(const v1::Share& share) {
   *request.mutable_share() = share;
   v1::ReportShareResponse response;
   return stub_->Call(stopper_, &v1::ShareService::Stub::ReportShare, request, &response);
+}
+
+absl::Status ShareTransfer::Answer(const v1::AnswerShareQueryRequest& answer) {
+  v1::AnswerShareQueryResponse response;
+  return stub_->Call(stopper_, &v1::ShareService::Stub::AnswerShareQuery, answer, &response);
 }
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -67,10 +68,12 @@ class ShareTransfer {
   // let go of before this object.
   std::unique_ptr<ByteSource> Open(const v1::SharedFile& file, int64_t offset);
 
-  absl::StatusOr<v1::Share> Get(const v1::ShareKey& key);
+  // Operators may name a relay.
+  absl::StatusOr<v1::Share> Get(const v1::ShareKey& key, const std::string& relay = "");
   absl::StatusOr<v1::ListSharesResponse> List(const v1::ListSharesRequest& request);
-  absl::Status Remove(const v1::ShareKey& key);
+  absl::Status Remove(const v1::ShareKey& key, const std::string& relay = "");
   absl::Status Report(const v1::Share& share);
+  absl::Status Answer(const v1::AnswerShareQueryRequest& answer);
 
  private:
   struct Stub;

@@ -258,6 +258,7 @@ enum class AuditKind {
   kUnplanned = 8,  // a delivery for a pair that is not in the plan
   kNode = 9,       // joined, labelled, revoked, removed; join tokens
   kExpired = 10,   // what a relay had taken could not be delivered in time
+  kShare = 11,     // an operator removed a shared file
 };
 
 struct AuditRecord {

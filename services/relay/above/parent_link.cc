@@ -83,7 +83,8 @@ void ParentLink::OnMessage(v1::AttachResponse message) {
     case v1::AttachResponse::kRevoked:
       return trust_.Take(message.revoked());
     case v1::AttachResponse::kShares:
-      return take_shares_(message.shares());
+    case v1::AttachResponse::kShareQuery:
+      return take_shares_(message);
     case v1::AttachResponse::kCollection:
       return SendOffer(tree_, message.collection());
     case v1::AttachResponse::kCollectionEnded:

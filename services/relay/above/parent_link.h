@@ -30,10 +30,10 @@ namespace muster {
 // up what comes from below. Keeps nothing of that: who is welcomed again sends again. Thread-safe.
 class ParentLink : public TreeWay, public RecordSink, private AttachDelegate {
  public:
-  using TakeShares = std::function<void(const v1::ShareOffers&)>;
+  using TakeShares = std::function<void(const v1::AttachResponse&)>;
 
   // All outlive it. `interval`: how often this relay's own children are heard of; `shares` is
-  // called with what the parent offers, and must not wait.
+  // called with what the parent says about shared files, and must not wait.
   ParentLink(AttachClientOptions options, Tree& tree, Trust& trust, Courier& courier,
              const Clock& clock, absl::Duration interval, TakeShares shares);
   ~ParentLink() override;

@@ -79,4 +79,35 @@ absl::Status TargetUnknown(std::string_view target) {
       "agent attach.");
 }
 
+absl::Status TargetNeverJoined(std::string_view target) {
+  return MakeError(Code::kNotFound, "TARGET_UNKNOWN",
+                   absl::StrCat("no node \"", ToAbsl(target), "\" has joined the fleet"),
+                   "Check the name (muster nodes); one that was revoked counts no more.");
+}
+
+absl::Status RelayNotInTree(std::string_view relay) {
+  return MakeError(Code::kNotFound, "RELAY_NOT_FOUND",
+                   absl::StrCat("no relay \"", ToAbsl(relay), "\" is below this one"),
+                   "Check the name: muster nodes lists relays, too.");
+}
+
+absl::Status RelayNotReached(std::string_view relay, std::string_view why) {
+  return MakeError(Code::kUnavailable, "RELAY_NOT_REACHED",
+                   absl::StrCat("relay ", ToAbsl(relay), " cannot be asked now: ", ToAbsl(why)),
+                   "Ask again; muster nodes shows whether it is attached.");
+}
+
+absl::Status RelayFailed(std::string_view relay, std::string_view fault) {
+  return MakeError(Code::kInternal, "RELAY_FAILED",
+                   absl::StrCat("relay ", ToAbsl(relay), " could not do it: ", ToAbsl(fault)),
+                   "Look into that relay's log.");
+}
+
+absl::Status RemovalNotRecorded(std::string_view why) {
+  return MakeError(Code::kUnavailable, "NOT_RECORDED",
+                   absl::StrCat("the audit log does not have the removal, so nothing was removed: ",
+                                ToAbsl(why)),
+                   "Remove it again when the aggregator is there.");
+}
+
 }  // namespace muster::errors

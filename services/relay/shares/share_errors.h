@@ -19,6 +19,11 @@ absl::Status ShareTooLarge(int64_t size, int64_t limit);
 absl::Status ShareNotYours(std::string_view caller, const v1::ShareKey& key);
 absl::Status SignedTooLongAgo();
 absl::Status TargetUnknown(std::string_view target);
+absl::Status TargetNeverJoined(std::string_view target);
+absl::Status RelayNotInTree(std::string_view relay);
+absl::Status RelayNotReached(std::string_view relay, std::string_view why);
+absl::Status RelayFailed(std::string_view relay, std::string_view fault);
+absl::Status RemovalNotRecorded(std::string_view why);
 
 }  // namespace muster::errors
 

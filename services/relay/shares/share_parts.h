@@ -25,6 +25,8 @@ struct ShareParts {
   bool is_root = true;
   // The channel to the parent; null at the root, and without a parent now.
   std::function<std::shared_ptr<grpc::Channel>()> parent;
+  // The channel to the aggregator; null elsewhere than at the root.
+  std::function<std::shared_ptr<grpc::Channel>()> aggregator;
   // What signatures have to lead to.
   std::function<std::vector<Certificate>()> roots;
   // Whether a node was revoked.

@@ -45,6 +45,11 @@ v1::ShareKey Key(const std::string& source, const std::string& target, const std
   return key;
 }
 
+std::shared_ptr<grpc::Channel> ChannelTo(const std::string& target, const std::string& folder) {
+  return MakeChannel(target, MakeChannelCredentials(ChannelIdentityFolder{kShareFleet, folder},
+                                                    {ServiceRole::kRelay}));
+}
+
 }  // namespace
 
 ShareFleet::ShareFleet() {
@@ -99,7 +104,7 @@ TestRelay::TestRelay(const ShareFleet& fleet, const std::string& name, const Tes
   config.state_folder = absl::StrCat(fleet.folder(), "/", name);
   config.listen = {"127.0.0.1", 0};
   config.interval = absl::Seconds(1);
-  config.drain = absl::Seconds(1);
+  config.drain = absl::Milliseconds(100);
   // Nobody is there: a relay keeps its tree and its files without the rest.
   config.aggregator_targets = {"127.0.0.1:1"};
   config.status_targets = {"127.0.0.1:1"};
@@ -141,9 +146,14 @@ void TestNode::Attach(const TestRelay& relay) {
 }
 
 std::shared_ptr<grpc::Channel> TestNode::channel() const {
-  return MakeChannel(target_,
-                     MakeChannelCredentials(ChannelIdentityFolder{kShareFleet, identity_folder_},
-                                            {ServiceRole::kRelay}));
+  return ChannelTo(target_, identity_folder_);
+}
+
+TestOperator::TestOperator(const ShareFleet& fleet, const std::string& name)
+    : identity_folder_(fleet.WriteIdentity(UserIdentity{name}, "user-" + name)) {}
+
+ShareTransfer TestOperator::At(const TestRelay& relay) const {
+  return {ChannelTo(relay.target(), identity_folder_), stopper_};
 }
 
 ShareTransfer TestNode::Relay() const { return {channel(), stopper_}; }

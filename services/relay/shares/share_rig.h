@@ -105,6 +105,17 @@ class TestNode : private AttachDelegate {
   std::unique_ptr<AttachClient> client_;
 };
 
+// Not thread-safe.
+class TestOperator {
+ public:
+  TestOperator(const ShareFleet& fleet, const std::string& name);
+  ShareTransfer At(const TestRelay& relay) const;
+
+ private:
+  const std::string identity_folder_;
+  mutable CallStopper stopper_;
+};
+
 }  // namespace muster::testing
 
 #endif  // MUSTER_SERVICES_RELAY_SHARES_SHARE_RIG_H_

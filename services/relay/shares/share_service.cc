@@ -1,19 +1,14 @@
 #include "services/relay/shares/share_service.h"
 
-#include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
-
 #include <chrono>
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "services/common/errors.h"
 #include "services/common/identity/share_signature.h"
 #include "services/common/rpc/limits.h"
-#include "services/common/rpc/status.h"
 #include "services/relay/errors.h"
+#include "services/relay/shares/share_call.h"
 #include "services/relay/shares/share_errors.h"
 #include "services/relay/shares/share_place.h"
 #include "services/relay/shares/share_reader.h"
@@ -22,8 +17,6 @@
 namespace muster {
 namespace {
 
-constexpr int kMaxPage = 1'000;
-constexpr size_t kUsualPage = 100;
 constexpr std::chrono::seconds kAnswerWithin(10);
 constexpr absl::Duration kSignedWithin = absl::Hours(1);
 
@@ -40,24 +33,14 @@ const std::string* RelayOf(const Caller& caller) {
 // One call to the parent, without a thread that waits; `done` is called on a thread of gRPC.
 template <typename Request, typename Response>
 void AskAbove(const std::shared_ptr<grpc::Channel>& channel,
-              void (v1::ShareService::Stub::async::*method)(grpc::ClientContext*, const Request*,
-                                                            Response*,
-                                                            std::function<void(grpc::Status)>),
-              Request request, std::function<void(absl::Status, Response)> done) {
-  struct Asked {
-    std::unique_ptr<v1::ShareService::Stub> stub;
-    grpc::ClientContext context;
-    Request request;
-    Response response;
-  };
-  auto asked = std::make_shared<Asked>();
-  asked->stub = v1::ShareService::NewStub(channel);
-  asked->context.set_deadline(std::chrono::system_clock::now() + kAnswerWithin);
-  asked->request = std::move(request);
-  (asked->stub->async()->*method)(&asked->context, &asked->request, &asked->response,
-                                  [asked, done = std::move(done)](const grpc::Status& status) {
-                                    done(FromGrpc(status), std::move(asked->response));
-                                  });
+              LaterMethod<v1::ShareService, Request, Response> method, Request request,
+              std::function<void(absl::Status, Response)> done) {
+  CallLater<v1::ShareService, Request, Response>(channel, method, std::move(request), kAnswerWithin,
+                                                 std::move(done));
+}
+
+bool IsOperator(const Caller& caller) {
+  return NodeOf(caller) == nullptr && RelayOf(caller) == nullptr;
 }
 
 // AnyInvocable can only be moved; what gRPC calls has to be copied.
@@ -75,6 +58,12 @@ bool Covers(const v1::Share& there, const v1::SharedFile& file) {
 
 }  // namespace
 
+absl::Status ShareService::IsChild(const Call& call) const {
+  const std::string* relay = RelayOf(call.caller());
+  if (relay != nullptr && parts_.tree.Via(*relay) == *relay) return absl::OkStatus();
+  return errors::NotAttached(relay == nullptr ? "the caller" : *relay, parts_.tree.name());
+}
+
 // Whether the caller may leave this file here.
 absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request,
                                  bool* keep) const {
@@ -90,10 +79,8 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
       return errors::SignedTooLongAgo();
     }
   } else {
+    if (absl::Status s = IsChild(call); !s.ok()) return s;
     const std::string* relay = RelayOf(call.caller());
-    if (relay == nullptr || parts_.tree.Via(*relay) != *relay) {
-      return errors::NotAttached(relay == nullptr ? "the caller" : *relay, parts_.tree.name());
-    }
     const auto place = PlaceOf(parts_.tree, key.target());
     *keep = request.only_if_elsewhere() && (place.kind == SharePlace::Kind::kUnknown ||
                                             IsBelow(parts_.tree, *relay, key.target()));
@@ -101,11 +88,9 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
   }
   if (absl::Status s = VerifySharedFile(file, parts_.fleet, parts_.roots(), now); !s.ok()) return s;
   if (parts_.is_revoked(key.source())) return errors::IdentityRevoked(key.source());
-  if (parts_.is_root && settled_() &&
-      PlaceOf(parts_.tree, key.target()).kind == SharePlace::Kind::kUnknown) {
-    return errors::TargetUnknown(key.target());
-  }
-  return absl::OkStatus();
+  const bool unknown = PlaceOf(parts_.tree, key.target()).kind == SharePlace::Kind::kUnknown;
+  return parts_.is_root && settled_() && unknown ? errors::TargetUnknown(key.target())
+                                                 : absl::OkStatus();
 }
 
 absl::Status ShareService::Begin(const std::string& opener, const v1::SharedFile& file,
@@ -135,29 +120,46 @@ grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* c
                        response->set_keep(keep);
                        if (keep) return finish(absl::OkStatus());
                        const std::string opener = OpenerOf(call->caller().identity);
-                       const v1::SharedFile& file = request->file();
-                       const auto known = parts_.store.Find(file.key());
-                       const auto above = parts_.parent();
-                       if (above == nullptr || !known || known->stage != ShareStage::kPassedUp ||
-                           !Covers(known->share, file)) {
-                         return finish(Begin(opener, file, response));
+                       const std::string& target = request->file().key().target();
+                       if (!parts_.is_root || parts_.tree.Find(target)) {
+                         return Open(opener, request->file(), response, std::move(finish));
                        }
-                       // It was passed on up: whether it is still there, they know.
-                       v1::GetShareRequest ask;
-                       *ask.mutable_key() = file.key();
-                       AskAbove<v1::GetShareRequest, v1::Share>(
-                           above, &v1::ShareService::Stub::async::GetShare, std::move(ask),
-                           [=, this, done = Shared(std::move(finish))](const absl::Status& status,
-                                                                       v1::Share share) {
-                             if (status.ok() && Covers(share, file)) {
-                               *response->mutable_there() = std::move(share);
-                               return (*done)(absl::OkStatus());
-                             }
-                             const bool queued = disk_.executor->Post(
-                                 [=, this] { (*done)(Begin(opener, file, response)); });
-                             if (!queued) (*done)(errors::Overloaded());
+                       // Right after its start the root may not know who is there; the register
+                       // knows who never was.
+                       helpers_.centre.CheckJoined(
+                           target,
+                           [=, this, done = Shared(std::move(finish))](const absl::Status& joined) {
+                             const bool queued = joined.ok() && disk_.executor->Post([=, this] {
+                               Open(opener, request->file(), response, std::move(*done));
+                             });
+                             if (!queued) (*done)(joined.ok() ? errors::Overloaded() : joined);
                            });
                      });
+}
+
+void ShareService::Open(const std::string& opener, const v1::SharedFile& file,
+                        v1::OpenShareResponse* response, Finish finish) {
+  const auto known = parts_.store.Find(file.key());
+  const auto above = parts_.parent();
+  if (above == nullptr || !known || known->stage != ShareStage::kPassedUp ||
+      !Covers(known->share, file)) {
+    return finish(Begin(opener, file, response));
+  }
+  // It was passed on up: whether it is still there, they know.
+  v1::GetShareRequest ask;
+  *ask.mutable_key() = file.key();
+  AskAbove<v1::GetShareRequest, v1::Share>(
+      above, &v1::ShareService::Stub::async::GetShare, std::move(ask),
+      [=, this, file = &file, done = Shared(std::move(finish))](const absl::Status& status,
+                                                                v1::Share share) {
+        if (status.ok() && Covers(share, *file)) {
+          *response->mutable_there() = std::move(share);
+          return (*done)(absl::OkStatus());
+        }
+        const bool queued =
+            disk_.executor->Post([=, this] { (*done)(Begin(opener, *file, response)); });
+        if (!queued) (*done)(errors::Overloaded());
+      });
 }
 
 grpc::ServerReadReactor<v1::UploadShareRequest>* ShareService::UploadShare(
@@ -168,7 +170,7 @@ grpc::ServerReadReactor<v1::UploadShareRequest>* ShareService::UploadShare(
 absl::Status ShareService::Concerns(Call& call, const v1::ShareKey& key) const {
   const std::string* node = NodeOf(call.caller());
   const std::string* relay = RelayOf(call.caller());
-  const bool is_operator = node == nullptr && relay == nullptr;
+  const bool is_operator = IsOperator(call.caller());
   if (absl::Status s = call.Authorize(is_operator ? Resource::Fleet() : Resource::Own()); !s.ok()) {
     return s;
   }
@@ -186,31 +188,38 @@ absl::Status ShareService::Concerns(Call& call, const v1::ShareKey& key) const {
 grpc::ServerUnaryReactor* ShareService::GetShare(grpc::CallbackServerContext* context,
                                                  const v1::GetShareRequest* request,
                                                  v1::Share* response) {
-  return AnswerLater(
-      disk_, context, "/muster.v1.ShareService/GetShare",
-      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
-        const absl::Status concerns = Concerns(*call, request->key());
-        if (!concerns.ok()) return finish(concerns);
-        const auto found = parts_.store.Find(request->key());
-        if (!found) return finish(errors::ShareNotFound(request->key()));
-        *response = found->share;
-        if (auto file = parts_.store.ReadFile(*found); file.ok()) {
-          *response->mutable_file() = *std::move(file);
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/GetShare",
+                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+                       const absl::Status concerns = Concerns(*call, request->key());
+                       if (!concerns.ok()) return finish(concerns);
+                       if (!IsOperator(call->caller())) {
+                         return Get(*request, response, std::move(finish));
+                       }
+                       helpers_.office.Get(*request, [=, done = Shared(std::move(finish))](
+                                                         absl::StatusOr<v1::Share> share) {
+                         if (share.ok()) *response = *std::move(share);
+                         (*done)(share.status());
+                       });
+                     });
+}
+
+void ShareService::Get(const v1::GetShareRequest& request, v1::Share* response,
+                       Finish finish) const {
+  auto known = helpers_.desk.Get(request.key());
+  if (!known) return finish(errors::ShareNotFound(request.key()));
+  *response = std::move(known->share);
+  const auto above = parts_.parent();
+  if (above == nullptr || !known->passed_up) return finish(absl::OkStatus());
+  // Without an answer from above: what was known here last.
+  v1::GetShareRequest ask;
+  *ask.mutable_key() = request.key();
+  AskAbove<v1::GetShareRequest, v1::Share>(
+      above, &v1::ShareService::Stub::async::GetShare, std::move(ask),
+      [response, done = Shared(std::move(finish))](const absl::Status& status, v1::Share share) {
+        if (status.ok() && share.file().sha256() == response->file().sha256()) {
+          *response = std::move(share);
         }
-        const auto above = parts_.parent();
-        if (above == nullptr || found->stage != ShareStage::kPassedUp) {
-          return finish(absl::OkStatus());
-        }
-        // Without an answer from above: what was known here last.
-        AskAbove<v1::GetShareRequest, v1::Share>(
-            above, &v1::ShareService::Stub::async::GetShare, *request,
-            [response, done = Shared(std::move(finish))](const absl::Status& status,
-                                                         v1::Share share) {
-              if (status.ok() && share.file().sha256() == response->file().sha256()) {
-                *response = std::move(share);
-              }
-              (*done)(absl::OkStatus());
-            });
+        (*done)(absl::OkStatus());
       });
 }
 
@@ -244,60 +253,20 @@ grpc::ServerWriteReactor<v1::FileChunk>* ShareService::ReadShare(
 grpc::ServerUnaryReactor* ShareService::ListShares(grpc::CallbackServerContext* context,
                                                    const v1::ListSharesRequest* request,
                                                    v1::ListSharesResponse* response) {
-  return Answer(disk_, context, "/muster.v1.ShareService/ListShares",
-                [=, this](Call& call) { return List(call, *request, response); });
-}
-
-// The token is the last key of the page before.
-absl::Status ShareService::List(Call& call, const v1::ListSharesRequest& request,
-                                v1::ListSharesResponse* response) const {
-  const std::string* node = NodeOf(call.caller());
-  const absl::Status allowed =
-      call.Authorize(node == nullptr ? Resource::Fleet() : Resource::Own());
-  if (!allowed.ok()) return allowed;
-  if (request.page_size() < 0 || request.page_size() > kMaxPage) {
-    return errors::InvalidPageSize(kMaxPage);
-  }
-  ShareName after;
-  if (!request.page_token().empty()) {
-    const std::vector<std::string> parts = absl::StrSplit(request.page_token(), '/');
-    if (parts.size() != 3) return errors::InvalidPageToken();
-    after = {parts[0], parts[1], parts[2]};
-  }
-  const size_t limit =
-      request.page_size() > 0 ? static_cast<size_t>(request.page_size()) : kUsualPage;
-  auto found = parts_.store.Select(after, limit + 1, [node](const ShareRecord& record) {
-    const v1::ShareKey& key = record.key();
-    const bool held = record.stage == ShareStage::kHeld;
-    if (node == nullptr) return held;
-    if (key.source() == *node) return record.stage != ShareStage::kEnded;
-    return key.target() == *node && held;
-  });
-  const bool more = found.size() > limit;
-  if (more) found.resize(limit);
-  for (ShareRecord& record : found) *response->add_shares() = std::move(record.share);
-  if (more) {
-    const v1::ShareKey& last = response->shares(response->shares_size() - 1).file().key();
-    response->set_next_page_token(absl::StrCat(last.source(), "/", last.target(), "/", last.id()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ShareService::Remove(const v1::ShareKey& key, bool* above) {
-  parts_.store.DropUpload(key);
-  const auto found = parts_.store.Find(key);
-  if (!found || found->stage == ShareStage::kEnded) return errors::ShareNotFound(key);
-  *above = found->stage == ShareStage::kPassedUp;
-  if (*above) return absl::OkStatus();
-  ShareRecord is = *found;
-  is.share.set_state(v1::SHARE_STATE_REMOVED);
-  is.share.mutable_change_time()->set_seconds(absl::ToUnixSeconds(parts_.clock.Now()));
-  is.removing = found->stage == ShareStage::kPassedDown;
-  if (!is.removing) is.stage = ShareStage::kEnded;
-  is.unreported = is.from_parent;
-  const absl::Status updated = parts_.store.Update(*found, std::move(is));
-  changed_();
-  return updated;
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/ListShares",
+                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+                       const std::string* node = NodeOf(call->caller());
+                       const absl::Status allowed =
+                           call->Authorize(node == nullptr ? Resource::Fleet() : Resource::Own());
+                       if (!allowed.ok()) return finish(allowed);
+                       const auto told = [response, done = Shared(std::move(finish))](
+                                             absl::StatusOr<v1::ListSharesResponse> list) {
+                         if (list.ok()) *response = *std::move(list);
+                         (*done)(list.status());
+                       };
+                       if (node != nullptr) return told(helpers_.desk.List(*request, node));
+                       helpers_.office.List(*request, told);
+                     });
 }
 
 grpc::ServerUnaryReactor* ShareService::RemoveShare(grpc::CallbackServerContext* context,
@@ -305,21 +274,30 @@ grpc::ServerUnaryReactor* ShareService::RemoveShare(grpc::CallbackServerContext*
                                                     v1::RemoveShareResponse*) {
   return AnswerLater(disk_, context, "/muster.v1.ShareService/RemoveShare",
                      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
-                       absl::Status status = Concerns(*call, request->key());
-                       bool ask_above = false;
-                       if (status.ok()) status = Remove(request->key(), &ask_above);
-                       if (!status.ok() || !ask_above) return finish(status);
-                       const auto above = parts_.parent();
-                       if (above == nullptr) return finish(errors::RelayCutOff());
-                       AskAbove<v1::RemoveShareRequest, v1::RemoveShareResponse>(
-                           above, &v1::ShareService::Stub::async::RemoveShare, *request,
-                           [done = Shared(std::move(finish))](const absl::Status& answer,
-                                                              const v1::RemoveShareResponse&) {
-                             const bool reached =
-                                 !absl::IsUnavailable(answer) && !absl::IsDeadlineExceeded(answer);
-                             (*done)(reached ? answer : errors::RelayCutOff());
-                           });
+                       const absl::Status concerns = Concerns(*call, request->key());
+                       if (!concerns.ok()) return finish(concerns);
+                       if (!IsOperator(call->caller())) return Remove(*request, std::move(finish));
+                       helpers_.office.Remove(*request, ToUri(call->caller().identity).value_or(""),
+                                              [done = Shared(std::move(finish))](
+                                                  const absl::Status& status) { (*done)(status); });
                      });
+}
+
+void ShareService::Remove(const v1::RemoveShareRequest& request, Finish finish) const {
+  bool ask_above = false;
+  const absl::Status status = helpers_.desk.Remove(request.key(), &ask_above);
+  if (!status.ok() || !ask_above) return finish(status);
+  const auto above = parts_.parent();
+  if (above == nullptr) return finish(errors::RelayCutOff());
+  v1::RemoveShareRequest ask;
+  *ask.mutable_key() = request.key();
+  AskAbove<v1::RemoveShareRequest, v1::RemoveShareResponse>(
+      above, &v1::ShareService::Stub::async::RemoveShare, std::move(ask),
+      [done = Shared(std::move(finish))](const absl::Status& answer,
+                                         const v1::RemoveShareResponse&) {
+        const bool reached = !absl::IsUnavailable(answer) && !absl::IsDeadlineExceeded(answer);
+        (*done)(reached ? answer : errors::RelayCutOff());
+      });
 }
 
 grpc::ServerUnaryReactor* ShareService::ReportShare(grpc::CallbackServerContext* context,
@@ -334,10 +312,8 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
   if (absl::Status s = call.Authorize(Resource::Own()); !s.ok()) return s;
   const v1::ShareKey& key = request.share().file().key();
   if (absl::Status s = ValidateShareKey(key); !s.ok()) return s;
+  if (absl::Status s = IsChild(call); !s.ok()) return s;
   const std::string* relay = RelayOf(call.caller());
-  if (relay == nullptr || parts_.tree.Via(*relay) != *relay) {
-    return errors::NotAttached(relay == nullptr ? "the caller" : *relay, parts_.tree.name());
-  }
   const auto found = parts_.store.Find(key);
   if (!found || found->stage == ShareStage::kEnded) return absl::OkStatus();
   const std::string& sha256 = request.share().file().sha256();
@@ -352,8 +328,9 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
   ShareRecord is = *found;
   const bool there = request.share().state() == v1::SHARE_STATE_ON_THE_WAY ||
                      request.share().state() == v1::SHARE_STATE_DELIVERED;
-  // What is gone below is not gone while the bytes are still here; what is not wanted there is.
-  if (!there && offered && request.share().state() != v1::SHARE_STATE_REFUSED) {
+  // Of what was signed before: the child fetches, or has fetched, what is offered now.
+  if (offered &&
+      request.share().file().sign_time().seconds() < found->share.file().sign_time().seconds()) {
     return absl::OkStatus();
   }
   if (there && is.removing) return absl::OkStatus();
@@ -369,6 +346,34 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
   changed_();
   // Changed meanwhile: the child tells it again.
   return absl::IsAborted(updated) ? absl::UnavailableError("it changed just now") : updated;
+}
+
+// Each relay on the way checks that who answers hangs below the one that passes it on.
+grpc::ServerUnaryReactor* ShareService::AnswerShareQuery(grpc::CallbackServerContext* context,
+                                                         const v1::AnswerShareQueryRequest* request,
+                                                         v1::AnswerShareQueryResponse*) {
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/AnswerShareQuery",
+                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+                       absl::Status status = call->Authorize(Resource::Own());
+                       if (status.ok()) status = IsChild(*call);
+                       if (!status.ok()) return finish(status);
+                       const std::string& child = *RelayOf(call->caller());
+                       if (parts_.tree.Via(request->relay()) != child) {
+                         return finish(errors::NotAttached(request->relay(), child));
+                       }
+                       if (parts_.is_root) {
+                         helpers_.queries.Take(*request);
+                         return finish(absl::OkStatus());
+                       }
+                       const auto above = parts_.parent();
+                       if (above == nullptr) return finish(errors::RelayCutOff());
+                       AskAbove<v1::AnswerShareQueryRequest, v1::AnswerShareQueryResponse>(
+                           above, &v1::ShareService::Stub::async::AnswerShareQuery, *request,
+                           [done = Shared(std::move(finish))](const absl::Status& answer,
+                                                              const v1::AnswerShareQueryResponse&) {
+                             (*done)(answer);
+                           });
+                     });
 }
 
 }  // namespace muster

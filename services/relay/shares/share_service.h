@@ -9,19 +9,32 @@
 
 #include "muster/v1/shares.grpc.pb.h"
 #include "services/common/rpc/call.h"
+#include "services/relay/shares/share_centre.h"
+#include "services/relay/shares/share_desk.h"
+#include "services/relay/shares/share_office.h"
 #include "services/relay/shares/share_parts.h"
+#include "services/relay/shares/share_queries.h"
 
 namespace muster {
 
 // Thread-safe.
 class ShareService : public v1::ShareService::CallbackService {
  public:
+  // What else a relay has for shared files; all of it outlives the service.
+  struct Helpers {
+    const ShareDesk& desk;
+    ShareQueries& queries;
+    const ShareCentre& centre;
+    const ShareOffice& office;
+  };
+
   // `disk` reads and writes. `changed` is called whenever there may be something to pass on;
   // `settled` says whether a target that the root does not know is unknown for good.
-  ShareService(const RpcRuntime& disk, ShareParts parts, std::function<void()> changed,
-               std::function<bool()> settled)
+  ShareService(const RpcRuntime& disk, ShareParts parts, const Helpers& helpers,
+               std::function<void()> changed, std::function<bool()> settled)
       : disk_(disk),
         parts_(std::move(parts)),
+        helpers_(helpers),
         changed_(std::move(changed)),
         settled_(std::move(settled)) {}
 
@@ -44,22 +57,29 @@ class ShareService : public v1::ShareService::CallbackService {
   grpc::ServerUnaryReactor* ReportShare(grpc::CallbackServerContext* context,
                                         const v1::ReportShareRequest* request,
                                         v1::ReportShareResponse* response) override;
+  grpc::ServerUnaryReactor* AnswerShareQuery(grpc::CallbackServerContext* context,
+                                             const v1::AnswerShareQueryRequest* request,
+                                             v1::AnswerShareQueryResponse* response) override;
 
  private:
   absl::Status Admit(Call& call, const v1::OpenShareRequest& request, bool* keep) const;
+  // Begins the upload unless it is there, which may be known above only.
+  void Open(const std::string& opener, const v1::SharedFile& file, v1::OpenShareResponse* response,
+            Finish finish);
   absl::Status Begin(const std::string& opener, const v1::SharedFile& file,
                      v1::OpenShareResponse* response);
-  absl::Status List(Call& call, const v1::ListSharesRequest& request,
-                    v1::ListSharesResponse* response) const;
+  void Get(const v1::GetShareRequest& request, v1::Share* response, Finish finish) const;
+  void Remove(const v1::RemoveShareRequest& request, Finish finish) const;
   absl::Status Report(Call& call, const v1::ReportShareRequest& request);
-  // Marks it as removed; `above` tells whether the parent has to be asked to, too.
-  absl::Status Remove(const v1::ShareKey& key, bool* above);
+  // Whether the caller is a relay that hangs directly below this one.
+  absl::Status IsChild(const Call& call) const;
   // Whether the caller is a party of the file: its source or target, an operator, or a relay by
   // which one of these is reached.
   absl::Status Concerns(Call& call, const v1::ShareKey& key) const;
 
   const RpcRuntime disk_;
   const ShareParts parts_;
+  const Helpers helpers_;
   const std::function<void()> changed_;
   const std::function<bool()> settled_;
 };

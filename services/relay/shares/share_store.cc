@@ -293,7 +293,8 @@ absl::StatusOr<ShareRecord> ShareStore::MakeHeld(const ShareUpload& upload) {
   is.child.clear();
   is.unreported = is.from_parent;
   // What came from above and comes back: who is above still wants to hear of it.
-  is.from_parent = is.from_parent || (before != nullptr && before->from_parent);
+  is.from_parent = is.from_parent || (before != nullptr && before->from_parent &&
+                                      SameBytes(before->share.file(), is.share.file()));
   is.share.mutable_change_time()->set_seconds(absl::ToUnixSeconds(clock_.Now()));
   if (absl::Status s = Write(is); !s.ok()) return s;
   const auto keep = TakeIncoming(name);

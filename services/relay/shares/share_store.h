@@ -90,6 +90,7 @@ class ShareStore {
 
   int64_t files() const;
   int64_t bytes() const;
+  v1::ShareUsage Usage() const;
 
  private:
   struct Slot {

@@ -13,6 +13,7 @@ struct ShareStore::Figures {
                                "Shared files that are here, or are arriving.")),
         bytes(metrics.AddGauge("muster_relay_share_bytes",
                                "What they take of the quota for shared files.")),
+        quota(metrics.AddGauge("muster_relay_share_quota_bytes", "The quota for shared files.")),
         taken(metrics.AddCounter("muster_relay_shares_taken_total",
                                  "Shared files that were taken whole.")),
         refused(metrics.AddCounter("muster_relay_shares_refused_total",
@@ -56,6 +57,7 @@ struct ShareStore::Figures {
 
   const Gauge files;
   const Gauge bytes;
+  const Gauge quota;
   const Counter taken;
   const Counter refused;
   const Labelled<Counter> outcomes;

@@ -32,7 +32,9 @@ ShareStore::ShareStore(ShareStoreOptions options, std::unique_ptr<BlobStore> blo
       blobs_(std::move(blobs)),
       clock_(clock),
       ops_(ops),
-      figures_(std::make_unique<Figures>(metrics)) {}
+      figures_(std::make_unique<Figures>(metrics)) {
+  figures_->quota.Set(static_cast<double>(options_.quota));
+}
 
 absl::StatusOr<std::unique_ptr<ShareStore>> ShareStore::Open(ShareStoreOptions options,
                                                              const Clock& clock, Metrics& metrics,
@@ -106,6 +108,17 @@ absl::Status ShareStore::RecoverRecord(const std::string& file) {
   if (slot.current != nullptr) RemoveFiles(*slot.current);
   Put(*record);
   return absl::OkStatus();
+}
+
+v1::ShareUsage ShareStore::Usage() const {
+  v1::ShareUsage usage;
+  usage.set_relay(options_.relay);
+  usage.set_max_files(options_.max_files);
+  usage.set_quota(options_.quota);
+  std::lock_guard lock(mutex_);
+  usage.set_files(files_);
+  usage.set_bytes(bytes_);
+  return usage;
 }
 
 void ShareStore::DropIdle(absl::Time now) {

@@ -21,18 +21,19 @@ constexpr absl::Duration kStopWithin = absl::Seconds(10);
 constexpr size_t kMaxQueue = 64;
 constexpr size_t kMaxOffered = 1'000;
 constexpr int kMostDoublings = 10;
+// What was stored may be damaged where it comes from, or where a part of it was kept before.
+constexpr int kMostBroken = 3;
 
 }  // namespace
 
 // What has no reason comes from the network, or from a server that knows nothing of shared files
-// yet.
+// yet. PERMISSION_DENIED is about the relay that calls and where it hangs now, not about the file.
 bool IsRefusal(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
-  if (reason.empty() || reason == "NOT_ATTACHED" || reason == "UPLOAD_NOT_FOUND") return false;
+  if (reason.empty() || reason == "UPLOAD_NOT_FOUND") return false;
   switch (status.code()) {
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kFailedPrecondition:
       return true;
     case absl::StatusCode::kUnauthenticated:
@@ -42,9 +43,12 @@ bool IsRefusal(const absl::Status& status) {
   }
 }
 
-ShareWay::ShareWay(ShareParts parts, Times times)
+ShareWay::ShareWay(ShareParts parts, Times times, const ShareCentre& centre,
+                   std::function<void()> every_look)
     : parts_(std::move(parts)),
       times_(times),
+      centre_(centre),
+      every_look_(std::move(every_look)),
       began_(parts_.clock.MonotonicNow()),
       swept_at_(began_),
       up_({"share-up", kThreads, kMaxQueue}),
@@ -77,7 +81,7 @@ void ShareWay::Take(const v1::ShareOffers& offers) {
   for (const v1::SharedFile& file : offers.files()) {
     // What finds no place is offered again.
     if (offered_.size() >= kMaxOffered) break;
-    offered_[NameOf(file.key())] = file;
+    offered_[NameOf(file.key())].file = file;
   }
   for (const v1::ShareKey& key : offers.removed()) {
     if (remove_.size() >= kMaxOffered) break;
@@ -90,6 +94,7 @@ void ShareWay::Take(const v1::ShareOffers& offers) {
 void ShareWay::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     Look();
+    every_look_();
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, stop, absl::ToChronoNanoseconds(times_.look), [this] { return woken_; });
     woken_ = false;
@@ -134,10 +139,12 @@ void ShareWay::Look() {
 
 void ShareWay::ForgetBackOff() {
   std::lock_guard lock(mutex_);
-  for (auto& [name, plan] : plans_) {
+  const auto forget = [](Plan& plan) {
     plan.next = absl::ZeroDuration();
     plan.tries = 0;
-  }
+  };
+  for (auto& [name, plan] : plans_) forget(plan);
+  for (auto& [name, offered] : offered_) forget(offered.plan);
 }
 
 void ShareWay::Act(const ShareRecord& record) {
@@ -148,7 +155,13 @@ void ShareWay::Act(const ShareRecord& record) {
 
 void ShareWay::ActHeld(const ShareRecord& record) {
   const bool rests = record.share.state() == v1::SHARE_STATE_DELIVERED;
-  const SharePlace place = PlaceOf(parts_.tree, record.key().target());
+  SharePlace place = PlaceOf(parts_.tree, record.key().target());
+  if (place.kind == Kind::kUnknown && record.from_parent) {
+    // The parent says that the target hangs here, or below. What this relay knew is lost with a
+    // kill: who is here comes back soon, and who was is away.
+    if (!settled()) return;
+    place.kind = Kind::kHere;
+  }
   switch (place.kind) {
     case Kind::kBelow:
       return Offer(record, place.child);
@@ -163,7 +176,19 @@ void ShareWay::ActHeld(const ShareRecord& record) {
       break;
   }
   if (!parts_.is_root) return StartPush(record, /*only_if_elsewhere=*/rests);
-  if (!rests && settled()) Refuse(record, errors::TargetUnknown(record.key().target()));
+  if (rests) return;
+  if (settled()) return Refuse(record, errors::TargetUnknown(record.key().target()));
+  StartLookUp(record);
+}
+
+// The root may not know yet who is there; the register knows who never was.
+void ShareWay::StartLookUp(const ShareRecord& record) {
+  const std::string plan = absl::StrCat("look-up/", record.id);
+  Begin(plan, up_, [this, plan, record] {
+    const absl::Status joined = centre_.AwaitJoined(record.key().target());
+    if (!joined.ok()) Refuse(record, joined);
+    Done(plan, joined, absl::ZeroDuration());
+  });
 }
 
 // Changed meanwhile: it is looked at again.
@@ -209,18 +234,28 @@ bool ShareWay::Begin(const std::string& plan, Executor& executor, absl::AnyInvoc
   return mine.busy;
 }
 
-void ShareWay::Done(const std::string& plan, const absl::Status& status, absl::Duration least) {
-  std::lock_guard lock(mutex_);
-  Plan& mine = plans_[plan];
-  mine.busy = false;
+// Called with the lock held, as the next.
+void ShareWay::PutOff(Plan& plan, const absl::Status& status, absl::Duration least) {
   const absl::Duration bound =
       std::min(times_.longest_retry,
-               times_.first_retry * (int64_t{1} << std::min(mine.tries, kMostDoublings)));
-  ++mine.tries;
+               times_.first_retry * (int64_t{1} << std::min(plan.tries, kMostDoublings)));
+  ++plan.tries;
   const absl::Duration wait = absl::Uniform(random_, 0.5, 1.0) * std::max(bound, least);
-  mine.next = parts_.clock.MonotonicNow() + std::max(wait, RetryAfterOf(status).value_or(wait));
+  plan.next = parts_.clock.MonotonicNow() + std::max(wait, RetryAfterOf(status).value_or(wait));
+  plan.busy = false;
   woken_ = true;
   wake_.notify_all();
+}
+
+bool ShareWay::IsHopeless(Plan& plan, const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  const bool broken = reason == "DIGEST_MISMATCH" || reason == "SIZE_MISMATCH";
+  return IsRefusal(status) || (broken && ++plan.broken >= kMostBroken);
+}
+
+void ShareWay::Done(const std::string& plan, const absl::Status& status, absl::Duration least) {
+  std::lock_guard lock(mutex_);
+  PutOff(plans_[plan], status, least);
 }
 
 void ShareWay::StartPush(const ShareRecord& record, bool only_if_elsewhere) {
@@ -243,7 +278,11 @@ void ShareWay::Push(const ShareRecord& record, bool only_if_elsewhere) {
       ShareTransfer(parent, stopper_).Send(*file, only_if_elsewhere, [&](int64_t offset) {
         return parts_.store.Read(record, offset);
       });
-  if (!sent.ok() && !only_if_elsewhere && IsRefusal(sent.status())) {
+  const auto is_hopeless = [&] {
+    std::lock_guard lock(mutex_);
+    return IsHopeless(plans_[plan], sent.status());
+  };
+  if (!sent.ok() && !only_if_elsewhere && is_hopeless()) {
     Refuse(record, sent.status());
   } else if (sent.ok() && !sent->keep) {
     ShareRecord is = record;

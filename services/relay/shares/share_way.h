@@ -8,10 +8,10 @@
 #define MUSTER_SERVICES_RELAY_SHARES_SHARE_WAY_H_
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "services/common/base/executor.h"
 #include "services/common/shares/share_transfer.h"
+#include "services/relay/shares/share_centre.h"
 #include "services/relay/shares/share_parts.h"
 #include "services/relay/shares/share_place.h"
 
@@ -35,18 +36,21 @@ class ShareWay {
  public:
   struct Times {
     absl::Duration look = absl::Seconds(1);
+    // Up and down alike, with jitter: what fails is tried again, twice as late each time.
     absl::Duration first_retry = absl::Seconds(1);
-    absl::Duration longest_retry = absl::Minutes(5);
-    // What a relay below did not fetch is offered again.
-    absl::Duration offer_again = absl::Seconds(30);
+    absl::Duration longest_retry = absl::Seconds(30);
+    // An offer of which the relay below says nothing is told again: it may have been lost.
+    absl::Duration offer_again = absl::Seconds(10);
     // How long a target is away before the parent is asked whether it is elsewhere.
     absl::Duration elsewhere = absl::Minutes(1);
-    // At the root, after a start: nodes come back, and nobody is unknown yet.
+    // After a start nodes come back, and nobody is unknown yet.
     absl::Duration settling = absl::Seconds(45);
     absl::Duration sweep = absl::Seconds(10);
   };
 
-  ShareWay(ShareParts parts, Times times);
+  // `centre` outlives it; `every_look` is called about once every `look`.
+  ShareWay(ShareParts parts, Times times, const ShareCentre& centre,
+           std::function<void()> every_look);
   ~ShareWay();
 
   // Once, when there may be a parent.
@@ -66,8 +70,14 @@ class ShareWay {
   struct Plan {
     absl::Duration next = absl::ZeroDuration();  // monotonic
     int tries = 0;
+    int broken = 0;  // of these, how often the bytes were not what was signed
     bool busy = false;
     std::weak_ptr<ChildLink> offered_to;
+  };
+  // By the parent, to be fetched.
+  struct Offered {
+    v1::SharedFile file;
+    Plan plan;
   };
 
   void Run(const std::stop_token& stop);
@@ -76,6 +86,7 @@ class ShareWay {
   void ActHeld(const ShareRecord& record);
   void Arrive(const ShareRecord& record);
   void Refuse(const ShareRecord& record, const absl::Status& why);
+  void StartLookUp(const ShareRecord& record);
   void Offer(const ShareRecord& record, const std::string& child);
   bool IsDue(const std::string& plan, const std::shared_ptr<ChildLink>& link);
   void SendOffers();
@@ -86,26 +97,32 @@ class ShareWay {
   void Report(const ShareRecord& record);
   void StartFetches();
   void Fetch(const v1::SharedFile& file);
-  void RefuseOffer(const v1::SharedFile& file, const absl::Status& why);
+  bool GiveUpFetch(const v1::SharedFile& file, const absl::Status& why);
+  absl::Status RefuseOffer(const v1::SharedFile& file, const absl::Status& why);
   absl::Status FetchNow(const v1::SharedFile& file);
   void RemoveHere(const v1::ShareKey& key);
   // Runs `work` unless the plan is busy or not due; false then.
   bool Begin(const std::string& plan, Executor& executor, absl::AnyInvocable<void()> work);
   void Done(const std::string& plan, const absl::Status& status, absl::Duration least);
+  // When to try again, after this came of it.
+  void PutOff(Plan& plan, const absl::Status& status, absl::Duration least);
+  // Whether trying again cannot help any more.
+  bool IsHopeless(Plan& plan, const absl::Status& status);
   void Change(const ShareRecord& was, ShareRecord is);
   void ForgetBackOff();
 
   const ShareParts parts_;
   const Times times_;
+  const ShareCentre& centre_;
+  const std::function<void()> every_look_;
   const absl::Duration began_;
   CallStopper stopper_;
 
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  bool woken_ = false;                           // guarded by mutex_, as all that follow
-  std::map<std::string, Plan> plans_;            // by what is done and the record's id
-  std::map<ShareName, v1::SharedFile> offered_;  // by the parent, to be fetched
-  std::set<ShareName> fetching_;
+  bool woken_ = false;                 // guarded by mutex_, as all that follow
+  std::map<std::string, Plan> plans_;  // by what is done and the record's id
+  std::map<ShareName, Offered> offered_;
   std::map<ShareName, v1::ShareKey> remove_;  // for the parent
   absl::BitGen random_;
 

@@ -1,4 +1,5 @@
 // The way down: offers to relays below, and what is fetched from the parent.
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,8 +16,14 @@ namespace muster {
 namespace {
 
 constexpr int kOffersAtOnce = 100;
-constexpr size_t kFetchesAtOnce = 16;
+constexpr int kFetchesAtOnce = 16;
 constexpr size_t kPiece = size_t{256} << 10;
+
+// It is not there any more, or not for what hangs here: if that changes, it is offered again.
+bool IsParentsWord(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  return reason == "SHARE_NOT_FOUND" || reason == "SHARE_REPLACED" || reason == "NOT_YOURS";
+}
 
 }  // namespace
 
@@ -59,21 +66,20 @@ void ShareWay::SendOffers() {
 
 void ShareWay::StartFetches() {
   std::lock_guard lock(mutex_);
-  for (auto it = offered_.begin(); it != offered_.end() && fetching_.size() < kFetchesAtOnce;) {
-    if (fetching_.contains(it->first)) {
-      ++it;
-      continue;
-    }
-    const bool queued = down_.Post([this, file = it->second] { Fetch(file); });
-    if (!queued) return;
-    fetching_.insert(it->first);
-    it = offered_.erase(it);
+  const absl::Duration now = parts_.clock.MonotonicNow();
+  auto busy = std::ranges::count_if(offered_, [](const auto& o) { return o.second.plan.busy; });
+  for (auto& [name, offered] : offered_) {
+    if (busy >= kFetchesAtOnce) return;
+    if (offered.plan.busy || offered.plan.next > now) continue;
+    offered.plan.busy = down_.Post([this, file = offered.file] { Fetch(file); });
+    if (!offered.plan.busy) return;
+    ++busy;
   }
 }
 
-// What fails is offered again.
+// What fails is tried again here, soon; what the parent offers again meanwhile is the same offer.
 void ShareWay::Fetch(const v1::SharedFile& file) {
-  const absl::Status fetched = FetchNow(file);
+  absl::Status fetched = FetchNow(file);
   if (!fetched.ok()) {
     Log(LogLevel::kWarning, "a shared file cannot be fetched now",
         {{"source", file.key().source()},
@@ -81,24 +87,36 @@ void ShareWay::Fetch(const v1::SharedFile& file) {
          {"id", file.key().id()},
          {"error", fetched}});
   }
-  if (IsRefusal(fetched)) RefuseOffer(file, fetched);
+  if (!fetched.ok() && GiveUpFetch(file, fetched)) fetched = RefuseOffer(file, fetched);
   std::lock_guard lock(mutex_);
-  fetching_.erase(NameOf(file.key()));
-  woken_ = true;
-  wake_.notify_all();
+  const auto it = offered_.find(NameOf(file.key()));
+  const bool replaced = it->second.file.signature() != file.signature();
+  if (fetched.ok() && !replaced) {
+    offered_.erase(it);
+    woken_ = true;
+    wake_.notify_all();
+    return;
+  }
+  if (replaced) it->second.plan = {};  // another was offered meanwhile
+  PutOff(it->second.plan, fetched, absl::ZeroDuration());
+}
+
+bool ShareWay::GiveUpFetch(const v1::SharedFile& file, const absl::Status& why) {
+  std::lock_guard lock(mutex_);
+  return IsParentsWord(why) || IsHopeless(offered_[NameOf(file.key())].plan, why);
 }
 
 // The parent tells the source, and offers it no more.
-void ShareWay::RefuseOffer(const v1::SharedFile& file, const absl::Status& why) {
+absl::Status ShareWay::RefuseOffer(const v1::SharedFile& file, const absl::Status& why) {
+  if (IsParentsWord(why)) return absl::OkStatus();
   const auto parent = parts_.parent();
-  const bool gone = ReasonOf(why) == "SHARE_NOT_FOUND" || ReasonOf(why) == "SHARE_REPLACED";
-  if (parent == nullptr || gone) return;  // the parent's own word
+  if (parent == nullptr) return why;
   v1::Share refused;
   *refused.mutable_file() = file;
   refused.set_state(v1::SHARE_STATE_REFUSED);
   refused.set_relay(parts_.tree.name());
   refused.set_reason(absl::StrCat(ReasonOf(why), ": ", why.message()));
-  ShareTransfer(parent, stopper_).Report(refused).IgnoreError();  // it is offered again
+  return ShareTransfer(parent, stopper_).Report(refused);
 }
 
 absl::Status ShareWay::FetchNow(const v1::SharedFile& file) {

@@ -14,8 +14,18 @@ constexpr size_t kMaxQueue = 16'384;
 Shares::Shares() : disk_({"shares", kThreads, kMaxQueue}) {}
 
 Shares::~Shares() {
-  if (way_ != nullptr) way_->Stop();
+  StopWay();
   disk_.Drain(absl::Seconds(10)).IgnoreError();
+}
+
+void Shares::Take(const v1::AttachResponse& message) {
+  if (message.has_shares()) way_->Take(message.shares());
+  if (message.has_share_query()) queries_->Serve(message.share_query());
+}
+
+void Shares::StopWay() {
+  if (way_ != nullptr) way_->Stop();
+  if (queries_) queries_->Stop();
 }
 
 absl::StatusOr<std::unique_ptr<Shares>> Shares::Open(SharesOptions options, const Tree& tree,
@@ -31,13 +41,22 @@ absl::StatusOr<std::unique_ptr<Shares>> Shares::Open(SharesOptions options, cons
                          std::move(options.fleet),
                          options.is_root,
                          std::move(options.parent),
+                         std::move(options.aggregator),
                          std::move(options.roots),
                          std::move(options.is_revoked)};
-  shares->way_ = std::make_unique<ShareWay>(parts, options.times);
-  runtime.executor = &shares->disk_;
-  ShareWay& way = *shares->way_;
-  shares->service_.emplace(
-      runtime, parts, [&way] { way.Wake(); }, [&way] { return way.settled(); });
+  Shares& own = *shares;
+  own.centre_.emplace(parts);
+  own.way_ = std::make_unique<ShareWay>(parts, options.times, *own.centre_,
+                                        [&own] { own.queries_->Tick(); });
+  ShareWay& way = *own.way_;
+  const auto changed = [&way] { way.Wake(); };
+  own.desk_.emplace(parts, changed);
+  own.queries_.emplace(parts, *own.desk_);
+  own.office_.emplace(parts, *own.desk_, *own.queries_, *own.centre_, own.disk_);
+  runtime.executor = &own.disk_;
+  own.service_.emplace(runtime, parts,
+                       ShareService::Helpers{*own.desk_, *own.queries_, *own.centre_, *own.office_},
+                       changed, [&way] { return way.settled(); });
   return shares;
 }
 

@@ -24,6 +24,7 @@ struct SharesOptions {
   bool is_root = true;
   // As in ShareParts.
   std::function<std::shared_ptr<grpc::Channel>()> parent;
+  std::function<std::shared_ptr<grpc::Channel>()> aggregator;
   std::function<std::vector<Certificate>()> roots;
   std::function<bool(const std::string& node)> is_revoked;
 };
@@ -44,17 +45,21 @@ class Shares {
   grpc::Service* service() { return &*service_; }
   // Somebody came, or went: there may be something to pass on.
   void Wake() { way_->Wake(); }
-  // From the parent.
-  void Take(const v1::ShareOffers& offers) { way_->Take(offers); }
+  // From the parent; what is not about shared files is ignored. Does not wait.
+  void Take(const v1::AttachResponse& message);
   // Ends what is under way up and down; the parent may go then.
-  void StopWay() { way_->Stop(); }
+  void StopWay();
 
  private:
   Shares();
 
   Executor disk_;
   std::unique_ptr<ShareStore> store_;
+  std::optional<ShareCentre> centre_;
   std::unique_ptr<ShareWay> way_;
+  std::optional<ShareDesk> desk_;
+  std::optional<ShareQueries> queries_;
+  std::optional<ShareOffice> office_;
   std::optional<ShareService> service_;
 };
 

@@ -1,18 +1,20 @@
 // Files that nodes share, over real relays with real TLS.
-#include <filesystem>
-#include <fstream>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
+#include <grpcpp/client_context.h>
 
-#include "absl/strings/match.h"
+#include <functional>
+#include <memory>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "muster/v1/shares.grpc.pb.h"
+#include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/string_source.h"
 #include "services/common/blob/blob_test_util.h"
+#include "services/common/rpc/status.h"
 #include "services/relay/shares/share_rig.h"
+#include "services/relay/shares/share_way.h"
 
 namespace muster {
 namespace {
@@ -145,113 +147,92 @@ TEST_F(OneRelayTest, TheSourceLearnsThatNobodyKnowsTheTarget) {
   EXPECT_EQ(Refusal(n1_, n1_.File("nobody", "g", "abc")), "TARGET_UNKNOWN");
 }
 
-// A root, two relays below it, and one below one of these.
-class BranchesTest : public ::testing::Test {
- protected:
-  BranchesTest()
-      : root_(fleet_, "root", nullptr),
-        east_(fleet_, "east", &root_),
-        west_(fleet_, "west", &root_),
-        far_(fleet_, "far", &west_),
-        n1_(fleet_, "n1"),
-        n2_(fleet_, "n2") {
-    n1_.Attach(east_);
-    n2_.Attach(far_);
-  }
-
-  // What lies in the folder of a relay for shared files, in bytes of content.
-  int64_t BytesAt(const TestRelay& relay) const {
-    int64_t bytes = 0;
-    const std::string folder = relay.config.state_folder + "/shares/blobs/blobs";
-    std::error_code none;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, none)) {
-      if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
-    }
-    return bytes;
-  }
-
-  ShareFleet fleet_;
-  TestRelay root_;
-  TestRelay east_;
-  TestRelay west_;
-  TestRelay far_;
-  TestNode n1_;
-  TestNode n2_;
-};
-
-TEST_F(BranchesTest, AFileGoesOverTheRootToTheRelayOfItsTarget) {
-  const std::string body = Pattern(2'500'000);
-  const auto shared = n1_.Share("n2", "f", body);
-  ASSERT_TRUE(shared.ok()) << shared.status();
-  // The source learns of it where it left it.
-  ASSERT_TRUE(n1_.Await("n1", "n2", "f", "delivered at far"));
-  EXPECT_EQ(n2_.Read("n1", "f"), body);
-  // Who passed it on has let go of it.
-  EXPECT_EQ(BytesAt(east_), 0);
-  EXPECT_EQ(BytesAt(root_), 0);
-  EXPECT_EQ(BytesAt(west_), 0);
-  EXPECT_EQ(BytesAt(far_), 2'500'000);
-  // Nothing is sent that is there, however far that is.
-  const auto again = n1_.Relay().Send(n1_.File("n2", "f", body), false,
-                                      [](int64_t) -> absl::StatusOr<std::unique_ptr<ByteSource>> {
-                                        return absl::InternalError("it was asked for");
-                                      });
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->share.relay(), "far");
-  // And its removal finds it.
-  ASSERT_TRUE(n1_.Relay().Remove(n1_.File("n2", "f", body).key()).ok());
-  ASSERT_TRUE(n2_.Await("n1", "n2", "f", "removed"));
-  EXPECT_TRUE(n1_.Await("n1", "n2", "f", "removed"));
-  EXPECT_EQ(BytesAt(far_), 0);
+TEST_F(OneRelayTest, WhatIsNonsenseIsRefusedByName) {
+  v1::SharedFile file = n1_.File("n2", "f", "abc");
+  const auto refusal = [&](const std::function<void(v1::SharedFile&)>& change) {
+    v1::SharedFile changed = file;
+    change(changed);
+    EXPECT_TRUE(n1_.Sign(&changed).ok());
+    return Refusal(n1_, changed);
+  };
+  // A hash as text, in capitals at that; a time to live that is none.
+  EXPECT_EQ(refusal([](auto& f) { f.set_sha256(std::string(64, 'A')); }), "INVALID_SHARE");
+  EXPECT_EQ(refusal([](auto& f) { f.clear_sha256(); }), "INVALID_SHARE");
+  EXPECT_EQ(refusal([](auto& f) { f.mutable_expire_time()->set_seconds(-1); }), "INVALID_SHARE");
+  EXPECT_EQ(refusal([](auto& f) { f.mutable_expire_time()->set_nanos(1); }), "INVALID_SHARE");
+  EXPECT_EQ(refusal([](auto& f) { f.mutable_expire_time()->set_seconds(int64_t{1} << 62); }),
+            "INVALID_SHARE");
+  EXPECT_EQ(refusal([](auto& f) { f.set_size(-1); }), "INVALID_SHARE");
+  EXPECT_EQ(refusal([](auto& f) { f.clear_sign_time(); }), "INVALID_SHARE");
+  EXPECT_EQ(refusal([](auto& f) { f.mutable_key()->clear_target(); }), "INVALID_SHARE");
+  file.set_certificate_chain_pem(std::string(17 * 1024, 'x'));
+  EXPECT_EQ(Refusal(n1_, file), "INVALID_SHARE");
+  EXPECT_EQ(n1_.Outcome("n1", "n2", "f"), "SHARE_NOT_FOUND");
 }
 
-TEST_F(BranchesTest, WaitsAtEachRelayThatCannotReachTheNext) {
-  const std::string body = Pattern(1'000'000);
-  // By then the root has heard of the target.
-  ASSERT_TRUE(n1_.Share("n2", "first", "abc").ok());
-  ASSERT_TRUE(n1_.Await("n1", "n2", "first", "delivered at far"));
-  far_.Stop();
-  west_.Stop();
-  root_.Stop();
-  ASSERT_TRUE(n1_.Share("n2", "f", body).ok());
-  EXPECT_EQ(n1_.Outcome("n1", "n2", "f"), "on the way at east");
-  // The relay that took it is lost and comes back, too.
-  east_.Stop();
-  east_.Start();
-  EXPECT_EQ(BytesAt(east_), 1'000'000);
-  root_.Start();
-  n1_.Attach(east_);
-  ASSERT_TRUE(n1_.Await("n1", "n2", "f", "on the way at root"));
-  west_.Start();
-  root_.Stop();
-  root_.Start();
-  far_.Start();
-  n2_.Attach(far_);
-  ASSERT_TRUE(n1_.Await("n1", "n2", "f", "delivered at far"));
-  EXPECT_EQ(n2_.Read("n1", "f"), body);
-}
-
-TEST_F(BranchesTest, FollowsATargetThatMoved) {
-  ASSERT_TRUE(n1_.Share("n2", "f", "abc").ok());
-  ASSERT_TRUE(n1_.Await("n1", "n2", "f", "delivered at far"));
-  n2_.Attach(west_);
-  ASSERT_TRUE(n2_.Await("n1", "n2", "f", "delivered at west"));
+TEST_F(OneRelayTest, OfTwoUploadsOfOneIdTheLaterCounts) {
+  const auto stub = v1::ShareService::NewStub(n1_.channel());
+  const v1::SharedFile file = n1_.File("n2", "f", "abc");
+  const auto open = [&] {
+    grpc::ClientContext context;
+    v1::OpenShareRequest request;
+    *request.mutable_file() = file;
+    v1::OpenShareResponse opened;
+    EXPECT_TRUE(stub->OpenShare(&context, request, &opened).ok());
+    return opened;
+  };
+  const v1::OpenShareResponse first = open();
+  const v1::OpenShareResponse second = open();
+  EXPECT_EQ(first.upload_id(), second.upload_id());
+  const auto send = [&](const v1::OpenShareResponse& opened, const std::string& data) {
+    grpc::ClientContext context;
+    v1::Share share;
+    const auto stream = stub->UploadShare(&context, &share);
+    v1::UploadShareRequest request;
+    request.mutable_start()->set_upload_id(opened.upload_id());
+    request.mutable_start()->set_epoch(opened.epoch());
+    stream->Write(request);
+    request.mutable_chunk()->set_data(data);
+    request.mutable_chunk()->set_crc32c(Crc32c(data));
+    stream->Write(request);
+    request.mutable_finish();
+    stream->Write(request);
+    stream->WritesDone();
+    return ReasonOf(FromGrpc(stream->Finish()));
+  };
+  EXPECT_EQ(send(first, "abc"), "TAKEN_OVER");
+  EXPECT_EQ(send(second, std::string((1 << 20) + 1, 'x')), "CHUNK_TOO_LARGE");
+  EXPECT_EQ(send(second, "abc"), "");
+  EXPECT_EQ(send(second, "abc"), "UPLOAD_NOT_FOUND");
   EXPECT_EQ(n2_.Read("n1", "f"), "abc");
 }
 
-TEST_F(BranchesTest, ARefusalFurtherDownComesBackToTheSource) {
-  far_.Stop();
-  far_.config.shares.max_size = 100;
-  far_.Start();
-  n2_.Attach(far_);
-  ASSERT_TRUE(n1_.Share("n2", "f", std::string(101, 'x')).ok());
-  EXPECT_TRUE(n1_.Await("n1", "n2", "f", "refused at far: SHARE_TOO_LARGE"));
+TEST_F(OneRelayTest, AFileOverTheLimitIsRefusedBeforeItIsSent) {
+  relay_.Stop();
+  relay_.config.shares.max_size = 10;
+  relay_.Start();
+  n1_.Attach(relay_);
+  const auto sent = n1_.Relay().Send(n1_.File("n2", "f", std::string(11, 'x')), false,
+                                     [](int64_t) -> absl::StatusOr<std::unique_ptr<ByteSource>> {
+                                       return absl::InternalError("it was asked for");
+                                     });
+  EXPECT_EQ(ReasonOf(sent.status()), "SHARE_TOO_LARGE");
 }
 
-TEST_F(BranchesTest, ARefusalAtTheRootComesBackToTheSource) {
-  ASSERT_TRUE(n1_.Share("nobody", "f", "abc").ok());
-  EXPECT_TRUE(n1_.Await("n1", "nobody", "f", "refused at "));
-  EXPECT_TRUE(absl::StrContains(n1_.Outcome("n1", "nobody", "f"), "TARGET_UNKNOWN"));
+// An error about the relay that calls, or about the transfer, is none about the file.
+TEST(RefusalTest, IsAboutTheFileAlone) {
+  const auto is_refusal = [](absl::StatusCode code, const char* reason) {
+    return IsRefusal(MakeError(code, reason, "what", "do"));
+  };
+  using Code = absl::StatusCode;
+  EXPECT_TRUE(is_refusal(Code::kNotFound, "TARGET_UNKNOWN"));
+  EXPECT_TRUE(is_refusal(Code::kInvalidArgument, "SHARE_TOO_LARGE"));
+  EXPECT_TRUE(is_refusal(Code::kUnauthenticated, "INVALID_SIGNATURE"));
+  EXPECT_FALSE(is_refusal(Code::kPermissionDenied, "NOT_YOURS"));
+  EXPECT_FALSE(is_refusal(Code::kPermissionDenied, "ROLE_NOT_ALLOWED"));
+  EXPECT_FALSE(is_refusal(Code::kNotFound, "UPLOAD_NOT_FOUND"));
+  EXPECT_FALSE(is_refusal(Code::kResourceExhausted, "SHARE_QUOTA"));
+  EXPECT_FALSE(IsRefusal(absl::NotFoundError("of something between")));
 }
 
 }  // namespace

@@ -266,6 +266,7 @@ type AttachResponse struct {
 	//	*AttachResponse_GoAway_
 	//	*AttachResponse_Revoked_
 	//	*AttachResponse_Shares
+	//	*AttachResponse_ShareQuery
 	Message       isAttachResponse_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -416,6 +417,15 @@ func (x *AttachResponse) GetShares() *ShareOffers {
 	return nil
 }
 
+func (x *AttachResponse) GetShareQuery() *ShareQuery {
+	if x != nil {
+		if x, ok := x.Message.(*AttachResponse_ShareQuery); ok {
+			return x.ShareQuery
+		}
+	}
+	return nil
+}
+
 type isAttachResponse_Message interface {
 	isAttachResponse_Message()
 }
@@ -467,8 +477,12 @@ type AttachResponse_Revoked_ struct {
 }
 
 type AttachResponse_Shares struct {
-	// To relays only.
+	// To relays only, as the next.
 	Shares *ShareOffers `protobuf:"bytes,12,opt,name=shares,proto3,oneof"`
+}
+
+type AttachResponse_ShareQuery struct {
+	ShareQuery *ShareQuery `protobuf:"bytes,13,opt,name=share_query,json=shareQuery,proto3,oneof"`
 }
 
 func (*AttachResponse_Greeting_) isAttachResponse_Message() {}
@@ -494,6 +508,8 @@ func (*AttachResponse_GoAway_) isAttachResponse_Message() {}
 func (*AttachResponse_Revoked_) isAttachResponse_Message() {}
 
 func (*AttachResponse_Shares) isAttachResponse_Message() {}
+
+func (*AttachResponse_ShareQuery) isAttachResponse_Message() {}
 
 // A run wants results of these plugins from these nodes.
 type CollectionOffer struct {
@@ -1473,7 +1489,8 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\t\n" +
-	"\amessage\"\xd0\t\n" +
+	"\amessage\"\x8a\n" +
+	"\n" +
 	"\x0eAttachResponse\x12@\n" +
 	"\bgreeting\x18\x01 \x01(\v2\".muster.v1.AttachResponse.GreetingH\x00R\bgreeting\x12=\n" +
 	"\awelcome\x18\x02 \x01(\v2!.muster.v1.AttachResponse.WelcomeH\x00R\awelcome\x121\n" +
@@ -1490,7 +1507,9 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\ago_away\x18\n" +
 	" \x01(\v2 .muster.v1.AttachResponse.GoAwayH\x00R\x06goAway\x12=\n" +
 	"\arevoked\x18\v \x01(\v2!.muster.v1.AttachResponse.RevokedH\x00R\arevoked\x120\n" +
-	"\x06shares\x18\f \x01(\v2\x16.muster.v1.ShareOffersH\x00R\x06shares\x1ao\n" +
+	"\x06shares\x18\f \x01(\v2\x16.muster.v1.ShareOffersH\x00R\x06shares\x128\n" +
+	"\vshare_query\x18\r \x01(\v2\x15.muster.v1.ShareQueryH\x00R\n" +
+	"shareQuery\x1ao\n" +
 	"\bGreeting\x12\x14\n" +
 	"\x05relay\x18\x01 \x01(\tR\x05relay\x12\x1d\n" +
 	"\n" +
@@ -1581,7 +1600,8 @@ var file_muster_v1_attachment_proto_goTypes = []any{
 	(*RecordsAck)(nil),                 // 22: muster.v1.RecordsAck
 	(*CommandRevocations)(nil),         // 23: muster.v1.CommandRevocations
 	(*ShareOffers)(nil),                // 24: muster.v1.ShareOffers
-	(*durationpb.Duration)(nil),        // 25: google.protobuf.Duration
+	(*ShareQuery)(nil),                 // 25: muster.v1.ShareQuery
+	(*durationpb.Duration)(nil),        // 26: google.protobuf.Duration
 }
 var file_muster_v1_attachment_proto_depIdxs = []int32{
 	18, // 0: muster.v1.AttachStatement.expire_time:type_name -> google.protobuf.Timestamp
@@ -1602,29 +1622,30 @@ var file_muster_v1_attachment_proto_depIdxs = []int32{
 	14, // 15: muster.v1.AttachResponse.go_away:type_name -> muster.v1.AttachResponse.GoAway
 	15, // 16: muster.v1.AttachResponse.revoked:type_name -> muster.v1.AttachResponse.Revoked
 	24, // 17: muster.v1.AttachResponse.shares:type_name -> muster.v1.ShareOffers
-	16, // 18: muster.v1.CollectionOffer.plugins:type_name -> muster.v1.CollectionOffer.Plugin
-	18, // 19: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
-	17, // 20: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
-	0,  // 21: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
-	10, // 22: muster.v1.AttachRequest.Below.children:type_name -> muster.v1.AttachRequest.Below.Child
-	18, // 23: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
-	0,  // 24: muster.v1.AttachRequest.Below.Child.statement:type_name -> muster.v1.AttachStatement
-	18, // 25: muster.v1.AttachRequest.Below.Child.since:type_name -> google.protobuf.Timestamp
-	18, // 26: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
-	25, // 27: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
-	18, // 28: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
-	18, // 29: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
-	25, // 30: muster.v1.AttachResponse.GoAway.retry_after:type_name -> google.protobuf.Duration
-	18, // 31: muster.v1.ListAttachedResponse.Child.since:type_name -> google.protobuf.Timestamp
-	1,  // 32: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
-	5,  // 33: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
-	2,  // 34: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
-	6,  // 35: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
-	34, // [34:36] is the sub-list for method output_type
-	32, // [32:34] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	25, // 18: muster.v1.AttachResponse.share_query:type_name -> muster.v1.ShareQuery
+	16, // 19: muster.v1.CollectionOffer.plugins:type_name -> muster.v1.CollectionOffer.Plugin
+	18, // 20: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
+	17, // 21: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
+	0,  // 22: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
+	10, // 23: muster.v1.AttachRequest.Below.children:type_name -> muster.v1.AttachRequest.Below.Child
+	18, // 24: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
+	0,  // 25: muster.v1.AttachRequest.Below.Child.statement:type_name -> muster.v1.AttachStatement
+	18, // 26: muster.v1.AttachRequest.Below.Child.since:type_name -> google.protobuf.Timestamp
+	18, // 27: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
+	26, // 28: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
+	18, // 29: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
+	18, // 30: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
+	26, // 31: muster.v1.AttachResponse.GoAway.retry_after:type_name -> google.protobuf.Duration
+	18, // 32: muster.v1.ListAttachedResponse.Child.since:type_name -> google.protobuf.Timestamp
+	1,  // 33: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
+	5,  // 34: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
+	2,  // 35: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
+	6,  // 36: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
+	35, // [35:37] is the sub-list for method output_type
+	33, // [33:35] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_attachment_proto_init() }
@@ -1654,6 +1675,7 @@ func file_muster_v1_attachment_proto_init() {
 		(*AttachResponse_GoAway_)(nil),
 		(*AttachResponse_Revoked_)(nil),
 		(*AttachResponse_Shares)(nil),
+		(*AttachResponse_ShareQuery)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

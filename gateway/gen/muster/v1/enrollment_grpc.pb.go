@@ -37,7 +37,7 @@ const (
 //
 // Join tokens, and the register of enrolled nodes. Served by the aggregator.
 //
-// Who may call: operators.
+// Who may call: operators, unless it says otherwise.
 type EnrollmentServiceClient interface {
 	// A token with which one named node, or a number of nodes, may join (JoinService). The token's key
 	// is made by the caller, who gives its public half; whoever holds the private half may join.
@@ -56,6 +56,8 @@ type EnrollmentServiceClient interface {
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_TOKEN, INVALID_PAGE_SIZE, INVALID_LABEL).
 	ListEnrolledNodes(ctx context.Context, in *ListEnrolledNodesRequest, opts ...grpc.CallOption) (*ListEnrolledNodesResponse, error)
+	// Relays may ask, too: they are told name, `is_relay` and `revoked` alone.
+	//
 	// Errors: NOT_FOUND (NODE_NOT_ENROLLED).
 	GetEnrolledNode(ctx context.Context, in *GetEnrolledNodeRequest, opts ...grpc.CallOption) (*EnrolledNode, error)
 	// Sets and removes labels.
@@ -167,7 +169,7 @@ func (c *enrollmentServiceClient) RemoveNode(ctx context.Context, in *RemoveNode
 //
 // Join tokens, and the register of enrolled nodes. Served by the aggregator.
 //
-// Who may call: operators.
+// Who may call: operators, unless it says otherwise.
 type EnrollmentServiceServer interface {
 	// A token with which one named node, or a number of nodes, may join (JoinService). The token's key
 	// is made by the caller, who gives its public half; whoever holds the private half may join.
@@ -186,6 +188,8 @@ type EnrollmentServiceServer interface {
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_TOKEN, INVALID_PAGE_SIZE, INVALID_LABEL).
 	ListEnrolledNodes(context.Context, *ListEnrolledNodesRequest) (*ListEnrolledNodesResponse, error)
+	// Relays may ask, too: they are told name, `is_relay` and `revoked` alone.
+	//
 	// Errors: NOT_FOUND (NODE_NOT_ENROLLED).
 	GetEnrolledNode(context.Context, *GetEnrolledNodeRequest) (*EnrolledNode, error)
 	// Sets and removes labels.

@@ -571,8 +571,11 @@ func (*UploadShareRequest_Finish_) isUploadShareRequest_Message() {}
 func (*UploadShareRequest_Chunk) isUploadShareRequest_Message() {}
 
 type GetShareRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           *ShareKey              `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   *ShareKey              `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// Of an operator, at the root: the relay that is asked, which may be any below. Empty: this one. Errors: NOT_FOUND
+	// (RELAY_NOT_FOUND), UNAVAILABLE (RELAY_NOT_REACHED), FAILED_PRECONDITION (NOT_THE_ROOT).
+	Relay         string `protobuf:"bytes,2,opt,name=relay,proto3" json:"relay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -612,6 +615,13 @@ func (x *GetShareRequest) GetKey() *ShareKey {
 		return x.Key
 	}
 	return nil
+}
+
+func (x *GetShareRequest) GetRelay() string {
+	if x != nil {
+		return x.Relay
+	}
+	return ""
 }
 
 type ReadShareRequest struct {
@@ -679,8 +689,10 @@ func (x *ReadShareRequest) GetSha256() []byte {
 type ListSharesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 1,000; 0: 100.
-	PageSize      int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// As in GetShareRequest.
+	Relay         string `protobuf:"bytes,3,opt,name=relay,proto3" json:"relay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -729,10 +741,19 @@ func (x *ListSharesRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListSharesRequest) GetRelay() string {
+	if x != nil {
+		return x.Relay
+	}
+	return ""
+}
+
 type ListSharesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shares        []*Share               `protobuf:"bytes,1,rep,name=shares,proto3" json:"shares,omitempty"`
 	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// For operators.
+	Usage         *ShareUsage `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -781,16 +802,103 @@ func (x *ListSharesResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListSharesResponse) GetUsage() *ShareUsage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+// What shared files take at a relay, those that are arriving included, and what they may.
+type ShareUsage struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Relay    string                 `protobuf:"bytes,1,opt,name=relay,proto3" json:"relay,omitempty"`
+	Files    int64                  `protobuf:"varint,2,opt,name=files,proto3" json:"files,omitempty"`
+	MaxFiles int64                  `protobuf:"varint,3,opt,name=max_files,json=maxFiles,proto3" json:"max_files,omitempty"`
+	// As they will be when all of them have arrived.
+	Bytes         int64 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Quota         int64 `protobuf:"varint,5,opt,name=quota,proto3" json:"quota,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShareUsage) Reset() {
+	*x = ShareUsage{}
+	mi := &file_muster_v1_shares_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShareUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShareUsage) ProtoMessage() {}
+
+func (x *ShareUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_shares_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShareUsage.ProtoReflect.Descriptor instead.
+func (*ShareUsage) Descriptor() ([]byte, []int) {
+	return file_muster_v1_shares_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ShareUsage) GetRelay() string {
+	if x != nil {
+		return x.Relay
+	}
+	return ""
+}
+
+func (x *ShareUsage) GetFiles() int64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *ShareUsage) GetMaxFiles() int64 {
+	if x != nil {
+		return x.MaxFiles
+	}
+	return 0
+}
+
+func (x *ShareUsage) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *ShareUsage) GetQuota() int64 {
+	if x != nil {
+		return x.Quota
+	}
+	return 0
+}
+
 type RemoveShareRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           *ShareKey              `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   *ShareKey              `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// As in GetShareRequest.
+	Relay         string `protobuf:"bytes,2,opt,name=relay,proto3" json:"relay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RemoveShareRequest) Reset() {
 	*x = RemoveShareRequest{}
-	mi := &file_muster_v1_shares_proto_msgTypes[10]
+	mi := &file_muster_v1_shares_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +910,7 @@ func (x *RemoveShareRequest) String() string {
 func (*RemoveShareRequest) ProtoMessage() {}
 
 func (x *RemoveShareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_shares_proto_msgTypes[10]
+	mi := &file_muster_v1_shares_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +923,7 @@ func (x *RemoveShareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveShareRequest.ProtoReflect.Descriptor instead.
 func (*RemoveShareRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_shares_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_shares_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RemoveShareRequest) GetKey() *ShareKey {
@@ -823,6 +931,13 @@ func (x *RemoveShareRequest) GetKey() *ShareKey {
 		return x.Key
 	}
 	return nil
+}
+
+func (x *RemoveShareRequest) GetRelay() string {
+	if x != nil {
+		return x.Relay
+	}
+	return ""
 }
 
 type RemoveShareResponse struct {
@@ -833,7 +948,7 @@ type RemoveShareResponse struct {
 
 func (x *RemoveShareResponse) Reset() {
 	*x = RemoveShareResponse{}
-	mi := &file_muster_v1_shares_proto_msgTypes[11]
+	mi := &file_muster_v1_shares_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -845,7 +960,7 @@ func (x *RemoveShareResponse) String() string {
 func (*RemoveShareResponse) ProtoMessage() {}
 
 func (x *RemoveShareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_shares_proto_msgTypes[11]
+	mi := &file_muster_v1_shares_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -858,7 +973,7 @@ func (x *RemoveShareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveShareResponse.ProtoReflect.Descriptor instead.
 func (*RemoveShareResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_shares_proto_rawDescGZIP(), []int{11}
+	return file_muster_v1_shares_proto_rawDescGZIP(), []int{12}
 }
 
 type ReportShareRequest struct {
@@ -870,7 +985,7 @@ type ReportShareRequest struct {
 
 func (x *ReportShareRequest) Reset() {
 	*x = ReportShareRequest{}
-	mi := &file_muster_v1_shares_proto_msgTypes[12]
+	mi := &file_muster_v1_shares_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -882,7 +997,7 @@ func (x *ReportShareRequest) String() string {
 func (*ReportShareRequest) ProtoMessage() {}
 
 func (x *ReportShareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_shares_proto_msgTypes[12]
+	mi := &file_muster_v1_shares_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -895,7 +1010,7 @@ func (x *ReportShareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportShareRequest.ProtoReflect.Descriptor instead.
 func (*ReportShareRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_shares_proto_rawDescGZIP(), []int{12}
+	return file_muster_v1_shares_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReportShareRequest) GetShare() *Share {
@@ -913,7 +1028,7 @@ type ReportShareResponse struct {
 
 func (x *ReportShareResponse) Reset() {
 	*x = ReportShareResponse{}
-	mi := &file_muster_v1_shares_proto_msgTypes[13]
+	mi := &file_muster_v1_shares_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1040,7 @@ func (x *ReportShareResponse) String() string {
 func (*ReportShareResponse) ProtoMessage() {}
 
 func (x *ReportShareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_shares_proto_msgTypes[13]
+	mi := &file_muster_v1_shares_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1053,7 @@ func (x *ReportShareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportShareResponse.ProtoReflect.Descriptor instead.
 func (*ReportShareResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_shares_proto_rawDescGZIP(), []int{13}
+	return file_muster_v1_shares_proto_rawDescGZIP(), []int{14}
 }
 
 // To a relay below: files for targets there, to be fetched with ReadShare; and files to be removed. Said
@@ -953,7 +1068,7 @@ type ShareOffers struct {
 
 func (x *ShareOffers) Reset() {
 	*x = ShareOffers{}
-	mi := &file_muster_v1_shares_proto_msgTypes[14]
+	mi := &file_muster_v1_shares_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -965,7 +1080,7 @@ func (x *ShareOffers) String() string {
 func (*ShareOffers) ProtoMessage() {}
 
 func (x *ShareOffers) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_shares_proto_msgTypes[14]
+	mi := &file_muster_v1_shares_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -978,7 +1093,7 @@ func (x *ShareOffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareOffers.ProtoReflect.Descriptor instead.
 func (*ShareOffers) Descriptor() ([]byte, []int) {
-	return file_muster_v1_shares_proto_rawDescGZIP(), []int{14}
+	return file_muster_v1_shares_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ShareOffers) GetFiles() []*SharedFile {
@@ -995,6 +1110,279 @@ func (x *ShareOffers) GetRemoved() []*ShareKey {
 	return nil
 }
 
+// To a relay below: what an operator asks at the root of a relay that only the tree reaches. It answers with
+// AnswerShareQuery within 10 s, or not at all.
+type ShareQuery struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 32 hex digits, at random.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The relay that is meant; every other one passes it on.
+	Relay string `protobuf:"bytes,2,opt,name=relay,proto3" json:"relay,omitempty"`
+	// Types that are valid to be assigned to Ask:
+	//
+	//	*ShareQuery_List
+	//	*ShareQuery_Get
+	//	*ShareQuery_Remove
+	Ask           isShareQuery_Ask `protobuf_oneof:"ask"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShareQuery) Reset() {
+	*x = ShareQuery{}
+	mi := &file_muster_v1_shares_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShareQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShareQuery) ProtoMessage() {}
+
+func (x *ShareQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_shares_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShareQuery.ProtoReflect.Descriptor instead.
+func (*ShareQuery) Descriptor() ([]byte, []int) {
+	return file_muster_v1_shares_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ShareQuery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ShareQuery) GetRelay() string {
+	if x != nil {
+		return x.Relay
+	}
+	return ""
+}
+
+func (x *ShareQuery) GetAsk() isShareQuery_Ask {
+	if x != nil {
+		return x.Ask
+	}
+	return nil
+}
+
+func (x *ShareQuery) GetList() *ListSharesRequest {
+	if x != nil {
+		if x, ok := x.Ask.(*ShareQuery_List); ok {
+			return x.List
+		}
+	}
+	return nil
+}
+
+func (x *ShareQuery) GetGet() *ShareKey {
+	if x != nil {
+		if x, ok := x.Ask.(*ShareQuery_Get); ok {
+			return x.Get
+		}
+	}
+	return nil
+}
+
+func (x *ShareQuery) GetRemove() *ShareKey {
+	if x != nil {
+		if x, ok := x.Ask.(*ShareQuery_Remove); ok {
+			return x.Remove
+		}
+	}
+	return nil
+}
+
+type isShareQuery_Ask interface {
+	isShareQuery_Ask()
+}
+
+type ShareQuery_List struct {
+	List *ListSharesRequest `protobuf:"bytes,3,opt,name=list,proto3,oneof"`
+}
+
+type ShareQuery_Get struct {
+	Get *ShareKey `protobuf:"bytes,4,opt,name=get,proto3,oneof"`
+}
+
+type ShareQuery_Remove struct {
+	Remove *ShareKey `protobuf:"bytes,5,opt,name=remove,proto3,oneof"`
+}
+
+func (*ShareQuery_List) isShareQuery_Ask() {}
+
+func (*ShareQuery_Get) isShareQuery_Ask() {}
+
+func (*ShareQuery_Remove) isShareQuery_Ask() {}
+
+type AnswerShareQueryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Who answers.
+	Relay string `protobuf:"bytes,2,opt,name=relay,proto3" json:"relay,omitempty"`
+	// None of these: there is no such file.
+	//
+	// Types that are valid to be assigned to Answer:
+	//
+	//	*AnswerShareQueryRequest_List
+	//	*AnswerShareQueryRequest_Share
+	//	*AnswerShareQueryRequest_Fault
+	Answer        isAnswerShareQueryRequest_Answer `protobuf_oneof:"answer"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerShareQueryRequest) Reset() {
+	*x = AnswerShareQueryRequest{}
+	mi := &file_muster_v1_shares_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerShareQueryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerShareQueryRequest) ProtoMessage() {}
+
+func (x *AnswerShareQueryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_shares_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerShareQueryRequest.ProtoReflect.Descriptor instead.
+func (*AnswerShareQueryRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_shares_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *AnswerShareQueryRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AnswerShareQueryRequest) GetRelay() string {
+	if x != nil {
+		return x.Relay
+	}
+	return ""
+}
+
+func (x *AnswerShareQueryRequest) GetAnswer() isAnswerShareQueryRequest_Answer {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+func (x *AnswerShareQueryRequest) GetList() *ListSharesResponse {
+	if x != nil {
+		if x, ok := x.Answer.(*AnswerShareQueryRequest_List); ok {
+			return x.List
+		}
+	}
+	return nil
+}
+
+func (x *AnswerShareQueryRequest) GetShare() *Share {
+	if x != nil {
+		if x, ok := x.Answer.(*AnswerShareQueryRequest_Share); ok {
+			return x.Share
+		}
+	}
+	return nil
+}
+
+func (x *AnswerShareQueryRequest) GetFault() string {
+	if x != nil {
+		if x, ok := x.Answer.(*AnswerShareQueryRequest_Fault); ok {
+			return x.Fault
+		}
+	}
+	return ""
+}
+
+type isAnswerShareQueryRequest_Answer interface {
+	isAnswerShareQueryRequest_Answer()
+}
+
+type AnswerShareQueryRequest_List struct {
+	List *ListSharesResponse `protobuf:"bytes,3,opt,name=list,proto3,oneof"`
+}
+
+type AnswerShareQueryRequest_Share struct {
+	// As it was found, or was removed.
+	Share *Share `protobuf:"bytes,4,opt,name=share,proto3,oneof"`
+}
+
+type AnswerShareQueryRequest_Fault struct {
+	// It could not be done: why.
+	Fault string `protobuf:"bytes,5,opt,name=fault,proto3,oneof"`
+}
+
+func (*AnswerShareQueryRequest_List) isAnswerShareQueryRequest_Answer() {}
+
+func (*AnswerShareQueryRequest_Share) isAnswerShareQueryRequest_Answer() {}
+
+func (*AnswerShareQueryRequest_Fault) isAnswerShareQueryRequest_Answer() {}
+
+type AnswerShareQueryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerShareQueryResponse) Reset() {
+	*x = AnswerShareQueryResponse{}
+	mi := &file_muster_v1_shares_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerShareQueryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerShareQueryResponse) ProtoMessage() {}
+
+func (x *AnswerShareQueryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_shares_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerShareQueryResponse.ProtoReflect.Descriptor instead.
+func (*AnswerShareQueryResponse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_shares_proto_rawDescGZIP(), []int{18}
+}
+
 type UploadShareRequest_Start struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	UploadId      string                 `protobuf:"bytes,1,opt,name=upload_id,json=uploadId,proto3" json:"upload_id,omitempty"`
@@ -1005,7 +1393,7 @@ type UploadShareRequest_Start struct {
 
 func (x *UploadShareRequest_Start) Reset() {
 	*x = UploadShareRequest_Start{}
-	mi := &file_muster_v1_shares_proto_msgTypes[15]
+	mi := &file_muster_v1_shares_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1017,7 +1405,7 @@ func (x *UploadShareRequest_Start) String() string {
 func (*UploadShareRequest_Start) ProtoMessage() {}
 
 func (x *UploadShareRequest_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_shares_proto_msgTypes[15]
+	mi := &file_muster_v1_shares_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1055,7 +1443,7 @@ type UploadShareRequest_Finish struct {
 
 func (x *UploadShareRequest_Finish) Reset() {
 	*x = UploadShareRequest_Finish{}
-	mi := &file_muster_v1_shares_proto_msgTypes[16]
+	mi := &file_muster_v1_shares_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +1455,7 @@ func (x *UploadShareRequest_Finish) String() string {
 func (*UploadShareRequest_Finish) ProtoMessage() {}
 
 func (x *UploadShareRequest_Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_shares_proto_msgTypes[16]
+	mi := &file_muster_v1_shares_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1127,29 +1515,56 @@ const file_muster_v1_shares_proto_rawDesc = "" +
 	"\tupload_id\x18\x01 \x01(\tR\buploadId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x1a\b\n" +
 	"\x06FinishB\t\n" +
-	"\amessage\"8\n" +
+	"\amessage\"N\n" +
 	"\x0fGetShareRequest\x12%\n" +
-	"\x03key\x18\x01 \x01(\v2\x13.muster.v1.ShareKeyR\x03key\"i\n" +
+	"\x03key\x18\x01 \x01(\v2\x13.muster.v1.ShareKeyR\x03key\x12\x14\n" +
+	"\x05relay\x18\x02 \x01(\tR\x05relay\"i\n" +
 	"\x10ReadShareRequest\x12%\n" +
 	"\x03key\x18\x01 \x01(\v2\x13.muster.v1.ShareKeyR\x03key\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x16\n" +
-	"\x06sha256\x18\x03 \x01(\fR\x06sha256\"O\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\"e\n" +
 	"\x11ListSharesRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\"f\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x14\n" +
+	"\x05relay\x18\x03 \x01(\tR\x05relay\"\x93\x01\n" +
 	"\x12ListSharesResponse\x12(\n" +
 	"\x06shares\x18\x01 \x03(\v2\x10.muster.v1.ShareR\x06shares\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\";\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12+\n" +
+	"\x05usage\x18\x03 \x01(\v2\x15.muster.v1.ShareUsageR\x05usage\"\x81\x01\n" +
+	"\n" +
+	"ShareUsage\x12\x14\n" +
+	"\x05relay\x18\x01 \x01(\tR\x05relay\x12\x14\n" +
+	"\x05files\x18\x02 \x01(\x03R\x05files\x12\x1b\n" +
+	"\tmax_files\x18\x03 \x01(\x03R\bmaxFiles\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x03R\x05bytes\x12\x14\n" +
+	"\x05quota\x18\x05 \x01(\x03R\x05quota\"Q\n" +
 	"\x12RemoveShareRequest\x12%\n" +
-	"\x03key\x18\x01 \x01(\v2\x13.muster.v1.ShareKeyR\x03key\"\x15\n" +
+	"\x03key\x18\x01 \x01(\v2\x13.muster.v1.ShareKeyR\x03key\x12\x14\n" +
+	"\x05relay\x18\x02 \x01(\tR\x05relay\"\x15\n" +
 	"\x13RemoveShareResponse\"<\n" +
 	"\x12ReportShareRequest\x12&\n" +
 	"\x05share\x18\x01 \x01(\v2\x10.muster.v1.ShareR\x05share\"\x15\n" +
 	"\x13ReportShareResponse\"i\n" +
 	"\vShareOffers\x12+\n" +
 	"\x05files\x18\x01 \x03(\v2\x15.muster.v1.SharedFileR\x05files\x12-\n" +
-	"\aremoved\x18\x02 \x03(\v2\x13.muster.v1.ShareKeyR\aremoved*\xab\x01\n" +
+	"\aremoved\x18\x02 \x03(\v2\x13.muster.v1.ShareKeyR\aremoved\"\xc5\x01\n" +
+	"\n" +
+	"ShareQuery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05relay\x18\x02 \x01(\tR\x05relay\x122\n" +
+	"\x04list\x18\x03 \x01(\v2\x1c.muster.v1.ListSharesRequestH\x00R\x04list\x12'\n" +
+	"\x03get\x18\x04 \x01(\v2\x13.muster.v1.ShareKeyH\x00R\x03get\x12-\n" +
+	"\x06remove\x18\x05 \x01(\v2\x13.muster.v1.ShareKeyH\x00R\x06removeB\x05\n" +
+	"\x03ask\"\xc0\x01\n" +
+	"\x17AnswerShareQueryRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05relay\x18\x02 \x01(\tR\x05relay\x123\n" +
+	"\x04list\x18\x03 \x01(\v2\x1d.muster.v1.ListSharesResponseH\x00R\x04list\x12(\n" +
+	"\x05share\x18\x04 \x01(\v2\x10.muster.v1.ShareH\x00R\x05share\x12\x16\n" +
+	"\x05fault\x18\x05 \x01(\tH\x00R\x05faultB\b\n" +
+	"\x06answer\"\x1a\n" +
+	"\x18AnswerShareQueryResponse*\xab\x01\n" +
 	"\n" +
 	"ShareState\x12\x1b\n" +
 	"\x17SHARE_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
@@ -1157,7 +1572,7 @@ const file_muster_v1_shares_proto_rawDesc = "" +
 	"\x15SHARE_STATE_DELIVERED\x10\x02\x12\x17\n" +
 	"\x13SHARE_STATE_REFUSED\x10\x03\x12\x17\n" +
 	"\x13SHARE_STATE_EXPIRED\x10\x04\x12\x17\n" +
-	"\x13SHARE_STATE_REMOVED\x10\x052\xfb\x03\n" +
+	"\x13SHARE_STATE_REMOVED\x10\x052\xd8\x04\n" +
 	"\fShareService\x12F\n" +
 	"\tOpenShare\x12\x1b.muster.v1.OpenShareRequest\x1a\x1c.muster.v1.OpenShareResponse\x12@\n" +
 	"\vUploadShare\x12\x1d.muster.v1.UploadShareRequest\x1a\x10.muster.v1.Share(\x01\x128\n" +
@@ -1166,7 +1581,8 @@ const file_muster_v1_shares_proto_rawDesc = "" +
 	"\n" +
 	"ListShares\x12\x1c.muster.v1.ListSharesRequest\x1a\x1d.muster.v1.ListSharesResponse\x12L\n" +
 	"\vRemoveShare\x12\x1d.muster.v1.RemoveShareRequest\x1a\x1e.muster.v1.RemoveShareResponse\x12L\n" +
-	"\vReportShare\x12\x1d.muster.v1.ReportShareRequest\x1a\x1e.muster.v1.ReportShareResponseB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\vReportShare\x12\x1d.muster.v1.ReportShareRequest\x1a\x1e.muster.v1.ReportShareResponse\x12[\n" +
+	"\x10AnswerShareQuery\x12\".muster.v1.AnswerShareQueryRequest\x1a#.muster.v1.AnswerShareQueryResponseB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_shares_proto_rawDescOnce sync.Once
@@ -1181,7 +1597,7 @@ func file_muster_v1_shares_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_shares_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_shares_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_muster_v1_shares_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_muster_v1_shares_proto_goTypes = []any{
 	(ShareState)(0),                   // 0: muster.v1.ShareState
 	(*ShareKey)(nil),                  // 1: muster.v1.ShareKey
@@ -1194,54 +1610,66 @@ var file_muster_v1_shares_proto_goTypes = []any{
 	(*ReadShareRequest)(nil),          // 8: muster.v1.ReadShareRequest
 	(*ListSharesRequest)(nil),         // 9: muster.v1.ListSharesRequest
 	(*ListSharesResponse)(nil),        // 10: muster.v1.ListSharesResponse
-	(*RemoveShareRequest)(nil),        // 11: muster.v1.RemoveShareRequest
-	(*RemoveShareResponse)(nil),       // 12: muster.v1.RemoveShareResponse
-	(*ReportShareRequest)(nil),        // 13: muster.v1.ReportShareRequest
-	(*ReportShareResponse)(nil),       // 14: muster.v1.ReportShareResponse
-	(*ShareOffers)(nil),               // 15: muster.v1.ShareOffers
-	(*UploadShareRequest_Start)(nil),  // 16: muster.v1.UploadShareRequest.Start
-	(*UploadShareRequest_Finish)(nil), // 17: muster.v1.UploadShareRequest.Finish
-	(*timestamppb.Timestamp)(nil),     // 18: google.protobuf.Timestamp
-	(*FileChunk)(nil),                 // 19: muster.v1.FileChunk
+	(*ShareUsage)(nil),                // 11: muster.v1.ShareUsage
+	(*RemoveShareRequest)(nil),        // 12: muster.v1.RemoveShareRequest
+	(*RemoveShareResponse)(nil),       // 13: muster.v1.RemoveShareResponse
+	(*ReportShareRequest)(nil),        // 14: muster.v1.ReportShareRequest
+	(*ReportShareResponse)(nil),       // 15: muster.v1.ReportShareResponse
+	(*ShareOffers)(nil),               // 16: muster.v1.ShareOffers
+	(*ShareQuery)(nil),                // 17: muster.v1.ShareQuery
+	(*AnswerShareQueryRequest)(nil),   // 18: muster.v1.AnswerShareQueryRequest
+	(*AnswerShareQueryResponse)(nil),  // 19: muster.v1.AnswerShareQueryResponse
+	(*UploadShareRequest_Start)(nil),  // 20: muster.v1.UploadShareRequest.Start
+	(*UploadShareRequest_Finish)(nil), // 21: muster.v1.UploadShareRequest.Finish
+	(*timestamppb.Timestamp)(nil),     // 22: google.protobuf.Timestamp
+	(*FileChunk)(nil),                 // 23: muster.v1.FileChunk
 }
 var file_muster_v1_shares_proto_depIdxs = []int32{
 	1,  // 0: muster.v1.SharedFile.key:type_name -> muster.v1.ShareKey
-	18, // 1: muster.v1.SharedFile.expire_time:type_name -> google.protobuf.Timestamp
-	18, // 2: muster.v1.SharedFile.sign_time:type_name -> google.protobuf.Timestamp
+	22, // 1: muster.v1.SharedFile.expire_time:type_name -> google.protobuf.Timestamp
+	22, // 2: muster.v1.SharedFile.sign_time:type_name -> google.protobuf.Timestamp
 	2,  // 3: muster.v1.Share.file:type_name -> muster.v1.SharedFile
 	0,  // 4: muster.v1.Share.state:type_name -> muster.v1.ShareState
-	18, // 5: muster.v1.Share.change_time:type_name -> google.protobuf.Timestamp
+	22, // 5: muster.v1.Share.change_time:type_name -> google.protobuf.Timestamp
 	2,  // 6: muster.v1.OpenShareRequest.file:type_name -> muster.v1.SharedFile
 	3,  // 7: muster.v1.OpenShareResponse.there:type_name -> muster.v1.Share
-	16, // 8: muster.v1.UploadShareRequest.start:type_name -> muster.v1.UploadShareRequest.Start
-	17, // 9: muster.v1.UploadShareRequest.finish:type_name -> muster.v1.UploadShareRequest.Finish
-	19, // 10: muster.v1.UploadShareRequest.chunk:type_name -> muster.v1.FileChunk
+	20, // 8: muster.v1.UploadShareRequest.start:type_name -> muster.v1.UploadShareRequest.Start
+	21, // 9: muster.v1.UploadShareRequest.finish:type_name -> muster.v1.UploadShareRequest.Finish
+	23, // 10: muster.v1.UploadShareRequest.chunk:type_name -> muster.v1.FileChunk
 	1,  // 11: muster.v1.GetShareRequest.key:type_name -> muster.v1.ShareKey
 	1,  // 12: muster.v1.ReadShareRequest.key:type_name -> muster.v1.ShareKey
 	3,  // 13: muster.v1.ListSharesResponse.shares:type_name -> muster.v1.Share
-	1,  // 14: muster.v1.RemoveShareRequest.key:type_name -> muster.v1.ShareKey
-	3,  // 15: muster.v1.ReportShareRequest.share:type_name -> muster.v1.Share
-	2,  // 16: muster.v1.ShareOffers.files:type_name -> muster.v1.SharedFile
-	1,  // 17: muster.v1.ShareOffers.removed:type_name -> muster.v1.ShareKey
-	4,  // 18: muster.v1.ShareService.OpenShare:input_type -> muster.v1.OpenShareRequest
-	6,  // 19: muster.v1.ShareService.UploadShare:input_type -> muster.v1.UploadShareRequest
-	7,  // 20: muster.v1.ShareService.GetShare:input_type -> muster.v1.GetShareRequest
-	8,  // 21: muster.v1.ShareService.ReadShare:input_type -> muster.v1.ReadShareRequest
-	9,  // 22: muster.v1.ShareService.ListShares:input_type -> muster.v1.ListSharesRequest
-	11, // 23: muster.v1.ShareService.RemoveShare:input_type -> muster.v1.RemoveShareRequest
-	13, // 24: muster.v1.ShareService.ReportShare:input_type -> muster.v1.ReportShareRequest
-	5,  // 25: muster.v1.ShareService.OpenShare:output_type -> muster.v1.OpenShareResponse
-	3,  // 26: muster.v1.ShareService.UploadShare:output_type -> muster.v1.Share
-	3,  // 27: muster.v1.ShareService.GetShare:output_type -> muster.v1.Share
-	19, // 28: muster.v1.ShareService.ReadShare:output_type -> muster.v1.FileChunk
-	10, // 29: muster.v1.ShareService.ListShares:output_type -> muster.v1.ListSharesResponse
-	12, // 30: muster.v1.ShareService.RemoveShare:output_type -> muster.v1.RemoveShareResponse
-	14, // 31: muster.v1.ShareService.ReportShare:output_type -> muster.v1.ReportShareResponse
-	25, // [25:32] is the sub-list for method output_type
-	18, // [18:25] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	11, // 14: muster.v1.ListSharesResponse.usage:type_name -> muster.v1.ShareUsage
+	1,  // 15: muster.v1.RemoveShareRequest.key:type_name -> muster.v1.ShareKey
+	3,  // 16: muster.v1.ReportShareRequest.share:type_name -> muster.v1.Share
+	2,  // 17: muster.v1.ShareOffers.files:type_name -> muster.v1.SharedFile
+	1,  // 18: muster.v1.ShareOffers.removed:type_name -> muster.v1.ShareKey
+	9,  // 19: muster.v1.ShareQuery.list:type_name -> muster.v1.ListSharesRequest
+	1,  // 20: muster.v1.ShareQuery.get:type_name -> muster.v1.ShareKey
+	1,  // 21: muster.v1.ShareQuery.remove:type_name -> muster.v1.ShareKey
+	10, // 22: muster.v1.AnswerShareQueryRequest.list:type_name -> muster.v1.ListSharesResponse
+	3,  // 23: muster.v1.AnswerShareQueryRequest.share:type_name -> muster.v1.Share
+	4,  // 24: muster.v1.ShareService.OpenShare:input_type -> muster.v1.OpenShareRequest
+	6,  // 25: muster.v1.ShareService.UploadShare:input_type -> muster.v1.UploadShareRequest
+	7,  // 26: muster.v1.ShareService.GetShare:input_type -> muster.v1.GetShareRequest
+	8,  // 27: muster.v1.ShareService.ReadShare:input_type -> muster.v1.ReadShareRequest
+	9,  // 28: muster.v1.ShareService.ListShares:input_type -> muster.v1.ListSharesRequest
+	12, // 29: muster.v1.ShareService.RemoveShare:input_type -> muster.v1.RemoveShareRequest
+	14, // 30: muster.v1.ShareService.ReportShare:input_type -> muster.v1.ReportShareRequest
+	18, // 31: muster.v1.ShareService.AnswerShareQuery:input_type -> muster.v1.AnswerShareQueryRequest
+	5,  // 32: muster.v1.ShareService.OpenShare:output_type -> muster.v1.OpenShareResponse
+	3,  // 33: muster.v1.ShareService.UploadShare:output_type -> muster.v1.Share
+	3,  // 34: muster.v1.ShareService.GetShare:output_type -> muster.v1.Share
+	23, // 35: muster.v1.ShareService.ReadShare:output_type -> muster.v1.FileChunk
+	10, // 36: muster.v1.ShareService.ListShares:output_type -> muster.v1.ListSharesResponse
+	13, // 37: muster.v1.ShareService.RemoveShare:output_type -> muster.v1.RemoveShareResponse
+	15, // 38: muster.v1.ShareService.ReportShare:output_type -> muster.v1.ReportShareResponse
+	19, // 39: muster.v1.ShareService.AnswerShareQuery:output_type -> muster.v1.AnswerShareQueryResponse
+	32, // [32:40] is the sub-list for method output_type
+	24, // [24:32] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_shares_proto_init() }
@@ -1255,13 +1683,23 @@ func file_muster_v1_shares_proto_init() {
 		(*UploadShareRequest_Finish_)(nil),
 		(*UploadShareRequest_Chunk)(nil),
 	}
+	file_muster_v1_shares_proto_msgTypes[16].OneofWrappers = []any{
+		(*ShareQuery_List)(nil),
+		(*ShareQuery_Get)(nil),
+		(*ShareQuery_Remove)(nil),
+	}
+	file_muster_v1_shares_proto_msgTypes[17].OneofWrappers = []any{
+		(*AnswerShareQueryRequest_List)(nil),
+		(*AnswerShareQueryRequest_Share)(nil),
+		(*AnswerShareQueryRequest_Fault)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_shares_proto_rawDesc), len(file_muster_v1_shares_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

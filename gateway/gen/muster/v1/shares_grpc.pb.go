@@ -21,13 +21,14 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ShareService_OpenShare_FullMethodName   = "/muster.v1.ShareService/OpenShare"
-	ShareService_UploadShare_FullMethodName = "/muster.v1.ShareService/UploadShare"
-	ShareService_GetShare_FullMethodName    = "/muster.v1.ShareService/GetShare"
-	ShareService_ReadShare_FullMethodName   = "/muster.v1.ShareService/ReadShare"
-	ShareService_ListShares_FullMethodName  = "/muster.v1.ShareService/ListShares"
-	ShareService_RemoveShare_FullMethodName = "/muster.v1.ShareService/RemoveShare"
-	ShareService_ReportShare_FullMethodName = "/muster.v1.ShareService/ReportShare"
+	ShareService_OpenShare_FullMethodName        = "/muster.v1.ShareService/OpenShare"
+	ShareService_UploadShare_FullMethodName      = "/muster.v1.ShareService/UploadShare"
+	ShareService_GetShare_FullMethodName         = "/muster.v1.ShareService/GetShare"
+	ShareService_ReadShare_FullMethodName        = "/muster.v1.ShareService/ReadShare"
+	ShareService_ListShares_FullMethodName       = "/muster.v1.ShareService/ListShares"
+	ShareService_RemoveShare_FullMethodName      = "/muster.v1.ShareService/RemoveShare"
+	ShareService_ReportShare_FullMethodName      = "/muster.v1.ShareService/ReportShare"
+	ShareService_AnswerShareQuery_FullMethodName = "/muster.v1.ShareService/AnswerShareQuery"
 )
 
 // ShareServiceClient is the client API for ShareService service.
@@ -52,7 +53,7 @@ type ShareServiceClient interface {
 	// Who may call: the source, attached to this relay; relays below it, for what is on its way up.
 	// Errors: UNAUTHENTICATED (INVALID_SIGNATURE), RESOURCE_EXHAUSTED (SHARE_QUOTA, TOO_MANY_UPLOADS,
 	// DISK_FULL), FAILED_PRECONDITION (SHARE_EXPIRED), NOT_FOUND (TARGET_UNKNOWN: at the root, of a target
-	// that is not, and was not within the last week, attached anywhere).
+	// that never joined, or that is not, and was not within the last week, attached anywhere).
 	OpenShare(ctx context.Context, in *OpenShareRequest, opts ...grpc.CallOption) (*OpenShareResponse, error)
 	// Sends the bytes of an opened upload: `start`, chunks in order, `finish`. The answer comes when all of
 	// it is stored. A stream that ends without `finish` leaves the upload open for an hour: open again.
@@ -64,7 +65,8 @@ type ShareServiceClient interface {
 	// What became of a file: where it is, or why it did not arrive. A relay that passed it on up asks there.
 	// Known until a week after it arrived, was refused, expired or was removed.
 	//
-	// Who may call: its source and its target, operators; relays below. Errors: NOT_FOUND (SHARE_NOT_FOUND).
+	// Who may call: its source and its target, operators; relays below. Errors: NOT_FOUND (SHARE_NOT_FOUND), and
+	// with `relay` those that stand there.
 	GetShare(ctx context.Context, in *GetShareRequest, opts ...grpc.CallOption) (*Share, error)
 	// The bytes from an offset to the end. Check the whole against the signed size and hash.
 	//
@@ -72,20 +74,26 @@ type ShareServiceClient interface {
 	// (SHARE_NOT_FOUND), OUT_OF_RANGE (OFFSET_TOO_HIGH), FAILED_PRECONDITION (SHARE_REPLACED).
 	ReadShare(ctx context.Context, in *ReadShareRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FileChunk], error)
 	// In order of source, target and id. For a node: what is for it here, and what it shared here. For
-	// operators: everything that lies at this relay.
+	// operators: everything that lies at this relay, or at the one that they name, and what that has room for.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_PAGE_TOKEN).
+	// Errors: INVALID_ARGUMENT (INVALID_PAGE_TOKEN, INVALID_PAGE_SIZE), and with `relay` those that stand there.
 	ListShares(ctx context.Context, in *ListSharesRequest, opts ...grpc.CallOption) (*ListSharesResponse, error)
 	// Removes a file wherever it is by now; relays that cannot be reached remove it when they can.
 	//
-	// Who may call: its source and its target, operators; relays below. Errors: NOT_FOUND (SHARE_NOT_FOUND),
-	// UNAVAILABLE (RELAY_CUT_OFF: it was passed on up, and there is no way there now).
+	// Who may call: its source and its target; relays below; at the root operators, whose removals are recorded in
+	// the audit log. Errors: NOT_FOUND (SHARE_NOT_FOUND), UNAVAILABLE (RELAY_CUT_OFF: it was passed on up, and there
+	// is no way there now; NOT_RECORDED: the audit log cannot be written), FAILED_PRECONDITION (NOT_THE_ROOT), and
+	// with `relay` those that stand there.
 	RemoveShare(ctx context.Context, in *RemoveShareRequest, opts ...grpc.CallOption) (*RemoveShareResponse, error)
 	// What became of a file that was offered to a relay below: that it has been stored there, so that this
 	// relay lets go of its bytes; that it has arrived; that it is gone.
 	//
 	// Who may call: relays directly below.
 	ReportShare(ctx context.Context, in *ReportShareRequest, opts ...grpc.CallOption) (*ReportShareResponse, error)
+	// What a relay below says to a ShareQuery; passed on up to the root.
+	//
+	// Who may call: relays directly below, for themselves and for those below them.
+	AnswerShareQuery(ctx context.Context, in *AnswerShareQueryRequest, opts ...grpc.CallOption) (*AnswerShareQueryResponse, error)
 }
 
 type shareServiceClient struct {
@@ -178,6 +186,16 @@ func (c *shareServiceClient) ReportShare(ctx context.Context, in *ReportShareReq
 	return out, nil
 }
 
+func (c *shareServiceClient) AnswerShareQuery(ctx context.Context, in *AnswerShareQueryRequest, opts ...grpc.CallOption) (*AnswerShareQueryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AnswerShareQueryResponse)
+	err := c.cc.Invoke(ctx, ShareService_AnswerShareQuery_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ShareServiceServer is the server API for ShareService service.
 // All implementations must embed UnimplementedShareServiceServer
 // for forward compatibility.
@@ -200,7 +218,7 @@ type ShareServiceServer interface {
 	// Who may call: the source, attached to this relay; relays below it, for what is on its way up.
 	// Errors: UNAUTHENTICATED (INVALID_SIGNATURE), RESOURCE_EXHAUSTED (SHARE_QUOTA, TOO_MANY_UPLOADS,
 	// DISK_FULL), FAILED_PRECONDITION (SHARE_EXPIRED), NOT_FOUND (TARGET_UNKNOWN: at the root, of a target
-	// that is not, and was not within the last week, attached anywhere).
+	// that never joined, or that is not, and was not within the last week, attached anywhere).
 	OpenShare(context.Context, *OpenShareRequest) (*OpenShareResponse, error)
 	// Sends the bytes of an opened upload: `start`, chunks in order, `finish`. The answer comes when all of
 	// it is stored. A stream that ends without `finish` leaves the upload open for an hour: open again.
@@ -212,7 +230,8 @@ type ShareServiceServer interface {
 	// What became of a file: where it is, or why it did not arrive. A relay that passed it on up asks there.
 	// Known until a week after it arrived, was refused, expired or was removed.
 	//
-	// Who may call: its source and its target, operators; relays below. Errors: NOT_FOUND (SHARE_NOT_FOUND).
+	// Who may call: its source and its target, operators; relays below. Errors: NOT_FOUND (SHARE_NOT_FOUND), and
+	// with `relay` those that stand there.
 	GetShare(context.Context, *GetShareRequest) (*Share, error)
 	// The bytes from an offset to the end. Check the whole against the signed size and hash.
 	//
@@ -220,20 +239,26 @@ type ShareServiceServer interface {
 	// (SHARE_NOT_FOUND), OUT_OF_RANGE (OFFSET_TOO_HIGH), FAILED_PRECONDITION (SHARE_REPLACED).
 	ReadShare(*ReadShareRequest, grpc.ServerStreamingServer[FileChunk]) error
 	// In order of source, target and id. For a node: what is for it here, and what it shared here. For
-	// operators: everything that lies at this relay.
+	// operators: everything that lies at this relay, or at the one that they name, and what that has room for.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_PAGE_TOKEN).
+	// Errors: INVALID_ARGUMENT (INVALID_PAGE_TOKEN, INVALID_PAGE_SIZE), and with `relay` those that stand there.
 	ListShares(context.Context, *ListSharesRequest) (*ListSharesResponse, error)
 	// Removes a file wherever it is by now; relays that cannot be reached remove it when they can.
 	//
-	// Who may call: its source and its target, operators; relays below. Errors: NOT_FOUND (SHARE_NOT_FOUND),
-	// UNAVAILABLE (RELAY_CUT_OFF: it was passed on up, and there is no way there now).
+	// Who may call: its source and its target; relays below; at the root operators, whose removals are recorded in
+	// the audit log. Errors: NOT_FOUND (SHARE_NOT_FOUND), UNAVAILABLE (RELAY_CUT_OFF: it was passed on up, and there
+	// is no way there now; NOT_RECORDED: the audit log cannot be written), FAILED_PRECONDITION (NOT_THE_ROOT), and
+	// with `relay` those that stand there.
 	RemoveShare(context.Context, *RemoveShareRequest) (*RemoveShareResponse, error)
 	// What became of a file that was offered to a relay below: that it has been stored there, so that this
 	// relay lets go of its bytes; that it has arrived; that it is gone.
 	//
 	// Who may call: relays directly below.
 	ReportShare(context.Context, *ReportShareRequest) (*ReportShareResponse, error)
+	// What a relay below says to a ShareQuery; passed on up to the root.
+	//
+	// Who may call: relays directly below, for themselves and for those below them.
+	AnswerShareQuery(context.Context, *AnswerShareQueryRequest) (*AnswerShareQueryResponse, error)
 	mustEmbedUnimplementedShareServiceServer()
 }
 
@@ -264,6 +289,9 @@ func (UnimplementedShareServiceServer) RemoveShare(context.Context, *RemoveShare
 }
 func (UnimplementedShareServiceServer) ReportShare(context.Context, *ReportShareRequest) (*ReportShareResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportShare not implemented")
+}
+func (UnimplementedShareServiceServer) AnswerShareQuery(context.Context, *AnswerShareQueryRequest) (*AnswerShareQueryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AnswerShareQuery not implemented")
 }
 func (UnimplementedShareServiceServer) mustEmbedUnimplementedShareServiceServer() {}
 func (UnimplementedShareServiceServer) testEmbeddedByValue()                      {}
@@ -394,6 +422,24 @@ func _ShareService_ReportShare_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ShareService_AnswerShareQuery_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AnswerShareQueryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ShareServiceServer).AnswerShareQuery(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ShareService_AnswerShareQuery_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ShareServiceServer).AnswerShareQuery(ctx, req.(*AnswerShareQueryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ShareService_ServiceDesc is the grpc.ServiceDesc for ShareService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -420,6 +466,10 @@ var ShareService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportShare",
 			Handler:    _ShareService_ReportShare_Handler,
+		},
+		{
+			MethodName: "AnswerShareQuery",
+			Handler:    _ShareService_AnswerShareQuery_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

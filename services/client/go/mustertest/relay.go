@@ -26,6 +26,7 @@ import (
 type Relay struct {
 	musterv1.UnimplementedJobServiceServer
 	musterv1.UnimplementedAttachServiceServer
+	musterv1.UnimplementedShareServiceServer
 
 	fleet   *Fleet
 	t       testing.TB
@@ -35,6 +36,7 @@ type Relay struct {
 	changed *sync.Cond
 	nodes   map[string]Node
 	jobs    map[string]*relayJob
+	shares  []*musterv1.Share
 	callers []string
 	breaks  int // of watches, before the next record
 }
@@ -73,6 +75,7 @@ func (r *Relay) Start() string {
 	})))
 	musterv1.RegisterJobServiceServer(server, r)
 	musterv1.RegisterAttachServiceServer(server, r)
+	musterv1.RegisterShareServiceServer(server, r)
 	served := make(chan struct{})
 	go func() {
 		_ = server.Serve(listener)

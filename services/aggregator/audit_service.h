@@ -1,0 +1,32 @@
+// muster.v1.AuditService: what other services have to write into the audit log.
+#ifndef MUSTER_SERVICES_AGGREGATOR_AUDIT_SERVICE_H_
+#define MUSTER_SERVICES_AGGREGATOR_AUDIT_SERVICE_H_
+
+#include "muster/v1/audit.grpc.pb.h"
+#include "services/common/base/clock.h"
+#include "services/common/rpc/call.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+// Thread-safe.
+class AuditService : public v1::AuditService::CallbackService {
+ public:
+  AuditService(const RpcRuntime& runtime, StateStore& store, const Clock& clock)
+      : runtime_(runtime), store_(store), clock_(clock) {}
+
+  grpc::ServerUnaryReactor* RecordShareRemoval(grpc::CallbackServerContext* context,
+                                               const v1::RecordShareRemovalRequest* request,
+                                               v1::RecordShareRemovalResponse* response) override;
+
+ private:
+  absl::Status Record(Call& call, const v1::RecordShareRemovalRequest& request);
+
+  const RpcRuntime runtime_;
+  StateStore& store_;
+  const Clock& clock_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_AUDIT_SERVICE_H_

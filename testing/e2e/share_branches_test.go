@@ -1,0 +1,218 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"muster.example/services/client/go/mustertest"
+	"muster.example/testing/fleet"
+)
+
+// localRelay joins a relay on this machine, with those parents and no other, and starts it.
+func localRelay(t *testing.T, f *fleet.Fleet, name, parents string) (r *relay, address string) {
+	t.Helper()
+	r = &relay{machine: newMachine(t, f), name: name}
+	address = mustertest.ReserveAddress(t)
+	file := token(t, f, "--relay", name)
+	if _, said, code := r.muster(t, nil, "relay", "join", "--token-file", file, "--dir", r.home,
+		"--advertise", address, "--join-advertise", mustertest.ReserveAddress(t)); code != 0 {
+		t.Fatalf("relay %s joins: exit %d: %s", name, code, said)
+	}
+	config := fmt.Sprintf("state_folder: %s\nlisten: %s\ninterval: 2s\n", r.home, address)
+	if parents != "" {
+		config += "parents: [" + parents + "]\n"
+	}
+	check(t, os.WriteFile(r.config(), []byte(config), 0o600))
+	r.start(t)
+	return r, address
+}
+
+// below joins a node that knows the relay at an address and no other, and attaches it there.
+func below(t *testing.T, f *fleet.Fleet, name, address string) *node {
+	t.Helper()
+	n := join(t, f, name, openPolicy, nil, nil)
+	file := filepath.Join(n.folder(), "node.json")
+	content := member(t, file)
+	content["relay_targets"] = []string{address}
+	check(t, os.WriteFile(file, must(json.Marshal(content))(t), 0o644))
+	n.attach(t)
+	return n
+}
+
+// sizes gives those of the files below a folder of a relay's shared files; "staged" are arriving, "blobs" are there.
+func sizes(t *testing.T, home, what string) (all []int64) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(home, "shares", "blobs", what), func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			all = append(all, info.Size())
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it goes while one looks
+		t.Fatal(err)
+	}
+	return all
+}
+
+// awaitHalf waits until a part of a file has arrived at a relay, and no more than a part.
+func awaitHalf(t *testing.T, name, home string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		for _, size := range sizes(t, home, "staged") {
+			if size > 0 {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("nothing arrives at %s", name)
+		}
+	}
+}
+
+// The source hangs in one branch, the target in another; every relay on the way is killed while the file arrives
+// there. It arrives, whole, once.
+func TestASharedFileArrivesThoughEveryRelayOnTheWayIsKilled(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	east, eastAddress := localRelay(t, f, "east", "")
+	west, westAddress := localRelay(t, f, "west", "")
+	far, farAddress := localRelay(t, f, "far", westAddress)
+	n1, n2 := below(t, f, "n1", eastAddress), below(t, f, "n2", farAddress)
+	if at := nodes(t, f); at["n1"]["relay"] != "east" || at["n2"]["relay"] != "far" || at["far"]["relay"] != "west" {
+		t.Fatalf("they hang wrongly: %v", at)
+	}
+	path, content := fileOf(t, n1, 96<<20)
+
+	type answer struct {
+		out string
+		err error
+	}
+	shared := make(chan answer, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		defer cancel()
+		command := f.Command(ctx, "share", path, "--to", "n2", "--wait", "4m", "--json")
+		command.Env = append(command.Env, "MUSTER_HOME="+n1.home)
+		var said bytes.Buffer
+		command.Stderr = &said
+		out, err := command.Output()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, said.String())
+		}
+		shared <- answer{string(out), err}
+	}()
+	root := filepath.Join(f.Home, "relay")
+	homes := map[string]string{"east": east.home, "root": root, "west": west.home, "far": far.home}
+	for _, step := range []struct {
+		name string
+		kill func()
+	}{
+		{"east", func() { east.killAndStart(t) }},
+		{"root", func() {
+			must(f.Process(fleet.Relay, "--config", filepath.Join(f.Home, "config", "relay.yaml")))(t).Kill()
+		}},
+		{"west", func() { west.killAndStart(t) }},
+		{"far", func() { far.killAndStart(t) }},
+	} {
+		awaitHalf(t, step.name, homes[step.name])
+		step.kill()
+	}
+
+	end := <-shared
+	check(t, end.err)
+	var file sharedFile
+	check(t, json.Unmarshal([]byte(end.out), &file))
+	if file.State != "delivered" || file.Relay != "far" {
+		t.Errorf("the source is told %+v", file)
+	}
+	got := filepath.Join(n2.home, "got.csv")
+	n2.must(t, "shared", "get", "--from", "n1", "--id", "report.csv", "-o", got)
+	if !bytes.Equal(must(os.ReadFile(got))(t), content) {
+		t.Error("n2 got other bytes")
+	}
+	until(t, "it lies at one relay alone, and nothing of it elsewhere", func() bool {
+		whole, parts := "", 0
+		for name, home := range homes {
+			for range sizes(t, home, "blobs") {
+				whole += name + " "
+			}
+			parts += len(sizes(t, home, "staged"))
+		}
+		return whole == "far " && parts == 0
+	})
+}
+
+// What an operator sees of the files of a branch that never reach the centre, and does about them.
+func TestAnOperatorSeesAndRemovesSharedFilesAtAnyRelay(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	_, address := localRelay(t, f, "r1", "")
+	n1 := below(t, f, "n1", address)
+	below(t, f, "n2", address)
+	path, _ := fileOf(t, n1, 1000)
+	n1.must(t, "share", path, "--to", "n2", "--ttl", "1h")
+	until(t, "it has arrived", func() bool { return outcome(t, n1, "--to", "n2").State == "delivered" })
+
+	var list []struct {
+		Relay               string
+		Files, Bytes, Quota int64
+		MaxFiles            int64 `json:"max_files"`
+		Shares              []sharedFile
+		Fault               string
+	}
+	check(t, f.JSON(&list, "shared", "list", "--all", "--json"))
+	if len(list) != 2 || list[0].Relay != "root" || len(list[0].Shares) != 0 || list[1].Relay != "r1" || list[1].Bytes != 1000 ||
+		list[1].Files != 1 || list[1].Quota != 10<<30 || len(list[1].Shares) != 1 || list[1].Shares[0].ExpireTime == "never" {
+		t.Errorf("the list: %+v", list)
+	}
+	if out := must(f.Muster("shared", "list", "--relay", "r1"))(t); !strings.Contains(out, "1 of 10000") || !strings.Contains(out, "report.csv") {
+		t.Errorf("the table says\n%s", out)
+	}
+	key := []string{"--from", "n1", "--to", "n2", "--id", "report.csv"}
+	if out := must(f.Muster(append([]string{"shared", "outcome"}, key...)...))(t); out != "" {
+		t.Errorf("outcome prints %q", out)
+	}
+	if _, err := f.Muster(append([]string{"shared", "remove", "--relay", "r9"}, key...)...); err == nil || !strings.Contains(err.Error(), "RELAY_NOT_FOUND") {
+		t.Errorf("at a relay that is none: %v", err)
+	}
+	must(f.Muster(append([]string{"shared", "remove"}, key...)...))(t)
+	if state := outcome(t, n1, "--to", "n2").State; state != "removed" {
+		t.Errorf("the source is told %q", state)
+	}
+	if _, err := f.Muster(append([]string{"shared", "remove"}, key...)...); err == nil || !strings.Contains(err.Error(), "SHARE_NOT_FOUND") {
+		t.Errorf("a second time: %v", err)
+	}
+}
+
+// A name that nobody ever joined under is refused at once, also by a root that has just started; the source hears it.
+func TestASharedFileForNobodyIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	_, address := localRelay(t, f, "r1", "")
+	n1, n2 := below(t, f, "n1", address), attached(t, f, "n2")
+	path, _ := fileOf(t, n1, 1000)
+	for name, n := range map[string]*node{"below a relay": n1, "at the centre": n2} {
+		_, said, code := n.muster(t, n.extra, "share", path, "--to", "nobody")
+		if code == 0 || !strings.Contains(said, "TARGET_UNKNOWN") || !strings.Contains(said, "has joined the fleet") {
+			t.Errorf("%s: exit %d: %s", name, code, said)
+		}
+	}
+	// One that joined may come yet: it waits.
+	join(t, f, "n3", openPolicy, nil, nil)
+	if _, said, code := n1.muster(t, n1.extra, "share", path, "--to", "n3", "--wait", "1s"); code != 0 || !strings.Contains(said, "is kept by relay") {
+		t.Errorf("for one that is not attached yet: exit %d: %s", code, said)
+	}
+}
