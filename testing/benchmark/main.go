@@ -38,6 +38,7 @@ var benchmarks = []benchmark{
 	{"heartbeats", heartbeats},
 	{"status", status},
 	{"relay", relay},
+	{"shares", shares},
 }
 
 func main() {
@@ -49,7 +50,7 @@ func main() {
 	flag.IntVar(&s.agents, "agents", 10_000, "how many agents hold a connection in the heartbeats and relay figures")
 	flag.IntVar(&s.check, "check", 1, "relay: how many percent of the agents check a command's signature")
 	flag.IntVar(&s.times, "times", 20, "relay: how many remote runs are measured")
-	only := flag.String("only", "bulk,small,memory,heartbeats,status,relay", "which figures")
+	only := flag.String("only", "bulk,small,memory,heartbeats,status,relay,shares", "which figures")
 	flag.Parse()
 	wanted := strings.Split(*only, ",")
 	fmt.Printf("%s, %s, `testing/bench %s`\n\n", time.Now().Format(time.DateOnly), machine(), strings.Join(os.Args[1:], " "))

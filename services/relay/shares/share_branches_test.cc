@@ -188,7 +188,7 @@ TEST_F(BranchesTest, AnOperatorAsksAnyRelayAtTheRoot) {
   EXPECT_EQ(ReasonOf(root.Get(key, "west").status()), "SHARE_NOT_FOUND");
   EXPECT_EQ(ReasonOf(root.Get(key, "nowhere").status()), "RELAY_NOT_FOUND");
   list.set_page_token("x");
-  EXPECT_EQ(ReasonOf(root.List(list).status()), "RELAY_FAILED");
+  EXPECT_EQ(ReasonOf(root.List(list).status()), "INVALID_PAGE_TOKEN");
   // Without an audit log nothing is removed.
   EXPECT_EQ(ReasonOf(root.Remove(key)), "NOT_RECORDED");
   EXPECT_EQ(n2_.Read("n3", "f"), "abc");

@@ -16,17 +16,21 @@ constexpr size_t kUsualPage = 100;
 }  // namespace
 
 // The token is the last key of the page before.
-absl::StatusOr<v1::ListSharesResponse> ShareDesk::List(const v1::ListSharesRequest& request,
-                                                       const std::string* node) const {
+absl::Status ShareDesk::CheckPage(const v1::ListSharesRequest& request, ShareName* after) {
   if (request.page_size() < 0 || request.page_size() > kMaxPage) {
     return errors::InvalidPageSize(kMaxPage);
   }
+  if (request.page_token().empty()) return absl::OkStatus();
+  const std::vector<std::string> parts = absl::StrSplit(request.page_token(), '/');
+  if (parts.size() != 3) return errors::InvalidPageToken();
+  *after = {parts[0], parts[1], parts[2]};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::ListSharesResponse> ShareDesk::List(const v1::ListSharesRequest& request,
+                                                       const std::string* node) const {
   ShareName after;
-  if (!request.page_token().empty()) {
-    const std::vector<std::string> parts = absl::StrSplit(request.page_token(), '/');
-    if (parts.size() != 3) return errors::InvalidPageToken();
-    after = {parts[0], parts[1], parts[2]};
-  }
+  if (absl::Status s = CheckPage(request, &after); !s.ok()) return s;
   const size_t limit =
       request.page_size() > 0 ? static_cast<size_t>(request.page_size()) : kUsualPage;
   auto found = parts_.store.Select(after, limit + 1, [node](const ShareRecord& record) {

@@ -20,8 +20,12 @@ class ShareDesk {
   ShareDesk(ShareParts parts, std::function<void()> changed)
       : parts_(std::move(parts)), changed_(std::move(changed)) {}
 
+  // Whether the request asks for a page: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN. The page begins
+  // after `after`.
+  static absl::Status CheckPage(const v1::ListSharesRequest& request, ShareName* after);
+
   // A page: of a node what is for it and what it shared; of nobody in particular all that lies
-  // here, with what there is room for. INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+  // here, with what there is room for. Errors: those of CheckPage.
   absl::StatusOr<v1::ListSharesResponse> List(const v1::ListSharesRequest& request,
                                               const std::string* node) const;
 

@@ -55,6 +55,8 @@ void ShareOffice::List(const v1::ListSharesRequest& request,
                        std::function<void(absl::StatusOr<v1::ListSharesResponse>)> done) const {
   if (request.relay().empty() || IsHere(request.relay())) return done(desk_.List(request, nullptr));
   if (!parts_.is_root) return done(errors::NotTheRoot(parts_.tree.name()));
+  ShareName after;
+  if (absl::Status s = ShareDesk::CheckPage(request, &after); !s.ok()) return done(s);
   v1::ShareQuery query;
   query.set_relay(request.relay());
   *query.mutable_list() = request;

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"muster.example/testing/fleet"
+)
+
+const (
+	sharedBytes = 100 << 20
+	arrivesIn   = 2 * time.Minute
+)
+
+// shares: a file from a node of one branch to a node of another, which each relay on the way stores as a whole.
+// Three relays pass it on: its own (up), the root, and one in the target's branch (down) to a fourth, where it rests.
+func shares(s settings) (table string, err error) {
+	f, err := fleet.New(s.folder)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := f.Up(); err != nil {
+		return "", err
+	}
+	b := &bench{settings: s, fleet: f}
+	defer func() { b.stop() }()
+	var agents []*fleet.RunningProgram
+	defer func() {
+		for _, agent := range agents {
+			agent.End()
+		}
+	}()
+	var homes []string
+	for _, one := range []struct{ relay, above, node string }{{"east", "", "n1"}, {"west", "", ""}, {"far", "west", "n2"}} {
+		if err := b.chainRelay(one.relay, one.above); err != nil {
+			return "", err
+		}
+		if one.node == "" {
+			continue
+		}
+		home, agent, err := b.nodeBelow(one.node, b.relays[len(b.relays)-1])
+		if err != nil {
+			return "", err
+		}
+		homes, agents = append(homes, home), append(agents, agent)
+	}
+	var left, arrived []float64
+	for i := range s.repeat {
+		first, all, err := b.shareOnce(homes[0], fmt.Sprintf("f%d", i))
+		if err != nil {
+			return "", err
+		}
+		left, arrived = append(left, first), append(arrived, all)
+	}
+	slices.Sort(left)
+	slices.Sort(arrived)
+	fmt.Fprintf(&b.out, "**A shared file of %d MiB over three hops between relays, mutual TLS, stored and synced by four** (median of %d, range)\n\n",
+		sharedBytes>>20, s.repeat)
+	fmt.Fprintf(&b.out, "| | seconds |\n|---|---|\n")
+	for _, row := range []struct {
+		what  string
+		times []float64
+	}{{"the source may go: its relay has all of it", left}, {"it lies at the target's relay", arrived}} {
+		fmt.Fprintf(&b.out, "| %s | %.1f (%.1f-%.1f) |\n", row.what, row.times[len(row.times)/2], row.times[0], row.times[len(row.times)-1])
+	}
+	for _, r := range b.relays {
+		fmt.Fprintf(&b.out, "| relay %s: processor time for each file, peak memory | %.1f, %s |\n", r.name,
+			r.running.CPU().Seconds()/float64(s.repeat), mib(r.running.PeakMemory()))
+	}
+	return b.out.String(), nil
+}
+
+// chainRelay joins and starts a relay below another, or below the root.
+func (b *bench) chainRelay(name, above string) error {
+	r, err := b.joinRelay(name)
+	if err != nil {
+		return err
+	}
+	for _, parent := range b.relays {
+		if parent.name != above {
+			continue
+		}
+		text, err := os.ReadFile(r.config)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(r.config, append(text, []byte("parents: ["+parent.address+"]\n")...), 0o600); err != nil {
+			return err
+		}
+	}
+	b.relays = append(b.relays, r)
+	if err := b.startRelay(r); err != nil {
+		return err
+	}
+	return b.awaitAttached(name)
+}
+
+// nodeBelow joins a node that knows one relay, and starts its agent.
+func (b *bench) nodeBelow(name string, r *lowerRelay) (home string, agent *fleet.RunningProgram, err error) {
+	home = filepath.Join(b.fleet.Home, "machine-"+name)
+	token := home + ".token"
+	if _, err := b.fleet.Muster("token", "create", "--node", name, "-o", token); err != nil {
+		return "", nil, err
+	}
+	if _, err := b.fleet.Muster("node", "join", "--token-file", token, "--dir", home); err != nil {
+		return "", nil, err
+	}
+	file := filepath.Join(home, "node.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", nil, err
+	}
+	member := map[string]any{}
+	if err := json.Unmarshal(text, &member); err != nil {
+		return "", nil, err
+	}
+	member["relay_targets"] = []string{r.address}
+	if text, err = json.Marshal(member); err != nil {
+		return "", nil, err
+	}
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		return "", nil, err
+	}
+	if agent, err = b.fleet.Start(nil, nil, fleet.Muster, "agent", "attach", "--dir", home); err != nil {
+		return "", nil, err
+	}
+	return home, agent, b.awaitAttached(name)
+}
+
+func (b *bench) awaitAttached(name string) error {
+	return fleet.Until(arrivesIn, name+" is attached", func() bool {
+		var list []struct {
+			Name     string
+			Attached bool
+		}
+		if b.fleet.JSON(&list, "nodes", "--json") != nil {
+			return false
+		}
+		for _, one := range list {
+			if one.Name == name {
+				return one.Attached
+			}
+		}
+		return false
+	})
+}
+
+// shareOnce shares a new file with n2; it gives the seconds until its own relay has it, and until n2's has.
+func (b *bench) shareOnce(home, id string) (left, arrived float64, err error) {
+	content := make([]byte, sharedBytes)
+	_, _ = rand.Read(content)
+	path := filepath.Join(b.fleet.Home, id)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return 0, 0, err
+	}
+	defer os.Remove(path)
+	begin := time.Now()
+	if _, err := b.fleet.Muster("share", path, "--to", "n2", "--dir", home, "--wait", "1ms"); err != nil {
+		return 0, 0, err
+	}
+	left = time.Since(begin).Seconds()
+	err = fleet.Until(arrivesIn, "the file has arrived", func() bool {
+		out, err := b.fleet.Muster("shared", "outcome", "--to", "n2", "--id", id, "--dir", home, "--json")
+		return err == nil && strings.Contains(out, `"delivered"`)
+	})
+	return left, time.Since(begin).Seconds(), err
+}
