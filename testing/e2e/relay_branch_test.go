@@ -29,14 +29,14 @@ type branch struct {
 }
 
 // newBranch makes the relays; r2 has `others` as further parents, which are reached over links of their own that
-// stay as they are. `slow` makes the link as it is to be before anything passes.
-func newBranch(t *testing.T, slow func(*fleet.Link), others ...string) *branch {
+// stay as they are. `prepare` makes centre and link as they are to be before anything passes.
+func newBranch(t *testing.T, prepare func(*fleet.Fleet, *fleet.Link), others ...string) *branch {
 	t.Helper()
 	b := &branch{h1: newHost(t, fleet.NewHost)}
 	b.h2 = newHost(t, b.h1.NewHostBehind)
 	b.Fleet = up(t, "--bind", "0.0.0.0", "--advertise", b.h1.Address)
 	b.link = linkOn(t, b.h1, b.h2.Address+":17445", at("127.0.0.1"))
-	slow(b.link)
+	prepare(b.Fleet, b.link)
 	b.r1 = newRelay(t, b.Fleet, "r1", b.h1, b.link.Address)
 	parents := "r1"
 	for i, other := range others { // beside the centre
@@ -154,7 +154,7 @@ func (b *branch) collect(t *testing.T, size int) *collecting {
 	_, _ = rand.Read(c.content)
 	file, begun := filepath.Join(folder, "content"), filepath.Join(folder, "begun")
 	check(t, os.WriteFile(file, c.content, 0o600))
-	c.id = run(t, b.Fleet, []string{execPlugin("facts", "DaemonSet", fmt.Sprintf(`echo begun >> %s; until [ -e %s ]; do sleep 0.05; done; `+
+	c.id = run(t, b.Fleet, []string{execPlugin("work", "DaemonSet", fmt.Sprintf(`echo begun >> %s; until [ -e %s ]; do sleep 0.05; done; `+
 		`cp %s "$RESULTS_DIR/r"; echo "$RESULTS_DIR/r" > "$RESULTS_DIR/done"`, begun, c.ready, file))}, "n1")
 	until(t, "the plugin runs", func() bool { return fileExists(begun) })
 	t.Cleanup(func() {
@@ -176,12 +176,12 @@ func (c *collecting) wantComplete(t *testing.T) {
 	if out, err := c.Muster("wait", c.id); err != nil {
 		t.Fatalf("%s %v", out, err)
 	}
-	got := operator(t, c.Fleet).result(t, c.id, "facts", "n1")
+	got := operator(t, c.Fleet).result(t, c.id, "work", "n1")
 	if got.Outcome != musterv1.Outcome_OUTCOME_GENUINE || got.Generation != 1 || got.Size != int64(len(c.content)) ||
 		!got.GetDelivery().GetSigned() || !strings.HasSuffix(got.GetDelivery().GetUri(), "/node/n1") {
 		t.Errorf("the result is %v, want %d bytes of generation 1, signed by n1", got, len(c.content))
 	}
-	wantFile(t, archive(t, c.Fleet, c.id), "plugins/facts/results/n1/r", string(c.content))
+	wantFile(t, archive(t, c.Fleet, c.id), "plugins/work/results/n1/r", string(c.content))
 }
 
 // sharing is a file that n1 shares with n2.

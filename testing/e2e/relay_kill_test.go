@@ -100,7 +100,7 @@ func TestEachProgramIsKilledInTurn(t *testing.T) {
 		return
 	}
 	const rate = 1 << 20
-	b := newBranch(t, func(l *fleet.Link) { l.Slow(0, rate) })
+	b := newBranch(t, func(_ *fleet.Fleet, l *fleet.Link) { l.Slow(0, rate) })
 	p := b.print(t, "n1", "n2")
 	byREST := followByREST(t, b.Fleet, p.id)
 	byCommand := p.follow(t)
@@ -167,6 +167,12 @@ func TestEachProgramIsKilledInTurn(t *testing.T) {
 func wantNoBugs(t *testing.T, b *branch) {
 	t.Helper()
 	said := map[string]string{}
+	for name, program := range map[string]*fleet.RunningProgram{
+		"r1": b.r1.program, "r2": b.r2.program, "n1": b.n1.agent, "n2": b.n2.agent,
+	} {
+		program.End()
+		said[name] = program.Output.String()
+	}
 	files, _ := filepath.Glob(filepath.Join(b.Home, "log", "*"))
 	for _, file := range files {
 		said[filepath.Base(file)] = string(must(os.ReadFile(file))(t))

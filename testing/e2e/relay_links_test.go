@@ -10,7 +10,7 @@ import (
 
 const eachWay = 150 * time.Millisecond
 
-func asItIs(*fleet.Link) {}
+func asItIs(*fleet.Fleet, *fleet.Link) {}
 
 // With an ocean in between, a branch joins, and does all that others do.
 func TestALinkThatTakesLong(t *testing.T) {
@@ -18,7 +18,7 @@ func TestALinkThatTakesLong(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
 	}
-	b := newBranch(t, func(l *fleet.Link) { l.Slow(eachWay, 0) })
+	b := newBranch(t, func(_ *fleet.Fleet, l *fleet.Link) { l.Slow(eachWay, 0) })
 	out, said, code := execOn(t, b.Fleet, "--all", "--", "/bin/sh", "-c", "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done")
 	if code != 0 {
 		t.Fatalf("exec: exit %d: %s", code, said)
@@ -37,15 +37,19 @@ func TestAHalfOpenLinkIsLeftForAnotherParent(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
 	}
-	b := newBranch(t, asItIs, "r3")
+	b := newBranch(t, func(f *fleet.Fleet, _ *fleet.Link) { quickBeats(t, f) }, "r3")
 	b.awaitHangs(t, "r2", "r1")
 	p := b.print(t, "n1", "n2")
 	c := b.collect(t, 2_000_000)
+	awaitPair(t, b.Fleet, c.id, "n1", "it works", func(pair fleet.ShownPair) bool { return pair.Presence == "online" })
 	b.link.Silence(fleet.Up, fleet.Down)
 	c.release(t)
 	s := b.share(t, "meanwhile", 2_000_000)
 	b.awaitHangs(t, "r2", "")
 	b.awaitHangs(t, "n1", "")
+	awaitPair(t, b.Fleet, c.id, "n1", "it is told that n1 is silent, and no more than that", func(pair fleet.ShownPair) bool {
+		return pair.Presence != "online" && pair.Status == "running"
+	})
 	out, _, _ := execOn(t, b.Fleet, "--node", "n1", "--json", "--ttl", "1s", "--", "/bin/echo", "never")
 	if ends := finals(t, out); ends["n1"]["outcome"] != "unreachable" {
 		t.Errorf("a node behind a dead link: %v", ends)
@@ -94,7 +98,7 @@ func TestALinkThatIsCutAgainAndAgain(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
 	}
-	b := newBranch(t, func(l *fleet.Link) { l.Slow(0, 4<<20) })
+	b := newBranch(t, func(_ *fleet.Fleet, l *fleet.Link) { l.Slow(0, 4<<20) })
 	p := b.print(t, "n1", "n2")
 	c := b.collect(t, 8<<20)
 	c.release(t)

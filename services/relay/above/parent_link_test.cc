@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -25,25 +26,27 @@ constexpr std::chrono::seconds kLong{60};
 // Welcomes whoever comes, and remembers what it says after its hello.
 class Parent final : public v1::AttachService::Service {
  public:
-  explicit Parent(const TestTree& tree)
-      : credential_(tree.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"})) {
+  // At `port`; 0: at a free one.
+  Parent(const TestTree& tree, const std::string& name, int port = 0)
+      : name_(name), credential_(tree.Issue(ServiceIdentity{ServiceRole::kRelay, name})) {
     grpc::SslServerCredentialsOptions tls(
         GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
     tls.pem_root_certs = tree.root_pem();
     tls.pem_key_cert_pairs.push_back({credential_.key_pem, credential_.chain_pem});
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::SslServerCredentials(tls), &port_);
+    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::SslServerCredentials(tls),
+                             &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
   ~Parent() override { server_->Shutdown(std::chrono::system_clock::now()); }
 
-  std::string target() const { return "127.0.0.1:" + std::to_string(port_); }
+  int port() const { return port_; }
 
-  // What was said so far, when it is enough; empty after a minute.
-  std::vector<v1::AttachRequest> Await(size_t count) {
+  // What was said so far, when it is enough; empty if it is not within `limit`.
+  std::vector<v1::AttachRequest> Await(size_t count, std::chrono::milliseconds limit = kLong) {
     std::unique_lock lock(mutex_);
-    const bool enough = changed_.wait_for(lock, kLong, [&] { return said_.size() >= count; });
+    const bool enough = changed_.wait_for(lock, limit, [&] { return said_.size() >= count; });
     return enough ? said_ : std::vector<v1::AttachRequest>();
   }
 
@@ -59,7 +62,7 @@ class Parent final : public v1::AttachService::Service {
     v1::AttachRequest request;
     if (!stream->Read(&request)) return grpc::Status::OK;
     response.mutable_welcome()->mutable_interval()->set_seconds(60);
-    response.mutable_welcome()->add_path("r1");
+    response.mutable_welcome()->add_path(name_);
     response.mutable_welcome()->set_connected(true);
     stream->Write(response);
     while (stream->Read(&request)) {
@@ -70,6 +73,7 @@ class Parent final : public v1::AttachService::Service {
     return grpc::Status::OK;
   }
 
+  const std::string name_;
   const TestTree::Credential credential_;
   int port_ = 0;
   std::mutex mutex_;
@@ -87,8 +91,12 @@ class ParentLinkTest : public ::testing::Test {
                                      {"/ca.pem", fleet_.root_pem()}}) {
       EXPECT_TRUE(WriteFileAtomically(folder_ + file, text).ok());
     }
+  }
+
+  void Begin(const std::vector<int>& ports) {
     AttachClientOptions options;
-    options.targets = {parent_.target()};
+    for (const int port : ports) options.targets.push_back("127.0.0.1:" + std::to_string(port));
+    options.return_after = absl::Milliseconds(10);
     options.fleet = std::string(kTestFleet);
     options.uri = "spiffe://" + options.fleet + "/service/relay/r2";
     options.identity_folder = folder_;
@@ -119,7 +127,7 @@ class ParentLinkTest : public ::testing::Test {
 
   const std::string folder_ = ::testing::TempDir();
   const TestTree fleet_;
-  Parent parent_{fleet_};
+  Parent parent_{fleet_, "r1"};
   Tree tree_{{.name = "r2", .is_root = false}, SystemClock()};
   Courier courier_{tree_, SystemClock()};
   LiveCalls live_;
@@ -130,6 +138,7 @@ class ParentLinkTest : public ::testing::Test {
 
 // An acknowledgement of what a node says finds its way down only if the node is known.
 TEST_F(ParentLinkTest, WhoHangsBelowIsToldBeforeWhatTheySay) {
+  Begin({parent_.port()});
   AwaitConnected();
   for (const char* node : {"n1", "n2"}) {
     Attach(node);
@@ -144,6 +153,27 @@ TEST_F(ParentLinkTest, WhoHangsBelowIsToldBeforeWhatTheySay) {
         said[i + 1].records().records(0).node()));
   }
   EXPECT_TRUE(said[0].below().complete());
+}
+
+TEST_F(ParentLinkTest, AParentThatIsPreferredIsToldEverythingWhenItIsThereAgain) {
+  auto preferred = std::make_unique<Parent>(fleet_, "r3");
+  const int port = preferred->port();
+  preferred.reset();
+  Attach("n1");
+  Begin({port, parent_.port()});
+  AwaitConnected();
+  Record("n1");
+  ASSERT_EQ(parent_.Await(2).size(), 2);
+  preferred = std::make_unique<Parent>(fleet_, "r3", port);
+  std::vector<v1::AttachRequest> said;
+  do {  // as n1 does until its record is acknowledged
+    Record("n1");
+    said = preferred->Await(2, std::chrono::milliseconds(50));
+  } while (said.empty());
+  ASSERT_TRUE(said[0].has_below() && said[1].has_records());
+  EXPECT_TRUE(said[0].below().complete());
+  EXPECT_EQ(said[0].below().children_size(), 1);
+  EXPECT_EQ(tree_.path(), (std::vector<std::string>{"r3", "r2"}));
 }
 
 }  // namespace
