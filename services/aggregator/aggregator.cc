@@ -337,7 +337,7 @@ void Assembly::AddGauges() {
 void Assembly::ScheduleTick() {
   const auto timer = timers_->Schedule(kTick, [this] {
     if (stopping_) return;
-    if (!requests_.Post([this] { Tick(); })) ScheduleTick();
+    if (!requests_.Post([this] { Tick(); }) && !stopping_) ScheduleTick();
   });
   if (!timer.ok()) Log(LogLevel::kError, "no timer is left", {{"error", timer.status()}});
 }
@@ -352,7 +352,7 @@ void Assembly::Tick() {
     live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
   }
   if (ticks_ % kCertificateTicks == 0) RenewOwnCertificate();
-  ScheduleTick();
+  if (!stopping_) ScheduleTick();
 }
 
 void Assembly::RenewOwnCertificate() {
@@ -380,9 +380,10 @@ void Assembly::Stop() {
   if (follower_ != nullptr) follower_->Stop();
   lifecycle_->Stop();
   changes_.Stop();
-  timers_.reset();
+  // A tick under way schedules no other: timers can go when it has run.
   requests_.Drain(config_.drain).IgnoreError();
   disk_.Drain(config_.drain).IgnoreError();
+  timers_.reset();
   inspection_.reset();
 }
 

@@ -248,7 +248,7 @@ void Assembly::ScheduleTick() {
       if (++ticks_ % kTicksBetweenProgress == 0) KeepProgress();
       if (!stopping_) ScheduleTick();
     });
-    if (!queued) ScheduleTick();
+    if (!queued && !stopping_) ScheduleTick();
   });
   if (!timer.ok()) Log(LogLevel::kError, "no timer is left", {{"error", timer.status()}});
 }
