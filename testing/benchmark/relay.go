@@ -45,7 +45,7 @@ func relay(s settings) (table string, err error) {
 	fmt.Fprintf(&b.out, "**%d nodes below %d relays below the root, mutual TLS; load and relays share the machine**\n\n",
 		s.agents, relayCount)
 	fmt.Fprintf(&b.out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
-	for _, measure := range []func() error{b.attachAll, b.idle, b.runs, b.output, b.killOne, b.killAll} {
+	for _, measure := range []func() error{b.output, b.attachAll, b.idle, b.runs, b.killOne, b.killAll} {
 		if err := measure(); err != nil {
 			return b.out.String(), errors.Join(err, errors.New("measured so far:\n"+b.out.String()))
 		}
@@ -89,25 +89,42 @@ func (b *bench) start() error {
 			return err
 		}
 		b.relays = append(b.relays, r)
+	}
+	var err error
+	if b.client, err = newJobClient(b.fleet); err != nil {
+		return err
+	}
+	return b.startRelays()
+}
+
+// startRelays starts all of them, without nodes below them.
+func (b *bench) startRelays() error {
+	for _, r := range b.relays {
 		if err := b.startRelay(r); err != nil {
 			return err
 		}
-	}
-	var err error
-	b.client, err = newJobClient(b.fleet)
-	if err != nil {
-		return err
 	}
 	if err := b.client.awaitAttached(relayCount); err != nil {
 		return err
 	}
 	time.Sleep(startsSettled)
 	for _, r := range b.relays {
+		var err error
 		if r.empty, err = memoryNow(r.running.Process); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// endRelays kills some of them, and remembers what they took.
+func (b *bench) endRelays(relays []*lowerRelay) {
+	for _, r := range relays {
+		b.spent = append(b.spent, spent{r.name + " until it was killed", r.running.CPU(), r.running.PeakMemory()})
+	}
+	for _, r := range relays {
+		r.running.End()
+	}
 }
 
 func (b *bench) joinRelay(name string) (*lowerRelay, error) {
@@ -157,29 +174,37 @@ func (b *bench) row(what, figure, bar string, ratio float64) {
 	fmt.Fprintf(&b.out, "| %s | %s | %s | %.2f |\n", what, figure, bar, ratio)
 }
 
-// attachAll starts the nodes and returns when the root knows all of them.
-func (b *bench) attachAll() error {
+// attach starts so many nodes, and returns how long that took when the root knows all of them.
+func (b *bench) attach(count int) (happening, error) {
 	var targets []string
 	for _, r := range b.relays {
 		targets = append(targets, r.address)
 	}
 	operator, err := b.fleet.Operator()
 	if err != nil {
-		return err
+		return happening{}, err
 	}
 	b.nodes, err = startLoad(b.settings, "attach_load", "--home="+b.fleet.Home, "--fleet="+operator.Fleet,
-		"--targets="+strings.Join(targets, ","), "--nodes="+strconv.Itoa(b.agents),
+		"--targets="+strings.Join(targets, ","), "--nodes="+strconv.Itoa(count),
 		"--connect_rate="+strconv.Itoa(connectRate), "--command_ca="+filepath.Join(b.relays[0].folder, "command-ca.pem"))
 	if err != nil {
-		return err
+		return happening{}, err
 	}
 	all, err := b.nodes.await("all connected")
+	if err != nil {
+		return happening{}, err
+	}
+	return all, b.client.awaitAttached(relayCount + count)
+}
+
+func (b *bench) attachAll() error {
+	all, err := b.attach(b.agents)
 	if err != nil {
 		return err
 	}
 	b.row(fmt.Sprintf("all attached after (%d a second are begun)", connectRate), fmt.Sprintf("%.0f s", all.Seconds), "", 0)
 	b.row("attempts that timed out meanwhile", fmt.Sprint(all.TimedOut), "", 0)
-	return b.client.awaitAttached(relayCount + b.agents)
+	return nil
 }
 
 // idle measures what nodes that do nothing cost. What a relay sent when its nodes came is for the most part
@@ -263,9 +288,13 @@ func (b *bench) runAll(percent int) (float64, error) {
 	return seen.seconds, nil
 }
 
-// output lets a part of the nodes print, and reads every byte of it.
+// output lets nodes print and reads every byte of it, before the others come: what these cost at rest is
+// another figure.
 func (b *bench) output() error {
 	count := min(outputNodes, b.agents)
+	if _, err := b.attach(count); err != nil {
+		return err
+	}
 	var names []string
 	for i := range count {
 		names = append(names, nodeName(i))
@@ -297,7 +326,9 @@ func (b *bench) output() error {
 		b.row("peak memory of "+server.Name+" meanwhile", mib(server.PeakMemory()), "256 MiB",
 			float64(server.PeakMemory())/mostMemory)
 	}
-	return nil
+	b.nodes.stop()
+	b.endRelays(b.relays)
+	return b.startRelays()
 }
 
 func (b *bench) killOne() error { return b.kill(b.relays[:1]) }
@@ -305,12 +336,7 @@ func (b *bench) killAll() error { return b.kill(b.relays) }
 
 // kill ends relays as a crash would, starts them again, and waits until their nodes are back.
 func (b *bench) kill(relays []*lowerRelay) error {
-	for _, r := range relays {
-		b.spent = append(b.spent, spent{r.name + " until it was killed", r.running.CPU(), r.running.PeakMemory()})
-	}
-	for _, r := range relays {
-		r.running.End()
-	}
+	b.endRelays(relays)
 	for _, r := range relays {
 		if err := b.startRelay(r); err != nil {
 			return err
