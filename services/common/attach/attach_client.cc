@@ -41,13 +41,10 @@ AttachClient::~AttachClient() {
   if (stream != nullptr) stream->End(absl::CancelledError("this program stops"));
 }
 
+// With the lock held: a reaction that sends must not be the last to let go of the stream.
 bool AttachClient::Send(v1::AttachRequest message) {
-  std::shared_ptr<AttachStream> stream;
-  {
-    std::lock_guard lock(mutex_);
-    stream = stream_;
-  }
-  return stream != nullptr && stream->Send(std::move(message));
+  std::lock_guard lock(mutex_);
+  return stream_ != nullptr && stream_->Send(std::move(message));
 }
 
 bool AttachClient::attached() const {

@@ -102,7 +102,7 @@ class ParentLinkTest : public ::testing::Test {
     options.identity_folder = folder_;
     options.is_relay = true;
     link_ = std::make_unique<ParentLink>(std::move(options), tree_, trust_, courier_, SystemClock(),
-                                         absl::Seconds(60), [](const v1::ShareOffers&) {});
+                                         absl::Seconds(60), [](const v1::AttachResponse&) {});
   }
 
   void AwaitConnected() {
