@@ -233,7 +233,7 @@ func TestLengthsAndMethods(t *testing.T) {
 	_ = conn.CloseWrite()
 	answer, _ := io.ReadAll(conn)
 	conn.Close()
-	if bytes.HasPrefix(answer, []byte("HTTP/1.1 200")) || s.stored("file") != "" || s.leftovers() != 0 {
+	if !bytes.HasPrefix(answer, []byte("HTTP/1.1 500")) || s.stored("file") != "" || s.leftovers() != 0 {
 		t.Errorf("a body that is shorter than said: %q", answer)
 	}
 }

@@ -214,12 +214,14 @@ absl::Status Assembly::LookUp() {
   jobs.max_running = config_.jobs.max_running;
   jobs.max_output = config_.jobs.max_output;
   jobs.retention = config_.jobs.retention;
+  courier_.Hold();
   auto board = JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, courier_, clock_);
   if (!board.ok()) return board.status();
   board_ = *std::move(board);
   aggregator_ = ChannelTo(config_.aggregator_targets, ServiceRole::kAggregator);
   centre_ = std::make_unique<Centre>(tree_, trust_, offers_, aggregator_,
-                                     ChannelTo(config_.status_targets, ServiceRole::kStatus));
+                                     ChannelTo(config_.status_targets, ServiceRole::kStatus),
+                                     [this] { courier_.Release(); });
   return absl::OkStatus();
 }
 

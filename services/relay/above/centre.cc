@@ -20,12 +20,14 @@ constexpr int kLooksBetweenAsking = 60;
 }  // namespace
 
 Centre::Centre(Tree& tree, Trust& trust, RunOffers& offers,
-               std::shared_ptr<grpc::Channel> aggregator, std::shared_ptr<grpc::Channel> status)
+               std::shared_ptr<grpc::Channel> aggregator, std::shared_ptr<grpc::Channel> status,
+               std::function<void()> signers_known)
     : TreeWay(tree),
       trust_(trust),
       offers_(offers),
       aggregator_(std::move(aggregator)),
       status_(std::move(status)),
+      signers_known_(std::move(signers_known)),
       follower_(std::make_unique<FeedFollower>(
           aggregator_, [this](const v1::FollowChangesResponse& event) { Take(event); })),
       watcher_([this](const std::stop_token& stop) { Watch(stop); }) {}
@@ -106,8 +108,11 @@ absl::Status Centre::AskWhoIsRevoked() {
   auto authority = Certificate::FromPem(list.command_ca_pem());
   if (!authority.ok()) return authority.status();
   trust_.Take(list);
-  std::lock_guard lock(mutex_);
-  command_ca_ = *std::move(authority);
+  {
+    std::lock_guard lock(mutex_);
+    command_ca_ = *std::move(authority);
+  }
+  signers_known_();
   return absl::OkStatus();
 }
 

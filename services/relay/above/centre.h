@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,9 +28,10 @@ namespace muster {
 // who may sign commands. Thread-safe.
 class Centre : public TreeWay {
  public:
-  // All outlive it.
+  // All outlive it. `signers_known` is called each time that the aggregator has told who may sign
+  // commands no more.
   Centre(Tree& tree, Trust& trust, RunOffers& offers, std::shared_ptr<grpc::Channel> aggregator,
-         std::shared_ptr<grpc::Channel> status);
+         std::shared_ptr<grpc::Channel> status, std::function<void()> signers_known);
   ~Centre() override;
 
   // WayUp.
@@ -52,6 +54,7 @@ class Centre : public TreeWay {
   RunOffers& offers_;
   const std::shared_ptr<grpc::Channel> aggregator_;
   const std::shared_ptr<grpc::Channel> status_;
+  const std::function<void()> signers_known_;
   std::atomic<bool> connected_ = false;
   std::atomic<bool> caught_up_ = false;
   std::set<std::string> snapshot_revoked_;  // the follower's thread alone, as the next

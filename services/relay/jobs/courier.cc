@@ -20,6 +20,21 @@ absl::Duration Shrunk(absl::Duration left) { return left - std::min(left / 50, a
 
 }  // namespace
 
+void Courier::Hold() {
+  std::lock_guard lock(mutex_);
+  held_ = true;
+}
+
+void Courier::Release() {
+  std::lock_guard lock(mutex_);
+  if (!std::exchange(held_, false)) return;
+  for (const auto& [id, job] : jobs_) {
+    std::vector<std::string> nodes;
+    for (const auto& [node, target] : job.targets) nodes.push_back(node);
+    Send(id, job, nodes);
+  }
+}
+
 void Courier::Take(v1::JobCommand command) {
   const absl::Duration now = clock_.MonotonicNow();
   std::vector<std::string> nodes;
@@ -41,7 +56,7 @@ void Courier::Take(v1::JobCommand command) {
 // To each child what is for it and for those below it. Called with the lock held.
 void Courier::Send(const std::string& id, const Job& job, const std::vector<std::string>& nodes) {
   const absl::Duration now = clock_.MonotonicNow();
-  if (now >= job.begin_until && !job.cancelled) return;
+  if (held_ || (now >= job.begin_until && !job.cancelled)) return;
   std::map<std::shared_ptr<ChildLink>, std::vector<const v1::JobCommand::Target*>> by_child;
   for (const std::string& node : nodes) {
     const auto target = job.targets.find(node);

@@ -26,6 +26,11 @@ class Courier {
  public:
   Courier(Tree& tree, const Clock& clock) : tree_(tree), clock_(clock) {}
 
+  // At the centre, before anything else: commands of an earlier life go out only after Release,
+  // when it is known whose commands are not to be obeyed any more.
+  void Hold();
+  void Release();
+
   // A command for targets below this relay, from the parent or the job board. More targets of a job
   // that is here already are added.
   void Take(v1::JobCommand command);
@@ -62,6 +67,7 @@ class Courier {
   Tree& tree_;
   const Clock& clock_;
   mutable std::mutex mutex_;
+  bool held_ = false;                           // guarded by mutex_
   absl::flat_hash_map<std::string, Job> jobs_;  // guarded by mutex_
 };
 

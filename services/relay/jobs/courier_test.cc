@@ -100,6 +100,20 @@ TEST_F(CourierTest, WhoAttachesAnewIsToldAgainUntilItsEndWentUp) {
   EXPECT_EQ(courier_.open(), 0U);
 }
 
+TEST_F(CourierTest, NothingGoesOutBeforeItIsKnownWhomNotToObey) {
+  courier_.Hold();
+  const auto n1 = Attach("n1");
+  courier_.Take(Command({"n1", "n2"}));
+  const auto n2 = Attach("n2");
+  EXPECT_TRUE(Sent(*n1).empty());
+  EXPECT_TRUE(Sent(*n2).empty());
+  courier_.Release();
+  EXPECT_EQ(Sent(*n1), std::vector<std::string>{"n1"});
+  EXPECT_EQ(Sent(*n2), std::vector<std::string>{"n2"});
+  courier_.Release();
+  EXPECT_TRUE(Sent(*n1).empty());
+}
+
 TEST_F(CourierTest, NobodyIsToldTooLate) {
   courier_.Take(Command({"n1"}));
   clock_.Advance(absl::Seconds(61));
