@@ -122,7 +122,7 @@ absl::StatusOr<int> Export(Console& console, const CommandLine& line,
   Say(console, absl::StrCat("Credential for ", arguments.plugin, " on ",
                             arguments.any_node ? "any planned node" : arguments.node, " in run ",
                             credential->run, ", good until ",
-                            HumanTime(ToTime(credential->credential.expire_time()), absl::Now(),
+                            HumanTime(FromProto(credential->credential.expire_time()), absl::Now(),
                                       absl::LocalTimeZone()),
                             arguments.output.empty() ? "" : absl::StrCat(": ", arguments.output)));
   return kExitOk;

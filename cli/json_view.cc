@@ -7,7 +7,7 @@
 namespace muster::cli {
 namespace {
 
-std::string TimeText(const google::protobuf::Timestamp& time) { return Rfc3339(ToTime(time)); }
+std::string TimeText(const google::protobuf::Timestamp& time) { return Rfc3339(FromProto(time)); }
 
 template <typename List>
 Json TextList(const List& list) {
@@ -55,10 +55,6 @@ std::string OutcomeWord(v1::Outcome outcome) {
     default:
       return "unknown";
   }
-}
-
-absl::Time ToTime(const google::protobuf::Timestamp& time) {
-  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
 }
 
 Json ToJson(const v1::ResultCounts& counts) {

@@ -4,18 +4,16 @@
 #ifndef MUSTER_CLI_JSON_VIEW_H_
 #define MUSTER_CLI_JSON_VIEW_H_
 
-#include <google/protobuf/timestamp.pb.h>
-
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "absl/time/time.h"
 #include "muster/v1/archives.pb.h"
 #include "muster/v1/enrollment.pb.h"
 #include "muster/v1/identities.pb.h"
 #include "muster/v1/results.pb.h"
 #include "muster/v1/runs.pb.h"
 #include "muster/v1/status.pb.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
 
@@ -29,8 +27,6 @@ bool IsFinal(v1::RunState state);
 
 // "pending", "genuine", "error", "timed-out".
 std::string OutcomeWord(v1::Outcome outcome);
-
-absl::Time ToTime(const google::protobuf::Timestamp& time);
 
 Json ToJson(const v1::ResultCounts& counts);
 Json ToJson(const v1::Run& run);

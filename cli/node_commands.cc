@@ -44,7 +44,7 @@ struct JoinArguments {
 };
 
 std::string Time(const google::protobuf::Timestamp& time) {
-  return HumanTime(ToTime(time), absl::Now(), absl::LocalTimeZone());
+  return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
 }
 
 // Presence by node, of those that the status service knows; nothing if it cannot be asked.

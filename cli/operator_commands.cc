@@ -98,7 +98,7 @@ absl::StatusOr<int> ListOperators(Console& console, const CommandLine& line) {
   }
   Table table({{"NAME"}, {"STATE"}, {"ADDED"}, {"CERTIFICATE ENDS"}});
   const auto time = [](const google::protobuf::Timestamp& time) {
-    return HumanTime(ToTime(time), absl::Now(), absl::LocalTimeZone());
+    return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
   };
   for (const v1::Operator& person : list->operators()) {
     table.AddRow({person.name(), person.revoked() ? "revoked" : "active", time(person.issue_time()),

@@ -72,7 +72,7 @@ absl::StatusOr<int> ListPairs(Console& console, Client& client, const v1::Run& r
       const bool pending = result.outcome() == v1::OUTCOME_PENDING;
       table.AddRow({result.key().plugin(), result.key().node(), OutcomeWord(result.outcome()),
                     pending ? "-" : HumanSize(result.size()),
-                    HumanTime(ToTime(result.commit_time()), absl::Now(), absl::LocalTimeZone()),
+                    HumanTime(FromProto(result.commit_time()), absl::Now(), absl::LocalTimeZone()),
                     Detail(result)});
     }
     request.set_page_token(page->next_page_token());

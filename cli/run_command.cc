@@ -109,7 +109,7 @@ void Explain(Console& console, const v1::Run& run) {
   Say(console,
       absl::StrCat("Run ", run.id(), " is planned: ", run.counts().planned(),
                    run.counts().planned() == 1 ? " result until " : " results until ",
-                   HumanTime(ToTime(run.deadline()), absl::Now(), absl::LocalTimeZone()), "."));
+                   HumanTime(FromProto(run.deadline()), absl::Now(), absl::LocalTimeZone()), "."));
   for (const v1::Plugin& plugin : run.plugins()) {
     if (!plugin.has_image()) continue;
     Say(console,

@@ -23,7 +23,7 @@ int64_t Done(const v1::ResultCounts& counts) { return counts.planned() - counts.
 
 std::string DeadlineText(const v1::RunStatus& status, absl::Time now, absl::TimeZone zone) {
   if (!status.has_deadline() || IsFinal(status.state())) return "";
-  const absl::Time deadline = ToTime(status.deadline());
+  const absl::Time deadline = FromProto(status.deadline());
   const std::string at = HumanTime(deadline, now, zone);
   if (deadline <= now) return absl::StrCat("; the deadline was at ", at);
   return absl::StrCat("; deadline in ", HumanDuration(deadline - now), " (", at, ")");
@@ -32,9 +32,9 @@ std::string DeadlineText(const v1::RunStatus& status, absl::Time now, absl::Time
 // When the rest is expected, as the range that it is.
 std::string EstimateText(const v1::RunStatus& status, absl::Time now, absl::TimeZone zone) {
   if (!status.has_estimate() || IsFinal(status.state())) return "";
-  const absl::Time latest = ToTime(status.estimate().latest());
+  const absl::Time latest = FromProto(status.estimate().latest());
   if (latest <= now) return "";
-  const absl::Time earliest = std::max(now, ToTime(status.estimate().earliest()));
+  const absl::Time earliest = std::max(now, FromProto(status.estimate().earliest()));
   return absl::StrCat("Through in ", HumanDuration(earliest - now), " to ",
                       HumanDuration(latest - now), " (", HumanTime(earliest, now, zone), " to ",
                       HumanTime(latest, now, zone), "), by what took how long so far\n");
@@ -83,7 +83,7 @@ std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time 
     }
     table.AddRow(
         {pair.plugin(), pair.node(), absl::StrReplaceAll(ReasonWord(pair.reason()), {{"-", " "}}),
-         pair.has_reason_since() ? HumanDuration(now - ToTime(pair.reason_since())) : "-",
+         pair.has_reason_since() ? HumanDuration(now - FromProto(pair.reason_since())) : "-",
          pair.has_heartbeat_age()
              ? absl::StrCat(HumanDuration(absl::Seconds(pair.heartbeat_age().seconds())), " ago")
              : "none",

@@ -50,7 +50,7 @@ std::string RunsTable(const std::vector<v1::Run>& runs, int width) {
   Table table({{"RUN"}, {"STATE"}, {"CREATED"}, {"RESULTS"}, {"TITLE"}});
   for (const v1::Run& run : runs) {
     table.AddRow({run.id(), StateWord(run.state()),
-                  HumanTime(ToTime(run.create_time()), absl::Now(), absl::LocalTimeZone()),
+                  HumanTime(FromProto(run.create_time()), absl::Now(), absl::LocalTimeZone()),
                   CountsText(run.counts()), run.title()});
   }
   return table.Render(width);

@@ -92,7 +92,7 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   token.id = created->token().id();
   token.node = created->token().node();
   token.relay = created->token().relay();
-  token.expires = ToTime(created->token().expire_time());
+  token.expires = FromProto(created->token().expire_time());
   token.join_targets.assign(created->join_targets().begin(), created->join_targets().end());
   token.fleet_ca_pem = created->fleet_ca_pem();
   token.command_ca_pem = created->command_ca_pem();
@@ -124,7 +124,7 @@ std::string Joined(const v1::JoinToken& token) {
 std::string State(const v1::JoinToken& token) {
   if (token.revoked()) return "revoked";
   if (token.joined_count() >= token.count()) return "used";
-  return ToTime(token.expire_time()) <= absl::Now() ? "expired" : "open";
+  return FromProto(token.expire_time()) <= absl::Now() ? "expired" : "open";
 }
 
 absl::StatusOr<int> ListTokens(Console& console, const CommandLine& line) {
@@ -141,7 +141,7 @@ absl::StatusOr<int> ListTokens(Console& console, const CommandLine& line) {
   Table table({{"TOKEN"}, {"FOR"}, {"STATE"}, {"EXPIRES"}, {"JOINED"}});
   for (const v1::JoinToken& token : list->tokens()) {
     table.AddRow({token.id(), For(token), State(token),
-                  HumanTime(ToTime(token.expire_time()), absl::Now(), absl::LocalTimeZone()),
+                  HumanTime(FromProto(token.expire_time()), absl::Now(), absl::LocalTimeZone()),
                   Joined(token)});
   }
   console.out << table.Render(console.width);

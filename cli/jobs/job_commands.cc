@@ -29,7 +29,7 @@ struct JobArguments {
 };
 
 std::string Time(const google::protobuf::Timestamp& time) {
-  return HumanTime(ToTime(time), absl::Now(), absl::LocalTimeZone());
+  return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
 }
 
 absl::StatusOr<std::unique_ptr<JobClient>> OpenJobs(const CommandLine& line) {

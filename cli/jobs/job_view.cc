@@ -70,9 +70,9 @@ Json ToJson(const v1::Job& job) {
   return {{"job", job.job()},
           {"state", StateWord(job.state())},
           {"submitted_by", job.submitted_by()},
-          {"submit_time", Rfc3339(ToTime(job.submit_time()))},
-          {"end_time", Rfc3339(ToTime(job.end_time()))},
-          {"deadline", Rfc3339(ToTime(job.deadline()))},
+          {"submit_time", Rfc3339(FromProto(job.submit_time()))},
+          {"end_time", Rfc3339(FromProto(job.end_time()))},
+          {"deadline", Rfc3339(FromProto(job.deadline()))},
           {"action", job.action()},
           {"argv", argv},
           {"classes", classes},
@@ -89,7 +89,7 @@ Json ToJson(const v1::JobRecord& record) {
   Json json = {{"job", record.job()}};
   if (!record.node().empty()) json["node"] = record.node();
   json["sequence"] = record.sequence();
-  json["time"] = Rfc3339(ToTime(record.time()));
+  json["time"] = Rfc3339(FromProto(record.time()));
   switch (record.record_case()) {
     case v1::JobRecord::kStarted:
       json["event"] = "started";

@@ -10,7 +10,7 @@ namespace muster::cli {
 namespace {
 
 std::string Human(const google::protobuf::Timestamp& time) {
-  return HumanTime(ToTime(time), absl::Now(), absl::LocalTimeZone());
+  return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
 }
 
 }  // namespace
@@ -40,12 +40,12 @@ Json ToJson(const v1::Share& share) {
   json["id"] = file.key().id();
   json["size"] = file.size();
   json["sha256"] = Hex(file.sha256());
-  json["sign_time"] = Rfc3339(ToTime(file.sign_time()));
-  json["expire_time"] = file.has_expire_time() ? Rfc3339(ToTime(file.expire_time())) : "never";
+  json["sign_time"] = Rfc3339(FromProto(file.sign_time()));
+  json["expire_time"] = file.has_expire_time() ? Rfc3339(FromProto(file.expire_time())) : "never";
   json["state"] = StateWord(share.state());
   json["reason"] = share.reason();
   json["relay"] = share.relay();
-  json["change_time"] = Rfc3339(ToTime(share.change_time()));
+  json["change_time"] = Rfc3339(FromProto(share.change_time()));
   return json;
 }
 

@@ -65,7 +65,7 @@ void PutText(const char* name, const std::string& text, Json& json) {
 }
 
 void PutTime(const char* name, const google::protobuf::Timestamp& time, Json& json) {
-  PutText(name, Rfc3339(ToTime(time)), json);
+  PutText(name, Rfc3339(FromProto(time)), json);
 }
 
 template <typename Holder>

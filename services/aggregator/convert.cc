@@ -63,10 +63,6 @@ google::protobuf::Duration ToDuration(int64_t micros) {
   return duration;
 }
 
-absl::Duration FromProto(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
-
 v1::Outcome ToProto(Outcome outcome) {
   switch (outcome) {
     case Outcome::kPending:

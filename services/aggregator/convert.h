@@ -8,11 +8,11 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "muster/v1/results.pb.h"
 #include "muster/v1/runs.pb.h"
 #include "muster/v1/types.pb.h"
 #include "services/common/identity/policy.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/common/store/records.h"
 
 namespace muster {
@@ -20,7 +20,6 @@ namespace muster {
 // Times are microseconds since the epoch; 0 is "not set" and leaves the field absent.
 google::protobuf::Timestamp ToTimestamp(int64_t micros);
 google::protobuf::Duration ToDuration(int64_t micros);
-absl::Duration FromProto(const google::protobuf::Duration& duration);
 
 v1::Outcome ToProto(Outcome outcome);
 v1::Result ToProto(const ResultRecord& result);

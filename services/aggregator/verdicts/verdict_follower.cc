@@ -9,6 +9,7 @@
 #include "services/client/backoff.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
@@ -52,10 +53,6 @@ class UnderWay {
   int count_ = 0;         // guarded by mutex_
   absl::Status failure_;  // guarded by mutex_
 };
-
-absl::Time TimeOf(const google::protobuf::Timestamp& timestamp) {
-  return absl::FromUnixSeconds(timestamp.seconds()) + absl::Nanoseconds(timestamp.nanos());
-}
 
 }  // namespace
 
@@ -121,7 +118,7 @@ void VerdictFollower::Take(const v1::Verdict& verdict, Verdicts::Done done) {
     case v1::Verdict::kLost: {
       const v1::Verdict::Lost& lost = verdict.lost();
       return verdicts_.Lose({lost.key().run(), lost.key().plugin(), lost.key().node()}, lost.why(),
-                            lost.has_since() ? TimeOf(lost.since()) : absl::InfinitePast(),
+                            lost.has_since() ? FromProto(lost.since()) : absl::InfinitePast(),
                             std::move(done));
     }
     case v1::Verdict::kNobodyCame:

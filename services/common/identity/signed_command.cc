@@ -13,6 +13,7 @@
 #include "services/common/base/sha256.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/target_set.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -129,13 +130,9 @@ bool InRange(const T& value) {
          value.nanos() < 1'000'000'000;
 }
 
-absl::Time ToTime(const google::protobuf::Timestamp& time) {
-  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
-}
-
 absl::Status CheckTimes(const v1::Command& command) {
   if (!InRange(command.not_before()) || !InRange(command.not_after()) ||
-      ToTime(command.not_before()) >= ToTime(command.not_after())) {
+      FromProto(command.not_before()) >= FromProto(command.not_after())) {
     return Invalid("not_before is not before not_after");
   }
   const auto& limit = command.time_limit();
@@ -147,8 +144,8 @@ absl::Status CheckTimes(const v1::Command& command) {
 }
 
 absl::Status CheckNow(const v1::Command& command, absl::Time now) {
-  const absl::Time begin = ToTime(command.not_before());
-  const absl::Time end = ToTime(command.not_after());
+  const absl::Time begin = FromProto(command.not_before());
+  const absl::Time end = FromProto(command.not_after());
   if (now < begin - kCommandClockSlack) return Early(begin);
   if (now > end + kCommandClockSlack) return Expired(end);
   return absl::OkStatus();

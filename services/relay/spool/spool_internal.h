@@ -1,4 +1,4 @@
-// What the spool keeps of each entry: for spool.cc and spool_out.cc alone.
+// What the spool keeps of each entry: for spool.cc, spool_in.cc and spool_out.cc alone.
 #ifndef MUSTER_SERVICES_RELAY_SPOOL_SPOOL_INTERNAL_H_
 #define MUSTER_SERVICES_RELAY_SPOOL_SPOOL_INTERNAL_H_
 
@@ -11,6 +11,9 @@
 #include "services/relay/spool/spool_entry.h"
 
 namespace muster {
+
+// What an entry costs beside its bytes: its file, its place in memory.
+inline constexpr int64_t kOverhead = 8 * 1024;
 
 // Of all but `id`, `description` and `recorded`: guarded by the spool's mutex.
 struct Spool::Entry {
@@ -53,6 +56,8 @@ struct Spool::Figures {
   Counter refused;
   Labelled<Counter> outcomes;
 };
+
+UploadRecord ToRecord(const v1::OpenUploadRequest& request, const std::string& id, int64_t epoch);
 
 // The name of (key, attempt) in a map.
 std::string AttemptName(const v1::ResultDescription& description);

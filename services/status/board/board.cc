@@ -57,11 +57,11 @@ void Board::Apply(const v1::FollowChangesResponse& event) {
       ApplyRun(event.run());
       break;
     case v1::FollowChangesResponse::kPair:
-      ApplyPair(event.pair(), event.has_time() ? ToTime(event.time()) : now);
+      ApplyPair(event.pair(), event.has_time() ? FromProto(event.time()) : now);
       break;
     case v1::FollowChangesResponse::kPairs:
       for (const auto& pair : event.pairs().pairs()) {
-        ApplyPair(pair, pair.has_time() ? ToTime(pair.time()) : now);
+        ApplyPair(pair, pair.has_time() ? FromProto(pair.time()) : now);
       }
       break;
     case v1::FollowChangesResponse::kRunDeleted:
@@ -80,7 +80,7 @@ void Board::ApplyRun(const v1::Run& run) {
     board = std::make_shared<RunBoard>(run.id(), around_);
     board->SetRun(run);
     std::lock_guard lock(mutex_);
-    runs_[run.id()] = {board, ToTime(run.create_time())};
+    runs_[run.id()] = {board, FromProto(run.create_time())};
   } else {
     board->SetRun(run);
   }

@@ -76,7 +76,8 @@ TEST_F(BoardTest, PairsToldTogetherEachHaveTheirOwnTime) {
   EXPECT_EQ(Get().counts().errors(), 1);
   EXPECT_EQ(Get().counts().pending(), 1);
   for (const int i : {1, 2}) {
-    EXPECT_EQ(ToTime(Pair("n" + std::to_string(i)).update_time()), clock_.Now() - absl::Seconds(i));
+    EXPECT_EQ(FromProto(Pair("n" + std::to_string(i)).update_time()),
+              clock_.Now() - absl::Seconds(i));
   }
 }
 

@@ -12,10 +12,6 @@ google::protobuf::Timestamp ToTimestamp(absl::Time time) {
   return timestamp;
 }
 
-absl::Time ToTime(const google::protobuf::Timestamp& timestamp) {
-  return absl::FromUnixSeconds(timestamp.seconds()) + absl::Nanoseconds(timestamp.nanos());
-}
-
 bool IsEnded(v1::RunState state) {
   return state == v1::RUN_STATE_COMPLETE || state == v1::RUN_STATE_FAILED ||
          state == v1::RUN_STATE_CANCELLED;

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "muster/v1/status.pb.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/status/board/durations.h"
 #include "services/status/board/pace.h"
 #include "services/status/board/reasons.h"
@@ -102,7 +103,6 @@ struct PairView {
 inline constexpr size_t kPairBytesOfMessage = size_t{4} << 20;
 
 google::protobuf::Timestamp ToTimestamp(absl::Time time);
-absl::Time ToTime(const google::protobuf::Timestamp& timestamp);
 
 // Whether a run has ended, with an archive or without.
 bool IsEnded(v1::RunState state);

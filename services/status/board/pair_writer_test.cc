@@ -80,11 +80,11 @@ TEST_F(PairWriterTest, WhatIsReadIsWhatIsKnown) {
   EXPECT_EQ(written.outcome(), v1::OUTCOME_PENDING);
   EXPECT_EQ(written.error(), pair_.error);
   EXPECT_EQ(written.size(), int64_t{1} << 40);
-  EXPECT_EQ(ToTime(written.update_time()), pair_.updated);
+  EXPECT_EQ(FromProto(written.update_time()), pair_.updated);
   EXPECT_EQ(written.progress().SerializeAsString(), pair_.work->progress->SerializeAsString());
   EXPECT_EQ(written.presence(), v1::PRESENCE_LATE);
   EXPECT_EQ(written.reason(), v1::REASON_CRASHED);
-  EXPECT_EQ(ToTime(written.reason_since()), kWall - absl::Milliseconds(1500));
+  EXPECT_EQ(FromProto(written.reason_since()), kWall - absl::Milliseconds(1500));
   EXPECT_NE(written.detail().find("closed without a goodbye"), std::string::npos);
   EXPECT_NE(written.next(), "");
   EXPECT_EQ(written.heartbeat_age().seconds(), 21);

@@ -64,7 +64,7 @@ void RunBoard::SetRun(const v1::Run& run) {
     pairs.once = plugin.once();
   }
   const Moment now = Now();
-  created_at_ = std::min(now.monotonic, now.monotonic - (now.wall - ToTime(run.create_time())));
+  created_at_ = std::min(now.monotonic, now.monotonic - (now.wall - FromProto(run.create_time())));
   if (run_.state() != v1::RUN_STATE_PLANNED) WithdrawNobodyCame();
   if (IsEnded(run_.state())) WithdrawAllLost();
   ++version_;
@@ -275,7 +275,7 @@ void RunBoard::Recall(const v1::ResultKey& key, Memory memory) {
   if (work.progress == nullptr && memory.progress != nullptr) {
     work.progress = std::move(memory.progress);
     work.told_at =
-        std::max(work.told_at, now.monotonic - (now.wall - ToTime(work.progress->time())));
+        std::max(work.told_at, now.monotonic - (now.wall - FromProto(work.progress->time())));
   }
   Judge(*pair, now, /*news=*/false);
   Touch(*pair, true);

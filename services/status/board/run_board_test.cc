@@ -151,8 +151,8 @@ TEST_F(RunBoardTest, TheEndIsEstimatedFromThoseThatFinished) {
   SetPair("f", v1::OUTCOME_ERROR, 1);
   const v1::RunStatus later = Get(0);
   ASSERT_TRUE(later.has_estimate());
-  EXPECT_GE(ToTime(later.estimate().earliest()), begin + absl::Seconds(119));
-  EXPECT_LE(ToTime(later.estimate().latest()), begin + absl::Seconds(60 + 73));
+  EXPECT_GE(FromProto(later.estimate().earliest()), begin + absl::Seconds(119));
+  EXPECT_LE(FromProto(later.estimate().latest()), begin + absl::Seconds(60 + 73));
   Silence(e, v1::PRESENCE_LOST, Evidence::kUnacknowledged);
   EXPECT_FALSE(Get(0).has_estimate()) << "nobody knows when that one goes on";
 }
@@ -289,13 +289,13 @@ TEST_F(RunBoardTest, NewProgressIsHandedOverOnceToBeKept) {
 // The two clocks cannot be read at once; a client compares answers.
 TEST_F(RunBoardTest, WhatHasNotChangedIsToldWithTheSameTimes) {
   Start({"n1"});
-  const absl::Time since = ToTime(Pair("n1").reason_since());
+  const absl::Time since = FromProto(Pair("n1").reason_since());
   clock_.JumpWall(clock_.Now() + absl::Microseconds(3));
-  EXPECT_EQ(ToTime(Pair("n1").reason_since()), since);
+  EXPECT_EQ(FromProto(Pair("n1").reason_since()), since);
   clock_.JumpWall(clock_.Now() - absl::Microseconds(6));
-  EXPECT_EQ(ToTime(Pair("n1").reason_since()), since);
+  EXPECT_EQ(FromProto(Pair("n1").reason_since()), since);
   clock_.JumpWall(clock_.Now() + absl::Hours(1));
-  EXPECT_GT(ToTime(Pair("n1").reason_since()), since + absl::Minutes(59))
+  EXPECT_GT(FromProto(Pair("n1").reason_since()), since + absl::Minutes(59))
       << "somebody set the clock";
 }
 

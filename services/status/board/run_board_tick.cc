@@ -145,7 +145,7 @@ Outlook RunBoard::OutlookNow() const {
   };
   Outlook outlook;
   outlook.ended = IsEnded(run_.state());
-  if (run_.has_deadline()) outlook.deadline = ToTime(run_.deadline());
+  if (run_.has_deadline()) outlook.deadline = FromProto(run_.deadline());
   if (run_.has_lost_after()) outlook.lost_after = duration(run_.lost_after());
   outlook.fail_fast = run_.fail_fast();
   if (run_.start_grace().seconds() > 0 && !came_ && run_.state() == v1::RUN_STATE_PLANNED) {

@@ -136,10 +136,10 @@ void RunBoard::AddEstimate(v1::RunStatus* status) {
     if (plugin.counts().pending() == 0) continue;
     if (!plugin.has_estimate()) return;
     const v1::Estimate& one = plugin.estimate();
-    if (!whole.has_earliest() || ToTime(whole.earliest()) < ToTime(one.earliest())) {
+    if (!whole.has_earliest() || FromProto(whole.earliest()) < FromProto(one.earliest())) {
       *whole.mutable_earliest() = one.earliest();
     }
-    if (!whole.has_latest() || ToTime(whole.latest()) < ToTime(one.latest())) {
+    if (!whole.has_latest() || FromProto(whole.latest()) < FromProto(one.latest())) {
       *whole.mutable_latest() = one.latest();
     }
   }
@@ -306,7 +306,7 @@ bool RunBoard::deleted() const {
 
 absl::Time RunBoard::created() const {
   std::lock_guard lock(mutex_);
-  return ToTime(run_.create_time());
+  return FromProto(run_.create_time());
 }
 
 }  // namespace muster

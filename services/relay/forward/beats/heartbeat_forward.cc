@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "services/common/errors.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/status/heartbeats/beat_check.h"
 
 namespace muster {
@@ -16,17 +17,6 @@ constexpr std::string_view kBeat = "/muster.v1.HeartbeatService/Beat";
 constexpr char kBeatAll[] = "/muster.v1.HeartbeatService/BeatAll";
 constexpr absl::Duration kFirstWithin = absl::Seconds(10);
 constexpr size_t kMaxBeatAll = size_t{8} << 20;
-
-void SetDuration(absl::Duration duration, google::protobuf::Duration* to) {
-  to->set_seconds(absl::ToInt64Seconds(duration));
-  to->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration % absl::Seconds(1))));
-}
-
-void SetTime(absl::Time time, google::protobuf::Timestamp* to) {
-  const int64_t micros = absl::ToUnixMicros(time);
-  to->set_seconds(micros / 1'000'000);
-  to->set_nanos(static_cast<int32_t>(micros % 1'000'000 * 1000));
-}
 
 // One sender's stream. Small, as thousands of these are idle most of the time. Deletes itself when
 // gRPC is done with it and the hub does not probe it.
@@ -159,8 +149,8 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
   void Send() {
     if (writing_ || ended_ || end_ || (!answering_ && !probing_)) return;
     response_.set_sequence(sequence_);
-    SetDuration(hub_.interval(), response_.mutable_interval());
-    SetTime(clock_.Now(), response_.mutable_time());
+    ToProto(hub_.interval(), response_.mutable_interval());
+    ToProto(clock_.Now(), response_.mutable_time());
     response_.set_probe(probing_ && !answering_);
     answering_ = probing_ = false;
     writing_ = true;
