@@ -264,9 +264,12 @@ TEST_F(ShareStoreTest, AnUploadThatNobodyGoesOnWithIsForgotten) {
   clock_.Advance(absl::Minutes(50));
   store_->Sweep();
   EXPECT_EQ(store_->files(), 1);
+  // Until then it takes the room of the whole.
+  EXPECT_EQ(store_->bytes(), static_cast<int64_t>(body_.size()));
   clock_.Advance(absl::Minutes(20));
   store_->Sweep();
   EXPECT_EQ(store_->files(), 0);
+  EXPECT_EQ(store_->bytes(), 0);
   EXPECT_EQ(ReasonOf(Append(*opened, 3, "aaa")), "TAKEN_OVER");
 }
 
