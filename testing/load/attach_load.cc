@@ -58,7 +58,7 @@ ABSL_FLAG(int, connect_rate, 100, "connections begun a second, at the beginning"
 namespace muster::load {
 namespace {
 
-// As services/common/attach/attach_client.cc has them.
+// As services/common/attach has them.
 constexpr absl::Duration kFirstBackOff = absl::Seconds(5);
 constexpr absl::Duration kLongestBackOff = absl::Seconds(60);
 constexpr absl::Duration kLeastWait = absl::Seconds(1);
