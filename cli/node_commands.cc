@@ -22,8 +22,8 @@
 #include "cli/table.h"
 #include "cli/token_file.h"
 #include "services/agent/agent_config.h"
-#include "services/agent/joining/join_fleet.h"
 #include "services/common/base/error.h"
+#include "services/common/joining/join_fleet.h"
 
 namespace muster::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include "cli/exit_code.h"
 #include "cli/format.h"
 #include "cli/token_file.h"
-#include "services/agent/joining/join_fleet.h"
 #include "services/common/base/text_values.h"
+#include "services/common/joining/join_fleet.h"
 
 namespace muster::cli {
 namespace {

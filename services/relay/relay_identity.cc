@@ -3,10 +3,10 @@
 #include <utility>
 #include <variant>
 
-#include "services/agent/joining/member_file.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/identity/identity.h"
+#include "services/common/joining/member_file.h"
 
 namespace muster {
 

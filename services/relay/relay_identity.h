@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "services/agent/joining/identity_keeper.h"
 #include "services/common/identity/certificate_files.h"
+#include "services/common/joining/identity_keeper.h"
 
 namespace muster {
 

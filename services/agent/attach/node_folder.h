@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Of the folder that `muster node join` made (services/agent/joining/join_fleet.h). A plain value.
+// Of the folder that `muster node join` made (services/common/joining/join_fleet.h). A plain value.
 struct NodeFolder {
   std::string path;
   std::string fleet;

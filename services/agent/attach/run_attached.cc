@@ -7,11 +7,11 @@
 #include "services/agent/attach/attached_node.h"
 #include "services/agent/attach/node_folder.h"
 #include "services/agent/collection/collection_runner.h"
-#include "services/agent/joining/identity_keeper.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/log.h"
 #include "services/common/base/process_setup.h"
+#include "services/common/joining/identity_keeper.h"
 
 namespace muster {
 namespace {

@@ -1,7 +1,7 @@
 // Keeps the certificate of a node, or of a relay that joined, current for as long as its program
 // runs.
-#ifndef MUSTER_SERVICES_AGENT_JOINING_IDENTITY_KEEPER_H_
-#define MUSTER_SERVICES_AGENT_JOINING_IDENTITY_KEEPER_H_
+#ifndef MUSTER_SERVICES_COMMON_JOINING_IDENTITY_KEEPER_H_
+#define MUSTER_SERVICES_COMMON_JOINING_IDENTITY_KEEPER_H_
 
 #include <condition_variable>
 #include <cstdint>
@@ -15,9 +15,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "services/agent/joining/member_file.h"
 #include "services/common/base/clock.h"
 #include "services/common/identity/certificate_files.h"
+#include "services/common/joining/member_file.h"
 
 namespace grpc {
 class ClientContext;
@@ -102,4 +102,4 @@ class IdentityKeeper {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGENT_JOINING_IDENTITY_KEEPER_H_
+#endif  // MUSTER_SERVICES_COMMON_JOINING_IDENTITY_KEEPER_H_

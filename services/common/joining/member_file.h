@@ -9,8 +9,8 @@
 //     "join_targets": ["10.0.0.5:7444"],            where its certificate is renewed
 //     "relay_targets": ["10.0.0.9:7445", "10.0.0.5:7445"]    to hang below, tried in turn
 //   }
-#ifndef MUSTER_SERVICES_AGENT_JOINING_MEMBER_FILE_H_
-#define MUSTER_SERVICES_AGENT_JOINING_MEMBER_FILE_H_
+#ifndef MUSTER_SERVICES_COMMON_JOINING_MEMBER_FILE_H_
+#define MUSTER_SERVICES_COMMON_JOINING_MEMBER_FILE_H_
 
 #include <string>
 #include <vector>
@@ -39,4 +39,4 @@ absl::Status WriteMemberFile(const std::string& folder, const MemberFile& member
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGENT_JOINING_MEMBER_FILE_H_
+#endif  // MUSTER_SERVICES_COMMON_JOINING_MEMBER_FILE_H_

@@ -1,6 +1,6 @@
 // How a machine becomes a node or a relay: it asks with a join token, and keeps what it gets.
-#ifndef MUSTER_SERVICES_AGENT_JOINING_JOIN_FLEET_H_
-#define MUSTER_SERVICES_AGENT_JOINING_JOIN_FLEET_H_
+#ifndef MUSTER_SERVICES_COMMON_JOINING_JOIN_FLEET_H_
+#define MUSTER_SERVICES_COMMON_JOINING_JOIN_FLEET_H_
 
 #include <string>
 #include <vector>
@@ -46,4 +46,4 @@ absl::StatusOr<MemberJoined> JoinAsRelay(const JoinToken& token, const RelayAddr
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGENT_JOINING_JOIN_FLEET_H_
+#endif  // MUSTER_SERVICES_COMMON_JOINING_JOIN_FLEET_H_

@@ -1,4 +1,4 @@
-#include "services/agent/joining/identity_keeper.h"
+#include "services/common/joining/identity_keeper.h"
 
 #include <grpcpp/client_context.h>
 

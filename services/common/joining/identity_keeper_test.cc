@@ -1,5 +1,5 @@
 // A real aggregator; a clock of the keeper's own, so that half of an hour passes at once.
-#include "services/agent/joining/identity_keeper.h"
+#include "services/common/joining/identity_keeper.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -15,11 +15,11 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/enrollment.grpc.pb.h"
-#include "services/agent/joining/join_fleet.h"
 #include "services/aggregator/testing/test_fleet.h"
 #include "services/common/base/error.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/joining/join_fleet.h"
 
 namespace muster {
 namespace {

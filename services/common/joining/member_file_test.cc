@@ -1,4 +1,4 @@
-#include "services/agent/joining/member_file.h"
+#include "services/common/joining/member_file.h"
 
 #include <filesystem>
 #include <string>

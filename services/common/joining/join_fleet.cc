@@ -1,4 +1,4 @@
-#include "services/agent/joining/join_fleet.h"
+#include "services/common/joining/join_fleet.h"
 
 #include <grpcpp/client_context.h>
 
@@ -12,7 +12,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "muster/v1/join.grpc.pb.h"
-#include "services/agent/joining/member_file.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
@@ -21,6 +20,7 @@
 #include "services/common/identity/identity.h"
 #include "services/common/identity/pem_files.h"
 #include "services/common/identity/signing_request.h"
+#include "services/common/joining/member_file.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
 

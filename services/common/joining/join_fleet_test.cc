@@ -1,5 +1,5 @@
 // A real aggregator; a real listener where machines join.
-#include "services/agent/joining/join_fleet.h"
+#include "services/common/joining/join_fleet.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
