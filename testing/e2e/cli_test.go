@@ -25,6 +25,9 @@ Data goes to stdout, everything said to a person to stderr. ` + "`--json`" + ` g
 context is ` + "`--context FILE`, else `$MUSTER_CONTEXT`, else `$MUSTER_HOME/context.json`" + ` (` + "`$MUSTER_HOME`" + ` is ` + "`~/.muster`" + `
 unless set).
 
+` + "`--`" + ` ends the options: all words after it are arguments. An option takes one value, as ` + "`--node n1` or `--node=n1`" + `;
+an option that may be repeated takes one value each time. In ` + "`muster exec`" + ` the options also end at the program.
+
 ## Exit codes
 
 | code | meaning |
