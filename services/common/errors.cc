@@ -382,7 +382,7 @@ absl::Status ReturnTooLate() {
 
 absl::Status InvalidProgress(std::string_view why) {
   return MakeError(Code::kInvalidArgument, "INVALID_PROGRESS", Text("progress refused: ", A(why)),
-                   "Counts go from 0 to 10^12, and text is UTF-8.");
+                   "Counts go from 0 to 10^12.");
 }
 
 absl::Status StatusNotReady() {

@@ -56,8 +56,7 @@ bool Parse(const grpc::ByteBuffer& from, Message* message) {
 
 absl::Status InvalidRequest() {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST",
-                   "the request cannot be read, or its text is not UTF-8",
-                   "Send what proto/muster/v1/status.proto says.");
+                   "the request cannot be read", "Send what proto/muster/v1/status.proto says.");
 }
 
 // Takes the bytes over without a copy.
@@ -138,7 +137,7 @@ grpc::ServerUnaryReactor* StatusService::ReportProgress(grpc::CallbackServerCont
                 [this, request, response](Call& call) -> absl::Status {
                   v1::ReportProgressRequest report;
                   if (!Parse(*request, &report)) {
-                    return errors::InvalidProgress("it cannot be read, or its text is not UTF-8");
+                    return errors::InvalidProgress("it cannot be read");
                   }
                   const v1::ResultKey& key = report.key();
                   const absl::Status allowed =

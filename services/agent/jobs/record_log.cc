@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
+#include "services/common/rpc/message_text.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -90,7 +91,7 @@ absl::StatusOr<bool> NodeRecordLog::ReadFrame(int64_t offset, v1::JobRecord* rec
   if (!n.ok()) return n.status();
   if (*n < length || Crc32c(payload) != GetUint32(header.data() + 4)) return false;
   *end = offset + static_cast<int64_t>(kHeader + length);
-  return record->ParseFromString(payload);
+  return ParseCleaned(payload, record);
 }
 
 absl::Status NodeRecordLog::Append(v1::JobRecord record) {

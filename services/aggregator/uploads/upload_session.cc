@@ -10,6 +10,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/strings.h"
+#include "services/common/base/utf8.h"
 #include "services/common/base/zstd_frame.h"
 #include "services/common/errors.h"
 
@@ -274,7 +275,7 @@ absl::Status UploadSession::StoreBytes(ResultRecord* result) {
   if (upload_.is_error) {
     auto text = Head(kMaxErrorText);
     if (!text.ok()) return text.status();
-    result->error = *std::move(text);
+    result->error = CutUtf8(CleanUtf8(*text), kMaxErrorText);
   }
   if (result->size <= kInlineLimit) {
     auto body = Head(kInlineLimit);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "services/common/base/crc32c.h"
+#include "services/common/rpc/message_text.h"
 #include "services/relay/errors.h"
 
 namespace muster {
@@ -31,7 +32,7 @@ int64_t Parse(std::string_view bytes, v1::JobRecord* record) {
   if (length == 0 || length > kMaxRecord || bytes.size() < kHeader + length) return 0;
   const std::string_view body = bytes.substr(kHeader, length);
   if (Crc32c(body) != Load(bytes.data() + 4)) return 0;
-  if (!record->ParseFromArray(body.data(), static_cast<int>(body.size()))) return 0;
+  if (!ParseCleaned(body, record)) return 0;
   return static_cast<int64_t>(kHeader + length);
 }
 
