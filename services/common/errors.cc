@@ -143,6 +143,14 @@ absl::Status UploadStalled() {
                    "Open the upload again: it goes on where it stopped.");
 }
 
+absl::Status UploadCompleting(std::string_view upload) {
+  return WithRetryAfter(
+      MakeError(Code::kUnavailable, "UPLOAD_COMPLETING",
+                Text("upload ", A(upload), " is being completed by another stream"),
+                "Open the upload again: the answer says whether its result is committed."),
+      absl::Seconds(1));
+}
+
 absl::Status OffsetTooHigh(int64_t offset, int64_t expected) {
   return MakeError(Code::kOutOfRange, "OFFSET_TOO_HIGH",
                    Text("offset ", offset, " lies beyond ", expected),

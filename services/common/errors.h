@@ -38,6 +38,7 @@ absl::Status StaleAttempt(int64_t attempt);
 absl::Status TakenOver(std::string_view upload);
 absl::Status TooManyUploads(int64_t limit);
 absl::Status UploadStalled();
+absl::Status UploadCompleting(std::string_view upload);
 absl::Status OffsetTooHigh(int64_t offset, int64_t expected);
 absl::Status InvalidOffset(int64_t offset);
 absl::Status ChunkTooLarge(int64_t size, int64_t limit);

@@ -95,13 +95,12 @@ class SpoolRig {
     return promise->get_future().get();
   }
 
-  // Sends bytes from where the upload stands, up to `until`.
+  // Sends bytes from where the upload stands, up to `until`, by a stream of its own.
   absl::Status Send(const v1::OpenUploadResponse& opened, const std::string& node,
                     const std::string& body, size_t until) {
     return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
-      if (auto status = session.Attach(opened.epoch(), [](const absl::Status&) {}); !status.ok()) {
-        return status;
-      }
+      const auto attachment = session.Attach(opened.epoch(), [](const absl::Status&) {});
+      if (!attachment.ok()) return attachment.status();
       for (size_t at = static_cast<size_t>(opened.offset()); at < until; at += kChunk) {
         UploadChunk chunk;
         chunk.offset = static_cast<int64_t>(at);
@@ -110,13 +109,14 @@ class SpoolRig {
         chunk.crc32c = Crc32c(chunk.data);
         auto room = spool().Reserve(opened.upload_id(), chunk.offset + chunk.raw_size);
         if (!room.ok()) return room;
-        auto ack = session.Append(opened.epoch(), std::move(chunk));
+        auto ack = session.Append(*attachment, std::move(chunk));
         if (!ack.ok()) return ack.status();
       }
       return absl::OkStatus();
     });
   }
 
+  // Finishes, by a stream of its own.
   absl::Status Complete(const v1::OpenUploadResponse& opened, const std::string& node,
                         const std::string& plugin, const std::string& body, int64_t attempt = 1,
                         const std::optional<std::string>& signer = std::nullopt) {
@@ -129,8 +129,10 @@ class SpoolRig {
                    &finish);
     }
     return On<absl::Status>(opened, node, [&](UploadSession& session) {
+      const auto attachment = session.Attach(opened.epoch(), [](const absl::Status&) {});
+      if (!attachment.ok()) return attachment.status();
       absl::Status status = absl::InternalError("no answer");
-      session.Complete(opened.epoch(), finish, [&](const auto& done) { status = done.status(); });
+      session.Complete(*attachment, finish, [&](const auto& done) { status = done.status(); });
       return status;
     });
   }
