@@ -119,7 +119,7 @@ grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext*
                   if (!upload.ok()) return upload.status();
                   std::optional<absl::Time> signed_at;
                   if (request->has_spooled()) signed_at = TakeTime(request->spooled());
-                  auto opened = uploads_.Open(*std::move(upload), signed_at);
+                  auto opened = uploads_.Open(*std::move(upload), PeerOf(call.caller()), signed_at);
                   if (!opened.ok()) return opened.status();
                   if (opened->committed) {
                     *response->mutable_committed() = ToProto(*opened->committed);

@@ -89,9 +89,12 @@ class SpoolRig {
     return request;
   }
 
+  static UploadPeer Peer(const std::string& node) { return {{kFleet, NodeIdentity{node}}, {}}; }
+
   absl::StatusOr<v1::OpenUploadResponse> OpenUpload(const v1::OpenUploadRequest& request) {
     auto promise = std::make_shared<std::promise<absl::StatusOr<v1::OpenUploadResponse>>>();
-    spool().OpenUpload(request, [promise](auto opened) { promise->set_value(std::move(opened)); });
+    spool().OpenUpload(request, Peer(request.description().key().node()),
+                       [promise](auto opened) { promise->set_value(std::move(opened)); });
     return promise->get_future().get();
   }
 
@@ -99,7 +102,8 @@ class SpoolRig {
   absl::Status Send(const v1::OpenUploadResponse& opened, const std::string& node,
                     const std::string& body, size_t until) {
     return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
-      const auto attachment = session.Attach(opened.epoch(), [](const absl::Status&) {});
+      const auto attachment =
+          session.Attach(opened.epoch(), Peer(node), [](const absl::Status&) {});
       if (!attachment.ok()) return attachment.status();
       for (size_t at = static_cast<size_t>(opened.offset()); at < until; at += kChunk) {
         UploadChunk chunk;
@@ -129,7 +133,8 @@ class SpoolRig {
                    &finish);
     }
     return On<absl::Status>(opened, node, [&](UploadSession& session) {
-      const auto attachment = session.Attach(opened.epoch(), [](const absl::Status&) {});
+      const auto attachment =
+          session.Attach(opened.epoch(), Peer(node), [](const absl::Status&) {});
       if (!attachment.ok()) return attachment.status();
       absl::Status status = absl::InternalError("no answer");
       session.Complete(*attachment, finish, [&](const auto& done) { status = done.status(); });

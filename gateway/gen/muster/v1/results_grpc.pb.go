@@ -75,11 +75,13 @@ type ResultServiceClient interface {
 	// that ends without `finish` leaves the upload open; the bytes are kept until it expires.
 	//
 	// One stream is attached to an upload at a time: a later `start` with the same epoch takes over, too.
+	// The caller, and the gateway or relay that forwards for it, have to be those of the OpenUpload.
 	//
-	// Further errors: NOT_FOUND (UPLOAD_NOT_FOUND: open again), ABORTED (TAKEN_OVER: another stream
-	// opened the upload, or was attached to it, later), UNAVAILABLE (UPLOAD_COMPLETING: another stream has sent
-	// its `finish`; open again), INVALID_ARGUMENT (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK),
-	// DEADLINE_EXCEEDED (UPLOAD_STALLED: under 1 KiB/s for 60 s).
+	// Further errors: NOT_FOUND (UPLOAD_NOT_FOUND: open again; also if another caller opened it), ABORTED
+	// (TAKEN_OVER: another stream opened the upload, or was attached to it, later), UNAVAILABLE
+	// (UPLOAD_COMPLETING: another stream has sent its `finish`; open again), INVALID_ARGUMENT
+	// (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK), DEADLINE_EXCEEDED (UPLOAD_STALLED: under 1 KiB/s
+	// for 60 s).
 	Upload(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[UploadRequest, UploadResponse], error)
 	// Delivers a small result (at most 64 KiB) in one call. The same promise.
 	//
@@ -228,11 +230,13 @@ type ResultServiceServer interface {
 	// that ends without `finish` leaves the upload open; the bytes are kept until it expires.
 	//
 	// One stream is attached to an upload at a time: a later `start` with the same epoch takes over, too.
+	// The caller, and the gateway or relay that forwards for it, have to be those of the OpenUpload.
 	//
-	// Further errors: NOT_FOUND (UPLOAD_NOT_FOUND: open again), ABORTED (TAKEN_OVER: another stream
-	// opened the upload, or was attached to it, later), UNAVAILABLE (UPLOAD_COMPLETING: another stream has sent
-	// its `finish`; open again), INVALID_ARGUMENT (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK),
-	// DEADLINE_EXCEEDED (UPLOAD_STALLED: under 1 KiB/s for 60 s).
+	// Further errors: NOT_FOUND (UPLOAD_NOT_FOUND: open again; also if another caller opened it), ABORTED
+	// (TAKEN_OVER: another stream opened the upload, or was attached to it, later), UNAVAILABLE
+	// (UPLOAD_COMPLETING: another stream has sent its `finish`; open again), INVALID_ARGUMENT
+	// (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK), DEADLINE_EXCEEDED (UPLOAD_STALLED: under 1 KiB/s
+	// for 60 s).
 	Upload(grpc.BidiStreamingServer[UploadRequest, UploadResponse]) error
 	// Delivers a small result (at most 64 KiB) in one call. The same promise.
 	//
