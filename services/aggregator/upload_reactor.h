@@ -54,6 +54,8 @@ class UploadReactor : public grpc::ServerBidiReactor<v1::UploadRequest, v1::Uplo
 
   void Begin(const v1::UploadRequest::Start& start);
   absl::Status AttachTo(const v1::UploadRequest::Start& start);
+  void Attach(UploadSession& session, int64_t epoch);
+  std::shared_ptr<UploadSession> Session() const;
   void TakeChunk(v1::UploadRequest::Chunk* chunk);
   void ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t bytes, bool ahead);
   void TakeFinish(const v1::UploadRequest::Finish& finish);
@@ -68,24 +70,24 @@ class UploadReactor : public grpc::ServerBidiReactor<v1::UploadRequest, v1::Uplo
   ReadAheadBudget& budget_;
   Call call_;
   std::shared_ptr<UploadReactor> self_;  // until OnDone
-  std::shared_ptr<UploadSession> session_;
-  int64_t epoch_ = 0;
-  UploadAttachment attachment_;  // of the session's strand alone
+  UploadAttachment attachment_;          // of the session's strand alone
   v1::UploadRequest request_;
   v1::UploadResponse response_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   // All below are guarded by mutex_.
-  int storing_ = 0;                        // chunks on the strand
-  int unpaid_ = 0;                         // those of them that the budget had no room for
-  bool reading_ = false;                   // a StartRead is out, or request_ is in use
-  bool writing_ = false;                   // a StartWrite is out
-  bool finishing_ = false;                 // finish came: nothing may follow
-  bool counted_ = false;                   // among the streams of uploads_
-  int64_t acked_ = 0;                      // `written` of the last acknowledgement
-  std::optional<UploadAck> ack_;           // the newest that has not been sent
-  std::optional<ResultRecord> committed_;  // to be sent as the last message
-  std::optional<absl::Status> end_;        // to end with once no write is out
+  std::shared_ptr<UploadSession> session_;  // since its attach was posted to its strand
+  bool done_ = false;                       // gRPC is done with the call: nothing may be attached
+  int storing_ = 0;                         // chunks on the strand
+  int unpaid_ = 0;                          // those of them that the budget had no room for
+  bool reading_ = false;                    // a StartRead is out, or request_ is in use
+  bool writing_ = false;                    // a StartWrite is out
+  bool finishing_ = false;                  // finish came: nothing may follow
+  bool counted_ = false;                    // among the streams of uploads_
+  int64_t acked_ = 0;                       // `written` of the last acknowledgement
+  std::optional<UploadAck> ack_;            // the newest that has not been sent
+  std::optional<ResultRecord> committed_;   // to be sent as the last message
+  std::optional<absl::Status> end_;         // to end with once no write is out
   bool ended_ = false;
 };
 
