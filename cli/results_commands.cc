@@ -14,8 +14,8 @@
 #include "cli/run_view.h"
 #include "cli/session.h"
 #include "cli/table.h"
-#include "services/aggregator/archive/archive_reader.h"
-#include "services/aggregator/archive/results_yaml.h"
+#include "services/common/archive/archive_reader.h"
+#include "services/common/archive/results_yaml.h"
 #include "services/common/base/error.h"
 
 namespace muster::cli {

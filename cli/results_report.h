@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "cli/json_view.h"
-#include "services/aggregator/archive/result_item.h"
+#include "services/common/archive/result_item.h"
 
 namespace muster::cli {
 

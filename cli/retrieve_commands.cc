@@ -17,7 +17,7 @@
 #include "cli/progress_bar.h"
 #include "cli/run_reference.h"
 #include "cli/session.h"
-#include "services/aggregator/archive/archive_reader.h"
+#include "services/common/archive/archive_reader.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/names.h"

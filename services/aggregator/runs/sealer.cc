@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/aggregator/archive/archive_builder.h"
-#include "services/aggregator/archive/archive_cursor.h"
+#include "services/aggregator/runs/archive_cursor.h"
 #include "services/aggregator/runs/plugin_definition.h"
 #include "services/aggregator/runs/run_log.h"
 #include "services/aggregator/uploads/blob_names.h"
+#include "services/common/archive/archive_builder.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "services/aggregator/archive/test_support.h"
 #include "services/aggregator/testing/test_state.h"
+#include "services/common/archive/test_support.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
 
