@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/status/heartbeats/beat_check.h"
+#include "services/common/heartbeat/beat_check.h"
 
 namespace muster {
 namespace {

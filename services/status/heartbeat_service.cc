@@ -1,7 +1,7 @@
 #include "services/status/heartbeat_service.h"
 
 #include "services/common/base/names.h"
-#include "services/status/heartbeats/beat_check.h"
+#include "services/common/heartbeat/beat_check.h"
 
 namespace muster {
 

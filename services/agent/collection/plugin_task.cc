@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/agent/modules.h"
-#include "services/aggregator/runs/plugin_definition.h"
 #include "services/common/base/error.h"
 #include "services/common/base/fork_exec.h"
+#include "services/common/plugin/plugin_definition.h"
 
 namespace muster {
 namespace {

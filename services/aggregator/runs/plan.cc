@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/aggregator/runs/plugin_definition.h"
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/errors.h"
+#include "services/common/plugin/plugin_definition.h"
 
 namespace muster {
 namespace {

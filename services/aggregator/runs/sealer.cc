@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/aggregator/runs/archive_cursor.h"
-#include "services/aggregator/runs/plugin_definition.h"
 #include "services/aggregator/runs/run_log.h"
 #include "services/aggregator/uploads/blob_names.h"
 #include "services/common/archive/archive_builder.h"
@@ -16,6 +15,7 @@
 #include "services/common/base/sha256.h"
 #include "services/common/base/string_source.h"
 #include "services/common/errors.h"
+#include "services/common/plugin/plugin_definition.h"
 #include "services/common/version.h"
 
 namespace muster {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "services/common/errors.h"
+#include "services/common/heartbeat/beat_check.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/status/heartbeats/beat_check.h"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "services/aggregator/runs/plugin_definition.h"
+#include "services/common/plugin/plugin_definition.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

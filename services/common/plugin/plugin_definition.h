@@ -11,8 +11,8 @@
 //
 // Further keys: result-files, order, skip-cleanup, description, source-url and the old result-type
 // (ignored) in sonobuoy-config; podSpec, extra-volumes and config-map beside it.
-#ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_PLUGIN_DEFINITION_H_
-#define MUSTER_SERVICES_AGGREGATOR_RUNS_PLUGIN_DEFINITION_H_
+#ifndef MUSTER_SERVICES_COMMON_PLUGIN_PLUGIN_DEFINITION_H_
+#define MUSTER_SERVICES_COMMON_PLUGIN_PLUGIN_DEFINITION_H_
 
 #include <cstdint>
 #include <map>
@@ -68,4 +68,4 @@ absl::Status ValidatePluginName(std::string_view name);
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGGREGATOR_RUNS_PLUGIN_DEFINITION_H_
+#endif  // MUSTER_SERVICES_COMMON_PLUGIN_PLUGIN_DEFINITION_H_

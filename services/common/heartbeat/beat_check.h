@@ -1,6 +1,6 @@
 // What a heartbeat may say, before anybody believes it.
-#ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_BEAT_CHECK_H_
-#define MUSTER_SERVICES_STATUS_HEARTBEATS_BEAT_CHECK_H_
+#ifndef MUSTER_SERVICES_COMMON_HEARTBEAT_BEAT_CHECK_H_
+#define MUSTER_SERVICES_COMMON_HEARTBEAT_BEAT_CHECK_H_
 
 #include <string>
 
@@ -41,4 +41,4 @@ absl::Duration UptimeOf(const v1::BeatRequest& beat);
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_STATUS_HEARTBEATS_BEAT_CHECK_H_
+#endif  // MUSTER_SERVICES_COMMON_HEARTBEAT_BEAT_CHECK_H_

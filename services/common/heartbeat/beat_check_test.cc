@@ -1,4 +1,4 @@
-#include "services/status/heartbeats/beat_check.h"
+#include "services/common/heartbeat/beat_check.h"
 
 #include <cstdint>
 #include <limits>
