@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/sha256.h"
-#include "services/relay/tree/tree.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 

@@ -23,7 +23,7 @@
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/testing/rpc_walk.h"
-#include "services/relay/shares/share_rig.h"
+#include "services/relay/testing/share_rig.h"
 
 namespace muster {
 namespace {

@@ -17,7 +17,7 @@
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/live_calls.h"
-#include "services/relay/tree/tree.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 

@@ -17,7 +17,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
-#include "services/relay/tree/tree.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 

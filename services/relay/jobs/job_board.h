@@ -33,7 +33,7 @@
 #include "services/relay/jobs/job_state.h"
 #include "services/relay/jobs/record_log.h"
 #include "services/relay/jobs/record_sink.h"
-#include "services/relay/tree/tree.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 

@@ -11,7 +11,7 @@
 
 #include "muster/v1/attachment.pb.h"
 #include "muster/v1/changes.pb.h"
-#include "services/relay/tree/tree.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 

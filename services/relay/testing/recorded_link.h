@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "services/common/base/clock.h"
-#include "services/relay/tree/tree.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 

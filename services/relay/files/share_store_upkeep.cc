@@ -1,0 +1,176 @@
+// What a store of shared files does at its start, and from time to time.
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "services/common/base/log.h"
+#include "services/common/blob/files/files_blob_store.h"
+#include "services/relay/files/share_store.h"
+#include "services/relay/files/share_store_figures.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kMaxRecordFile = 64 * 1024;
+constexpr absl::Duration kIdle = absl::Hours(1);
+constexpr absl::Duration kRemembered = absl::Hours(24 * 7);
+
+bool IsRecordName(std::string_view file) {
+  return file.size() == 32 && file.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+absl::Time Since(const ShareRecord& record) {
+  return absl::FromUnixSeconds(record.share.change_time().seconds());
+}
+
+}  // namespace
+
+ShareStore::ShareStore(ShareStoreOptions options, std::unique_ptr<BlobStore> blobs,
+                       const Clock& clock, Metrics& metrics, FileOps& ops)
+    : options_(std::move(options)),
+      blobs_(std::move(blobs)),
+      clock_(clock),
+      ops_(ops),
+      figures_(std::make_unique<Figures>(metrics)) {
+  figures_->quota.Set(static_cast<double>(options_.quota));
+}
+
+absl::StatusOr<std::unique_ptr<ShareStore>> ShareStore::Open(ShareStoreOptions options,
+                                                             const Clock& clock, Metrics& metrics,
+                                                             FileOps& ops) {
+  if (absl::Status s = MakeFolders(ops, options.folder + "/records"); !s.ok()) return s;
+  FilesBlobStoreOptions blobs;
+  blobs.root = options.folder + "/blobs";
+  auto opened = OpenFilesBlobStore(std::move(blobs), ops);
+  if (!opened.ok()) return opened.status();
+  std::unique_ptr<ShareStore> store(
+      new ShareStore(std::move(options), *std::move(opened), clock, metrics, ops));
+  if (absl::Status s = store->Recover(); !s.ok()) return s;
+  return store;
+}
+
+absl::Status ShareStore::Recover() {
+  const auto files = ops_.List(options_.folder + "/records");
+  if (!files.ok()) return files.status();
+  for (const FolderEntry& file : *files) {
+    if (absl::Status s = RecoverRecord(file.name); !s.ok()) return s;
+  }
+  const auto staged = blobs_->ListStaged();
+  if (!staged.ok()) return staged.status();
+  for (const std::string& id : *staged) {
+    if (uploads_.contains(id)) continue;
+    if (absl::Status s = blobs_->DiscardStaged(id); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShareStore::RecoverRecord(const std::string& file) {
+  // What a crash left of one that was being replaced is none.
+  if (!IsRecordName(file)) return ops_.Remove(PathOf(file));
+  const auto content = ReadSmallFile(ops_, PathOf(file), kMaxRecordFile);
+  auto record = content.ok() ? ParseShareRecord(file, *content)
+                             : absl::StatusOr<ShareRecord>(content.status());
+  if (!record.ok()) {
+    Log(LogLevel::kError, "a record of a shared file cannot be read and is removed",
+        {{"file", file}, {"error", record.status()}});
+    return ops_.Remove(PathOf(file));
+  }
+  last_order_ = std::max(last_order_, record->order);
+  Slot& slot = slots_[NameOf(record->key())];
+  if (record->stage == ShareStage::kIncoming) {
+    if (slot.incoming != nullptr) return ops_.Remove(PathOf(file));
+    slot.incoming = std::make_shared<ShareUpload>(*record, *blobs_);
+    slot.touched = clock_.Now();
+    uploads_[record->id] = slot.incoming;
+    ++files_;
+    bytes_ += slot.incoming->size();
+    return absl::OkStatus();
+  }
+  if (slot.current != nullptr && slot.current->order > record->order) {
+    RemoveFiles(*record);
+    return absl::OkStatus();
+  }
+  if (record->stage != ShareStage::kHeld) {
+    if (absl::Status s = blobs_->Remove(record->blob()); !s.ok()) return s;
+  } else if (const auto size = blobs_->Size(record->blob());
+             !size.ok() || *size != record->share.file().size()) {
+    Log(LogLevel::kError, "the bytes of a shared file are lost",
+        {{"source", record->key().source()},
+         {"target", record->key().target()},
+         {"id", record->key().id()}});
+    record->stage = ShareStage::kEnded;
+    record->unreported = record->from_parent;
+    record->share.set_state(v1::SHARE_STATE_REFUSED);
+    record->share.set_reason("the relay lost its bytes: suspect the disk");
+    if (absl::Status s = Write(*record); !s.ok()) return s;
+  }
+  if (slot.current != nullptr) RemoveFiles(*slot.current);
+  Put(*record);
+  return absl::OkStatus();
+}
+
+v1::ShareUsage ShareStore::Usage() const {
+  v1::ShareUsage usage;
+  usage.set_relay(options_.relay);
+  usage.set_max_files(options_.max_files);
+  usage.set_quota(options_.quota);
+  std::lock_guard lock(mutex_);
+  usage.set_files(files_);
+  usage.set_bytes(bytes_);
+  return usage;
+}
+
+void ShareStore::DropIdle(absl::Time now) {
+  std::vector<v1::ShareKey> idle;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [name, slot] : slots_) {
+      if (slot.incoming == nullptr) continue;
+      if (slot.incoming->chunks() != slot.chunks) {
+        slot.chunks = slot.incoming->chunks();
+        slot.touched = now;
+      } else if (now - slot.touched > kIdle) {
+        idle.push_back(slot.incoming->record().key());
+      }
+    }
+  }
+  for (const v1::ShareKey& key : idle) DropUpload(key);
+}
+
+void ShareStore::Sweep() {
+  const absl::Time now = clock_.Now();
+  DropIdle(now);
+  // What has expired is seen as such already: here the disk follows.
+  const auto over = Select({}, SIZE_MAX, [&](const ShareRecord& record) {
+    return record.stage == ShareStage::kEnded ||
+           (now - Since(record) > kRemembered &&
+            (record.stage != ShareStage::kHeld ||
+             record.share.state() == v1::SHARE_STATE_ON_THE_WAY));
+  });
+  for (ShareRecord record : over) {
+    const bool old = now - Since(record) > kRemembered;
+    if (old && record.stage != ShareStage::kHeld) {
+      std::lock_guard change(change_mutex_);
+      RemoveFiles(record);
+      Erase(record);
+      continue;
+    }
+    const auto on_disk = [&] {
+      std::lock_guard lock(mutex_);
+      const auto it = slots_.find(NameOf(record.key()));
+      return it == slots_.end() ? nullptr : it->second.current;
+    }();
+    if (on_disk == nullptr || on_disk->stage == ShareStage::kEnded) continue;
+    record.stage = ShareStage::kEnded;
+    record.unreported = record.from_parent;
+    record.share.set_state(v1::SHARE_STATE_EXPIRED);
+    if (old) record.share.set_reason("no way to its target was found for a week");
+    record.share.mutable_change_time()->set_seconds(absl::ToUnixSeconds(now));
+    if (const absl::Status s = Update(*on_disk, record); !s.ok() && !absl::IsAborted(s)) {
+      Log(LogLevel::kError, "a shared file that has expired cannot be removed", {{"error", s}});
+    }
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,62 @@
+// An upload that is taken into the spool.
+#ifndef MUSTER_SERVICES_RELAY_PROXY_UPLOAD_INTO_SPOOL_H_
+#define MUSTER_SERVICES_RELAY_PROXY_UPLOAD_INTO_SPOOL_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "services/aggregator/uploads/upload_session.h"
+#include "services/relay/proxy/upload_below.h"
+#include "services/relay/spool/spool.h"
+
+namespace muster {
+
+// One chunk at a time: the next one is read when the one before is stored.
+class UploadIntoSpool : public UploadSink, public std::enable_shared_from_this<UploadIntoSpool> {
+ public:
+  // `node`: whose upload it has to be. UPLOAD_NOT_FOUND.
+  static absl::StatusOr<std::shared_ptr<UploadSink>> Start(std::shared_ptr<UploadBelow> below,
+                                                           Spool& spool,
+                                                           const v1::UploadRequest::Start& start,
+                                                           const std::string& node);
+
+  void Take(grpc::ByteBuffer message) override;
+  void HalfClosed() override;
+  void Sent() override;
+  void Over() override;
+
+ private:
+  UploadIntoSpool(std::shared_ptr<UploadBelow> below, Spool& spool,
+                  const v1::UploadRequest::Start& start, std::shared_ptr<UploadSession> session)
+      : below_(std::move(below)),
+        spool_(spool),
+        id_(start.upload_id()),
+        epoch_(start.epoch()),
+        session_(std::move(session)) {}
+
+  void Attach();
+  void TakeChunk(v1::UploadRequest::Chunk* chunk);
+  void TakeFinish(const v1::UploadRequest::Finish& finish);
+  void Acknowledge(const UploadAck& ack);
+  void SendAck(std::unique_lock<std::mutex> lock);
+  void Spooled();
+
+  const std::shared_ptr<UploadBelow> below_;
+  Spool& spool_;
+  const std::string id_;
+  const int64_t epoch_;
+  const std::shared_ptr<UploadSession> session_;  // null: the result is complete already
+
+  std::mutex mutex_;
+  bool finishing_ = false;        // guarded by mutex_
+  bool sending_ = false;          // guarded by mutex_: an acknowledgement is on its way
+  std::optional<UploadAck> ack_;  // guarded by mutex_: the newest that has not been sent
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_PROXY_UPLOAD_INTO_SPOOL_H_
