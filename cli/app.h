@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "cli/command.h"
-#include "cli/console.h"
+#include "cli/commands/command.h"
+#include "cli/output/console.h"
 
 namespace muster::cli {
 

@@ -1,7 +1,7 @@
 #include <csignal>
 
 #include "cli/app.h"
-#include "cli/console.h"
+#include "cli/output/console.h"
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE,

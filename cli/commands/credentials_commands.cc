@@ -1,0 +1,169 @@
+#include "cli/commands/credentials_commands.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/commands/credential_formats.h"
+#include "cli/commands/secret_output.h"
+#include "cli/exit_code.h"
+#include "cli/output/format.h"
+#include "cli/output/json_view.h"
+#include "cli/rpc/run_reference.h"
+#include "cli/rpc/session.h"
+#include "services/common/base/random_id.h"
+#include "services/common/identity/pkcs12.h"
+#include "services/common/identity/signing_request.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kPasswordBytes = 12;
+
+struct ExportArguments {
+  std::string run;
+  std::string plugin;
+  std::string node;
+  bool any_node = false;
+  bool pkcs12 = false;
+  std::string format = "json";
+  std::string output;
+};
+
+absl::StatusOr<KeyedCredential> Issue(Client& client, const ExportArguments& arguments) {
+  auto run = ResolveRun(client, arguments.run);
+  if (!run.ok()) return run.status();
+  auto key = PrivateKey::Generate();
+  if (!key.ok()) return key.status();
+  const auto csr = CreateSigningRequest(*key);
+  if (!csr.ok()) return csr.status();
+  v1::IssueCredentialRequest request;
+  request.set_run(*run);
+  request.set_plugin(arguments.plugin);
+  request.set_node(arguments.node);
+  request.set_any_node(arguments.any_node);
+  request.set_csr_pem(*csr);
+  auto credential = client.IssueCredential(request);
+  if (!credential.ok()) return credential.status();
+  return KeyedCredential{.run = *std::move(run),
+                         .plugin = arguments.plugin,
+                         .node = arguments.node,
+                         .credential = *std::move(credential),
+                         .key = *std::move(key)};
+}
+
+absl::StatusOr<std::string> InFormat(const KeyedCredential& credential, const std::string& format) {
+  if (format == "env") return ShellEnvironment(credential);
+  if (format == "kubernetes") return KubernetesObjects(credential);
+  return AgentJson(credential);
+}
+
+// What a browser signs in with: the operator's own certificate.
+absl::StatusOr<int> ExportForBrowser(Console& console, const CommandLine& line,
+                                     const ExportArguments& arguments) {
+  const auto context = ReadCheckedContext(line.context_file);
+  if (!context.ok()) return context.status();
+  const auto key = PrivateKey::FromPem(context->private_key_pem.view());
+  if (!key.ok()) return key.status();
+  const auto chain = ParseChain(context->certificate_chain_pem);
+  if (!chain.ok()) return chain.status();
+  const std::string password = RandomHex(kPasswordBytes);
+  const auto file = MakePkcs12(*key, *chain, context->fleet, password);
+  if (!file.ok()) return file.status();
+  const absl::Status written = WriteSecretOutput(console, arguments.output, file->view());
+  if (!written.ok()) return written;
+  Say(console, absl::StrCat(arguments.output,
+                            " is you, for a browser: import it, then remove it. "
+                            "Its password: ",
+                            password));
+  return kExitOk;
+}
+
+absl::Status CheckForBrowser(const ExportArguments& arguments) {
+  if (!arguments.run.empty() || !arguments.plugin.empty() || !arguments.node.empty() ||
+      arguments.any_node) {
+    return UsageError("--p12 is the operator's own certificate, not one of a run",
+                      "Leave out the run, --plugin, --node and --any-node.");
+  }
+  if (arguments.output.empty() || arguments.output == "-") {
+    return UsageError("--p12 writes a binary file", "Say where: -o FILE.");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckForDelivery(const ExportArguments& arguments) {
+  if (arguments.run.empty() || arguments.plugin.empty()) {
+    return UsageError("it is not said for what the credential is",
+                      "Name the run and --plugin; or --p12 for a browser.");
+  }
+  if (arguments.any_node == !arguments.node.empty()) {
+    return UsageError("say for which node: exactly one of --node and --any-node is needed",
+                      "--node NODE names one (\"global\" for a plugin that runs once); --any-node "
+                      "is good for all planned ones.");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Export(Console& console, const CommandLine& line,
+                           const ExportArguments& arguments) {
+  const absl::Status checked =
+      arguments.pkcs12 ? CheckForBrowser(arguments) : CheckForDelivery(arguments);
+  if (!checked.ok()) return checked;
+  if (arguments.pkcs12) return ExportForBrowser(console, line, arguments);
+  const auto client = Connect(line.context_file);
+  if (!client.ok()) return client.status();
+  const auto credential = Issue(**client, arguments);
+  if (!credential.ok()) return credential.status();
+  const auto text = InFormat(*credential, arguments.format);
+  if (!text.ok()) return text.status();
+  const absl::Status written = WriteSecretOutput(console, arguments.output, *text);
+  if (!written.ok()) return written;
+  Say(console, absl::StrCat("Credential for ", arguments.plugin, " on ",
+                            arguments.any_node ? "any planned node" : arguments.node, " in run ",
+                            credential->run, ", good until ",
+                            HumanTime(FromProto(credential->credential.expire_time()), absl::Now(),
+                                      absl::LocalTimeZone()),
+                            arguments.output.empty() ? "" : absl::StrCat(": ", arguments.output)));
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddCredentialsCommands(CommandLine& line) {
+  CLI::App& group =
+      AddCommand(line.app, {.name = "credentials",
+                            .summary = "Let others deliver into a run",
+                            .example = "muster credentials export 3f2a --plugin e2e --any-node"});
+  group.require_subcommand(1);
+  CLI::App& command = AddCommand(
+      group,
+      {.name = "export",
+       .summary = "Make a credential for an agent, a sidecar or a node",
+       .details = "json is the agent's configuration file, env lines for a shell under the names\n"
+                  "that old sidecars know, kubernetes a Secret and a ConfigMap. The key is made\n"
+                  "here; only a request for its certificate travels. -o writes with mode 0600.\n"
+                  "--p12 instead puts your own certificate into a file that browsers import.",
+       .example = "muster credentials export 3f2a --plugin hostfacts --node n1 -o node.json\n"
+                  "muster agent --config node.json\n"
+                  "muster credentials export 3f2a --plugin e2e --any-node --format kubernetes | "
+                  "kubectl apply -f -\n"
+                  "muster credentials export --p12 -o me.p12"});
+  const auto arguments = std::make_shared<ExportArguments>();
+  command.add_option("RUN", arguments->run, "Its id or the beginning of it")->type_name("");
+  command.add_option("--plugin", arguments->plugin, "Whose results it delivers")->type_name("NAME");
+  command.add_option("--node", arguments->node, "For which node; \"global\" if it runs once")
+      ->type_name("NAME");
+  command.add_flag("--any-node", arguments->any_node,
+                   "For every planned node; its results are marked: node unproven");
+  command.add_flag("--p12", arguments->pkcs12, "Your own certificate, for a browser");
+  AllowOnly(*command.add_option("--format", arguments->format, "The form (default: json)"),
+            "json|env|kubernetes");
+  command.add_option("-o,--output", arguments->output, "Where to write it (default: stdout)")
+      ->type_name(kFileValue);
+  AddContextOption(line, command);
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return Export(console, line, *arguments); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,226 @@
+#include "cli/commands/exec_command.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/commands/labels.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/output/format.h"
+#include "cli/output/job_output.h"
+#include "cli/output/job_view.h"
+#include "cli/rpc/client.h"
+#include "cli/rpc/job_client.h"
+#include "cli/rpc/session.h"
+#include "services/common/identity/signed_command.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kPage = 1'000;
+constexpr absl::Duration kDefaultDeadline = absl::Seconds(60);
+constexpr absl::Duration kDefaultTtl = absl::Seconds(10);
+// With --parallel nobody can say how long the last one has to wait for its turn.
+constexpr absl::Duration kTurnsWithin = absl::Hours(12);
+
+struct ExecArguments {
+  bool all = false;
+  std::vector<std::string> nodes;
+  std::vector<std::string> labels;
+  std::string deadline;
+  std::string ttl;
+  int parallel = 0;
+  std::vector<std::string> classes;
+  std::vector<std::string> environment;
+  bool detach = false;
+  bool keep = false;
+  bool discard = false;
+  std::vector<std::string> command;
+};
+
+absl::StatusOr<absl::Duration> DurationOr(const std::string& text, absl::Duration otherwise) {
+  return text.empty() ? absl::StatusOr<absl::Duration>(otherwise) : DurationArgument(text);
+}
+
+absl::Status AddEnvironment(const std::vector<std::string>& texts, v1::Command* command) {
+  std::map<std::string, std::string> sorted;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return UsageError(absl::StrCat("\"", text, "\" is no variable"),
+                        "Write it as NAME=value: --env LANG=C.");
+    }
+    sorted[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  for (const auto& [name, value] : sorted) {
+    v1::Command::Variable& variable = *command->add_environment();
+    variable.set_name(name);
+    variable.set_value(value);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Command> MakeCommand(const ExecArguments& arguments, absl::Duration ttl,
+                                        absl::Duration deadline) {
+  v1::Command command;
+  command.set_action(std::string(kExecAction));
+  for (const std::string& argument : arguments.command) command.add_argv(argument);
+  for (const std::string& name : arguments.classes) command.add_classes(name);
+  if (absl::Status s = AddEnvironment(arguments.environment, &command); !s.ok()) return s;
+  const absl::Time now = absl::Now();
+  ToProto(now, command.mutable_not_before());
+  ToProto(now + (arguments.parallel > 0 ? kTurnsWithin : std::max(ttl, deadline)),
+          command.mutable_not_after());
+  ToProto(deadline, command.mutable_time_limit());
+  command.set_discard_output(arguments.discard);
+  command.mutable_targets()->set_all(arguments.all);
+  return command;
+}
+
+absl::StatusOr<std::vector<std::string>> LabelledNodes(const OperatorContext& context,
+                                                       const std::vector<std::string>& labels) {
+  v1::ListEnrolledNodesRequest request;
+  if (absl::Status s = AddLabels(labels, request.mutable_labels()); !s.ok()) return s;
+  request.set_page_size(kPage);
+  Client client(context);
+  std::vector<std::string> nodes;
+  do {
+    const auto page = client.ListEnrolledNodes(request);
+    if (!page.ok()) return page.status();
+    for (const v1::EnrolledNode& node : page->nodes()) {
+      if (!node.revoked() && !node.is_relay()) nodes.push_back(node.name());
+    }
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  if (nodes.empty()) {
+    return UsageError("no node has these labels", "`muster nodes` shows the labels of each.");
+  }
+  return nodes;
+}
+
+absl::StatusOr<v1::Job> Submit(JobClient& client, const OperatorContext& context,
+                               const ExecArguments& arguments) {
+  const auto deadline = DurationOr(arguments.deadline, kDefaultDeadline);
+  if (!deadline.ok()) return About(deadline.status(), "--deadline");
+  const auto ttl = DurationOr(arguments.ttl, kDefaultTtl);
+  if (!ttl.ok()) return About(ttl.status(), "--ttl");
+  auto command = MakeCommand(arguments, *ttl, *deadline);
+  if (!command.ok()) return command.status();
+  std::vector<std::string> nodes = arguments.nodes;
+  if (!arguments.labels.empty()) {
+    auto labelled = LabelledNodes(context, arguments.labels);
+    if (!labelled.ok()) return labelled.status();
+    nodes = *std::move(labelled);
+  }
+  v1::SubmitJobRequest request;
+  request.set_parallel(arguments.parallel);
+  ToProto(*ttl, request.mutable_wait());
+  return client.Submit(*std::move(command), std::move(nodes), std::move(request));
+}
+
+absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
+                         const ExecArguments& arguments) {
+  const int kinds = static_cast<int>(arguments.all) + static_cast<int>(!arguments.nodes.empty()) +
+                    static_cast<int>(!arguments.labels.empty());
+  if (kinds != 1) {
+    return UsageError("say on which nodes: exactly one of --all, --node and --label is needed",
+                      "`muster exec --help` shows an example.");
+  }
+  CatchInterrupts();
+  const auto context = ReadCheckedContext(line.context_file);
+  if (!context.ok()) return context.status();
+  if (context->relay_targets.empty()) {
+    return UsageError("the context file names no relay",
+                      "Renew it where the fleet runs: muster up, or muster operator add.");
+  }
+  JobClient client(*context);
+  const auto job = Submit(client, *context, arguments);
+  if (!job.ok()) return job.status();
+  if (arguments.detach) {
+    console.out << (line.json ? Dump(ToJson(*job)) : absl::StrCat(job->job(), "\n"));
+    return kExitOk;
+  }
+  JobOutput output(console, line.json);
+  v1::WatchJobRequest request;
+  request.set_job(job->job());
+  const auto end = client.Watch(request, [&](const v1::WatchJobResponse& response) {
+    output.Take(response);
+    return true;
+  });
+  if (Interrupted()) {
+    Say(console, absl::StrCat("\nThe job goes on. See it: muster job logs -f ", job->job(),
+                              "\nEnd it: muster job cancel ", job->job()));
+    return kExitInterrupted;
+  }
+  if (!end.ok()) return end.status();
+  return output.Finish(*end);
+}
+
+void AddTargets(CLI::App& command, ExecArguments& arguments) {
+  command.add_flag("--all", arguments.all, "Every node that is attached, or was in the last week");
+  command.add_option("--node", arguments.nodes, "Names, separated by commas; may be repeated")
+      ->type_name("NAME,...")
+      ->delimiter(',');
+  command
+      .add_option("--label", arguments.labels,
+                  "Enrolled nodes with this label; repeated: with all of them")
+      ->type_name("KEY=VALUE");
+}
+
+void AddHow(CLI::App& command, ExecArguments& arguments) {
+  command.add_option("--deadline", arguments.deadline, "How long it may run (default: 60s)")
+      ->type_name("DURATION");
+  command
+      .add_option("--ttl", arguments.ttl,
+                  "How long the command waits for nodes that are away (default: 10s)")
+      ->type_name("DURATION");
+  CLI::Option* parallel =
+      command.add_option("--parallel", arguments.parallel, "At most so many nodes at a time");
+  parallel->type_name("N");
+  AllowRange(*parallel, 1, 1'000'000);
+  command.add_option("--class", arguments.classes, "Classes, for nodes that know such")
+      ->type_name("NAME,...")
+      ->delimiter(',');
+  command
+      .add_option("--env", arguments.environment,
+                  "A variable for the command, where the node's policy admits it")
+      ->type_name("NAME=VALUE");
+  command.add_flag("--detach", arguments.detach, "Print the job's id and do not wait");
+  CLI::Option* keep =
+      command.add_flag("--keep", arguments.keep, "Keep what it prints (the default)");
+  command.add_flag("--discard", arguments.discard, "Do not keep what it prints")->excludes(keep);
+}
+
+}  // namespace
+
+void AddExecCommand(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "exec",
+       .summary = "Run a command on many nodes, and show what they print",
+       .details = "The command is signed by you, and each node's own policy decides whether it "
+                  "runs. There is no shell.\nThe job goes on if this program ends: `muster job` "
+                  "shows and cancels it. Exit code 9 if a node did not end with 0.",
+       .example =
+           "muster exec --all -- /usr/bin/uptime\n"
+           "muster exec --label rack=b1 --deadline 5m --parallel 10 -- /usr/sbin/fstrim -v /"});
+  const auto arguments = std::make_shared<ExecArguments>();
+  AddTargets(command, *arguments);
+  AddHow(command, *arguments);
+  command
+      .add_option("COMMAND", arguments->command,
+                  "The program, by its whole path, and its arguments")
+      ->required()
+      ->type_name("");
+  AddJsonOption(line, command);
+  AddContextOption(line, command);
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return Exec(console, line, *arguments); });
+}
+
+}  // namespace muster::cli

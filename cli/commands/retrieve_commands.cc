@@ -1,0 +1,216 @@
+#include "cli/commands/retrieve_commands.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/output/format.h"
+#include "cli/output/json_view.h"
+#include "cli/output/progress_bar.h"
+#include "cli/rpc/download.h"
+#include "cli/rpc/run_reference.h"
+#include "cli/rpc/session.h"
+#include "services/common/archive/archive_reader.h"
+#include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/names.h"
+#include "services/common/base/sha256.h"
+
+namespace muster::cli {
+namespace {
+
+struct RetrieveArguments {
+  std::string run;
+  std::string output;
+  std::string plugin;
+};
+
+struct Retrieved {
+  std::string path;
+  int64_t size = 0;
+  std::string sha256;  // lower-case hex
+};
+
+// `output` if it is given (in it, if it is a folder), else the present folder.
+std::string TargetPath(const std::string& output, const std::string& file_name) {
+  std::error_code ignored;
+  if (output.empty()) return file_name;
+  if (!std::filesystem::is_directory(output, ignored)) return output;
+  return (std::filesystem::path(output) / file_name).string();
+}
+
+absl::StatusOr<Retrieved> RetrieveAll(Console& console, Client& client, const v1::Archive& archive,
+                                      const std::string& output) {
+  const std::string path = TargetPath(output, SafeFileName(archive.file_name()));
+  std::optional<ProgressBar> bar;
+  const absl::Status fetched = Fetch({
+      .path = path,
+      .size = archive.size(),
+      .sha256 = archive.sha256(),
+      .open = [&](int64_t offset) { return client.ReadArchive(archive.run(), offset); },
+      .on_progress =
+          [&](int64_t done) {
+            if (!bar) bar.emplace(console, path, done, archive.size());
+            bar->Update(done);
+          },
+  });
+  if (!fetched.ok()) return About(fetched, absl::StrCat("file ", path));
+  return Retrieved{.path = path, .size = archive.size(), .sha256 = Hex(archive.sha256())};
+}
+
+// The archive as it comes, hashed and counted on its way.
+class CheckedSource : public ByteSource {
+ public:
+  CheckedSource(std::unique_ptr<ByteSource> source, ProgressBar& bar)
+      : source_(std::move(source)), bar_(bar) {}
+
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
+    absl::StatusOr<size_t> count = source_->Read(buffer);
+    if (!count.ok()) return count;
+    hash_.Update({buffer.data(), *count});
+    done_ += static_cast<int64_t>(*count);
+    bar_.Update(done_);
+    return count;
+  }
+
+  // Reads what nobody needed; the digest of the whole.
+  absl::StatusOr<std::string> Finish() {
+    std::vector<char> buffer(size_t{64} << 10);
+    while (true) {
+      const absl::StatusOr<size_t> count = Read(buffer);
+      if (!count.ok()) return count.status();
+      if (*count == 0) return DigestBytes(hash_.Finish());
+    }
+  }
+
+ private:
+  std::unique_ptr<ByteSource> source_;
+  ProgressBar& bar_;
+  Sha256 hash_;
+  int64_t done_ = 0;
+};
+
+class FileSink : public ByteSink {
+ public:
+  explicit FileSink(File& file) : file_(file) {}
+
+  absl::Status Write(std::string_view data) override {
+    const absl::Status written = file_.WriteAt(data, offset_);
+    offset_ += static_cast<int64_t>(data.size());
+    return written;
+  }
+
+ private:
+  File& file_;
+  int64_t offset_ = 0;
+};
+
+// Writes the plugin's part of the archive into `file` while the archive passes by.
+absl::StatusOr<ContentInfo> FilterInto(Console& console, Client& client, const v1::Archive& archive,
+                                       const std::string& plugin, File& file) {
+  ProgressBar bar(console, absl::StrCat(plugin, " out of ", archive.file_name()), 0,
+                  archive.size());
+  CheckedSource source(client.ReadArchive(archive.run(), 0), bar);
+  FileSink sink(file);
+  absl::StatusOr<ContentInfo> info = ExtractPlugin(source, plugin, sink);
+  if (!info.ok()) return info.status();
+  const absl::StatusOr<std::string> digest = source.Finish();
+  if (!digest.ok()) return digest.status();
+  if (*digest != archive.sha256()) {
+    return MakeError(absl::StatusCode::kDataLoss, "DIGEST_MISMATCH",
+                     "the SHA-256 of what arrived is not the archive's", "Try again.");
+  }
+  const absl::Status synced = file.SyncData();
+  if (!synced.ok()) return synced;
+  return info;
+}
+
+absl::StatusOr<Retrieved> RetrievePlugin(Console& console, Client& client,
+                                         const v1::Archive& archive,
+                                         const RetrieveArguments& arguments) {
+  const std::string path =
+      TargetPath(arguments.output,
+                 SafeFileName(absl::StrCat(archive.run(), "-", arguments.plugin, ".tar.gz")));
+  const std::string subject = absl::StrCat("file ", path);
+  FileOps& ops = PosixFileOps();
+  const std::string part_path = path + ".part";
+  auto part = ops.Open(part_path, OpenMode::kReadWriteOrCreate);
+  if (!part.ok()) return About(part.status(), subject);
+  if (const auto locked = (*part)->Lock(); !locked.ok()) return About(locked, subject);
+  absl::Cleanup remove_part = [&] { (void)ops.Remove(part_path); };
+  if (const auto cut = (*part)->Truncate(0); !cut.ok()) return About(cut, subject);
+  const auto info = FilterInto(console, client, archive, arguments.plugin, **part);
+  if (!info.ok()) {
+    return About(info.status(), absl::StrCat("the archive of run ", archive.run()));
+  }
+  if (const auto renamed = ops.Rename(part_path, path); !renamed.ok()) {
+    return About(renamed, subject);
+  }
+  std::move(remove_part).Cancel();
+  return Retrieved{.path = path, .size = info->size, .sha256 = info->sha256};
+}
+
+absl::StatusOr<int> Retrieve(Console& console, const CommandLine& line,
+                             const RetrieveArguments& arguments) {
+  CatchInterrupts();
+  const auto client = Connect(line.context_file);
+  if (!client.ok()) return client.status();
+  const auto run = ResolveRun(**client, arguments.run);
+  if (!run.ok()) return run.status();
+  const auto archive = (*client)->GetArchive(*run);
+  if (!archive.ok()) return archive.status();
+  const auto file = arguments.plugin.empty()
+                        ? RetrieveAll(console, **client, *archive, arguments.output)
+                        : RetrievePlugin(console, **client, *archive, arguments);
+  if (Interrupted()) {
+    Say(console, "Interrupted. The same command goes on from what is there.");
+    return kExitInterrupted;
+  }
+  if (!file.ok()) return file.status();
+  if (line.json) {
+    console.out << Dump(
+        {{"run", *run}, {"file", file->path}, {"size", file->size}, {"sha256", file->sha256}});
+  } else {
+    console.out << file->path << "\n";
+  }
+  Say(console,
+      absl::StrCat("Run ", *run, ": ", HumanSize(file->size), ", checked: SHA-256 ", file->sha256));
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddRetrieveCommands(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "retrieve",
+       .summary = "Get the archive of a run that is complete",
+       .details =
+           "Prints the file's name. What an earlier try left is gone on with, the whole is\n"
+           "compared with its SHA-256, and only then has the file its name. With --plugin a\n"
+           "smaller archive is made of that plugin's part.",
+       .example = "muster retrieve\nmuster retrieve 3f2a -o results.tar.gz\n"
+                  "tar -tzf $(muster retrieve 3f2a --plugin hostfacts)"});
+  const auto arguments = std::make_shared<RetrieveArguments>();
+  command
+      .add_option("RUN", arguments->run,
+                  "Its id or the beginning of it; the newest run if left out")
+      ->type_name("");
+  command.add_option("-o,--output", arguments->output, "A file, or a folder to put it into")
+      ->type_name(kFileValue);
+  command.add_option("-p,--plugin", arguments->plugin, "Only what belongs to this plugin")
+      ->type_name("NAME");
+  AddJsonOption(line, command);
+  AddContextOption(line, command);
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return Retrieve(console, line, *arguments); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,276 @@
+#include <sys/random.h>
+
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/commands/run_commands.h"
+#include "cli/commands/secret_output.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/output/follow.h"
+#include "cli/output/format.h"
+#include "cli/output/json_view.h"
+#include "cli/rpc/session.h"
+#include "cli/rpc/status_source.h"
+#include "cli/rpc/viewer.h"
+#include "cli/supervisor/home.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kMaxDefinition = size_t{1} << 20;
+
+struct RunArguments {
+  std::vector<std::string> plugins;
+  std::vector<std::string> files;
+  std::vector<std::string> nodes;
+  std::string timeout;
+  std::string start_grace;
+  std::string lost_after;
+  std::string title;
+  std::string credentials;
+  StatusListenerFiles status_listener;
+  bool fail_fast = false;
+  bool wait = false;
+};
+
+// Makes a second try of the same call harmless.
+std::string RequestId() {
+  char bytes[16] = {};
+  if (::getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) return "";
+  return Hex({bytes, sizeof(bytes)});
+}
+
+absl::StatusOr<std::string> ReadDefinition(const std::string& file) {
+  if (file != "-") return ReadFileBounded(file, kMaxDefinition);
+  std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  if (text.size() <= kMaxDefinition) return text;
+  return MakeError(absl::StatusCode::kResourceExhausted, "FILE_TOO_LARGE",
+                   absl::StrCat("standard input holds more than ", kMaxDefinition, " bytes"),
+                   "A definition is a few lines of YAML.");
+}
+
+// Sets the field if the option was given. "0" is a duration here: never.
+absl::Status SetDuration(const char* option, const std::string& text, auto mutable_field) {
+  if (text.empty()) return absl::OkStatus();
+  if (text == "0") {
+    mutable_field()->set_seconds(0);
+    return absl::OkStatus();
+  }
+  const auto duration = DurationArgument(text);
+  if (!duration.ok()) {
+    return UsageError(absl::StrCat(option, ": ", std::string(duration.status().message())),
+                      NextStepOf(duration.status()));
+  }
+  mutable_field()->set_seconds(absl::ToInt64Seconds(*duration));
+  return absl::OkStatus();
+}
+
+absl::Status SetDurations(const RunArguments& arguments, v1::CreateRunRequest& request) {
+  absl::Status status =
+      SetDuration("--timeout", arguments.timeout, [&] { return request.mutable_timeout(); });
+  status.Update(SetDuration("--start-grace", arguments.start_grace,
+                            [&] { return request.mutable_start_grace(); }));
+  status.Update(SetDuration("--lost-after", arguments.lost_after,
+                            [&] { return request.mutable_lost_after(); }));
+  return status;
+}
+
+absl::StatusOr<v1::CreateRunRequest> MakeRequest(const RunArguments& arguments) {
+  v1::CreateRunRequest request;
+  request.set_request_id(RequestId());
+  request.set_title(arguments.title);
+  request.set_fail_fast(arguments.fail_fast);
+  for (const std::string& plugin : arguments.plugins) request.add_plugins(plugin);
+  for (const std::string& file : arguments.files) {
+    absl::StatusOr<std::string> definition = ReadDefinition(file);
+    if (!definition.ok()) return About(definition.status(), absl::StrCat("plugin file ", file));
+    request.add_plugins(*std::move(definition));
+  }
+  if (request.plugins().empty()) {
+    return UsageError("no plugin was named",
+                      "Name one with --plugin (hostfacts, systemd-logs) or give a definition with "
+                      "-f FILE.");
+  }
+  for (const std::string& node : arguments.nodes) request.add_nodes(node);
+  if (const absl::Status set = SetDurations(arguments, request); !set.ok()) return set;
+  return request;
+}
+
+void Explain(Console& console, const v1::Run& run) {
+  Say(console,
+      absl::StrCat("Run ", run.id(), " is planned: ", run.counts().planned(),
+                   run.counts().planned() == 1 ? " result until " : " results until ",
+                   HumanTime(FromProto(run.deadline()), absl::Now(), absl::LocalTimeZone()), "."));
+  for (const v1::Plugin& plugin : run.plugins()) {
+    if (!plugin.has_image()) continue;
+    Say(console,
+        absl::StrCat("Plugin ", plugin.name(),
+                     " names a container image, which agents do not start: a sidecar beside its "
+                     "container has to\ndeliver for it. Give that one credentials: muster "
+                     "credentials export ",
+                     run.id(), " --plugin ", plugin.name(),
+                     plugin.once() ? " --node global" : " --any-node", " --format kubernetes"));
+  }
+}
+
+// What the aggregator says of a run, with the details of the status service if that one answers:
+// for an exit code, which must not rest on what may be a moment old.
+absl::StatusOr<RunView> FetchRun(Client& client, StatusSource& source, const std::string& run) {
+  const absl::StatusOr<v1::Run> truth = client.GetRun(run);
+  if (!truth.ok()) return truth.status();
+  RunView view = ViewOf(*truth);
+  absl::StatusOr<RunView> details = source.Fetch();
+  if (!details.ok()) return view;
+  details->status.set_state(view.status.state());
+  details->status.set_state_reason(view.status.state_reason());
+  *details->status.mutable_counts() = view.status.counts();
+  return details;
+}
+
+absl::StatusOr<int> Wait(Console& console, const std::shared_ptr<Client>& client,
+                         const std::string& run) {
+  const auto source = OperatorStatusSource(client, run);
+  const absl::StatusOr<RunView> end =
+      Follow([&] { return FetchRun(*client, *source, run); },
+             {.stream = console.err, .is_terminal = console.err_is_terminal});
+  if (Interrupted()) {
+    Say(console, absl::StrCat("The run goes on. Follow it with: muster status ", run, " --watch"));
+    return kExitInterrupted;
+  }
+  if (!end.ok()) return end.status();
+  Say(console, absl::StrCat("Run ", run, " is ", SummaryLine(*end), "."));
+  if (end->status.state() == v1::RUN_STATE_COMPLETE) {
+    Say(console, absl::StrCat("Its archive: muster retrieve ", run));
+  }
+  return OutcomeExitCode(end->status.state(), end->status.counts());
+}
+
+// Writes the credentials file of a run that exists; to stdout for "-".
+absl::Status GiveCredentials(Console& console, Client& client, const RunArguments& arguments,
+                             const std::string& run) {
+  const auto credentials = IssueViewer(client, run);
+  if (!credentials.ok()) return credentials.status();
+  if (!arguments.credentials.empty()) {
+    return WriteSecretOutput(console, arguments.credentials, CredentialsJson(*credentials).view());
+  }
+  const auto home = supervisor::HomeFromEnvironment();
+  if (!home.ok()) return home.status();
+  return WriteCredentials(*home, run, *credentials);
+}
+
+// The run exists from here on: what fails now must not hide its id.
+absl::Status MakeVisible(Console& console, Client& client, const RunArguments& arguments,
+                         std::optional<v1::SetStatusListenerRequest> listener,
+                         const std::string& run) {
+  if (listener) {
+    listener->set_run(run);
+    if (const auto set = client.SetStatusListener(*listener); !set.ok()) return set.status();
+  }
+  return GiveCredentials(console, client, arguments, run);
+}
+
+absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
+                             const RunArguments& arguments) {
+  const bool prints_credentials = arguments.credentials == "-";
+  if (prints_credentials && line.json) {
+    return UsageError("--json and --credentials - both want stdout", "Give one of them.");
+  }
+  const auto request = MakeRequest(arguments);
+  if (!request.ok()) return request.status();
+  std::optional<v1::SetStatusListenerRequest> listener;
+  if (arguments.status_listener.any()) {
+    auto read = ReadStatusListener(arguments.status_listener);
+    if (!read.ok()) return read.status();
+    listener = *std::move(read);
+  }
+  if (arguments.wait) CatchInterrupts();
+  auto connected = Connect(line.context_file);
+  if (!connected.ok()) return connected.status();
+  const std::shared_ptr<Client> client = *std::move(connected);
+  const auto run = client->CreateRun(*request);
+  if (!run.ok()) return run.status();
+  if (!prints_credentials) {
+    console.out << (line.json ? Dump(ToJson(*run)) : run->id() + "\n") << std::flush;
+  }
+  Explain(console, *run);
+  const absl::Status visible =
+      MakeVisible(console, *client, arguments, std::move(listener), run->id());
+  if (!visible.ok()) {
+    return About(visible, absl::StrCat("run ", run->id(), ", which goes on"));
+  }
+  if (!arguments.wait) return kExitOk;
+  return Wait(console, client, run->id());
+}
+
+}  // namespace
+
+void AddRunCommand(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "run",
+       .summary = "Plan a run: what is expected from which nodes",
+       .details = "Prints the run's id. A plugin that runs once is planned for the node "
+                  "\"global\", every\n"
+                  "other for each --node. With --wait the exit code tells how it ended: 0 every "
+                  "result is\n"
+                  "there, 3 some are errors, 6 some did not come in time, 4 failed, 5 cancelled.\n"
+                  "A credentials file that shows the run's status and nothing else is put into\n"
+                  "$MUSTER_HOME/credentials, for `muster status` here or elsewhere.",
+       .example = "muster run --plugin hostfacts --plugin systemd-logs --node n1 --node n2\n"
+                  "muster run -f plugin.yaml --node n1 --timeout 30m --wait"});
+  const auto arguments = std::make_shared<RunArguments>();
+  const auto add_list = [&](const char* names, std::vector<std::string>& list, const char* help) {
+    return command.add_option(names, list, help)->allow_extra_args(false);
+  };
+  add_list("-p,--plugin", arguments->plugins, "A built-in plugin: hostfacts, systemd-logs")
+      ->type_name("NAME")
+      ->delimiter(',');
+  add_list("-f,--file", arguments->files, "A plugin definition in YAML, as Sonobuoy's; - for stdin")
+      ->type_name(kFileValue);
+  add_list("-n,--node", arguments->nodes, "A node from which results are expected")
+      ->type_name("NAME")
+      ->delimiter(',');
+  command.add_option("--timeout", arguments->timeout, "From now to the deadline (default: 6h)")
+      ->type_name("DURATION");
+  command
+      .add_option("--start-grace", arguments->start_grace,
+                  "The run fails if no agent is heard of for so long from now; 0: never (default: "
+                  "5m if agents run every plugin)")
+      ->type_name("DURATION");
+  command
+      .add_option("--lost-after", arguments->lost_after,
+                  "A pair whose heartbeats stop for so long is timed out (default: 3m)")
+      ->type_name("DURATION");
+  command.add_flag("--fail-fast", arguments->fail_fast, "The first that is timed out ends the run");
+  command
+      .add_option("--credentials", arguments->credentials,
+                  "Where to put the credentials file; -: print it, and nothing else")
+      ->type_name(kFileValue);
+  command
+      .add_option("--status-client-ca", arguments->status_listener.client_ca,
+                  "Open a status listener for this run: whose clients may ask (PEM)")
+      ->type_name(kFileValue);
+  command
+      .add_option("--status-cert", arguments->status_listener.certificate,
+                  "The certificate that listener shows (PEM)")
+      ->type_name(kFileValue);
+  command.add_option("--status-key", arguments->status_listener.key, "Its key (PEM, mode 0600)")
+      ->type_name(kFileValue);
+  command.add_option("--title", arguments->title, "Free text to know it by")->type_name("TEXT");
+  command.add_flag("--wait", arguments->wait, "Go on until the run has ended");
+  AddJsonOption(line, command);
+  AddContextOption(line, command);
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return StartRun(console, line, *arguments); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,181 @@
+#include "cli/commands/service_commands.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cli/exit_code.h"
+#include "cli/output/format.h"
+#include "cli/output/json_view.h"
+#include "cli/output/table.h"
+#include "cli/supervisor/home.h"
+#include "cli/supervisor/installation.h"
+#include "cli/supervisor/supervisor.h"
+#include "services/common/base/error.h"
+
+namespace muster::cli {
+namespace {
+
+struct UpArguments {
+  std::vector<std::string> advertise;
+  std::string bind;
+  int port = -1;
+  int aggregator_port = -1;
+  int status_port = -1;
+  int gateway_port = -1;
+  std::string legacy_ports;
+  std::optional<std::string> legacy_host;
+  int legacy_port = -1;
+  std::string timeout;
+};
+
+absl::StatusOr<supervisor::UpOptions> MakeOptions(const UpArguments& arguments) {
+  supervisor::UpOptions options;
+  supervisor::AddressOptions& addresses = options.addresses;
+  addresses.advertise = arguments.advertise;
+  addresses.bind = arguments.bind;
+  addresses.legacy_ports = arguments.legacy_ports;
+  addresses.legacy_host = arguments.legacy_host;
+  if (arguments.legacy_port >= 0) addresses.legacy_port = arguments.legacy_port;
+  if (arguments.port >= 0) addresses.port = arguments.port;
+  const auto set = [&addresses](const char* service, int port) {
+    if (port >= 0) addresses.service_port[service] = port;
+  };
+  set("aggregator", arguments.aggregator_port);
+  set("status", arguments.status_port);
+  set("gateway", arguments.gateway_port);
+  if (arguments.timeout.empty()) return options;
+  const auto limit = DurationArgument(arguments.timeout);
+  if (!limit.ok()) {
+    return UsageError(absl::StrCat("--timeout: ", std::string(limit.status().message())),
+                      NextStepOf(limit.status()));
+  }
+  options.limit = *limit;
+  return options;
+}
+
+void PrintAddresses(Console& console, const supervisor::Addresses& addresses, bool json) {
+  if (json) {
+    console.out << Dump(Json(addresses));
+    return;
+  }
+  Table table({{"SERVICE"}, {"ADDRESS"}});
+  for (const char* service : {"aggregator", "status", "gateway"}) {
+    const auto found = addresses.find(service);
+    if (found == addresses.end()) continue;
+    const bool https = found->first == "gateway";
+    table.AddRow({service, absl::StrCat(https ? "https://" : "", found->second)});
+  }
+  console.out << table.Render(console.width);
+}
+
+absl::StatusOr<int> Up(Console& console, const CommandLine& line, const UpArguments& arguments) {
+  const auto options = MakeOptions(arguments);
+  if (!options.ok()) return options.status();
+  const auto home = supervisor::HomeFromEnvironment();
+  if (!home.ok()) return home.status();
+  const auto addresses =
+      supervisor::Up(*home, *options, [&](const std::string& text) { Say(console, text); });
+  if (!addresses.ok()) return About(addresses.status(), absl::StrCat("home ", home->path()));
+  PrintAddresses(console, *addresses, line.json);
+  Say(console, absl::StrCat("The services are ready. State and logs: ", home->path()));
+  return kExitOk;
+}
+
+absl::StatusOr<int> Down(Console& console) {
+  const auto home = supervisor::HomeFromEnvironment();
+  if (!home.ok()) return home.status();
+  const auto ended = supervisor::Down(*home, [&](const std::string& text) { Say(console, text); });
+  if (!ended.ok()) return About(ended.status(), absl::StrCat("home ", home->path()));
+  Say(console,
+      *ended ? "The services have ended." : absl::StrCat("Nothing runs in ", home->path(), "."));
+  return kExitOk;
+}
+
+absl::StatusOr<int> Supervise() {
+  const auto home = supervisor::HomeFromEnvironment();
+  if (!home.ok()) return home.status();
+  const absl::Status made = supervisor::MakeHomeFolders(*home);
+  if (!made.ok()) return made;
+  auto options = supervisor::MakeSupervisorOptions(*home);
+  if (!options.ok()) return options.status();
+  const absl::Status ended = supervisor::Supervisor(*std::move(options)).Run();
+  if (!ended.ok()) return ended;
+  return kExitOk;
+}
+
+void AddUp(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "up",
+       .summary = "Start the services on this machine",
+       .details =
+           "Makes the fleet's identities and commented configuration files below $MUSTER_HOME\n"
+           "(default ~/.muster) where there are none, starts the services, and returns when they\n"
+           "are ready. Options that are left out stay as the configuration says. The services\n"
+           "start again by themselves when they end, until `muster down`.",
+       .example = "muster up\nmuster up --advertise muster.example.com,10.0.0.5"});
+  const auto arguments = std::make_shared<UpArguments>();
+  command
+      .add_option("--advertise", arguments->advertise,
+                  "Names or addresses by which nodes and clients reach this machine "
+                  "(default: 127.0.0.1)")
+      ->type_name("HOST")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      .add_option("--bind", arguments->bind,
+                  "The local address to listen on (default: 127.0.0.1, or 0.0.0.0 with "
+                  "--advertise)")
+      ->type_name("ADDRESS");
+  const auto add_port = [&command](const char* name, int& port, const char* help) {
+    AllowRange(*command.add_option(name, port, help)->type_name("PORT"), 0, 65535);
+  };
+  add_port(
+      "--port", arguments->port,
+      "The first of the ports: aggregator, status (+1), gateway (+3), old clients (+9, and +10 "
+      "to +509); 0: any free ones (default: 7440)");
+  add_port("--aggregator-port", arguments->aggregator_port, "The aggregator's own");
+  add_port("--status-port", arguments->status_port, "The status service's own");
+  add_port("--gateway-port", arguments->gateway_port, "The gateway's own");
+  command
+      .add_option("--legacy-ports", arguments->legacy_ports,
+                  "Ports of the runs' listeners for old clients; 0: any (default: 7450-7949)")
+      ->type_name("FIRST-LAST");
+  command
+      .add_option(
+          "--legacy-host", arguments->legacy_host,
+          "Give each new run a host name for old clients, on a port that all share, such as "
+          "{run}.collect.example.org; \"\": a port for each again")
+      ->type_name("PATTERN");
+  add_port("--legacy-port", arguments->legacy_port, "That port; 0: any free one (default: 7449)");
+  command
+      .add_option("--timeout", arguments->timeout,
+                  "How long the services may take to get ready (default: 60s)")
+      ->type_name("DURATION");
+  AddJsonOption(line, command);
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return Up(console, line, *arguments); });
+}
+
+}  // namespace
+
+void AddServiceCommands(CommandLine& line) {
+  AddUp(line);
+  CLI::App& down = AddCommand(
+      line.app, {.name = "down",
+                 .summary = "End the services on this machine",
+                 .details = "Deliveries under way are parked and go on after the next `muster up`.",
+                 .example = "muster down"});
+  SetAction(line, down, [](Console& console) { return Down(console); });
+  CLI::App& supervise =
+      AddCommand(line.app, {.name = "supervise",
+                            .summary = "Keep the services running (what `muster up` starts)",
+                            .example = "muster supervise"});
+  supervise.group("");
+  SetAction(line, supervise, [](Console&) { return Supervise(); });
+}
+
+}  // namespace muster::cli

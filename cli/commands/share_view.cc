@@ -1,0 +1,85 @@
+#include "cli/commands/share_view.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "cli/output/format.h"
+#include "services/common/base/error.h"
+
+namespace muster::cli {
+namespace {
+
+std::string Human(const google::protobuf::Timestamp& time) {
+  return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
+}
+
+}  // namespace
+
+std::string StateWord(v1::ShareState state) {
+  switch (state) {
+    case v1::SHARE_STATE_ON_THE_WAY:
+      return "on the way";
+    case v1::SHARE_STATE_DELIVERED:
+      return "delivered";
+    case v1::SHARE_STATE_REFUSED:
+      return "refused";
+    case v1::SHARE_STATE_EXPIRED:
+      return "expired";
+    case v1::SHARE_STATE_REMOVED:
+      return "removed";
+    default:
+      return "unknown";
+  }
+}
+
+Json ToJson(const v1::Share& share) {
+  const v1::SharedFile& file = share.file();
+  Json json;
+  json["source"] = file.key().source();
+  json["target"] = file.key().target();
+  json["id"] = file.key().id();
+  json["size"] = file.size();
+  json["sha256"] = Hex(file.sha256());
+  json["sign_time"] = Rfc3339(FromProto(file.sign_time()));
+  json["expire_time"] = file.has_expire_time() ? Rfc3339(FromProto(file.expire_time())) : "never";
+  json["state"] = StateWord(share.state());
+  json["reason"] = share.reason();
+  json["relay"] = share.relay();
+  json["change_time"] = Rfc3339(FromProto(share.change_time()));
+  return json;
+}
+
+std::string Expiry(const v1::SharedFile& file) {
+  return file.has_expire_time() ? Human(file.expire_time()) : "never";
+}
+
+std::string SharedAt(const v1::SharedFile& file) { return Human(file.sign_time()); }
+
+absl::StatusOr<int> TellOutcome(Console& console, const CommandLine& line, const v1::Share& share) {
+  const v1::ShareKey& key = share.file().key();
+  if (line.json) console.out << Dump(ToJson(share));
+  const std::string file = absl::StrCat(key.id(), " from ", key.source(), " for ", key.target());
+  switch (share.state()) {
+    case v1::SHARE_STATE_DELIVERED:
+      Say(console, absl::StrCat(file, " lies at relay ", share.relay(),
+                                ", expires: ", Expiry(share.file()), "."));
+      return kExitOk;
+    case v1::SHARE_STATE_ON_THE_WAY:
+      Say(console, absl::StrCat(file, " is kept by relay ", share.relay(),
+                                " and is passed on as soon as that can be.\nAsk again: muster "
+                                "shared outcome --to ",
+                                key.target(), " --id ", key.id()));
+      return kExitOk;
+    default:
+      break;
+  }
+  return MakeError(absl::StatusCode::kFailedPrecondition,
+                   share.state() == v1::SHARE_STATE_REFUSED   ? "SHARE_REFUSED"
+                   : share.state() == v1::SHARE_STATE_EXPIRED ? "SHARE_EXPIRED"
+                                                              : "SHARE_REMOVED",
+                   absl::StrCat(file, ": ", StateWord(share.state()), " at relay ", share.relay(),
+                                share.reason().empty() ? "" : absl::StrCat(": ", share.reason())),
+                   "Share it again once its cause is dealt with.");
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,13 @@
+// status.
+#ifndef MUSTER_CLI_COMMANDS_STATUS_COMMANDS_H_
+#define MUSTER_CLI_COMMANDS_STATUS_COMMANDS_H_
+
+#include "cli/commands/command.h"
+
+namespace muster::cli {
+
+void AddStatusCommands(CommandLine& line);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_COMMANDS_STATUS_COMMANDS_H_

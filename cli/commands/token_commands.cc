@@ -1,0 +1,229 @@
+#include "cli/commands/token_commands.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "cli/commands/labels.h"
+#include "cli/commands/secret_output.h"
+#include "cli/exit_code.h"
+#include "cli/output/format.h"
+#include "cli/output/json_view.h"
+#include "cli/output/table.h"
+#include "cli/rpc/session.h"
+#include "services/common/base/error.h"
+#include "services/common/base/random_id.h"
+#include "services/common/identity/identity.h"
+#include "services/common/identity/join_token.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kTokenIdBytes = 16;
+
+struct CreateArguments {
+  std::string node;
+  std::string relay;
+  int count = 0;
+  std::vector<std::string> parents;
+  std::string ttl;
+  std::vector<std::string> labels;
+  std::string output;
+};
+
+std::string For(const v1::JoinToken& token) {
+  if (token.relay()) return absl::StrCat("relay ", token.node());
+  return token.node().empty() ? absl::StrCat(token.count(), token.count() == 1 ? " node" : " nodes")
+                              : token.node();
+}
+
+absl::StatusOr<v1::CreateJoinTokenRequest> MakeRequest(const CreateArguments& arguments,
+                                                       const PrivateKey& key) {
+  const int kinds = (arguments.node.empty() ? 0 : 1) + (arguments.relay.empty() ? 0 : 1) +
+                    (arguments.count == 0 ? 0 : 1);
+  if (kinds != 1) {
+    return UsageError(
+        "say whom the token is for: exactly one of --node, --count and --relay is "
+        "needed",
+        "`muster token create --help` shows an example.");
+  }
+  v1::CreateJoinTokenRequest request;
+  request.set_id(RandomHex(kTokenIdBytes));
+  const auto pem = key.public_key().ToPem();
+  if (!pem.ok()) return pem.status();
+  request.set_public_key_pem(*pem);
+  request.set_node(arguments.relay.empty() ? arguments.node : arguments.relay);
+  request.set_relay(!arguments.relay.empty());
+  request.mutable_parents()->Assign(arguments.parents.begin(), arguments.parents.end());
+  request.set_count(arguments.count);
+  if (!arguments.ttl.empty()) {
+    const auto ttl = DurationArgument(arguments.ttl);
+    if (!ttl.ok()) {
+      return UsageError(absl::StrCat("--ttl: ", std::string(ttl.status().message())),
+                        NextStepOf(ttl.status()));
+    }
+    request.mutable_ttl()->set_seconds(absl::ToInt64Seconds(*ttl));
+  }
+  if (absl::Status s = AddLabels(arguments.labels, request.mutable_labels()); !s.ok()) {
+    return s;
+  }
+  return request;
+}
+
+// The token's key is made here: the fleet hears of its public half alone.
+absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
+                                const CreateArguments& arguments) {
+  const auto key = PrivateKey::Generate();
+  if (!key.ok()) return key.status();
+  const auto request = MakeRequest(arguments, *key);
+  if (!request.ok()) return request.status();
+  const auto context = ReadCheckedContext(line.context_file);
+  if (!context.ok()) return context.status();
+  Client client(*context);
+  const auto created = client.CreateJoinToken(*request);
+  if (!created.ok()) return created.status();
+
+  JoinToken token;
+  token.fleet = context->fleet;
+  token.id = created->token().id();
+  token.node = created->token().node();
+  token.relay = created->token().relay();
+  token.expires = FromProto(created->token().expire_time());
+  token.join_targets.assign(created->join_targets().begin(), created->join_targets().end());
+  token.fleet_ca_pem = created->fleet_ca_pem();
+  token.command_ca_pem = created->command_ca_pem();
+  auto pem = key->ToPkcs8Pem();
+  if (!pem.ok()) return pem.status();
+  token.private_key_pem = *std::move(pem);
+  absl::Status written =
+      WriteSecretOutput(console, arguments.output, JoinTokenToJson(token).view());
+  if (!written.ok()) return written;
+  Say(console,
+      absl::StrCat("Join token ", token.id, " for ", For(created->token()), ", until ",
+                   HumanTime(token.expires, absl::Now(), absl::LocalTimeZone()), ". Whoever has ",
+                   arguments.output.empty() ? "this output" : arguments.output,
+                   " may join:\non the machine, ",
+                   token.relay
+                       ? "muster relay join --token-file FILE --dir DIR --advertise HOST:PORT"
+                       : "muster node join --token-file FILE",
+                   "."));
+  return kExitOk;
+}
+
+std::string Joined(const v1::JoinToken& token) {
+  if (token.joined().empty()) return "-";
+  const int more = token.joined_count() - token.joined_size();
+  return absl::StrCat(absl::StrJoin(token.joined(), ", "),
+                      more == 0 ? "" : absl::StrCat(" and ", more, " before"));
+}
+
+std::string State(const v1::JoinToken& token) {
+  if (token.revoked()) return "revoked";
+  if (token.joined_count() >= token.count()) return "used";
+  return FromProto(token.expire_time()) <= absl::Now() ? "expired" : "open";
+}
+
+absl::StatusOr<int> ListTokens(Console& console, const CommandLine& line) {
+  const auto client = Connect(line.context_file);
+  if (!client.ok()) return client.status();
+  const auto list = (*client)->ListJoinTokens();
+  if (!list.ok()) return list.status();
+  if (line.json) {
+    Json json = Json::array();
+    for (const v1::JoinToken& token : list->tokens()) json.push_back(ToJson(token));
+    console.out << Dump(json);
+    return kExitOk;
+  }
+  Table table({{"TOKEN"}, {"FOR"}, {"STATE"}, {"EXPIRES"}, {"JOINED"}});
+  for (const v1::JoinToken& token : list->tokens()) {
+    table.AddRow({token.id(), For(token), State(token),
+                  HumanTime(FromProto(token.expire_time()), absl::Now(), absl::LocalTimeZone()),
+                  Joined(token)});
+  }
+  console.out << table.Render(console.width);
+  return kExitOk;
+}
+
+absl::StatusOr<int> RevokeToken(Console& console, const CommandLine& line, const std::string& id) {
+  const auto client = Connect(line.context_file);
+  if (!client.ok()) return client.status();
+  const auto token = (*client)->RevokeJoinToken(id);
+  if (!token.ok()) return token.status();
+  if (line.json) console.out << Dump(ToJson(*token));
+  Say(console,
+      absl::StrCat("Nobody joins with token ", id, " any more. ",
+                   token->joined().empty() ? "Nobody did."
+                                           : absl::StrCat("Who did stays: ", Joined(*token), ".")));
+  return kExitOk;
+}
+
+void AddCreate(CommandLine& line, CLI::App& group) {
+  CLI::App& command = AddCommand(
+      group, {.name = "create",
+              .summary = "Create a token with which machines join, and print its file",
+              .details = "The token's key is made here and never travels. The file is a secret: -o "
+                         "writes it with mode 0600.\nWho joins with it hangs below the relays "
+                         "that --parent names, tried in turn, and at last\nbelow the one at the "
+                         "centre.",
+              .example = "muster token create --node n1 -o n1.token\n"
+                         "muster token create --count 20 --ttl 1h --label rack=b1 -o rack.token\n"
+                         "muster token create --relay r1 -o r1.token\n"
+                         "muster token create --node n2 --parent r1,r2 -o n2.token"});
+  const auto arguments = std::make_shared<CreateArguments>();
+  command.add_option("--node", arguments->node, "The one node that may join with it")
+      ->type_name("NAME");
+  CLI::Option* count =
+      command.add_option("--count", arguments->count, "How many new nodes may join with it");
+  count->type_name("N");
+  AllowRange(*count, 1, 10'000);
+  command.add_option("--relay", arguments->relay, "The one relay that may join with it")
+      ->type_name("NAME");
+  command
+      .add_option("--parent", arguments->parents,
+                  "Relays that have joined, to hang below; may be repeated")
+      ->delimiter(',')
+      ->type_name("RELAY");
+  command.add_option("--ttl", arguments->ttl, "From now to its end (default: 15m, at most 24h)")
+      ->type_name("DURATION");
+  command.add_option("--label", arguments->labels, "For the nodes that join; may be repeated")
+      ->type_name("KEY=VALUE");
+  command.add_option("-o,--output", arguments->output, "Where to write it (default: stdout)")
+      ->type_name(kFileValue);
+  AddContextOption(line, command);
+  SetAction(line, command, [&line, arguments](Console& console) {
+    return CreateToken(console, line, *arguments);
+  });
+}
+
+}  // namespace
+
+void AddTokenCommands(CommandLine& line) {
+  CLI::App& group = AddCommand(line.app, {.name = "token",
+                                          .summary = "Let machines join the fleet",
+                                          .example = "muster token create --node n1 -o n1.token"});
+  group.require_subcommand(1);
+  AddCreate(line, group);
+  CLI::App& list = AddCommand(group, {.name = "list",
+                                      .summary = "List the join tokens, and who used them",
+                                      .example = "muster token list"});
+  AddJsonOption(line, list);
+  AddContextOption(line, list);
+  SetAction(line, list, [&line](Console& console) { return ListTokens(console, line); });
+  CLI::App& revoke =
+      AddCommand(group, {.name = "revoke",
+                         .summary = "Let nobody join with a token any more",
+                         .details = "Nodes that joined with it stay.",
+                         .example = "muster token revoke 0123456789abcdef0123456789abcdef"});
+  const auto id = std::make_shared<std::string>();
+  revoke.add_option("TOKEN", *id, "Its id, from muster token list")->required()->type_name("");
+  AddJsonOption(line, revoke);
+  AddContextOption(line, revoke);
+  SetAction(line, revoke,
+            [&line, id](Console& console) { return RevokeToken(console, line, *id); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,104 @@
+#include "cli/output/job_output.h"
+
+#include <ostream>
+
+#include "absl/strings/str_cat.h"
+#include "cli/exit_code.h"
+#include "cli/output/format.h"
+#include "cli/output/job_view.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kFailuresShown = 20;
+
+}  // namespace
+
+JobOutput::JobOutput(Console& console, bool json)
+    : console_(console),
+      json_(json),
+      lines_([this](const std::string& node, v1::JobStream stream, std::string_view line) {
+        PrintLine(node, stream, line);
+      }) {}
+
+// What a command printed is data: it is left as it is for programs, and made harmless for a
+// terminal.
+void JobOutput::PrintLine(const std::string& node, v1::JobStream stream, std::string_view line) {
+  HideSummary();
+  std::ostream& to = stream == v1::JOB_STREAM_STDERR ? console_.err : console_.out;
+  const bool terminal =
+      stream == v1::JOB_STREAM_STDERR ? console_.err_is_terminal : console_.out_is_terminal;
+  to << node << ": " << (terminal ? Printable(line) : std::string(line)) << "\n";
+}
+
+void JobOutput::TakeRecord(const v1::JobRecord& record) {
+  if (record.has_final()) {
+    const std::string failure = FailureText(record.final());
+    if (!failure.empty()) {
+      ++failed_;
+      if (failures_.size() < kFailuresShown) failures_[record.node()] = failure;
+    }
+  }
+  if (json_) {
+    console_.out << Dump(ToJson(record));
+    return;
+  }
+  switch (record.record_case()) {
+    case v1::JobRecord::kOutput:
+      lines_.Add(record.node(), record.output());
+      break;
+    case v1::JobRecord::kCut:
+      lines_.Finish(record.node());
+      HideSummary();
+      Say(console_, absl::StrCat(record.node(), ": [", HumanSize(record.cut().bytes()),
+                                 " of output were left out here]"));
+      break;
+    case v1::JobRecord::kFinal:
+      lines_.Finish(record.node());
+      break;
+    case v1::JobRecord::kBranch:
+      HideSummary();
+      Say(console_, record.branch().detail());
+      break;
+    default:
+      break;
+  }
+}
+
+void JobOutput::Take(const v1::WatchJobResponse& response) {
+  for (const v1::JobRecord& record : response.records()) TakeRecord(record);
+  console_.out.flush();
+  if (response.has_job()) job_ = response.job();
+  if (!json_) ShowSummary(job_);
+}
+
+void JobOutput::ShowSummary(const v1::Job& job) {
+  if (!console_.err_is_terminal) return;
+  console_.err << "\r\x1b[K" << Clip(SummaryLine(job), console_.width > 0 ? console_.width - 1 : 79)
+               << std::flush;
+  summary_shown_ = true;
+}
+
+void JobOutput::HideSummary() {
+  if (!summary_shown_) return;
+  console_.err << "\r\x1b[K" << std::flush;
+  summary_shown_ = false;
+}
+
+int JobOutput::Finish(const v1::Job& job) {
+  HideSummary();
+  console_.out.flush();
+  if (!json_) {
+    for (const auto& [node, failure] : failures_) {
+      Say(console_, absl::StrCat(node, " failed: ", failure));
+    }
+    if (failed_ > failures_.size()) {
+      Say(console_, absl::StrCat("... and ", failed_ - failures_.size(), " more"));
+    }
+    Say(console_,
+        absl::StrCat(SummaryLine(job), ". Job ", job.job(), ", ", StateWord(job.state()), "."));
+  }
+  return job.succeeded() == job.targets() ? kExitOk : kExitJobFailed;
+}
+
+}  // namespace muster::cli

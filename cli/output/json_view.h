@@ -1,0 +1,45 @@
+// What the API says, as the JSON that --json prints: field names as in proto/muster/v1, states as
+// lower-case words, times in RFC 3339 ("" where there is none), sizes in bytes, digests in hex.
+// docs/cli.md shows each.
+#ifndef MUSTER_CLI_OUTPUT_JSON_VIEW_H_
+#define MUSTER_CLI_OUTPUT_JSON_VIEW_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "muster/v1/archives.pb.h"
+#include "muster/v1/enrollment.pb.h"
+#include "muster/v1/identities.pb.h"
+#include "muster/v1/results.pb.h"
+#include "muster/v1/runs.pb.h"
+#include "muster/v1/status.pb.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster::cli {
+
+using Json = nlohmann::ordered_json;
+
+// "planned", "running", "post-processing", "complete", "failed", "cancelled".
+std::string StateWord(v1::RunState state);
+
+// Whether a run in that state has ended for good.
+bool IsFinal(v1::RunState state);
+
+// "pending", "genuine", "error", "timed-out".
+std::string OutcomeWord(v1::Outcome outcome);
+
+Json ToJson(const v1::ResultCounts& counts);
+Json ToJson(const v1::Run& run);
+Json ToJson(const v1::Result& result);
+Json ToJson(const v1::PairStatus& pair);
+Json ToJson(const v1::RunStatus& status);
+Json ToJson(const v1::Operator& person);
+Json ToJson(const v1::JoinToken& token);
+Json ToJson(const v1::EnrolledNode& node);
+
+// One line for stdout. Bytes that are no UTF-8 are replaced, so that it never fails.
+std::string Dump(const Json& json);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_OUTPUT_JSON_VIEW_H_

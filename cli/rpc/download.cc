@@ -1,0 +1,138 @@
+#include "cli/rpc/download.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/sha256.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kBuffer = size_t{1} << 20;
+
+absl::Status WrongContent(std::string_view reason, std::string_view message) {
+  return MakeError(absl::StatusCode::kDataLoss, reason, message,
+                   "Try again: it begins anew. If it stays like this, the archive on the server is "
+                   "damaged.");
+}
+
+absl::Status WrongSize(int64_t wanted, int64_t got) {
+  return WrongContent("SIZE_MISMATCH",
+                      absl::StrCat(got, " bytes arrived where the archive has ", wanted));
+}
+
+class FileSource : public ByteSource {
+ public:
+  explicit FileSource(File& file) : file_(file) {}
+
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
+    absl::StatusOr<size_t> count = file_.ReadAt(buffer, offset_);
+    if (count.ok()) offset_ += static_cast<int64_t>(*count);
+    return count;
+  }
+
+ private:
+  File& file_;
+  int64_t offset_ = 0;
+};
+
+absl::Status ForEachPiece(ByteSource& source,
+                          const std::function<absl::Status(std::string_view)>& use) {
+  std::vector<char> buffer(kBuffer);
+  while (true) {
+    const absl::StatusOr<size_t> count = source.Read(buffer);
+    if (!count.ok()) return count.status();
+    if (*count == 0) return absl::OkStatus();
+    const absl::Status used = use({buffer.data(), *count});
+    if (!used.ok()) return used;
+  }
+}
+
+absl::Status Hash(File& file, Sha256& hash) {
+  FileSource source(file);
+  return ForEachPiece(source, [&hash](std::string_view piece) {
+    hash.Update(piece);
+    return absl::OkStatus();
+  });
+}
+
+bool IsThereAlready(FileOps& ops, const Download& download) {
+  const auto file = ops.Open(download.path, OpenMode::kRead);
+  if (!file.ok()) return false;
+  const auto size = (*file)->Size();
+  if (!size.ok() || *size != download.size) return false;
+  Sha256 hash;
+  return Hash(**file, hash).ok() && DigestBytes(hash.Finish()) == download.sha256;
+}
+
+// Appends what is missing to the partial file and compares the whole. `*resumed` tells whether the
+// file had held anything before.
+absl::Status Complete(File& part, const Download& download, bool* resumed) {
+  absl::StatusOr<int64_t> size = part.Size();
+  if (!size.ok()) return size.status();
+  if (*size > download.size) {
+    const absl::Status cut = part.Truncate(0);
+    if (!cut.ok()) return cut;
+    size = 0;
+  }
+  *resumed = *size > 0;
+  Sha256 hash;
+  const absl::Status hashed = Hash(part, hash);
+  if (!hashed.ok()) return hashed;
+  int64_t done = *size;
+  download.on_progress(done);
+  const std::unique_ptr<ByteSource> source = download.open(done);
+  const absl::Status copied = ForEachPiece(*source, [&](std::string_view piece) {
+    if (done + static_cast<int64_t>(piece.size()) > download.size) {
+      return WrongSize(download.size, done + static_cast<int64_t>(piece.size()));
+    }
+    hash.Update(piece);
+    const absl::Status written = part.WriteAt(piece, done);
+    if (!written.ok()) return written;
+    done += static_cast<int64_t>(piece.size());
+    download.on_progress(done);
+    return absl::OkStatus();
+  });
+  if (!copied.ok()) return copied;
+  if (done != download.size) return WrongSize(download.size, done);
+  if (DigestBytes(hash.Finish()) != download.sha256) {
+    return WrongContent("DIGEST_MISMATCH", "the SHA-256 of what arrived is not the archive's");
+  }
+  return part.SyncData();
+}
+
+}  // namespace
+
+absl::Status Fetch(const Download& download) {
+  FileOps& ops = PosixFileOps();
+  if (IsThereAlready(ops, download)) {
+    download.on_progress(download.size);
+    return absl::OkStatus();
+  }
+  const std::string part_path = download.path + ".part";
+  const auto part = ops.Open(part_path, OpenMode::kReadWriteOrCreate);
+  if (!part.ok()) return part.status();
+  const absl::Status locked = (*part)->Lock();
+  if (!locked.ok()) return locked;
+
+  bool resumed = false;
+  absl::Status done = Complete(**part, download, &resumed);
+  if (done.code() == absl::StatusCode::kDataLoss) {
+    // Wrong bytes are not worth keeping; those of an earlier try may be to blame.
+    const absl::Status cut = (*part)->Truncate(0);
+    if (!cut.ok()) return cut;
+    if (resumed) done = Complete(**part, download, &resumed);
+  }
+  if (!done.ok()) return done;
+  const absl::Status renamed = ops.Rename(part_path, download.path);
+  if (!renamed.ok()) return renamed;
+  return ops.SyncFolder(ParentFolder(download.path));
+}
+
+}  // namespace muster::cli

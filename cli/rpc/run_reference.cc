@@ -1,0 +1,77 @@
+#include "cli/rpc/run_reference.h"
+
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/exit_code.h"
+#include "cli/output/format.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+#include "services/common/identity/identity.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kPage = 1000;
+constexpr size_t kMatchesShown = 5;
+
+absl::Status NoRuns() {
+  return MakeError(absl::StatusCode::kNotFound, "NO_RUNS", "there is no run yet",
+                   "Make one with `muster run --plugin hostfacts --node NODE`.");
+}
+
+absl::StatusOr<std::string> Newest(Client& client) {
+  v1::ListRunsRequest request;
+  request.set_page_size(1);
+  const auto runs = client.ListRuns(request);
+  if (!runs.ok()) return runs.status();
+  if (runs->runs().empty()) return FromService(NoRuns(), "the list of runs");
+  return runs->runs(0).id();
+}
+
+// The ids that begin with `prefix`; a few are enough to say that it is not one.
+absl::StatusOr<std::vector<std::string>> Matches(Client& client, const std::string& prefix) {
+  std::vector<std::string> ids;
+  v1::ListRunsRequest request;
+  request.set_page_size(kPage);
+  do {
+    const auto page = client.ListRuns(request);
+    if (!page.ok()) return page.status();
+    for (const v1::Run& run : page->runs()) {
+      if (absl::StartsWith(run.id(), prefix)) ids.push_back(run.id());
+    }
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty() && ids.size() <= kMatchesShown);
+  return ids;
+}
+
+}  // namespace
+
+absl::Status OrNoRuns(const absl::Status& status) {
+  return absl::IsNotFound(status) ? FromService(NoRuns(), SubjectOf(status)) : status;
+}
+
+absl::StatusOr<std::string> ResolveRun(Client& client, const std::string& text) {
+  if (text.empty()) return Newest(client);
+  if (IsRunId(text)) return text;
+  if (text.size() > 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return UsageError(absl::StrCat("\"", Printable(text), "\" is no run: an id is 16 hex digits"),
+                      "`muster runs` lists the runs; the beginning of an id is enough.");
+  }
+  const auto ids = Matches(client, text);
+  if (!ids.ok()) return ids.status();
+  if (ids->size() == 1) return ids->front();
+  if (ids->empty()) {
+    return MakeError(absl::StatusCode::kNotFound, "RUN_NOT_FOUND",
+                     absl::StrCat("no run begins with ", text), "`muster runs` lists the runs.");
+  }
+  return UsageError(
+      absl::StrCat(
+          "several runs begin with ", text, ": ",
+          absl::StrJoin(ids->begin(), ids->begin() + std::min(ids->size(), kMatchesShown), ", ")),
+      "Write more of the id.");
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,240 @@
+#include "cli/rpc/share_client.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/rpc/download.h"
+#include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/sha256.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/identity/share_signature.h"
+#include "services/common/joining/member_file.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/shares/share_transfer.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kPiece = size_t{256} << 10;
+
+// A file from an offset on. Not thread-safe.
+class FileBytes : public ByteSource {
+ public:
+  FileBytes(File& file, int64_t offset) : file_(file), offset_(offset) {}
+
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
+    auto n = file_.ReadAt(buffer, offset_);
+    if (n.ok()) offset_ += static_cast<int64_t>(*n);
+    return n;
+  }
+
+ private:
+  File& file_;
+  int64_t offset_;
+};
+
+absl::Status Measure(File& file, v1::SharedFile* shared) {
+  FileBytes bytes(file, 0);
+  Sha256 hash;
+  std::string piece(kPiece, '\0');
+  int64_t size = 0;
+  while (true) {
+    const auto n = bytes.Read(piece);
+    if (!n.ok()) return n.status();
+    if (*n == 0) break;
+    hash.Update(std::string_view(piece.data(), *n));
+    size += static_cast<int64_t>(*n);
+  }
+  shared->set_size(size);
+  shared->set_sha256(DigestBytes(hash.Finish()));
+  return absl::OkStatus();
+}
+
+// Whether another relay of the node may know better.
+bool AskTheNext(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         reason == "NOT_ATTACHED" || reason == "SHARE_NOT_FOUND";
+}
+
+// What a relay answered says more than that another could not be reached, unless it is that the
+// file is not there: the other may have it.
+bool SaysMore(const absl::Status& next, const absl::Status& first) {
+  const bool nowhere = ReasonOf(next) == "SHARE_NOT_FOUND";
+  return (absl::IsUnavailable(first) && !nowhere) ||
+         (ReasonOf(first) == "SHARE_NOT_FOUND" && absl::IsUnavailable(next));
+}
+
+}  // namespace
+
+struct ShareClient::State {
+  MemberFile member;
+  PrivateKey key;
+  std::string chain_pem;
+  std::vector<Certificate> roots;
+  std::shared_ptr<grpc::ChannelCredentials> credentials;
+  CallStopper stopper;
+  std::unique_ptr<InterruptHook> hook;
+
+  State(MemberFile member_file, PrivateKey private_key, std::string chain,
+        std::vector<Certificate> trusted)
+      : member(std::move(member_file)),
+        key(std::move(private_key)),
+        chain_pem(std::move(chain)),
+        roots(std::move(trusted)) {}
+
+  // Asks one relay after another until one gives an answer that counts.
+  template <typename T>
+  absl::StatusOr<T> Ask(const std::function<absl::StatusOr<T>(ShareTransfer&)>& ask) {
+    std::optional<absl::Status> first;
+    for (const std::string& target : member.relay_targets) {
+      ShareTransfer transfer(MakeChannel(target, credentials), stopper);
+      auto answer = ask(transfer);
+      if (answer.ok()) return answer;
+      const absl::Status why = FromService(answer.status(), absl::StrCat("the relay at ", target));
+      if (!AskTheNext(answer.status())) return why;
+      if (!first || SaysMore(why, *first)) first = why;
+    }
+    return *first;
+  }
+};
+
+ShareClient::ShareClient(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ShareClient::~ShareClient() = default;
+
+const std::string& ShareClient::node() const { return state_->member.name; }
+
+absl::StatusOr<std::unique_ptr<ShareClient>> ShareClient::Open(const std::string& folder) {
+  auto member = ReadMemberFile(folder);
+  if (!member.ok()) return member.status();
+  if (member->is_relay || member->relay_targets.empty()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
+                     absl::StrCat(folder, " is not the folder of a node that has a relay"),
+                     "Join the fleet with a new token and an empty folder: muster node join "
+                     "--token-file FILE.");
+  }
+  const auto key_pem = ReadSecretFile(folder + "/tls/key.pem");
+  if (!key_pem.ok()) return key_pem.status();
+  auto chain_pem = ReadFileBounded(folder + "/tls/cert.pem", kMaxSecretFile);
+  if (!chain_pem.ok()) return chain_pem.status();
+  const auto ca_pem = ReadFileBounded(folder + "/tls/ca.pem", kMaxSecretFile);
+  if (!ca_pem.ok()) return ca_pem.status();
+  auto key = PrivateKey::FromPem(*key_pem);
+  if (!key.ok()) return About(key.status(), folder + "/tls/key.pem");
+  auto roots = ParseChain(*ca_pem);
+  if (!roots.ok()) return About(roots.status(), folder + "/tls/ca.pem");
+  const ChannelIdentity identity = {member->fleet, *ca_pem, *chain_pem, *key_pem};
+  auto state = std::make_unique<State>(*std::move(member), *std::move(key), *std::move(chain_pem),
+                                       *std::move(roots));
+  state->credentials = MakeChannelCredentials(identity, {ServiceRole::kRelay});
+  state->hook = std::make_unique<InterruptHook>([&s = *state] { s.stopper.Stop(); });
+  return std::unique_ptr<ShareClient>(new ShareClient(std::move(state)));
+}
+
+absl::StatusOr<v1::Share> ShareClient::Share(
+    const std::string& path, const std::string& target, const std::string& id, absl::Duration ttl,
+    const std::function<void(int64_t, int64_t)>& progress) {
+  auto file = PosixFileOps().Open(path, OpenMode::kRead);
+  if (!file.ok()) return file.status();
+  v1::SharedFile shared;
+  shared.mutable_key()->set_source(node());
+  shared.mutable_key()->set_target(target);
+  shared.mutable_key()->set_id(id);
+  if (absl::Status s = Measure(**file, &shared); !s.ok()) return s;
+  const int64_t now = absl::ToUnixSeconds(absl::Now());
+  shared.mutable_sign_time()->set_seconds(now);
+  if (ttl != absl::InfiniteDuration()) {
+    shared.mutable_expire_time()->set_seconds(now +
+                                              std::max<int64_t>(1, absl::ToInt64Seconds(ttl)));
+  }
+  if (absl::Status s = ValidateSharedFile(shared); !s.ok()) return s;
+  if (absl::Status s = SignSharedFile(state_->key, state_->chain_pem, &shared); !s.ok()) return s;
+  return state_->Ask<v1::Share>([&](ShareTransfer& relay) -> absl::StatusOr<v1::Share> {
+    auto sent = relay.Send(
+        shared, /*only_if_elsewhere=*/false,
+        [&](int64_t offset) -> absl::StatusOr<std::unique_ptr<ByteSource>> {
+          return std::make_unique<FileBytes>(**file, offset);
+        },
+        [&](int64_t done) { progress(done, shared.size()); });
+    if (!sent.ok()) return sent.status();
+    return std::move(sent->share);
+  });
+}
+
+absl::StatusOr<v1::Share> ShareClient::Get(const v1::ShareKey& key) {
+  return state_->Ask<v1::Share>([&](ShareTransfer& relay) { return relay.Get(key); });
+}
+
+// Of all its relays: what came before it changed from one to another lies at the first.
+absl::StatusOr<std::vector<v1::Share>> ShareClient::List() {
+  std::vector<v1::Share> shares;
+  std::optional<absl::Status> fault;
+  bool answered = false;
+  for (const std::string& target : state_->member.relay_targets) {
+    ShareTransfer relay(MakeChannel(target, state_->credentials), state_->stopper);
+    v1::ListSharesRequest request;
+    do {
+      auto page = relay.List(request);
+      if (!page.ok()) {
+        fault = FromService(page.status(), absl::StrCat("the relay at ", target));
+        break;
+      }
+      answered = true;
+      shares.insert(shares.end(), std::make_move_iterator(page->mutable_shares()->begin()),
+                    std::make_move_iterator(page->mutable_shares()->end()));
+      request.set_page_token(page->next_page_token());
+    } while (!request.page_token().empty());
+  }
+  if (!answered && fault) return *fault;
+  return shares;
+}
+
+absl::Status ShareClient::Remove(const v1::ShareKey& key) {
+  return state_
+      ->Ask<bool>([&](ShareTransfer& relay) -> absl::StatusOr<bool> {
+        if (absl::Status s = relay.Remove(key); !s.ok()) return s;
+        return true;
+      })
+      .status();
+}
+
+absl::Status ShareClient::Fetch(const v1::ShareKey& key, const std::string& path,
+                                const std::function<void(int64_t, int64_t)>& progress) {
+  const auto fetch = [&](ShareTransfer& relay) -> absl::StatusOr<bool> {
+    const auto share = relay.Get(key);
+    if (!share.ok()) return share.status();
+    const v1::SharedFile& file = share->file();
+    // The relay is not taken at its word.
+    if (file.key().SerializeAsString() != key.SerializeAsString()) {
+      return absl::DataLossError("the relay answers with another file");
+    }
+    const absl::Status holds =
+        VerifySharedFile(file, state_->member.fleet, state_->roots, absl::Now());
+    if (!holds.ok()) return holds;
+    if (ExpiryOf(file) <= absl::Now() || share->state() != v1::SHARE_STATE_DELIVERED) {
+      return MakeError(absl::StatusCode::kNotFound, "SHARE_NOT_FOUND",
+                       "the shared file is not there any more, or not yet",
+                       "Look where it is: muster shared outcome.");
+    }
+    Download download;
+    download.path = path;
+    download.size = file.size();
+    download.sha256 = file.sha256();
+    download.open = [&](int64_t offset) { return relay.Open(file, offset); };
+    download.on_progress = [&](int64_t done) { progress(done, file.size()); };
+    if (absl::Status s = cli::Fetch(download); !s.ok()) return s;
+    return true;
+  };
+  return state_->Ask<bool>(fetch).status();
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,148 @@
+#include "cli/rpc/status_source.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "cli/output/status_json.h"
+#include "cli/rpc/credentials_file.h"
+#include "cli/rpc/run_reference.h"
+#include "cli/rpc/session.h"
+#include "cli/rpc/status_endpoint.h"
+#include "cli/supervisor/home.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kPage = 10'000;
+constexpr int kPairsShown = 10;  // of a kind
+
+class EndpointSource final : public StatusSource {
+ public:
+  explicit EndpointSource(const StatusCredentials& credentials) : endpoint_(credentials) {}
+
+  absl::StatusOr<RunView> Fetch() override {
+    auto news = endpoint_.GetNews();
+    if (!news.ok()) return news.status();
+    if (!*news) return last_;
+    auto status = ParseStatusJson(**news);
+    if (!status.ok()) return status.status();
+    last_ = ViewOf(*std::move(status));
+    return last_;
+  }
+
+  absl::StatusOr<Json> FetchAll() override {
+    const auto body = endpoint_.Get();
+    if (!body.ok()) return body.status();
+    Json json = Json::parse(*body, nullptr, false);
+    if (json.is_object()) return json;
+    return ParseStatusJson(*body).status();
+  }
+
+ private:
+  StatusEndpoint endpoint_;
+  RunView last_;
+};
+
+class OperatorSource final : public StatusSource {
+ public:
+  OperatorSource(std::shared_ptr<Client> client, std::string run)
+      : client_(std::move(client)), run_(std::move(run)) {}
+
+  absl::StatusOr<RunView> Fetch() override {
+    v1::GetStatusRequest request;
+    request.set_run(run_);
+    absl::StatusOr<v1::RunStatus> status = Ask(request);
+    if (!status.ok()) return status.status();
+    *status->mutable_pairs() = status->stragglers();
+    request.set_run(run_);
+    request.set_page_size(kPairsShown);
+    for (const auto& [outcome, count] :
+         {std::pair{v1::OUTCOME_ERROR, status->counts().errors()},
+          std::pair{v1::OUTCOME_TIMED_OUT, status->counts().timed_out()}}) {
+      request.set_outcome(outcome);
+      if (count == 0) continue;
+      if (const absl::Status added = AddPairs(request, *status); !added.ok()) return added;
+    }
+    request.set_outcome(v1::OUTCOME_UNSPECIFIED);
+    request.add_reasons(v1::REASON_RUNNING);
+    if (const absl::Status added = AddPairs(request, *status); !added.ok()) return added;
+    return ViewOf(*std::move(status));
+  }
+
+  absl::StatusOr<Json> FetchAll() override {
+    v1::GetStatusRequest request;
+    request.set_run(run_);
+    request.set_page_size(kPage);
+    absl::StatusOr<v1::RunStatus> page = Ask(request);
+    if (!page.ok()) return page.status();
+    Json json = StatusJson(*page);
+    request.set_run(run_);
+    while (!page->next_page_token().empty()) {
+      request.set_page_token(page->next_page_token());
+      page = client_->GetStatus(request);
+      if (!page.ok()) return page.status();
+      for (const v1::PairStatus& pair : page->pairs()) json["plugins"].push_back(StatusJson(pair));
+    }
+    return json;
+  }
+
+ private:
+  absl::StatusOr<v1::RunStatus> Ask(const v1::GetStatusRequest& request) {
+    auto status = client_->GetStatus(request);
+    if (!status.ok()) return run_.empty() ? OrNoRuns(status.status()) : status.status();
+    run_ = status->run();  // the one that was newest at first
+    return status;
+  }
+
+  // Appends the pairs that `request` asks for; of those that run only the ones with progress.
+  absl::Status AddPairs(const v1::GetStatusRequest& request, v1::RunStatus& status) {
+    const auto page = client_->GetStatus(request);
+    if (!page.ok()) return page.status();
+    for (const v1::PairStatus& pair : page->pairs()) {
+      if (pair.outcome() != v1::OUTCOME_PENDING || pair.has_progress()) *status.add_pairs() = pair;
+    }
+    return absl::OkStatus();
+  }
+
+  const std::shared_ptr<Client> client_;
+  std::string run_;
+};
+
+// The credentials file to use, or nothing.
+std::optional<std::string> ChooseFile(const StatusQuestion& question) {
+  if (!question.credentials_file.empty()) return question.credentials_file;
+  if (!question.context_file.empty()) return std::nullopt;
+  const auto home = supervisor::HomeFromEnvironment();
+  return home.ok() ? FindCredentials(*home, question.run) : std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuestion& question) {
+  if (const auto file = ChooseFile(question)) {
+    auto credentials = ReadCredentials(*file, absl::Now(), question.max_age);
+    if (!credentials.ok()) {
+      return About(credentials.status(), absl::StrCat("credentials file ", *file));
+    }
+    return std::make_unique<EndpointSource>(*credentials);
+  }
+  auto client = Connect(question.context_file);
+  if (!client.ok()) return client.status();
+  std::string run;
+  if (!question.run.empty()) {  // else the status service knows the newest by itself
+    auto resolved = ResolveRun(**client, question.run);
+    if (!resolved.ok()) return resolved.status();
+    run = *std::move(resolved);
+  }
+  return OperatorStatusSource(*std::move(client), std::move(run));
+}
+
+std::unique_ptr<StatusSource> OperatorStatusSource(std::shared_ptr<Client> client,
+                                                   std::string run) {
+  return std::make_unique<OperatorSource>(std::move(client), std::move(run));
+}
+
+}  // namespace muster::cli

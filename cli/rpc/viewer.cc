@@ -1,0 +1,71 @@
+#include "cli/rpc/viewer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/identity/key.h"
+#include "services/common/identity/signing_request.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kMaxPem = size_t{64} << 10;
+
+absl::Status ReadInto(const std::string& file, std::string* text) {
+  if (file.empty()) return absl::OkStatus();
+  auto content = ReadFileBounded(file, kMaxPem);
+  if (!content.ok()) return About(content.status(), absl::StrCat("file ", file));
+  *text = *std::move(content);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::SetStatusListenerRequest> ReadStatusListener(const StatusListenerFiles& files) {
+  if (files.certificate.empty() != files.key.empty()) {
+    return UsageError("a certificate and its key go together",
+                      "Give both --status-cert and --status-key, or neither: then the listener "
+                      "shows the fleet's certificate.");
+  }
+  if (files.client_ca.empty()) {
+    return UsageError("it is not said who may see the status",
+                      "Give --status-client-ca: the authority of the clients that may ask.");
+  }
+  v1::SetStatusListenerRequest request;
+  for (const auto& [file, text] :
+       {std::pair{&files.client_ca, request.mutable_client_ca_pem()},
+        std::pair{&files.certificate, request.mutable_certificate_pem()}}) {
+    if (const absl::Status read = ReadInto(*file, text); !read.ok()) return read;
+  }
+  if (files.key.empty()) return request;
+  auto key = ReadSecretFile(files.key);
+  if (!key.ok()) return About(key.status(), absl::StrCat("file ", files.key));
+  request.set_key_pem(*std::move(key));
+  return request;
+}
+
+absl::StatusOr<StatusCredentials> IssueViewer(Client& client, const std::string& run) {
+  const auto key = PrivateKey::Generate();
+  if (!key.ok()) return key.status();
+  auto csr = CreateSigningRequest(*key);
+  if (!csr.ok()) return csr.status();
+  v1::IssueViewerCredentialRequest request;
+  request.set_run(run);
+  request.set_csr_pem(*std::move(csr));
+  const auto viewer = client.IssueViewerCredential(request);
+  if (!viewer.ok()) return viewer.status();
+  StatusCredentials credentials;
+  credentials.host_address = viewer->host_address();
+  credentials.created_at = absl::Now();
+  credentials.ca_cert = viewer->server_ca_pem();
+  credentials.client_cert = absl::StrCat(viewer->certificate_pem(), viewer->chain_pem());
+  auto pem = key->ToSec1Pem();
+  if (!pem.ok()) return pem.status();
+  credentials.client_key = *std::move(pem);
+  return credentials;
+}
+
+}  // namespace muster::cli
