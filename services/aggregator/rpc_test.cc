@@ -20,9 +20,9 @@
 #include "muster/v1/listeners.pb.h"
 #include "muster/v1/results.pb.h"
 #include "muster/v1/runs.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/testing/rpc_walk.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster {
 namespace {

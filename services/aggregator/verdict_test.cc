@@ -11,10 +11,10 @@
 #include "gtest/gtest.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
 #include "services/aggregator/testing/test_verdicts.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster {
 namespace {

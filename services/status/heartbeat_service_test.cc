@@ -17,8 +17,8 @@
 #include "services/common/base/error.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/status.h"
-#include "services/status/testing/beat_stream.h"
-#include "services/status/testing/test_status.h"
+#include "testing/fixtures/beat_stream.h"
+#include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {

@@ -12,7 +12,7 @@
 #include "muster/v1/verdicts.pb.h"
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/testing/rpc_walk.h"
-#include "services/status/testing/test_status.h"
+#include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {

@@ -14,7 +14,7 @@
 #include "muster/v1/verdicts.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
-#include "services/status/testing/test_status.h"
+#include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {

@@ -5,13 +5,13 @@
 #include <fstream>
 
 #include "gtest/gtest.h"
-#include "services/agent/attach/test_relay.h"
-#include "services/agent/jobs/test_commands.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/test_commands.h"
+#include "testing/fixtures/test_relay.h"
 
 namespace muster {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "services/agent/jobs/test_commands.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/subprocess.h"
+#include "testing/fixtures/test_commands.h"
 
 namespace muster {
 namespace {

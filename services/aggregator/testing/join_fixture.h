@@ -12,11 +12,11 @@
 #include "muster/v1/enrollment.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
 #include "muster/v1/join.grpc.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
 #include "services/common/identity/join_token.h"
 #include "services/common/identity/key.h"
 #include "services/common/identity/signing_request.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster::testing {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "muster/v1/verdicts.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster::testing {
 

@@ -10,13 +10,13 @@
 #include <mutex>
 #include <string>
 
-#include "services/aggregator/testing/test_fleet.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/metrics.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/server.h"
 #include "services/relay/proxy/forwarding.h"
 #include "services/relay/proxy/way_up.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster::testing {
 

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "muster/v1/attachment.grpc.pb.h"
-#include "services/agent/attach/test_relay.h"
-#include "services/agent/jobs/test_commands.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/live_calls.h"
 #include "services/relay/testing/recorded_link.h"
+#include "testing/fixtures/test_commands.h"
+#include "testing/fixtures/test_relay.h"
 
 namespace muster {
 namespace {

@@ -10,8 +10,8 @@
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 #include "services/relay/testing/relay_rig.h"
-#include "services/status/testing/beat_stream.h"
-#include "services/status/testing/test_status.h"
+#include "testing/fixtures/beat_stream.h"
+#include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {
