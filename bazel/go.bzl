@@ -24,7 +24,7 @@ go_host = repository_rule(
 )
 
 def go_program(name, main, module_srcs, **kwargs):
-    """A static Go binary of the one module at the root.
+    """A static Go binary of the module at the root.
 
     Not sandboxed: it uses the developer's own module and build caches, and the
     network when a module is missing from them. go.sum pins every module.
@@ -51,20 +51,21 @@ CGO_ENABLED=0 go build -trimpath -buildvcs=false -mod=readonly -ldflags=-s -o $$
         **kwargs
     )
 
-def go_test(name, packages, module_srcs, data = [], **kwargs):
-    """go vet and go test of some packages of the one module at the root.
+def go_test(name, packages, module_srcs, module = ".", data = [], **kwargs):
+    """go vet and go test of some packages of a module in this tree.
 
     Args:
       name: the target.
       packages: patterns such as "./gateway/...".
       module_srcs: as for go_program.
+      module: the folder of the module's go.mod, from the root.
       data: what tests need besides.
       **kwargs: common attributes of tests.
     """
     native.sh_test(
         name = name,
         srcs = ["//bazel:go_test.sh"],
-        args = packages,
+        args = [module] + packages,
         data = module_srcs + data + ["//:go.mod", "//:go.sum", "@go_host//:env.sh"],
         tags = ["local", "requires-network"],
         **kwargs

@@ -19,7 +19,6 @@ import (
 
 	"muster.example/gateway/config"
 	"muster.example/gateway/fleet"
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
 	"muster.example/gateway/legacy"
 	"muster.example/gateway/listen"
@@ -27,6 +26,7 @@ import (
 	"muster.example/gateway/rudder"
 	"muster.example/gateway/runs"
 	"muster.example/gateway/viewing"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/channel"
 )

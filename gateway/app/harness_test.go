@@ -19,7 +19,7 @@ import (
 
 	"muster.example/gateway/app"
 	"muster.example/gateway/config"
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/mustertest"
 )
 

@@ -16,9 +16,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"muster.example/gateway/gen"
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/legacy"
 	"muster.example/gateway/viewing"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/mustertest"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 func TestSharedFilesOverREST(t *testing.T) {

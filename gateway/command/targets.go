@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"slices"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Targets says whom a command is for, as jobs.proto has it: the root of a Merkle tree over the names, sorted, each

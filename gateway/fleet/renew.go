@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // NewKey makes a P-256 key and a request for a certificate for it; both in PEM. The names come from

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 )
 

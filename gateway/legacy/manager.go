@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"muster.example/gateway/fleet"
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
 	"muster.example/gateway/listen"
 	"muster.example/gateway/runs"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Settings of all listeners of runs.

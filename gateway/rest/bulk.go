@@ -16,8 +16,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // bulk gives out the bytes of results and archives. Safe for concurrent use.

@@ -16,8 +16,9 @@ import (
 
 	"muster.example/gateway/fleet"
 	"muster.example/gateway/gen"
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	restv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/peer"
 )
 
@@ -64,18 +65,18 @@ func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 	}
 	type register func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error
 	for _, r := range []register{
-		musterv1.RegisterRunServiceHandler, musterv1.RegisterResultServiceHandler,
-		musterv1.RegisterArchiveServiceHandler, musterv1.RegisterIdentityServiceHandler,
-		musterv1.RegisterEnrollmentServiceHandler,
+		restv1.RegisterRunServiceHandler, restv1.RegisterResultServiceHandler,
+		restv1.RegisterArchiveServiceHandler, restv1.RegisterIdentityServiceHandler,
+		restv1.RegisterEnrollmentServiceHandler,
 	} {
 		if err := r(context.Background(), s.mux, to.Aggregator); err != nil {
 			return nil, err
 		}
 	}
-	if err := musterv1.RegisterStatusServiceHandler(context.Background(), s.mux, to.Status); err != nil {
+	if err := restv1.RegisterStatusServiceHandler(context.Background(), s.mux, to.Status); err != nil {
 		return nil, err
 	}
-	if err := musterv1.RegisterHeartbeatServiceHandler(context.Background(), s.mux, to.Status); err != nil {
+	if err := restv1.RegisterHeartbeatServiceHandler(context.Background(), s.mux, to.Status); err != nil {
 		return nil, err
 	}
 	if err := s.registerRelay(to.Relay); err != nil {
@@ -91,14 +92,14 @@ func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 
 // registerRelay serves what the relay at the centre answers.
 func (s *Server) registerRelay(relay grpc.ClientConnInterface) error {
-	err := musterv1.RegisterJobServiceHandlerClient(context.Background(), s.mux, musterv1.NewJobServiceClient(relay))
+	err := restv1.RegisterJobServiceHandlerClient(context.Background(), s.mux, musterv1.NewJobServiceClient(relay))
 	if err != nil {
 		return err
 	}
-	if err := musterv1.RegisterAttachServiceHandlerClient(context.Background(), s.mux, musterv1.NewAttachServiceClient(relay)); err != nil {
+	if err := restv1.RegisterAttachServiceHandlerClient(context.Background(), s.mux, musterv1.NewAttachServiceClient(relay)); err != nil {
 		return err
 	}
-	return musterv1.RegisterShareServiceHandlerClient(context.Background(), s.mux, musterv1.NewShareServiceClient(relay))
+	return restv1.RegisterShareServiceHandlerClient(context.Background(), s.mux, musterv1.NewShareServiceClient(relay))
 }
 
 // route is one that is written by hand.

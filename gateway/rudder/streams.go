@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"muster.example/gateway/command"
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // streamed is what is known of a node that runs by its stream.

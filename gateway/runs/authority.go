@@ -3,7 +3,7 @@ package runs
 import (
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // authorityLinger is how long the aggregator keeps the authority after the end of the run.

@@ -1,6 +1,6 @@
 package runs
 
-import musterv1 "muster.example/gateway/gen/muster/v1"
+import musterv1 "muster.example/proto/gen/go/muster/v1"
 
 // Fan tells several followers, in order.
 type Fan []Follower

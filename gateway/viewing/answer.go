@@ -1,7 +1,7 @@
 package viewing
 
 import (
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Answer is what GET /status says: the head, the pairs, and what stands behind them. Head and pairs are the fields

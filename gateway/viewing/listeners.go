@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"muster.example/gateway/fleet"
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/listen"
 	"muster.example/gateway/rest"
 	"muster.example/gateway/runs"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
 )

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/rest"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 

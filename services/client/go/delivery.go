@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Global is the node's name of a plugin that runs once.

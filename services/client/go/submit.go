@@ -15,7 +15,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // ForwardedIdentity is the metadata key with which a gateway names its client.

@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 const (

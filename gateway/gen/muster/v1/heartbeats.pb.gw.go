@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	extMusterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Suppress "imported and not used" errors
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_HeartbeatService_BeatOnce_0(ctx context.Context, marshaler runtime.Marshaler, client HeartbeatServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_HeartbeatService_BeatOnce_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.HeartbeatServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeatOnceRequest
+		protoReq extMusterv1.BeatOnceRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -75,9 +76,9 @@ func request_HeartbeatService_BeatOnce_0(ctx context.Context, marshaler runtime.
 	return msg, metadata, err
 }
 
-func local_request_HeartbeatService_BeatOnce_0(ctx context.Context, marshaler runtime.Marshaler, server HeartbeatServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_HeartbeatService_BeatOnce_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.HeartbeatServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeatOnceRequest
+		protoReq extMusterv1.BeatOnceRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -117,7 +118,7 @@ func local_request_HeartbeatService_BeatOnce_0(ctx context.Context, marshaler ru
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterHeartbeatServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterHeartbeatServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server HeartbeatServiceServer) error {
+func RegisterHeartbeatServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMusterv1.HeartbeatServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_HeartbeatService_BeatOnce_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -169,15 +170,15 @@ func RegisterHeartbeatServiceHandlerFromEndpoint(ctx context.Context, mux *runti
 // RegisterHeartbeatServiceHandler registers the http handlers for service HeartbeatService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterHeartbeatServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterHeartbeatServiceHandlerClient(ctx, mux, NewHeartbeatServiceClient(conn))
+	return RegisterHeartbeatServiceHandlerClient(ctx, mux, extMusterv1.NewHeartbeatServiceClient(conn))
 }
 
 // RegisterHeartbeatServiceHandlerClient registers the http handlers for service HeartbeatService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "HeartbeatServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "HeartbeatServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMusterv1.HeartbeatServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMusterv1.HeartbeatServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "HeartbeatServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterHeartbeatServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client HeartbeatServiceClient) error {
+// "extMusterv1.HeartbeatServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterHeartbeatServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMusterv1.HeartbeatServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_HeartbeatService_BeatOnce_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

@@ -727,7 +727,7 @@ const file_muster_v1_heartbeats_proto_rawDesc = "" +
 	"\x10HeartbeatService\x12;\n" +
 	"\x04Beat\x12\x16.muster.v1.BeatRequest\x1a\x17.muster.v1.BeatResponse(\x010\x01\x12C\n" +
 	"\bBeatOnce\x12\x1a.muster.v1.BeatOnceRequest\x1a\x1b.muster.v1.BeatOnceResponse\x12D\n" +
-	"\aBeatAll\x12\x19.muster.v1.BeatAllRequest\x1a\x1a.muster.v1.BeatAllResponse(\x010\x01B/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\aBeatAll\x12\x19.muster.v1.BeatAllRequest\x1a\x1a.muster.v1.BeatAllResponse(\x010\x01B0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_heartbeats_proto_rawDescOnce sync.Once

@@ -484,7 +484,7 @@ const file_muster_v1_types_proto_rawDesc = "" +
 	"\x0fOUTCOME_PENDING\x10\x01\x12\x13\n" +
 	"\x0fOUTCOME_GENUINE\x10\x02\x12\x11\n" +
 	"\rOUTCOME_ERROR\x10\x03\x12\x15\n" +
-	"\x11OUTCOME_TIMED_OUT\x10\x04B/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\x11OUTCOME_TIMED_OUT\x10\x04B0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_types_proto_rawDescOnce sync.Once

@@ -2221,7 +2221,7 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x06GetJob\x12\x18.muster.v1.GetJobRequest\x1a\x0e.muster.v1.Job\x12C\n" +
 	"\bListJobs\x12\x1a.muster.v1.ListJobsRequest\x1a\x1b.muster.v1.ListJobsResponse\x12E\n" +
 	"\bWatchJob\x12\x1a.muster.v1.WatchJobRequest\x1a\x1b.muster.v1.WatchJobResponse0\x01\x128\n" +
-	"\tCancelJob\x12\x1b.muster.v1.CancelJobRequest\x1a\x0e.muster.v1.JobB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\tCancelJob\x12\x1b.muster.v1.CancelJobRequest\x1a\x0e.muster.v1.JobB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_jobs_proto_rawDescOnce sync.Once

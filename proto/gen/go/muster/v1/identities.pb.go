@@ -638,7 +638,7 @@ const file_muster_v1_identities_proto_rawDesc = "" +
 	"\x0eRevokeOperator\x12 .muster.v1.RevokeOperatorRequest\x1a\x13.muster.v1.Operator\x12R\n" +
 	"\rListOperators\x12\x1f.muster.v1.ListOperatorsRequest\x1a .muster.v1.ListOperatorsResponse\x12c\n" +
 	"\x17IssueCommandCertificate\x12).muster.v1.IssueCommandCertificateRequest\x1a\x1d.muster.v1.CommandCertificate\x12_\n" +
-	"\x15GetCommandRevocations\x12'.muster.v1.GetCommandRevocationsRequest\x1a\x1d.muster.v1.CommandRevocationsB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\x15GetCommandRevocations\x12'.muster.v1.GetCommandRevocationsRequest\x1a\x1d.muster.v1.CommandRevocationsB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_identities_proto_rawDescOnce sync.Once

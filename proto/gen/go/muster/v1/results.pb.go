@@ -1412,7 +1412,7 @@ const file_muster_v1_results_proto_rawDesc = "" +
 	"\tGetResult\x12\x1b.muster.v1.GetResultRequest\x1a\x11.muster.v1.Result\x12L\n" +
 	"\vListResults\x12\x1d.muster.v1.ListResultsRequest\x1a\x1e.muster.v1.ListResultsResponse\x12B\n" +
 	"\n" +
-	"ReadResult\x12\x1c.muster.v1.ReadResultRequest\x1a\x14.muster.v1.FileChunk0\x01B/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"ReadResult\x12\x1c.muster.v1.ReadResultRequest\x1a\x14.muster.v1.FileChunk0\x01B0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_results_proto_rawDescOnce sync.Once

@@ -334,7 +334,7 @@ const file_muster_v1_verdicts_proto_rawDesc = "" +
 	"\tHeartbeatB\t\n" +
 	"\averdict2Z\n" +
 	"\x0eVerdictService\x12H\n" +
-	"\x0eFollowVerdicts\x12 .muster.v1.FollowVerdictsRequest\x1a\x12.muster.v1.Verdict0\x01B/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\x0eFollowVerdicts\x12 .muster.v1.FollowVerdictsRequest\x1a\x12.muster.v1.Verdict0\x01B0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_verdicts_proto_rawDescOnce sync.Once

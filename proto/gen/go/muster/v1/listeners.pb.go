@@ -438,7 +438,7 @@ const file_muster_v1_listeners_proto_rawDesc = "" +
 	"\x17SignListenerCertificate\x12).muster.v1.SignListenerCertificateRequest\x1a*.muster.v1.SignListenerCertificateResponse\x12B\n" +
 	"\x0eReportListener\x12 .muster.v1.ReportListenerRequest\x1a\x0e.muster.v1.Run\x12^\n" +
 	"\x11GetStatusListener\x12#.muster.v1.GetStatusListenerRequest\x1a$.muster.v1.GetStatusListenerResponse\x12N\n" +
-	"\x14ReportStatusListener\x12&.muster.v1.ReportStatusListenerRequest\x1a\x0e.muster.v1.RunB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\x14ReportStatusListener\x12&.muster.v1.ReportStatusListenerRequest\x1a\x0e.muster.v1.RunB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_listeners_proto_rawDescOnce sync.Once

@@ -1582,7 +1582,7 @@ const file_muster_v1_shares_proto_rawDesc = "" +
 	"ListShares\x12\x1c.muster.v1.ListSharesRequest\x1a\x1d.muster.v1.ListSharesResponse\x12L\n" +
 	"\vRemoveShare\x12\x1d.muster.v1.RemoveShareRequest\x1a\x1e.muster.v1.RemoveShareResponse\x12L\n" +
 	"\vReportShare\x12\x1d.muster.v1.ReportShareRequest\x1a\x1e.muster.v1.ReportShareResponse\x12[\n" +
-	"\x10AnswerShareQuery\x12\".muster.v1.AnswerShareQueryRequest\x1a#.muster.v1.AnswerShareQueryResponseB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\x10AnswerShareQuery\x12\".muster.v1.AnswerShareQueryRequest\x1a#.muster.v1.AnswerShareQueryResponseB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_shares_proto_rawDescOnce sync.Once

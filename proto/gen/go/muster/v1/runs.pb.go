@@ -1541,7 +1541,7 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"\tDeleteRun\x12\x1b.muster.v1.DeleteRunRequest\x1a\x1c.muster.v1.DeleteRunResponse\x12K\n" +
 	"\x0fIssueCredential\x12!.muster.v1.IssueCredentialRequest\x1a\x15.muster.v1.Credential\x12]\n" +
 	"\x15IssueViewerCredential\x12'.muster.v1.IssueViewerCredentialRequest\x1a\x1b.muster.v1.ViewerCredential\x12H\n" +
-	"\x11SetStatusListener\x12#.muster.v1.SetStatusListenerRequest\x1a\x0e.muster.v1.RunB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\x11SetStatusListener\x12#.muster.v1.SetStatusListenerRequest\x1a\x0e.muster.v1.RunB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_runs_proto_rawDescOnce sync.Once

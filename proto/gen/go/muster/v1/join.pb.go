@@ -343,7 +343,7 @@ const file_muster_v1_join_proto_rawDesc = "" +
 	"\bis_relay\x18\v \x01(\bR\aisRelay2\x89\x01\n" +
 	"\vJoinService\x12:\n" +
 	"\x04Join\x12\x16.muster.v1.JoinRequest\x1a\x1a.muster.v1.NodeCertificate\x12>\n" +
-	"\x06Return\x12\x18.muster.v1.ReturnRequest\x1a\x1a.muster.v1.NodeCertificateB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\x06Return\x12\x18.muster.v1.ReturnRequest\x1a\x1a.muster.v1.NodeCertificateB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_join_proto_rawDescOnce sync.Once

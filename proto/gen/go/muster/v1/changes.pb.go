@@ -661,7 +661,7 @@ const file_muster_v1_changes_proto_rawDesc = "" +
 	"\x05eventB\t\n" +
 	"\a_cursor2e\n" +
 	"\rChangeService\x12T\n" +
-	"\rFollowChanges\x12\x1f.muster.v1.FollowChangesRequest\x1a .muster.v1.FollowChangesResponse0\x01B/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\rFollowChanges\x12\x1f.muster.v1.FollowChangesRequest\x1a .muster.v1.FollowChangesResponse0\x01B0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_changes_proto_rawDescOnce sync.Once

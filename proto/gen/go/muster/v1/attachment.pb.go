@@ -1559,7 +1559,7 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x05below\x18\x06 \x01(\x03R\x05below2\xa3\x01\n" +
 	"\rAttachService\x12A\n" +
 	"\x06Attach\x12\x18.muster.v1.AttachRequest\x1a\x19.muster.v1.AttachResponse(\x010\x01\x12O\n" +
-	"\fListAttached\x12\x1e.muster.v1.ListAttachedRequest\x1a\x1f.muster.v1.ListAttachedResponseB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\fListAttached\x12\x1e.muster.v1.ListAttachedRequest\x1a\x1f.muster.v1.ListAttachedResponseB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_attachment_proto_rawDescOnce sync.Once

@@ -1082,7 +1082,7 @@ const file_muster_v1_enrollment_proto_rawDesc = "" +
 	"\n" +
 	"RevokeNode\x12\x1c.muster.v1.RevokeNodeRequest\x1a\x17.muster.v1.EnrolledNode\x12I\n" +
 	"\n" +
-	"RemoveNode\x12\x1c.muster.v1.RemoveNodeRequest\x1a\x1d.muster.v1.RemoveNodeResponseB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"RemoveNode\x12\x1c.muster.v1.RemoveNodeRequest\x1a\x1d.muster.v1.RemoveNodeResponseB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_enrollment_proto_rawDescOnce sync.Once

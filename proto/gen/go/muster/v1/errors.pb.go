@@ -98,7 +98,7 @@ const file_muster_v1_errors_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1b\n" +
 	"\tnext_step\x18\x02 \x01(\tR\bnextStep\x12:\n" +
 	"\vretry_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryAfterB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"retryAfterB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_errors_proto_rawDescOnce sync.Once

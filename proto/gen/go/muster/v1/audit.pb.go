@@ -132,7 +132,7 @@ const file_muster_v1_audit_proto_rawDesc = "" +
 	"\x05relay\x18\x03 \x01(\tR\x05relay\"\x1c\n" +
 	"\x1aRecordShareRemovalResponse2q\n" +
 	"\fAuditService\x12a\n" +
-	"\x12RecordShareRemoval\x12$.muster.v1.RecordShareRemovalRequest\x1a%.muster.v1.RecordShareRemovalResponseB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\x12RecordShareRemoval\x12$.muster.v1.RecordShareRemovalRequest\x1a%.muster.v1.RecordShareRemovalResponseB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_audit_proto_rawDescOnce sync.Once

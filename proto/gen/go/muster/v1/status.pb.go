@@ -1891,7 +1891,7 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"\vWatchStatus\x12\x1d.muster.v1.WatchStatusRequest\x1a\x1e.muster.v1.WatchStatusResponse0\x01\x12U\n" +
 	"\x0eReportProgress\x12 .muster.v1.ReportProgressRequest\x1a!.muster.v1.ReportProgressResponse\x12F\n" +
 	"\tListNodes\x12\x1b.muster.v1.ListNodesRequest\x1a\x1c.muster.v1.ListNodesResponse\x125\n" +
-	"\aGetNode\x12\x19.muster.v1.GetNodeRequest\x1a\x0f.muster.v1.NodeB/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\aGetNode\x12\x19.muster.v1.GetNodeRequest\x1a\x0f.muster.v1.NodeB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_status_proto_rawDescOnce sync.Once

@@ -219,7 +219,7 @@ const file_muster_v1_archives_proto_rawDesc = "" +
 	"\x0eArchiveService\x12>\n" +
 	"\n" +
 	"GetArchive\x12\x1c.muster.v1.GetArchiveRequest\x1a\x12.muster.v1.Archive\x12D\n" +
-	"\vReadArchive\x12\x1d.muster.v1.ReadArchiveRequest\x1a\x14.muster.v1.FileChunk0\x01B/Z-muster.example/gateway/gen/muster/v1;musterv1b\x06proto3"
+	"\vReadArchive\x12\x1d.muster.v1.ReadArchiveRequest\x1a\x14.muster.v1.FileChunk0\x01B0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_archives_proto_rawDescOnce sync.Once
