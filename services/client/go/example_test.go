@@ -10,26 +10,37 @@ import (
 )
 
 // The example in a module of its own, outside of this tree, with everything vendored: as others use the
-// package.
-func TestTheExampleBuildsElsewhereAndDelivers(t *testing.T) {
+// package. Its graph is gRPC, protobuf and what these need.
+func TestExampleBuildsInAnotherModuleAndDelivers(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	ours := read(t, filepath.Join(root, "go.mod"))
-	// The versions that this tree is tested with; `go mod tidy` would choose them as well.
+	ours := read(t, "go.mod")
+	// The versions that this module is tested with; `go mod tidy` would choose them as well.
 	theirs := regexp.MustCompile(`(?m)^module .*$`).ReplaceAllString(ours, "module plugin.test/count")
-	theirs = regexp.MustCompile(`(?s)\ntool \(.*?\n\)`).ReplaceAllString(theirs, "") +
-		"\nrequire muster.example v0.0.0\n\nreplace muster.example => " + root + "\n"
+	theirs = regexp.MustCompile(`(?m)^replace .*$`).ReplaceAllString(theirs, "") + `
+require muster.example/services/client/go v0.0.0
+
+replace muster.example/services/client/go => ` + root + `/services/client/go
+
+replace muster.example/proto/gen/go => ` + root + `/proto/gen/go
+`
 	for name, text := range map[string]string{
-		"go.mod": theirs, "go.sum": read(t, filepath.Join(root, "go.sum")), "main.go": read(t, "example/main.go"),
+		"go.mod": theirs, "go.sum": read(t, "go.sum"), "main.go": read(t, "example/main.go"),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	command(t, folder, "go", "mod", "vendor")
+	expected := regexp.MustCompile(`^# (google.golang.org/(grpc|protobuf|genproto/googleapis/rpc)|golang.org/x/(net|sys|text)|muster.example/.*) `)
+	for _, line := range strings.Split(read(t, filepath.Join(folder, "vendor/modules.txt")), "\n") {
+		if strings.HasPrefix(line, "# ") && !expected.MatchString(line) {
+			t.Errorf("the client needs another module: %s", line)
+		}
+	}
 	command(t, folder, "go", "build", "-mod=vendor", "-trimpath", "-o", "count", ".")
 
 	w := start(t)
