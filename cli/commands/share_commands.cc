@@ -114,7 +114,7 @@ absl::StatusOr<v1::Share> Leave(Console& console, ShareClient& client,
 // Until it has arrived, or will not, or `until`.
 absl::StatusOr<v1::Share> Await(ShareClient& client, v1::Share share, absl::Time until) {
   const v1::ShareKey key = share.file().key();
-  while (share.state() == v1::SHARE_STATE_ON_THE_WAY && absl::Now() < until &&
+  while (share.state() == v1::SHARE_STATE_IN_TRANSIT && absl::Now() < until &&
          SleepUnlessInterrupted(kPause)) {
     auto now = client.Get(key);
     if (now.ok()) {

@@ -17,7 +17,7 @@ std::string Human(const google::protobuf::Timestamp& time) {
 
 std::string StateWord(v1::ShareState state) {
   switch (state) {
-    case v1::SHARE_STATE_ON_THE_WAY:
+    case v1::SHARE_STATE_IN_TRANSIT:
       return "on the way";
     case v1::SHARE_STATE_DELIVERED:
       return "delivered";
@@ -64,7 +64,7 @@ absl::StatusOr<int> TellOutcome(Console& console, const CommandLine& line, const
       Say(console, absl::StrCat(file, " lies at relay ", share.relay(),
                                 ", expires: ", Expiry(share.file()), "."));
       return kExitOk;
-    case v1::SHARE_STATE_ON_THE_WAY:
+    case v1::SHARE_STATE_IN_TRANSIT:
       Say(console, absl::StrCat(file, " is kept by relay ", share.relay(),
                                 " and is passed on as soon as that can be.\nAsk again: muster "
                                 "shared outcome --to ",

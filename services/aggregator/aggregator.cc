@@ -313,8 +313,9 @@ void Assembly::AddGauges() {
                            [this] { return follower_ != nullptr && follower_->connected(); });
   metrics_.AddSampledCounter("muster_lost_pairs_total", "Pairs that were timed out for silence.",
                              [this] { return static_cast<double>(verdicts_.lost()); });
-  metrics_.AddSampledCounter("muster_abandoned_runs_total", "Runs that failed since nobody came.",
-                             [this] { return static_cast<double>(verdicts_.nobody_came()); });
+  metrics_.AddSampledCounter(
+      "muster_abandoned_runs_total", "Runs that failed since nobody came.",
+      [this] { return static_cast<double>(verdicts_.start_grace_expired()); });
   metrics_.AddSampledCounter("muster_store_commands_total", "Changes committed to the store.",
                              [this] { return static_cast<double>(f_.store->stats().commands); });
   metrics_.AddSampledCounter("muster_store_commits_total", "Transactions of the store.",

@@ -19,9 +19,9 @@ grpc::ServerWriteReactor<v1::FollowChangesResponse>* ChangeService::FollowChange
         }
         std::optional<int64_t> cursor;
         if (request->has_cursor()) cursor = request->cursor();
-        const FollowedPairs pairs = request->runs_only()        ? FollowedPairs::kNone
-                                    : request->pairs_together() ? FollowedPairs::kTogether
-                                                                : FollowedPairs::kSingly;
+        const FollowedPairs pairs = request->runs_only()     ? FollowedPairs::kNone
+                                    : request->batch_pairs() ? FollowedPairs::kTogether
+                                                             : FollowedPairs::kSingly;
         return std::make_unique<ChangeSource>(store_, feed_, clock_, cursor, pairs,
                                               changes_.Watch(std::move(wake)));
       });

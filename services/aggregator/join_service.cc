@@ -47,10 +47,10 @@ absl::Status JoinAnswers::Join(const std::string& peer, const v1::JoinRequest& r
   return Answer(peer, joining_.Join(wish), response);
 }
 
-absl::Status JoinAnswers::Return(const std::string& peer, const v1::ReturnRequest& request,
+absl::Status JoinAnswers::Rejoin(const std::string& peer, const v1::RejoinRequest& request,
                                  v1::NodeCertificate* response) {
   return Answer(
-      peer, joining_.Return(request.certificate_chain_pem(), request.csr_pem(), request.proof()),
+      peer, joining_.Rejoin(request.certificate_chain_pem(), request.csr_pem(), request.proof()),
       response);
 }
 
@@ -100,11 +100,11 @@ grpc::ServerUnaryReactor* JoinService::Join(grpc::CallbackServerContext* context
   });
 }
 
-grpc::ServerUnaryReactor* JoinService::Return(grpc::CallbackServerContext* context,
-                                              const v1::ReturnRequest* request,
+grpc::ServerUnaryReactor* JoinService::Rejoin(grpc::CallbackServerContext* context,
+                                              const v1::RejoinRequest* request,
                                               v1::NodeCertificate* response) {
   return Answer(context, [this, request, response](const std::string& peer) {
-    return answers_.Return(peer, *request, response);
+    return answers_.Rejoin(peer, *request, response);
   });
 }
 
@@ -118,13 +118,13 @@ grpc::ServerUnaryReactor* RelayedJoinService::Join(grpc::CallbackServerContext* 
                 });
 }
 
-grpc::ServerUnaryReactor* RelayedJoinService::Return(grpc::CallbackServerContext* context,
-                                                     const v1::ReturnRequest* request,
+grpc::ServerUnaryReactor* RelayedJoinService::Rejoin(grpc::CallbackServerContext* context,
+                                                     const v1::RejoinRequest* request,
                                                      v1::NodeCertificate* response) {
-  return Answer(runtime_, context, "/muster.v1.JoinService/Return",
+  return Answer(runtime_, context, "/muster.v1.JoinService/Rejoin",
                 [this, request, response](Call& call) -> absl::Status {
                   if (absl::Status s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
-                  return answers_.Return(PeerOf(call), *request, response);
+                  return answers_.Rejoin(PeerOf(call), *request, response);
                 });
 }
 

@@ -114,7 +114,7 @@ grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext*
                   auto upload = ToUpload(call, *request);
                   if (!upload.ok()) return upload.status();
                   std::optional<absl::Time> signed_at;
-                  if (request->has_spooled()) signed_at = TakeTime(request->spooled());
+                  if (request->has_spooled()) signed_at = AcceptTime(request->spooled());
                   auto opened = uploads_.Open(*std::move(upload), signed_at);
                   if (!opened.ok()) return opened.status();
                   if (opened->committed) {

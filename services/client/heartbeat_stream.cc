@@ -62,8 +62,9 @@ void ToMessage(const Activity& activity, const BeatKey& key, v1::Activity* messa
   if (activity.fault) ToMessage(*activity.fault, message->mutable_fault());
 }
 
-class HeartbeatStream final : public BeatConnection,
-                              private grpc::ClientBidiReactor<v1::BeatRequest, v1::BeatResponse> {
+class HeartbeatStream final
+    : public BeatConnection,
+      private grpc::ClientBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse> {
  public:
   HeartbeatStream(std::shared_ptr<grpc::Channel> channel, BeatKey key, BeatInbox& inbox)
       : stub_(v1::HeartbeatService::NewStub(std::move(channel))),
@@ -72,7 +73,7 @@ class HeartbeatStream final : public BeatConnection,
     request_.set_node(key_.node);
     request_.set_instance_id(InstanceId());
     request_.set_boot_id(BootId());
-    stub_->async()->Beat(&context_, this);
+    stub_->async()->StreamHeartbeats(&context_, this);
     StartRead(&response_);
     StartCall();
   }
@@ -139,8 +140,8 @@ class HeartbeatStream final : public BeatConnection,
   const BeatKey key_;
   BeatInbox& inbox_;
   grpc::ClientContext context_;
-  v1::BeatRequest request_;    // of the write under way
-  v1::BeatResponse response_;  // of the read under way
+  v1::StreamHeartbeatsRequest request_;    // of the write under way
+  v1::StreamHeartbeatsResponse response_;  // of the read under way
   std::mutex mutex_;
   std::condition_variable ended_;
   bool named_ = false;        // guarded by mutex_

@@ -13,7 +13,7 @@
 namespace muster::client {
 namespace {
 
-constexpr std::string_view kDoubleAgent = "DOUBLE_AGENT";
+constexpr std::string_view kDuplicateAgent = "DOUBLE_AGENT";
 
 // Of the process: two clients in it are one sender.
 int64_t NextSequence() {
@@ -88,7 +88,7 @@ void Heartbeats::Note(const absl::Status& status) {
   {
     std::lock_guard lock(mutex_);
     status_ = status;
-    if (lost_ == !status.ok() && ReasonOf(status) != kDoubleAgent) return;
+    if (lost_ == !status.ok() && ReasonOf(status) != kDuplicateAgent) return;
     lost_ = !status.ok();
   }
   if (watch_) watch_(status);
@@ -111,7 +111,7 @@ bool Heartbeats::AfterEnd(const absl::Status& why, const std::stop_token& stop) 
     return WaitFor(reconnect_.NextUnserved(), stop);
   }
   Note(why);
-  if (ReasonOf(why) == kDoubleAgent) return false;
+  if (ReasonOf(why) == kDuplicateAgent) return false;
   const bool refused = why.code() == absl::StatusCode::kPermissionDenied ||
                        why.code() == absl::StatusCode::kInvalidArgument;
   return WaitFor(refused ? reconnect_.NextUnserved() : reconnect_.Next(RetryAfterOf(why)), stop);

@@ -70,7 +70,7 @@ TEST_F(HeartbeatsTest, TheFirstSaysWhoAndWhatTheLastSaysGoodbye) {
   client->StartHeartbeats();
   client->StartHeartbeats();  // a second time changes nothing
   ASSERT_TRUE(Until([&] { return !status_.beats().empty(); }));
-  const v1::BeatRequest first = status_.beats().front();
+  const v1::StreamHeartbeatsRequest first = status_.beats().front();
   EXPECT_EQ(first.node(), "n1");
   EXPECT_EQ(first.instance_id().size(), 32U);
   EXPECT_EQ(first.boot_id().size(), 36U);

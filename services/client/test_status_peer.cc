@@ -32,7 +32,7 @@ std::string TestStatusPeer::target() const { return absl::StrCat("127.0.0.1:", p
 
 void TestStatusPeer::Probe() {
   std::lock_guard lock(mutex_);
-  v1::BeatResponse probe;
+  v1::StreamHeartbeatsResponse probe;
   probe.set_probe(true);
   for (const auto& [context, stream] : live_streams_) stream->Write(probe);
 }
@@ -42,7 +42,7 @@ void TestStatusPeer::Cut() {
   for (const auto& [context, stream] : live_streams_) context->TryCancel();
 }
 
-std::vector<v1::BeatRequest> TestStatusPeer::beats() const {
+std::vector<v1::StreamHeartbeatsRequest> TestStatusPeer::beats() const {
   std::lock_guard lock(mutex_);
   return beats_;
 }
@@ -54,7 +54,7 @@ std::vector<v1::ReportProgressRequest> TestStatusPeer::reports() const {
 
 bool TestStatusPeer::Heard(const std::function<bool(const v1::Activity&)>& what) const {
   std::lock_guard lock(mutex_);
-  return std::ranges::any_of(beats_, [&](const v1::BeatRequest& beat) {
+  return std::ranges::any_of(beats_, [&](const v1::StreamHeartbeatsRequest& beat) {
     return std::ranges::any_of(beat.activities(), what);
   });
 }
@@ -68,8 +68,9 @@ bool TestStatusPeer::SaidGoodbye() const {
   return !beats_.empty() && beats_.back().goodbye();
 }
 
-v1::BeatResponse TestStatusPeer::AnswerTo(const v1::BeatRequest& beat) const {
-  v1::BeatResponse answer;
+v1::StreamHeartbeatsResponse TestStatusPeer::AnswerTo(
+    const v1::StreamHeartbeatsRequest& beat) const {
+  v1::StreamHeartbeatsResponse answer;
   answer.set_sequence(beat.sequence());
   answer.mutable_interval()->set_seconds(interval_ms / 1000);
   answer.mutable_interval()->set_nanos(static_cast<int32_t>(interval_ms % 1000 * 1'000'000));
@@ -78,7 +79,7 @@ v1::BeatResponse TestStatusPeer::AnswerTo(const v1::BeatRequest& beat) const {
   return answer;
 }
 
-grpc::Status TestStatusPeer::Beats::Beat(grpc::ServerContext* context, Stream* stream) {
+grpc::Status TestStatusPeer::Beats::StreamHeartbeats(grpc::ServerContext* context, Stream* stream) {
   ++peer_.streams;
   const std::pair self(context, stream);
   {
@@ -86,7 +87,7 @@ grpc::Status TestStatusPeer::Beats::Beat(grpc::ServerContext* context, Stream* s
     peer_.live_streams_.insert(self);
   }
   grpc::Status end = grpc::Status::OK;
-  for (v1::BeatRequest beat; end.ok() && stream->Read(&beat);) {
+  for (v1::StreamHeartbeatsRequest beat; end.ok() && stream->Read(&beat);) {
     if (peer_.judge_beat) end = ToGrpc(peer_.judge_beat());
     std::lock_guard lock(peer_.mutex_);
     peer_.beats_.push_back(beat);

@@ -37,7 +37,7 @@ class TestStatusPeer {
   // Ends every stream, as a restart would.
   void Cut();
 
-  std::vector<v1::BeatRequest> beats() const;
+  std::vector<v1::StreamHeartbeatsRequest> beats() const;
   std::vector<v1::ReportProgressRequest> reports() const;
   // Whether a beat said this.
   bool Heard(const std::function<bool(const v1::Activity&)>& what) const;
@@ -52,12 +52,13 @@ class TestStatusPeer {
   std::atomic<int> streams{0};  // so many were opened
 
  private:
-  using Stream = grpc::ServerReaderWriter<v1::BeatResponse, v1::BeatRequest>;
+  using Stream =
+      grpc::ServerReaderWriter<v1::StreamHeartbeatsResponse, v1::StreamHeartbeatsRequest>;
 
   class Beats final : public v1::HeartbeatService::Service {
    public:
     explicit Beats(TestStatusPeer& peer) : peer_(peer) {}
-    grpc::Status Beat(grpc::ServerContext* context, Stream* stream) override;
+    grpc::Status StreamHeartbeats(grpc::ServerContext* context, Stream* stream) override;
 
    private:
     TestStatusPeer& peer_;
@@ -73,7 +74,7 @@ class TestStatusPeer {
     TestStatusPeer& peer_;
   };
 
-  v1::BeatResponse AnswerTo(const v1::BeatRequest& beat) const;
+  v1::StreamHeartbeatsResponse AnswerTo(const v1::StreamHeartbeatsRequest& beat) const;
 
   const TestFleet fleet_;
   Beats beat_service_{*this};
@@ -81,7 +82,7 @@ class TestStatusPeer {
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
   mutable std::mutex mutex_;
-  std::vector<v1::BeatRequest> beats_;                               // guarded by mutex_
+  std::vector<v1::StreamHeartbeatsRequest> beats_;                   // guarded by mutex_
   std::vector<v1::ReportProgressRequest> reports_;                   // guarded by mutex_
   std::set<std::pair<grpc::ServerContext*, Stream*>> live_streams_;  // guarded by mutex_
 };

@@ -404,7 +404,7 @@ absl::Status NoFirstHeartbeat(absl::Duration within) {
                    "Send the first heartbeat when the stream begins.");
 }
 
-absl::Status DoubleAgent(std::string_view node) {
+absl::Status DuplicateAgent(std::string_view node) {
   return MakeError(
       Code::kAborted, "DOUBLE_AGENT",
       Text("a younger process sends heartbeats for node \"", A(node), "\" with this identity"),

@@ -88,7 +88,7 @@ absl::Status InvalidProgress(std::string_view why);
 absl::Status StatusNotReady();
 absl::Status InvalidHeartbeat(std::string_view why);
 absl::Status NoFirstHeartbeat(absl::Duration within);
-absl::Status DoubleAgent(std::string_view node);
+absl::Status DuplicateAgent(std::string_view node);
 absl::Status TooManySenders(int64_t limit);
 absl::Status InvalidCursor();
 absl::Status NodeNotFound(std::string_view node);

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// The file holds an AttachRequest.Below, without statements. Not thread-safe.
+// The file holds an AttachRequest.TopologyUpdate, without statements. Not thread-safe.
 class KnownNodes {
  public:
   KnownNodes(FileOps& files, std::string path) : files_(files), path_(std::move(path)) {}

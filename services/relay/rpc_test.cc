@@ -50,7 +50,7 @@ std::vector<const google::protobuf::MethodDescriptor*> Methods() {
       v1::SubmitResultRequest::descriptor()->file(),
       v1::Run::descriptor()->file(),
       v1::RunStatus::descriptor()->file(),
-      v1::BeatRequest::descriptor()->file(),
+      v1::StreamHeartbeatsRequest::descriptor()->file(),
       v1::Operator::descriptor()->file()};
   return MethodsOf(files);
 }
@@ -141,7 +141,7 @@ TEST_F(RelayRpcTest, TheListenerWithoutCertificatesLetsJoinAndNothingElse) {
     const std::string path = PathOf(*method);
     SCOPED_TRACE(path);
     const grpc::Status status = CallEmpty(channel, path);
-    if (path == "/muster.v1.JoinService/Join" || path == "/muster.v1.JoinService/Return") {
+    if (path == "/muster.v1.JoinService/Join" || path == "/muster.v1.JoinService/Rejoin") {
       ++joins;  // passed on, to an aggregator that is not there
       EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
     } else {

@@ -14,8 +14,9 @@ constexpr size_t kMaxContacts = 1000;
 
 }  // namespace
 
-absl::StatusOr<Registry::Answer> BeatIntake::Take(v1::BeatRequest& beat, const Identity& identity,
-                                                  Authorize authorize, const Way& way) {
+absl::StatusOr<Registry::Answer> BeatIntake::Take(v1::StreamHeartbeatsRequest& beat,
+                                                  const Identity& identity, Authorize authorize,
+                                                  const Way& way) {
   const bool first = !seat_;
   if (first) {
     if (auto status = Begin(beat, identity, authorize, way); !status.ok()) return status;
@@ -42,7 +43,7 @@ absl::StatusOr<Registry::Answer> BeatIntake::Take(v1::BeatRequest& beat, const I
   return answer;
 }
 
-absl::Status BeatIntake::Begin(const v1::BeatRequest& beat, const Identity& identity,
+absl::Status BeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat, const Identity& identity,
                                Authorize authorize, const Way& way) {
   auto node = NodeOf(identity, beat);
   // Who is not allowed to beat at all is told that, and not what is wrong with the message.

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kMethod = "/muster.v1.HeartbeatService/Beat";
+constexpr std::string_view kMethod = "/muster.v1.HeartbeatService/StreamHeartbeats";
 
 void SetDuration(absl::Duration duration, google::protobuf::Duration* to) {
   const int64_t seconds = absl::ToInt64Seconds(duration);
@@ -82,7 +82,7 @@ void BeatReactor::OnReadDone(bool ok) {
   if (request_.goodbye()) return End(absl::OkStatus());
   // What a first message, or one with news, needed is not held until the next.
   if (!request_.instance_id().empty() || request_.activities_size() > 0) {
-    request_ = v1::BeatRequest();
+    request_ = v1::StreamHeartbeatsRequest();
   }
   std::lock_guard lock(mutex_);
   if (!ended_ && !end_) StartRead(&request_);

@@ -20,9 +20,10 @@
 namespace muster {
 
 // Deletes itself when gRPC is done with it and nobody probes it.
-class BeatReactor : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResponse>,
-                    public BeatLine,
-                    public std::enable_shared_from_this<BeatReactor> {
+class BeatReactor
+    : public grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>,
+      public BeatLine,
+      public std::enable_shared_from_this<BeatReactor> {
  public:
   static BeatReactor* Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
                             const BeatParts& parts);
@@ -53,10 +54,10 @@ class BeatReactor : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResp
   std::unique_ptr<grpc::Alarm> first_late_;  // until the first beat
 
   // Of the reading thread.
-  v1::BeatRequest request_;
+  v1::StreamHeartbeatsRequest request_;
   BeatIntake intake_;
 
-  v1::BeatResponse response_;
+  v1::StreamHeartbeatsResponse response_;
   std::mutex mutex_;
   // All below are guarded by mutex_.
   Registry::Answer answer_;

@@ -5,8 +5,8 @@
 
 namespace muster {
 
-grpc::ServerBidiReactor<v1::BeatAllRequest, v1::BeatAllResponse>* HeartbeatService::BeatAll(
-    grpc::CallbackServerContext* context) {
+grpc::ServerBidiReactor<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>*
+HeartbeatService::RelayHeartbeats(grpc::CallbackServerContext* context) {
   const std::shared_ptr<RelayBeatReactor> reactor =
       RelayBeatReactor::Start(runtime_, context, parts_);
   std::lock_guard lock(mutex_);
@@ -26,16 +26,16 @@ void HeartbeatService::EndRelays(const absl::Status& why) {
   }
 }
 
-grpc::ServerUnaryReactor* HeartbeatService::BeatOnce(grpc::CallbackServerContext* context,
-                                                     const v1::BeatOnceRequest* request,
-                                                     v1::BeatOnceResponse* response) {
+grpc::ServerUnaryReactor* HeartbeatService::SendHeartbeat(grpc::CallbackServerContext* context,
+                                                          const v1::SendHeartbeatRequest* request,
+                                                          v1::SendHeartbeatResponse* response) {
   return Answer(
-      runtime_, context, "/muster.v1.HeartbeatService/BeatOnce",
+      runtime_, context, "/muster.v1.HeartbeatService/SendHeartbeat",
       [this, request, response](Call& call) { return TakeOnce(call, *request, response); });
 }
 
-absl::Status HeartbeatService::TakeOnce(Call& call, const v1::BeatOnceRequest& request,
-                                        v1::BeatOnceResponse* response) {
+absl::Status HeartbeatService::TakeOnce(Call& call, const v1::SendHeartbeatRequest& request,
+                                        v1::SendHeartbeatResponse* response) {
   const v1::ResultKey& key = request.key();
   const absl::Status allowed = call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node()));
   if (!allowed.ok()) return allowed;
@@ -51,7 +51,7 @@ absl::Status HeartbeatService::TakeOnce(Call& call, const v1::BeatOnceRequest& r
     return took;
   }
   parts_.contact(key, *seat->sender());
-  const absl::Duration interval = parts_.registry.BeatOnce(*seat).interval;
+  const absl::Duration interval = parts_.registry.SendHeartbeat(*seat).interval;
   response->mutable_interval()->set_seconds(absl::ToInt64Seconds(interval));
   response->mutable_interval()->set_nanos(
       static_cast<int32_t>(absl::ToInt64Nanoseconds(interval % absl::Seconds(1))));

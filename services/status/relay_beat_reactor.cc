@@ -11,8 +11,8 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kMethod = "/muster.v1.HeartbeatService/BeatAll";
-constexpr std::string_view kOfOne = "/muster.v1.HeartbeatService/Beat";
+constexpr std::string_view kMethod = "/muster.v1.HeartbeatService/RelayHeartbeats";
+constexpr std::string_view kOfOne = "/muster.v1.HeartbeatService/StreamHeartbeats";
 
 constexpr int kMaxSendersInMessage = 1000;
 constexpr int kMaxHeard = 100'000;
@@ -132,19 +132,19 @@ absl::Status RelayBeatReactor::Take() {
   if (relay_ == nullptr) {
     if (auto opened = OpenRelay(); !opened.ok()) return opened;
   }
-  for (v1::BeatAllRequest::Sender& sender : *request_.mutable_senders()) {
+  for (v1::RelayHeartbeatsRequest::Sender& sender : *request_.mutable_senders()) {
     if (auto status = TakeSender(sender); !status.ok()) return status;
   }
-  for (const int32_t id : request_.heard()) TakeHeard(id);
-  request_ = v1::BeatAllRequest();
+  for (const int32_t id : request_.heard_ids()) TakeHeard(id);
+  request_ = v1::RelayHeartbeatsRequest();
   Answer();
   return absl::OkStatus();
 }
 
-absl::Status RelayBeatReactor::TakeSender(v1::BeatAllRequest::Sender& sender) {
+absl::Status RelayBeatReactor::TakeSender(v1::RelayHeartbeatsRequest::Sender& sender) {
   const int32_t id = sender.id();
   if (id < 1) return errors::InvalidHeartbeat("a sender without a number");
-  if (sender.gone()) {
+  if (sender.ended()) {
     Drop(id);
     return absl::OkStatus();
   }
@@ -186,7 +186,7 @@ absl::Status RelayBeatReactor::TakeSender(v1::BeatAllRequest::Sender& sender) {
 }
 
 absl::Status RelayBeatReactor::TakeBeat(const std::shared_ptr<Member>& member,
-                                        v1::BeatRequest& beat) {
+                                        v1::StreamHeartbeatsRequest& beat) {
   const Caller& caller = *member->caller;
   if (parts_.is_revoked(caller)) return Revoked();
   if (parts_.clock.Now() >= member->until) return errors::NotAttached(member->uri);
@@ -248,7 +248,7 @@ void RelayBeatReactor::Send() {
   const size_t told = std::min(refused_.size(), kMaxTold);
   for (size_t i = 0; i < told; ++i) {
     const auto& [id, why] = refused_[i];
-    v1::BeatAllResponse::Refused& refused = *response_.add_refused();
+    v1::RelayHeartbeatsResponse::Refused& refused = *response_.add_refused();
     refused.set_id(id);
     refused.set_code(static_cast<int32_t>(why.code()));
     refused.set_message(std::string(why.message()));

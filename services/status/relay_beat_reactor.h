@@ -22,8 +22,9 @@
 namespace muster {
 
 // Deletes itself when gRPC is done with it and no sender's line is in use.
-class RelayBeatReactor : public grpc::ServerBidiReactor<v1::BeatAllRequest, v1::BeatAllResponse>,
-                         public std::enable_shared_from_this<RelayBeatReactor> {
+class RelayBeatReactor
+    : public grpc::ServerBidiReactor<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>,
+      public std::enable_shared_from_this<RelayBeatReactor> {
  public:
   static std::shared_ptr<RelayBeatReactor> Start(const RpcRuntime& runtime,
                                                  grpc::CallbackServerContext* context,
@@ -47,8 +48,8 @@ class RelayBeatReactor : public grpc::ServerBidiReactor<v1::BeatAllRequest, v1::
   absl::Status OpenRelay();
   absl::Status Take();
   void Taken(const absl::Status& status);
-  absl::Status TakeSender(v1::BeatAllRequest::Sender& sender);
-  absl::Status TakeBeat(const std::shared_ptr<Member>& member, v1::BeatRequest& beat);
+  absl::Status TakeSender(v1::RelayHeartbeatsRequest::Sender& sender);
+  absl::Status TakeBeat(const std::shared_ptr<Member>& member, v1::StreamHeartbeatsRequest& beat);
   void TakeHeard(int32_t id);
   void Drop(int32_t id);
   void Refuse(int32_t id, const absl::Status& why);
@@ -63,10 +64,10 @@ class RelayBeatReactor : public grpc::ServerBidiReactor<v1::BeatAllRequest, v1::
   RelaySight* relay_ = nullptr;             // from the first message on
 
   // Of whoever deals with a message; OnDone comes after.
-  v1::BeatAllRequest request_;
+  v1::RelayHeartbeatsRequest request_;
   std::unordered_map<int32_t, std::shared_ptr<Member>> members_;
 
-  v1::BeatAllResponse response_;
+  v1::RelayHeartbeatsResponse response_;
   std::mutex mutex_;
   // All below are guarded by mutex_.
   std::vector<std::pair<int32_t, absl::Status>> refused_;  // to be told

@@ -26,9 +26,9 @@ using testing::TestStatus;
 
 // Every method of every service that the status service's binary describes by reflection.
 std::vector<const google::protobuf::MethodDescriptor*> Methods() {
-  const google::protobuf::FileDescriptor* const files[] = {v1::RunStatus::descriptor()->file(),
-                                                           v1::BeatRequest::descriptor()->file(),
-                                                           v1::Verdict::descriptor()->file()};
+  const google::protobuf::FileDescriptor* const files[] = {
+      v1::RunStatus::descriptor()->file(), v1::StreamHeartbeatsRequest::descriptor()->file(),
+      v1::Verdict::descriptor()->file()};
   return MethodsOf(files);
 }
 

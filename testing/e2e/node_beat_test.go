@@ -30,14 +30,14 @@ func joined(t *testing.T, f *fleet.Fleet, name string) *fleet.Operator {
 }
 
 // beat opens a stream of heartbeats for a node's pair.
-func beat(t *testing.T, as *fleet.Operator, run, plugin, node string) (musterv1.HeartbeatService_BeatClient, error) {
+func beat(t *testing.T, as *fleet.Operator, run, plugin, node string) (musterv1.HeartbeatService_StreamHeartbeatsClient, error) {
 	t.Helper()
 	connection := must(as.StatusGRPC())(t)
 	t.Cleanup(func() { connection.Close() })
 	ctx, cancel := context.WithTimeout(context.Background(), 2*soon)
 	t.Cleanup(cancel)
-	stream := must(musterv1.NewHeartbeatServiceClient(connection).Beat(ctx))(t)
-	_ = stream.Send(&musterv1.BeatRequest{InstanceId: "process", Sequence: 1, Node: node, Activities: []*musterv1.Activity{{
+	stream := must(musterv1.NewHeartbeatServiceClient(connection).StreamHeartbeats(ctx))(t)
+	_ = stream.Send(&musterv1.StreamHeartbeatsRequest{InstanceId: "process", Sequence: 1, Node: node, Activities: []*musterv1.Activity{{
 		Key: &musterv1.ResultKey{Run: run, Plugin: plugin, Node: node}, Phase: musterv1.Phase_PHASE_WORKING}}})
 	_, err := stream.Recv()
 	return stream, err
@@ -65,7 +65,7 @@ func TestARevokedNodeIsHeardNoMore(t *testing.T) {
 	if _, err := beat(t, n1, run, "work", "n1"); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("a revoked node that comes again: %v, want PERMISSION_DENIED", err)
 	}
-	check(t, other.Send(&musterv1.BeatRequest{Sequence: 2}))
+	check(t, other.Send(&musterv1.StreamHeartbeatsRequest{Sequence: 2}))
 	if _, err := other.Recv(); err != nil {
 		t.Errorf("the heartbeats of another node: %v", err)
 	}

@@ -128,11 +128,12 @@ class Agent {
 
  private:
   // Deletes itself when it has ended. What it holds is guarded by the agent's mutex.
-  class Stream : public grpc::ClientBidiReactor<v1::BeatRequest, v1::BeatResponse> {
+  class Stream
+      : public grpc::ClientBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse> {
    public:
     explicit Stream(Agent& agent) : agent_(agent) {
       context_.set_wait_for_ready(true);
-      agent.stub_->async()->Beat(&context_, this);
+      agent.stub_->async()->StreamHeartbeats(&context_, this);
       AddHold();  // for beats that a timer starts
       request_.set_instance_id(agent.instance_);
       Send();
@@ -180,8 +181,8 @@ class Agent {
    private:
     Agent& agent_;
     grpc::ClientContext context_;
-    v1::BeatRequest request_;
-    v1::BeatResponse response_;
+    v1::StreamHeartbeatsRequest request_;
+    v1::StreamHeartbeatsResponse response_;
     absl::Time sent_;
     bool connected_ = false;
     bool writing_ = false;
@@ -199,7 +200,7 @@ class Agent {
   }
 
   // The next beat: after the interval, give or take a fifth, or at once.
-  void Plan(const v1::BeatResponse& response) {
+  void Plan(const v1::StreamHeartbeatsResponse& response) {
     if (response.probe() || absl::GetFlag(FLAGS_flood)) return Beat();
     const absl::Duration interval = absl::Seconds(response.interval().seconds()) +
                                     absl::Nanoseconds(response.interval().nanos());

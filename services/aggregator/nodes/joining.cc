@@ -127,7 +127,7 @@ absl::StatusOr<JoinedMember> Joining::Join(const JoinWish& wish) {
                       token->parents};
 }
 
-absl::StatusOr<NodeRecord> Joining::Returning(const std::string& chain_pem,
+absl::StatusOr<NodeRecord> Joining::Rejoining(const std::string& chain_pem,
                                               const std::string& csr_pem,
                                               const std::string& proof) {
   const auto chain = ParseChain(chain_pem);
@@ -162,7 +162,7 @@ absl::StatusOr<NodeRecord> Joining::Returning(const std::string& chain_pem,
   return **std::move(member);
 }
 
-absl::StatusOr<JoinedMember> Joining::Return(const std::string& chain_pem,
+absl::StatusOr<JoinedMember> Joining::Rejoin(const std::string& chain_pem,
                                              const std::string& csr_pem, const std::string& proof) {
   const auto member = Returning(chain_pem, csr_pem, proof);
   if (!member.ok()) return member.status();

@@ -42,7 +42,7 @@ class Joining {
 
   absl::StatusOr<JoinedMember> Join(const JoinWish& wish);
 
-  absl::StatusOr<JoinedMember> Return(const std::string& chain_pem, const std::string& csr_pem,
+  absl::StatusOr<JoinedMember> Rejoin(const std::string& chain_pem, const std::string& csr_pem,
                                       const std::string& proof);
 
  private:

@@ -109,15 +109,15 @@ v1::Verdict Lost(std::string_view run, std::string_view plugin, std::string_view
   lost->mutable_key()->set_run(std::string(run));
   lost->mutable_key()->set_plugin(std::string(plugin));
   lost->mutable_key()->set_node(std::string(node));
-  lost->set_why(std::string(why));
+  lost->set_reason(std::string(why));
   lost->mutable_since()->set_seconds(1'800'000'000);
   return verdict;
 }
 
-v1::Verdict NobodyCame(std::string_view run, std::string_view why) {
+v1::Verdict StartGraceExpired(std::string_view run, std::string_view why) {
   v1::Verdict verdict;
-  verdict.mutable_nobody_came()->set_run(std::string(run));
-  verdict.mutable_nobody_came()->set_why(std::string(why));
+  verdict.mutable_start_grace_expired()->set_run(std::string(run));
+  verdict.mutable_start_grace_expired()->set_reason(std::string(why));
   return verdict;
 }
 

@@ -12,15 +12,15 @@ constexpr absl::Duration kClockSlack = absl::Minutes(5);
 
 }  // namespace
 
-absl::Time TakeTime(const v1::SpooledProof& proof) {
-  return absl::FromUnixSeconds(proof.take_time().seconds());
+absl::Time AcceptTime(const v1::SpooledProof& proof) {
+  return absl::FromUnixSeconds(proof.accept_time().seconds());
 }
 
 absl::Status SpooledProofs::Check(const v1::SpooledProof& proof, const Caller& relay,
                                   UploadRecord* upload) const {
   const v1::Signature& signature = proof.signature();
   if (signature.value().empty()) return errors::SignatureRequired(upload->key.node);
-  const absl::Time taken = TakeTime(proof);
+  const absl::Time taken = AcceptTime(proof);
   const absl::Time now = clock_.Now();
   if (taken > now + kClockSlack || taken < now - kSpooledAtMost) return errors::ProofTooOld();
   const SignedResult said = {upload->key.run, upload->key.plugin, upload->key.node,

@@ -117,13 +117,13 @@ void VerdictFollower::Take(const v1::Verdict& verdict, Verdicts::Done done) {
   switch (verdict.verdict_case()) {
     case v1::Verdict::kLost: {
       const v1::Verdict::Lost& lost = verdict.lost();
-      return verdicts_.Lose({lost.key().run(), lost.key().plugin(), lost.key().node()}, lost.why(),
-                            lost.has_since() ? FromProto(lost.since()) : absl::InfinitePast(),
-                            std::move(done));
+      return verdicts_.Lose(
+          {lost.key().run(), lost.key().plugin(), lost.key().node()}, lost.reason(),
+          lost.has_since() ? FromProto(lost.since()) : absl::InfinitePast(), std::move(done));
     }
-    case v1::Verdict::kNobodyCame:
-      return verdicts_.NobodyCame(verdict.nobody_came().run(), verdict.nobody_came().why(),
-                                  std::move(done));
+    case v1::Verdict::kStartGraceExpired:
+      return verdicts_.StartGraceExpired(verdict.start_grace_expired().run(),
+                                         verdict.start_grace_expired().reason(), std::move(done));
     case v1::Verdict::kHeartbeat:
     case v1::Verdict::VERDICT_NOT_SET:
       break;

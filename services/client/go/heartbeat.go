@@ -236,7 +236,7 @@ func (h *Heartbeats) heard(server time.Time) {
 // note keeps how it goes, and tells of a change.
 func (h *Heartbeats) note(err error) {
 	h.mu.Lock()
-	changed := h.lost != (err != nil) || isDoubleAgent(err)
+	changed := h.lost != (err != nil) || isDuplicateAgent(err)
 	h.err, h.lost = err, err != nil
 	h.mu.Unlock()
 	if changed && h.onChange != nil {
@@ -244,7 +244,7 @@ func (h *Heartbeats) note(err error) {
 	}
 }
 
-func isDoubleAgent(err error) bool {
+func isDuplicateAgent(err error) bool {
 	var answer *Error
 	return errors.As(err, &answer) && answer.Reason == "DOUBLE_AGENT"
 }
@@ -275,7 +275,7 @@ func (h *Heartbeats) run(ctx context.Context) {
 		default:
 			h.note(err)
 		}
-		if isDoubleAgent(err) || pause(ctx, pauseFor) != nil {
+		if isDuplicateAgent(err) || pause(ctx, pauseFor) != nil {
 			return
 		}
 	}

@@ -64,7 +64,7 @@ func (a *activity) proto(key Key) *musterv1.Activity {
 // beatStream is one connection.
 type beatStream struct {
 	h        *Heartbeats
-	rpc      musterv1.HeartbeatService_BeatClient
+	rpc      musterv1.HeartbeatService_StreamHeartbeatsClient
 	schedule *beatSchedule
 	first    bool
 	version  int64 // the newest that was sent
@@ -95,7 +95,7 @@ func (h *Heartbeats) stream(ctx context.Context, wait *reconnect) error {
 	// It outlives the caller's wish to stop by a goodbye.
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	rpc, err := h.client.heartbeats.Beat(lasting)
+	rpc, err := h.client.heartbeats.StreamHeartbeats(lasting)
 	if err != nil {
 		return fromRPC(err)
 	}
@@ -154,7 +154,7 @@ func endOf(err error) error {
 
 func (s *beatStream) send(goodbye bool) error {
 	now, key := time.Now(), s.h.client.key(Key{})
-	beat := &musterv1.BeatRequest{
+	beat := &musterv1.StreamHeartbeatsRequest{
 		Sequence: beatSequence.Add(1), Uptime: durationpb.New(time.Since(started)), Time: timestamppb.New(now), Goodbye: goodbye,
 	}
 	if s.first {
@@ -171,7 +171,7 @@ func (s *beatStream) send(goodbye bool) error {
 	return s.rpc.Send(beat)
 }
 
-func (s *beatStream) take(answer *musterv1.BeatResponse, wait *reconnect) {
+func (s *beatStream) take(answer *musterv1.StreamHeartbeatsResponse, wait *reconnect) {
 	if answer.GetTime() != nil {
 		s.h.heard(answer.GetTime().AsTime())
 	}
@@ -191,7 +191,7 @@ func (s *beatStream) take(answer *musterv1.BeatResponse, wait *reconnect) {
 	s.h.note(nil)
 }
 
-func (s *beatStream) goodbye(answers <-chan *musterv1.BeatResponse, ended <-chan error) {
+func (s *beatStream) goodbye(answers <-chan *musterv1.StreamHeartbeatsResponse, ended <-chan error) {
 	if s.send(true) != nil || s.rpc.CloseSend() != nil {
 		return
 	}

@@ -139,7 +139,7 @@ func TestHeartbeatsComeBack(t *testing.T) {
 	}
 }
 
-func doubleAgent(t *testing.T) error {
+func duplicateAgent(t *testing.T) error {
 	t.Helper()
 	s, err := status.New(codes.Aborted, "another beats").WithDetails(&musterv1.ErrorDetail{Reason: "DOUBLE_AGENT"})
 	if err != nil {
@@ -149,8 +149,10 @@ func doubleAgent(t *testing.T) error {
 }
 
 func TestASecondAgentEndsHeartbeatsForGoodButNoDelivery(t *testing.T) {
-	refusal, seen := doubleAgent(t), &watcher{}
-	w := start(t, func(w *world) { w.aggregator.JudgeBeat = func(*musterv1.BeatRequest) error { return refusal } })
+	refusal, seen := duplicateAgent(t), &watcher{}
+	w := start(t, func(w *world) {
+		w.aggregator.JudgeBeat = func(*musterv1.StreamHeartbeatsRequest) error { return refusal }
+	})
 	client := w.client()
 	client.StartHeartbeats(seen.hear)
 	until(t, "the end", func() bool { return len(seen.all()) == 1 })

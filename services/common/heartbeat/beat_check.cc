@@ -21,7 +21,8 @@ constexpr absl::Duration kMaxSkew = absl::Seconds(kMaxUptimeSeconds);
 
 }  // namespace
 
-absl::StatusOr<std::string> NodeOf(const Identity& identity, const v1::BeatRequest& first) {
+absl::StatusOr<std::string> NodeOf(const Identity& identity,
+                                   const v1::StreamHeartbeatsRequest& first) {
   if (first.instance_id().empty() || first.instance_id().size() > kMaxInstance) {
     return errors::InvalidHeartbeat("the first one has an instance_id of 1 to 64 characters");
   }
@@ -40,7 +41,7 @@ absl::StatusOr<std::string> NodeOf(const Identity& identity, const v1::BeatReque
   return node;
 }
 
-absl::Status CheckBeat(const v1::BeatRequest& beat, const std::string& node,
+absl::Status CheckBeat(const v1::StreamHeartbeatsRequest& beat, const std::string& node,
                        const std::string& instance) {
   if (!beat.node().empty() && beat.node() != node) {
     return errors::InvalidHeartbeat("the node is another than the stream began with");
@@ -109,14 +110,14 @@ void CleanActivity(v1::Activity* activity) {
   fault->set_next_step(CleanText(fault->next_step(), kMaxText));
 }
 
-absl::Duration ClockSkew(const v1::BeatRequest& beat, absl::Time now) {
+absl::Duration ClockSkew(const v1::StreamHeartbeatsRequest& beat, absl::Time now) {
   if (!beat.has_time()) return absl::ZeroDuration();
   const absl::Time theirs =
       absl::FromUnixSeconds(beat.time().seconds()) + absl::Nanoseconds(beat.time().nanos());
   return std::clamp(theirs - now, -kMaxSkew, kMaxSkew);
 }
 
-absl::Duration UptimeOf(const v1::BeatRequest& beat) {
+absl::Duration UptimeOf(const v1::StreamHeartbeatsRequest& beat) {
   return absl::Seconds(beat.uptime().seconds()) + absl::Nanoseconds(beat.uptime().nanos());
 }
 

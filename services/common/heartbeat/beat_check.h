@@ -14,11 +14,12 @@ namespace muster {
 
 // The node that a stream beats for: what its first message says, or what the certificate does where
 // that is left out. INVALID_HEARTBEAT for a message that names none or no instance.
-absl::StatusOr<std::string> NodeOf(const Identity& identity, const v1::BeatRequest& first);
+absl::StatusOr<std::string> NodeOf(const Identity& identity,
+                                   const v1::StreamHeartbeatsRequest& first);
 
 // INVALID_HEARTBEAT: numbers out of their range, too many activities, another node or instance than
 // the stream began with.
-absl::Status CheckBeat(const v1::BeatRequest& beat, const std::string& node,
+absl::Status CheckBeat(const v1::StreamHeartbeatsRequest& beat, const std::string& node,
                        const std::string& instance);
 
 // The pair that `key` means: what it leaves out is what the certificate names, and the sender's
@@ -34,10 +35,10 @@ void CleanActivity(v1::Activity* activity);
 std::string CleanText(const std::string& text, size_t max);
 
 // Their clock minus ours, within 100 years; zero if they did not say.
-absl::Duration ClockSkew(const v1::BeatRequest& beat, absl::Time now);
+absl::Duration ClockSkew(const v1::StreamHeartbeatsRequest& beat, absl::Time now);
 
 // Zero if they did not say.
-absl::Duration UptimeOf(const v1::BeatRequest& beat);
+absl::Duration UptimeOf(const v1::StreamHeartbeatsRequest& beat);
 
 }  // namespace muster
 

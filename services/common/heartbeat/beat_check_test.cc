@@ -15,8 +15,8 @@ const Identity kNode = {"f", NodeIdentity{"n1"}};
 const Identity kRunNode = {"f", RunNodeIdentity{kRun, "p", "n1"}};
 const Identity kRunPlugin = {"f", RunPluginIdentity{kRun, "p"}};
 
-v1::BeatRequest First() {
-  v1::BeatRequest beat;
+v1::StreamHeartbeatsRequest First() {
+  v1::StreamHeartbeatsRequest beat;
   beat.set_instance_id("i1");
   return beat;
 }
@@ -25,7 +25,7 @@ TEST(BeatCheckTest, TheNodeIsTheCertificatesWhereTheMessageSaysNone) {
   EXPECT_EQ(*NodeOf(kNode, First()), "n1");
   EXPECT_EQ(*NodeOf(kRunNode, First()), "n1");
   EXPECT_EQ(ReasonOf(NodeOf(kRunPlugin, First()).status()), "INVALID_HEARTBEAT");
-  v1::BeatRequest named = First();
+  v1::StreamHeartbeatsRequest named = First();
   named.set_node("n7");
   EXPECT_EQ(*NodeOf(kRunPlugin, named), "n7");
   named.set_node("<script>");
@@ -33,7 +33,7 @@ TEST(BeatCheckTest, TheNodeIsTheCertificatesWhereTheMessageSaysNone) {
 }
 
 TEST(BeatCheckTest, AnInstanceHasANameOfBoundedLength) {
-  v1::BeatRequest beat = First();
+  v1::StreamHeartbeatsRequest beat = First();
   beat.set_instance_id("");
   EXPECT_EQ(ReasonOf(NodeOf(kNode, beat).status()), "INVALID_HEARTBEAT");
   beat.set_instance_id(std::string(65, 'x'));
@@ -46,7 +46,7 @@ TEST(BeatCheckTest, AnInstanceHasANameOfBoundedLength) {
 
 TEST(BeatCheckTest, NumbersOutOfRangeAreRefused) {
   EXPECT_TRUE(CheckBeat(First(), "n1", "i1").ok());
-  v1::BeatRequest beat = First();
+  v1::StreamHeartbeatsRequest beat = First();
   beat.set_sequence(-1);
   EXPECT_EQ(ReasonOf(CheckBeat(beat, "n1", "i1")), "INVALID_HEARTBEAT");
   for (const int64_t seconds : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
@@ -62,7 +62,7 @@ TEST(BeatCheckTest, NumbersOutOfRangeAreRefused) {
 }
 
 TEST(BeatCheckTest, AStreamStaysWithItsNodeAndInstance) {
-  v1::BeatRequest beat;
+  v1::StreamHeartbeatsRequest beat;
   EXPECT_TRUE(CheckBeat(beat, "n1", "i1").ok());
   beat.set_node("n2");
   EXPECT_EQ(ReasonOf(CheckBeat(beat, "n1", "i1")), "INVALID_HEARTBEAT");
@@ -110,7 +110,7 @@ TEST(BeatCheckTest, TextsAreCutByCharactersAndMadePrintable) {
 
 TEST(BeatCheckTest, AClockFromTheFutureIsOnlyMeasured) {
   const absl::Time now = absl::FromUnixSeconds(1'750'000'000);
-  v1::BeatRequest beat;
+  v1::StreamHeartbeatsRequest beat;
   EXPECT_EQ(ClockSkew(beat, now), absl::ZeroDuration());
   beat.mutable_time()->set_seconds(1'750'000'090);
   EXPECT_EQ(ClockSkew(beat, now), absl::Seconds(90));

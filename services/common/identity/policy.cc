@@ -111,9 +111,13 @@ constexpr Row kTable[] = {
      {{{kDeliverers, Bit(Kind::kPair)}}},
      kAlsoThroughRelays},
 
-    {"/muster.v1.HeartbeatService/Beat", {{{kDeliverers, Bit(Kind::kPair)}}}, kAlsoThroughRelays},
-    {"/muster.v1.HeartbeatService/BeatAll", {{{Bit(Role::kRelay), Bit(Kind::kOwn)}}}, kDirectOnly},
-    {"/muster.v1.HeartbeatService/BeatOnce",
+    {"/muster.v1.HeartbeatService/StreamHeartbeats",
+     {{{kDeliverers, Bit(Kind::kPair)}}},
+     kAlsoThroughRelays},
+    {"/muster.v1.HeartbeatService/RelayHeartbeats",
+     {{{Bit(Role::kRelay), Bit(Kind::kOwn)}}},
+     kDirectOnly},
+    {"/muster.v1.HeartbeatService/SendHeartbeat",
      {{{kDeliverers, Bit(Kind::kPair)}}},
      kAlsoThroughRelays},
 
@@ -147,7 +151,7 @@ constexpr Row kTable[] = {
     // Machines that join through a relay: what they prove is all that counts, as on the listener
     // that is open to anybody.
     {"/muster.v1.JoinService/Join", {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}}, kDirectOnly},
-    {"/muster.v1.JoinService/Return", {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.JoinService/Rejoin", {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}}, kDirectOnly},
 
     // The tree of relays, and what is run through it.
     {"/muster.v1.AttachService/Attach",

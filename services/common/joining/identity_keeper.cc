@@ -184,7 +184,7 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::Ask(const std::string& csr) 
 absl::StatusOr<v1::NodeCertificate> IdentityKeeper::AskAt(const std::string& target,
                                                           const std::string& csr,
                                                           const CertificateTrio& trio) {
-  v1::ReturnRequest request;
+  v1::RejoinRequest request;
   request.set_certificate_chain_pem(ChainToPem(trio.chain));
   request.set_csr_pem(csr);
   auto proof = trio.key.Sign(ReturnProofText(csr));
@@ -201,7 +201,7 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::AskAt(const std::string& tar
   }
   v1::NodeCertificate answer;
   const absl::Status status = FromGrpc(v1::JoinService::NewStub(MakeChannel(target, credentials))
-                                           ->Return(&context, request, &answer));
+                                           ->Rejoin(&context, request, &answer));
   {
     const std::lock_guard lock(mutex_);
     asking_ = nullptr;

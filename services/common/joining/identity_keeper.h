@@ -29,7 +29,7 @@ namespace v1 {
 class NodeCertificate;
 }
 
-// Renews at half of the certificate's life, spread over a tenth of it, by JoinService.Return at the
+// Renews at half of the certificate's life, spread over a tenth of it, by JoinService.Rejoin at the
 // join targets in turn: the fleet's own, or relays that forward it. The proof is by the key that
 // ends, so that nobody on the way can put another in. A try that fails is repeated after a random
 // time of up to a minute (ten where the fleet refuses for good, such as a revoked node), also when

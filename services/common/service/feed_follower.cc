@@ -112,7 +112,7 @@ void FeedFollower::FollowOnce(const std::stop_token& stop) {
   const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
   v1::FollowChangesRequest request;
   if (cursor_) request.set_cursor(*cursor_);
-  request.set_pairs_together(true);
+  request.set_batch_pairs(true);
   FeedReader stream(*stub_, &context, &request);
   v1::FollowChangesResponse event;
   while (stream.Read(&event)) {

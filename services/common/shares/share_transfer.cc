@@ -74,9 +74,9 @@ absl::StatusOr<ShareTransfer::Sent> ShareTransfer::Send(const v1::SharedFile& fi
       stub_->Call(stopper_, &v1::ShareService::Stub::OpenShare, request, &opened);
   if (!status.ok()) return status;
   Sent sent;
-  sent.keep = opened.keep();
-  if (opened.has_there()) sent.share = opened.there();
-  if (opened.keep() || opened.has_there()) return sent;
+  sent.keep = opened.retain();
+  if (opened.has_existing()) sent.share = opened.existing();
+  if (opened.retain() || opened.has_existing()) return sent;
   auto source = open(opened.offset());
   if (!source.ok()) return source.status();
   const absl::Status done = SendFrom(opened, file, **source, progress, &sent);

@@ -51,7 +51,7 @@ std::shared_ptr<Finish> Shared(Finish finish) {
 // Whether what was passed on serves as well as sending it again would.
 bool Covers(const v1::Share& there, const v1::SharedFile& file) {
   return there.file().sha256() == file.sha256() && there.file().size() == file.size() &&
-         (there.state() == v1::SHARE_STATE_ON_THE_WAY ||
+         (there.state() == v1::SHARE_STATE_IN_TRANSIT ||
           there.state() == v1::SHARE_STATE_DELIVERED) &&
          ExpiryOf(there.file()) >= ExpiryOf(file);
 }
@@ -98,7 +98,7 @@ absl::Status ShareService::Begin(const std::string& opener, const v1::SharedFile
   auto opened = parts_.store.OpenUpload(file, /*from_parent=*/false, opener);
   if (!opened.ok()) return opened.status();
   if (opened->there) {
-    *response->mutable_there() = std::move(opened->there->share);
+    *response->mutable_existing() = std::move(opened->there->share);
     changed_();
     return absl::OkStatus();
   }
@@ -117,7 +117,7 @@ grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* c
                        bool keep = false;
                        const absl::Status admitted = Admit(*call, *request, &keep);
                        if (!admitted.ok()) return finish(admitted);
-                       response->set_keep(keep);
+                       response->set_retain(keep);
                        if (keep) return finish(absl::OkStatus());
                        const std::string opener = OpenerOf(call->caller().identity);
                        const std::string& target = request->file().key().target();
@@ -153,7 +153,7 @@ void ShareService::Open(const std::string& opener, const v1::SharedFile& file,
       [=, this, file = &file, done = Shared(std::move(finish))](const absl::Status& status,
                                                                 v1::Share share) {
         if (status.ok() && Covers(share, *file)) {
-          *response->mutable_there() = std::move(share);
+          *response->mutable_existing() = std::move(share);
           return (*done)(absl::OkStatus());
         }
         const bool queued =
@@ -326,7 +326,7 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
       found->stage == ShareStage::kHeld && IsBelow(parts_.tree, *relay, key.target());
   if (!was_below && !offered) return absl::OkStatus();
   ShareRecord is = *found;
-  const bool there = request.share().state() == v1::SHARE_STATE_ON_THE_WAY ||
+  const bool there = request.share().state() == v1::SHARE_STATE_IN_TRANSIT ||
                      request.share().state() == v1::SHARE_STATE_DELIVERED;
   // Of what was signed before: the child fetches, or has fetched, what is offered now.
   if (offered &&

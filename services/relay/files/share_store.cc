@@ -238,7 +238,7 @@ absl::StatusOr<std::shared_ptr<ShareUpload>> ShareStore::Admit(const v1::SharedF
   record.from_parent = from_parent;
   record.child = opener;
   *record.share.mutable_file() = file;
-  record.share.set_state(v1::SHARE_STATE_ON_THE_WAY);
+  record.share.set_state(v1::SHARE_STATE_IN_TRANSIT);
   record.share.set_relay(options_.relay);
   record.share.mutable_change_time()->set_seconds(absl::ToUnixSeconds(clock_.Now()));
   {

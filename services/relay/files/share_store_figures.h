@@ -37,7 +37,7 @@ struct ShareStore::Figures {
       case ShareStage::kPassedUp:
         return outcomes.With({"passed-up"}).Add();
       case ShareStage::kPassedDown:
-        if (is.share.state() == v1::SHARE_STATE_ON_THE_WAY) {
+        if (is.share.state() == v1::SHARE_STATE_IN_TRANSIT) {
           outcomes.With({"passed-down"}).Add();
         }
         return;

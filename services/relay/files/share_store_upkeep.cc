@@ -146,7 +146,7 @@ void ShareStore::Sweep() {
     return record.stage == ShareStage::kEnded ||
            (now - Since(record) > kRemembered &&
             (record.stage != ShareStage::kHeld ||
-             record.share.state() == v1::SHARE_STATE_ON_THE_WAY));
+             record.share.state() == v1::SHARE_STATE_IN_TRANSIT));
   });
   for (ShareRecord record : over) {
     const bool old = now - Since(record) > kRemembered;

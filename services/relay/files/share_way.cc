@@ -123,7 +123,7 @@ void ShareWay::Look() {
   const auto open = parts_.store.Select({}, SIZE_MAX, [this](const ShareRecord& record) {
     if (record.unreported || record.removing) return true;
     if (record.stage != ShareStage::kHeld) return false;
-    if (record.share.state() == v1::SHARE_STATE_ON_THE_WAY) return true;
+    if (record.share.state() == v1::SHARE_STATE_IN_TRANSIT) return true;
     const SharePlace place = PlaceOf(parts_.tree, record.key().target());
     return place.kind != Kind::kHere || !place.attached;
   });
@@ -288,7 +288,7 @@ void ShareWay::Push(const ShareRecord& record, bool only_if_elsewhere) {
     ShareRecord is = record;
     is.stage = ShareStage::kPassedUp;
     is.unreported = false;  // they have it
-    is.share.set_state(v1::SHARE_STATE_ON_THE_WAY);
+    is.share.set_state(v1::SHARE_STATE_IN_TRANSIT);
     is.share.set_relay(sent->share.relay());
     Change(record, std::move(is));
   } else if (!sent.ok()) {

@@ -17,7 +17,7 @@ JobWatchSource::JobWatchSource(JobBoard& board, const v1::WatchJobRequest& reque
     : board_(board),
       job_(request.job()),
       nodes_(request.nodes().begin(), request.nodes().end()),
-      without_output_(request.without_output()),
+      omit_output_(request.omit_output()),
       position_(request.position()) {}
 
 JobWatchSource::~JobWatchSource() { board_.StopWatch(job_, watch_); }
@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<JobWatchSource>> JobWatchSource::Open(
 }
 
 bool JobWatchSource::Wanted(const v1::JobRecord& record) const {
-  if (without_output_ && (record.has_output() || record.has_cut())) return false;
+  if (omit_output_ && (record.has_output() || record.has_cut())) return false;
   return nodes_.empty() || record.node().empty() || nodes_.contains(record.node());
 }
 

@@ -35,7 +35,7 @@ class JobWatchSource : public StreamSource<v1::WatchJobResponse> {
   JobBoard& board_;
   const std::string job_;
   const std::set<std::string> nodes_;
-  const bool without_output_;
+  const bool omit_output_;
   int64_t position_;
   uint64_t watch_ = 0;
   std::unique_ptr<File> file_;

@@ -89,10 +89,10 @@ grpc::ServerUnaryReactor* JoinForward::Join(grpc::CallbackServerContext* context
   return Forward(context, "/muster.v1.JoinService/Join", request, response);
 }
 
-grpc::ServerUnaryReactor* JoinForward::Return(grpc::CallbackServerContext* context,
-                                              const v1::ReturnRequest* request,
+grpc::ServerUnaryReactor* JoinForward::Rejoin(grpc::CallbackServerContext* context,
+                                              const v1::RejoinRequest* request,
                                               v1::NodeCertificate* response) {
-  return Forward(context, "/muster.v1.JoinService/Return", request, response);
+  return Forward(context, "/muster.v1.JoinService/Rejoin", request, response);
 }
 
 }  // namespace muster

@@ -39,8 +39,8 @@ class JoinForward : public v1::JoinService::CallbackService {
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,
                                  v1::NodeCertificate* response) override;
-  grpc::ServerUnaryReactor* Return(grpc::CallbackServerContext* context,
-                                   const v1::ReturnRequest* request,
+  grpc::ServerUnaryReactor* Rejoin(grpc::CallbackServerContext* context,
+                                   const v1::RejoinRequest* request,
                                    v1::NodeCertificate* response) override;
 
  private:

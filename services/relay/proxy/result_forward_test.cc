@@ -280,7 +280,7 @@ TEST_F(ResultForwardTest, ARelayCannotDeliverWhatNoNodeSigned) {
   open.mutable_spooled()->mutable_signature()->set_value("x");
   open.mutable_spooled()->mutable_signature()->set_certificate_chain_pem(node_.chain_pem);
   EXPECT_EQ(try_open(), "PROOF_TOO_OLD");
-  open.mutable_spooled()->mutable_take_time()->set_seconds(absl::ToUnixSeconds(absl::Now()));
+  open.mutable_spooled()->mutable_accept_time()->set_seconds(absl::ToUnixSeconds(absl::Now()));
   EXPECT_EQ(try_open(), "INVALID_SIGNATURE");
   // Nor may anybody else use that way.
   grpc::ClientContext context;

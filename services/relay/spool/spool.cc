@@ -155,7 +155,7 @@ absl::Status Spool::RecoverEntry(const std::string& file) {
   }
   entry->complete = true;
   entry->sha256 = header->sha256();
-  entry->expires = FromProto(header->spooled().take_time()) + options_.ttl;
+  entry->expires = FromProto(header->spooled().accept_time()) + options_.ttl;
   queues_[entry->node()].ready.push_back(entry->id);
   return absl::OkStatus();
 }

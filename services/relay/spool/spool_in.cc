@@ -196,7 +196,7 @@ absl::Status Spool::Keep(const Entry& entry, uint64_t order, const VerifiedResul
   proof.mutable_signature()->set_certificate_chain_pem(result.delivery.signer_pem);
   proof.set_size(result.size);
   proof.set_sha256(result.sha256);
-  ToProto(clock_.Now(), proof.mutable_take_time());
+  ToProto(clock_.Now(), proof.mutable_accept_time());
   const absl::Status written =
       WriteFileDurably(ops_, PathOf(EntryState::kComplete, order, entry.id),
                        EncodeEntry(header, result.blob.empty() ? result.body : std::string()));

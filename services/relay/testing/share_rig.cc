@@ -205,7 +205,7 @@ std::string TestNode::Outcome(const std::string& source, const std::string& targ
                         share->reason());
   };
   switch (share->state()) {
-    case v1::SHARE_STATE_ON_THE_WAY:
+    case v1::SHARE_STATE_IN_TRANSIT:
       return where("on the way");
     case v1::SHARE_STATE_DELIVERED:
       return where("delivered");

@@ -106,7 +106,7 @@ void AttachReactor::Dispatch() {
   switch (request_.message_case()) {
     case v1::AttachRequest::kHello:
       return Later([this] { return TakeHello(); });
-    case v1::AttachRequest::kBelow:
+    case v1::AttachRequest::kTopology:
       return Later([this] { return TakeBelow(); });
     case v1::AttachRequest::kRecords: {
       if (const absl::Status s = CheckRecords(); !s.ok()) return End(s);
@@ -189,13 +189,14 @@ absl::Status AttachReactor::TakeHello() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TreeEntry> AttachReactor::EntryOf(const v1::AttachRequest::Below::Child& child,
-                                                 const std::vector<TreeEntry>& so_far) const {
+absl::StatusOr<TreeEntry> AttachReactor::EntryOf(
+    const v1::AttachRequest::TopologyUpdate::Descendant& child,
+    const std::vector<TreeEntry>& so_far) const {
   TreeEntry entry;
   entry.uri = child.statement().child();
   entry.relay = child.relay();
   entry.attached = child.attached();
-  entry.since = FromProto(child.since());
+  entry.since = FromProto(child.change_time());
   const std::string fleet = call_.caller().identity.fleet;
   const auto identity = ParseIdentity(entry.uri, fleet);
   if (!identity.ok()) return identity.status();
@@ -221,14 +222,14 @@ absl::StatusOr<TreeEntry> AttachReactor::EntryOf(const v1::AttachRequest::Below:
 }
 
 absl::Status AttachReactor::TakeBelow() {
-  const v1::AttachRequest::Below below = std::move(*request_.mutable_below());
+  const v1::AttachRequest::TopologyUpdate below = std::move(*request_.mutable_topology());
   request_ = v1::AttachRequest();
   if (!is_relay_) return errors::InvalidAttachment("nothing hangs below a node");
-  if (below.children_size() > kMaxBelowAtOnce) {
+  if (below.descendants_size() > kMaxBelowAtOnce) {
     return errors::InvalidAttachment("more than 500 children in one message");
   }
   std::vector<TreeEntry> entries;
-  for (const auto& child : below.children()) {
+  for (const auto& child : below.descendants()) {
     auto entry = EntryOf(child, entries);
     if (entry.ok()) {
       entries.push_back(*std::move(entry));
@@ -239,7 +240,7 @@ absl::Status AttachReactor::TakeBelow() {
         {{"relay", name_}, {"node", child.statement().child()}, {"error", entry.status()}});
   }
   return parts_.tree.TakeBelow(name_, std::move(entries),
-                               {below.forgotten().begin(), below.forgotten().end()},
+                               {below.forgotten_uris().begin(), below.forgotten_uris().end()},
                                below.complete());
 }
 

@@ -91,7 +91,7 @@ class AttachReactor : public grpc::ServerBidiReactor<v1::AttachRequest, v1::Atta
   absl::Status TakeBelow();
   absl::Status CheckRecords() const;
   void TakeRecords();
-  absl::StatusOr<TreeEntry> EntryOf(const v1::AttachRequest::Below::Child& child,
+  absl::StatusOr<TreeEntry> EntryOf(const v1::AttachRequest::TopologyUpdate::Descendant& child,
                                     const std::vector<TreeEntry>& so_far) const;
   void SendNext();
   void Drop(size_t queued);

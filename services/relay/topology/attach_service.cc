@@ -45,8 +45,8 @@ absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& requ
     child.set_is_relay(entry.is_relay);
     child.set_relay(entry.relay);
     child.set_attached(entry.attached);
-    ToProto(entry.since, child.mutable_since());
-    if (entry.is_relay) child.set_below(parts_.tree.AttachedBelow(entry.name));
+    ToProto(entry.since, child.mutable_change_time());
+    if (entry.is_relay) child.set_descendants(parts_.tree.AttachedBelow(entry.name));
   }
   if (entries.size() > limit) response->set_next_page_token(entries[limit - 1].name);
   return absl::OkStatus();

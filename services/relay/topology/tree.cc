@@ -253,18 +253,18 @@ std::vector<std::shared_ptr<ChildLink>> Tree::ChildRelays() const {
   return links;
 }
 
-v1::AttachRequest::Below Tree::TakeChanges(size_t limit, bool all) {
-  v1::AttachRequest::Below below;
+v1::AttachRequest::TopologyUpdate Tree::TakeChanges(size_t limit, bool all) {
+  v1::AttachRequest::TopologyUpdate below;
   std::lock_guard lock(mutex_);
   if (all) {
     for (const auto& [name, entry] : entries_) changed_.emplace(!entry.is.is_relay, name);
   }
-  while (!changed_.empty() && static_cast<size_t>(below.children_size()) < limit) {
+  while (!changed_.empty() && static_cast<size_t>(below.descendants_size()) < limit) {
     const auto entry = entries_.find(changed_.begin()->second);
     changed_.erase(changed_.begin());
     if (entry == entries_.end()) continue;
     const TreeEntry& is = entry->second.is;
-    v1::AttachRequest::Below::Child& child = *below.add_children();
+    v1::AttachRequest::TopologyUpdate::Descendant& child = *below.add_descendants();
     if (is.statement != nullptr) {
       *child.mutable_statement() = *is.statement;
     } else {
@@ -272,9 +272,9 @@ v1::AttachRequest::Below Tree::TakeChanges(size_t limit, bool all) {
     }
     child.set_relay(is.relay);
     child.set_attached(is.attached);
-    ToProto(is.since, child.mutable_since());
+    ToProto(is.since, child.mutable_change_time());
   }
-  for (const std::string& uri : std::exchange(forgotten_, {})) below.add_forgotten(uri);
+  for (const std::string& uri : std::exchange(forgotten_, {})) below.add_forgotten_uris(uri);
   return below;
 }
 

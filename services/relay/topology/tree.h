@@ -125,7 +125,7 @@ class Tree {
 
   // What changed since it was asked last, relays first, at most `limit`; for the parent. With `all`
   // everything counts as changed first.
-  v1::AttachRequest::Below TakeChanges(size_t limit, bool all);
+  v1::AttachRequest::TopologyUpdate TakeChanges(size_t limit, bool all);
   bool HasChanges() const;
 
   // Forgets whom this names, a URI or a certificate, for good: it was revoked.

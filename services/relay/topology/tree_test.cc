@@ -41,7 +41,7 @@ class TreeTest : public ::testing::Test {
   std::vector<std::string> TakeChanged(bool all = false) {
     std::vector<std::string> uris;
     const auto below = tree_.TakeChanges(100, all);
-    for (const auto& child : below.children()) {
+    for (const auto& child : below.descendants()) {
       const std::string& uri = child.statement().child();
       uris.push_back((child.attached() ? "+" : "-") + uri.substr(uri.rfind('/') + 1));
     }
@@ -120,7 +120,7 @@ TEST_F(TreeTest, ANodeThatAttachedAnewComesAgainThoughNobodySawItGo) {
   ASSERT_TRUE(tree_.TakeBelow("r2", {Below("n1", "r2")}, {}, false).ok());
   EXPECT_EQ(came_, (std::vector<std::string>{"r2", "n1", "n1"}));
   TakeChanged();
-  EXPECT_EQ(FromProto(tree_.TakeChanges(100, true).children(1).since()), clock_.Now())
+  EXPECT_EQ(FromProto(tree_.TakeChanges(100, true).descendants(1).change_time()), clock_.Now())
       << "it is told as precisely as it is known";
 }
 

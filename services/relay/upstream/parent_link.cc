@@ -203,10 +203,10 @@ bool ParentLink::TellChanges() {
     if (!unsent_below_) {
       if (!tell_all_ && complete_ && !tree_.HasChanges()) return true;
       v1::AttachRequest& message = unsent_below_.emplace();
-      *message.mutable_below() =
+      *message.mutable_topology() =
           tree_.TakeChanges(kChildrenAtOnce, std::exchange(tell_all_, false));
       if (!complete_ && !tree_.HasChanges()) {
-        message.mutable_below()->set_complete(true);
+        message.mutable_topology()->set_complete(true);
         complete_ = true;
       }
     }

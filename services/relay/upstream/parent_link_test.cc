@@ -147,12 +147,12 @@ TEST_F(ParentLinkTest, WhoHangsBelowIsToldBeforeWhatTheySay) {
   const auto said = parent_.Await(4);
   ASSERT_EQ(said.size(), 4);
   for (size_t i = 0; i < said.size(); i += 2) {
-    ASSERT_TRUE(said[i].has_below() && said[i + 1].has_records());
-    ASSERT_EQ(said[i].below().children_size(), 1);
-    EXPECT_TRUE(said[i].below().children(0).statement().child().ends_with(
+    ASSERT_TRUE(said[i].has_topology() && said[i + 1].has_records());
+    ASSERT_EQ(said[i].topology().descendants_size(), 1);
+    EXPECT_TRUE(said[i].topology().descendants(0).statement().child().ends_with(
         said[i + 1].records().records(0).node()));
   }
-  EXPECT_TRUE(said[0].below().complete());
+  EXPECT_TRUE(said[0].topology().complete());
 }
 
 TEST_F(ParentLinkTest, AParentThatIsPreferredIsToldEverythingWhenItIsThereAgain) {
@@ -170,9 +170,9 @@ TEST_F(ParentLinkTest, AParentThatIsPreferredIsToldEverythingWhenItIsThereAgain)
     Record("n1");
     said = preferred->Await(2, std::chrono::milliseconds(50));
   } while (said.empty());
-  ASSERT_TRUE(said[0].has_below() && said[1].has_records());
-  EXPECT_TRUE(said[0].below().complete());
-  EXPECT_EQ(said[0].below().children_size(), 1);
+  ASSERT_TRUE(said[0].has_topology() && said[1].has_records());
+  EXPECT_TRUE(said[0].topology().complete());
+  EXPECT_EQ(said[0].topology().descendants_size(), 1);
   EXPECT_EQ(tree_.path(), (std::vector<std::string>{"r3", "r2"}));
 }
 

@@ -73,7 +73,7 @@ v1::Node Nodes::Show(const std::string& node, const Entry& entry, const Moment& 
   *out.mutable_last_heartbeat() = ToTimestamp(now.WallOf((*best)->last_seen()));
   *out.mutable_clock_skew() = ToMicros((*best)->clock_skew());
   for (const auto& sender : entry.senders) {
-    if (sender->double_agent()) out.set_double_agent(true);
+    if (sender->duplicate_agent()) out.set_duplicate_agent(true);
   }
   return out;
 }

@@ -65,7 +65,7 @@ void RunBoard::SetRun(const v1::Run& run) {
   }
   const Moment now = Now();
   created_at_ = std::min(now.monotonic, now.monotonic - (now.wall - FromProto(run.create_time())));
-  if (run_.state() != v1::RUN_STATE_PLANNED) WithdrawNobodyCame();
+  if (run_.state() != v1::RUN_STATE_PLANNED) WithdrawStartGraceExpired();
   if (IsEnded(run_.state())) WithdrawAllLost();
   ++version_;
   ++summary_version_;
@@ -171,7 +171,7 @@ void RunBoard::Delete() {
   std::lock_guard lock(mutex_);
   deleted_ = true;
   WithdrawAllLost();
-  WithdrawNobodyCame();
+  WithdrawStartGraceExpired();
   around_.changed(id_);
 }
 
@@ -348,8 +348,8 @@ void RunBoard::WithdrawAllLost() {
   }
 }
 
-void RunBoard::WithdrawNobodyCame() {
-  if (std::exchange(nobody_came_, false)) around_.verdicts->WithdrawNobodyCame(id_);
+void RunBoard::WithdrawStartGraceExpired() {
+  if (std::exchange(start_grace_expired_, false)) around_.verdicts->WithdrawStartGraceExpired(id_);
 }
 
 void RunBoard::TellEvent(const Pair& pair, const Moment& now) {

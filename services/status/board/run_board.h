@@ -158,11 +158,11 @@ class RunBoard {
   void TickStart(const Moment& now);
   void WithdrawLost(Pair& pair);
   void WithdrawAllLost();
-  void WithdrawNobodyCame();
+  void WithdrawStartGraceExpired();
   Outlook OutlookNow() const;
   v1::RunStatus MakeSummary(const std::string& doubt, const Moment& now);
   v1::ResultKey KeyOf(const Pair& pair) const;
-  std::string WhyNobodyCame() const;
+  std::string StartGraceReason() const;
   // Whether somebody is there who checks its way or waits, without having found a fault.
   bool SomebodyWaits() const;
   static bool Matches(const StatusQuery& query, const Pair& pair);
@@ -183,14 +183,14 @@ class RunBoard {
   v1::Run run_;  // guarded by mutex_; without definitions
   std::map<std::string, PluginPairs, std::less<>> plugins_;  // guarded by mutex_
   std::array<PairList, v1::Reason_ARRAYSIZE> by_reason_;     // guarded by mutex_; unfinished pairs
-  std::vector<LogEntry> log_;     // guarded by mutex_; ascending; some are overtaken
-  uint64_t version_ = 0;          // guarded by mutex_
-  uint64_t summary_version_ = 1;  // guarded by mutex_
-  size_t pair_count_ = 0;         // guarded by mutex_
-  bool came_ = false;             // guarded by mutex_: somebody of the plan was heard of
-  bool nobody_came_ = false;      // guarded by mutex_: that verdict stands
-  bool deleted_ = false;          // guarded by mutex_
-  int ticks_ = 0;                 // guarded by mutex_
+  std::vector<LogEntry> log_;         // guarded by mutex_; ascending; some are overtaken
+  uint64_t version_ = 0;              // guarded by mutex_
+  uint64_t summary_version_ = 1;      // guarded by mutex_
+  size_t pair_count_ = 0;             // guarded by mutex_
+  bool came_ = false;                 // guarded by mutex_: somebody of the plan was heard of
+  bool start_grace_expired_ = false;  // guarded by mutex_: that verdict stands
+  bool deleted_ = false;              // guarded by mutex_
+  int ticks_ = 0;                     // guarded by mutex_
   // The wall clock as the monotonic one shows it; guarded by mutex_.
   mutable absl::Time wall_zero_ = absl::InfinitePast();
   absl::Duration known_since_;                    // guarded by mutex_; monotonic

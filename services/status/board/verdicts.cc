@@ -15,7 +15,7 @@ std::string SubjectOf(const v1::ResultKey& key) {
 }
 
 std::string SubjectOf(const v1::Verdict& verdict) {
-  return verdict.has_lost() ? SubjectOf(verdict.lost().key()) : verdict.nobody_came().run();
+  return verdict.has_lost() ? SubjectOf(verdict.lost().key()) : verdict.start_grace_expired().run();
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ std::string WhyLost(v1::Reason reason, const PairFacts& facts, const Moment& now
   return absl::StrCat(ToAbsl(ReasonName(reason)), ": ", Detail(reason, facts, now));
 }
 
-bool NobodyCame(const StartFacts& facts, absl::Duration now) {
+bool StartGraceExpired(const StartFacts& facts, absl::Duration now) {
   return facts.planned && !facts.came && !facts.doubt && facts.grace > absl::ZeroDuration() &&
          now - facts.known_since >= facts.grace;
 }
@@ -53,7 +53,7 @@ void VerdictLog::WithdrawLost(const v1::ResultKey& key) {
   Withdraw(SubjectOf(key));
 }
 
-void VerdictLog::WithdrawNobodyCame(const std::string& run) {
+void VerdictLog::WithdrawStartGraceExpired(const std::string& run) {
   std::lock_guard lock(mutex_);
   Withdraw(run);
 }

@@ -35,7 +35,7 @@ struct StartFacts {
 };
 
 // Whether the run is to be given up since nobody came.
-bool NobodyCame(const StartFacts& facts, absl::Duration now);
+bool StartGraceExpired(const StartFacts& facts, absl::Duration now);
 
 // The verdicts that stand, in the order in which they were given. Thread-safe.
 class VerdictLog {
@@ -43,7 +43,7 @@ class VerdictLog {
   // A second one for the same pair, or run, replaces the first.
   void Add(const v1::Verdict& verdict);
   void WithdrawLost(const v1::ResultKey& key);
-  void WithdrawNobodyCame(const std::string& run);
+  void WithdrawStartGraceExpired(const std::string& run);
 
   // The first that stands after number `after`, with its number.
   struct Numbered {

@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<WatchSource>> WatchSource::Make(
   if (!run.ok()) return run.status();
   if (hub.watchers() >= kMaxWatchers) return errors::Overloaded();
   std::unique_ptr<WatchSource> source(
-      new WatchSource(board, hub, clock, *std::move(run), !request.without_pairs()));
+      new WatchSource(board, hub, clock, *std::move(run), !request.omit_pairs()));
   if (const absl::Status begun = source->Begin(request.cursor()); !begun.ok()) return begun;
   source->watch_ = hub.Watch(request.run(), std::move(wake));
   return source;

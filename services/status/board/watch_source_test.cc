@@ -55,11 +55,11 @@ class WatchSourceTest : public testing::BoardFixture {
  protected:
   absl::StatusOr<std::unique_ptr<Watcher>> TryWatch(const std::string& cursor = "",
                                                     const std::string& run = kRun,
-                                                    bool without_pairs = false) {
+                                                    bool omit_pairs = false) {
     v1::WatchStatusRequest request;
     request.set_run(run);
     request.set_cursor(cursor);
-    request.set_without_pairs(without_pairs);
+    request.set_omit_pairs(omit_pairs);
     auto watcher = std::make_unique<Watcher>();
     auto source =
         WatchSource::Make(board_, hub_, clock_, request, [woken = &watcher->woken] { ++*woken; });

@@ -36,8 +36,8 @@ Registry::Figures::Figures(Metrics& metrics)
                                       v1::Presence_ARRAYSIZE)),
       probes(metrics.AddCounter("muster_heartbeat_probes_total",
                                 "Senders that were asked for a heartbeat because none came.")),
-      double_agents(metrics.AddCounter("muster_double_agents_total",
-                                       "Streams of two processes with one identity.")),
+      duplicate_agents(metrics.AddCounter("muster_duplicate_agents_total",
+                                          "Streams of two processes with one identity.")),
       refused(metrics.AddCounter("muster_senders_refused_total",
                                  "Senders refused because there are too many.")),
       interval(metrics.AddGauge("muster_heartbeat_interval_seconds",
@@ -124,7 +124,7 @@ absl::StatusOr<Registry::Seat> Registry::Open(const SenderHello& hello,
       entry.connected = true;
       seat = Seat(*std::move(found), ++entry.stream);
     } else {
-      seat = errors::DoubleAgent(hello.node);
+      seat = errors::DuplicateAgent(hello.node);
     }
   }
   CarryOut(std::move(effects));
@@ -141,12 +141,12 @@ bool Registry::TakePlace(Entry& entry, const SenderHello& hello, absl::Duration 
   const bool both = other && old_line != nullptr && entry.presence() == v1::PRESENCE_ONLINE;
   if (both) {
     entry.double_since = now;
-    entry.set_double_agent(true);
-    figures_->double_agents.Add();
+    entry.set_duplicate_agent(true);
+    figures_->duplicate_agents.Add();
     Note(entry, "two processes beat with one identity: the older one was told to end", effects);
     effects->changed.push_back(entry.shared_from_this());
     if (began < entry.began) return false;
-    effects->ends.emplace_back(old_line, errors::DoubleAgent(hello.node));
+    effects->ends.emplace_back(old_line, errors::DuplicateAgent(hello.node));
   } else if (old_line != nullptr) {
     effects->ends.emplace_back(old_line, absl::CancelledError("a newer stream took its place"));
   }
@@ -195,7 +195,7 @@ Registry::Answer Registry::Beat(const Seat& seat, int64_t sequence, absl::Durati
   });
 }
 
-Registry::Answer Registry::BeatOnce(const Seat& seat) {
+Registry::Answer Registry::SendHeartbeat(const Seat& seat) {
   return Take(seat, [](const Entry&) { return true; });
 }
 

@@ -135,10 +135,10 @@ class Registry {
   // The stream is gone: this service ended it, as its sender is not to be trusted any more.
   void Revoked(const Seat& seat);
 
-  // A heartbeat without a stream: Visit, then BeatOnce, or Leave if its pair was refused.
+  // A heartbeat without a stream: Visit, then SendHeartbeat, or Leave if its pair was refused.
   // TOO_MANY_SENDERS.
   absl::StatusOr<Seat> Visit(const std::string& uri, const std::string& node);
-  Answer BeatOnce(const Seat& seat);
+  Answer SendHeartbeat(const Seat& seat);
   void Leave(const Seat& seat);
 
   // A relay brings the heartbeats of others from now on, by one more stream. TOO_MANY_SENDERS.

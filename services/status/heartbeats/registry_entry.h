@@ -102,7 +102,7 @@ struct Registry::Figures {
   Labelled<Gauge> senders;
   Labelled<Counter> transitions;
   Counter probes;
-  Counter double_agents;
+  Counter duplicate_agents;
   Counter refused;
   Gauge interval;
   Gauge doubt;

@@ -164,8 +164,8 @@ std::vector<std::shared_ptr<Registry::Entry>> Registry::FallDue(absl::Duration n
 
 // Whether there is nothing to judge: it was heard, or it is gone. Under the shard's lock.
 bool Registry::Settle(Shard& shard, Entry& entry, absl::Duration now, Effects* effects) {
-  if (entry.double_agent() && now - entry.double_since >= options_.lost_after) {
-    entry.set_double_agent(false);
+  if (entry.duplicate_agent() && now - entry.double_since >= options_.lost_after) {
+    entry.set_duplicate_agent(false);
     effects->changed.push_back(entry.shared_from_this());
   }
   const v1::Presence presence = entry.presence();

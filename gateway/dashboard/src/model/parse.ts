@@ -124,7 +124,7 @@ export interface Node {
   lastHeartbeat: number;
   /** Seconds; null: nothing is known. */
   clockSkew: number | null;
-  doubleAgent: boolean;
+  duplicateAgent: boolean;
   pairs: Pair[];
   events: NodeEvent[];
 }
@@ -308,7 +308,7 @@ export function node(wire: WireNode, told: number): Node {
     since: time(wire.presenceSince),
     lastHeartbeat: time(wire.lastHeartbeat),
     clockSkew: seconds(wire.clockSkew),
-    doubleAgent: wire.doubleAgent ?? false,
+    duplicateAgent: wire.duplicateAgent ?? false,
     pairs: (wire.pairs ?? []).map((p) => pair(p, told)),
     events: (wire.events ?? []).map(event),
   };

@@ -117,7 +117,7 @@ export interface WireNode {
   presenceSince?: Timestamp | null;
   lastHeartbeat?: Timestamp | null;
   clockSkew?: Duration | null;
-  doubleAgent?: boolean;
+  duplicateAgent?: boolean;
   pairs?: WirePair[] | null;
   events?: WireEvent[] | null;
 }

@@ -75,7 +75,7 @@ function Presence({ node, now, live }: { node: Node; now: number; live: boolean 
           <dd>{node.clockSkew === null ? <span class="muted">unknown</span> : <ClockText node={node} />}</dd>
         </div>
       </dl>
-      {node.doubleAgent && <p class="bad-text">{twice}</p>}
+      {node.duplicateAgent && <p class="bad-text">{twice}</p>}
     </section>
   );
 }

@@ -134,7 +134,7 @@ function Remarks({ node }: { node: Node }): JSX.Element {
   const off = node.clockSkew === null ? "" : skew(node.clockSkew);
   return (
     <>
-      {node.doubleAgent && <div class="bad-text">{twice}</div>}
+      {node.duplicateAgent && <div class="bad-text">{twice}</div>}
       {off && <div>Clock {off}</div>}
     </>
   );

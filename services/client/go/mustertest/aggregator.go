@@ -42,7 +42,7 @@ type Aggregator struct {
 	Forget bool
 	// NoHeartbeats: as a service that is older than they are. JudgeBeat may refuse one.
 	NoHeartbeats bool
-	JudgeBeat    func(*musterv1.BeatRequest) error
+	JudgeBeat    func(*musterv1.StreamHeartbeatsRequest) error
 	// Interval is what beats are answered with.
 	Interval time.Duration
 	// LegacyHost is the pattern of the host names of runs, with {run} in it; empty: they have none.
@@ -69,8 +69,8 @@ type Aggregator struct {
 	Damage        bool // ReadArchive and ReadResult give bytes that do not match their CRC
 	Renewals      int
 	Opened        map[Key]int // calls of OpenUpload
-	beats         []*musterv1.BeatRequest
-	streams       map[musterv1.HeartbeatService_BeatServer]context.CancelFunc
+	beats         []*musterv1.StreamHeartbeatsRequest
+	streams       map[musterv1.HeartbeatService_StreamHeartbeatsServer]context.CancelFunc
 	statuses      map[string]*shownRun
 	newest        string // of those
 	version       int64  // of the newest change of one
@@ -117,7 +117,7 @@ type upload struct {
 func NewAggregator(t testing.TB, fleet *Fleet) *Aggregator {
 	a := &Aggregator{
 		Fleet: fleet, Commands: NewCommandAuthority(), ChunkMax: 1 << 20, Window: 4 << 20, t: t, runs: map[string]*runState{}, uploads: map[Key]*upload{},
-		Interval: time.Hour, streams: map[musterv1.HeartbeatService_BeatServer]context.CancelFunc{},
+		Interval: time.Hour, streams: map[musterv1.HeartbeatService_StreamHeartbeatsServer]context.CancelFunc{},
 		Results: map[Key]*Committed{}, Archives: map[string][]byte{}, Opened: map[Key]int{}, addr: ReserveAddress(t),
 		statuses: map[string]*shownRun{},
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Beats are all that were heard.
-func (a *Aggregator) Beats() []*musterv1.BeatRequest {
+func (a *Aggregator) Beats() []*musterv1.StreamHeartbeatsRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.beats)
@@ -22,7 +22,7 @@ func (a *Aggregator) Probe() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for stream := range a.streams {
-		_ = stream.Send(&musterv1.BeatResponse{Probe: true}) // a stream that is over needs none
+		_ = stream.Send(&musterv1.StreamHeartbeatsResponse{Probe: true}) // a stream that is over needs none
 	}
 }
 
@@ -36,7 +36,7 @@ func (a *Aggregator) CutBeats() {
 }
 
 // Beat implements the API.
-func (a *Aggregator) Beat(stream musterv1.HeartbeatService_BeatServer) error {
+func (a *Aggregator) StreamHeartbeats(stream musterv1.HeartbeatService_StreamHeartbeatsServer) error {
 	ctx, cut := context.WithCancel(stream.Context())
 	defer cut()
 	a.mu.Lock()
@@ -57,7 +57,7 @@ func (a *Aggregator) Beat(stream musterv1.HeartbeatService_BeatServer) error {
 	}
 }
 
-func (a *Aggregator) hear(stream musterv1.HeartbeatService_BeatServer) error {
+func (a *Aggregator) hear(stream musterv1.HeartbeatService_StreamHeartbeatsServer) error {
 	for {
 		beat, err := stream.Recv()
 		if err != nil {
@@ -72,7 +72,7 @@ func (a *Aggregator) hear(stream musterv1.HeartbeatService_BeatServer) error {
 			}
 		}
 		a.mu.Lock()
-		err = stream.Send(&musterv1.BeatResponse{
+		err = stream.Send(&musterv1.StreamHeartbeatsResponse{
 			Sequence: beat.Sequence, Interval: durationpb.New(a.Interval), Time: timestamppb.Now(),
 		})
 		a.mu.Unlock()

@@ -125,15 +125,15 @@ func (a *Aggregator) WatchStatus(r *musterv1.WatchStatusRequest, stream grpc.Ser
 	return stream.Context().Err()
 }
 
-// BeatOnce implements the API.
-func (a *Aggregator) BeatOnce(ctx context.Context, r *musterv1.BeatOnceRequest) (*musterv1.BeatOnceResponse, error) {
+// SendHeartbeat implements the API.
+func (a *Aggregator) SendHeartbeat(ctx context.Context, r *musterv1.SendHeartbeatRequest) (*musterv1.SendHeartbeatResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.heard(ctx)
 	if err := a.admit(keyOf(r.Key)); err != nil {
 		return nil, err
 	}
-	return &musterv1.BeatOnceResponse{Interval: durationpb.New(a.Interval)}, nil
+	return &musterv1.SendHeartbeatResponse{Interval: durationpb.New(a.Interval)}, nil
 }
 
 // statusListener is what was brought for a run, and what the gateway reported.

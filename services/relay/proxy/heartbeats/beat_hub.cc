@@ -43,7 +43,7 @@ void MergeActivity(const v1::Activity& news, v1::Activity* before) {
 
 }  // namespace
 
-void MergeBeat(const v1::BeatRequest& news, v1::BeatRequest* before) {
+void MergeBeat(const v1::StreamHeartbeatsRequest& news, v1::StreamHeartbeatsRequest* before) {
   before->set_sequence(news.sequence());
   *before->mutable_uptime() = news.uptime();
   *before->mutable_time() = news.time();
@@ -66,9 +66,9 @@ struct BeatHub::Sender {
   std::shared_ptr<const Caller> caller;
   std::string uri;
   std::weak_ptr<BeatChild> child;
-  v1::BeatRequest all;    // what it would say in a first message now
-  v1::BeatRequest news;   // what has not gone up
-  bool has_news = false;  // `news` is something
+  v1::StreamHeartbeatsRequest all;   // what it would say in a first message now
+  v1::StreamHeartbeatsRequest news;  // what has not gone up
+  bool has_news = false;             // `news` is something
   bool introduced = false;
   bool queued = false;    // in news_
   bool heard = false;     // since the last list
@@ -100,7 +100,8 @@ absl::Duration BeatHub::interval() const {
 }
 
 absl::StatusOr<int32_t> BeatHub::Add(std::shared_ptr<const Caller> caller,
-                                     const v1::BeatRequest& first, std::weak_ptr<BeatChild> child) {
+                                     const v1::StreamHeartbeatsRequest& first,
+                                     std::weak_ptr<BeatChild> child) {
   auto uri = ToUri(caller->identity);
   if (!uri.ok()) return uri.status();
   auto sender = std::make_unique<Sender>();
@@ -126,7 +127,7 @@ void BeatHub::Queue(Sender& sender) {
   news_.push_back(sender.id);
 }
 
-void BeatHub::Beat(int32_t id, const v1::BeatRequest& beat) {
+void BeatHub::Beat(int32_t id, const v1::StreamHeartbeatsRequest& beat) {
   beats_.Add();
   std::lock_guard lock(mutex_);
   const auto it = senders_.find(id);
@@ -181,7 +182,7 @@ void BeatHub::Restart() {
 }
 
 // Under the lock. False if there is nothing to be said of it, or nobody may speak for it any more.
-bool BeatHub::Fill(Sender& sender, v1::BeatAllRequest::Sender* entry) {
+bool BeatHub::Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entry) {
   entry->set_id(sender.id);
   auto statement = statement_of_(*sender.caller);
   if (statement.ok() && *statement != sender.statement) {
@@ -200,12 +201,12 @@ bool BeatHub::Fill(Sender& sender, v1::BeatAllRequest::Sender* entry) {
   } else {
     return entry->attach_statement().empty() ? false : true;
   }
-  sender.news = v1::BeatRequest();
+  sender.news = v1::StreamHeartbeatsRequest();
   sender.has_news = sender.heard = false;
   return true;
 }
 
-void BeatHub::AddHeard(v1::BeatAllRequest* request) {
+void BeatHub::AddHeard(v1::RelayHeartbeatsRequest* request) {
   const absl::Duration now = clock_.MonotonicNow();
   const bool statements = now - statements_at_ >= kStatements;
   if (statements) statements_at_ = now;
@@ -213,20 +214,20 @@ void BeatHub::AddHeard(v1::BeatAllRequest* request) {
   heard_at_ = now;
   for (auto& [id, sender] : senders_) {
     if (!sender->introduced) continue;
-    if (std::exchange(sender->heard, false)) request->add_heard(id);
+    if (std::exchange(sender->heard, false)) request->add_heard_ids(id);
     if (!statements) continue;
     const auto statement = statement_of_(*sender->caller);
     if (statement.ok() && *statement != sender->statement) Queue(*sender);
   }
 }
 
-std::optional<v1::BeatAllRequest> BeatHub::Next() {
+std::optional<v1::RelayHeartbeatsRequest> BeatHub::Next() {
   std::lock_guard lock(mutex_);
-  v1::BeatAllRequest request;
+  v1::RelayHeartbeatsRequest request;
   while (!gone_.empty() && request.senders_size() < kMaxEntries) {
-    v1::BeatAllRequest::Sender& entry = *request.add_senders();
+    v1::RelayHeartbeatsRequest::Sender& entry = *request.add_senders();
     entry.set_id(gone_.front());
-    entry.set_gone(true);
+    entry.set_ended(true);
     gone_.pop_front();
   }
   size_t bytes = 0;
@@ -238,7 +239,7 @@ std::optional<v1::BeatAllRequest> BeatHub::Next() {
     if (it == senders_.end()) continue;
     Sender& sender = *it->second;
     sender.queued = false;
-    v1::BeatAllRequest::Sender entry;
+    v1::RelayHeartbeatsRequest::Sender entry;
     const bool said = Fill(sender, &entry);
     if (said) {
       bytes += entry.ByteSizeLong();
@@ -258,7 +259,7 @@ std::optional<v1::BeatAllRequest> BeatHub::Next() {
   return request;
 }
 
-void BeatHub::Take(const v1::BeatAllResponse& response) {
+void BeatHub::Take(const v1::RelayHeartbeatsResponse& response) {
   std::vector<std::pair<std::shared_ptr<BeatChild>, absl::Status>> ends;
   std::vector<std::shared_ptr<BeatChild>> probes;
   {

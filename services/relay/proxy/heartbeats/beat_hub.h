@@ -47,9 +47,10 @@ class BeatHub {
 
   // A sender's stream begins with `first`, which was checked. RESOURCE_EXHAUSTED
   // (TOO_MANY_SENDERS).
-  absl::StatusOr<int32_t> Add(std::shared_ptr<const Caller> caller, const v1::BeatRequest& first,
+  absl::StatusOr<int32_t> Add(std::shared_ptr<const Caller> caller,
+                              const v1::StreamHeartbeatsRequest& first,
                               std::weak_ptr<BeatChild> child);
-  void Beat(int32_t id, const v1::BeatRequest& beat);
+  void Beat(int32_t id, const v1::StreamHeartbeatsRequest& beat);
   // The stream is over. Nothing for one that said goodbye.
   void Gone(int32_t id);
   // Ends every stream: this relay stops.
@@ -62,9 +63,9 @@ class BeatHub {
   // A stream upward begins: everybody is to be introduced.
   void Restart();
   // What is to be said next; nothing if there is nothing now.
-  std::optional<v1::BeatAllRequest> Next();
+  std::optional<v1::RelayHeartbeatsRequest> Next();
   // What came down.
-  void Take(const v1::BeatAllResponse& response);
+  void Take(const v1::RelayHeartbeatsResponse& response);
 
   size_t senders() const;
 
@@ -72,8 +73,8 @@ class BeatHub {
   struct Sender;
 
   void Queue(Sender& sender);
-  bool Fill(Sender& sender, v1::BeatAllRequest::Sender* entry);
-  void AddHeard(v1::BeatAllRequest* request);
+  bool Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entry);
+  void AddHeard(v1::RelayHeartbeatsRequest* request);
 
   const std::string relay_;
   const StatementOf statement_of_;
@@ -95,7 +96,7 @@ class BeatHub {
 
 // Adds what `news` says to what was said before and has not gone up: the newest for each pair, but
 // progress of the append form, which adds up above.
-void MergeBeat(const v1::BeatRequest& news, v1::BeatRequest* before);
+void MergeBeat(const v1::StreamHeartbeatsRequest& news, v1::StreamHeartbeatsRequest* before);
 
 }  // namespace muster
 

@@ -46,10 +46,10 @@ void BeatUp::Hold(const std::shared_ptr<grpc::Channel>& channel, const std::stop
   const auto stub = v1::HeartbeatService::NewStub(channel);
   grpc::ClientContext context;
   const std::stop_callback<std::function<void()>> cancel(stop, [&] { context.TryCancel(); });
-  const auto stream = stub->BeatAll(&context);
+  const auto stream = stub->RelayHeartbeats(&context);
   std::atomic<bool> over = false;
   std::jthread reader([&] {
-    v1::BeatAllResponse response;
+    v1::RelayHeartbeatsResponse response;
     while (stream->Read(&response)) hub_.Take(response);
     over = true;
   });

@@ -13,16 +13,17 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kBeat = "/muster.v1.HeartbeatService/Beat";
-constexpr char kBeatAll[] = "/muster.v1.HeartbeatService/BeatAll";
+constexpr std::string_view kBeat = "/muster.v1.HeartbeatService/StreamHeartbeats";
+constexpr char kBeatAll[] = "/muster.v1.HeartbeatService/RelayHeartbeats";
 constexpr absl::Duration kFirstWithin = absl::Seconds(10);
 constexpr size_t kMaxBeatAll = size_t{8} << 20;
 
 // One sender's stream. Small, as thousands of these are idle most of the time. Deletes itself when
 // gRPC is done with it and the hub does not probe it.
-class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResponse>,
-                  public BeatChild,
-                  public std::enable_shared_from_this<BeatBelow> {
+class BeatBelow
+    : public grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>,
+      public BeatChild,
+      public std::enable_shared_from_this<BeatBelow> {
  public:
   static BeatBelow* Start(const ForwardParts& parts, BeatHub& hub, const Clock& clock,
                           grpc::CallbackServerContext* context) {
@@ -53,7 +54,7 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
     if (!status.ok()) return End(status);
     if (request_.goodbye()) return End(absl::OkStatus());
     if (!request_.instance_id().empty() || request_.activities_size() > 0) {
-      request_ = v1::BeatRequest();
+      request_ = v1::StreamHeartbeatsRequest();
     }
     std::lock_guard lock(mutex_);
     if (!ended_ && !end_) StartRead(&request_);
@@ -173,12 +174,12 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
   std::unique_ptr<grpc::Alarm> first_late_;  // until the first beat
 
   // Of the reading thread.
-  v1::BeatRequest request_;
+  v1::StreamHeartbeatsRequest request_;
   std::string node_;
   std::string instance_;
   int32_t id_ = 0;  // in the hub
 
-  v1::BeatResponse response_;
+  v1::StreamHeartbeatsResponse response_;
   std::mutex mutex_;
   // All below are guarded by mutex_.
   int64_t sequence_ = -1;
@@ -192,20 +193,20 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResponse>* HeartbeatForward::Beat(
-    grpc::CallbackServerContext* context) {
+grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
+HeartbeatForward::StreamHeartbeats(grpc::CallbackServerContext* context) {
   return BeatBelow::Start(parts_, hub_, clock_, context);
 }
 
-grpc::ServerUnaryReactor* HeartbeatForward::BeatOnce(grpc::CallbackServerContext* context,
-                                                     const v1::BeatOnceRequest* request,
-                                                     v1::BeatOnceResponse* response) {
+grpc::ServerUnaryReactor* HeartbeatForward::SendHeartbeat(grpc::CallbackServerContext* context,
+                                                          const v1::SendHeartbeatRequest* request,
+                                                          v1::SendHeartbeatResponse* response) {
   const v1::ResultKey& key = request->key();
-  return ForwardUnary(parts_, &WayUp::Status, context, "/muster.v1.HeartbeatService/BeatOnce",
+  return ForwardUnary(parts_, &WayUp::Status, context, "/muster.v1.HeartbeatService/SendHeartbeat",
                       Resource::Pair(key.run(), key.plugin(), key.node()), request, response);
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* HeartbeatForward::BeatAll(
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* HeartbeatForward::RelayHeartbeats(
     grpc::CallbackServerContext* context) {
   return UploadBelow::Start(
       parts_.runtime, context, kBeatAll, kMaxBeatAll,

@@ -13,10 +13,12 @@
 
 namespace muster {
 
-// With BeatAll in the form that leaves its messages as they are on the wire: it is passed on.
-using HeartbeatServiceBase =
-    v1::HeartbeatService::WithCallbackMethod_Beat<v1::HeartbeatService::WithCallbackMethod_BeatOnce<
-        v1::HeartbeatService::WithRawCallbackMethod_BeatAll<v1::HeartbeatService::Service>>>;
+// With RelayHeartbeats in the form that leaves its messages as they are on the wire: it is passed
+// on.
+using HeartbeatServiceBase = v1::HeartbeatService::WithCallbackMethod_StreamHeartbeats<
+    v1::HeartbeatService::WithCallbackMethod_SendHeartbeat<
+        v1::HeartbeatService::WithRawCallbackMethod_RelayHeartbeats<
+            v1::HeartbeatService::Service>>>;
 
 // Thread-safe.
 class HeartbeatForward : public HeartbeatServiceBase {
@@ -24,12 +26,12 @@ class HeartbeatForward : public HeartbeatServiceBase {
   HeartbeatForward(const ForwardParts& parts, BeatHub& hub, AheadBudget& ahead, const Clock& clock)
       : parts_(parts), hub_(hub), ahead_(ahead), clock_(clock) {}
 
-  grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResponse>* Beat(
+  grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>* Beat(
       grpc::CallbackServerContext* context) override;
-  grpc::ServerUnaryReactor* BeatOnce(grpc::CallbackServerContext* context,
-                                     const v1::BeatOnceRequest* request,
-                                     v1::BeatOnceResponse* response) override;
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* BeatAll(
+  grpc::ServerUnaryReactor* SendHeartbeat(grpc::CallbackServerContext* context,
+                                          const v1::SendHeartbeatRequest* request,
+                                          v1::SendHeartbeatResponse* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* RelayHeartbeats(
       grpc::CallbackServerContext* context) override;
 
  private:

@@ -41,8 +41,8 @@ class HeartbeatForwardTest : public ::testing::Test {
 
   void ConnectUp() { relay_.ConnectUp(status_.Connect(relay_.identity())); }
 
-  v1::BeatRequest First(BeatStream& stream, const std::string& message) {
-    v1::BeatRequest beat = stream.First();
+  v1::StreamHeartbeatsRequest First(BeatStream& stream, const std::string& message) {
+    v1::StreamHeartbeatsRequest beat = stream.First();
     v1::Activity& activity = *beat.add_activities();
     activity.mutable_key()->set_run(run_);
     activity.mutable_key()->set_plugin("hostfacts");
@@ -66,17 +66,17 @@ class HeartbeatForwardTest : public ::testing::Test {
 
 TEST_F(HeartbeatForwardTest, WhatANodeSaysIsShownAsIfItHadSaidItThere) {
   BeatStream stream(relay_.Connect(node_));
-  const v1::BeatResponse answer = stream.Send(First(stream, "at it"));
+  const v1::StreamHeartbeatsResponse answer = stream.Send(First(stream, "at it"));
   EXPECT_EQ(answer.sequence(), 1);
   v1::RunStatus status = Await([](const auto& pair) { return pair.detail() == "at it"; });
   EXPECT_EQ(PairOf(status, "n1").presence(), v1::PRESENCE_ONLINE);
   EXPECT_EQ(PairOf(status, "n1").reason(), v1::REASON_RUNNING);
-  v1::BeatRequest news = stream.Next();
+  v1::StreamHeartbeatsRequest news = stream.Next();
   news.mutable_activities()->CopyFrom(First(stream, "nearly done").activities());
   news.set_sequence(7);
   EXPECT_EQ(stream.Send(news).sequence(), 7);
   Await([](const auto& pair) { return pair.detail() == "nearly done"; });
-  v1::BeatRequest bye = stream.Next();
+  v1::StreamHeartbeatsRequest bye = stream.Next();
   bye.set_sequence(8);
   bye.set_goodbye(true);
   EXPECT_TRUE(stream.SendAndEnd(bye).ok());
@@ -113,7 +113,7 @@ TEST_F(HeartbeatForwardTest, WhatIsRefusedAboveEndsThatStreamAlone) {
   BeatStream good(relay_.Connect(node_));
   good.Send(First(good, "at it"));
   BeatStream bad(relay_.Connect(fleet_.Issue(NodeIdentity{"n2"})));
-  v1::BeatRequest beat = bad.First();
+  v1::StreamHeartbeatsRequest beat = bad.First();
   v1::Activity& activity = *beat.add_activities();
   activity.mutable_key()->set_run(run_);
   activity.mutable_key()->set_plugin("nothing");

@@ -122,7 +122,7 @@ type AttachRequest struct {
 	// Types that are valid to be assigned to Message:
 	//
 	//	*AttachRequest_Hello_
-	//	*AttachRequest_Below_
+	//	*AttachRequest_Topology
 	//	*AttachRequest_Records
 	//	*AttachRequest_CollectionEnded
 	//	*AttachRequest_Beat_
@@ -177,10 +177,10 @@ func (x *AttachRequest) GetHello() *AttachRequest_Hello {
 	return nil
 }
 
-func (x *AttachRequest) GetBelow() *AttachRequest_Below {
+func (x *AttachRequest) GetTopology() *AttachRequest_TopologyUpdate {
 	if x != nil {
-		if x, ok := x.Message.(*AttachRequest_Below_); ok {
-			return x.Below
+		if x, ok := x.Message.(*AttachRequest_Topology); ok {
+			return x.Topology
 		}
 	}
 	return nil
@@ -222,8 +222,8 @@ type AttachRequest_Hello_ struct {
 	Hello *AttachRequest_Hello `protobuf:"bytes,1,opt,name=hello,proto3,oneof"`
 }
 
-type AttachRequest_Below_ struct {
-	Below *AttachRequest_Below `protobuf:"bytes,2,opt,name=below,proto3,oneof"`
+type AttachRequest_Topology struct {
+	Topology *AttachRequest_TopologyUpdate `protobuf:"bytes,2,opt,name=topology,proto3,oneof"`
 }
 
 type AttachRequest_Records struct {
@@ -242,7 +242,7 @@ type AttachRequest_Beat_ struct {
 
 func (*AttachRequest_Hello_) isAttachRequest_Message() {}
 
-func (*AttachRequest_Below_) isAttachRequest_Message() {}
+func (*AttachRequest_Topology) isAttachRequest_Message() {}
 
 func (*AttachRequest_Records) isAttachRequest_Message() {}
 
@@ -263,7 +263,6 @@ type AttachResponse struct {
 	//	*AttachResponse_Collection
 	//	*AttachResponse_CollectionEnded
 	//	*AttachResponse_Beat_
-	//	*AttachResponse_GoAway_
 	//	*AttachResponse_Revoked_
 	//	*AttachResponse_Shares
 	//	*AttachResponse_ShareQuery
@@ -390,15 +389,6 @@ func (x *AttachResponse) GetBeat() *AttachResponse_Beat {
 	return nil
 }
 
-func (x *AttachResponse) GetGoAway() *AttachResponse_GoAway {
-	if x != nil {
-		if x, ok := x.Message.(*AttachResponse_GoAway_); ok {
-			return x.GoAway
-		}
-	}
-	return nil
-}
-
 func (x *AttachResponse) GetRevoked() *AttachResponse_Revoked {
 	if x != nil {
 		if x, ok := x.Message.(*AttachResponse_Revoked_); ok {
@@ -468,21 +458,17 @@ type AttachResponse_Beat_ struct {
 	Beat *AttachResponse_Beat `protobuf:"bytes,9,opt,name=beat,proto3,oneof"`
 }
 
-type AttachResponse_GoAway_ struct {
-	GoAway *AttachResponse_GoAway `protobuf:"bytes,10,opt,name=go_away,json=goAway,proto3,oneof"`
-}
-
 type AttachResponse_Revoked_ struct {
-	Revoked *AttachResponse_Revoked `protobuf:"bytes,11,opt,name=revoked,proto3,oneof"`
+	Revoked *AttachResponse_Revoked `protobuf:"bytes,10,opt,name=revoked,proto3,oneof"`
 }
 
 type AttachResponse_Shares struct {
 	// To relays only, as the next.
-	Shares *ShareOffers `protobuf:"bytes,12,opt,name=shares,proto3,oneof"`
+	Shares *ShareOffers `protobuf:"bytes,11,opt,name=shares,proto3,oneof"`
 }
 
 type AttachResponse_ShareQuery struct {
-	ShareQuery *ShareQuery `protobuf:"bytes,13,opt,name=share_query,json=shareQuery,proto3,oneof"`
+	ShareQuery *ShareQuery `protobuf:"bytes,12,opt,name=share_query,json=shareQuery,proto3,oneof"`
 }
 
 func (*AttachResponse_Greeting_) isAttachResponse_Message() {}
@@ -502,8 +488,6 @@ func (*AttachResponse_Collection) isAttachResponse_Message() {}
 func (*AttachResponse_CollectionEnded) isAttachResponse_Message() {}
 
 func (*AttachResponse_Beat_) isAttachResponse_Message() {}
-
-func (*AttachResponse_GoAway_) isAttachResponse_Message() {}
 
 func (*AttachResponse_Revoked_) isAttachResponse_Message() {}
 
@@ -849,32 +833,32 @@ func (x *AttachRequest_Hello) GetRevocationsVersion() int64 {
 }
 
 // What changed below a relay.
-type AttachRequest_Below struct {
+type AttachRequest_TopologyUpdate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 500 a message.
-	Children []*AttachRequest_Below_Child `protobuf:"bytes,1,rep,name=children,proto3" json:"children,omitempty"`
+	Descendants []*AttachRequest_TopologyUpdate_Descendant `protobuf:"bytes,1,rep,name=descendants,proto3" json:"descendants,omitempty"`
 	// URIs that are to be forgotten.
-	Forgotten []string `protobuf:"bytes,2,rep,name=forgotten,proto3" json:"forgotten,omitempty"`
+	ForgottenUris []string `protobuf:"bytes,2,rep,name=forgotten_uris,json=forgottenUris,proto3" json:"forgotten_uris,omitempty"`
 	// The list that was promised with `hello` is complete.
 	Complete      bool `protobuf:"varint,3,opt,name=complete,proto3" json:"complete,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AttachRequest_Below) Reset() {
-	*x = AttachRequest_Below{}
+func (x *AttachRequest_TopologyUpdate) Reset() {
+	*x = AttachRequest_TopologyUpdate{}
 	mi := &file_muster_v1_attachment_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AttachRequest_Below) String() string {
+func (x *AttachRequest_TopologyUpdate) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AttachRequest_Below) ProtoMessage() {}
+func (*AttachRequest_TopologyUpdate) ProtoMessage() {}
 
-func (x *AttachRequest_Below) ProtoReflect() protoreflect.Message {
+func (x *AttachRequest_TopologyUpdate) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_v1_attachment_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -886,26 +870,26 @@ func (x *AttachRequest_Below) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AttachRequest_Below.ProtoReflect.Descriptor instead.
-func (*AttachRequest_Below) Descriptor() ([]byte, []int) {
+// Deprecated: Use AttachRequest_TopologyUpdate.ProtoReflect.Descriptor instead.
+func (*AttachRequest_TopologyUpdate) Descriptor() ([]byte, []int) {
 	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{1, 1}
 }
 
-func (x *AttachRequest_Below) GetChildren() []*AttachRequest_Below_Child {
+func (x *AttachRequest_TopologyUpdate) GetDescendants() []*AttachRequest_TopologyUpdate_Descendant {
 	if x != nil {
-		return x.Children
+		return x.Descendants
 	}
 	return nil
 }
 
-func (x *AttachRequest_Below) GetForgotten() []string {
+func (x *AttachRequest_TopologyUpdate) GetForgottenUris() []string {
 	if x != nil {
-		return x.Forgotten
+		return x.ForgottenUris
 	}
 	return nil
 }
 
-func (x *AttachRequest_Below) GetComplete() bool {
+func (x *AttachRequest_TopologyUpdate) GetComplete() bool {
 	if x != nil {
 		return x.Complete
 	}
@@ -956,7 +940,7 @@ func (x *AttachRequest_Beat) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
-type AttachRequest_Below_Child struct {
+type AttachRequest_TopologyUpdate_Descendant struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its own statement for the relay it hangs below. Only its `child` when it is not attached now.
 	Statement *AttachStatement `protobuf:"bytes,1,opt,name=statement,proto3" json:"statement,omitempty"`
@@ -964,25 +948,25 @@ type AttachRequest_Below_Child struct {
 	Relay    string `protobuf:"bytes,2,opt,name=relay,proto3" json:"relay,omitempty"`
 	Attached bool   `protobuf:"varint,3,opt,name=attached,proto3" json:"attached,omitempty"`
 	// When it came or went.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	ChangeTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AttachRequest_Below_Child) Reset() {
-	*x = AttachRequest_Below_Child{}
+func (x *AttachRequest_TopologyUpdate_Descendant) Reset() {
+	*x = AttachRequest_TopologyUpdate_Descendant{}
 	mi := &file_muster_v1_attachment_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AttachRequest_Below_Child) String() string {
+func (x *AttachRequest_TopologyUpdate_Descendant) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AttachRequest_Below_Child) ProtoMessage() {}
+func (*AttachRequest_TopologyUpdate_Descendant) ProtoMessage() {}
 
-func (x *AttachRequest_Below_Child) ProtoReflect() protoreflect.Message {
+func (x *AttachRequest_TopologyUpdate_Descendant) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_v1_attachment_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -994,35 +978,35 @@ func (x *AttachRequest_Below_Child) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AttachRequest_Below_Child.ProtoReflect.Descriptor instead.
-func (*AttachRequest_Below_Child) Descriptor() ([]byte, []int) {
+// Deprecated: Use AttachRequest_TopologyUpdate_Descendant.ProtoReflect.Descriptor instead.
+func (*AttachRequest_TopologyUpdate_Descendant) Descriptor() ([]byte, []int) {
 	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{1, 1, 0}
 }
 
-func (x *AttachRequest_Below_Child) GetStatement() *AttachStatement {
+func (x *AttachRequest_TopologyUpdate_Descendant) GetStatement() *AttachStatement {
 	if x != nil {
 		return x.Statement
 	}
 	return nil
 }
 
-func (x *AttachRequest_Below_Child) GetRelay() string {
+func (x *AttachRequest_TopologyUpdate_Descendant) GetRelay() string {
 	if x != nil {
 		return x.Relay
 	}
 	return ""
 }
 
-func (x *AttachRequest_Below_Child) GetAttached() bool {
+func (x *AttachRequest_TopologyUpdate_Descendant) GetAttached() bool {
 	if x != nil {
 		return x.Attached
 	}
 	return false
 }
 
-func (x *AttachRequest_Below_Child) GetSince() *timestamppb.Timestamp {
+func (x *AttachRequest_TopologyUpdate_Descendant) GetChangeTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Since
+		return x.ChangeTime
 	}
 	return nil
 }
@@ -1204,59 +1188,6 @@ func (x *AttachResponse_Beat) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// The child is to go elsewhere, or come back later; the stream ends after it.
-type AttachResponse_GoAway struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	RetryAfter    *durationpb.Duration   `protobuf:"bytes,2,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AttachResponse_GoAway) Reset() {
-	*x = AttachResponse_GoAway{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AttachResponse_GoAway) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AttachResponse_GoAway) ProtoMessage() {}
-
-func (x *AttachResponse_GoAway) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AttachResponse_GoAway.ProtoReflect.Descriptor instead.
-func (*AttachResponse_GoAway) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2, 3}
-}
-
-func (x *AttachResponse_GoAway) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *AttachResponse_GoAway) GetRetryAfter() *durationpb.Duration {
-	if x != nil {
-		return x.RetryAfter
-	}
-	return nil
-}
-
 // To relays: who is not to be trusted any more, as in changes.proto. At most 1,000 a message.
 type AttachResponse_Revoked struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -1269,7 +1200,7 @@ type AttachResponse_Revoked struct {
 
 func (x *AttachResponse_Revoked) Reset() {
 	*x = AttachResponse_Revoked{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[15]
+	mi := &file_muster_v1_attachment_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1212,7 @@ func (x *AttachResponse_Revoked) String() string {
 func (*AttachResponse_Revoked) ProtoMessage() {}
 
 func (x *AttachResponse_Revoked) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[15]
+	mi := &file_muster_v1_attachment_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1225,7 @@ func (x *AttachResponse_Revoked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse_Revoked.ProtoReflect.Descriptor instead.
 func (*AttachResponse_Revoked) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2, 4}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2, 3}
 }
 
 func (x *AttachResponse_Revoked) GetSubjects() []string {
@@ -1322,7 +1253,7 @@ type CollectionOffer_Plugin struct {
 
 func (x *CollectionOffer_Plugin) Reset() {
 	*x = CollectionOffer_Plugin{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[16]
+	mi := &file_muster_v1_attachment_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1334,7 +1265,7 @@ func (x *CollectionOffer_Plugin) String() string {
 func (*CollectionOffer_Plugin) ProtoMessage() {}
 
 func (x *CollectionOffer_Plugin) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[16]
+	mi := &file_muster_v1_attachment_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1372,16 +1303,16 @@ type ListAttachedResponse_Child struct {
 	Relay    string `protobuf:"bytes,3,opt,name=relay,proto3" json:"relay,omitempty"`
 	Attached bool   `protobuf:"varint,4,opt,name=attached,proto3" json:"attached,omitempty"`
 	// When it came or went.
-	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	ChangeTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
 	// Of relays: how many are attached below it.
-	Below         int64 `protobuf:"varint,6,opt,name=below,proto3" json:"below,omitempty"`
+	Descendants   int64 `protobuf:"varint,6,opt,name=descendants,proto3" json:"descendants,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListAttachedResponse_Child) Reset() {
 	*x = ListAttachedResponse_Child{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[17]
+	mi := &file_muster_v1_attachment_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1393,7 +1324,7 @@ func (x *ListAttachedResponse_Child) String() string {
 func (*ListAttachedResponse_Child) ProtoMessage() {}
 
 func (x *ListAttachedResponse_Child) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[17]
+	mi := &file_muster_v1_attachment_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1437,16 +1368,16 @@ func (x *ListAttachedResponse_Child) GetAttached() bool {
 	return false
 }
 
-func (x *ListAttachedResponse_Child) GetSince() *timestamppb.Timestamp {
+func (x *ListAttachedResponse_Child) GetChangeTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Since
+		return x.ChangeTime
 	}
 	return nil
 }
 
-func (x *ListAttachedResponse_Child) GetBelow() int64 {
+func (x *ListAttachedResponse_Child) GetDescendants() int64 {
 	if x != nil {
-		return x.Below
+		return x.Descendants
 	}
 	return 0
 }
@@ -1463,10 +1394,10 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x1c\n" +
 	"\tsignature\x18\x05 \x01(\fR\tsignature\x122\n" +
-	"\x15certificate_chain_pem\x18\x06 \x01(\tR\x13certificateChainPem\"\x91\a\n" +
+	"\x15certificate_chain_pem\x18\x06 \x01(\tR\x13certificateChainPem\"\xd6\a\n" +
 	"\rAttachRequest\x126\n" +
-	"\x05hello\x18\x01 \x01(\v2\x1e.muster.v1.AttachRequest.HelloH\x00R\x05hello\x126\n" +
-	"\x05below\x18\x02 \x01(\v2\x1e.muster.v1.AttachRequest.BelowH\x00R\x05below\x121\n" +
+	"\x05hello\x18\x01 \x01(\v2\x1e.muster.v1.AttachRequest.HelloH\x00R\x05hello\x12E\n" +
+	"\btopology\x18\x02 \x01(\v2'.muster.v1.AttachRequest.TopologyUpdateH\x00R\btopology\x121\n" +
 	"\arecords\x18\x03 \x01(\v2\x15.muster.v1.JobRecordsH\x00R\arecords\x12G\n" +
 	"\x10collection_ended\x18\x04 \x01(\v2\x1a.muster.v1.CollectionEndedH\x00R\x0fcollectionEnded\x123\n" +
 	"\x04beat\x18\x05 \x01(\v2\x1d.muster.v1.AttachRequest.BeatH\x00R\x04beat\x1a\xed\x01\n" +
@@ -1477,20 +1408,21 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x19\n" +
 	"\bis_relay\x18\x04 \x01(\bR\aisRelay\x12#\n" +
 	"\rrelay_targets\x18\x05 \x03(\tR\frelayTargets\x12/\n" +
-	"\x13revocations_version\x18\x06 \x01(\x03R\x12revocationsVersion\x1a\xab\x02\n" +
-	"\x05Below\x12@\n" +
-	"\bchildren\x18\x01 \x03(\v2$.muster.v1.AttachRequest.Below.ChildR\bchildren\x12\x1c\n" +
-	"\tforgotten\x18\x02 \x03(\tR\tforgotten\x12\x1a\n" +
-	"\bcomplete\x18\x03 \x01(\bR\bcomplete\x1a\xa5\x01\n" +
-	"\x05Child\x128\n" +
+	"\x13revocations_version\x18\x06 \x01(\x03R\x12revocationsVersion\x1a\xe1\x02\n" +
+	"\x0eTopologyUpdate\x12T\n" +
+	"\vdescendants\x18\x01 \x03(\v22.muster.v1.AttachRequest.TopologyUpdate.DescendantR\vdescendants\x12%\n" +
+	"\x0eforgotten_uris\x18\x02 \x03(\tR\rforgottenUris\x12\x1a\n" +
+	"\bcomplete\x18\x03 \x01(\bR\bcomplete\x1a\xb5\x01\n" +
+	"\n" +
+	"Descendant\x128\n" +
 	"\tstatement\x18\x01 \x01(\v2\x1a.muster.v1.AttachStatementR\tstatement\x12\x14\n" +
 	"\x05relay\x18\x02 \x01(\tR\x05relay\x12\x1a\n" +
-	"\battached\x18\x03 \x01(\bR\battached\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x1a6\n" +
+	"\battached\x18\x03 \x01(\bR\battached\x12;\n" +
+	"\vchange_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"changeTime\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\t\n" +
-	"\amessage\"\x8a\n" +
-	"\n" +
+	"\amessage\"\xef\b\n" +
 	"\x0eAttachResponse\x12@\n" +
 	"\bgreeting\x18\x01 \x01(\v2\".muster.v1.AttachResponse.GreetingH\x00R\bgreeting\x12=\n" +
 	"\awelcome\x18\x02 \x01(\v2!.muster.v1.AttachResponse.WelcomeH\x00R\awelcome\x121\n" +
@@ -1503,12 +1435,11 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"collection\x18\a \x01(\v2\x1a.muster.v1.CollectionOfferH\x00R\n" +
 	"collection\x12G\n" +
 	"\x10collection_ended\x18\b \x01(\v2\x1a.muster.v1.CollectionEndedH\x00R\x0fcollectionEnded\x124\n" +
-	"\x04beat\x18\t \x01(\v2\x1e.muster.v1.AttachResponse.BeatH\x00R\x04beat\x12;\n" +
-	"\ago_away\x18\n" +
-	" \x01(\v2 .muster.v1.AttachResponse.GoAwayH\x00R\x06goAway\x12=\n" +
-	"\arevoked\x18\v \x01(\v2!.muster.v1.AttachResponse.RevokedH\x00R\arevoked\x120\n" +
-	"\x06shares\x18\f \x01(\v2\x16.muster.v1.ShareOffersH\x00R\x06shares\x128\n" +
-	"\vshare_query\x18\r \x01(\v2\x15.muster.v1.ShareQueryH\x00R\n" +
+	"\x04beat\x18\t \x01(\v2\x1e.muster.v1.AttachResponse.BeatH\x00R\x04beat\x12=\n" +
+	"\arevoked\x18\n" +
+	" \x01(\v2!.muster.v1.AttachResponse.RevokedH\x00R\arevoked\x120\n" +
+	"\x06shares\x18\v \x01(\v2\x16.muster.v1.ShareOffersH\x00R\x06shares\x128\n" +
+	"\vshare_query\x18\f \x01(\v2\x15.muster.v1.ShareQueryH\x00R\n" +
 	"shareQuery\x1ao\n" +
 	"\bGreeting\x12\x14\n" +
 	"\x05relay\x18\x01 \x01(\tR\x05relay\x12\x1d\n" +
@@ -1521,11 +1452,7 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\tconnected\x18\x03 \x01(\bR\tconnected\x12.\n" +
 	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a6\n" +
 	"\x04Beat\x12.\n" +
-	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a\\\n" +
-	"\x06GoAway\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\x12:\n" +
-	"\vretry_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryAfter\x1a;\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a;\n" +
 	"\aRevoked\x12\x1a\n" +
 	"\bsubjects\x18\x01 \x03(\tR\bsubjects\x12\x14\n" +
 	"\x05reset\x18\x02 \x01(\bR\x05resetB\t\n" +
@@ -1546,17 +1473,18 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x14\n" +
 	"\x05relay\x18\x03 \x01(\tR\x05relay\x12#\n" +
-	"\rattached_only\x18\x04 \x01(\bR\fattachedOnly\"\xb4\x02\n" +
+	"\rattached_only\x18\x04 \x01(\bR\fattachedOnly\"\xcb\x02\n" +
 	"\x14ListAttachedResponse\x12A\n" +
 	"\bchildren\x18\x01 \x03(\v2%.muster.v1.ListAttachedResponse.ChildR\bchildren\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x1a\xb0\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x1a\xc7\x01\n" +
 	"\x05Child\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\bis_relay\x18\x02 \x01(\bR\aisRelay\x12\x14\n" +
 	"\x05relay\x18\x03 \x01(\tR\x05relay\x12\x1a\n" +
-	"\battached\x18\x04 \x01(\bR\battached\x120\n" +
-	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
-	"\x05below\x18\x06 \x01(\x03R\x05below2\xa3\x01\n" +
+	"\battached\x18\x04 \x01(\bR\battached\x12;\n" +
+	"\vchange_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"changeTime\x12 \n" +
+	"\vdescendants\x18\x06 \x01(\x03R\vdescendants2\xa3\x01\n" +
 	"\rAttachService\x12A\n" +
 	"\x06Attach\x12\x18.muster.v1.AttachRequest\x1a\x19.muster.v1.AttachResponse(\x010\x01\x12O\n" +
 	"\fListAttached\x12\x1e.muster.v1.ListAttachedRequest\x1a\x1f.muster.v1.ListAttachedResponseB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
@@ -1573,79 +1501,76 @@ func file_muster_v1_attachment_proto_rawDescGZIP() []byte {
 	return file_muster_v1_attachment_proto_rawDescData
 }
 
-var file_muster_v1_attachment_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_muster_v1_attachment_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_muster_v1_attachment_proto_goTypes = []any{
-	(*AttachStatement)(nil),            // 0: muster.v1.AttachStatement
-	(*AttachRequest)(nil),              // 1: muster.v1.AttachRequest
-	(*AttachResponse)(nil),             // 2: muster.v1.AttachResponse
-	(*CollectionOffer)(nil),            // 3: muster.v1.CollectionOffer
-	(*CollectionEnded)(nil),            // 4: muster.v1.CollectionEnded
-	(*ListAttachedRequest)(nil),        // 5: muster.v1.ListAttachedRequest
-	(*ListAttachedResponse)(nil),       // 6: muster.v1.ListAttachedResponse
-	(*AttachRequest_Hello)(nil),        // 7: muster.v1.AttachRequest.Hello
-	(*AttachRequest_Below)(nil),        // 8: muster.v1.AttachRequest.Below
-	(*AttachRequest_Beat)(nil),         // 9: muster.v1.AttachRequest.Beat
-	(*AttachRequest_Below_Child)(nil),  // 10: muster.v1.AttachRequest.Below.Child
-	(*AttachResponse_Greeting)(nil),    // 11: muster.v1.AttachResponse.Greeting
-	(*AttachResponse_Welcome)(nil),     // 12: muster.v1.AttachResponse.Welcome
-	(*AttachResponse_Beat)(nil),        // 13: muster.v1.AttachResponse.Beat
-	(*AttachResponse_GoAway)(nil),      // 14: muster.v1.AttachResponse.GoAway
-	(*AttachResponse_Revoked)(nil),     // 15: muster.v1.AttachResponse.Revoked
-	(*CollectionOffer_Plugin)(nil),     // 16: muster.v1.CollectionOffer.Plugin
-	(*ListAttachedResponse_Child)(nil), // 17: muster.v1.ListAttachedResponse.Child
-	(*timestamppb.Timestamp)(nil),      // 18: google.protobuf.Timestamp
-	(*JobRecords)(nil),                 // 19: muster.v1.JobRecords
-	(*JobCommand)(nil),                 // 20: muster.v1.JobCommand
-	(*JobCancel)(nil),                  // 21: muster.v1.JobCancel
-	(*RecordsAck)(nil),                 // 22: muster.v1.RecordsAck
-	(*CommandRevocations)(nil),         // 23: muster.v1.CommandRevocations
-	(*ShareOffers)(nil),                // 24: muster.v1.ShareOffers
-	(*ShareQuery)(nil),                 // 25: muster.v1.ShareQuery
-	(*durationpb.Duration)(nil),        // 26: google.protobuf.Duration
+	(*AttachStatement)(nil),                         // 0: muster.v1.AttachStatement
+	(*AttachRequest)(nil),                           // 1: muster.v1.AttachRequest
+	(*AttachResponse)(nil),                          // 2: muster.v1.AttachResponse
+	(*CollectionOffer)(nil),                         // 3: muster.v1.CollectionOffer
+	(*CollectionEnded)(nil),                         // 4: muster.v1.CollectionEnded
+	(*ListAttachedRequest)(nil),                     // 5: muster.v1.ListAttachedRequest
+	(*ListAttachedResponse)(nil),                    // 6: muster.v1.ListAttachedResponse
+	(*AttachRequest_Hello)(nil),                     // 7: muster.v1.AttachRequest.Hello
+	(*AttachRequest_TopologyUpdate)(nil),            // 8: muster.v1.AttachRequest.TopologyUpdate
+	(*AttachRequest_Beat)(nil),                      // 9: muster.v1.AttachRequest.Beat
+	(*AttachRequest_TopologyUpdate_Descendant)(nil), // 10: muster.v1.AttachRequest.TopologyUpdate.Descendant
+	(*AttachResponse_Greeting)(nil),                 // 11: muster.v1.AttachResponse.Greeting
+	(*AttachResponse_Welcome)(nil),                  // 12: muster.v1.AttachResponse.Welcome
+	(*AttachResponse_Beat)(nil),                     // 13: muster.v1.AttachResponse.Beat
+	(*AttachResponse_Revoked)(nil),                  // 14: muster.v1.AttachResponse.Revoked
+	(*CollectionOffer_Plugin)(nil),                  // 15: muster.v1.CollectionOffer.Plugin
+	(*ListAttachedResponse_Child)(nil),              // 16: muster.v1.ListAttachedResponse.Child
+	(*timestamppb.Timestamp)(nil),                   // 17: google.protobuf.Timestamp
+	(*JobRecords)(nil),                              // 18: muster.v1.JobRecords
+	(*JobCommand)(nil),                              // 19: muster.v1.JobCommand
+	(*JobCancel)(nil),                               // 20: muster.v1.JobCancel
+	(*RecordsAck)(nil),                              // 21: muster.v1.RecordsAck
+	(*CommandRevocations)(nil),                      // 22: muster.v1.CommandRevocations
+	(*ShareOffers)(nil),                             // 23: muster.v1.ShareOffers
+	(*ShareQuery)(nil),                              // 24: muster.v1.ShareQuery
+	(*durationpb.Duration)(nil),                     // 25: google.protobuf.Duration
 }
 var file_muster_v1_attachment_proto_depIdxs = []int32{
-	18, // 0: muster.v1.AttachStatement.expire_time:type_name -> google.protobuf.Timestamp
+	17, // 0: muster.v1.AttachStatement.expire_time:type_name -> google.protobuf.Timestamp
 	7,  // 1: muster.v1.AttachRequest.hello:type_name -> muster.v1.AttachRequest.Hello
-	8,  // 2: muster.v1.AttachRequest.below:type_name -> muster.v1.AttachRequest.Below
-	19, // 3: muster.v1.AttachRequest.records:type_name -> muster.v1.JobRecords
+	8,  // 2: muster.v1.AttachRequest.topology:type_name -> muster.v1.AttachRequest.TopologyUpdate
+	18, // 3: muster.v1.AttachRequest.records:type_name -> muster.v1.JobRecords
 	4,  // 4: muster.v1.AttachRequest.collection_ended:type_name -> muster.v1.CollectionEnded
 	9,  // 5: muster.v1.AttachRequest.beat:type_name -> muster.v1.AttachRequest.Beat
 	11, // 6: muster.v1.AttachResponse.greeting:type_name -> muster.v1.AttachResponse.Greeting
 	12, // 7: muster.v1.AttachResponse.welcome:type_name -> muster.v1.AttachResponse.Welcome
-	20, // 8: muster.v1.AttachResponse.command:type_name -> muster.v1.JobCommand
-	21, // 9: muster.v1.AttachResponse.cancel:type_name -> muster.v1.JobCancel
-	22, // 10: muster.v1.AttachResponse.records_ack:type_name -> muster.v1.RecordsAck
-	23, // 11: muster.v1.AttachResponse.revocations:type_name -> muster.v1.CommandRevocations
+	19, // 8: muster.v1.AttachResponse.command:type_name -> muster.v1.JobCommand
+	20, // 9: muster.v1.AttachResponse.cancel:type_name -> muster.v1.JobCancel
+	21, // 10: muster.v1.AttachResponse.records_ack:type_name -> muster.v1.RecordsAck
+	22, // 11: muster.v1.AttachResponse.revocations:type_name -> muster.v1.CommandRevocations
 	3,  // 12: muster.v1.AttachResponse.collection:type_name -> muster.v1.CollectionOffer
 	4,  // 13: muster.v1.AttachResponse.collection_ended:type_name -> muster.v1.CollectionEnded
 	13, // 14: muster.v1.AttachResponse.beat:type_name -> muster.v1.AttachResponse.Beat
-	14, // 15: muster.v1.AttachResponse.go_away:type_name -> muster.v1.AttachResponse.GoAway
-	15, // 16: muster.v1.AttachResponse.revoked:type_name -> muster.v1.AttachResponse.Revoked
-	24, // 17: muster.v1.AttachResponse.shares:type_name -> muster.v1.ShareOffers
-	25, // 18: muster.v1.AttachResponse.share_query:type_name -> muster.v1.ShareQuery
-	16, // 19: muster.v1.CollectionOffer.plugins:type_name -> muster.v1.CollectionOffer.Plugin
-	18, // 20: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
-	17, // 21: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
-	0,  // 22: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
-	10, // 23: muster.v1.AttachRequest.Below.children:type_name -> muster.v1.AttachRequest.Below.Child
-	18, // 24: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
-	0,  // 25: muster.v1.AttachRequest.Below.Child.statement:type_name -> muster.v1.AttachStatement
-	18, // 26: muster.v1.AttachRequest.Below.Child.since:type_name -> google.protobuf.Timestamp
-	18, // 27: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
-	26, // 28: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
-	18, // 29: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
-	18, // 30: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
-	26, // 31: muster.v1.AttachResponse.GoAway.retry_after:type_name -> google.protobuf.Duration
-	18, // 32: muster.v1.ListAttachedResponse.Child.since:type_name -> google.protobuf.Timestamp
-	1,  // 33: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
-	5,  // 34: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
-	2,  // 35: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
-	6,  // 36: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
-	35, // [35:37] is the sub-list for method output_type
-	33, // [33:35] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	14, // 15: muster.v1.AttachResponse.revoked:type_name -> muster.v1.AttachResponse.Revoked
+	23, // 16: muster.v1.AttachResponse.shares:type_name -> muster.v1.ShareOffers
+	24, // 17: muster.v1.AttachResponse.share_query:type_name -> muster.v1.ShareQuery
+	15, // 18: muster.v1.CollectionOffer.plugins:type_name -> muster.v1.CollectionOffer.Plugin
+	17, // 19: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
+	16, // 20: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
+	0,  // 21: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
+	10, // 22: muster.v1.AttachRequest.TopologyUpdate.descendants:type_name -> muster.v1.AttachRequest.TopologyUpdate.Descendant
+	17, // 23: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
+	0,  // 24: muster.v1.AttachRequest.TopologyUpdate.Descendant.statement:type_name -> muster.v1.AttachStatement
+	17, // 25: muster.v1.AttachRequest.TopologyUpdate.Descendant.change_time:type_name -> google.protobuf.Timestamp
+	17, // 26: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
+	25, // 27: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
+	17, // 28: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
+	17, // 29: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
+	17, // 30: muster.v1.ListAttachedResponse.Child.change_time:type_name -> google.protobuf.Timestamp
+	1,  // 31: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
+	5,  // 32: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
+	2,  // 33: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
+	6,  // 34: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
+	33, // [33:35] is the sub-list for method output_type
+	31, // [31:33] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_attachment_proto_init() }
@@ -1657,7 +1582,7 @@ func file_muster_v1_attachment_proto_init() {
 	file_muster_v1_shares_proto_init()
 	file_muster_v1_attachment_proto_msgTypes[1].OneofWrappers = []any{
 		(*AttachRequest_Hello_)(nil),
-		(*AttachRequest_Below_)(nil),
+		(*AttachRequest_Topology)(nil),
 		(*AttachRequest_Records)(nil),
 		(*AttachRequest_CollectionEnded)(nil),
 		(*AttachRequest_Beat_)(nil),
@@ -1672,7 +1597,6 @@ func file_muster_v1_attachment_proto_init() {
 		(*AttachResponse_Collection)(nil),
 		(*AttachResponse_CollectionEnded)(nil),
 		(*AttachResponse_Beat_)(nil),
-		(*AttachResponse_GoAway_)(nil),
 		(*AttachResponse_Revoked_)(nil),
 		(*AttachResponse_Shares)(nil),
 		(*AttachResponse_ShareQuery)(nil),
@@ -1683,7 +1607,7 @@ func file_muster_v1_attachment_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_attachment_proto_rawDesc), len(file_muster_v1_attachment_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -31,7 +31,7 @@ type FollowChangesRequest struct {
 	// Leave out pairs and their outcomes: runs and revocations only.
 	RunsOnly bool `protobuf:"varint,2,opt,name=runs_only,json=runsOnly,proto3" json:"runs_only,omitempty"`
 	// Understands `pairs`. Without it each pair comes in a message of its own, as `pair`.
-	PairsTogether bool `protobuf:"varint,3,opt,name=pairs_together,json=pairsTogether,proto3" json:"pairs_together,omitempty"`
+	BatchPairs    bool `protobuf:"varint,3,opt,name=batch_pairs,json=batchPairs,proto3" json:"batch_pairs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -80,9 +80,9 @@ func (x *FollowChangesRequest) GetRunsOnly() bool {
 	return false
 }
 
-func (x *FollowChangesRequest) GetPairsTogether() bool {
+func (x *FollowChangesRequest) GetBatchPairs() bool {
 	if x != nil {
-		return x.PairsTogether
+		return x.BatchPairs
 	}
 	return false
 }
@@ -249,7 +249,7 @@ type FollowChangesResponse_Run struct {
 }
 
 type FollowChangesResponse_Pair struct {
-	// To a follower that did not ask for `pairs_together`.
+	// To a follower that did not ask for `batch_pairs`.
 	Pair *FollowChangesResponse_PairChanged `protobuf:"bytes,13,opt,name=pair,proto3,oneof"`
 }
 
@@ -620,11 +620,12 @@ var File_muster_v1_changes_proto protoreflect.FileDescriptor
 
 const file_muster_v1_changes_proto_rawDesc = "" +
 	"\n" +
-	"\x17muster/v1/changes.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/runs.proto\x1a\x15muster/v1/types.proto\"\x82\x01\n" +
+	"\x17muster/v1/changes.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/runs.proto\x1a\x15muster/v1/types.proto\"|\n" +
 	"\x14FollowChangesRequest\x12\x1b\n" +
 	"\x06cursor\x18\x01 \x01(\x03H\x00R\x06cursor\x88\x01\x01\x12\x1b\n" +
-	"\truns_only\x18\x02 \x01(\bR\brunsOnly\x12%\n" +
-	"\x0epairs_together\x18\x03 \x01(\bR\rpairsTogetherB\t\n" +
+	"\truns_only\x18\x02 \x01(\bR\brunsOnly\x12\x1f\n" +
+	"\vbatch_pairs\x18\x03 \x01(\bR\n" +
+	"batchPairsB\t\n" +
 	"\a_cursor\"\xdb\b\n" +
 	"\x15FollowChangesResponse\x12\x1b\n" +
 	"\x06cursor\x18\x01 \x01(\x03H\x01R\x06cursor\x88\x01\x01\x12.\n" +

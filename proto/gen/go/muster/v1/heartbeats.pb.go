@@ -25,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-type BeatRequest struct {
+type StreamHeartbeatsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Who beats. In the first message of a stream; later ones may leave these three out.
 	//
@@ -51,20 +51,20 @@ type BeatRequest struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *BeatRequest) Reset() {
-	*x = BeatRequest{}
+func (x *StreamHeartbeatsRequest) Reset() {
+	*x = StreamHeartbeatsRequest{}
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *BeatRequest) String() string {
+func (x *StreamHeartbeatsRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*BeatRequest) ProtoMessage() {}
+func (*StreamHeartbeatsRequest) ProtoMessage() {}
 
-func (x *BeatRequest) ProtoReflect() protoreflect.Message {
+func (x *StreamHeartbeatsRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -76,61 +76,61 @@ func (x *BeatRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use BeatRequest.ProtoReflect.Descriptor instead.
-func (*BeatRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use StreamHeartbeatsRequest.ProtoReflect.Descriptor instead.
+func (*StreamHeartbeatsRequest) Descriptor() ([]byte, []int) {
 	return file_muster_v1_heartbeats_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *BeatRequest) GetNode() string {
+func (x *StreamHeartbeatsRequest) GetNode() string {
 	if x != nil {
 		return x.Node
 	}
 	return ""
 }
 
-func (x *BeatRequest) GetInstanceId() string {
+func (x *StreamHeartbeatsRequest) GetInstanceId() string {
 	if x != nil {
 		return x.InstanceId
 	}
 	return ""
 }
 
-func (x *BeatRequest) GetBootId() string {
+func (x *StreamHeartbeatsRequest) GetBootId() string {
 	if x != nil {
 		return x.BootId
 	}
 	return ""
 }
 
-func (x *BeatRequest) GetSequence() int64 {
+func (x *StreamHeartbeatsRequest) GetSequence() int64 {
 	if x != nil {
 		return x.Sequence
 	}
 	return 0
 }
 
-func (x *BeatRequest) GetUptime() *durationpb.Duration {
+func (x *StreamHeartbeatsRequest) GetUptime() *durationpb.Duration {
 	if x != nil {
 		return x.Uptime
 	}
 	return nil
 }
 
-func (x *BeatRequest) GetTime() *timestamppb.Timestamp {
+func (x *StreamHeartbeatsRequest) GetTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Time
 	}
 	return nil
 }
 
-func (x *BeatRequest) GetActivities() []*Activity {
+func (x *StreamHeartbeatsRequest) GetActivities() []*Activity {
 	if x != nil {
 		return x.Activities
 	}
 	return nil
 }
 
-func (x *BeatRequest) GetGoodbye() bool {
+func (x *StreamHeartbeatsRequest) GetGoodbye() bool {
 	if x != nil {
 		return x.Goodbye
 	}
@@ -218,7 +218,7 @@ func (x *Activity) GetFault() *Fault {
 	return nil
 }
 
-type BeatResponse struct {
+type StreamHeartbeatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The newest sequence that was taken.
 	Sequence int64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
@@ -231,20 +231,20 @@ type BeatResponse struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *BeatResponse) Reset() {
-	*x = BeatResponse{}
+func (x *StreamHeartbeatsResponse) Reset() {
+	*x = StreamHeartbeatsResponse{}
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *BeatResponse) String() string {
+func (x *StreamHeartbeatsResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*BeatResponse) ProtoMessage() {}
+func (*StreamHeartbeatsResponse) ProtoMessage() {}
 
-func (x *BeatResponse) ProtoReflect() protoreflect.Message {
+func (x *StreamHeartbeatsResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -256,40 +256,40 @@ func (x *BeatResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use BeatResponse.ProtoReflect.Descriptor instead.
-func (*BeatResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use StreamHeartbeatsResponse.ProtoReflect.Descriptor instead.
+func (*StreamHeartbeatsResponse) Descriptor() ([]byte, []int) {
 	return file_muster_v1_heartbeats_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *BeatResponse) GetSequence() int64 {
+func (x *StreamHeartbeatsResponse) GetSequence() int64 {
 	if x != nil {
 		return x.Sequence
 	}
 	return 0
 }
 
-func (x *BeatResponse) GetInterval() *durationpb.Duration {
+func (x *StreamHeartbeatsResponse) GetInterval() *durationpb.Duration {
 	if x != nil {
 		return x.Interval
 	}
 	return nil
 }
 
-func (x *BeatResponse) GetTime() *timestamppb.Timestamp {
+func (x *StreamHeartbeatsResponse) GetTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Time
 	}
 	return nil
 }
 
-func (x *BeatResponse) GetProbe() bool {
+func (x *StreamHeartbeatsResponse) GetProbe() bool {
 	if x != nil {
 		return x.Probe
 	}
 	return false
 }
 
-type BeatOnceRequest struct {
+type SendHeartbeatRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Key   *ResultKey             `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// What is done; absent: at work.
@@ -298,20 +298,20 @@ type BeatOnceRequest struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *BeatOnceRequest) Reset() {
-	*x = BeatOnceRequest{}
+func (x *SendHeartbeatRequest) Reset() {
+	*x = SendHeartbeatRequest{}
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *BeatOnceRequest) String() string {
+func (x *SendHeartbeatRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*BeatOnceRequest) ProtoMessage() {}
+func (*SendHeartbeatRequest) ProtoMessage() {}
 
-func (x *BeatOnceRequest) ProtoReflect() protoreflect.Message {
+func (x *SendHeartbeatRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -323,46 +323,46 @@ func (x *BeatOnceRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use BeatOnceRequest.ProtoReflect.Descriptor instead.
-func (*BeatOnceRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use SendHeartbeatRequest.ProtoReflect.Descriptor instead.
+func (*SendHeartbeatRequest) Descriptor() ([]byte, []int) {
 	return file_muster_v1_heartbeats_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *BeatOnceRequest) GetKey() *ResultKey {
+func (x *SendHeartbeatRequest) GetKey() *ResultKey {
 	if x != nil {
 		return x.Key
 	}
 	return nil
 }
 
-func (x *BeatOnceRequest) GetActivity() *Activity {
+func (x *SendHeartbeatRequest) GetActivity() *Activity {
 	if x != nil {
 		return x.Activity
 	}
 	return nil
 }
 
-type BeatOnceResponse struct {
+type SendHeartbeatResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Interval      *durationpb.Duration   `protobuf:"bytes,1,opt,name=interval,proto3" json:"interval,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *BeatOnceResponse) Reset() {
-	*x = BeatOnceResponse{}
+func (x *SendHeartbeatResponse) Reset() {
+	*x = SendHeartbeatResponse{}
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *BeatOnceResponse) String() string {
+func (x *SendHeartbeatResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*BeatOnceResponse) ProtoMessage() {}
+func (*SendHeartbeatResponse) ProtoMessage() {}
 
-func (x *BeatOnceResponse) ProtoReflect() protoreflect.Message {
+func (x *SendHeartbeatResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -374,44 +374,44 @@ func (x *BeatOnceResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use BeatOnceResponse.ProtoReflect.Descriptor instead.
-func (*BeatOnceResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use SendHeartbeatResponse.ProtoReflect.Descriptor instead.
+func (*SendHeartbeatResponse) Descriptor() ([]byte, []int) {
 	return file_muster_v1_heartbeats_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *BeatOnceResponse) GetInterval() *durationpb.Duration {
+func (x *SendHeartbeatResponse) GetInterval() *durationpb.Duration {
 	if x != nil {
 		return x.Interval
 	}
 	return nil
 }
 
-type BeatAllRequest struct {
+type RelayHeartbeatsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the first message: the name of the relay below which all of them hang.
 	Relay string `protobuf:"bytes,3,opt,name=relay,proto3" json:"relay,omitempty"`
 	// At most 1,000.
-	Senders []*BeatAllRequest_Sender `protobuf:"bytes,1,rep,name=senders,proto3" json:"senders,omitempty"`
+	Senders []*RelayHeartbeatsRequest_Sender `protobuf:"bytes,1,rep,name=senders,proto3" json:"senders,omitempty"`
 	// Those who have beaten since the last such list, and had nothing new to say; at most 100,000.
-	Heard         []int32 `protobuf:"varint,2,rep,packed,name=heard,proto3" json:"heard,omitempty"`
+	HeardIds      []int32 `protobuf:"varint,2,rep,packed,name=heard_ids,json=heardIds,proto3" json:"heard_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *BeatAllRequest) Reset() {
-	*x = BeatAllRequest{}
+func (x *RelayHeartbeatsRequest) Reset() {
+	*x = RelayHeartbeatsRequest{}
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *BeatAllRequest) String() string {
+func (x *RelayHeartbeatsRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*BeatAllRequest) ProtoMessage() {}
+func (*RelayHeartbeatsRequest) ProtoMessage() {}
 
-func (x *BeatAllRequest) ProtoReflect() protoreflect.Message {
+func (x *RelayHeartbeatsRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -423,59 +423,59 @@ func (x *BeatAllRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use BeatAllRequest.ProtoReflect.Descriptor instead.
-func (*BeatAllRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use RelayHeartbeatsRequest.ProtoReflect.Descriptor instead.
+func (*RelayHeartbeatsRequest) Descriptor() ([]byte, []int) {
 	return file_muster_v1_heartbeats_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *BeatAllRequest) GetRelay() string {
+func (x *RelayHeartbeatsRequest) GetRelay() string {
 	if x != nil {
 		return x.Relay
 	}
 	return ""
 }
 
-func (x *BeatAllRequest) GetSenders() []*BeatAllRequest_Sender {
+func (x *RelayHeartbeatsRequest) GetSenders() []*RelayHeartbeatsRequest_Sender {
 	if x != nil {
 		return x.Senders
 	}
 	return nil
 }
 
-func (x *BeatAllRequest) GetHeard() []int32 {
+func (x *RelayHeartbeatsRequest) GetHeardIds() []int32 {
 	if x != nil {
-		return x.Heard
+		return x.HeardIds
 	}
 	return nil
 }
 
-type BeatAllResponse struct {
+type RelayHeartbeatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How often each sender is wanted to beat.
 	Interval *durationpb.Duration   `protobuf:"bytes,1,opt,name=interval,proto3" json:"interval,omitempty"`
 	Time     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
 	// Whose stream is to be ended with this error. The ids are free.
-	Refused []*BeatAllResponse_Refused `protobuf:"bytes,3,rep,name=refused,proto3" json:"refused,omitempty"`
+	Refused []*RelayHeartbeatsResponse_Refused `protobuf:"bytes,3,rep,name=refused,proto3" json:"refused,omitempty"`
 	// Who is silent: ask these for a heartbeat now.
 	Probes        []int32 `protobuf:"varint,4,rep,packed,name=probes,proto3" json:"probes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *BeatAllResponse) Reset() {
-	*x = BeatAllResponse{}
+func (x *RelayHeartbeatsResponse) Reset() {
+	*x = RelayHeartbeatsResponse{}
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *BeatAllResponse) String() string {
+func (x *RelayHeartbeatsResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*BeatAllResponse) ProtoMessage() {}
+func (*RelayHeartbeatsResponse) ProtoMessage() {}
 
-func (x *BeatAllResponse) ProtoReflect() protoreflect.Message {
+func (x *RelayHeartbeatsResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -487,40 +487,40 @@ func (x *BeatAllResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use BeatAllResponse.ProtoReflect.Descriptor instead.
-func (*BeatAllResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use RelayHeartbeatsResponse.ProtoReflect.Descriptor instead.
+func (*RelayHeartbeatsResponse) Descriptor() ([]byte, []int) {
 	return file_muster_v1_heartbeats_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *BeatAllResponse) GetInterval() *durationpb.Duration {
+func (x *RelayHeartbeatsResponse) GetInterval() *durationpb.Duration {
 	if x != nil {
 		return x.Interval
 	}
 	return nil
 }
 
-func (x *BeatAllResponse) GetTime() *timestamppb.Timestamp {
+func (x *RelayHeartbeatsResponse) GetTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Time
 	}
 	return nil
 }
 
-func (x *BeatAllResponse) GetRefused() []*BeatAllResponse_Refused {
+func (x *RelayHeartbeatsResponse) GetRefused() []*RelayHeartbeatsResponse_Refused {
 	if x != nil {
 		return x.Refused
 	}
 	return nil
 }
 
-func (x *BeatAllResponse) GetProbes() []int32 {
+func (x *RelayHeartbeatsResponse) GetProbes() []int32 {
 	if x != nil {
 		return x.Probes
 	}
 	return nil
 }
 
-type BeatAllRequest_Sender struct {
+type RelayHeartbeatsRequest_Sender struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// From 1; chosen by the relay, for one sender as long as the stream lives.
 	Id int32 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -530,27 +530,27 @@ type BeatAllRequest_Sender struct {
 	AttachStatement []byte `protobuf:"bytes,3,opt,name=attach_statement,json=attachStatement,proto3" json:"attach_statement,omitempty"`
 	// What it said, if that is new: in its first entry all of it, as in the first message of a stream of
 	// its own.
-	Beat *BeatRequest `protobuf:"bytes,4,opt,name=beat,proto3" json:"beat,omitempty"`
+	Beat *StreamHeartbeatsRequest `protobuf:"bytes,4,opt,name=beat,proto3" json:"beat,omitempty"`
 	// Its stream has ended without a goodbye. The id is free after this.
-	Gone          bool `protobuf:"varint,5,opt,name=gone,proto3" json:"gone,omitempty"`
+	Ended         bool `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *BeatAllRequest_Sender) Reset() {
-	*x = BeatAllRequest_Sender{}
+func (x *RelayHeartbeatsRequest_Sender) Reset() {
+	*x = RelayHeartbeatsRequest_Sender{}
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *BeatAllRequest_Sender) String() string {
+func (x *RelayHeartbeatsRequest_Sender) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*BeatAllRequest_Sender) ProtoMessage() {}
+func (*RelayHeartbeatsRequest_Sender) ProtoMessage() {}
 
-func (x *BeatAllRequest_Sender) ProtoReflect() protoreflect.Message {
+func (x *RelayHeartbeatsRequest_Sender) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -562,47 +562,47 @@ func (x *BeatAllRequest_Sender) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use BeatAllRequest_Sender.ProtoReflect.Descriptor instead.
-func (*BeatAllRequest_Sender) Descriptor() ([]byte, []int) {
+// Deprecated: Use RelayHeartbeatsRequest_Sender.ProtoReflect.Descriptor instead.
+func (*RelayHeartbeatsRequest_Sender) Descriptor() ([]byte, []int) {
 	return file_muster_v1_heartbeats_proto_rawDescGZIP(), []int{5, 0}
 }
 
-func (x *BeatAllRequest_Sender) GetId() int32 {
+func (x *RelayHeartbeatsRequest_Sender) GetId() int32 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *BeatAllRequest_Sender) GetUri() string {
+func (x *RelayHeartbeatsRequest_Sender) GetUri() string {
 	if x != nil {
 		return x.Uri
 	}
 	return ""
 }
 
-func (x *BeatAllRequest_Sender) GetAttachStatement() []byte {
+func (x *RelayHeartbeatsRequest_Sender) GetAttachStatement() []byte {
 	if x != nil {
 		return x.AttachStatement
 	}
 	return nil
 }
 
-func (x *BeatAllRequest_Sender) GetBeat() *BeatRequest {
+func (x *RelayHeartbeatsRequest_Sender) GetBeat() *StreamHeartbeatsRequest {
 	if x != nil {
 		return x.Beat
 	}
 	return nil
 }
 
-func (x *BeatAllRequest_Sender) GetGone() bool {
+func (x *RelayHeartbeatsRequest_Sender) GetEnded() bool {
 	if x != nil {
-		return x.Gone
+		return x.Ended
 	}
 	return false
 }
 
-type BeatAllResponse_Refused struct {
+type RelayHeartbeatsResponse_Refused struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Of gRPC.
@@ -613,20 +613,20 @@ type BeatAllResponse_Refused struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *BeatAllResponse_Refused) Reset() {
-	*x = BeatAllResponse_Refused{}
+func (x *RelayHeartbeatsResponse_Refused) Reset() {
+	*x = RelayHeartbeatsResponse_Refused{}
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *BeatAllResponse_Refused) String() string {
+func (x *RelayHeartbeatsResponse_Refused) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*BeatAllResponse_Refused) ProtoMessage() {}
+func (*RelayHeartbeatsResponse_Refused) ProtoMessage() {}
 
-func (x *BeatAllResponse_Refused) ProtoReflect() protoreflect.Message {
+func (x *RelayHeartbeatsResponse_Refused) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_v1_heartbeats_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -638,33 +638,33 @@ func (x *BeatAllResponse_Refused) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use BeatAllResponse_Refused.ProtoReflect.Descriptor instead.
-func (*BeatAllResponse_Refused) Descriptor() ([]byte, []int) {
+// Deprecated: Use RelayHeartbeatsResponse_Refused.ProtoReflect.Descriptor instead.
+func (*RelayHeartbeatsResponse_Refused) Descriptor() ([]byte, []int) {
 	return file_muster_v1_heartbeats_proto_rawDescGZIP(), []int{6, 0}
 }
 
-func (x *BeatAllResponse_Refused) GetId() int32 {
+func (x *RelayHeartbeatsResponse_Refused) GetId() int32 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *BeatAllResponse_Refused) GetCode() int32 {
+func (x *RelayHeartbeatsResponse_Refused) GetCode() int32 {
 	if x != nil {
 		return x.Code
 	}
 	return 0
 }
 
-func (x *BeatAllResponse_Refused) GetMessage() string {
+func (x *RelayHeartbeatsResponse_Refused) GetMessage() string {
 	if x != nil {
 		return x.Message
 	}
 	return ""
 }
 
-func (x *BeatAllResponse_Refused) GetDetail() *ErrorDetail {
+func (x *RelayHeartbeatsResponse_Refused) GetDetail() *ErrorDetail {
 	if x != nil {
 		return x.Detail
 	}
@@ -675,8 +675,8 @@ var File_muster_v1_heartbeats_proto protoreflect.FileDescriptor
 
 const file_muster_v1_heartbeats_proto_rawDesc = "" +
 	"\n" +
-	"\x1amuster/v1/heartbeats.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16muster/v1/errors.proto\x1a\x16muster/v1/status.proto\x1a\x15muster/v1/types.proto\"\xa9\x02\n" +
-	"\vBeatRequest\x12\x12\n" +
+	"\x1amuster/v1/heartbeats.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16muster/v1/errors.proto\x1a\x16muster/v1/status.proto\x1a\x15muster/v1/types.proto\"\xb5\x02\n" +
+	"\x17StreamHeartbeatsRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1f\n" +
 	"\vinstance_id\x18\x02 \x01(\tR\n" +
 	"instanceId\x12\x17\n" +
@@ -693,41 +693,41 @@ const file_muster_v1_heartbeats_proto_rawDesc = "" +
 	"\x05phase\x18\x02 \x01(\x0e2\x10.muster.v1.PhaseR\x05phase\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12<\n" +
 	"\bprogress\x18\x04 \x01(\v2 .muster.v1.ReportProgressRequestR\bprogress\x12&\n" +
-	"\x05fault\x18\x05 \x01(\v2\x10.muster.v1.FaultR\x05fault\"\xa7\x01\n" +
-	"\fBeatResponse\x12\x1a\n" +
+	"\x05fault\x18\x05 \x01(\v2\x10.muster.v1.FaultR\x05fault\"\xb3\x01\n" +
+	"\x18StreamHeartbeatsResponse\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x125\n" +
 	"\binterval\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\binterval\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
-	"\x05probe\x18\x04 \x01(\bR\x05probe\"j\n" +
-	"\x0fBeatOnceRequest\x12&\n" +
+	"\x05probe\x18\x04 \x01(\bR\x05probe\"o\n" +
+	"\x14SendHeartbeatRequest\x12&\n" +
 	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12/\n" +
-	"\bactivity\x18\x02 \x01(\v2\x13.muster.v1.ActivityR\bactivity\"I\n" +
-	"\x10BeatOnceResponse\x125\n" +
-	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\x90\x02\n" +
-	"\x0eBeatAllRequest\x12\x14\n" +
-	"\x05relay\x18\x03 \x01(\tR\x05relay\x12:\n" +
-	"\asenders\x18\x01 \x03(\v2 .muster.v1.BeatAllRequest.SenderR\asenders\x12\x14\n" +
-	"\x05heard\x18\x02 \x03(\x05R\x05heard\x1a\x95\x01\n" +
+	"\bactivity\x18\x02 \x01(\v2\x13.muster.v1.ActivityR\bactivity\"N\n" +
+	"\x15SendHeartbeatResponse\x125\n" +
+	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\xb5\x02\n" +
+	"\x16RelayHeartbeatsRequest\x12\x14\n" +
+	"\x05relay\x18\x03 \x01(\tR\x05relay\x12B\n" +
+	"\asenders\x18\x01 \x03(\v2(.muster.v1.RelayHeartbeatsRequest.SenderR\asenders\x12\x1b\n" +
+	"\theard_ids\x18\x02 \x03(\x05R\bheardIds\x1a\xa3\x01\n" +
 	"\x06Sender\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12)\n" +
-	"\x10attach_statement\x18\x03 \x01(\fR\x0fattachStatement\x12*\n" +
-	"\x04beat\x18\x04 \x01(\v2\x16.muster.v1.BeatRequestR\x04beat\x12\x12\n" +
-	"\x04gone\x18\x05 \x01(\bR\x04gone\"\xc7\x02\n" +
-	"\x0fBeatAllResponse\x125\n" +
+	"\x10attach_statement\x18\x03 \x01(\fR\x0fattachStatement\x126\n" +
+	"\x04beat\x18\x04 \x01(\v2\".muster.v1.StreamHeartbeatsRequestR\x04beat\x12\x14\n" +
+	"\x05ended\x18\x05 \x01(\bR\x05ended\"\xd7\x02\n" +
+	"\x17RelayHeartbeatsResponse\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\x12.\n" +
-	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12<\n" +
-	"\arefused\x18\x03 \x03(\v2\".muster.v1.BeatAllResponse.RefusedR\arefused\x12\x16\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12D\n" +
+	"\arefused\x18\x03 \x03(\v2*.muster.v1.RelayHeartbeatsResponse.RefusedR\arefused\x12\x16\n" +
 	"\x06probes\x18\x04 \x03(\x05R\x06probes\x1aw\n" +
 	"\aRefused\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\x05R\x04code\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12.\n" +
-	"\x06detail\x18\x04 \x01(\v2\x16.muster.v1.ErrorDetailR\x06detail2\xda\x01\n" +
-	"\x10HeartbeatService\x12;\n" +
-	"\x04Beat\x12\x16.muster.v1.BeatRequest\x1a\x17.muster.v1.BeatResponse(\x010\x01\x12C\n" +
-	"\bBeatOnce\x12\x1a.muster.v1.BeatOnceRequest\x1a\x1b.muster.v1.BeatOnceResponse\x12D\n" +
-	"\aBeatAll\x12\x19.muster.v1.BeatAllRequest\x1a\x1a.muster.v1.BeatAllResponse(\x010\x01B0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
+	"\x06detail\x18\x04 \x01(\v2\x16.muster.v1.ErrorDetailR\x06detail2\xa5\x02\n" +
+	"\x10HeartbeatService\x12_\n" +
+	"\x10StreamHeartbeats\x12\".muster.v1.StreamHeartbeatsRequest\x1a#.muster.v1.StreamHeartbeatsResponse(\x010\x01\x12R\n" +
+	"\rSendHeartbeat\x12\x1f.muster.v1.SendHeartbeatRequest\x1a .muster.v1.SendHeartbeatResponse\x12\\\n" +
+	"\x0fRelayHeartbeats\x12!.muster.v1.RelayHeartbeatsRequest\x1a\".muster.v1.RelayHeartbeatsResponse(\x010\x01B0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_heartbeats_proto_rawDescOnce sync.Once
@@ -743,48 +743,48 @@ func file_muster_v1_heartbeats_proto_rawDescGZIP() []byte {
 
 var file_muster_v1_heartbeats_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_muster_v1_heartbeats_proto_goTypes = []any{
-	(*BeatRequest)(nil),             // 0: muster.v1.BeatRequest
-	(*Activity)(nil),                // 1: muster.v1.Activity
-	(*BeatResponse)(nil),            // 2: muster.v1.BeatResponse
-	(*BeatOnceRequest)(nil),         // 3: muster.v1.BeatOnceRequest
-	(*BeatOnceResponse)(nil),        // 4: muster.v1.BeatOnceResponse
-	(*BeatAllRequest)(nil),          // 5: muster.v1.BeatAllRequest
-	(*BeatAllResponse)(nil),         // 6: muster.v1.BeatAllResponse
-	(*BeatAllRequest_Sender)(nil),   // 7: muster.v1.BeatAllRequest.Sender
-	(*BeatAllResponse_Refused)(nil), // 8: muster.v1.BeatAllResponse.Refused
-	(*durationpb.Duration)(nil),     // 9: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),   // 10: google.protobuf.Timestamp
-	(*ResultKey)(nil),               // 11: muster.v1.ResultKey
-	(Phase)(0),                      // 12: muster.v1.Phase
-	(*ReportProgressRequest)(nil),   // 13: muster.v1.ReportProgressRequest
-	(*Fault)(nil),                   // 14: muster.v1.Fault
-	(*ErrorDetail)(nil),             // 15: muster.v1.ErrorDetail
+	(*StreamHeartbeatsRequest)(nil),         // 0: muster.v1.StreamHeartbeatsRequest
+	(*Activity)(nil),                        // 1: muster.v1.Activity
+	(*StreamHeartbeatsResponse)(nil),        // 2: muster.v1.StreamHeartbeatsResponse
+	(*SendHeartbeatRequest)(nil),            // 3: muster.v1.SendHeartbeatRequest
+	(*SendHeartbeatResponse)(nil),           // 4: muster.v1.SendHeartbeatResponse
+	(*RelayHeartbeatsRequest)(nil),          // 5: muster.v1.RelayHeartbeatsRequest
+	(*RelayHeartbeatsResponse)(nil),         // 6: muster.v1.RelayHeartbeatsResponse
+	(*RelayHeartbeatsRequest_Sender)(nil),   // 7: muster.v1.RelayHeartbeatsRequest.Sender
+	(*RelayHeartbeatsResponse_Refused)(nil), // 8: muster.v1.RelayHeartbeatsResponse.Refused
+	(*durationpb.Duration)(nil),             // 9: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),           // 10: google.protobuf.Timestamp
+	(*ResultKey)(nil),                       // 11: muster.v1.ResultKey
+	(Phase)(0),                              // 12: muster.v1.Phase
+	(*ReportProgressRequest)(nil),           // 13: muster.v1.ReportProgressRequest
+	(*Fault)(nil),                           // 14: muster.v1.Fault
+	(*ErrorDetail)(nil),                     // 15: muster.v1.ErrorDetail
 }
 var file_muster_v1_heartbeats_proto_depIdxs = []int32{
-	9,  // 0: muster.v1.BeatRequest.uptime:type_name -> google.protobuf.Duration
-	10, // 1: muster.v1.BeatRequest.time:type_name -> google.protobuf.Timestamp
-	1,  // 2: muster.v1.BeatRequest.activities:type_name -> muster.v1.Activity
+	9,  // 0: muster.v1.StreamHeartbeatsRequest.uptime:type_name -> google.protobuf.Duration
+	10, // 1: muster.v1.StreamHeartbeatsRequest.time:type_name -> google.protobuf.Timestamp
+	1,  // 2: muster.v1.StreamHeartbeatsRequest.activities:type_name -> muster.v1.Activity
 	11, // 3: muster.v1.Activity.key:type_name -> muster.v1.ResultKey
 	12, // 4: muster.v1.Activity.phase:type_name -> muster.v1.Phase
 	13, // 5: muster.v1.Activity.progress:type_name -> muster.v1.ReportProgressRequest
 	14, // 6: muster.v1.Activity.fault:type_name -> muster.v1.Fault
-	9,  // 7: muster.v1.BeatResponse.interval:type_name -> google.protobuf.Duration
-	10, // 8: muster.v1.BeatResponse.time:type_name -> google.protobuf.Timestamp
-	11, // 9: muster.v1.BeatOnceRequest.key:type_name -> muster.v1.ResultKey
-	1,  // 10: muster.v1.BeatOnceRequest.activity:type_name -> muster.v1.Activity
-	9,  // 11: muster.v1.BeatOnceResponse.interval:type_name -> google.protobuf.Duration
-	7,  // 12: muster.v1.BeatAllRequest.senders:type_name -> muster.v1.BeatAllRequest.Sender
-	9,  // 13: muster.v1.BeatAllResponse.interval:type_name -> google.protobuf.Duration
-	10, // 14: muster.v1.BeatAllResponse.time:type_name -> google.protobuf.Timestamp
-	8,  // 15: muster.v1.BeatAllResponse.refused:type_name -> muster.v1.BeatAllResponse.Refused
-	0,  // 16: muster.v1.BeatAllRequest.Sender.beat:type_name -> muster.v1.BeatRequest
-	15, // 17: muster.v1.BeatAllResponse.Refused.detail:type_name -> muster.v1.ErrorDetail
-	0,  // 18: muster.v1.HeartbeatService.Beat:input_type -> muster.v1.BeatRequest
-	3,  // 19: muster.v1.HeartbeatService.BeatOnce:input_type -> muster.v1.BeatOnceRequest
-	5,  // 20: muster.v1.HeartbeatService.BeatAll:input_type -> muster.v1.BeatAllRequest
-	2,  // 21: muster.v1.HeartbeatService.Beat:output_type -> muster.v1.BeatResponse
-	4,  // 22: muster.v1.HeartbeatService.BeatOnce:output_type -> muster.v1.BeatOnceResponse
-	6,  // 23: muster.v1.HeartbeatService.BeatAll:output_type -> muster.v1.BeatAllResponse
+	9,  // 7: muster.v1.StreamHeartbeatsResponse.interval:type_name -> google.protobuf.Duration
+	10, // 8: muster.v1.StreamHeartbeatsResponse.time:type_name -> google.protobuf.Timestamp
+	11, // 9: muster.v1.SendHeartbeatRequest.key:type_name -> muster.v1.ResultKey
+	1,  // 10: muster.v1.SendHeartbeatRequest.activity:type_name -> muster.v1.Activity
+	9,  // 11: muster.v1.SendHeartbeatResponse.interval:type_name -> google.protobuf.Duration
+	7,  // 12: muster.v1.RelayHeartbeatsRequest.senders:type_name -> muster.v1.RelayHeartbeatsRequest.Sender
+	9,  // 13: muster.v1.RelayHeartbeatsResponse.interval:type_name -> google.protobuf.Duration
+	10, // 14: muster.v1.RelayHeartbeatsResponse.time:type_name -> google.protobuf.Timestamp
+	8,  // 15: muster.v1.RelayHeartbeatsResponse.refused:type_name -> muster.v1.RelayHeartbeatsResponse.Refused
+	0,  // 16: muster.v1.RelayHeartbeatsRequest.Sender.beat:type_name -> muster.v1.StreamHeartbeatsRequest
+	15, // 17: muster.v1.RelayHeartbeatsResponse.Refused.detail:type_name -> muster.v1.ErrorDetail
+	0,  // 18: muster.v1.HeartbeatService.StreamHeartbeats:input_type -> muster.v1.StreamHeartbeatsRequest
+	3,  // 19: muster.v1.HeartbeatService.SendHeartbeat:input_type -> muster.v1.SendHeartbeatRequest
+	5,  // 20: muster.v1.HeartbeatService.RelayHeartbeats:input_type -> muster.v1.RelayHeartbeatsRequest
+	2,  // 21: muster.v1.HeartbeatService.StreamHeartbeats:output_type -> muster.v1.StreamHeartbeatsResponse
+	4,  // 22: muster.v1.HeartbeatService.SendHeartbeat:output_type -> muster.v1.SendHeartbeatResponse
+	6,  // 23: muster.v1.HeartbeatService.RelayHeartbeats:output_type -> muster.v1.RelayHeartbeatsResponse
 	21, // [21:24] is the sub-list for method output_type
 	18, // [18:21] is the sub-list for method input_type
 	18, // [18:18] is the sub-list for extension type_name

@@ -21,9 +21,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	HeartbeatService_Beat_FullMethodName     = "/muster.v1.HeartbeatService/Beat"
-	HeartbeatService_BeatOnce_FullMethodName = "/muster.v1.HeartbeatService/BeatOnce"
-	HeartbeatService_BeatAll_FullMethodName  = "/muster.v1.HeartbeatService/BeatAll"
+	HeartbeatService_StreamHeartbeats_FullMethodName = "/muster.v1.HeartbeatService/StreamHeartbeats"
+	HeartbeatService_SendHeartbeat_FullMethodName    = "/muster.v1.HeartbeatService/SendHeartbeat"
+	HeartbeatService_RelayHeartbeats_FullMethodName  = "/muster.v1.HeartbeatService/RelayHeartbeats"
 )
 
 // HeartbeatServiceClient is the client API for HeartbeatService service.
@@ -51,10 +51,10 @@ type HeartbeatServiceClient interface {
 	// (INVALID_HEARTBEAT), DEADLINE_EXCEEDED (NO_FIRST_HEARTBEAT: the first beat did not come within
 	// 10 s), ABORTED (DOUBLE_AGENT: a younger process beats with the same identity; this one was told
 	// to end), UNAVAILABLE (STATUS_NOT_READY, with `retry_after`).
-	Beat(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[BeatRequest, BeatResponse], error)
+	StreamHeartbeats(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamHeartbeatsRequest, StreamHeartbeatsResponse], error)
 	// One beat for one pair, without a stream: for clients that cannot hold one (the gateway calls it
 	// for old clients). Errors as for Beat.
-	BeatOnce(ctx context.Context, in *BeatOnceRequest, opts ...grpc.CallOption) (*BeatOnceResponse, error)
+	SendHeartbeat(ctx context.Context, in *SendHeartbeatRequest, opts ...grpc.CallOption) (*SendHeartbeatResponse, error)
 	// The heartbeats of all who hang below a relay, in one stream for as long as the relay works. What
 	// is new goes at once, who had nothing new to say is listed once an interval. Each sender is judged
 	// by itself, as with a stream of its own; while a relay has no stream here its senders are
@@ -64,7 +64,7 @@ type HeartbeatServiceClient interface {
 	// (STATUS_NOT_READY). Errors of one sender end that one alone (`refused`): those of Beat, and
 	// PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE, NOT_ATTACHED) for one whose statement does not hold, is not
 	// for this relay, or has ended.
-	BeatAll(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[BeatAllRequest, BeatAllResponse], error)
+	RelayHeartbeats(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RelayHeartbeatsRequest, RelayHeartbeatsResponse], error)
 }
 
 type heartbeatServiceClient struct {
@@ -75,41 +75,41 @@ func NewHeartbeatServiceClient(cc grpc.ClientConnInterface) HeartbeatServiceClie
 	return &heartbeatServiceClient{cc}
 }
 
-func (c *heartbeatServiceClient) Beat(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[BeatRequest, BeatResponse], error) {
+func (c *heartbeatServiceClient) StreamHeartbeats(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamHeartbeatsRequest, StreamHeartbeatsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &HeartbeatService_ServiceDesc.Streams[0], HeartbeatService_Beat_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &HeartbeatService_ServiceDesc.Streams[0], HeartbeatService_StreamHeartbeats_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[BeatRequest, BeatResponse]{ClientStream: stream}
+	x := &grpc.GenericClientStream[StreamHeartbeatsRequest, StreamHeartbeatsResponse]{ClientStream: stream}
 	return x, nil
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type HeartbeatService_BeatClient = grpc.BidiStreamingClient[BeatRequest, BeatResponse]
+type HeartbeatService_StreamHeartbeatsClient = grpc.BidiStreamingClient[StreamHeartbeatsRequest, StreamHeartbeatsResponse]
 
-func (c *heartbeatServiceClient) BeatOnce(ctx context.Context, in *BeatOnceRequest, opts ...grpc.CallOption) (*BeatOnceResponse, error) {
+func (c *heartbeatServiceClient) SendHeartbeat(ctx context.Context, in *SendHeartbeatRequest, opts ...grpc.CallOption) (*SendHeartbeatResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(BeatOnceResponse)
-	err := c.cc.Invoke(ctx, HeartbeatService_BeatOnce_FullMethodName, in, out, cOpts...)
+	out := new(SendHeartbeatResponse)
+	err := c.cc.Invoke(ctx, HeartbeatService_SendHeartbeat_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *heartbeatServiceClient) BeatAll(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[BeatAllRequest, BeatAllResponse], error) {
+func (c *heartbeatServiceClient) RelayHeartbeats(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RelayHeartbeatsRequest, RelayHeartbeatsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &HeartbeatService_ServiceDesc.Streams[1], HeartbeatService_BeatAll_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &HeartbeatService_ServiceDesc.Streams[1], HeartbeatService_RelayHeartbeats_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[BeatAllRequest, BeatAllResponse]{ClientStream: stream}
+	x := &grpc.GenericClientStream[RelayHeartbeatsRequest, RelayHeartbeatsResponse]{ClientStream: stream}
 	return x, nil
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type HeartbeatService_BeatAllClient = grpc.BidiStreamingClient[BeatAllRequest, BeatAllResponse]
+type HeartbeatService_RelayHeartbeatsClient = grpc.BidiStreamingClient[RelayHeartbeatsRequest, RelayHeartbeatsResponse]
 
 // HeartbeatServiceServer is the server API for HeartbeatService service.
 // All implementations must embed UnimplementedHeartbeatServiceServer
@@ -136,10 +136,10 @@ type HeartbeatServiceServer interface {
 	// (INVALID_HEARTBEAT), DEADLINE_EXCEEDED (NO_FIRST_HEARTBEAT: the first beat did not come within
 	// 10 s), ABORTED (DOUBLE_AGENT: a younger process beats with the same identity; this one was told
 	// to end), UNAVAILABLE (STATUS_NOT_READY, with `retry_after`).
-	Beat(grpc.BidiStreamingServer[BeatRequest, BeatResponse]) error
+	StreamHeartbeats(grpc.BidiStreamingServer[StreamHeartbeatsRequest, StreamHeartbeatsResponse]) error
 	// One beat for one pair, without a stream: for clients that cannot hold one (the gateway calls it
 	// for old clients). Errors as for Beat.
-	BeatOnce(context.Context, *BeatOnceRequest) (*BeatOnceResponse, error)
+	SendHeartbeat(context.Context, *SendHeartbeatRequest) (*SendHeartbeatResponse, error)
 	// The heartbeats of all who hang below a relay, in one stream for as long as the relay works. What
 	// is new goes at once, who had nothing new to say is listed once an interval. Each sender is judged
 	// by itself, as with a stream of its own; while a relay has no stream here its senders are
@@ -149,7 +149,7 @@ type HeartbeatServiceServer interface {
 	// (STATUS_NOT_READY). Errors of one sender end that one alone (`refused`): those of Beat, and
 	// PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE, NOT_ATTACHED) for one whose statement does not hold, is not
 	// for this relay, or has ended.
-	BeatAll(grpc.BidiStreamingServer[BeatAllRequest, BeatAllResponse]) error
+	RelayHeartbeats(grpc.BidiStreamingServer[RelayHeartbeatsRequest, RelayHeartbeatsResponse]) error
 	mustEmbedUnimplementedHeartbeatServiceServer()
 }
 
@@ -160,14 +160,14 @@ type HeartbeatServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedHeartbeatServiceServer struct{}
 
-func (UnimplementedHeartbeatServiceServer) Beat(grpc.BidiStreamingServer[BeatRequest, BeatResponse]) error {
-	return status.Error(codes.Unimplemented, "method Beat not implemented")
+func (UnimplementedHeartbeatServiceServer) StreamHeartbeats(grpc.BidiStreamingServer[StreamHeartbeatsRequest, StreamHeartbeatsResponse]) error {
+	return status.Error(codes.Unimplemented, "method StreamHeartbeats not implemented")
 }
-func (UnimplementedHeartbeatServiceServer) BeatOnce(context.Context, *BeatOnceRequest) (*BeatOnceResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method BeatOnce not implemented")
+func (UnimplementedHeartbeatServiceServer) SendHeartbeat(context.Context, *SendHeartbeatRequest) (*SendHeartbeatResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SendHeartbeat not implemented")
 }
-func (UnimplementedHeartbeatServiceServer) BeatAll(grpc.BidiStreamingServer[BeatAllRequest, BeatAllResponse]) error {
-	return status.Error(codes.Unimplemented, "method BeatAll not implemented")
+func (UnimplementedHeartbeatServiceServer) RelayHeartbeats(grpc.BidiStreamingServer[RelayHeartbeatsRequest, RelayHeartbeatsResponse]) error {
+	return status.Error(codes.Unimplemented, "method RelayHeartbeats not implemented")
 }
 func (UnimplementedHeartbeatServiceServer) mustEmbedUnimplementedHeartbeatServiceServer() {}
 func (UnimplementedHeartbeatServiceServer) testEmbeddedByValue()                          {}
@@ -190,37 +190,37 @@ func RegisterHeartbeatServiceServer(s grpc.ServiceRegistrar, srv HeartbeatServic
 	s.RegisterService(&HeartbeatService_ServiceDesc, srv)
 }
 
-func _HeartbeatService_Beat_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(HeartbeatServiceServer).Beat(&grpc.GenericServerStream[BeatRequest, BeatResponse]{ServerStream: stream})
+func _HeartbeatService_StreamHeartbeats_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(HeartbeatServiceServer).StreamHeartbeats(&grpc.GenericServerStream[StreamHeartbeatsRequest, StreamHeartbeatsResponse]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type HeartbeatService_BeatServer = grpc.BidiStreamingServer[BeatRequest, BeatResponse]
+type HeartbeatService_StreamHeartbeatsServer = grpc.BidiStreamingServer[StreamHeartbeatsRequest, StreamHeartbeatsResponse]
 
-func _HeartbeatService_BeatOnce_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(BeatOnceRequest)
+func _HeartbeatService_SendHeartbeat_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SendHeartbeatRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(HeartbeatServiceServer).BeatOnce(ctx, in)
+		return srv.(HeartbeatServiceServer).SendHeartbeat(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: HeartbeatService_BeatOnce_FullMethodName,
+		FullMethod: HeartbeatService_SendHeartbeat_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(HeartbeatServiceServer).BeatOnce(ctx, req.(*BeatOnceRequest))
+		return srv.(HeartbeatServiceServer).SendHeartbeat(ctx, req.(*SendHeartbeatRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _HeartbeatService_BeatAll_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(HeartbeatServiceServer).BeatAll(&grpc.GenericServerStream[BeatAllRequest, BeatAllResponse]{ServerStream: stream})
+func _HeartbeatService_RelayHeartbeats_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(HeartbeatServiceServer).RelayHeartbeats(&grpc.GenericServerStream[RelayHeartbeatsRequest, RelayHeartbeatsResponse]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type HeartbeatService_BeatAllServer = grpc.BidiStreamingServer[BeatAllRequest, BeatAllResponse]
+type HeartbeatService_RelayHeartbeatsServer = grpc.BidiStreamingServer[RelayHeartbeatsRequest, RelayHeartbeatsResponse]
 
 // HeartbeatService_ServiceDesc is the grpc.ServiceDesc for HeartbeatService service.
 // It's only intended for direct use with grpc.RegisterService,
@@ -230,20 +230,20 @@ var HeartbeatService_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*HeartbeatServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
-			MethodName: "BeatOnce",
-			Handler:    _HeartbeatService_BeatOnce_Handler,
+			MethodName: "SendHeartbeat",
+			Handler:    _HeartbeatService_SendHeartbeat_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
-			StreamName:    "Beat",
-			Handler:       _HeartbeatService_Beat_Handler,
+			StreamName:    "StreamHeartbeats",
+			Handler:       _HeartbeatService_StreamHeartbeats_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},
 		{
-			StreamName:    "BeatAll",
-			Handler:       _HeartbeatService_BeatAll_Handler,
+			StreamName:    "RelayHeartbeats",
+			Handler:       _HeartbeatService_RelayHeartbeats_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},

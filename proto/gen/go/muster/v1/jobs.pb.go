@@ -643,7 +643,7 @@ type WatchJobRequest struct {
 	// Only of these nodes; empty: all.
 	Nodes []string `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	// Leave out what commands printed.
-	WithoutOutput bool `protobuf:"varint,4,opt,name=without_output,json=withoutOutput,proto3" json:"without_output,omitempty"`
+	OmitOutput    bool `protobuf:"varint,4,opt,name=omit_output,json=omitOutput,proto3" json:"omit_output,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -699,9 +699,9 @@ func (x *WatchJobRequest) GetNodes() []string {
 	return nil
 }
 
-func (x *WatchJobRequest) GetWithoutOutput() bool {
+func (x *WatchJobRequest) GetOmitOutput() bool {
 	if x != nil {
-		return x.WithoutOutput
+		return x.OmitOutput
 	}
 	return false
 }
@@ -2097,12 +2097,13 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\"^\n" +
 	"\x10ListJobsResponse\x12\"\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x0e.muster.v1.JobR\x04jobs\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"|\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"v\n" +
 	"\x0fWatchJobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x14\n" +
-	"\x05nodes\x18\x03 \x03(\tR\x05nodes\x12%\n" +
-	"\x0ewithout_output\x18\x04 \x01(\bR\rwithoutOutput\"\x80\x01\n" +
+	"\x05nodes\x18\x03 \x03(\tR\x05nodes\x12\x1f\n" +
+	"\vomit_output\x18\x04 \x01(\bR\n" +
+	"omitOutput\"\x80\x01\n" +
 	"\x10WatchJobResponse\x12.\n" +
 	"\arecords\x18\x01 \x03(\v2\x14.muster.v1.JobRecordR\arecords\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12 \n" +

@@ -115,7 +115,7 @@ func (x *JoinRequest) GetJoinTargets() []string {
 	return nil
 }
 
-type ReturnRequest struct {
+type RejoinRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The certificate that ended, then what led to the fleet's root.
 	CertificateChainPem string `protobuf:"bytes,1,opt,name=certificate_chain_pem,json=certificateChainPem,proto3" json:"certificate_chain_pem,omitempty"`
@@ -129,20 +129,20 @@ type ReturnRequest struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ReturnRequest) Reset() {
-	*x = ReturnRequest{}
+func (x *RejoinRequest) Reset() {
+	*x = RejoinRequest{}
 	mi := &file_muster_v1_join_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ReturnRequest) String() string {
+func (x *RejoinRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ReturnRequest) ProtoMessage() {}
+func (*RejoinRequest) ProtoMessage() {}
 
-func (x *ReturnRequest) ProtoReflect() protoreflect.Message {
+func (x *RejoinRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_v1_join_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -154,26 +154,26 @@ func (x *ReturnRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ReturnRequest.ProtoReflect.Descriptor instead.
-func (*ReturnRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use RejoinRequest.ProtoReflect.Descriptor instead.
+func (*RejoinRequest) Descriptor() ([]byte, []int) {
 	return file_muster_v1_join_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *ReturnRequest) GetCertificateChainPem() string {
+func (x *RejoinRequest) GetCertificateChainPem() string {
 	if x != nil {
 		return x.CertificateChainPem
 	}
 	return ""
 }
 
-func (x *ReturnRequest) GetCsrPem() string {
+func (x *RejoinRequest) GetCsrPem() string {
 	if x != nil {
 		return x.CsrPem
 	}
 	return ""
 }
 
-func (x *ReturnRequest) GetProof() []byte {
+func (x *RejoinRequest) GetProof() []byte {
 	if x != nil {
 		return x.Proof
 	}
@@ -322,7 +322,7 @@ const file_muster_v1_join_proto_rawDesc = "" +
 	"\x05proof\x18\x04 \x01(\fR\x05proof\x12#\n" +
 	"\rrelay_targets\x18\x05 \x03(\tR\frelayTargets\x12!\n" +
 	"\fjoin_targets\x18\x06 \x03(\tR\vjoinTargets\"r\n" +
-	"\rReturnRequest\x122\n" +
+	"\rRejoinRequest\x122\n" +
 	"\x15certificate_chain_pem\x18\x01 \x01(\tR\x13certificateChainPem\x12\x17\n" +
 	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\x12\x14\n" +
 	"\x05proof\x18\x03 \x01(\fR\x05proof\"\xc7\x03\n" +
@@ -343,7 +343,7 @@ const file_muster_v1_join_proto_rawDesc = "" +
 	"\bis_relay\x18\v \x01(\bR\aisRelay2\x89\x01\n" +
 	"\vJoinService\x12:\n" +
 	"\x04Join\x12\x16.muster.v1.JoinRequest\x1a\x1a.muster.v1.NodeCertificate\x12>\n" +
-	"\x06Return\x12\x18.muster.v1.ReturnRequest\x1a\x1a.muster.v1.NodeCertificateB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
+	"\x06Rejoin\x12\x18.muster.v1.RejoinRequest\x1a\x1a.muster.v1.NodeCertificateB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_join_proto_rawDescOnce sync.Once
@@ -360,7 +360,7 @@ func file_muster_v1_join_proto_rawDescGZIP() []byte {
 var file_muster_v1_join_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_muster_v1_join_proto_goTypes = []any{
 	(*JoinRequest)(nil),           // 0: muster.v1.JoinRequest
-	(*ReturnRequest)(nil),         // 1: muster.v1.ReturnRequest
+	(*RejoinRequest)(nil),         // 1: muster.v1.RejoinRequest
 	(*NodeCertificate)(nil),       // 2: muster.v1.NodeCertificate
 	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
 }
@@ -368,9 +368,9 @@ var file_muster_v1_join_proto_depIdxs = []int32{
 	3, // 0: muster.v1.NodeCertificate.expire_time:type_name -> google.protobuf.Timestamp
 	3, // 1: muster.v1.NodeCertificate.time:type_name -> google.protobuf.Timestamp
 	0, // 2: muster.v1.JoinService.Join:input_type -> muster.v1.JoinRequest
-	1, // 3: muster.v1.JoinService.Return:input_type -> muster.v1.ReturnRequest
+	1, // 3: muster.v1.JoinService.Rejoin:input_type -> muster.v1.RejoinRequest
 	2, // 4: muster.v1.JoinService.Join:output_type -> muster.v1.NodeCertificate
-	2, // 5: muster.v1.JoinService.Return:output_type -> muster.v1.NodeCertificate
+	2, // 5: muster.v1.JoinService.Rejoin:output_type -> muster.v1.NodeCertificate
 	4, // [4:6] is the sub-list for method output_type
 	2, // [2:4] is the sub-list for method input_type
 	2, // [2:2] is the sub-list for extension type_name

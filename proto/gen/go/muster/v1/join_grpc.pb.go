@@ -22,7 +22,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	JoinService_Join_FullMethodName   = "/muster.v1.JoinService/Join"
-	JoinService_Return_FullMethodName = "/muster.v1.JoinService/Return"
+	JoinService_Rejoin_FullMethodName = "/muster.v1.JoinService/Rejoin"
 )
 
 // JoinServiceClient is the client API for JoinService service.
@@ -48,7 +48,7 @@ type JoinServiceClient interface {
 	// Errors: INVALID_ARGUMENT (INVALID_CSR, CERTIFICATE_MALFORMED), UNAUTHENTICATED (RETURN_REFUSED: not
 	// this fleet's certificate, or the proof is not by its key), PERMISSION_DENIED (RETURN_TOO_LATE,
 	// NODE_REVOKED, NODE_NOT_ENROLLED).
-	Return(ctx context.Context, in *ReturnRequest, opts ...grpc.CallOption) (*NodeCertificate, error)
+	Rejoin(ctx context.Context, in *RejoinRequest, opts ...grpc.CallOption) (*NodeCertificate, error)
 }
 
 type joinServiceClient struct {
@@ -69,10 +69,10 @@ func (c *joinServiceClient) Join(ctx context.Context, in *JoinRequest, opts ...g
 	return out, nil
 }
 
-func (c *joinServiceClient) Return(ctx context.Context, in *ReturnRequest, opts ...grpc.CallOption) (*NodeCertificate, error) {
+func (c *joinServiceClient) Rejoin(ctx context.Context, in *RejoinRequest, opts ...grpc.CallOption) (*NodeCertificate, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(NodeCertificate)
-	err := c.cc.Invoke(ctx, JoinService_Return_FullMethodName, in, out, cOpts...)
+	err := c.cc.Invoke(ctx, JoinService_Rejoin_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ type JoinServiceServer interface {
 	// Errors: INVALID_ARGUMENT (INVALID_CSR, CERTIFICATE_MALFORMED), UNAUTHENTICATED (RETURN_REFUSED: not
 	// this fleet's certificate, or the proof is not by its key), PERMISSION_DENIED (RETURN_TOO_LATE,
 	// NODE_REVOKED, NODE_NOT_ENROLLED).
-	Return(context.Context, *ReturnRequest) (*NodeCertificate, error)
+	Rejoin(context.Context, *RejoinRequest) (*NodeCertificate, error)
 	mustEmbedUnimplementedJoinServiceServer()
 }
 
@@ -116,8 +116,8 @@ type UnimplementedJoinServiceServer struct{}
 func (UnimplementedJoinServiceServer) Join(context.Context, *JoinRequest) (*NodeCertificate, error) {
 	return nil, status.Error(codes.Unimplemented, "method Join not implemented")
 }
-func (UnimplementedJoinServiceServer) Return(context.Context, *ReturnRequest) (*NodeCertificate, error) {
-	return nil, status.Error(codes.Unimplemented, "method Return not implemented")
+func (UnimplementedJoinServiceServer) Rejoin(context.Context, *RejoinRequest) (*NodeCertificate, error) {
+	return nil, status.Error(codes.Unimplemented, "method Rejoin not implemented")
 }
 func (UnimplementedJoinServiceServer) mustEmbedUnimplementedJoinServiceServer() {}
 func (UnimplementedJoinServiceServer) testEmbeddedByValue()                     {}
@@ -158,20 +158,20 @@ func _JoinService_Join_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
-func _JoinService_Return_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReturnRequest)
+func _JoinService_Rejoin_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RejoinRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(JoinServiceServer).Return(ctx, in)
+		return srv.(JoinServiceServer).Rejoin(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: JoinService_Return_FullMethodName,
+		FullMethod: JoinService_Rejoin_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(JoinServiceServer).Return(ctx, req.(*ReturnRequest))
+		return srv.(JoinServiceServer).Rejoin(ctx, req.(*RejoinRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -188,8 +188,8 @@ var JoinService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _JoinService_Join_Handler,
 		},
 		{
-			MethodName: "Return",
-			Handler:    _JoinService_Return_Handler,
+			MethodName: "Rejoin",
+			Handler:    _JoinService_Rejoin_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

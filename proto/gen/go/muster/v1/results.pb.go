@@ -239,7 +239,7 @@ type SpooledProof struct {
 	Sha256 []byte `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	// When the relay had taken all of it, at most 8 days ago: the signer's certificate has to be good
 	// then.
-	TakeTime      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=take_time,json=takeTime,proto3" json:"take_time,omitempty"`
+	AcceptTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=accept_time,json=acceptTime,proto3" json:"accept_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -295,9 +295,9 @@ func (x *SpooledProof) GetSha256() []byte {
 	return nil
 }
 
-func (x *SpooledProof) GetTakeTime() *timestamppb.Timestamp {
+func (x *SpooledProof) GetAcceptTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.TakeTime
+		return x.AcceptTime
 	}
 	return nil
 }
@@ -1326,12 +1326,13 @@ const file_muster_v1_results_proto_rawDesc = "" +
 	"\x04size\x18\x02 \x01(\x03H\x00R\x04size\x88\x01\x01\x12\x16\n" +
 	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x121\n" +
 	"\aspooled\x18\x04 \x01(\v2\x17.muster.v1.SpooledProofR\aspooledB\a\n" +
-	"\x05_size\"\xa7\x01\n" +
+	"\x05_size\"\xab\x01\n" +
 	"\fSpooledProof\x122\n" +
 	"\tsignature\x18\x01 \x01(\v2\x14.muster.v1.SignatureR\tsignature\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x16\n" +
-	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x127\n" +
-	"\ttake_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\btakeTime\"\xa7\x02\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12;\n" +
+	"\vaccept_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"acceptTime\"\xa7\x02\n" +
 	"\x12OpenUploadResponse\x12\x1b\n" +
 	"\tupload_id\x18\x01 \x01(\tR\buploadId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x16\n" +
@@ -1457,7 +1458,7 @@ var file_muster_v1_results_proto_depIdxs = []int32{
 	1,  // 1: muster.v1.OpenUploadRequest.description:type_name -> muster.v1.ResultDescription
 	3,  // 2: muster.v1.OpenUploadRequest.spooled:type_name -> muster.v1.SpooledProof
 	8,  // 3: muster.v1.SpooledProof.signature:type_name -> muster.v1.Signature
-	19, // 4: muster.v1.SpooledProof.take_time:type_name -> google.protobuf.Timestamp
+	19, // 4: muster.v1.SpooledProof.accept_time:type_name -> google.protobuf.Timestamp
 	19, // 5: muster.v1.OpenUploadResponse.expire_time:type_name -> google.protobuf.Timestamp
 	20, // 6: muster.v1.OpenUploadResponse.committed:type_name -> muster.v1.Result
 	14, // 7: muster.v1.UploadRequest.start:type_name -> muster.v1.UploadRequest.Start

@@ -29,7 +29,7 @@ type ShareState int32
 const (
 	ShareState_SHARE_STATE_UNSPECIFIED ShareState = 0
 	// A relay keeps it, and passes it on as soon as it can.
-	ShareState_SHARE_STATE_ON_THE_WAY ShareState = 1
+	ShareState_SHARE_STATE_IN_TRANSIT ShareState = 1
 	// It lies at the relay that the target hangs, or hung, below.
 	ShareState_SHARE_STATE_DELIVERED ShareState = 2
 	// A relay on the way did not take it; `reason` says why.
@@ -43,7 +43,7 @@ const (
 var (
 	ShareState_name = map[int32]string{
 		0: "SHARE_STATE_UNSPECIFIED",
-		1: "SHARE_STATE_ON_THE_WAY",
+		1: "SHARE_STATE_IN_TRANSIT",
 		2: "SHARE_STATE_DELIVERED",
 		3: "SHARE_STATE_REFUSED",
 		4: "SHARE_STATE_EXPIRED",
@@ -51,7 +51,7 @@ var (
 	}
 	ShareState_value = map[string]int32{
 		"SHARE_STATE_UNSPECIFIED": 0,
-		"SHARE_STATE_ON_THE_WAY":  1,
+		"SHARE_STATE_IN_TRANSIT":  1,
 		"SHARE_STATE_DELIVERED":   2,
 		"SHARE_STATE_REFUSED":     3,
 		"SHARE_STATE_EXPIRED":     4,
@@ -385,9 +385,9 @@ func (x *OpenShareRequest) GetOnlyIfElsewhere() bool {
 type OpenShareResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Set if there is nothing to send: the same bytes are there, or on their way.
-	There *Share `protobuf:"bytes,1,opt,name=there,proto3" json:"there,omitempty"`
+	Existing *Share `protobuf:"bytes,1,opt,name=existing,proto3" json:"existing,omitempty"`
 	// As asked for with `only_if_elsewhere`: keep the file. The other fields are absent then.
-	Keep bool `protobuf:"varint,2,opt,name=keep,proto3" json:"keep,omitempty"`
+	Retain bool `protobuf:"varint,2,opt,name=retain,proto3" json:"retain,omitempty"`
 	// 32 hex digits.
 	UploadId string `protobuf:"bytes,3,opt,name=upload_id,json=uploadId,proto3" json:"upload_id,omitempty"`
 	Epoch    int64  `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
@@ -429,16 +429,16 @@ func (*OpenShareResponse) Descriptor() ([]byte, []int) {
 	return file_muster_v1_shares_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *OpenShareResponse) GetThere() *Share {
+func (x *OpenShareResponse) GetExisting() *Share {
 	if x != nil {
-		return x.There
+		return x.Existing
 	}
 	return nil
 }
 
-func (x *OpenShareResponse) GetKeep() bool {
+func (x *OpenShareResponse) GetRetain() bool {
 	if x != nil {
-		return x.Keep
+		return x.Retain
 	}
 	return false
 }
@@ -1499,10 +1499,10 @@ const file_muster_v1_shares_proto_rawDesc = "" +
 	"changeTime\"i\n" +
 	"\x10OpenShareRequest\x12)\n" +
 	"\x04file\x18\x01 \x01(\v2\x15.muster.v1.SharedFileR\x04file\x12*\n" +
-	"\x11only_if_elsewhere\x18\x02 \x01(\bR\x0fonlyIfElsewhere\"\xb7\x01\n" +
-	"\x11OpenShareResponse\x12&\n" +
-	"\x05there\x18\x01 \x01(\v2\x10.muster.v1.ShareR\x05there\x12\x12\n" +
-	"\x04keep\x18\x02 \x01(\bR\x04keep\x12\x1b\n" +
+	"\x11only_if_elsewhere\x18\x02 \x01(\bR\x0fonlyIfElsewhere\"\xc1\x01\n" +
+	"\x11OpenShareResponse\x12,\n" +
+	"\bexisting\x18\x01 \x01(\v2\x10.muster.v1.ShareR\bexisting\x12\x16\n" +
+	"\x06retain\x18\x02 \x01(\bR\x06retain\x12\x1b\n" +
 	"\tupload_id\x18\x03 \x01(\tR\buploadId\x12\x14\n" +
 	"\x05epoch\x18\x04 \x01(\x03R\x05epoch\x12\x16\n" +
 	"\x06offset\x18\x05 \x01(\x03R\x06offset\x12\x1b\n" +
@@ -1568,7 +1568,7 @@ const file_muster_v1_shares_proto_rawDesc = "" +
 	"\n" +
 	"ShareState\x12\x1b\n" +
 	"\x17SHARE_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
-	"\x16SHARE_STATE_ON_THE_WAY\x10\x01\x12\x19\n" +
+	"\x16SHARE_STATE_IN_TRANSIT\x10\x01\x12\x19\n" +
 	"\x15SHARE_STATE_DELIVERED\x10\x02\x12\x17\n" +
 	"\x13SHARE_STATE_REFUSED\x10\x03\x12\x17\n" +
 	"\x13SHARE_STATE_EXPIRED\x10\x04\x12\x17\n" +
@@ -1632,7 +1632,7 @@ var file_muster_v1_shares_proto_depIdxs = []int32{
 	0,  // 4: muster.v1.Share.state:type_name -> muster.v1.ShareState
 	22, // 5: muster.v1.Share.change_time:type_name -> google.protobuf.Timestamp
 	2,  // 6: muster.v1.OpenShareRequest.file:type_name -> muster.v1.SharedFile
-	3,  // 7: muster.v1.OpenShareResponse.there:type_name -> muster.v1.Share
+	3,  // 7: muster.v1.OpenShareResponse.existing:type_name -> muster.v1.Share
 	20, // 8: muster.v1.UploadShareRequest.start:type_name -> muster.v1.UploadShareRequest.Start
 	21, // 9: muster.v1.UploadShareRequest.finish:type_name -> muster.v1.UploadShareRequest.Finish
 	23, // 10: muster.v1.UploadShareRequest.chunk:type_name -> muster.v1.FileChunk

@@ -1014,7 +1014,7 @@ type WatchStatusRequest struct {
 	// From the newest message that was dealt with; empty: from the beginning.
 	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	// Leave out pairs: only the run as a whole.
-	WithoutPairs  bool `protobuf:"varint,3,opt,name=without_pairs,json=withoutPairs,proto3" json:"without_pairs,omitempty"`
+	OmitPairs     bool `protobuf:"varint,3,opt,name=omit_pairs,json=omitPairs,proto3" json:"omit_pairs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1063,9 +1063,9 @@ func (x *WatchStatusRequest) GetCursor() string {
 	return ""
 }
 
-func (x *WatchStatusRequest) GetWithoutPairs() bool {
+func (x *WatchStatusRequest) GetOmitPairs() bool {
 	if x != nil {
-		return x.WithoutPairs
+		return x.OmitPairs
 	}
 	return false
 }
@@ -1266,7 +1266,7 @@ type Node struct {
 	// Its wall clock minus ours, at the last heartbeat: shown, never used.
 	ClockSkew *durationpb.Duration `protobuf:"bytes,5,opt,name=clock_skew,json=clockSkew,proto3" json:"clock_skew,omitempty"`
 	// Two processes beat with one identity.
-	DoubleAgent bool `protobuf:"varint,6,opt,name=double_agent,json=doubleAgent,proto3" json:"double_agent,omitempty"`
+	DuplicateAgent bool `protobuf:"varint,6,opt,name=duplicate_agent,json=duplicateAgent,proto3" json:"duplicate_agent,omitempty"`
 	// Of unfinished runs; at most 1,000. Only in GetNode.
 	Pairs []*PairStatus `protobuf:"bytes,7,rep,name=pairs,proto3" json:"pairs,omitempty"`
 	// The newest first. Only in GetNode.
@@ -1340,9 +1340,9 @@ func (x *Node) GetClockSkew() *durationpb.Duration {
 	return nil
 }
 
-func (x *Node) GetDoubleAgent() bool {
+func (x *Node) GetDuplicateAgent() bool {
 	if x != nil {
-		return x.DoubleAgent
+		return x.DuplicateAgent
 	}
 	return false
 }
@@ -1801,11 +1801,12 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"\x04next\x18\f \x01(\tR\x04next\x12>\n" +
 	"\rheartbeat_age\x18\r \x01(\v2\x19.google.protobuf.DurationR\fheartbeatAge\x12&\n" +
 	"\x05phase\x18\x0e \x01(\x0e2\x10.muster.v1.PhaseR\x05phase\x12&\n" +
-	"\x05fault\x18\x0f \x01(\v2\x10.muster.v1.FaultR\x05fault\"c\n" +
+	"\x05fault\x18\x0f \x01(\v2\x10.muster.v1.FaultR\x05fault\"]\n" +
 	"\x12WatchStatusRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12#\n" +
-	"\rwithout_pairs\x18\x03 \x01(\bR\fwithoutPairs\"\x9e\x01\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12\x1d\n" +
+	"\n" +
+	"omit_pairs\x18\x03 \x01(\bR\tomitPairs\"\x9e\x01\n" +
 	"\x13WatchStatusResponse\x12\x16\n" +
 	"\x06cursor\x18\x01 \x01(\tR\x06cursor\x12\x14\n" +
 	"\x05reset\x18\x02 \x01(\bR\x05reset\x12,\n" +
@@ -1818,15 +1819,15 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"\bpresence\x18\x03 \x01(\x0e2\x13.muster.v1.PresenceR\bpresence\"b\n" +
 	"\x11ListNodesResponse\x12%\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x0f.muster.v1.NodeR\x05nodes\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x89\x03\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8f\x03\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12/\n" +
 	"\bpresence\x18\x02 \x01(\x0e2\x13.muster.v1.PresenceR\bpresence\x12A\n" +
 	"\x0epresence_since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\rpresenceSince\x12A\n" +
 	"\x0elast_heartbeat\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\rlastHeartbeat\x128\n" +
 	"\n" +
-	"clock_skew\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\tclockSkew\x12!\n" +
-	"\fdouble_agent\x18\x06 \x01(\bR\vdoubleAgent\x12+\n" +
+	"clock_skew\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\tclockSkew\x12'\n" +
+	"\x0fduplicate_agent\x18\x06 \x01(\bR\x0eduplicateAgent\x12+\n" +
 	"\x05pairs\x18\a \x03(\v2\x15.muster.v1.PairStatusR\x05pairs\x12,\n" +
 	"\x06events\x18\b \x03(\v2\x14.muster.v1.NodeEventR\x06events\"\xd9\x01\n" +
 	"\tNodeEvent\x12.\n" +

@@ -65,7 +65,7 @@ type Verdict struct {
 	// Types that are valid to be assigned to Verdict:
 	//
 	//	*Verdict_Lost_
-	//	*Verdict_NobodyCame_
+	//	*Verdict_StartGraceExpired_
 	//	*Verdict_Heartbeat_
 	Verdict       isVerdict_Verdict `protobuf_oneof:"verdict"`
 	unknownFields protoimpl.UnknownFields
@@ -118,10 +118,10 @@ func (x *Verdict) GetLost() *Verdict_Lost {
 	return nil
 }
 
-func (x *Verdict) GetNobodyCame() *Verdict_NobodyCame {
+func (x *Verdict) GetStartGraceExpired() *Verdict_StartGraceExpired {
 	if x != nil {
-		if x, ok := x.Verdict.(*Verdict_NobodyCame_); ok {
-			return x.NobodyCame
+		if x, ok := x.Verdict.(*Verdict_StartGraceExpired_); ok {
+			return x.StartGraceExpired
 		}
 	}
 	return nil
@@ -144,8 +144,8 @@ type Verdict_Lost_ struct {
 	Lost *Verdict_Lost `protobuf:"bytes,1,opt,name=lost,proto3,oneof"`
 }
 
-type Verdict_NobodyCame_ struct {
-	NobodyCame *Verdict_NobodyCame `protobuf:"bytes,2,opt,name=nobody_came,json=nobodyCame,proto3,oneof"`
+type Verdict_StartGraceExpired_ struct {
+	StartGraceExpired *Verdict_StartGraceExpired `protobuf:"bytes,2,opt,name=start_grace_expired,json=startGraceExpired,proto3,oneof"`
 }
 
 type Verdict_Heartbeat_ struct {
@@ -154,7 +154,7 @@ type Verdict_Heartbeat_ struct {
 
 func (*Verdict_Lost_) isVerdict_Verdict() {}
 
-func (*Verdict_NobodyCame_) isVerdict_Verdict() {}
+func (*Verdict_StartGraceExpired_) isVerdict_Verdict() {}
 
 func (*Verdict_Heartbeat_) isVerdict_Verdict() {}
 
@@ -163,7 +163,7 @@ type Verdict_Lost struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Key   *ResultKey             `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// Such as "CRASHED: the connection was closed without a goodbye".
-	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -206,9 +206,9 @@ func (x *Verdict_Lost) GetKey() *ResultKey {
 	return nil
 }
 
-func (x *Verdict_Lost) GetWhy() string {
+func (x *Verdict_Lost) GetReason() string {
 	if x != nil {
-		return x.Why
+		return x.Reason
 	}
 	return ""
 }
@@ -221,30 +221,30 @@ func (x *Verdict_Lost) GetSince() *timestamppb.Timestamp {
 }
 
 // Nobody of the run's plan was heard of until the end of its start grace.
-type Verdict_NobodyCame struct {
+type Verdict_StartGraceExpired struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
 	// What is known of each node that did not come: "n1: CONNECTION: ...; n2: never heard of"; at
 	// most 100 nodes.
-	Why           string `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Verdict_NobodyCame) Reset() {
-	*x = Verdict_NobodyCame{}
+func (x *Verdict_StartGraceExpired) Reset() {
+	*x = Verdict_StartGraceExpired{}
 	mi := &file_muster_v1_verdicts_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Verdict_NobodyCame) String() string {
+func (x *Verdict_StartGraceExpired) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Verdict_NobodyCame) ProtoMessage() {}
+func (*Verdict_StartGraceExpired) ProtoMessage() {}
 
-func (x *Verdict_NobodyCame) ProtoReflect() protoreflect.Message {
+func (x *Verdict_StartGraceExpired) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_v1_verdicts_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -256,21 +256,21 @@ func (x *Verdict_NobodyCame) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Verdict_NobodyCame.ProtoReflect.Descriptor instead.
-func (*Verdict_NobodyCame) Descriptor() ([]byte, []int) {
+// Deprecated: Use Verdict_StartGraceExpired.ProtoReflect.Descriptor instead.
+func (*Verdict_StartGraceExpired) Descriptor() ([]byte, []int) {
 	return file_muster_v1_verdicts_proto_rawDescGZIP(), []int{1, 1}
 }
 
-func (x *Verdict_NobodyCame) GetRun() string {
+func (x *Verdict_StartGraceExpired) GetRun() string {
 	if x != nil {
 		return x.Run
 	}
 	return ""
 }
 
-func (x *Verdict_NobodyCame) GetWhy() string {
+func (x *Verdict_StartGraceExpired) GetReason() string {
 	if x != nil {
-		return x.Why
+		return x.Reason
 	}
 	return ""
 }
@@ -317,20 +317,18 @@ var File_muster_v1_verdicts_proto protoreflect.FileDescriptor
 const file_muster_v1_verdicts_proto_rawDesc = "" +
 	"\n" +
 	"\x18muster/v1/verdicts.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15muster/v1/types.proto\"\x17\n" +
-	"\x15FollowVerdictsRequest\"\xf6\x02\n" +
+	"\x15FollowVerdictsRequest\"\x9f\x03\n" +
 	"\aVerdict\x12-\n" +
-	"\x04lost\x18\x01 \x01(\v2\x17.muster.v1.Verdict.LostH\x00R\x04lost\x12@\n" +
-	"\vnobody_came\x18\x02 \x01(\v2\x1d.muster.v1.Verdict.NobodyCameH\x00R\n" +
-	"nobodyCame\x12<\n" +
-	"\theartbeat\x18\x03 \x01(\v2\x1c.muster.v1.Verdict.HeartbeatH\x00R\theartbeat\x1ar\n" +
+	"\x04lost\x18\x01 \x01(\v2\x17.muster.v1.Verdict.LostH\x00R\x04lost\x12V\n" +
+	"\x13start_grace_expired\x18\x02 \x01(\v2$.muster.v1.Verdict.StartGraceExpiredH\x00R\x11startGraceExpired\x12<\n" +
+	"\theartbeat\x18\x03 \x01(\v2\x1c.muster.v1.Verdict.HeartbeatH\x00R\theartbeat\x1ax\n" +
 	"\x04Lost\x12&\n" +
-	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12\x10\n" +
-	"\x03why\x18\x02 \x01(\tR\x03why\x120\n" +
-	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x1a0\n" +
-	"\n" +
-	"NobodyCame\x12\x10\n" +
-	"\x03run\x18\x01 \x01(\tR\x03run\x12\x10\n" +
-	"\x03why\x18\x02 \x01(\tR\x03why\x1a\v\n" +
+	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x1a=\n" +
+	"\x11StartGraceExpired\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x1a\v\n" +
 	"\tHeartbeatB\t\n" +
 	"\averdict2Z\n" +
 	"\x0eVerdictService\x12H\n" +
@@ -350,17 +348,17 @@ func file_muster_v1_verdicts_proto_rawDescGZIP() []byte {
 
 var file_muster_v1_verdicts_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_muster_v1_verdicts_proto_goTypes = []any{
-	(*FollowVerdictsRequest)(nil), // 0: muster.v1.FollowVerdictsRequest
-	(*Verdict)(nil),               // 1: muster.v1.Verdict
-	(*Verdict_Lost)(nil),          // 2: muster.v1.Verdict.Lost
-	(*Verdict_NobodyCame)(nil),    // 3: muster.v1.Verdict.NobodyCame
-	(*Verdict_Heartbeat)(nil),     // 4: muster.v1.Verdict.Heartbeat
-	(*ResultKey)(nil),             // 5: muster.v1.ResultKey
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*FollowVerdictsRequest)(nil),     // 0: muster.v1.FollowVerdictsRequest
+	(*Verdict)(nil),                   // 1: muster.v1.Verdict
+	(*Verdict_Lost)(nil),              // 2: muster.v1.Verdict.Lost
+	(*Verdict_StartGraceExpired)(nil), // 3: muster.v1.Verdict.StartGraceExpired
+	(*Verdict_Heartbeat)(nil),         // 4: muster.v1.Verdict.Heartbeat
+	(*ResultKey)(nil),                 // 5: muster.v1.ResultKey
+	(*timestamppb.Timestamp)(nil),     // 6: google.protobuf.Timestamp
 }
 var file_muster_v1_verdicts_proto_depIdxs = []int32{
 	2, // 0: muster.v1.Verdict.lost:type_name -> muster.v1.Verdict.Lost
-	3, // 1: muster.v1.Verdict.nobody_came:type_name -> muster.v1.Verdict.NobodyCame
+	3, // 1: muster.v1.Verdict.start_grace_expired:type_name -> muster.v1.Verdict.StartGraceExpired
 	4, // 2: muster.v1.Verdict.heartbeat:type_name -> muster.v1.Verdict.Heartbeat
 	5, // 3: muster.v1.Verdict.Lost.key:type_name -> muster.v1.ResultKey
 	6, // 4: muster.v1.Verdict.Lost.since:type_name -> google.protobuf.Timestamp
@@ -381,7 +379,7 @@ func file_muster_v1_verdicts_proto_init() {
 	file_muster_v1_types_proto_init()
 	file_muster_v1_verdicts_proto_msgTypes[1].OneofWrappers = []any{
 		(*Verdict_Lost_)(nil),
-		(*Verdict_NobodyCame_)(nil),
+		(*Verdict_StartGraceExpired_)(nil),
 		(*Verdict_Heartbeat_)(nil),
 	}
 	type x struct{}
