@@ -227,8 +227,6 @@ class Node {
         case v1::AttachResponse::kRecordsAck:
           for (const auto& reached : response_.records_ack().reached()) node_.Acknowledge(reached);
           return;
-        case v1::AttachResponse::kGoAway:
-          return context_.TryCancel();
         default:
           return;
       }

@@ -75,15 +75,6 @@ absl::StatusOr<ResultItem> ReadTree(const TarEntry& entry, TarGzReader& content)
 
 }  // namespace
 
-absl::Status ListArchive(ByteSource& archive,
-                         const std::function<absl::Status(const ArchiveEntry&)>& visit) {
-  return Walk(archive, [&visit](const TarEntry& entry, TarGzReader&) {
-    return visit({.path = entry.path,
-                  .size = entry.size,
-                  .folder = entry.type == TarEntry::Type::kDirectory});
-  });
-}
-
 absl::Status ReadArchiveFile(ByteSource& archive, std::string_view path, ByteSink& sink) {
   bool found = false;
   const absl::Status walked = Walk(archive, [&](const TarEntry& entry, TarGzReader& content) {

@@ -20,16 +20,6 @@
 
 namespace muster {
 
-struct ArchiveEntry {
-  std::string path;
-  int64_t size = 0;
-  bool folder = false;
-};
-
-// Tells every entry in order; ends with the first error that `visit` answers.
-absl::Status ListArchive(ByteSource& archive,
-                         const std::function<absl::Status(const ArchiveEntry&)>& visit);
-
 // Copies the file at `path` into `sink`. NOT_FOUND if there is none.
 absl::Status ReadArchiveFile(ByteSource& archive, std::string_view path, ByteSink& sink);
 

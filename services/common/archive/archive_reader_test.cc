@@ -36,19 +36,6 @@ std::string TwoPlugins() {
   return sink.text;
 }
 
-TEST(ArchiveReaderTest, ListsEntries) {
-  PieceSource source(TwoPlugins());
-  std::vector<std::string> paths;
-  ASSERT_TRUE(ListArchive(source, [&paths](const ArchiveEntry& entry) {
-                paths.push_back(entry.path);
-                EXPECT_EQ(entry.folder, entry.path.ends_with("/"));
-                return absl::OkStatus();
-              }).ok());
-  EXPECT_THAT(paths, Contains("plugins/p/results/n1/d/x"));
-  EXPECT_THAT(paths, Contains("plugins/p/results/n1/d/"));
-  EXPECT_EQ(paths.back(), "meta/manifest.json");
-}
-
 TEST(ArchiveReaderTest, ReadsOneFile) {
   const std::string archive = TwoPlugins();
   PieceSource source(archive);

@@ -113,7 +113,6 @@ absl::Status AttachClient::Hold(const std::stop_token& stop, Parent& parent) {
     Log(LogLevel::kInfo, "went over to a parent that is preferred", {{"relay", parent.target}});
   }
   SetParent({});
-  if (const auto retry = parent.stream->retry_after()) return WithRetryAfter(*end, *retry);
   return *end;
 }
 

@@ -131,11 +131,6 @@ std::string AttachStream::relay() const {
   return greeting_.relay();
 }
 
-std::optional<absl::Duration> AttachStream::retry_after() const {
-  std::lock_guard lock(mutex_);
-  return retry_after_;
-}
-
 absl::Duration AttachStream::tick() const {
   std::lock_guard lock(mutex_);
   return welcomed_at_ ? std::min(interval_ / 2, kLongestTick) : kTickUnwelcomed;
@@ -242,14 +237,6 @@ absl::Status AttachStream::Take(Then* then) {
       return TakeWelcome(then);
     case v1::AttachResponse::kBeat:
       return absl::OkStatus();
-    case v1::AttachResponse::kGoAway: {
-      std::lock_guard lock(mutex_);
-      if (response_.go_away().has_retry_after()) {
-        retry_after_ = FromProto(response_.go_away().retry_after());
-      }
-      return absl::UnavailableError(
-          absl::StrCat("the relay sends its children away: ", response_.go_away().reason()));
-    }
     case v1::AttachResponse::MESSAGE_NOT_SET:
       return absl::OkStatus();  // of a newer version
     default:

@@ -47,8 +47,6 @@ class AttachStream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::Attac
   std::optional<absl::Duration> welcomed_at() const;
   // URI of the relay that greeted; empty before.
   std::string relay() const;
-  // What the relay said of when to come again.
-  std::optional<absl::Duration> retry_after() const;
 
   // Says something now and then, renews the statement, notices silence. To be called every tick().
   void Tick();
@@ -105,7 +103,6 @@ class AttachStream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::Attac
   absl::Duration heard_at_;  // monotonic, as those that follow
   absl::Duration said_at_;
   absl::Duration renew_at_ = absl::InfiniteDuration();
-  std::optional<absl::Duration> retry_after_;
   std::optional<absl::Status> why_;
   std::optional<absl::Status> end_;
 };

@@ -88,8 +88,6 @@ absl::StatusOr<StreamEnds> OpenStream(const ChildOutput& output, int number, int
   UniqueFd opened;
   int source = number;
   switch (output.kind) {
-    case ChildOutput::Kind::kInherit:
-      break;
     case ChildOutput::Kind::kSameAsStdout:
       source = child_stdout;
       break;

@@ -23,11 +23,9 @@ namespace muster {
 
 // Where a child's stdout or stderr goes.
 struct ChildOutput {
-  enum class Kind { kNull, kInherit, kFile, kPipe, kTail, kSameAsStdout };
+  enum class Kind { kNull, kFile, kPipe, kTail, kSameAsStdout };
 
   static ChildOutput Null() { return {Kind::kNull}; }
-  // This process's own stream.
-  static ChildOutput Inherit() { return {Kind::kInherit}; }
   // Appends to the file at `path`, made with mode 0600 if there is none.
   static ChildOutput File(std::string path) { return {Kind::kFile, std::move(path)}; }
   // A pipe that the caller reads: TakeStdout, TakeStderr. A full pipe stops the child.

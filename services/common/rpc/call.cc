@@ -11,7 +11,7 @@
 namespace muster {
 
 Call::Call(const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method)
-    : runtime_(runtime), method_(method) {
+    : runtime_(runtime), method_(method), began_(SystemClock().MonotonicNow()) {
   auto caller = runtime_.callers->Resolve(*context->auth_context(), context->client_metadata());
   caller_status_ = caller.status();
   if (!caller.ok()) return;
@@ -34,7 +34,7 @@ grpc::Status Call::Final(const absl::Status& status) {
                        absl::StrCat(std::string(method_), " did not ask whether it is allowed"),
                        "This is a defect of the service: report it.");
   }
-  runtime_.metrics->Count(method_, answer.code());
+  runtime_.metrics->Count(method_, answer.code(), SystemClock().MonotonicNow() - began_);
   live_.reset();
   return ToGrpc(answer);
 }

@@ -62,6 +62,7 @@ class Call {
  private:
   const RpcRuntime runtime_;
   const std::string_view method_;
+  const absl::Duration began_;  // monotonic
   absl::Status caller_status_;
   std::shared_ptr<const Caller> caller_;
   std::atomic<bool> asked_ = false;
