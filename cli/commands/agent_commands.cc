@@ -9,6 +9,7 @@
 #include "services/agent/agent_config.h"
 #include "services/agent/attach/run_attached.h"
 #include "services/agent/submit.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::cli {
 namespace {
@@ -48,8 +49,7 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
       ->type_name("N");
   SetAction(line, command, [options](Console&) -> absl::StatusOr<int> {
     if (options->folder.empty()) options->folder = DefaultNodeFolder(::getenv);
-    const absl::Status ended = RunAttached(*options);
-    if (!ended.ok()) return ended;
+    RETURN_IF_ERROR(RunAttached(*options));
     return kExitOk;
   });
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster::cli {
@@ -55,16 +56,14 @@ std::string Block(std::string_view text, int indent) {
 }  // namespace
 
 absl::StatusOr<std::string> AgentJson(const KeyedCredential& credential) {
-  const auto key = credential.key.ToSec1Pem();
-  if (!key.ok()) return key.status();
+  ASSIGN_OR_RETURN(const auto key, credential.key.ToSec1Pem());
   Json json = PublicPart(credential);
-  json["client_key"] = std::string(key->view());
+  json["client_key"] = std::string(key.view());
   return json.dump(2) + "\n";
 }
 
 absl::StatusOr<std::string> ShellEnvironment(const KeyedCredential& keyed) {
-  const auto key = keyed.key.ToSec1Pem();
-  if (!key.ok()) return key.status();
+  ASSIGN_OR_RETURN(const auto key, keyed.key.ToSec1Pem());
   std::string out = absl::StrCat("# Credential for plugin ", keyed.plugin, " in run ", keyed.run,
                                  ", for a shell: . FILE\n");
   const auto add = [&out](std::string_view name, std::string_view value) {
@@ -78,7 +77,7 @@ absl::StatusOr<std::string> ShellEnvironment(const KeyedCredential& keyed) {
   if (!keyed.node.empty()) add("NODE_NAME", keyed.node);
   add("CA_CERT", credential.run_ca_pem());
   add("CLIENT_CERT", credential.certificate_pem());
-  add("CLIENT_KEY", key->view());
+  add("CLIENT_KEY", key.view());
   return out;
 }
 
@@ -100,8 +99,7 @@ std::string KubernetesName(const KeyedCredential& credential) {
 }
 
 absl::StatusOr<std::string> KubernetesObjects(const KeyedCredential& keyed) {
-  const auto key = keyed.key.ToSec1Pem();
-  if (!key.ok()) return key.status();
+  ASSIGN_OR_RETURN(const auto key, keyed.key.ToSec1Pem());
   const std::string name = KubernetesName(keyed);
   Json config = PublicPart(keyed);
   config["client_key_file"] = absl::StrCat(kSecretMount, "/tls.key");
@@ -111,7 +109,7 @@ absl::StatusOr<std::string> KubernetesObjects(const KeyedCredential& keyed) {
       ", the ConfigMap anywhere: muster agent --config "
       "FILE.\n# An old sidecar takes CLIENT_CERT, CLIENT_KEY and CA_CERT from the Secret's keys.\n",
       "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata:\n  name: ", name,
-      "\nstringData:\n  tls.crt: ", Block(certificate, 4), "  tls.key: ", Block(key->view(), 4),
+      "\nstringData:\n  tls.crt: ", Block(certificate, 4), "  tls.key: ", Block(key.view(), 4),
       "  ca.crt: ", Block(keyed.credential.run_ca_pem(), 4),
       "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ", name,
       "\ndata:\n  agent.json: ", Block(config.dump(2), 4));

@@ -13,6 +13,7 @@
 #include "cli/rpc/run_reference.h"
 #include "cli/rpc/session.h"
 #include "services/common/base/random_id.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/pkcs12.h"
 #include "services/common/identity/signing_request.h"
 
@@ -32,25 +33,21 @@ struct ExportArguments {
 };
 
 absl::StatusOr<KeyedCredential> Issue(Client& client, const ExportArguments& arguments) {
-  auto run = ResolveRun(client, arguments.run);
-  if (!run.ok()) return run.status();
-  auto key = PrivateKey::Generate();
-  if (!key.ok()) return key.status();
-  const auto csr = CreateSigningRequest(*key);
-  if (!csr.ok()) return csr.status();
+  ASSIGN_OR_RETURN(auto run, ResolveRun(client, arguments.run));
+  ASSIGN_OR_RETURN(auto key, PrivateKey::Generate());
+  ASSIGN_OR_RETURN(const auto csr, CreateSigningRequest(key));
   v1::IssueCredentialRequest request;
-  request.set_run(*run);
+  request.set_run(run);
   request.set_plugin(arguments.plugin);
   request.set_node(arguments.node);
   request.set_any_node(arguments.any_node);
-  request.set_csr_pem(*csr);
-  auto credential = client.IssueCredential(request);
-  if (!credential.ok()) return credential.status();
-  return KeyedCredential{.run = *std::move(run),
+  request.set_csr_pem(csr);
+  ASSIGN_OR_RETURN(auto credential, client.IssueCredential(request));
+  return KeyedCredential{.run = std::move(run),
                          .plugin = arguments.plugin,
                          .node = arguments.node,
-                         .credential = *std::move(credential),
-                         .key = *std::move(key)};
+                         .credential = std::move(credential),
+                         .key = std::move(key)};
 }
 
 absl::StatusOr<std::string> InFormat(const KeyedCredential& credential, const std::string& format) {
@@ -62,17 +59,12 @@ absl::StatusOr<std::string> InFormat(const KeyedCredential& credential, const st
 // What a browser signs in with: the operator's own certificate.
 absl::StatusOr<int> ExportForBrowser(Console& console, const CommandLine& line,
                                      const ExportArguments& arguments) {
-  const auto context = ReadCheckedContext(line.context_file);
-  if (!context.ok()) return context.status();
-  const auto key = PrivateKey::FromPem(context->private_key_pem.view());
-  if (!key.ok()) return key.status();
-  const auto chain = ParseChain(context->certificate_chain_pem);
-  if (!chain.ok()) return chain.status();
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  ASSIGN_OR_RETURN(const auto key, PrivateKey::FromPem(context.private_key_pem.view()));
+  ASSIGN_OR_RETURN(const auto chain, ParseChain(context.certificate_chain_pem));
   const std::string password = RandomHex(kPasswordBytes);
-  const auto file = MakePkcs12(*key, *chain, context->fleet, password);
-  if (!file.ok()) return file.status();
-  const absl::Status written = WriteSecretOutput(console, arguments.output, file->view());
-  if (!written.ok()) return written;
+  ASSIGN_OR_RETURN(const auto file, MakePkcs12(key, chain, context.fleet, password));
+  RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, file.view()));
   Say(console, absl::StrCat(arguments.output,
                             " is you, for a browser: import it, then remove it. "
                             "Its password: ",
@@ -107,22 +99,16 @@ absl::Status CheckForDelivery(const ExportArguments& arguments) {
 
 absl::StatusOr<int> Export(Console& console, const CommandLine& line,
                            const ExportArguments& arguments) {
-  const absl::Status checked =
-      arguments.pkcs12 ? CheckForBrowser(arguments) : CheckForDelivery(arguments);
-  if (!checked.ok()) return checked;
+  RETURN_IF_ERROR(arguments.pkcs12 ? CheckForBrowser(arguments) : CheckForDelivery(arguments));
   if (arguments.pkcs12) return ExportForBrowser(console, line, arguments);
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  const auto credential = Issue(**client, arguments);
-  if (!credential.ok()) return credential.status();
-  const auto text = InFormat(*credential, arguments.format);
-  if (!text.ok()) return text.status();
-  const absl::Status written = WriteSecretOutput(console, arguments.output, *text);
-  if (!written.ok()) return written;
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto credential, Issue(*client, arguments));
+  ASSIGN_OR_RETURN(const auto text, InFormat(credential, arguments.format));
+  RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, text));
   Say(console, absl::StrCat("Credential for ", arguments.plugin, " on ",
                             arguments.any_node ? "any planned node" : arguments.node, " in run ",
-                            credential->run, ", good until ",
-                            HumanTime(FromProto(credential->credential.expire_time()), absl::Now(),
+                            credential.run, ", good until ",
+                            HumanTime(FromProto(credential.credential.expire_time()), absl::Now(),
                                       absl::LocalTimeZone()),
                             arguments.output.empty() ? "" : absl::StrCat(": ", arguments.output)));
   return kExitOk;

@@ -9,6 +9,7 @@
 #include "cli/rpc/https_client.h"
 #include "cli/rpc/session.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::cli {
 namespace {
@@ -30,11 +31,9 @@ absl::StatusOr<HttpsAnswer> AskForLink(const OperatorContext& context) {
 }
 
 absl::StatusOr<int> PrintLink(Console& console, const CommandLine& line) {
-  const auto context = ReadCheckedContext(line.context_file);
-  if (!context.ok()) return context.status();
-  const auto answer = AskForLink(*context);
-  if (!answer.ok()) return answer.status();
-  const Json json = Json::parse(answer->body, nullptr, false);
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  ASSIGN_OR_RETURN(const auto answer, AskForLink(context));
+  const Json json = Json::parse(answer.body, nullptr, false);
   if (!json.is_object() || !json.contains("url") || !json["url"].is_string()) {
     return MakeError(absl::StatusCode::kInternal, "INVALID_ANSWER",
                      "the gateway's answer holds no link",

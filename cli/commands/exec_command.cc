@@ -16,6 +16,7 @@
 #include "cli/rpc/client.h"
 #include "cli/rpc/job_client.h"
 #include "cli/rpc/session.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -71,7 +72,7 @@ absl::StatusOr<v1::Command> MakeCommand(const ExecArguments& arguments, absl::Du
   command.set_action(std::string(kExecAction));
   for (const std::string& argument : arguments.command) command.add_argv(argument);
   for (const std::string& name : arguments.classes) command.add_classes(name);
-  if (absl::Status s = AddEnvironment(arguments.environment, &command); !s.ok()) return s;
+  RETURN_IF_ERROR(AddEnvironment(arguments.environment, &command));
   const absl::Time now = absl::Now();
   ToProto(now, command.mutable_not_before());
   ToProto(now + (arguments.parallel > 0 ? kTurnsWithin : std::max(ttl, deadline)),
@@ -85,17 +86,16 @@ absl::StatusOr<v1::Command> MakeCommand(const ExecArguments& arguments, absl::Du
 absl::StatusOr<std::vector<std::string>> LabelledNodes(const OperatorContext& context,
                                                        const std::vector<std::string>& labels) {
   v1::ListEnrolledNodesRequest request;
-  if (absl::Status s = AddLabels(labels, request.mutable_labels()); !s.ok()) return s;
+  RETURN_IF_ERROR(AddLabels(labels, request.mutable_labels()));
   request.set_page_size(kPage);
   Client client(context);
   std::vector<std::string> nodes;
   do {
-    const auto page = client.ListEnrolledNodes(request);
-    if (!page.ok()) return page.status();
-    for (const v1::EnrolledNode& node : page->nodes()) {
+    ASSIGN_OR_RETURN(const auto page, client.ListEnrolledNodes(request));
+    for (const v1::EnrolledNode& node : page.nodes()) {
       if (!node.revoked() && !node.is_relay()) nodes.push_back(node.name());
     }
-    request.set_page_token(page->next_page_token());
+    request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   if (nodes.empty()) {
     return UsageError("no node has these labels", "`muster nodes` shows the labels of each.");
@@ -109,18 +109,15 @@ absl::StatusOr<v1::Job> Submit(JobClient& client, const OperatorContext& context
   if (!deadline.ok()) return About(deadline.status(), "--deadline");
   const auto ttl = DurationOr(arguments.ttl, kDefaultTtl);
   if (!ttl.ok()) return About(ttl.status(), "--ttl");
-  auto command = MakeCommand(arguments, *ttl, *deadline);
-  if (!command.ok()) return command.status();
+  ASSIGN_OR_RETURN(auto command, MakeCommand(arguments, *ttl, *deadline));
   std::vector<std::string> nodes = arguments.nodes;
   if (!arguments.labels.empty()) {
-    auto labelled = LabelledNodes(context, arguments.labels);
-    if (!labelled.ok()) return labelled.status();
-    nodes = *std::move(labelled);
+    ASSIGN_OR_RETURN(nodes, LabelledNodes(context, arguments.labels));
   }
   v1::SubmitJobRequest request;
   request.set_parallel(arguments.parallel);
   ToProto(*ttl, request.mutable_wait());
-  return client.Submit(*std::move(command), std::move(nodes), std::move(request));
+  return client.Submit(std::move(command), std::move(nodes), std::move(request));
 }
 
 absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
@@ -132,29 +129,27 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
                       "`muster exec --help` shows an example.");
   }
   CatchInterrupts();
-  const auto context = ReadCheckedContext(line.context_file);
-  if (!context.ok()) return context.status();
-  if (context->relay_targets.empty()) {
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  if (context.relay_targets.empty()) {
     return UsageError("the context file names no relay",
                       "Renew it where the fleet runs: muster up, or muster operator add.");
   }
-  JobClient client(*context);
-  const auto job = Submit(client, *context, arguments);
-  if (!job.ok()) return job.status();
+  JobClient client(context);
+  ASSIGN_OR_RETURN(const auto job, Submit(client, context, arguments));
   if (arguments.detach) {
-    console.out << (line.json ? Dump(ToJson(*job)) : absl::StrCat(job->job(), "\n"));
+    console.out << (line.json ? Dump(ToJson(job)) : absl::StrCat(job.job(), "\n"));
     return kExitOk;
   }
   JobOutput output(console, line.json);
   v1::WatchJobRequest request;
-  request.set_job(job->job());
+  request.set_job(job.job());
   const auto end = client.Watch(request, [&](const v1::WatchJobResponse& response) {
     output.Take(response);
     return true;
   });
   if (Interrupted()) {
-    Say(console, absl::StrCat("\nThe job goes on. See it: muster job logs -f ", job->job(),
-                              "\nEnd it: muster job cancel ", job->job()));
+    Say(console, absl::StrCat("\nThe job goes on. See it: muster job logs -f ", job.job(),
+                              "\nEnd it: muster job cancel ", job.job()));
     return kExitInterrupted;
   }
   if (!end.ok()) return end.status();

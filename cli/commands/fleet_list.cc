@@ -11,6 +11,7 @@
 #include "cli/output/json_view.h"
 #include "cli/output/table.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::cli {
 namespace {
@@ -29,9 +30,8 @@ absl::StatusOr<Asked> Ask(FleetShares& fleet, const std::string& relay) {
   if (!centre.ok()) return centre.status();
   const std::string name = centre->usage.relay();
   asked.emplace_back(name, std::move(centre));
-  const auto relays = fleet.Relays();
-  if (!relays.ok()) return relays.status();
-  for (const std::string& other : *relays) asked.emplace_back(other, fleet.List(other));
+  ASSIGN_OR_RETURN(const auto relays, fleet.Relays());
+  for (const std::string& other : relays) asked.emplace_back(other, fleet.List(other));
   return asked;
 }
 
@@ -64,10 +64,9 @@ Json ToJson(const Asked& asked) {
 
 absl::StatusOr<int> ListFleetShares(Console& console, const CommandLine& line, FleetShares& fleet,
                                     const std::string& relay) {
-  const auto asked = Ask(fleet, relay);
-  if (!asked.ok()) return asked.status();
+  ASSIGN_OR_RETURN(const auto asked, Ask(fleet, relay));
   if (line.json) {
-    console.out << Dump(ToJson(*asked));
+    console.out << Dump(ToJson(asked));
     return kExitOk;
   }
   Table files({{"RELAY"},
@@ -79,7 +78,7 @@ absl::StatusOr<int> ListFleetShares(Console& console, const CommandLine& line, F
                {"EXPIRES"},
                {"STATE"}});
   Table room({{"RELAY"}, {"FILES"}, {"BYTES"}});
-  for (const auto& [name, at] : *asked) {
+  for (const auto& [name, at] : asked) {
     if (!at.ok()) {
       room.AddRow({name, "?", Fault(at.status())});
       continue;

@@ -8,6 +8,7 @@
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/rpc/job_client.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/shares/share_transfer.h"
 
@@ -46,12 +47,11 @@ absl::StatusOr<std::vector<std::string>> FleetShares::Relays() {
   std::vector<std::string> relays;
   v1::ListAttachedRequest request;
   do {
-    const auto page = state_->jobs.ListAttached(request);
-    if (!page.ok()) return page.status();
-    for (const auto& child : page->children()) {
+    ASSIGN_OR_RETURN(const auto page, state_->jobs.ListAttached(request));
+    for (const auto& child : page.children()) {
       if (child.is_relay()) relays.push_back(child.name());
     }
-    request.set_page_token(page->next_page_token());
+    request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   return relays;
 }

@@ -15,6 +15,7 @@
 #include "cli/output/table.h"
 #include "cli/rpc/job_client.h"
 #include "cli/rpc/session.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
@@ -33,26 +34,23 @@ std::string Time(const google::protobuf::Timestamp& time) {
 }
 
 absl::StatusOr<std::unique_ptr<JobClient>> OpenJobs(const CommandLine& line) {
-  const auto context = ReadCheckedContext(line.context_file);
-  if (!context.ok()) return context.status();
-  return std::make_unique<JobClient>(*context);
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  return std::make_unique<JobClient>(context);
 }
 
 absl::StatusOr<int> List(Console& console, const CommandLine& line, const JobArguments& arguments) {
-  const auto client = OpenJobs(line);
-  if (!client.ok()) return client.status();
+  ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
   v1::ListJobsRequest request;
   request.set_page_size(arguments.limit);
-  const auto list = (*client)->List(request);
-  if (!list.ok()) return list.status();
+  ASSIGN_OR_RETURN(const auto list, client->List(request));
   if (line.json) {
     Json json = Json::array();
-    for (const v1::Job& job : list->jobs()) json.push_back(ToJson(job));
+    for (const v1::Job& job : list.jobs()) json.push_back(ToJson(job));
     console.out << Dump(json);
     return kExitOk;
   }
   Table table({{"JOB"}, {"STATE"}, {"SUBMITTED"}, {"NODES"}, {"COMMAND"}});
-  for (const v1::Job& job : list->jobs()) {
+  for (const v1::Job& job : list.jobs()) {
     table.AddRow({job.job(), StateWord(job.state()), Time(job.submit_time()),
                   absl::StrCat(job.succeeded(), "/", job.targets()), TypedCommand(job)});
   }
@@ -61,27 +59,25 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line, const JobArg
 }
 
 absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArguments& arguments) {
-  const auto client = OpenJobs(line);
-  if (!client.ok()) return client.status();
-  const auto job = (*client)->Get(arguments.job);
-  if (!job.ok()) return job.status();
+  ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
+  ASSIGN_OR_RETURN(const auto job, client->Get(arguments.job));
   if (line.json) {
-    console.out << Dump(ToJson(*job));
+    console.out << Dump(ToJson(job));
     return kExitOk;
   }
-  Table table({{"JOB"}, {job->job()}});
-  table.AddRow({"command", TypedCommand(*job)});
-  table.AddRow({"state", StateWord(job->state())});
-  table.AddRow({"nodes", SummaryLine(*job)});
-  table.AddRow({"submitted", absl::StrCat(Time(job->submit_time()), " by ", job->submitted_by())});
-  table.AddRow(job->has_end_time() ? std::vector<std::string>{"ended", Time(job->end_time())}
-                                   : std::vector<std::string>{"ends by", Time(job->deadline())});
+  Table table({{"JOB"}, {job.job()}});
+  table.AddRow({"command", TypedCommand(job)});
+  table.AddRow({"state", StateWord(job.state())});
+  table.AddRow({"nodes", SummaryLine(job)});
+  table.AddRow({"submitted", absl::StrCat(Time(job.submit_time()), " by ", job.submitted_by())});
+  table.AddRow(job.has_end_time() ? std::vector<std::string>{"ended", Time(job.end_time())}
+                                  : std::vector<std::string>{"ends by", Time(job.deadline())});
   table.AddRow(
-      {"output", absl::StrCat(HumanSize(job->output_bytes()),
-                              job->cut_bytes() == 0
+      {"output", absl::StrCat(HumanSize(job.output_bytes()),
+                              job.cut_bytes() == 0
                                   ? ""
-                                  : absl::StrCat(", ", HumanSize(job->cut_bytes()), " left out"))});
-  for (const v1::JobOutcomeCount& entry : job->outcomes()) {
+                                  : absl::StrCat(", ", HumanSize(job.cut_bytes()), " left out"))});
+  for (const v1::JobOutcomeCount& entry : job.outcomes()) {
     table.AddRow({OutcomeWord(entry.outcome()), std::to_string(entry.count())});
   }
   console.out << table.Render(console.width);
@@ -90,15 +86,14 @@ absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArg
 
 absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArguments& arguments) {
   CatchInterrupts();
-  const auto client = OpenJobs(line);
-  if (!client.ok()) return client.status();
+  ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
   v1::WatchJobRequest request;
   request.set_job(arguments.job);
   request.set_position(arguments.position);
   for (const std::string& node : arguments.nodes) request.add_nodes(node);
   JobOutput output(console, line.json);
   // Without -f what is there now is enough: the first answer that has caught up.
-  const auto end = (*client)->Watch(request, [&](const v1::WatchJobResponse& response) {
+  const auto end = client->Watch(request, [&](const v1::WatchJobResponse& response) {
     output.Take(response);
     return arguments.follow || response.records_size() > 0;
   });
@@ -109,12 +104,10 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArg
 
 absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
                            const JobArguments& arguments) {
-  const auto client = OpenJobs(line);
-  if (!client.ok()) return client.status();
-  const auto job = (*client)->Cancel(arguments.job);
-  if (!job.ok()) return job.status();
-  if (line.json) console.out << Dump(ToJson(*job));
-  Say(console, absl::StrCat("Job ", job->job(), ": ", SummaryLine(*job), "."));
+  ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
+  ASSIGN_OR_RETURN(const auto job, client->Cancel(arguments.job));
+  if (line.json) console.out << Dump(ToJson(job));
+  Say(console, absl::StrCat("Job ", job.job(), ": ", SummaryLine(job), "."));
   return kExitOk;
 }
 

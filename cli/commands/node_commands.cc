@@ -23,6 +23,7 @@
 #include "cli/rpc/session.h"
 #include "services/agent/agent_config.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/joining/join_fleet.h"
 
 namespace muster::cli {
@@ -66,11 +67,10 @@ absl::StatusOr<std::vector<v1::EnrolledNode>> FetchNodes(Client& client,
   std::vector<v1::EnrolledNode> nodes;
   request.set_page_size(kPage);
   do {
-    auto page = client.ListEnrolledNodes(request);
-    if (!page.ok()) return page.status();
-    nodes.insert(nodes.end(), std::make_move_iterator(page->mutable_nodes()->begin()),
-                 std::make_move_iterator(page->mutable_nodes()->end()));
-    request.set_page_token(page->next_page_token());
+    ASSIGN_OR_RETURN(auto page, client.ListEnrolledNodes(request));
+    nodes.insert(nodes.end(), std::make_move_iterator(page.mutable_nodes()->begin()),
+                 std::make_move_iterator(page.mutable_nodes()->end()));
+    request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   return nodes;
 }
@@ -102,18 +102,15 @@ std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMa
 absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
                               const NodeArguments& arguments) {
   v1::ListEnrolledNodesRequest request;
-  absl::Status labels = AddLabels(arguments.labels, request.mutable_labels());
-  if (!labels.ok()) return labels;
-  const auto context = ReadCheckedContext(line.context_file);
-  if (!context.ok()) return context.status();
-  Client client(*context);
-  const auto nodes = FetchNodes(client, std::move(request));
-  if (!nodes.ok()) return nodes.status();
+  RETURN_IF_ERROR(AddLabels(arguments.labels, request.mutable_labels()));
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  Client client(context);
+  ASSIGN_OR_RETURN(const auto nodes, FetchNodes(client, std::move(request)));
   const auto presences = Presences(client);
-  const auto attached = FetchAttached(*context);
+  const auto attached = FetchAttached(context);
   if (line.json) {
     Json json = Json::array();
-    for (const v1::EnrolledNode& node : *nodes) {
+    for (const v1::EnrolledNode& node : nodes) {
       json.push_back(ToJson(node));
       json.back()["presence"] = PresenceOf(node, presences);
       if (!attached) continue;
@@ -132,7 +129,7 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
                {"CERTIFICATE ENDS"},
                {"PARENTS"},
                {"LABELS"}});
-  for (const v1::EnrolledNode& node : *nodes) {
+  for (const v1::EnrolledNode& node : nodes) {
     table.AddRow({node.name(), KindOf(node), PresenceOf(node, presences), RelayOf(node, attached),
                   Time(node.join_time()), Time(node.expire_time()), ParentsOf(node),
                   LabelText(node.labels())});
@@ -145,34 +142,32 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
 
 absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
                              const NodeArguments& arguments) {
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  const auto node = (*client)->GetEnrolledNode(arguments.node);
-  if (!node.ok()) return node.status();
-  const auto presence = (*client)->GetNode(arguments.node);
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto node, client->GetEnrolledNode(arguments.node));
+  const auto presence = client->GetNode(arguments.node);
   if (line.json) {
-    Json json = ToJson(*node);
+    Json json = ToJson(node);
     if (presence.ok()) json["presence"] = PresenceWord(presence->presence());
     console.out << Dump(json);
     return kExitOk;
   }
-  Table table({{"NODE"}, {node->name()}});
-  table.AddRow({"kind", KindOf(*node)});
-  table.AddRow({"identity", node->uri()});
-  table.AddRow({"labels", LabelText(node->labels())});
-  table.AddRow({"joined", absl::StrCat(Time(node->join_time()), ", token ", node->join_token())});
-  table.AddRow({"certificate ends", Time(node->expire_time())});
-  table.AddRow({"parents", ParentsOf(*node)});
-  if (node->is_relay()) {
-    table.AddRow({"reached at", absl::StrJoin(node->relay_targets(), ", ")});
-    if (!node->join_targets().empty()) {
-      table.AddRow({"joined through at", absl::StrJoin(node->join_targets(), ", ")});
+  Table table({{"NODE"}, {node.name()}});
+  table.AddRow({"kind", KindOf(node)});
+  table.AddRow({"identity", node.uri()});
+  table.AddRow({"labels", LabelText(node.labels())});
+  table.AddRow({"joined", absl::StrCat(Time(node.join_time()), ", token ", node.join_token())});
+  table.AddRow({"certificate ends", Time(node.expire_time())});
+  table.AddRow({"parents", ParentsOf(node)});
+  if (node.is_relay()) {
+    table.AddRow({"reached at", absl::StrJoin(node.relay_targets(), ", ")});
+    if (!node.join_targets().empty()) {
+      table.AddRow({"joined through at", absl::StrJoin(node.join_targets(), ", ")});
     }
   }
-  if (node->revoked()) {
-    table.AddRow({"revoked",
-                  absl::StrCat(Time(node->revoke_time()), " by ", node->revoked_by(),
-                               node->revoke_reason().empty() ? "" : ": ", node->revoke_reason())});
+  if (node.revoked()) {
+    table.AddRow(
+        {"revoked", absl::StrCat(Time(node.revoke_time()), " by ", node.revoked_by(),
+                                 node.revoke_reason().empty() ? "" : ": ", node.revoke_reason())});
   }
   if (presence.ok()) {
     table.AddRow({"presence", absl::StrCat(PresenceWord(presence->presence()), " since ",
@@ -189,62 +184,54 @@ absl::StatusOr<int> LabelNode(Console& console, const CommandLine& line,
                               const NodeArguments& arguments) {
   v1::LabelNodeRequest request;
   request.set_node(arguments.node);
-  absl::Status labels = AddLabels(arguments.labels, request.mutable_set());
-  if (!labels.ok()) return labels;
+  RETURN_IF_ERROR(AddLabels(arguments.labels, request.mutable_set()));
   request.mutable_remove()->Assign(arguments.remove.begin(), arguments.remove.end());
   if (request.set().empty() && request.remove().empty()) {
     return UsageError("no label was named", "Set one: muster node label n1 rack=b1.");
   }
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  const auto node = (*client)->LabelNode(request);
-  if (!node.ok()) return node.status();
-  if (line.json) console.out << Dump(ToJson(*node));
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto node, client->LabelNode(request));
+  if (line.json) console.out << Dump(ToJson(node));
   Say(console,
-      absl::StrCat("Node ", node->name(), " has the labels ", LabelText(node->labels()), "."));
+      absl::StrCat("Node ", node.name(), " has the labels ", LabelText(node.labels()), "."));
   return kExitOk;
 }
 
 absl::StatusOr<int> RevokeNode(Console& console, const CommandLine& line,
                                const NodeArguments& arguments) {
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   v1::RevokeNodeRequest request;
   request.set_node(arguments.node);
   request.set_reason(arguments.reason);
-  const auto node = (*client)->RevokeNode(request);
-  if (!node.ok()) return node.status();
-  if (line.json) console.out << Dump(ToJson(*node));
-  Say(console, absl::StrCat("Node ", node->name(),
+  ASSIGN_OR_RETURN(const auto node, client->RevokeNode(request));
+  if (line.json) console.out << Dump(ToJson(node));
+  Say(console, absl::StrCat("Node ", node.name(),
                             " is revoked. Its name is not given again before it is removed."));
   return kExitOk;
 }
 
 absl::StatusOr<int> RemoveNode(Console& console, const CommandLine& line,
                                const NodeArguments& arguments) {
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  absl::Status removed = (*client)->RemoveNode(arguments.node);
-  if (!removed.ok()) return removed;
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  RETURN_IF_ERROR(client->RemoveNode(arguments.node));
   Say(console, absl::StrCat("Node ", arguments.node,
                             " is out of the fleet; a machine may join under its name."));
   return kExitOk;
 }
 
 absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
-  const auto token = ReadTokenFile(arguments.token_file);
-  if (!token.ok()) return token.status();
-  const std::string node = !arguments.node.empty() ? arguments.node : token->node;
+  ASSIGN_OR_RETURN(const auto token, ReadTokenFile(arguments.token_file));
+  const std::string node = !arguments.node.empty() ? arguments.node : token.node;
   if (node.empty()) {
     return UsageError("the token is for any node, and no name was given",
                       "Name the node: --node NAME, such as --node $(hostname).");
   }
   const std::string folder =
       arguments.folder.empty() ? DefaultNodeFolder(::getenv) : arguments.folder;
-  const auto joined = JoinFleet(*token, node, folder);
+  const auto joined = JoinFleet(token, node, folder);
   if (!joined.ok()) return JoinFailure(joined.status(), "node " + node);
   Say(console,
-      absl::StrCat("This machine is node ", joined->name, " of fleet ", token->fleet,
+      absl::StrCat("This machine is node ", joined->name, " of fleet ", token.fleet,
                    ".\nIts identity is in ", folder, ", valid until ",
                    HumanTime(joined->certificate_ends, absl::Now(), absl::LocalTimeZone()), "."));
   return kExitOk;

@@ -11,6 +11,7 @@
 #include "cli/output/json_view.h"
 #include "cli/output/table.h"
 #include "cli/rpc/session.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/context.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/key.h"
@@ -27,43 +28,34 @@ struct OperatorArguments {
 
 // The context file of a new operator: the key is made here and never travels to the aggregator.
 absl::StatusOr<OperatorContext> NewContext(Client& client, const std::string& name) {
-  const auto key = PrivateKey::Generate();
-  if (!key.ok()) return key.status();
-  const auto csr = CreateSigningRequest(*key);
-  if (!csr.ok()) return csr.status();
+  ASSIGN_OR_RETURN(const auto key, PrivateKey::Generate());
+  ASSIGN_OR_RETURN(const auto csr, CreateSigningRequest(key));
   v1::AddOperatorRequest request;
   request.set_name(name);
-  request.set_csr_pem(*csr);
-  const auto issued = client.AddOperator(request);
-  if (!issued.ok()) return issued.status();
-  auto key_pem = key->ToPkcs8Pem();
-  if (!key_pem.ok()) return key_pem.status();
+  request.set_csr_pem(csr);
+  ASSIGN_OR_RETURN(const auto issued, client.AddOperator(request));
+  ASSIGN_OR_RETURN(auto key_pem, key.ToPkcs8Pem());
 
-  const auto identity = ParseOwnIdentity(issued->uri());
-  if (!identity.ok()) return identity.status();
+  ASSIGN_OR_RETURN(const auto identity, ParseOwnIdentity(issued.uri()));
 
   OperatorContext context;
-  context.fleet = identity->fleet;
-  context.aggregator_targets.assign(issued->aggregator_targets().begin(),
-                                    issued->aggregator_targets().end());
-  context.status_targets.assign(issued->status_targets().begin(), issued->status_targets().end());
-  context.gateway_urls.assign(issued->gateway_urls().begin(), issued->gateway_urls().end());
-  context.relay_targets.assign(issued->relay_targets().begin(), issued->relay_targets().end());
-  context.fleet_ca_pem = issued->fleet_ca_pem();
-  context.certificate_chain_pem = issued->certificate_chain_pem();
-  context.private_key_pem = *std::move(key_pem);
+  context.fleet = identity.fleet;
+  context.aggregator_targets.assign(issued.aggregator_targets().begin(),
+                                    issued.aggregator_targets().end());
+  context.status_targets.assign(issued.status_targets().begin(), issued.status_targets().end());
+  context.gateway_urls.assign(issued.gateway_urls().begin(), issued.gateway_urls().end());
+  context.relay_targets.assign(issued.relay_targets().begin(), issued.relay_targets().end());
+  context.fleet_ca_pem = issued.fleet_ca_pem();
+  context.certificate_chain_pem = issued.certificate_chain_pem();
+  context.private_key_pem = std::move(key_pem);
   return context;
 }
 
 absl::StatusOr<int> AddOperator(Console& console, const CommandLine& line,
                                 const OperatorArguments& arguments) {
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  const auto context = NewContext(**client, arguments.name);
-  if (!context.ok()) return context.status();
-  const absl::Status written =
-      WriteSecretOutput(console, arguments.output, ContextToJson(*context).view());
-  if (!written.ok()) return written;
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto context, NewContext(*client, arguments.name));
+  RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, ContextToJson(context).view()));
   Say(console, absl::StrCat("Operator ", arguments.name, " is added. Whoever has ",
                             arguments.output.empty() ? "this output" : arguments.output,
                             " is that operator: hand it over safely;\nit is used with --context "
@@ -73,26 +65,22 @@ absl::StatusOr<int> AddOperator(Console& console, const CommandLine& line,
 
 absl::StatusOr<int> RevokeOperator(Console& console, const CommandLine& line,
                                    const OperatorArguments& arguments) {
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   v1::RevokeOperatorRequest request;
   request.set_name(arguments.name);
   request.set_reason(arguments.reason);
-  const auto person = (*client)->RevokeOperator(request);
-  if (!person.ok()) return person.status();
-  if (line.json) console.out << Dump(ToJson(*person));
+  ASSIGN_OR_RETURN(const auto person, client->RevokeOperator(request));
+  if (line.json) console.out << Dump(ToJson(person));
   Say(console, absl::StrCat("Operator ", arguments.name, " is revoked, for good."));
   return kExitOk;
 }
 
 absl::StatusOr<int> ListOperators(Console& console, const CommandLine& line) {
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  const auto list = (*client)->ListOperators();
-  if (!list.ok()) return list.status();
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto list, client->ListOperators());
   if (line.json) {
     Json json = Json::array();
-    for (const v1::Operator& person : list->operators()) json.push_back(ToJson(person));
+    for (const v1::Operator& person : list.operators()) json.push_back(ToJson(person));
     console.out << Dump(json);
     return kExitOk;
   }
@@ -100,7 +88,7 @@ absl::StatusOr<int> ListOperators(Console& console, const CommandLine& line) {
   const auto time = [](const google::protobuf::Timestamp& time) {
     return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
   };
-  for (const v1::Operator& person : list->operators()) {
+  for (const v1::Operator& person : list.operators()) {
     table.AddRow({person.name(), person.revoked() ? "revoked" : "active", time(person.issue_time()),
                   time(person.expire_time())});
   }

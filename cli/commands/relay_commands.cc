@@ -9,6 +9,7 @@
 #include "cli/commands/token_file.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/text_values.h"
 #include "services/common/joining/join_fleet.h"
 
@@ -34,16 +35,13 @@ absl::Status CheckAddresses(const std::string& option, const std::vector<std::st
 }
 
 absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
-  if (absl::Status s = CheckAddresses("--advertise", arguments.advertise); !s.ok()) return s;
-  if (absl::Status s = CheckAddresses("--join-advertise", arguments.join_advertise); !s.ok()) {
-    return s;
-  }
-  const auto token = ReadTokenFile(arguments.token_file);
-  if (!token.ok()) return token.status();
+  RETURN_IF_ERROR(CheckAddresses("--advertise", arguments.advertise));
+  RETURN_IF_ERROR(CheckAddresses("--join-advertise", arguments.join_advertise));
+  ASSIGN_OR_RETURN(const auto token, ReadTokenFile(arguments.token_file));
   const auto joined =
-      JoinAsRelay(*token, {arguments.advertise, arguments.join_advertise}, arguments.folder);
-  if (!joined.ok()) return JoinFailure(joined.status(), "relay " + token->node);
-  Say(console, absl::StrCat("This machine is relay ", joined->name, " of fleet ", token->fleet,
+      JoinAsRelay(token, {arguments.advertise, arguments.join_advertise}, arguments.folder);
+  if (!joined.ok()) return JoinFailure(joined.status(), "relay " + token.node);
+  Say(console, absl::StrCat("This machine is relay ", joined->name, " of fleet ", token.fleet,
                             ".\nIts identity is in ", arguments.folder, ", valid until ",
                             HumanTime(joined->certificate_ends, absl::Now(), absl::LocalTimeZone()),
                             " and renewed by muster-relay while that runs."));

@@ -17,6 +17,7 @@
 #include "services/common/archive/archive_reader.h"
 #include "services/common/archive/results_yaml.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::cli {
 namespace {
@@ -62,9 +63,8 @@ absl::StatusOr<int> ListPairs(Console& console, Client& client, const v1::Run& r
   Table table({{"PLUGIN"}, {"NODE"}, {"OUTCOME"}, {"SIZE", Align::kRight}, {"AT"}, {"DETAIL"}});
   Json list = Json::array();
   do {
-    const auto page = client.ListResults(request);
-    if (!page.ok()) return page.status();
-    for (const v1::Result& result : page->results()) {
+    ASSIGN_OR_RETURN(const auto page, client.ListResults(request));
+    for (const v1::Result& result : page.results()) {
       if (json) {
         list.push_back(ToJson(result));
         continue;
@@ -75,7 +75,7 @@ absl::StatusOr<int> ListPairs(Console& console, Client& client, const v1::Run& r
                     HumanTime(FromProto(result.commit_time()), absl::Now(), absl::LocalTimeZone()),
                     Detail(result)});
     }
-    request.set_page_token(page->next_page_token());
+    request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   console.out
       << (json ? Dump({{"run", run.id()}, {"state", StateWord(run.state())}, {"results", list}})
@@ -149,20 +149,17 @@ absl::StatusOr<int> ShowArchive(Console& console, Client& client, const v1::Run&
 absl::StatusOr<int> ShowResults(Console& console, const CommandLine& line,
                                 ResultsArguments arguments) {
   CatchInterrupts();
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  const auto id = ResolveRun(**client, arguments.run);
-  if (!id.ok()) return id.status();
-  const auto run = (*client)->GetRun(*id);
-  if (!run.ok()) return run.status();
-  if (run->state() == v1::RUN_STATE_COMPLETE) {
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto id, ResolveRun(*client, arguments.run));
+  ASSIGN_OR_RETURN(const auto run, client->GetRun(id));
+  if (run.state() == v1::RUN_STATE_COMPLETE) {
     if (arguments.mode.empty()) arguments.mode = "report";
-    return ShowArchive(console, **client, *run, arguments, line.json);
+    return ShowArchive(console, *client, run, arguments, line.json);
   }
-  Say(console, absl::StrCat("Run ", *id, " is ", SummaryLine(ViewOf(*run)),
-                            IsFinal(run->state()) ? ". It has no archive; these are its results."
-                                                  : ". There is no archive yet; so far:"));
-  return ListPairs(console, **client, *run, arguments, line.json);
+  Say(console, absl::StrCat("Run ", id, " is ", SummaryLine(ViewOf(run)),
+                            IsFinal(run.state()) ? ". It has no archive; these are its results."
+                                                 : ". There is no archive yet; so far:"));
+  return ListPairs(console, *client, run, arguments, line.json);
 }
 
 }  // namespace

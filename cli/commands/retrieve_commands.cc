@@ -22,6 +22,7 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/base/names.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::cli {
 namespace {
@@ -84,9 +85,8 @@ class CheckedSource : public ByteSource {
   absl::StatusOr<std::string> Finish() {
     std::vector<char> buffer(size_t{64} << 10);
     while (true) {
-      const absl::StatusOr<size_t> count = Read(buffer);
-      if (!count.ok()) return count.status();
-      if (*count == 0) return DigestBytes(hash_.Finish());
+      ASSIGN_OR_RETURN(const size_t count, Read(buffer));
+      if (count == 0) return DigestBytes(hash_.Finish());
     }
   }
 
@@ -121,14 +121,12 @@ absl::StatusOr<ContentInfo> FilterInto(Console& console, Client& client, const v
   FileSink sink(file);
   absl::StatusOr<ContentInfo> info = ExtractPlugin(source, plugin, sink);
   if (!info.ok()) return info.status();
-  const absl::StatusOr<std::string> digest = source.Finish();
-  if (!digest.ok()) return digest.status();
-  if (*digest != archive.sha256()) {
+  ASSIGN_OR_RETURN(const std::string digest, source.Finish());
+  if (digest != archive.sha256()) {
     return MakeError(absl::StatusCode::kDataLoss, "DIGEST_MISMATCH",
                      "the SHA-256 of what arrived is not the archive's", "Try again.");
   }
-  const absl::Status synced = file.SyncData();
-  if (!synced.ok()) return synced;
+  RETURN_IF_ERROR(file.SyncData());
   return info;
 }
 
@@ -160,15 +158,12 @@ absl::StatusOr<Retrieved> RetrievePlugin(Console& console, Client& client,
 absl::StatusOr<int> Retrieve(Console& console, const CommandLine& line,
                              const RetrieveArguments& arguments) {
   CatchInterrupts();
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  const auto run = ResolveRun(**client, arguments.run);
-  if (!run.ok()) return run.status();
-  const auto archive = (*client)->GetArchive(*run);
-  if (!archive.ok()) return archive.status();
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto run, ResolveRun(*client, arguments.run));
+  ASSIGN_OR_RETURN(const auto archive, client->GetArchive(run));
   const auto file = arguments.plugin.empty()
-                        ? RetrieveAll(console, **client, *archive, arguments.output)
-                        : RetrievePlugin(console, **client, *archive, arguments);
+                        ? RetrieveAll(console, *client, archive, arguments.output)
+                        : RetrievePlugin(console, *client, archive, arguments);
   if (Interrupted()) {
     Say(console, "Interrupted. The same command goes on from what is there.");
     return kExitInterrupted;
@@ -176,12 +171,12 @@ absl::StatusOr<int> Retrieve(Console& console, const CommandLine& line,
   if (!file.ok()) return file.status();
   if (line.json) {
     console.out << Dump(
-        {{"run", *run}, {"file", file->path}, {"size", file->size}, {"sha256", file->sha256}});
+        {{"run", run}, {"file", file->path}, {"size", file->size}, {"sha256", file->sha256}});
   } else {
     console.out << file->path << "\n";
   }
   Say(console,
-      absl::StrCat("Run ", *run, ": ", HumanSize(file->size), ", checked: SHA-256 ", file->sha256));
+      absl::StrCat("Run ", run, ": ", HumanSize(file->size), ", checked: SHA-256 ", file->sha256));
   return kExitOk;
 }
 

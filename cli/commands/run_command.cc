@@ -22,6 +22,7 @@
 #include "cli/supervisor/home.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::cli {
 namespace {
@@ -101,7 +102,7 @@ absl::StatusOr<v1::CreateRunRequest> MakeRequest(const RunArguments& arguments) 
                       "-f FILE.");
   }
   for (const std::string& node : arguments.nodes) request.add_nodes(node);
-  if (const absl::Status set = SetDurations(arguments, request); !set.ok()) return set;
+  RETURN_IF_ERROR(SetDurations(arguments, request));
   return request;
 }
 
@@ -125,9 +126,8 @@ void Explain(Console& console, const v1::Run& run) {
 // What the aggregator says of a run, with the details of the status service if that one answers:
 // for an exit code, which must not rest on what may be a moment old.
 absl::StatusOr<RunView> FetchRun(Client& client, StatusSource& source, const std::string& run) {
-  const absl::StatusOr<v1::Run> truth = client.GetRun(run);
-  if (!truth.ok()) return truth.status();
-  RunView view = ViewOf(*truth);
+  ASSIGN_OR_RETURN(const v1::Run truth, client.GetRun(run));
+  RunView view = ViewOf(truth);
   absl::StatusOr<RunView> details = source.Fetch();
   if (!details.ok()) return view;
   details->status.set_state(view.status.state());
@@ -157,14 +157,12 @@ absl::StatusOr<int> Wait(Console& console, const std::shared_ptr<Client>& client
 // Writes the credentials file of a run that exists; to stdout for "-".
 absl::Status GiveCredentials(Console& console, Client& client, const RunArguments& arguments,
                              const std::string& run) {
-  const auto credentials = IssueViewer(client, run);
-  if (!credentials.ok()) return credentials.status();
+  ASSIGN_OR_RETURN(const auto credentials, IssueViewer(client, run));
   if (!arguments.credentials.empty()) {
-    return WriteSecretOutput(console, arguments.credentials, CredentialsJson(*credentials).view());
+    return WriteSecretOutput(console, arguments.credentials, CredentialsJson(credentials).view());
   }
-  const auto home = supervisor::HomeFromEnvironment();
-  if (!home.ok()) return home.status();
-  return WriteCredentials(*home, run, *credentials);
+  ASSIGN_OR_RETURN(const auto home, supervisor::HomeFromEnvironment());
+  return WriteCredentials(home, run, credentials);
 }
 
 // The run exists from here on: what fails now must not hide its id.
@@ -173,7 +171,7 @@ absl::Status MakeVisible(Console& console, Client& client, const RunArguments& a
                          const std::string& run) {
   if (listener) {
     listener->set_run(run);
-    if (const auto set = client.SetStatusListener(*listener); !set.ok()) return set.status();
+    RETURN_IF_ERROR(client.SetStatusListener(*listener));
   }
   return GiveCredentials(console, client, arguments, run);
 }
@@ -184,31 +182,26 @@ absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
   if (prints_credentials && line.json) {
     return UsageError("--json and --credentials - both want stdout", "Give one of them.");
   }
-  const auto request = MakeRequest(arguments);
-  if (!request.ok()) return request.status();
+  ASSIGN_OR_RETURN(const auto request, MakeRequest(arguments));
   std::optional<v1::SetStatusListenerRequest> listener;
   if (arguments.status_listener.any()) {
-    auto read = ReadStatusListener(arguments.status_listener);
-    if (!read.ok()) return read.status();
-    listener = *std::move(read);
+    ASSIGN_OR_RETURN(listener, ReadStatusListener(arguments.status_listener));
   }
   if (arguments.wait) CatchInterrupts();
-  auto connected = Connect(line.context_file);
-  if (!connected.ok()) return connected.status();
-  const std::shared_ptr<Client> client = *std::move(connected);
-  const auto run = client->CreateRun(*request);
-  if (!run.ok()) return run.status();
+  ASSIGN_OR_RETURN(auto connected, Connect(line.context_file));
+  const std::shared_ptr<Client> client = std::move(connected);
+  ASSIGN_OR_RETURN(const auto run, client->CreateRun(request));
   if (!prints_credentials) {
-    console.out << (line.json ? Dump(ToJson(*run)) : run->id() + "\n") << std::flush;
+    console.out << (line.json ? Dump(ToJson(run)) : run.id() + "\n") << std::flush;
   }
-  Explain(console, *run);
+  Explain(console, run);
   const absl::Status visible =
-      MakeVisible(console, *client, arguments, std::move(listener), run->id());
+      MakeVisible(console, *client, arguments, std::move(listener), run.id());
   if (!visible.ok()) {
-    return About(visible, absl::StrCat("run ", run->id(), ", which goes on"));
+    return About(visible, absl::StrCat("run ", run.id(), ", which goes on"));
   }
   if (!arguments.wait) return kExitOk;
-  return Wait(console, client, run->id());
+  return Wait(console, client, run.id());
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "cli/rpc/run_reference.h"
 #include "cli/rpc/session.h"
 #include "cli/supervisor/home.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::cli {
 namespace {
@@ -37,10 +38,9 @@ absl::StatusOr<std::vector<v1::Run>> ListNewest(Client& client, int limit, bool*
   do {
     const int left = limit - static_cast<int>(runs.size());
     request.set_page_size(std::min(left, kMaxPage));
-    const auto page = client.ListRuns(request);
-    if (!page.ok()) return page.status();
-    runs.insert(runs.end(), page->runs().begin(), page->runs().end());
-    request.set_page_token(page->next_page_token());
+    ASSIGN_OR_RETURN(const auto page, client.ListRuns(request));
+    runs.insert(runs.end(), page.runs().begin(), page.runs().end());
+    request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty() && static_cast<int>(runs.size()) < limit);
   *more = !request.page_token().empty();
   return runs;
@@ -58,19 +58,17 @@ std::string RunsTable(const std::vector<v1::Run>& runs, int width) {
 
 absl::StatusOr<int> ShowRuns(Console& console, const CommandLine& line,
                              const RunsArguments& arguments) {
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   bool more = false;
-  const auto runs = ListNewest(**client, arguments.limit, &more);
-  if (!runs.ok()) return runs.status();
+  ASSIGN_OR_RETURN(const auto runs, ListNewest(*client, arguments.limit, &more));
   if (line.json) {
     Json list = Json::array();
-    for (const v1::Run& run : *runs) list.push_back(ToJson(run));
+    for (const v1::Run& run : runs) list.push_back(ToJson(run));
     console.out << Dump(list);
-  } else if (runs->empty()) {
+  } else if (runs.empty()) {
     Say(console, "There is no run yet. Make one with: muster run --plugin hostfacts --node NODE");
   } else {
-    console.out << RunsTable(*runs, console.width);
+    console.out << RunsTable(runs, console.width);
   }
   if (more) Say(console, absl::StrCat("There are older ones: --limit ", arguments.limit * 10));
   return kExitOk;
@@ -78,36 +76,29 @@ absl::StatusOr<int> ShowRuns(Console& console, const CommandLine& line,
 
 absl::StatusOr<int> CancelRun(Console& console, const CommandLine& line,
                               const NamedRunArguments& arguments) {
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  const auto id = ResolveRun(**client, arguments.run);
-  if (!id.ok()) return id.status();
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto id, ResolveRun(*client, arguments.run));
   v1::CancelRunRequest request;
-  request.set_run(*id);
+  request.set_run(id);
   request.set_reason(arguments.reason);
-  const auto run = (*client)->CancelRun(request);
-  if (!run.ok()) return run.status();
-  if (line.json) console.out << Dump(ToJson(*run));
-  Say(console,
-      run->state() == v1::RUN_STATE_CANCELLED
-          ? absl::StrCat("Run ", *id, " is cancelled.")
-          : absl::StrCat("Run ", *id, " had ended before: ", StateWord(run->state()), "."));
+  ASSIGN_OR_RETURN(const auto run, client->CancelRun(request));
+  if (line.json) console.out << Dump(ToJson(run));
+  Say(console, run.state() == v1::RUN_STATE_CANCELLED
+                   ? absl::StrCat("Run ", id, " is cancelled.")
+                   : absl::StrCat("Run ", id, " had ended before: ", StateWord(run.state()), "."));
   return kExitOk;
 }
 
 absl::StatusOr<int> DeleteRun(Console& console, const CommandLine& line,
                               const NamedRunArguments& arguments) {
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  const auto id = ResolveRun(**client, arguments.run);
-  if (!id.ok()) return id.status();
-  const absl::Status deleted = (*client)->DeleteRun(*id);
-  if (!deleted.ok()) return deleted;
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto id, ResolveRun(*client, arguments.run));
+  RETURN_IF_ERROR(client->DeleteRun(id));
   if (const auto home = supervisor::HomeFromEnvironment(); home.ok()) {
     std::error_code ignored;  // it may never have been here
-    std::filesystem::remove(CredentialsPath(*home, *id), ignored);
+    std::filesystem::remove(CredentialsPath(*home, id), ignored);
   }
-  Say(console, absl::StrCat("Run ", *id, " is deleted, with its results and its archive."));
+  Say(console, absl::StrCat("Run ", id, " is deleted, with its results and its archive."));
   return kExitOk;
 }
 

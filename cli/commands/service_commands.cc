@@ -14,6 +14,7 @@
 #include "cli/supervisor/installation.h"
 #include "cli/supervisor/supervisor.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::cli {
 namespace {
@@ -72,37 +73,30 @@ void PrintAddresses(Console& console, const supervisor::Addresses& addresses, bo
 }
 
 absl::StatusOr<int> Up(Console& console, const CommandLine& line, const UpArguments& arguments) {
-  const auto options = MakeOptions(arguments);
-  if (!options.ok()) return options.status();
-  const auto home = supervisor::HomeFromEnvironment();
-  if (!home.ok()) return home.status();
+  ASSIGN_OR_RETURN(const auto options, MakeOptions(arguments));
+  ASSIGN_OR_RETURN(const auto home, supervisor::HomeFromEnvironment());
   const auto addresses =
-      supervisor::Up(*home, *options, [&](const std::string& text) { Say(console, text); });
-  if (!addresses.ok()) return About(addresses.status(), absl::StrCat("home ", home->path()));
+      supervisor::Up(home, options, [&](const std::string& text) { Say(console, text); });
+  if (!addresses.ok()) return About(addresses.status(), absl::StrCat("home ", home.path()));
   PrintAddresses(console, *addresses, line.json);
-  Say(console, absl::StrCat("The services are ready. State and logs: ", home->path()));
+  Say(console, absl::StrCat("The services are ready. State and logs: ", home.path()));
   return kExitOk;
 }
 
 absl::StatusOr<int> Down(Console& console) {
-  const auto home = supervisor::HomeFromEnvironment();
-  if (!home.ok()) return home.status();
-  const auto ended = supervisor::Down(*home, [&](const std::string& text) { Say(console, text); });
-  if (!ended.ok()) return About(ended.status(), absl::StrCat("home ", home->path()));
+  ASSIGN_OR_RETURN(const auto home, supervisor::HomeFromEnvironment());
+  const auto ended = supervisor::Down(home, [&](const std::string& text) { Say(console, text); });
+  if (!ended.ok()) return About(ended.status(), absl::StrCat("home ", home.path()));
   Say(console,
-      *ended ? "The services have ended." : absl::StrCat("Nothing runs in ", home->path(), "."));
+      *ended ? "The services have ended." : absl::StrCat("Nothing runs in ", home.path(), "."));
   return kExitOk;
 }
 
 absl::StatusOr<int> Supervise() {
-  const auto home = supervisor::HomeFromEnvironment();
-  if (!home.ok()) return home.status();
-  const absl::Status made = supervisor::MakeHomeFolders(*home);
-  if (!made.ok()) return made;
-  auto options = supervisor::MakeSupervisorOptions(*home);
-  if (!options.ok()) return options.status();
-  const absl::Status ended = supervisor::Supervisor(*std::move(options)).Run();
-  if (!ended.ok()) return ended;
+  ASSIGN_OR_RETURN(const auto home, supervisor::HomeFromEnvironment());
+  RETURN_IF_ERROR(supervisor::MakeHomeFolders(home));
+  ASSIGN_OR_RETURN(auto options, supervisor::MakeSupervisorOptions(home));
+  RETURN_IF_ERROR(supervisor::Supervisor(std::move(options)).Run());
   return kExitOk;
 }
 

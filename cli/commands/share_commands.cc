@@ -20,6 +20,7 @@
 #include "cli/rpc/share_client.h"
 #include "services/agent/agent_config.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/share_signature.h"
 
 namespace muster::cli {
@@ -55,9 +56,8 @@ bool AsOperator(const ShareArguments& arguments) {
 }
 
 absl::StatusOr<std::unique_ptr<FleetShares>> OpenFleet(const CommandLine& line) {
-  const auto context = ReadCheckedContext(line.context_file);
-  if (!context.ok()) return context.status();
-  return std::make_unique<FleetShares>(*context);
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  return std::make_unique<FleetShares>(context);
 }
 
 // What the user named. `self` is the node whose folder it is: the file was shared by it, or with
@@ -74,7 +74,7 @@ absl::StatusOr<v1::ShareKey> KeyOf(const std::string& self, const ShareArguments
   key.set_source(from ? arguments.source : self);
   key.set_target(to ? arguments.target : self);
   key.set_id(arguments.id);
-  if (absl::Status s = ValidateShareKey(key); !s.ok()) return s;
+  RETURN_IF_ERROR(ValidateShareKey(key));
   return key;
 }
 
@@ -129,19 +129,16 @@ absl::StatusOr<v1::Share> Await(ShareClient& client, v1::Share share, absl::Time
 absl::StatusOr<int> ShareFile(Console& console, const CommandLine& line,
                               const ShareArguments& arguments) {
   CatchInterrupts();
-  const auto ttl = DurationOption("--ttl", arguments.ttl, absl::InfiniteDuration());
-  if (!ttl.ok()) return ttl.status();
-  const auto wait = DurationOption("--wait", arguments.wait, absl::Seconds(10));
-  if (!wait.ok()) return wait.status();
-  const auto client = OpenClient(arguments);
-  if (!client.ok()) return client.status();
-  const absl::Time until = absl::Now() + *wait;
-  const auto share = Leave(console, **client, arguments, *ttl, until);
+  ASSIGN_OR_RETURN(const auto ttl,
+                   DurationOption("--ttl", arguments.ttl, absl::InfiniteDuration()));
+  ASSIGN_OR_RETURN(const auto wait, DurationOption("--wait", arguments.wait, absl::Seconds(10)));
+  ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
+  const absl::Time until = absl::Now() + wait;
+  const auto share = Leave(console, *client, arguments, ttl, until);
   if (Interrupted()) return kExitInterrupted;
   if (!share.ok()) return share.status();
-  const auto end = Await(**client, *share, until);
-  if (!end.ok()) return end.status();
-  return TellOutcome(console, line, *end);
+  ASSIGN_OR_RETURN(const auto end, Await(*client, *share, until));
+  return TellOutcome(console, line, end);
 }
 
 absl::StatusOr<int> List(Console& console, const CommandLine& line,
@@ -150,18 +147,16 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
     const auto fleet = OpenFleet(line);
     return fleet.ok() ? ListFleetShares(console, line, **fleet, arguments.relay) : fleet.status();
   }
-  const auto client = OpenClient(arguments);
-  if (!client.ok()) return client.status();
-  const auto shares = (*client)->List();
-  if (!shares.ok()) return shares.status();
+  ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
+  ASSIGN_OR_RETURN(const auto shares, client->List());
   if (line.json) {
     Json json = Json::array();
-    for (const v1::Share& share : *shares) json.push_back(ToJson(share));
+    for (const v1::Share& share : shares) json.push_back(ToJson(share));
     console.out << Dump(json);
     return kExitOk;
   }
   Table table({{"FROM"}, {"FOR"}, {"ID"}, {"SIZE", Table::Align::kRight}, {"EXPIRES"}, {"STATE"}});
-  for (const v1::Share& share : *shares) {
+  for (const v1::Share& share : shares) {
     const v1::SharedFile& file = share.file();
     table.AddRow({file.key().source(), file.key().target(), file.key().id(), HumanSize(file.size()),
                   Expiry(file), StateWord(share.state())});
@@ -172,14 +167,12 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
 
 absl::StatusOr<int> Get(Console& console, const CommandLine&, const ShareArguments& arguments) {
   CatchInterrupts();
-  const auto client = OpenClient(arguments);
-  if (!client.ok()) return client.status();
-  const auto key = KeyOf((*client)->node(), arguments);
-  if (!key.ok()) return key.status();
-  const absl::Status fetched = (*client)->Fetch(*key, arguments.output, Quiet);
+  ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
+  ASSIGN_OR_RETURN(const auto key, KeyOf(client->node(), arguments));
+  const absl::Status fetched = client->Fetch(key, arguments.output, Quiet);
   if (Interrupted()) return kExitInterrupted;
   if (!fetched.ok()) return fetched;
-  Say(console, absl::StrCat("What ", key->source(), " signed is in ", arguments.output, "."));
+  Say(console, absl::StrCat("What ", key.source(), " signed is in ", arguments.output, "."));
   return kExitOk;
 }
 
@@ -187,15 +180,13 @@ absl::StatusOr<int> Remove(Console& console, const CommandLine& line,
                            const ShareArguments& arguments) {
   absl::Status removed;
   if (AsOperator(arguments)) {
-    const auto key = KeyOf("", arguments);
-    if (!key.ok()) return key.status();
+    ASSIGN_OR_RETURN(const auto key, KeyOf("", arguments));
     const auto fleet = OpenFleet(line);
-    removed = fleet.ok() ? (*fleet)->Remove(*key, arguments.relay) : fleet.status();
+    removed = fleet.ok() ? (*fleet)->Remove(key, arguments.relay) : fleet.status();
   } else {
-    const auto client = OpenClient(arguments);
-    if (!client.ok()) return client.status();
-    const auto key = KeyOf((*client)->node(), arguments);
-    removed = key.ok() ? (*client)->Remove(*key) : key.status();
+    ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
+    const auto key = KeyOf(client->node(), arguments);
+    removed = key.ok() ? client->Remove(*key) : key.status();
   }
   if (!removed.ok()) return removed;
   Say(console, absl::StrCat(arguments.id, " is removed."));
@@ -204,24 +195,19 @@ absl::StatusOr<int> Remove(Console& console, const CommandLine& line,
 
 absl::StatusOr<v1::Share> GetShare(const CommandLine& line, const ShareArguments& arguments) {
   if (AsOperator(arguments)) {
-    const auto key = KeyOf("", arguments);
-    if (!key.ok()) return key.status();
-    const auto fleet = OpenFleet(line);
-    if (!fleet.ok()) return fleet.status();
-    return (*fleet)->Get(*key, arguments.relay);
+    ASSIGN_OR_RETURN(const auto key, KeyOf("", arguments));
+    ASSIGN_OR_RETURN(const auto fleet, OpenFleet(line));
+    return fleet->Get(key, arguments.relay);
   }
-  const auto client = OpenClient(arguments);
-  if (!client.ok()) return client.status();
-  const auto key = KeyOf((*client)->node(), arguments);
-  if (!key.ok()) return key.status();
-  return (*client)->Get(*key);
+  ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
+  ASSIGN_OR_RETURN(const auto key, KeyOf(client->node(), arguments));
+  return client->Get(key);
 }
 
 absl::StatusOr<int> Outcome(Console& console, const CommandLine& line,
                             const ShareArguments& arguments) {
-  const auto share = GetShare(line, arguments);
-  if (!share.ok()) return share.status();
-  return TellOutcome(console, line, *share);
+  ASSIGN_OR_RETURN(const auto share, GetShare(line, arguments));
+  return TellOutcome(console, line, share);
 }
 
 using Act = absl::StatusOr<int> (*)(Console&, const CommandLine&, const ShareArguments&);

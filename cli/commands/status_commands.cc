@@ -13,6 +13,7 @@
 #include "cli/rpc/credentials_file.h"
 #include "cli/rpc/status_source.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::cli {
 namespace {
@@ -64,35 +65,30 @@ absl::StatusOr<RunView> FollowToEnd(StatusSource& source, std::ostream& stream, 
 absl::StatusOr<int> ShowStatus(Console& console, const CommandLine& line,
                                const StatusArguments& arguments) {
   if (arguments.watch) CatchInterrupts();
-  const auto source = Open(line, arguments);
-  if (!source.ok()) return source.status();
+  ASSIGN_OR_RETURN(const auto source, Open(line, arguments));
   if (arguments.watch) {
-    const auto end = FollowToEnd(**source, console.out, console.out_is_terminal, line.json);
+    const auto end = FollowToEnd(*source, console.out, console.out_is_terminal, line.json);
     if (Interrupted()) return kExitInterrupted;
     if (!end.ok()) return end.status();
     return ExitCodeFor(*end);
   }
   if (line.json) {
-    const auto json = (*source)->FetchAll();
-    if (!json.ok()) return json.status();
-    const std::string text = Dump(*json);
+    ASSIGN_OR_RETURN(const auto json, source->FetchAll());
+    const std::string text = Dump(json);
     console.out << text;
-    const auto status = ParseStatusJson(text);
-    if (!status.ok()) return status.status();
-    return ExitCodeFor(ViewOf(*status));
+    ASSIGN_OR_RETURN(const auto status, ParseStatusJson(text));
+    return ExitCodeFor(ViewOf(status));
   }
-  const auto view = (*source)->Fetch();
-  if (!view.ok()) return view.status();
-  console.out << Render(*view, absl::Now(), absl::LocalTimeZone(), console.width);
-  return ExitCodeFor(*view);
+  ASSIGN_OR_RETURN(const auto view, source->Fetch());
+  console.out << Render(view, absl::Now(), absl::LocalTimeZone(), console.width);
+  return ExitCodeFor(view);
 }
 
 absl::StatusOr<int> Wait(Console& console, const CommandLine& line,
                          const StatusArguments& arguments) {
   CatchInterrupts();
-  const auto source = Open(line, arguments);
-  if (!source.ok()) return source.status();
-  const auto end = FollowToEnd(**source, console.err, console.err_is_terminal, false);
+  ASSIGN_OR_RETURN(const auto source, Open(line, arguments));
+  const auto end = FollowToEnd(*source, console.err, console.err_is_terminal, false);
   if (Interrupted()) return kExitInterrupted;
   if (!end.ok()) return end.status();
   Say(console, absl::StrCat("Run ", end->status.run(), " is ", SummaryLine(*end), "."));

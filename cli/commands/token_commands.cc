@@ -17,6 +17,7 @@
 #include "cli/rpc/session.h"
 #include "services/common/base/error.h"
 #include "services/common/base/random_id.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/join_token.h"
 
@@ -53,9 +54,8 @@ absl::StatusOr<v1::CreateJoinTokenRequest> MakeRequest(const CreateArguments& ar
   }
   v1::CreateJoinTokenRequest request;
   request.set_id(RandomHex(kTokenIdBytes));
-  const auto pem = key.public_key().ToPem();
-  if (!pem.ok()) return pem.status();
-  request.set_public_key_pem(*pem);
+  ASSIGN_OR_RETURN(const auto pem, key.public_key().ToPem());
+  request.set_public_key_pem(pem);
   request.set_node(arguments.relay.empty() ? arguments.node : arguments.relay);
   request.set_relay(!arguments.relay.empty());
   request.mutable_parents()->Assign(arguments.parents.begin(), arguments.parents.end());
@@ -68,42 +68,32 @@ absl::StatusOr<v1::CreateJoinTokenRequest> MakeRequest(const CreateArguments& ar
     }
     request.mutable_ttl()->set_seconds(absl::ToInt64Seconds(*ttl));
   }
-  if (absl::Status s = AddLabels(arguments.labels, request.mutable_labels()); !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(AddLabels(arguments.labels, request.mutable_labels()));
   return request;
 }
 
 // The token's key is made here: the fleet hears of its public half alone.
 absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
                                 const CreateArguments& arguments) {
-  const auto key = PrivateKey::Generate();
-  if (!key.ok()) return key.status();
-  const auto request = MakeRequest(arguments, *key);
-  if (!request.ok()) return request.status();
-  const auto context = ReadCheckedContext(line.context_file);
-  if (!context.ok()) return context.status();
-  Client client(*context);
-  const auto created = client.CreateJoinToken(*request);
-  if (!created.ok()) return created.status();
+  ASSIGN_OR_RETURN(const auto key, PrivateKey::Generate());
+  ASSIGN_OR_RETURN(const auto request, MakeRequest(arguments, key));
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  Client client(context);
+  ASSIGN_OR_RETURN(const auto created, client.CreateJoinToken(request));
 
   JoinToken token;
-  token.fleet = context->fleet;
-  token.id = created->token().id();
-  token.node = created->token().node();
-  token.relay = created->token().relay();
-  token.expires = FromProto(created->token().expire_time());
-  token.join_targets.assign(created->join_targets().begin(), created->join_targets().end());
-  token.fleet_ca_pem = created->fleet_ca_pem();
-  token.command_ca_pem = created->command_ca_pem();
-  auto pem = key->ToPkcs8Pem();
-  if (!pem.ok()) return pem.status();
-  token.private_key_pem = *std::move(pem);
-  absl::Status written =
-      WriteSecretOutput(console, arguments.output, JoinTokenToJson(token).view());
-  if (!written.ok()) return written;
+  token.fleet = context.fleet;
+  token.id = created.token().id();
+  token.node = created.token().node();
+  token.relay = created.token().relay();
+  token.expires = FromProto(created.token().expire_time());
+  token.join_targets.assign(created.join_targets().begin(), created.join_targets().end());
+  token.fleet_ca_pem = created.fleet_ca_pem();
+  token.command_ca_pem = created.command_ca_pem();
+  ASSIGN_OR_RETURN(token.private_key_pem, key.ToPkcs8Pem());
+  RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, JoinTokenToJson(token).view()));
   Say(console,
-      absl::StrCat("Join token ", token.id, " for ", For(created->token()), ", until ",
+      absl::StrCat("Join token ", token.id, " for ", For(created.token()), ", until ",
                    HumanTime(token.expires, absl::Now(), absl::LocalTimeZone()), ". Whoever has ",
                    arguments.output.empty() ? "this output" : arguments.output,
                    " may join:\non the machine, ",
@@ -128,18 +118,16 @@ std::string State(const v1::JoinToken& token) {
 }
 
 absl::StatusOr<int> ListTokens(Console& console, const CommandLine& line) {
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  const auto list = (*client)->ListJoinTokens();
-  if (!list.ok()) return list.status();
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto list, client->ListJoinTokens());
   if (line.json) {
     Json json = Json::array();
-    for (const v1::JoinToken& token : list->tokens()) json.push_back(ToJson(token));
+    for (const v1::JoinToken& token : list.tokens()) json.push_back(ToJson(token));
     console.out << Dump(json);
     return kExitOk;
   }
   Table table({{"TOKEN"}, {"FOR"}, {"STATE"}, {"EXPIRES"}, {"JOINED"}});
-  for (const v1::JoinToken& token : list->tokens()) {
+  for (const v1::JoinToken& token : list.tokens()) {
     table.AddRow({token.id(), For(token), State(token),
                   HumanTime(FromProto(token.expire_time()), absl::Now(), absl::LocalTimeZone()),
                   Joined(token)});
@@ -149,15 +137,13 @@ absl::StatusOr<int> ListTokens(Console& console, const CommandLine& line) {
 }
 
 absl::StatusOr<int> RevokeToken(Console& console, const CommandLine& line, const std::string& id) {
-  const auto client = Connect(line.context_file);
-  if (!client.ok()) return client.status();
-  const auto token = (*client)->RevokeJoinToken(id);
-  if (!token.ok()) return token.status();
-  if (line.json) console.out << Dump(ToJson(*token));
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto token, client->RevokeJoinToken(id));
+  if (line.json) console.out << Dump(ToJson(token));
   Say(console,
       absl::StrCat("Nobody joins with token ", id, " any more. ",
-                   token->joined().empty() ? "Nobody did."
-                                           : absl::StrCat("Who did stays: ", Joined(*token), ".")));
+                   token.joined().empty() ? "Nobody did."
+                                          : absl::StrCat("Who did stays: ", Joined(token), ".")));
   return kExitOk;
 }
 

@@ -15,6 +15,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/certificate.h"
 
@@ -54,7 +55,7 @@ absl::StatusOr<StatusCredentials> Parse(std::string_view text) {
         {"ca_cert", &credentials.ca_cert},
         {"client_cert", &credentials.client_cert},
         {"client_key", &key}}) {
-    if (absl::Status s = TakeText(json, name, *value); !s.ok()) return s;
+    RETURN_IF_ERROR(TakeText(json, name, *value));
   }
   credentials.client_key = Secret(std::move(key));
   if (!absl::StartsWith(credentials.host_address, "https://")) {
@@ -139,7 +140,7 @@ std::string CredentialsPath(const Home& home, const std::string& run) {
 absl::Status WriteCredentials(const Home& home, const std::string& run,
                               const StatusCredentials& credentials) {
   const std::string folder = Folder(home);
-  if (const absl::Status made = MakeFolders(PosixFileOps(), folder); !made.ok()) return made;
+  RETURN_IF_ERROR(MakeFolders(PosixFileOps(), folder));
   struct stat info;
   if (lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "SECRET_FILE_EXPOSED",
@@ -160,7 +161,7 @@ absl::StatusOr<StatusCredentials> ReadCredentials(const std::string& path, absl:
   const Secret text(*std::move(content));
   auto credentials = Parse(text.view());
   if (!credentials.ok()) return credentials.status();
-  if (const absl::Status checked = Check(*credentials, now, max_age); !checked.ok()) return checked;
+  RETURN_IF_ERROR(Check(*credentials, now, max_age));
   return credentials;
 }
 

@@ -10,6 +10,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::cli {
 namespace {
@@ -46,11 +47,9 @@ absl::Status ForEachPiece(ByteSource& source,
                           const std::function<absl::Status(std::string_view)>& use) {
   std::vector<char> buffer(kBuffer);
   while (true) {
-    const absl::StatusOr<size_t> count = source.Read(buffer);
-    if (!count.ok()) return count.status();
-    if (*count == 0) return absl::OkStatus();
-    const absl::Status used = use({buffer.data(), *count});
-    if (!used.ok()) return used;
+    ASSIGN_OR_RETURN(const size_t count, source.Read(buffer));
+    if (count == 0) return absl::OkStatus();
+    RETURN_IF_ERROR(use({buffer.data(), count}));
   }
 }
 
@@ -77,29 +76,25 @@ absl::Status Complete(File& part, const Download& download, bool* resumed) {
   absl::StatusOr<int64_t> size = part.Size();
   if (!size.ok()) return size.status();
   if (*size > download.size) {
-    const absl::Status cut = part.Truncate(0);
-    if (!cut.ok()) return cut;
+    RETURN_IF_ERROR(part.Truncate(0));
     size = 0;
   }
   *resumed = *size > 0;
   Sha256 hash;
-  const absl::Status hashed = Hash(part, hash);
-  if (!hashed.ok()) return hashed;
+  RETURN_IF_ERROR(Hash(part, hash));
   int64_t done = *size;
   download.on_progress(done);
   const std::unique_ptr<ByteSource> source = download.open(done);
-  const absl::Status copied = ForEachPiece(*source, [&](std::string_view piece) {
+  RETURN_IF_ERROR(ForEachPiece(*source, [&](std::string_view piece) {
     if (done + static_cast<int64_t>(piece.size()) > download.size) {
       return WrongSize(download.size, done + static_cast<int64_t>(piece.size()));
     }
     hash.Update(piece);
-    const absl::Status written = part.WriteAt(piece, done);
-    if (!written.ok()) return written;
+    RETURN_IF_ERROR(part.WriteAt(piece, done));
     done += static_cast<int64_t>(piece.size());
     download.on_progress(done);
     return absl::OkStatus();
-  });
-  if (!copied.ok()) return copied;
+  }));
   if (done != download.size) return WrongSize(download.size, done);
   if (DigestBytes(hash.Finish()) != download.sha256) {
     return WrongContent("DIGEST_MISMATCH", "the SHA-256 of what arrived is not the archive's");
@@ -116,22 +111,18 @@ absl::Status Fetch(const Download& download) {
     return absl::OkStatus();
   }
   const std::string part_path = download.path + ".part";
-  const auto part = ops.Open(part_path, OpenMode::kReadWriteOrCreate);
-  if (!part.ok()) return part.status();
-  const absl::Status locked = (*part)->Lock();
-  if (!locked.ok()) return locked;
+  ASSIGN_OR_RETURN(const auto part, ops.Open(part_path, OpenMode::kReadWriteOrCreate));
+  RETURN_IF_ERROR(part->Lock());
 
   bool resumed = false;
-  absl::Status done = Complete(**part, download, &resumed);
+  absl::Status done = Complete(*part, download, &resumed);
   if (done.code() == absl::StatusCode::kDataLoss) {
     // Wrong bytes are not worth keeping; those of an earlier try may be to blame.
-    const absl::Status cut = (*part)->Truncate(0);
-    if (!cut.ok()) return cut;
-    if (resumed) done = Complete(**part, download, &resumed);
+    RETURN_IF_ERROR(part->Truncate(0));
+    if (resumed) done = Complete(*part, download, &resumed);
   }
   if (!done.ok()) return done;
-  const absl::Status renamed = ops.Rename(part_path, download.path);
-  if (!renamed.ok()) return renamed;
+  RETURN_IF_ERROR(ops.Rename(part_path, download.path));
   return ops.SyncFolder(ParentFolder(download.path));
 }
 

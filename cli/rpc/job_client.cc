@@ -16,6 +16,7 @@
 #include "muster/v1/jobs.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/base/random_id.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/identity/signing_key.h"
 #include "services/common/identity/target_set.h"
@@ -77,16 +78,13 @@ JobClient::~JobClient() = default;
 
 absl::StatusOr<v1::Job> JobClient::Submit(v1::Command command, std::vector<std::string> nodes,
                                           v1::SubmitJobRequest request) {
-  const auto key = SigningKey::Generate();
-  if (!key.ok()) return key.status();
-  const auto public_pem = key->public_key().ToPem();
-  if (!public_pem.ok()) return public_pem.status();
+  ASSIGN_OR_RETURN(const auto key, SigningKey::Generate());
+  ASSIGN_OR_RETURN(const auto public_pem, key.public_key().ToPem());
   v1::IssueCommandCertificateRequest issue;
-  issue.set_public_key_pem(*public_pem);
-  const auto certificate =
-      Call(*stubs_->identities, &v1::IdentityService::Stub::IssueCommandCertificate, issue,
-           stubs_->aggregator);
-  if (!certificate.ok()) return certificate.status();
+  issue.set_public_key_pem(public_pem);
+  ASSIGN_OR_RETURN(const auto certificate,
+                   Call(*stubs_->identities, &v1::IdentityService::Stub::IssueCommandCertificate,
+                        issue, stubs_->aggregator));
   command.set_fleet(fleet_);
   command.set_job(RandomHex(kIdBytes));
   command.set_nonce(RandomBytes());
@@ -96,9 +94,9 @@ absl::StatusOr<v1::Job> JobClient::Submit(v1::Command command, std::vector<std::
     command.mutable_targets()->set_count(static_cast<int64_t>(targets.size()));
     for (const std::string& node : targets.names()) request.add_nodes(node);
   }
-  auto signed_command = SignCommand(command, *key, certificate->certificate_chain_pem());
-  if (!signed_command.ok()) return signed_command.status();
-  *request.mutable_command() = *std::move(signed_command);
+  ASSIGN_OR_RETURN(auto signed_command,
+                   SignCommand(command, key, certificate.certificate_chain_pem()));
+  *request.mutable_command() = std::move(signed_command);
   return Call(*stubs_->jobs, &v1::JobService::Stub::SubmitJob, request, stubs_->relay);
 }
 

@@ -8,6 +8,7 @@
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/identity.h"
 
@@ -25,10 +26,9 @@ absl::Status NoRuns() {
 absl::StatusOr<std::string> Newest(Client& client) {
   v1::ListRunsRequest request;
   request.set_page_size(1);
-  const auto runs = client.ListRuns(request);
-  if (!runs.ok()) return runs.status();
-  if (runs->runs().empty()) return FromService(NoRuns(), "the list of runs");
-  return runs->runs(0).id();
+  ASSIGN_OR_RETURN(const auto runs, client.ListRuns(request));
+  if (runs.runs().empty()) return FromService(NoRuns(), "the list of runs");
+  return runs.runs(0).id();
 }
 
 // The ids that begin with `prefix`; a few are enough to say that it is not one.
@@ -37,12 +37,11 @@ absl::StatusOr<std::vector<std::string>> Matches(Client& client, const std::stri
   v1::ListRunsRequest request;
   request.set_page_size(kPage);
   do {
-    const auto page = client.ListRuns(request);
-    if (!page.ok()) return page.status();
-    for (const v1::Run& run : page->runs()) {
+    ASSIGN_OR_RETURN(const auto page, client.ListRuns(request));
+    for (const v1::Run& run : page.runs()) {
       if (absl::StartsWith(run.id(), prefix)) ids.push_back(run.id());
     }
-    request.set_page_token(page->next_page_token());
+    request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty() && ids.size() <= kMatchesShown);
   return ids;
 }
@@ -60,17 +59,16 @@ absl::StatusOr<std::string> ResolveRun(Client& client, const std::string& text) 
     return UsageError(absl::StrCat("\"", Printable(text), "\" is no run: an id is 16 hex digits"),
                       "`muster runs` lists the runs; the beginning of an id is enough.");
   }
-  const auto ids = Matches(client, text);
-  if (!ids.ok()) return ids.status();
-  if (ids->size() == 1) return ids->front();
-  if (ids->empty()) {
+  ASSIGN_OR_RETURN(const auto ids, Matches(client, text));
+  if (ids.size() == 1) return ids.front();
+  if (ids.empty()) {
     return MakeError(absl::StatusCode::kNotFound, "RUN_NOT_FOUND",
                      absl::StrCat("no run begins with ", text), "`muster runs` lists the runs.");
   }
   return UsageError(
       absl::StrCat(
           "several runs begin with ", text, ": ",
-          absl::StrJoin(ids->begin(), ids->begin() + std::min(ids->size(), kMatchesShown), ", ")),
+          absl::StrJoin(ids.begin(), ids.begin() + std::min(ids.size(), kMatchesShown), ", ")),
       "Write more of the id.");
 }
 

@@ -15,6 +15,7 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/share_signature.h"
 #include "services/common/joining/member_file.h"
@@ -48,11 +49,10 @@ absl::Status Measure(File& file, v1::SharedFile* shared) {
   std::string piece(kPiece, '\0');
   int64_t size = 0;
   while (true) {
-    const auto n = bytes.Read(piece);
-    if (!n.ok()) return n.status();
-    if (*n == 0) break;
-    hash.Update(std::string_view(piece.data(), *n));
-    size += static_cast<int64_t>(*n);
+    ASSIGN_OR_RETURN(const auto n, bytes.Read(piece));
+    if (n == 0) break;
+    hash.Update(std::string_view(piece.data(), n));
+    size += static_cast<int64_t>(n);
   }
   shared->set_size(size);
   shared->set_sha256(DigestBytes(hash.Finish()));
@@ -114,26 +114,22 @@ ShareClient::~ShareClient() = default;
 const std::string& ShareClient::node() const { return state_->member.name; }
 
 absl::StatusOr<std::unique_ptr<ShareClient>> ShareClient::Open(const std::string& folder) {
-  auto member = ReadMemberFile(folder);
-  if (!member.ok()) return member.status();
-  if (member->is_relay || member->relay_targets.empty()) {
+  ASSIGN_OR_RETURN(auto member, ReadMemberFile(folder));
+  if (member.is_relay || member.relay_targets.empty()) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
                      absl::StrCat(folder, " is not the folder of a node that has a relay"),
                      "Join the fleet with a new token and an empty folder: muster node join "
                      "--token-file FILE.");
   }
-  const auto key_pem = ReadSecretFile(folder + "/tls/key.pem");
-  if (!key_pem.ok()) return key_pem.status();
-  auto chain_pem = ReadFileBounded(folder + "/tls/cert.pem", kMaxSecretFile);
-  if (!chain_pem.ok()) return chain_pem.status();
-  const auto ca_pem = ReadFileBounded(folder + "/tls/ca.pem", kMaxSecretFile);
-  if (!ca_pem.ok()) return ca_pem.status();
-  auto key = PrivateKey::FromPem(*key_pem);
+  ASSIGN_OR_RETURN(const auto key_pem, ReadSecretFile(folder + "/tls/key.pem"));
+  ASSIGN_OR_RETURN(auto chain_pem, ReadFileBounded(folder + "/tls/cert.pem", kMaxSecretFile));
+  ASSIGN_OR_RETURN(const auto ca_pem, ReadFileBounded(folder + "/tls/ca.pem", kMaxSecretFile));
+  auto key = PrivateKey::FromPem(key_pem);
   if (!key.ok()) return About(key.status(), folder + "/tls/key.pem");
-  auto roots = ParseChain(*ca_pem);
+  auto roots = ParseChain(ca_pem);
   if (!roots.ok()) return About(roots.status(), folder + "/tls/ca.pem");
-  const ChannelIdentity identity = {member->fleet, *ca_pem, *chain_pem, *key_pem};
-  auto state = std::make_unique<State>(*std::move(member), *std::move(key), *std::move(chain_pem),
+  const ChannelIdentity identity = {member.fleet, ca_pem, chain_pem, key_pem};
+  auto state = std::make_unique<State>(std::move(member), *std::move(key), std::move(chain_pem),
                                        *std::move(roots));
   state->credentials = MakeChannelCredentials(identity, {ServiceRole::kRelay});
   state->hook = std::make_unique<InterruptHook>([&s = *state] { s.stopper.Stop(); });
@@ -143,30 +139,29 @@ absl::StatusOr<std::unique_ptr<ShareClient>> ShareClient::Open(const std::string
 absl::StatusOr<v1::Share> ShareClient::Share(
     const std::string& path, const std::string& target, const std::string& id, absl::Duration ttl,
     const std::function<void(int64_t, int64_t)>& progress) {
-  auto file = PosixFileOps().Open(path, OpenMode::kRead);
-  if (!file.ok()) return file.status();
+  ASSIGN_OR_RETURN(auto file, PosixFileOps().Open(path, OpenMode::kRead));
   v1::SharedFile shared;
   shared.mutable_key()->set_source(node());
   shared.mutable_key()->set_target(target);
   shared.mutable_key()->set_id(id);
-  if (absl::Status s = Measure(**file, &shared); !s.ok()) return s;
+  RETURN_IF_ERROR(Measure(*file, &shared));
   const int64_t now = absl::ToUnixSeconds(absl::Now());
   shared.mutable_sign_time()->set_seconds(now);
   if (ttl != absl::InfiniteDuration()) {
     shared.mutable_expire_time()->set_seconds(now +
                                               std::max<int64_t>(1, absl::ToInt64Seconds(ttl)));
   }
-  if (absl::Status s = ValidateSharedFile(shared); !s.ok()) return s;
-  if (absl::Status s = SignSharedFile(state_->key, state_->chain_pem, &shared); !s.ok()) return s;
+  RETURN_IF_ERROR(ValidateSharedFile(shared));
+  RETURN_IF_ERROR(SignSharedFile(state_->key, state_->chain_pem, &shared));
   return state_->Ask<v1::Share>([&](ShareTransfer& relay) -> absl::StatusOr<v1::Share> {
-    auto sent = relay.Send(
-        shared, /*only_if_elsewhere=*/false,
-        [&](int64_t offset) -> absl::StatusOr<std::unique_ptr<ByteSource>> {
-          return std::make_unique<FileBytes>(**file, offset);
-        },
-        [&](int64_t done) { progress(done, shared.size()); });
-    if (!sent.ok()) return sent.status();
-    return std::move(sent->share);
+    ASSIGN_OR_RETURN(auto sent,
+                     relay.Send(
+                         shared, /*only_if_elsewhere=*/false,
+                         [&](int64_t offset) -> absl::StatusOr<std::unique_ptr<ByteSource>> {
+                           return std::make_unique<FileBytes>(*file, offset);
+                         },
+                         [&](int64_t done) { progress(done, shared.size()); }));
+    return std::move(sent.share);
   });
 }
 
@@ -201,7 +196,7 @@ absl::StatusOr<std::vector<v1::Share>> ShareClient::List() {
 absl::Status ShareClient::Remove(const v1::ShareKey& key) {
   return state_
       ->Ask<bool>([&](ShareTransfer& relay) -> absl::StatusOr<bool> {
-        if (absl::Status s = relay.Remove(key); !s.ok()) return s;
+        RETURN_IF_ERROR(relay.Remove(key));
         return true;
       })
       .status();
@@ -210,17 +205,14 @@ absl::Status ShareClient::Remove(const v1::ShareKey& key) {
 absl::Status ShareClient::Fetch(const v1::ShareKey& key, const std::string& path,
                                 const std::function<void(int64_t, int64_t)>& progress) {
   const auto fetch = [&](ShareTransfer& relay) -> absl::StatusOr<bool> {
-    const auto share = relay.Get(key);
-    if (!share.ok()) return share.status();
-    const v1::SharedFile& file = share->file();
+    ASSIGN_OR_RETURN(const auto share, relay.Get(key));
+    const v1::SharedFile& file = share.file();
     // The relay is not taken at its word.
     if (file.key().SerializeAsString() != key.SerializeAsString()) {
       return absl::DataLossError("the relay answers with another file");
     }
-    const absl::Status holds =
-        VerifySharedFile(file, state_->member.fleet, state_->roots, absl::Now());
-    if (!holds.ok()) return holds;
-    if (ExpiryOf(file) <= absl::Now() || share->state() != v1::SHARE_STATE_DELIVERED) {
+    RETURN_IF_ERROR(VerifySharedFile(file, state_->member.fleet, state_->roots, absl::Now()));
+    if (ExpiryOf(file) <= absl::Now() || share.state() != v1::SHARE_STATE_DELIVERED) {
       return MakeError(absl::StatusCode::kNotFound, "SHARE_NOT_FOUND",
                        "the shared file is not there any more, or not yet",
                        "Look where it is: muster shared outcome.");
@@ -231,7 +223,7 @@ absl::Status ShareClient::Fetch(const v1::ShareKey& key, const std::string& path
     download.sha256 = file.sha256();
     download.open = [&](int64_t offset) { return relay.Open(file, offset); };
     download.on_progress = [&](int64_t done) { progress(done, file.size()); };
-    if (absl::Status s = cli::Fetch(download); !s.ok()) return s;
+    RETURN_IF_ERROR(cli::Fetch(download));
     return true;
   };
   return state_->Ask<bool>(fetch).status();

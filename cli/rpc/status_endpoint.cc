@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "services/common/base/status_macros.h"
+
 namespace muster::cli {
 
 StatusEndpoint::StatusEndpoint(const StatusCredentials& credentials)
@@ -9,17 +11,15 @@ StatusEndpoint::StatusEndpoint(const StatusCredentials& credentials)
       https_(credentials.ca_cert, credentials.client_cert, credentials.client_key.view()) {}
 
 absl::StatusOr<std::string> StatusEndpoint::Get() {
-  auto answer = https_.Get(url_);
-  if (!answer.ok()) return answer.status();
-  return std::move(answer->body);
+  ASSIGN_OR_RETURN(auto answer, https_.Get(url_));
+  return std::move(answer.body);
 }
 
 absl::StatusOr<std::optional<std::string>> StatusEndpoint::GetNews() {
-  auto answer = https_.Get(url_ + "?only=attention", etag_);
-  if (!answer.ok()) return answer.status();
-  if (answer->unchanged) return std::nullopt;
-  etag_ = std::move(answer->etag);
-  return std::optional(std::move(answer->body));
+  ASSIGN_OR_RETURN(auto answer, https_.Get(url_ + "?only=attention", etag_));
+  if (answer.unchanged) return std::nullopt;
+  etag_ = std::move(answer.etag);
+  return std::optional(std::move(answer.body));
 }
 
 }  // namespace muster::cli

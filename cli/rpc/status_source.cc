@@ -12,6 +12,7 @@
 #include "cli/rpc/session.h"
 #include "cli/rpc/status_endpoint.h"
 #include "cli/supervisor/home.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::cli {
 namespace {
@@ -24,21 +25,18 @@ class EndpointSource final : public StatusSource {
   explicit EndpointSource(const StatusCredentials& credentials) : endpoint_(credentials) {}
 
   absl::StatusOr<RunView> Fetch() override {
-    auto news = endpoint_.GetNews();
-    if (!news.ok()) return news.status();
-    if (!*news) return last_;
-    auto status = ParseStatusJson(**news);
-    if (!status.ok()) return status.status();
-    last_ = ViewOf(*std::move(status));
+    ASSIGN_OR_RETURN(auto news, endpoint_.GetNews());
+    if (!news) return last_;
+    ASSIGN_OR_RETURN(auto status, ParseStatusJson(*news));
+    last_ = ViewOf(std::move(status));
     return last_;
   }
 
   absl::StatusOr<Json> FetchAll() override {
-    const auto body = endpoint_.Get();
-    if (!body.ok()) return body.status();
-    Json json = Json::parse(*body, nullptr, false);
+    ASSIGN_OR_RETURN(const auto body, endpoint_.Get());
+    Json json = Json::parse(body, nullptr, false);
     if (json.is_object()) return json;
-    return ParseStatusJson(*body).status();
+    return ParseStatusJson(body).status();
   }
 
  private:
@@ -54,37 +52,34 @@ class OperatorSource final : public StatusSource {
   absl::StatusOr<RunView> Fetch() override {
     v1::GetStatusRequest request;
     request.set_run(run_);
-    absl::StatusOr<v1::RunStatus> status = Ask(request);
-    if (!status.ok()) return status.status();
-    *status->mutable_pairs() = status->stragglers();
+    ASSIGN_OR_RETURN(v1::RunStatus status, Ask(request));
+    *status.mutable_pairs() = status.stragglers();
     request.set_run(run_);
     request.set_page_size(kPairsShown);
     for (const auto& [outcome, count] :
-         {std::pair{v1::OUTCOME_ERROR, status->counts().errors()},
-          std::pair{v1::OUTCOME_TIMED_OUT, status->counts().timed_out()}}) {
+         {std::pair{v1::OUTCOME_ERROR, status.counts().errors()},
+          std::pair{v1::OUTCOME_TIMED_OUT, status.counts().timed_out()}}) {
       request.set_outcome(outcome);
       if (count == 0) continue;
-      if (const absl::Status added = AddPairs(request, *status); !added.ok()) return added;
+      RETURN_IF_ERROR(AddPairs(request, status));
     }
     request.set_outcome(v1::OUTCOME_UNSPECIFIED);
     request.add_reasons(v1::REASON_RUNNING);
-    if (const absl::Status added = AddPairs(request, *status); !added.ok()) return added;
-    return ViewOf(*std::move(status));
+    RETURN_IF_ERROR(AddPairs(request, status));
+    return ViewOf(std::move(status));
   }
 
   absl::StatusOr<Json> FetchAll() override {
     v1::GetStatusRequest request;
     request.set_run(run_);
     request.set_page_size(kPage);
-    absl::StatusOr<v1::RunStatus> page = Ask(request);
-    if (!page.ok()) return page.status();
-    Json json = StatusJson(*page);
+    ASSIGN_OR_RETURN(v1::RunStatus page, Ask(request));
+    Json json = StatusJson(page);
     request.set_run(run_);
-    while (!page->next_page_token().empty()) {
-      request.set_page_token(page->next_page_token());
-      page = client_->GetStatus(request);
-      if (!page.ok()) return page.status();
-      for (const v1::PairStatus& pair : page->pairs()) json["plugins"].push_back(StatusJson(pair));
+    while (!page.next_page_token().empty()) {
+      request.set_page_token(page.next_page_token());
+      ASSIGN_OR_RETURN(page, client_->GetStatus(request));
+      for (const v1::PairStatus& pair : page.pairs()) json["plugins"].push_back(StatusJson(pair));
     }
     return json;
   }
@@ -99,9 +94,8 @@ class OperatorSource final : public StatusSource {
 
   // Appends the pairs that `request` asks for; of those that run only the ones with progress.
   absl::Status AddPairs(const v1::GetStatusRequest& request, v1::RunStatus& status) {
-    const auto page = client_->GetStatus(request);
-    if (!page.ok()) return page.status();
-    for (const v1::PairStatus& pair : page->pairs()) {
+    ASSIGN_OR_RETURN(const auto page, client_->GetStatus(request));
+    for (const v1::PairStatus& pair : page.pairs()) {
       if (pair.outcome() != v1::OUTCOME_PENDING || pair.has_progress()) *status.add_pairs() = pair;
     }
     return absl::OkStatus();
@@ -129,15 +123,12 @@ absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuest
     }
     return std::make_unique<EndpointSource>(*credentials);
   }
-  auto client = Connect(question.context_file);
-  if (!client.ok()) return client.status();
+  ASSIGN_OR_RETURN(auto client, Connect(question.context_file));
   std::string run;
   if (!question.run.empty()) {  // else the status service knows the newest by itself
-    auto resolved = ResolveRun(**client, question.run);
-    if (!resolved.ok()) return resolved.status();
-    run = *std::move(resolved);
+    ASSIGN_OR_RETURN(run, ResolveRun(*client, question.run));
   }
-  return OperatorStatusSource(*std::move(client), std::move(run));
+  return OperatorStatusSource(std::move(client), std::move(run));
 }
 
 std::unique_ptr<StatusSource> OperatorStatusSource(std::shared_ptr<Client> client,

@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/key.h"
 #include "services/common/identity/signing_request.h"
 
@@ -38,7 +39,7 @@ absl::StatusOr<v1::SetStatusListenerRequest> ReadStatusListener(const StatusList
   for (const auto& [file, text] :
        {std::pair{&files.client_ca, request.mutable_client_ca_pem()},
         std::pair{&files.certificate, request.mutable_certificate_pem()}}) {
-    if (const absl::Status read = ReadInto(*file, text); !read.ok()) return read;
+    RETURN_IF_ERROR(ReadInto(*file, text));
   }
   if (files.key.empty()) return request;
   auto key = ReadSecretFile(files.key);
@@ -48,23 +49,18 @@ absl::StatusOr<v1::SetStatusListenerRequest> ReadStatusListener(const StatusList
 }
 
 absl::StatusOr<StatusCredentials> IssueViewer(Client& client, const std::string& run) {
-  const auto key = PrivateKey::Generate();
-  if (!key.ok()) return key.status();
-  auto csr = CreateSigningRequest(*key);
-  if (!csr.ok()) return csr.status();
+  ASSIGN_OR_RETURN(const auto key, PrivateKey::Generate());
+  ASSIGN_OR_RETURN(auto csr, CreateSigningRequest(key));
   v1::IssueViewerCredentialRequest request;
   request.set_run(run);
-  request.set_csr_pem(*std::move(csr));
-  const auto viewer = client.IssueViewerCredential(request);
-  if (!viewer.ok()) return viewer.status();
+  request.set_csr_pem(std::move(csr));
+  ASSIGN_OR_RETURN(const auto viewer, client.IssueViewerCredential(request));
   StatusCredentials credentials;
-  credentials.host_address = viewer->host_address();
+  credentials.host_address = viewer.host_address();
   credentials.created_at = absl::Now();
-  credentials.ca_cert = viewer->server_ca_pem();
-  credentials.client_cert = absl::StrCat(viewer->certificate_pem(), viewer->chain_pem());
-  auto pem = key->ToSec1Pem();
-  if (!pem.ok()) return pem.status();
-  credentials.client_key = *std::move(pem);
+  credentials.ca_cert = viewer.server_ca_pem();
+  credentials.client_cert = absl::StrCat(viewer.certificate_pem(), viewer.chain_pem());
+  ASSIGN_OR_RETURN(credentials.client_key, key.ToSec1Pem());
   return credentials;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
 #include "services/common/identity/run_host.h"
@@ -75,9 +76,8 @@ absl::StatusOr<std::string> LegacyPorts(const Home& home, const AddressOptions& 
                      absl::StrCat("\"", options.legacy_ports, "\" is no range of ports"),
                      "Write it as 7450-7949, or 0 for any.");
   }
-  const absl::StatusOr<std::string> present = ConfigValue(home, "gateway", "legacy_ports");
-  if (!present.ok()) return present.status();
-  if (!present->empty() && options.port.value_or(0) == 0) return *present;
+  ASSIGN_OR_RETURN(const std::string present, ConfigValue(home, "gateway", "legacy_ports"));
+  if (!present.empty() && options.port.value_or(0) == 0) return present;
   const int base = options.port.value_or(kDefaultPort);
   if (base == 0) return std::string("0");
   return absl::StrCat(base + kLegacyOffset, "-", base + kLegacyOffset + kLegacyCount - 1);
@@ -100,9 +100,8 @@ absl::StatusOr<int> LegacyPort(const Home& home, const AddressOptions& options,
   const int asked = options.legacy_port.value_or(
       options.port.value_or(0) == 0 ? 0 : *options.port + kLegacyPortOffset);
   if (asked != 0) return asked;
-  const absl::StatusOr<std::string> present = ConfigValue(home, "gateway", "legacy_port");
-  if (!present.ok()) return present.status();
-  if (int port = 0; absl::SimpleAtoi(*present, &port) && port != 0) return port;
+  ASSIGN_OR_RETURN(const std::string present, ConfigValue(home, "gateway", "legacy_port"));
+  if (int port = 0; absl::SimpleAtoi(present, &port) && port != 0) return port;
   if (options.legacy_port || options.port) return FreePort(taken);
   return kDefaultPort + kLegacyPortOffset;
 }
@@ -120,31 +119,28 @@ constexpr Door kJoin = {"aggregator", "join_listen", kDefaultPort + 4, 4};
 // On the service's own host. What the configuration has stays, unless another port was asked for.
 absl::StatusOr<HostPort> PlanDoor(const Home& home, const AddressOptions& options, const Door& door,
                                   const AddressPlan& plan, std::set<int>& taken) {
-  const absl::StatusOr<std::string> present =
-      ConfigValue(home, door.service, std::string(door.key));
-  if (!present.ok()) return present.status();
+  ASSIGN_OR_RETURN(const std::string present,
+                   ConfigValue(home, door.service, std::string(door.key)));
   HostPort address{plan.listen.find(door.service)->second.host, static_cast<uint16_t>(door.port)};
-  const std::optional<HostPort> known = ParseHostPort(*present);
+  const std::optional<HostPort> known = ParseHostPort(present);
   if (known && known->port != 0) address.port = known->port;
   if (options.port.value_or(0) != 0) {
     address.port = static_cast<uint16_t>(*options.port + door.offset);
   } else if (options.port && !(known && known->port != 0)) {
-    const absl::StatusOr<int> port = FreePort(taken);
-    if (!port.ok()) return port.status();
-    address.port = static_cast<uint16_t>(*port);
+    ASSIGN_OR_RETURN(const int port, FreePort(taken));
+    address.port = static_cast<uint16_t>(port);
   }
   taken.insert(address.port);
   return address;
 }
 
 absl::StatusOr<std::string> StatusPorts(const Home& home, const AddressOptions& options) {
-  const absl::StatusOr<std::string> present = ConfigValue(home, "gateway", "status_ports");
-  if (!present.ok()) return present.status();
+  ASSIGN_OR_RETURN(const std::string present, ConfigValue(home, "gateway", "status_ports"));
   if (options.port.value_or(0) != 0) {
     const int first = *options.port + kStatusPortsOffset;
     return absl::StrCat(first, "-", first + kStatusPortsCount - 1);
   }
-  if (!present->empty()) return *present;
+  if (!present.empty()) return present;
   return std::string(options.port ? "0" : kDefaultStatusPorts);
 }
 
@@ -158,17 +154,15 @@ std::optional<int> AskedPort(const AddressOptions& options, std::string_view ser
 
 absl::StatusOr<HostPort> PlanListen(const Home& home, const AddressOptions& options,
                                     std::string_view service, const std::set<int>& taken) {
-  const auto present = ListenAddress(home, service);
-  if (!present.ok()) return present.status();
+  ASSIGN_OR_RETURN(const auto present, ListenAddress(home, service));
   HostPort address{"127.0.0.1", static_cast<uint16_t>(kDefaultPort + Offset(service))};
-  if (present->has_value()) address = **present;
+  if (present.has_value()) address = *present;
   const std::optional<int> asked = AskedPort(options, service);
   if (asked.value_or(0) != 0) {
     address.port = static_cast<uint16_t>(*asked);
-  } else if (asked && !(present->has_value() && (*present)->port != 0)) {
-    const absl::StatusOr<int> port = FreePort(taken);
-    if (!port.ok()) return port.status();
-    address.port = static_cast<uint16_t>(*port);
+  } else if (asked && !(present.has_value() && present->port != 0)) {
+    ASSIGN_OR_RETURN(const int port, FreePort(taken));
+    address.port = static_cast<uint16_t>(port);
   }
   if (!options.bind.empty()) {
     address.host = options.bind;
@@ -194,37 +188,22 @@ absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions
   AddressPlan plan;
   std::set<int> taken;
   for (const std::string_view service : kServices) {
-    const absl::StatusOr<HostPort> address = PlanListen(home, options, service, taken);
-    if (!address.ok()) return address.status();
-    taken.insert(address->port);
-    plan.listen.emplace(service, *address);
+    ASSIGN_OR_RETURN(const HostPort address, PlanListen(home, options, service, taken));
+    taken.insert(address.port);
+    plan.listen.emplace(service, address);
   }
   plan.advertise = options.advertise;
   if (plan.advertise.empty()) {
-    const auto present = ConfigList(home, "aggregator", "advertise");
-    if (!present.ok()) return present.status();
-    plan.advertise = *present;
+    ASSIGN_OR_RETURN(plan.advertise, ConfigList(home, "aggregator", "advertise"));
   }
   if (plan.advertise.empty()) plan.advertise = {"127.0.0.1"};
-  absl::StatusOr<std::string> legacy_ports = LegacyPorts(home, options);
-  if (!legacy_ports.ok()) return legacy_ports.status();
-  plan.legacy_ports = *std::move(legacy_ports);
-  absl::StatusOr<std::string> legacy_host = LegacyHost(home, options);
-  if (!legacy_host.ok()) return legacy_host.status();
-  plan.legacy_host = *std::move(legacy_host);
-  const absl::StatusOr<int> legacy_port = LegacyPort(home, options, taken);
-  if (!legacy_port.ok()) return legacy_port.status();
-  plan.legacy_port = *legacy_port;
+  ASSIGN_OR_RETURN(plan.legacy_ports, LegacyPorts(home, options));
+  ASSIGN_OR_RETURN(plan.legacy_host, LegacyHost(home, options));
+  ASSIGN_OR_RETURN(plan.legacy_port, LegacyPort(home, options, taken));
   taken.insert(plan.legacy_port);
-  const auto pages = PlanDoor(home, options, kStatusPages, plan, taken);
-  if (!pages.ok()) return pages.status();
-  plan.status_pages = *pages;
-  const auto join = PlanDoor(home, options, kJoin, plan, taken);
-  if (!join.ok()) return join.status();
-  plan.join = *join;
-  absl::StatusOr<std::string> status_ports = StatusPorts(home, options);
-  if (!status_ports.ok()) return status_ports.status();
-  plan.status_ports = *std::move(status_ports);
+  ASSIGN_OR_RETURN(plan.status_pages, PlanDoor(home, options, kStatusPages, plan, taken));
+  ASSIGN_OR_RETURN(plan.join, PlanDoor(home, options, kJoin, plan, taken));
+  ASSIGN_OR_RETURN(plan.status_ports, StatusPorts(home, options));
   return plan;
 }
 

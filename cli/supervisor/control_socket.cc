@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::supervisor {
 namespace {
@@ -72,13 +73,11 @@ absl::Status NoSupervisor(const std::string& path) {
 absl::StatusOr<std::unique_ptr<ControlSocket>> ControlSocket::Open(const std::string& path,
                                                                    EventLoop& loop,
                                                                    Handler handler) {
-  absl::StatusOr<struct sockaddr_un> address = Address(path);
-  if (!address.ok()) return address.status();
+  ASSIGN_OR_RETURN(struct sockaddr_un address, Address(path));
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   ::unlink(path.c_str());
   const mode_t mask = ::umask(0177);
-  const int bound =
-      ::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&*address), sizeof(*address));
+  const int bound = ::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address));
   const int fault = errno;
   ::umask(mask);
   if (bound != 0) return ErrnoError(fault, "listen on", path);
@@ -129,14 +128,13 @@ void ControlSocket::Close(int fd) {
 
 absl::StatusOr<std::string> AskSupervisor(const std::string& path, const std::string& request,
                                           absl::Duration limit) {
-  absl::StatusOr<struct sockaddr_un> address = Address(path);
-  if (!address.ok()) return address.status();
+  ASSIGN_OR_RETURN(struct sockaddr_un address, Address(path));
   const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const struct timeval time = absl::ToTimeval(limit);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
   ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
   const std::string line = request + "\n";
-  if (::connect(fd.get(), reinterpret_cast<struct sockaddr*>(&*address), sizeof(*address)) != 0 ||
+  if (::connect(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) != 0 ||
       ::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
           static_cast<ssize_t>(line.size())) {
     return NoSupervisor(path);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster::supervisor {
@@ -55,8 +56,7 @@ std::string UpLock(const Home& home) { return In(home, "run", "up.lock"); }
 
 absl::Status MakeHomeFolders(const Home& home) {
   for (const char* folder : {"", "/config", "/log", "/run"}) {
-    absl::Status made = MakeFolders(PosixFileOps(), home.path() + folder);
-    if (!made.ok()) return made;
+    RETURN_IF_ERROR(MakeFolders(PosixFileOps(), home.path() + folder));
   }
   return absl::OkStatus();
 }

@@ -18,6 +18,7 @@
 #include "services/common/base/config.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/bootstrap.h"
 
@@ -75,9 +76,8 @@ absl::Status MakeIdentities(const Home& home, const AddressPlan& plan, const Tel
   options.status_targets = {local("status")};
   options.relay_targets = {local("relay")};
   options.gateway_urls = {absl::StrCat("https://", local("gateway"))};
-  const absl::StatusOr<BootstrapReport> report = Bootstrap(home, options, absl::Now());
-  if (!report.ok()) return report.status();
-  for (const std::string& line : report->done) tell(Sentence(line));
+  ASSIGN_OR_RETURN(const BootstrapReport report, Bootstrap(home, options, absl::Now()));
+  for (const std::string& line : report.done) tell(Sentence(line));
   return absl::OkStatus();
 }
 
@@ -88,17 +88,16 @@ absl::StatusOr<bool> WriteConfigs(const Home& home, const AddressPlan& plan, boo
     const ConfigValues addresses = AddressValues(plan, service);
     ConfigValues defaults = FixedValues(home, service);
     defaults.insert(addresses.begin(), addresses.end());
-    const auto written = WriteConfig(home, service, defaults, asked ? addresses : ConfigValues());
-    if (!written.ok()) return written.status();
-    changed |= *written;
+    ASSIGN_OR_RETURN(const auto written,
+                     WriteConfig(home, service, defaults, asked ? addresses : ConfigValues()));
+    changed |= written;
   }
   if (::access(SupervisorConfigFile(home).c_str(), F_OK) == 0) return changed;
   SupervisorOptions options;
   uint64_t log_limit = static_cast<uint64_t>(options.log_limit);
   Config config("the supervisor (muster up)");
   BindSupervisorConfig(config, options, log_limit);
-  const absl::Status written = WriteFileAtomically(SupervisorConfigFile(home), config.Print());
-  if (!written.ok()) return written;
+  RETURN_IF_ERROR(WriteFileAtomically(SupervisorConfigFile(home), config.Print()));
   return changed;
 }
 
@@ -172,9 +171,7 @@ absl::StatusOr<Addresses> CollectAddresses(const Home& home) {
       all[name == service ? name : absl::StrCat(ToAbsl(service), "-", name)] = address;
     }
   }
-  const absl::Status written =
-      WriteFileAtomically(AllAddressesFile(home), nlohmann::json(all).dump(2) + "\n");
-  if (!written.ok()) return written;
+  RETURN_IF_ERROR(WriteFileAtomically(AllAddressesFile(home), nlohmann::json(all).dump(2) + "\n"));
   return all;
 }
 
@@ -231,25 +228,18 @@ absl::StatusOr<bool> Stop(const Home& home, const Tell& tell) {
 }  // namespace
 
 absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options, const Tell& tell) {
-  absl::Status made = MakeHomeFolders(home);
-  if (!made.ok()) return made;
-  const auto lock = LockHome(home, options.limit);
-  if (!lock.ok()) return lock.status();
-  const auto plan = PlanAddresses(home, options.addresses);
-  if (!plan.ok()) return plan.status();
-  made = MakeIdentities(home, *plan, tell);
-  if (!made.ok()) return made;
-  const auto changed = WriteConfigs(home, *plan, !options.addresses.empty());
-  if (!changed.ok()) return changed.status();
+  RETURN_IF_ERROR(MakeHomeFolders(home));
+  ASSIGN_OR_RETURN(const auto lock, LockHome(home, options.limit));
+  ASSIGN_OR_RETURN(const auto plan, PlanAddresses(home, options.addresses));
+  RETURN_IF_ERROR(MakeIdentities(home, plan, tell));
+  ASSIGN_OR_RETURN(const auto changed, WriteConfigs(home, plan, !options.addresses.empty()));
 
   const std::optional<Process> running = RunningSupervisor(home);
   if (running) {
     tell(absl::StrCat("The services run already; the supervisor is process ", running->pid(), "."));
-    if (*changed)
-      tell("Their settings have changed: `muster down`, then `muster up` applies them.");
+    if (changed) tell("Their settings have changed: `muster down`, then `muster up` applies them.");
   } else {
-    made = StartSupervisor(home);
-    if (!made.ok()) return made;
+    RETURN_IF_ERROR(StartSupervisor(home));
   }
   const absl::Status ready = WaitUntilReady(home, options.limit, tell);
   if (!ready.ok()) {
@@ -261,8 +251,7 @@ absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options, const T
 
 absl::StatusOr<bool> Down(const Home& home, const Tell& tell) {
   if (::access(UpLock(home).c_str(), F_OK) != 0) return false;  // there never was an `up`
-  const auto lock = LockHome(home, absl::Minutes(1));
-  if (!lock.ok()) return lock.status();
+  ASSIGN_OR_RETURN(const auto lock, LockHome(home, absl::Minutes(1)));
   return Stop(home, tell);
 }
 
@@ -271,16 +260,14 @@ absl::StatusOr<SupervisorOptions> MakeSupervisorOptions(const Home& home) {
   uint64_t log_limit = static_cast<uint64_t>(options.log_limit);
   Config config("the supervisor (muster up)");
   BindSupervisorConfig(config, options, log_limit);
-  const absl::Status loaded = config.Load(SupervisorConfigFile(home));
-  if (!loaded.ok()) return loaded;
+  RETURN_IF_ERROR(config.Load(SupervisorConfigFile(home)));
   options.log_limit = static_cast<int64_t>(log_limit);
   options.lock_file = SupervisorLock(home);
   options.socket = SupervisorSocket(home);
   for (const std::string_view service : kServices) {
-    const absl::StatusOr<std::string> program = ServiceProgram(service);
-    if (!program.ok()) return program.status();
+    ASSIGN_OR_RETURN(const std::string program, ServiceProgram(service));
     options.services.push_back({.name = std::string(service),
-                                .argv = {*program, "--config", ConfigFile(home, service)},
+                                .argv = {program, "--config", ConfigFile(home, service)},
                                 .log_file = LogFile(home, service),
                                 .pid_file = PidFile(home, service),
                                 .addresses_file = AddressesFile(home, service)});

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::supervisor {
 namespace {
@@ -44,9 +45,8 @@ int BoundPort(int fd) {
 }
 
 absl::StatusOr<UniqueFd> Open(const HostPort& address) {
-  absl::StatusOr<AddressList> list = Resolve(address);
-  if (!list.ok()) return list.status();
-  const struct addrinfo& info = **list;
+  ASSIGN_OR_RETURN(AddressList list, Resolve(address));
+  const struct addrinfo& info = *list;
   UniqueFd fd(::socket(info.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return ErrnoError(errno, "open a socket for", address.ToString());
   const int yes = 1;
@@ -79,10 +79,9 @@ absl::StatusOr<ListeningSockets::Socket> ListeningSockets::Listen(const std::str
                      absl::StrCat("there are ", kMaxSockets, " listening sockets already"),
                      "Release those of runs that have ended.");
   }
-  absl::StatusOr<UniqueFd> fd = Open(address);
-  if (!fd.ok()) return fd.status();
-  HostPort bound{address.host, static_cast<uint16_t>(BoundPort(fd->get()))};
-  const Held& held = sockets_[name] = Held{*std::move(fd), std::move(bound)};
+  ASSIGN_OR_RETURN(UniqueFd fd, Open(address));
+  HostPort bound{address.host, static_cast<uint16_t>(BoundPort(fd.get()))};
+  const Held& held = sockets_[name] = Held{std::move(fd), std::move(bound)};
   return Socket{held.fd.get(), held.address};
 }
 

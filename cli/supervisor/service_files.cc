@@ -17,6 +17,7 @@
 #include "httplib.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/subprocess.h"
 
@@ -39,20 +40,18 @@ bool IsLineOf(absl::string_view line, absl::string_view key) {
 }
 
 absl::StatusOr<std::string> PrintedConfig(std::string_view service) {
-  const absl::StatusOr<std::string> program = ServiceProgram(service);
-  if (!program.ok()) return program.status();
-  auto process = Subprocess::Start({.argv = {*program, "--print-config"},
-                                    .environment = AllowListedEnvironment({"PATH", "HOME"}),
-                                    .out = ChildOutput::Tail(kMaxConfig),
-                                    .err = ChildOutput::Tail(4096)});
-  if (!process.ok()) return process.status();
-  const std::optional<ExitStatus> end = (*process)->Wait(kPrintLimit);
-  if (end && end->ok()) return (*process)->StdoutTail();
-  return MakeError(
-      absl::StatusCode::kInternal, "PROGRAM_FAILED",
-      absl::StrCat(*program, " --print-config: ", end ? end->Describe() : "did not end", ": ",
-                   (*process)->StderrTail()),
-      "The installation is damaged: install it again.");
+  ASSIGN_OR_RETURN(const std::string program, ServiceProgram(service));
+  ASSIGN_OR_RETURN(auto process,
+                   Subprocess::Start({.argv = {program, "--print-config"},
+                                      .environment = AllowListedEnvironment({"PATH", "HOME"}),
+                                      .out = ChildOutput::Tail(kMaxConfig),
+                                      .err = ChildOutput::Tail(4096)}));
+  const std::optional<ExitStatus> end = process->Wait(kPrintLimit);
+  if (end && end->ok()) return process->StdoutTail();
+  return MakeError(absl::StatusCode::kInternal, "PROGRAM_FAILED",
+                   absl::StrCat(program, " --print-config: ", end ? end->Describe() : "did not end",
+                                ": ", process->StderrTail()),
+                   "The installation is damaged: install it again.");
 }
 
 // The file's top level; an empty map if there is no file.
@@ -127,38 +126,34 @@ absl::StatusOr<bool> WriteConfig(const Home& home, std::string_view service,
   if (!text.ok()) return text.status();
   const std::string wanted = chosen.empty() ? *text : WithValues(*text, chosen);
   if (!is_new && wanted == *text) return false;
-  const absl::Status written = WriteFileAtomically(file, wanted);
-  if (!written.ok()) return written;
+  RETURN_IF_ERROR(WriteFileAtomically(file, wanted));
   return !is_new;
 }
 
 absl::StatusOr<std::string> ConfigValue(const Home& home, std::string_view service,
                                         const std::string& key) {
-  const absl::StatusOr<YAML::Node> node = Load(ConfigFile(home, service));
-  if (!node.ok()) return node.status();
-  const YAML::Node value = (*node)[key];
+  ASSIGN_OR_RETURN(const YAML::Node node, Load(ConfigFile(home, service)));
+  const YAML::Node value = node[key];
   return value.IsDefined() && value.IsScalar() ? value.Scalar() : "";
 }
 
 absl::StatusOr<std::vector<std::string>> ConfigList(const Home& home, std::string_view service,
                                                     const std::string& key) {
-  const absl::StatusOr<YAML::Node> node = Load(ConfigFile(home, service));
-  if (!node.ok()) return node.status();
+  ASSIGN_OR_RETURN(const YAML::Node node, Load(ConfigFile(home, service)));
   std::vector<std::string> list;
-  for (const YAML::Node& item : (*node)[key]) {
+  for (const YAML::Node& item : node[key]) {
     if (item.IsScalar()) list.push_back(item.Scalar());
   }
   return list;
 }
 
 absl::StatusOr<std::optional<HostPort>> ListenAddress(const Home& home, std::string_view service) {
-  const absl::StatusOr<std::string> text = ConfigValue(home, service, "listen");
-  if (!text.ok()) return text.status();
-  if (text->empty()) return std::nullopt;
-  const std::optional<HostPort> address = ParseHostPort(*text);
+  ASSIGN_OR_RETURN(const std::string text, ConfigValue(home, service, "listen"));
+  if (text.empty()) return std::nullopt;
+  const std::optional<HostPort> address = ParseHostPort(text);
   if (!address) {
     return InvalidConfig(ConfigFile(home, service),
-                         absl::StrCat("listen: \"", *text, "\" is not HOST:PORT"));
+                         absl::StrCat("listen: \"", text, "\" is not HOST:PORT"));
   }
   return address;
 }

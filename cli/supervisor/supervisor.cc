@@ -14,6 +14,7 @@
 #include "cli/supervisor/log_file.h"
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/text_values.h"
 
 namespace muster::supervisor {
@@ -55,8 +56,7 @@ UniqueFd CatchStopSignals() {
 }  // namespace
 
 absl::Status Supervisor::Run() {
-  absl::StatusOr<InstanceLock> lock = InstanceLock::Take(options_.lock_file);
-  if (!lock.ok()) return lock.status();
+  ASSIGN_OR_RETURN(InstanceLock lock, InstanceLock::Take(options_.lock_file));
   RaiseDescriptorLimit();
   const UniqueFd signals = CatchStopSignals();
   loop_.Watch(signals.get(), [&] {
@@ -64,9 +64,9 @@ absl::Status Supervisor::Run() {
     if (::read(signals.get(), &info, sizeof(info)) != sizeof(info)) return;
     if (info.ssi_signo != SIGHUP) BeginStop();  // a closed terminal is no reason to stop
   });
-  auto control = ControlSocket::Open(options_.socket, loop_,
-                                     [this](const std::string& line) { return Answer(line); });
-  if (!control.ok()) return control.status();
+  ASSIGN_OR_RETURN(auto control,
+                   ControlSocket::Open(options_.socket, loop_,
+                                       [this](const std::string& line) { return Answer(line); }));
 
   for (const ServiceSpec& spec : options_.services) {
     services_.push_back(std::make_unique<Service>(spec, options_.restart, loop_));

@@ -21,6 +21,7 @@
 #include "services/client/errors.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -86,11 +87,12 @@ absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& conf
       return client::ConfigError("configuration", "definition",
                                  "it is missing: mode exec runs its command");
     }
-    auto planned = FetchPlannedPlugin(
-        config.client, [&](const absl::Status& why) { SayWait(client, why); }, stop);
-    if (!planned.ok()) return planned.status();
-    config.definition = std::move(planned->definition_yaml);
-    if (!config.client.deadline) client.SetDeadline(absl::ToChronoTime(planned->deadline));
+    ASSIGN_OR_RETURN(
+        auto planned,
+        FetchPlannedPlugin(
+            config.client, [&](const absl::Status& why) { SayWait(client, why); }, stop));
+    config.definition = std::move(planned.definition_yaml);
+    if (!config.client.deadline) client.SetDeadline(absl::ToChronoTime(planned.deadline));
   }
   auto definition = ParsePluginDefinition(config.definition, "definition");
   if (!definition.ok()) {
@@ -101,12 +103,11 @@ absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& conf
 
 absl::StatusOr<Assignment> Assign(AgentConfig& config, client::Client& client,
                                   const std::stop_token& stop) {
-  auto definition = FindDefinition(config, client, stop);
-  if (!definition.ok()) return definition.status();
+  ASSIGN_OR_RETURN(auto definition, FindDefinition(config, client, stop));
   Assignment assignment;
   std::string mode = config.mode;
-  if (*definition) {
-    assignment.definition = **definition;
+  if (definition) {
+    assignment.definition = *definition;
     if (mode.empty()) mode = ModeOf(assignment.definition);
   }
   const std::string name = config.module.empty() ? config.client.plugin : config.module;
@@ -153,7 +154,7 @@ class Agent {
   bool waits() const { return assignment_.module->name == "wait"; }
 
   absl::StatusOr<ModuleResult> Produce() {
-    if (auto status = state_->MakeFolders(); !status.ok()) return status;
+    RETURN_IF_ERROR(state_->MakeFolders());
     const absl::Duration configured = absl::FromChrono(config_.time_limit);
     ModuleContext context;
     context.run = config_.client.run;
@@ -245,16 +246,14 @@ absl::StatusOr<Delivery> Run(AgentConfig config, const std::stop_token& stop) {
   const auto client = client::Client::Create(config.client, &ready);
   if (!client) return Delivery{ready, {}};
   // Before the first heartbeat: an agent that is not the only one here has nothing to say.
-  auto state = AgentState::Open(config.client.state_dir, config.client.run, config.client.plugin,
-                                config.client.node);
-  if (!state.ok()) return state.status();
+  ASSIGN_OR_RETURN(auto state, AgentState::Open(config.client.state_dir, config.client.run,
+                                                config.client.plugin, config.client.node));
   client->SetPhase(Phase::kChecking);
   client->StartHeartbeats(LogHeartbeats);
   Preflight preflight(config.client, *client);
   preflight.AwaitFirst(kPreflightLimit, stop);
-  auto assignment = Assign(config, *client, stop);
-  if (!assignment.ok()) return assignment.status();
-  Agent agent(std::move(config), *std::move(assignment), *client, *std::move(state), stop);
+  ASSIGN_OR_RETURN(auto assignment, Assign(config, *client, stop));
+  Agent agent(std::move(config), std::move(assignment), *client, std::move(state), stop);
   return agent.Run();
 }
 

@@ -10,6 +10,7 @@
 #include "services/client/sender_identity.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
@@ -50,10 +51,10 @@ bool WorthAnotherTry(const absl::Status& status) {
 absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
     const client::Config& config, const std::function<void(const absl::Status& why)>& on_wait,
     const std::stop_token& stop) {
-  auto identity = client::SenderIdentity::Load(config.client_cert, config.client_key, absl::Now());
-  if (!identity.ok()) return identity.status();
+  ASSIGN_OR_RETURN(auto identity, client::SenderIdentity::Load(config.client_cert,
+                                                               config.client_key, absl::Now()));
   const auto credentials =
-      MakeChannelCredentials(ChannelIdentity{identity->identity().fleet, config.fleet_ca_cert,
+      MakeChannelCredentials(ChannelIdentity{identity.identity().fleet, config.fleet_ca_cert,
                                              config.client_cert, config.client_key},
                              {ServiceRole::kAggregator, ServiceRole::kRelay});
   client::Backoff backoff;
@@ -69,7 +70,7 @@ absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
       return errors::PairNotPlanned(config.run, config.plugin, config.node);
     }
     if (!WorthAnotherTry(run.status())) return run.status();
-    if (absl::Now() > identity->not_after()) return client::DeadlineError(run.status());
+    if (absl::Now() > identity.not_after()) return client::DeadlineError(run.status());
     Log(LogLevel::kWarning, "the fleet cannot be asked for the plugin yet",
         {{"run", config.run}, {"plugin", config.plugin}, {"error", run.status()}});
     on_wait(run.status());

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 
 namespace muster {
@@ -142,8 +143,8 @@ absl::Status CheckRunId(const std::string& run) {
 }
 
 absl::Status CheckKey(const ResultKey& key) {
-  if (const absl::Status status = CheckRunId(key.run); !status.ok()) return status;
-  if (const absl::Status status = ValidateName("plugin", key.plugin); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckRunId(key.run));
+  RETURN_IF_ERROR(ValidateName("plugin", key.plugin));
   return ValidateName("node", key.node);
 }
 
@@ -159,7 +160,7 @@ absl::StatusOr<UploadRecord> FromProto(const v1::ResultDescription& description,
                                        const Caller& caller) {
   UploadRecord upload;
   upload.key = FromProto(description.key());
-  if (const absl::Status status = CheckKey(upload.key); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckKey(upload.key));
   if (description.media_type().size() > kMaxMediaType) {
     return errors::TextTooLong("media_type", kMaxMediaType);
   }

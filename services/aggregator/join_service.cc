@@ -4,6 +4,7 @@
 #include "services/aggregator/nodes/parents.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/status.h"
 
@@ -62,8 +63,7 @@ absl::Status JoinAnswers::Answer(const std::string& peer,
     Log(LogLevel::kInfo, "a machine may not join", {{"peer", peer}, {"error", member.status()}});
     return member.status();
   }
-  const auto above = FindParentTargets(store_, member->parents);
-  if (!above.ok()) return above.status();
+  ASSIGN_OR_RETURN(const auto above, FindParentTargets(store_, member->parents));
   joined_.Add();
   Log(LogLevel::kInfo, member->relay ? "a relay has a certificate" : "a node has a certificate",
       {{"node", member->name}, {"peer", peer}});
@@ -76,9 +76,9 @@ absl::Status JoinAnswers::Answer(const std::string& peer,
   *response->mutable_time() = ToTimestamp(absl::ToUnixMicros(clock_.Now()));
   Append(addresses_.aggregator_targets, response->mutable_aggregator_targets());
   Append(addresses_.status_targets, response->mutable_status_targets());
-  Append(above->join_targets, response->mutable_join_targets());
+  Append(above.join_targets, response->mutable_join_targets());
   Append(addresses_.join_targets, response->mutable_join_targets());
-  Append(above->relay_targets, response->mutable_relay_targets());
+  Append(above.relay_targets, response->mutable_relay_targets());
   Append(addresses_.relay_targets, response->mutable_relay_targets());
   return absl::OkStatus();
 }
@@ -113,7 +113,7 @@ grpc::ServerUnaryReactor* RelayedJoinService::Join(grpc::CallbackServerContext* 
                                                    v1::NodeCertificate* response) {
   return Answer(runtime_, context, "/muster.v1.JoinService/Join",
                 [this, request, response](Call& call) -> absl::Status {
-                  if (absl::Status s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   return answers_.Join(PeerOf(call), *request, response);
                 });
 }
@@ -123,7 +123,7 @@ grpc::ServerUnaryReactor* RelayedJoinService::Rejoin(grpc::CallbackServerContext
                                                      v1::NodeCertificate* response) {
   return Answer(runtime_, context, "/muster.v1.JoinService/Rejoin",
                 [this, request, response](Call& call) -> absl::Status {
-                  if (absl::Status s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   return answers_.Rejoin(PeerOf(call), *request, response);
                 });
 }

@@ -4,6 +4,7 @@
 
 #include "services/aggregator/convert.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/limits.h"
 
@@ -86,8 +87,7 @@ absl::Status UploadReactor::AttachTo(const v1::UploadRequest::Start& start) {
     const absl::Status allowed = call_.Authorize(OwnPair(call_.caller()));
     return allowed.ok() ? session.status() : allowed;
   }
-  const absl::Status allowed = call_.Authorize(Resource::Pair(key.run, key.plugin, key.node));
-  if (!allowed.ok()) return allowed;
+  RETURN_IF_ERROR(call_.Authorize(Resource::Pair(key.run, key.plugin, key.node)));
   session_ = *session;
   epoch_ = start.epoch();
   const bool queued = session_->strand().Post([self = shared_from_this()] {

@@ -16,6 +16,7 @@
 #include "services/client/errors.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster::client {
@@ -71,7 +72,7 @@ absl::StatusOr<std::unique_ptr<AttemptState>> AttemptState::Open(const std::stri
                                                                  std::string_view plugin,
                                                                  std::string_view node) {
   if (folder.empty()) return std::unique_ptr<AttemptState>(new AttemptState("", UniqueFd()));
-  if (auto status = MakeFolder(folder); !status.ok()) return status;
+  RETURN_IF_ERROR(MakeFolder(folder));
   Prune(folder);
   const std::string path = absl::StrCat(folder, "/", StateName(run, plugin, node), ".json");
   const std::string lock_path = path + ".lock";
@@ -105,7 +106,7 @@ absl::StatusOr<int64_t> AttemptState::Begin(std::string_view fingerprint) {
 
 absl::StatusOr<int64_t> AttemptState::Next() {
   ++attempt_;
-  if (auto status = Save(); !status.ok()) return status;
+  RETURN_IF_ERROR(Save());
   return attempt_;
 }
 

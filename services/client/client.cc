@@ -34,6 +34,7 @@
 #include "services/client/status_channels.h"
 #include "services/client/stream_spool.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/certificate.h"
 
@@ -65,7 +66,7 @@ class Client::Impl {
   }
 
   absl::Status Prepare() {
-    if (auto status = CheckNames(config_); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckNames(config_));
     return config_.grpc_targets.empty() ? PrepareHttps() : PrepareGrpc();
   }
 
@@ -195,15 +196,14 @@ class Client::Impl {
 
  private:
   absl::Status PrepareGrpc() {
-    const auto sender = Sender::Make(config_, absl::Now());
-    if (!sender.ok()) return sender.status();
+    ASSIGN_OR_RETURN(const auto sender, Sender::Make(config_, absl::Now()));
     if (config_.run.empty()) return ConfigError("configuration", "run", "it is missing");
-    certificate_ends_ = (*sender)->not_after();
+    certificate_ends_ = sender->not_after();
     if (!config_.status_targets.empty()) {
-      channels_ = MakeStatusChannels(config_.status_targets, **sender);
+      channels_ = MakeStatusChannels(config_.status_targets, *sender);
       reporter_ = std::make_unique<ProgressReporter>(*channels_);
     }
-    transport_ = MakeGrpcTransport(config_.grpc_targets, *sender);
+    transport_ = MakeGrpcTransport(config_.grpc_targets, sender);
     return absl::OkStatus();
   }
 
@@ -257,14 +257,10 @@ class Client::Impl {
   absl::StatusOr<CommitReceipt> Send(ResultInfo info, std::unique_ptr<SourceFile> file,
                                      const std::stop_token& stop) {
     if (!attempts_) {
-      auto attempts =
-          AttemptState::Open(config_.state_dir, config_.run, config_.plugin, config_.node);
-      if (!attempts.ok()) return attempts.status();
-      attempts_ = *std::move(attempts);
+      ASSIGN_OR_RETURN(attempts_, AttemptState::Open(config_.state_dir, config_.run, config_.plugin,
+                                                     config_.node));
     }
-    auto attempt = attempts_->Begin(file->fingerprint());
-    if (!attempt.ok()) return attempt.status();
-    info.attempt = *attempt;
+    ASSIGN_OR_RETURN(info.attempt, attempts_->Begin(file->fingerprint()));
     OutgoingResult result(std::move(info), std::move(file));
     const PhaseScope delivering(activity_, Phase::kDelivering);
     return DeliverUntilCommitted(

@@ -10,6 +10,7 @@
 #include "services/client/errors.h"
 #include "services/common/base/names.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster::client {
@@ -29,13 +30,11 @@ absl::StatusOr<Config> LoadConfig(const std::string& path) {
   if (!path.empty()) {
     auto text = ReadFileBounded(path, kMaxConfigFile);
     if (!text.ok()) return ConfigError(path, "", ToStd(text.status().message()));
-    if (auto status = ReadConfigJson(*text, path, fields, AgentOnlyFields()); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(ReadConfigJson(*text, path, fields, AgentOnlyFields()));
   }
   std::set<std::string> set;
-  if (auto status = ReadConfigEnvironment(std::getenv, fields, &set); !status.ok()) return status;
-  if (auto status = CompleteConfig(config, set); !status.ok()) return status;
+  RETURN_IF_ERROR(ReadConfigEnvironment(std::getenv, fields, &set));
+  RETURN_IF_ERROR(CompleteConfig(config, set));
   return config;
 }
 

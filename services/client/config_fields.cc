@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "services/client/errors.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
 #include "services/common/identity/certificate.h"
@@ -227,7 +228,7 @@ absl::Status ReadConfigJson(std::string_view text, std::string_view where,
     if (!AssignJson(*field, value)) {
       return ConfigError(where, name, absl::StrCat("the value is not ", Wanted(*field)));
     }
-    if (auto status = CheckChoice(*field, where); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckChoice(*field, where));
   }
   return absl::OkStatus();
 }
@@ -243,7 +244,7 @@ absl::Status ReadConfigEnvironment(const EnvironmentReader& read,
         return ConfigError("environment", variable,
                            absl::StrCat("the value is not ", Wanted(field)));
       }
-      if (auto status = CheckChoice(field, "environment"); !status.ok()) return status;
+      RETURN_IF_ERROR(CheckChoice(field, "environment"));
       set->insert(field.name);
       break;
     }

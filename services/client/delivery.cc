@@ -7,6 +7,7 @@
 #include "services/client/backoff.h"
 #include "services/client/errors.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::client {
 namespace {
@@ -80,9 +81,7 @@ absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
     if (move == NextMove::kGiveUp) return last;
     if (move == NextMove::kNewAttempt) {
       if (++new_attempts > kMostNewAttempts) return last;
-      auto attempt = attempts.Next();
-      if (!attempt.ok()) return attempt.status();
-      result.info.attempt = *attempt;
+      ASSIGN_OR_RETURN(result.info.attempt, attempts.Next());
     }
     if (outcome.progressed) backoff.Reset();
     if (on_wait) on_wait(last);

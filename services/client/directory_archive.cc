@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "services/client/errors.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/unique_fd.h"
 
 namespace muster::client {
@@ -107,7 +108,7 @@ absl::Status WriteArchive(const std::string& folder, const std::vector<fs::path>
   for (const fs::path& path : paths) {
     if (path == archive || path == partial) continue;
     const std::string name = path.lexically_relative(folder).string();
-    if (auto status = AddEntry(path, name, to.get()); !status.ok()) return status;
+    RETURN_IF_ERROR(AddEntry(path, name, to.get()));
   }
   if (archive_write_close(to.get()) != ARCHIVE_OK) return ArchiveError(folder, Fault(to.get()));
   return absl::OkStatus();
@@ -116,10 +117,9 @@ absl::Status WriteArchive(const std::string& folder, const std::vector<fs::path>
 }  // namespace
 
 absl::Status ArchiveDirectory(const std::string& folder, const std::string& archive) {
-  auto paths = List(folder);
-  if (!paths.ok()) return paths.status();
+  ASSIGN_OR_RETURN(auto paths, List(folder));
   const std::string partial = archive + ".partial";
-  auto status = WriteArchive(folder, *paths, archive, partial);
+  auto status = WriteArchive(folder, paths, archive, partial);
   std::error_code error;
   if (status.ok()) {
     fs::rename(partial, archive, error);

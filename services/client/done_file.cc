@@ -14,6 +14,7 @@
 #include "services/client/errors.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster::client {
@@ -78,7 +79,7 @@ absl::StatusOr<std::string> ResultOfDoneFile(const std::string& results_dir) {
   if (!fs::is_directory(*real, error)) return NotAFileError(*real);
   std::string archive = *real + "/" + std::string(kDirectoryArchiveName);
   if (ArchivedAlready(archive, done)) return archive;
-  if (auto status = ArchiveDirectory(*real, archive); !status.ok()) return status;
+  RETURN_IF_ERROR(ArchiveDirectory(*real, archive));
   return archive;
 }
 

@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "services/client/errors.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/rpc/channel.h"
@@ -23,16 +24,16 @@ absl::StatusOr<SenderIdentity> LoadFolder(const std::string& folder, absl::Time 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Sender>> Sender::Make(const Config& config, absl::Time now) {
-  auto identity = config.identity_folder.empty()
-                      ? SenderIdentity::Load(config.client_cert, config.client_key, now)
-                      : LoadFolder(config.identity_folder, now);
-  if (!identity.ok()) return identity.status();
+  ASSIGN_OR_RETURN(auto identity,
+                   config.identity_folder.empty()
+                       ? SenderIdentity::Load(config.client_cert, config.client_key, now)
+                       : LoadFolder(config.identity_folder, now));
   if (config.identity_folder.empty()) {
     if (auto ca = ParseChain(config.fleet_ca_cert); !ca.ok()) {
       return ConfigError("configuration", "fleet_ca_cert", ToStd(ca.status().message()));
     }
   }
-  return std::shared_ptr<const Sender>(new Sender(config, *std::move(identity)));
+  return std::shared_ptr<const Sender>(new Sender(config, std::move(identity)));
 }
 
 absl::StatusOr<SenderIdentity> Sender::Identity() const {

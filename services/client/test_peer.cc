@@ -9,6 +9,7 @@
 #include "services/client/content_digest.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/zstd_frame.h"
 #include "services/common/errors.h"
 #include "services/common/identity/authority.h"
@@ -183,7 +184,7 @@ absl::Status TestPeer::Take(const v1::UploadRequest::Chunk& chunk, int64_t epoch
   if (chunk.raw_size() > kChunkMax) return errors::ChunkTooLarge(chunk.raw_size(), kChunkMax);
   if (chunk.encoding() == v1::UploadRequest::ENCODING_ZSTD) {
     const size_t limit = raw.size();
-    if (auto status = DecompressFrame(chunk.data(), limit, &raw); !status.ok()) return status;
+    RETURN_IF_ERROR(DecompressFrame(chunk.data(), limit, &raw));
     if (raw.size() != limit) return errors::InvalidChunk("not the size it says");
   } else {
     raw = chunk.data();

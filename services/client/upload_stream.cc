@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "services/client/errors.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/status.h"
 
 namespace muster::client {
@@ -31,7 +32,7 @@ UploadStream::~UploadStream() {
 
 absl::Status UploadStream::Send(v1::UploadRequest request, bool last) {
   std::unique_lock lock(mutex_);
-  if (auto status = Await(lock, [this] { return !writing_; }); !status.ok()) return status;
+  RETURN_IF_ERROR(Await(lock, [this] { return !writing_; }));
   request_ = std::move(request);
   writing_ = true;
   // Under the lock: reads_ended_ is not set, so the read under way keeps this object alive.
@@ -50,9 +51,7 @@ absl::Status UploadStream::AwaitRoom(int64_t end, int64_t window) {
 
 absl::StatusOr<v1::UploadResponse> UploadStream::AwaitEnd() {
   std::unique_lock lock(mutex_);
-  if (auto status = Await(lock, [this] { return end_.has_value(); }); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(Await(lock, [this] { return end_.has_value(); }));
   return *end_;
 }
 

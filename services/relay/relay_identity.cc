@@ -5,6 +5,7 @@
 
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/identity.h"
 #include "services/common/joining/member_file.h"
 
@@ -16,14 +17,11 @@ absl::StatusOr<std::unique_ptr<RelayIdentity>> RelayIdentity::Open(const std::st
   if (member.ok()) {
     IdentityKeeper::Options options;
     options.folder = folder;
-    auto keeper = IdentityKeeper::Open(std::move(options));
-    if (!keeper.ok()) return keeper.status();
-    made->keeper_ = *std::move(keeper);
+    ASSIGN_OR_RETURN(made->keeper_, IdentityKeeper::Open(std::move(options)));
   } else if (ReasonOf(member.status()) == "NOT_JOINED") {
-    auto files = CertificateFiles::Open(folder + "/tls", folder + "/tls-published",
-                                        ServiceRole::kRelay, SystemClock().Now());
-    if (!files.ok()) return files.status();
-    made->files_ = *std::move(files);
+    ASSIGN_OR_RETURN(made->files_,
+                     CertificateFiles::Open(folder + "/tls", folder + "/tls-published",
+                                            ServiceRole::kRelay, SystemClock().Now()));
   } else {
     return member.status();
   }
@@ -36,9 +34,7 @@ absl::StatusOr<std::unique_ptr<RelayIdentity>> RelayIdentity::Open(const std::st
   }
   made->fleet_ = identity.fleet;
   made->name_ = service->name;
-  auto uri = ToUri(identity);
-  if (!uri.ok()) return uri.status();
-  made->uri_ = *std::move(uri);
+  ASSIGN_OR_RETURN(made->uri_, ToUri(identity));
   return made;
 }
 

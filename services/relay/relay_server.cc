@@ -18,6 +18,7 @@
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/server.h"
@@ -162,11 +163,11 @@ absl::Status Assembly::Begin() {
                  if (board_ != nullptr) board_->RelayChanged(relay, attached);
                });
   AddGauges();
-  if (const absl::Status s = OpenShares(); !s.ok()) return s;
-  if (const absl::Status s = LookUp(); !s.ok()) return s;
+  RETURN_IF_ERROR(OpenShares());
+  RETURN_IF_ERROR(LookUp());
   shares_->Start();
-  if (const absl::Status s = Forward(); !s.ok()) return s;
-  if (const absl::Status s = Serve(); !s.ok()) return s;
+  RETURN_IF_ERROR(Forward());
+  RETURN_IF_ERROR(Serve());
   ticker_ = std::jthread([this](const std::stop_token& stop) { Tick(stop); });
   return absl::OkStatus();
 }
@@ -187,15 +188,14 @@ absl::Status Assembly::OpenShares() {
   options.is_revoked = [this](const std::string& node) {
     return trust_.IsRevoked({{self_->fleet(), NodeIdentity{node}}, std::nullopt, "", "", "", ""});
   };
-  auto shares = Shares::Open(std::move(options), tree_, clock_, Runtime(requests_), metrics_);
-  if (!shares.ok()) return shares.status();
-  shares_ = *std::move(shares);
+  ASSIGN_OR_RETURN(shares_,
+                   Shares::Open(std::move(options), tree_, clock_, Runtime(requests_), metrics_));
   return absl::OkStatus();
 }
 
 // Makes the way to what is above.
 absl::Status Assembly::LookUp() {
-  if (const absl::Status s = known_.Load(self_->fleet(), clock_.Now(), tree_); !s.ok()) return s;
+  RETURN_IF_ERROR(known_.Load(self_->fleet(), clock_.Now(), tree_));
   if (!is_root()) {
     AttachClientOptions options;
     options.targets = parents_;
@@ -215,9 +215,8 @@ absl::Status Assembly::LookUp() {
   jobs.max_output = config_.jobs.max_output;
   jobs.retention = config_.jobs.retention;
   courier_.Hold();
-  auto board = JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, courier_, clock_);
-  if (!board.ok()) return board.status();
-  board_ = *std::move(board);
+  ASSIGN_OR_RETURN(board_,
+                   JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, courier_, clock_));
   aggregator_ = ChannelTo(config_.aggregator_targets, ServiceRole::kAggregator);
   centre_ = std::make_unique<Centre>(tree_, trust_, offers_, aggregator_,
                                      ChannelTo(config_.status_targets, ServiceRole::kStatus),
@@ -269,11 +268,10 @@ absl::Status Assembly::Ready() const {
 absl::Status Assembly::Forward() {
   WayUp& way = is_root() ? static_cast<WayUp&>(*centre_) : *parent_;
   const std::string roots = ChainToPem(self_->roots());
-  auto forwarding = Forwarding::Start(
-      config_.forwarding, {way, Runtime(requests_), clock_, metrics_, tree_.name(), self_->fleet(),
-                           roots, config_.state_folder + "/spool"});
-  if (!forwarding.ok()) return forwarding.status();
-  forwarding_ = *std::move(forwarding);
+  ASSIGN_OR_RETURN(forwarding_,
+                   Forwarding::Start(config_.forwarding,
+                                     {way, Runtime(requests_), clock_, metrics_, tree_.name(),
+                                      self_->fleet(), roots, config_.state_folder + "/spool"}));
   return absl::OkStatus();
 }
 
@@ -292,15 +290,12 @@ absl::Status Assembly::Serve() {
   }
   std::vector<grpc::Service*> services = forwarding_->services();
   services.insert(services.end(), {attach_service_.get(), job_service_.get(), shares_->service()});
-  auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, services);
-  if (!server.ok()) return server.status();
-  server_ = *std::move(server);
+  ASSIGN_OR_RETURN(server_,
+                   RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, services));
   InspectionServer::Options inspection;
   inspection.port = static_cast<uint16_t>(config_.inspection_port);
   inspection.ready = [this] { return Ready(); };
-  auto started = InspectionServer::Start(metrics_, std::move(inspection));
-  if (!started.ok()) return started.status();
-  inspection_ = *std::move(started);
+  ASSIGN_OR_RETURN(inspection_, InspectionServer::Start(metrics_, std::move(inspection)));
   const auto port = [](int taken) { return static_cast<uint16_t>(taken); };
   std::map<std::string, std::string> addresses = {
       {"relay", HostPort{config_.listen.host, port(server_->port())}.ToString()},
@@ -383,10 +378,9 @@ void Assembly::Stop() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunningService>> RelayServer::Start(const RelayConfig& config) {
-  auto self = RelayIdentity::Open(config.state_folder);
-  if (!self.ok()) return self.status();
-  auto assembly = std::make_unique<Assembly>(config, *std::move(self));
-  if (const absl::Status status = assembly->Begin(); !status.ok()) return status;
+  ASSIGN_OR_RETURN(auto self, RelayIdentity::Open(config.state_folder));
+  auto assembly = std::make_unique<Assembly>(config, std::move(self));
+  RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }
 

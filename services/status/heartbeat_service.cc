@@ -1,6 +1,7 @@
 #include "services/status/heartbeat_service.h"
 
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/heartbeat/beat_check.h"
 
 namespace muster {
@@ -37,21 +38,18 @@ grpc::ServerUnaryReactor* HeartbeatService::SendHeartbeat(grpc::CallbackServerCo
 absl::Status HeartbeatService::TakeOnce(Call& call, const v1::SendHeartbeatRequest& request,
                                         v1::SendHeartbeatResponse* response) {
   const v1::ResultKey& key = request.key();
-  const absl::Status allowed = call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node()));
-  if (!allowed.ok()) return allowed;
-  if (const absl::Status named = ValidateName("node", key.node()); !named.ok()) return named;
-  auto uri = ToUri(call.caller().identity);
-  if (!uri.ok()) return uri.status();
-  auto seat = parts_.registry.Visit(*uri, key.node());
-  if (!seat.ok()) return seat.status();
+  RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node())));
+  RETURN_IF_ERROR(ValidateName("node", key.node()));
+  ASSIGN_OR_RETURN(auto uri, ToUri(call.caller().identity));
+  ASSIGN_OR_RETURN(auto seat, parts_.registry.Visit(uri, key.node()));
   v1::Activity activity = request.activity();
   CleanActivity(&activity);
-  if (const absl::Status took = parts_.listener.Took(key, seat->sender(), activity); !took.ok()) {
-    parts_.registry.Leave(*seat);
+  if (const absl::Status took = parts_.listener.Took(key, seat.sender(), activity); !took.ok()) {
+    parts_.registry.Leave(seat);
     return took;
   }
-  parts_.contact(key, *seat->sender());
-  const absl::Duration interval = parts_.registry.SendHeartbeat(*seat).interval;
+  parts_.contact(key, *seat.sender());
+  const absl::Duration interval = parts_.registry.SendHeartbeat(seat).interval;
   response->mutable_interval()->set_seconds(absl::ToInt64Seconds(interval));
   response->mutable_interval()->set_nanos(
       static_cast<int32_t>(absl::ToInt64Nanoseconds(interval % absl::Seconds(1))));

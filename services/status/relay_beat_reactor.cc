@@ -5,6 +5,7 @@
 
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/caller.h"
 
@@ -84,13 +85,13 @@ RelayBeatReactor::RelayBeatReactor(const RpcRuntime& runtime, grpc::CallbackServ
 
 absl::Status RelayBeatReactor::Begin() {
   if (!call_.caller_status().ok()) return call_.caller_status();
-  if (auto allowed = call_.Authorize(Resource::Own()); !allowed.ok()) return allowed;
+  RETURN_IF_ERROR(call_.Authorize(Resource::Own()));
   return absl::OkStatus();
 }
 
 // Whose senders these are: each of them has signed for that relay.
 absl::Status RelayBeatReactor::OpenRelay() {
-  if (auto named = ValidateName("relay", request_.relay()); !named.ok()) return named;
+  RETURN_IF_ERROR(ValidateName("relay", request_.relay()));
   const auto relay = parts_.registry.OpenRelay(request_.relay());
   if (relay.ok()) relay_ = *relay;
   return relay.status();
@@ -130,10 +131,10 @@ absl::Status RelayBeatReactor::Take() {
     return errors::InvalidHeartbeat("more senders than a message may have");
   }
   if (relay_ == nullptr) {
-    if (auto opened = OpenRelay(); !opened.ok()) return opened;
+    RETURN_IF_ERROR(OpenRelay());
   }
   for (v1::RelayHeartbeatsRequest::Sender& sender : *request_.mutable_senders()) {
-    if (auto status = TakeSender(sender); !status.ok()) return status;
+    RETURN_IF_ERROR(TakeSender(sender));
   }
   for (const int32_t id : request_.heard_ids()) TakeHeard(id);
   request_ = v1::RelayHeartbeatsRequest();

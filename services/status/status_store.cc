@@ -5,6 +5,7 @@
 #include <set>
 
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/store/sqlite/schema.h"
 
 namespace muster {
@@ -78,9 +79,8 @@ absl::StatusOr<std::unique_ptr<Connection>> OpenWriter(const std::string& path) 
   db.Execute(
       "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;"
       "PRAGMA busy_timeout = 1000; PRAGMA journal_size_limit = 16777216;");
-  const absl::Status status = db.TakeStatus();
-  if (!status.ok()) return status;
-  if (const absl::Status migrated = sqlite::Migrate(db, kSteps); !migrated.ok()) return migrated;
+  RETURN_IF_ERROR(db.TakeStatus());
+  RETURN_IF_ERROR(sqlite::Migrate(db, kSteps));
   return opened;
 }
 
@@ -94,12 +94,10 @@ absl::StatusOr<std::unique_ptr<StatusStore>> StatusStore::Open(const std::string
                                                                const Clock& clock,
                                                                Metrics& metrics) {
   const std::string path = folder + "/status.db";
-  auto writer = OpenWriter(path);
-  if (!writer.ok()) return writer.status();
-  auto reader = Connection::Open(path, Connection::Access::kReadOnly);
-  if (!reader.ok()) return reader.status();
+  ASSIGN_OR_RETURN(auto writer, OpenWriter(path));
+  ASSIGN_OR_RETURN(auto reader, Connection::Open(path, Connection::Access::kReadOnly));
   return std::unique_ptr<StatusStore>(
-      new StatusStore(*std::move(writer), *std::move(reader), clock, metrics));
+      new StatusStore(std::move(writer), std::move(reader), clock, metrics));
 }
 
 StatusStore::StatusStore(std::unique_ptr<Connection> writer, std::unique_ptr<Connection> reader,
@@ -162,7 +160,7 @@ absl::StatusOr<StatusStore::Contents> StatusStore::Load() {
       if (!progress.ParseFromString(rows.Text())) contents.progress.pop_back();
     }
   }
-  if (absl::Status status = reader_->TakeStatus(); !status.ok()) return status;
+  RETURN_IF_ERROR(reader_->TakeStatus());
   return contents;
 }
 
@@ -211,7 +209,7 @@ absl::StatusOr<std::vector<v1::NodeEvent>> StatusStore::Events(const std::string
       event.set_detail(rows.Text());
     }
   }
-  if (absl::Status status = reader_->TakeStatus(); !status.ok()) return status;
+  RETURN_IF_ERROR(reader_->TakeStatus());
   return events;
 }
 

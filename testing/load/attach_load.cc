@@ -39,6 +39,7 @@
 #include "nlohmann/json.hpp"
 #include "services/common/base/process_setup.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/timers.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/certificate.h"
@@ -359,21 +360,19 @@ class Node {
 absl::Status Run() {
   const std::vector<std::string> targets = absl::GetFlag(FLAGS_targets);
   if (targets.empty()) return absl::InvalidArgumentError("--targets names no relay");
-  const auto enrolment = Enrolment::Open(absl::GetFlag(FLAGS_home), absl::GetFlag(FLAGS_fleet));
-  if (!enrolment.ok()) return enrolment.status();
-  const auto pem = ReadFileBounded(absl::GetFlag(FLAGS_command_ca), kMaxSecretFile);
-  if (!pem.ok()) return pem.status();
-  auto command_ca = Certificate::FromPem(*pem);
-  if (!command_ca.ok()) return command_ca.status();
+  ASSIGN_OR_RETURN(const auto enrolment,
+                   Enrolment::Open(absl::GetFlag(FLAGS_home), absl::GetFlag(FLAGS_fleet)));
+  ASSIGN_OR_RETURN(const auto pem,
+                   ReadFileBounded(absl::GetFlag(FLAGS_command_ca), kMaxSecretFile));
+  ASSIGN_OR_RETURN(auto command_ca, Certificate::FromPem(pem));
   // Neither is ever destroyed: callbacks of gRPC and timers may run until the process ends.
-  auto& fleet = *new Fleet(*std::move(command_ca));
+  auto& fleet = *new Fleet(std::move(command_ca));
   auto& nodes = *new std::vector<std::unique_ptr<Node>>;
   const absl::Time begin = absl::Now();
   for (int i = 0; i < absl::GetFlag(FLAGS_nodes); ++i) {
-    auto enrolled = enrolment->Enrol(absl::StrCat("load-", i));
-    if (!enrolled.ok()) return enrolled.status();
+    ASSIGN_OR_RETURN(auto enrolled, enrolment.Enrol(absl::StrCat("load-", i)));
     nodes.push_back(
-        std::make_unique<Node>(fleet, i, *std::move(enrolled), targets[i % targets.size()]));
+        std::make_unique<Node>(fleet, i, std::move(enrolled), targets[i % targets.size()]));
   }
   Say({{"event", "made"}, {"seconds", absl::ToDoubleSeconds(absl::Now() - begin)}});
   std::thread([&nodes] {

@@ -30,6 +30,7 @@
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "nlohmann/json.hpp"
 #include "services/common/base/process_setup.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/timers.h"
 #include "services/common/rpc/channel.h"
 #include "testing/load/enrolment.h"
@@ -228,17 +229,16 @@ class Agent {
 };
 
 absl::Status Run() {
-  const auto enrolment = Enrolment::Open(absl::GetFlag(FLAGS_home), absl::GetFlag(FLAGS_fleet));
-  if (!enrolment.ok()) return enrolment.status();
+  ASSIGN_OR_RETURN(const auto enrolment,
+                   Enrolment::Open(absl::GetFlag(FLAGS_home), absl::GetFlag(FLAGS_fleet)));
   // Neither is ever destroyed: callbacks of gRPC and timers may run until the process ends.
   auto& fleet = *new Fleet;
   auto& agents = *new std::vector<std::unique_ptr<Agent>>;
   const absl::Time begin = absl::Now();
   for (int i = 0; i < absl::GetFlag(FLAGS_agents); ++i) {
-    const auto enrolled = enrolment->Enrol(absl::StrCat("load-", i));
-    if (!enrolled.ok()) return enrolled.status();
+    ASSIGN_OR_RETURN(const auto enrolled, enrolment.Enrol(absl::StrCat("load-", i)));
     agents.push_back(
-        std::make_unique<Agent>(fleet, enrolled->identity, absl::StrCat("load-", getpid())));
+        std::make_unique<Agent>(fleet, enrolled.identity, absl::StrCat("load-", getpid())));
     agents.back()->Connect();
     absl::SleepFor(begin + absl::Seconds(1) * (i + 1) / absl::GetFlag(FLAGS_connect_rate) -
                    absl::Now());

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -18,15 +19,13 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
   const NodeFolder& folder = options.folder;
   JobRunnerOptions limits{.trust = {folder.path, folder.fleet, folder.node, folder.command_ca}};
   limits.max_parallel = options.parallel;
-  auto jobs = JobRunner::Open(std::move(limits), [n = node.get()] {
-    {
-      std::lock_guard lock(n->mutex_);
-      n->records_ = true;
-    }
-    n->wake_.notify_all();
-  });
-  if (!jobs.ok()) return jobs.status();
-  node->jobs_ = *std::move(jobs);
+  ASSIGN_OR_RETURN(node->jobs_, JobRunner::Open(std::move(limits), [n = node.get()] {
+                     {
+                       std::lock_guard lock(n->mutex_);
+                       n->records_ = true;
+                     }
+                     n->wake_.notify_all();
+                   }));
   AttachClientOptions client;
   client.targets = folder.relay_targets;
   client.fleet = folder.fleet;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/pem_files.h"
 #include "services/common/joining/member_file.h"
@@ -21,17 +22,16 @@ absl::Status NotJoined(const std::string& path, const std::string& what) {
 }  // namespace
 
 absl::StatusOr<NodeFolder> NodeFolder::Load(const std::string& path) {
-  auto member = ReadMemberFile(path);
-  if (!member.ok()) return member.status();
-  if (member->is_relay) return NotJoined(path, "is the folder of a relay, not of a node");
-  if (member->relay_targets.empty()) return NotJoined(path, "names no relay to attach to");
+  ASSIGN_OR_RETURN(auto member, ReadMemberFile(path));
+  if (member.is_relay) return NotJoined(path, "is the folder of a relay, not of a node");
+  if (member.relay_targets.empty()) return NotJoined(path, "names no relay to attach to");
   const auto ca = ReadChainFile(absl::StrCat(path, "/command-ca.pem"));
   if (absl::IsNotFound(ca.status())) {
     return NotJoined(path, "holds no command-ca.pem: whose commands to obey is not known");
   }
   if (!ca.ok()) return ca.status();
-  return NodeFolder{path, std::move(member->fleet), std::move(member->name),
-                    std::move(member->relay_targets), ca->front()};
+  return NodeFolder{path, std::move(member.fleet), std::move(member.name),
+                    std::move(member.relay_targets), ca->front()};
 }
 
 std::string NodeFolder::uri() const { return ToUri({fleet, NodeIdentity{node}}).value(); }

@@ -7,6 +7,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/command_revocations.h"
 #include "services/common/identity/signed_command.h"
@@ -103,8 +104,7 @@ absl::Status CommandJudge::CheckSigner(const Identity& signer) const {
 }
 
 absl::Status CommandJudge::TakeRevocations(const v1::CommandRevocations& list) {
-  const absl::Status genuine = VerifyCommandRevocations(list, trust_.fleet, trust_.command_ca);
-  if (!genuine.ok()) return genuine;
+  RETURN_IF_ERROR(VerifyCommandRevocations(list, trust_.fleet, trust_.command_ca));
   std::lock_guard lock(mutex_);
   if (list.version() <= revocations_.version()) return absl::OkStatus();
   revocations_ = list;  // counts at once, whatever the disk says

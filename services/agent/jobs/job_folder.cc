@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -25,11 +26,10 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Create(
     FileOps& ops, const std::string& jobs, const std::string& job, const std::string& node,
     const v1::SignedCommand& command) {
   std::unique_ptr<NodeJobFolder> made(new NodeJobFolder(ops, absl::StrCat(jobs, "/", job)));
-  if (absl::Status s = made->ReadCommand(command); !s.ok()) return s;
-  if (absl::Status s = ops.MakeFolder(made->folder_); !s.ok()) return s;
-  auto log = NodeRecordLog::Open(ops, absl::StrCat(made->folder_, "/records"), job, node);
-  if (!log.ok()) return log.status();
-  made->log_ = *std::move(log);
+  RETURN_IF_ERROR(made->ReadCommand(command));
+  RETURN_IF_ERROR(ops.MakeFolder(made->folder_));
+  ASSIGN_OR_RETURN(made->log_,
+                   NodeRecordLog::Open(ops, absl::StrCat(made->folder_, "/records"), job, node));
   // The command comes last: with it the folder counts.
   absl::Status s =
       WriteFileDurably(ops, absl::StrCat(made->folder_, "/command"), command.SerializeAsString());
@@ -49,20 +49,17 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Open(FileOps& ops,
   if (absl::IsNotFound(bytes.status())) return Damaged(folder);
   if (!bytes.ok()) return bytes.status();
   if (!command.ParseFromString(*bytes)) return Damaged(folder);
-  if (absl::Status s = opened->ReadCommand(command); !s.ok()) return s;
+  RETURN_IF_ERROR(opened->ReadCommand(command));
   opened->done_ = ops.Stat(absl::StrCat(folder, "/done")).ok();
   if (opened->done_) return opened;
   const auto mark = ReadSmallFile(ops, absl::StrCat(folder, "/process"), kMaxMarkFile);
   if (mark.ok()) {
-    auto process = ProcessMark::FromText(*mark);
-    if (!process.ok()) return process.status();
-    opened->process_ = *std::move(process);
+    ASSIGN_OR_RETURN(opened->process_, ProcessMark::FromText(*mark));
   } else if (!absl::IsNotFound(mark.status())) {
     return mark.status();
   }
-  auto log = NodeRecordLog::Open(ops, absl::StrCat(folder, "/records"), job, node);
-  if (!log.ok()) return log.status();
-  opened->log_ = *std::move(log);
+  ASSIGN_OR_RETURN(opened->log_,
+                   NodeRecordLog::Open(ops, absl::StrCat(folder, "/records"), job, node));
   return opened;
 }
 
@@ -80,8 +77,7 @@ absl::Status NodeJobFolder::NoteProcess(const ProcessMark& mark) {
 }
 
 absl::Status NodeJobFolder::SetDone() {
-  if (absl::Status s = WriteFileDurably(ops_, absl::StrCat(folder_, "/done"), ""); !s.ok())
-    return s;
+  RETURN_IF_ERROR(WriteFileDurably(ops_, absl::StrCat(folder_, "/done"), ""));
   done_ = true;
   log_.reset();
   for (const char* name : {"/records", "/process"}) {

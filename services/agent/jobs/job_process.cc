@@ -18,6 +18,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -81,22 +82,20 @@ absl::StatusOr<SubprocessOptions> JobProcess::Options() {
   options.out = ChildOutput::Pipe();
   options.err = ChildOutput::Pipe();
   if (!plan_.user.empty()) {
-    auto user = ProcessUser::Find(plan_.user);
-    if (!user.ok()) return user.status();
-    if (geteuid() != 0 && user->uid != geteuid()) {
+    ASSIGN_OR_RETURN(auto user, ProcessUser::Find(plan_.user));
+    if (geteuid() != 0 && user.uid != geteuid()) {
       return MakeError(
           absl::StatusCode::kPermissionDenied, "USER_NOT_POSSIBLE",
           absl::StrCat("the agent does not run as root: it cannot run a command as ", plan_.user),
           "Run the agent as root, or leave user out of the rule.");
     }
-    for (const auto& [name, value] :
-         {std::pair<const char*, const std::string&>{"HOME", user->home},
-          {"SHELL", user->shell},
-          {"USER", plan_.user},
-          {"LOGNAME", plan_.user}}) {
+    for (const auto& [name, value] : {std::pair<const char*, const std::string&>{"HOME", user.home},
+                                      {"SHELL", user.shell},
+                                      {"USER", plan_.user},
+                                      {"LOGNAME", plan_.user}}) {
       SetVariable(options.environment, absl::StrCat(name, "=", value));
     }
-    if (user->uid != geteuid()) options.user = *std::move(user);
+    if (user.uid != geteuid()) options.user = std::move(user);
   }
   for (const std::string& entry : plan_.environment) SetVariable(options.environment, entry);
   SetVariable(options.environment, absl::StrCat(ToAbsl(kJobVariable), "=", job_));

@@ -4,6 +4,7 @@
 #include "services/agent/jobs/final_record.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 
@@ -15,16 +16,15 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const st
   if (!whole && ReasonOf(folder.status()) != "JOB_FOLDER_DAMAGED") return folder.status();
   if (whole && ((*folder)->done() || (*folder)->log()->has_final())) return folder;
   if (!whole || !(*folder)->process()) {
-    if (absl::Status s = RemoveTree(ops, absl::StrCat(jobs, "/", id)); !s.ok()) return s;
+    RETURN_IF_ERROR(RemoveTree(ops, absl::StrCat(jobs, "/", id)));
     return nullptr;
   }
   const int ended = EndGroup(*(*folder)->process(), id);
   Log(LogLevel::kWarning, "a job of an earlier life of this agent is lost",
       {{"job", id}, {"processes_ended", ended}});
-  const absl::Status s = (*folder)->log()->Append(
+  RETURN_IF_ERROR((*folder)->log()->Append(
       FinalRecord(v1::JOB_OUTCOME_LOST, "AGENT_DIED",
-                  "the node's agent, or the machine, went down while it ran"));
-  if (!s.ok()) return s;
+                  "the node's agent, or the machine, went down while it ran")));
   return folder;
 }
 

@@ -12,6 +12,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
@@ -80,11 +81,10 @@ JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> jud
 
 absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Open(JobRunnerOptions options,
                                                            std::function<void()> on_records) {
-  auto judge = CommandJudge::Open(options.trust);
-  if (!judge.ok()) return judge.status();
+  ASSIGN_OR_RETURN(auto judge, CommandJudge::Open(options.trust));
   std::unique_ptr<JobRunner> runner(
-      new JobRunner(std::move(options), *std::move(judge), std::move(on_records)));
-  if (absl::Status status = runner->Recover(); !status.ok()) return status;
+      new JobRunner(std::move(options), std::move(judge), std::move(on_records)));
+  RETURN_IF_ERROR(runner->Recover());
   runner->manager_ = std::thread([r = runner.get()] { r->Manage(); });
   return runner;
 }
@@ -102,10 +102,9 @@ JobRunner::~JobRunner() {
 }
 
 absl::Status JobRunner::Recover() {
-  if (absl::Status s = MakeFolders(PosixFileOps(), folder_); !s.ok()) return s;
-  const auto entries = PosixFileOps().List(folder_);
-  if (!entries.ok()) return entries.status();
-  for (const FolderEntry& entry : *entries) {
+  RETURN_IF_ERROR(MakeFolders(PosixFileOps(), folder_));
+  ASSIGN_OR_RETURN(const auto entries, PosixFileOps().List(folder_));
+  for (const FolderEntry& entry : entries) {
     if (entry.type != FileType::kFolder) continue;
     auto found = RecoverJob(PosixFileOps(), folder_, entry.name, options_.trust.node);
     if (!found.ok()) return Annotate(found.status(), "job " + entry.name);

@@ -14,6 +14,7 @@
 #include "services/agent/jobs/argument_pattern.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
 #include "services/common/base/text_values.h"
@@ -228,7 +229,7 @@ absl::StatusOr<NodePolicy> NodePolicy::Parse(std::string_view yaml, std::string_
     return Unusable(absl::StatusCode::kInvalidArgument,
                     absl::StrCat(policy.file_, ":", e.mark.line + 1, ": not YAML: ", e.msg));
   }
-  if (absl::Status status = reader.Result(); !status.ok()) return status;
+  RETURN_IF_ERROR(reader.Result());
   return policy;
 }
 
@@ -246,7 +247,7 @@ absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) con
     const bool fits =
         chosen_here ? IsWithoutPatterns(rule.argv) : FitsCommand(rule.argv, request.argv);
     if (!Contains(rule.actions, request.action) || !signer_fits || !fits) continue;
-    if (absl::Status status = CheckExtras(rule, request); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckExtras(rule, request));
     CommandRule permit = rule;
     if (!chosen_here) {
       permit.argv = request.argv;

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -46,31 +47,27 @@ absl::StatusOr<std::unique_ptr<NodeRecordLog>> NodeRecordLog::Open(FileOps& ops,
                                                                    const std::string& path,
                                                                    std::string job,
                                                                    std::string node) {
-  auto file = ops.Open(path, OpenMode::kReadWriteOrCreate);
-  if (!file.ok()) return file.status();
+  ASSIGN_OR_RETURN(auto file, ops.Open(path, OpenMode::kReadWriteOrCreate));
   std::unique_ptr<NodeRecordLog> log(
-      new NodeRecordLog(*std::move(file), std::move(job), std::move(node)));
-  if (absl::Status status = log->Recover(); !status.ok()) return status;
+      new NodeRecordLog(std::move(file), std::move(job), std::move(node)));
+  RETURN_IF_ERROR(log->Recover());
   return log;
 }
 
 absl::Status NodeRecordLog::Recover() {
-  const auto size = file_->Size();
-  if (!size.ok()) return size.status();
-  size_ = *size;
+  ASSIGN_OR_RETURN(size_, file_->Size());
   int64_t good = 0;
   v1::JobRecord record;
   for (;;) {
     int64_t end = 0;
-    const auto found = ReadFrame(good, &record, &end);
-    if (!found.ok()) return found.status();
-    if (!*found) break;
+    ASSIGN_OR_RETURN(const auto found, ReadFrame(good, &record, &end));
+    if (!found) break;
     ++sequence_;
     if (record.has_final()) final_sequence_ = sequence_;
     good = end;
   }
   if (good < size_) {
-    if (absl::Status status = file_->Truncate(good); !status.ok()) return status;
+    RETURN_IF_ERROR(file_->Truncate(good));
     size_ = good;
   }
   return SyncLocked();
@@ -79,16 +76,15 @@ absl::Status NodeRecordLog::Recover() {
 // False if no whole, undamaged frame lies there.
 absl::StatusOr<bool> NodeRecordLog::ReadFrame(int64_t offset, v1::JobRecord* record, int64_t* end) {
   std::array<char, kHeader> header;
-  auto n = file_->ReadAt(header, offset);
-  if (!n.ok()) return n.status();
-  if (*n < kHeader) return false;
+  ASSIGN_OR_RETURN(auto n, file_->ReadAt(header, offset));
+  if (n < kHeader) return false;
   const uint32_t length = GetUint32(header.data());
   // Length 0: what a crash left as zeros, whose checksum holds.
   if (length == 0 || length > kMaxPayload) return false;
   std::string payload(length, '\0');
-  n = file_->ReadAt(std::span<char>(payload), offset + static_cast<int64_t>(kHeader));
-  if (!n.ok()) return n.status();
-  if (*n < length || Crc32c(payload) != GetUint32(header.data() + 4)) return false;
+  ASSIGN_OR_RETURN(n,
+                   file_->ReadAt(std::span<char>(payload), offset + static_cast<int64_t>(kHeader)));
+  if (n < length || Crc32c(payload) != GetUint32(header.data() + 4)) return false;
   *end = offset + static_cast<int64_t>(kHeader + length);
   return record->ParseFromString(payload);
 }
@@ -117,7 +113,7 @@ absl::Status NodeRecordLog::Sync() {
 
 absl::Status NodeRecordLog::SyncLocked() {
   if (durable_ == size_) return absl::OkStatus();
-  if (absl::Status status = file_->SyncData(); !status.ok()) return status;
+  RETURN_IF_ERROR(file_->SyncData());
   durable_ = size_;
   return absl::OkStatus();
 }
@@ -128,9 +124,8 @@ absl::StatusOr<bool> NodeRecordLog::Take(size_t max_bytes, v1::JobRecords* out) 
   while (send_offset_ < size_ && sent_.size() < kMaxUnacknowledgedRecords) {
     v1::JobRecord record;
     int64_t end = 0;
-    const auto found = ReadFrame(send_offset_, &record, &end);
-    if (!found.ok()) return found.status();
-    if (!*found) {
+    ASSIGN_OR_RETURN(const auto found, ReadFrame(send_offset_, &record, &end));
+    if (!found) {
       return MakeError(absl::StatusCode::kDataLoss, "JOB_LOG_DAMAGED",
                        "the records of job " + job_ + " cannot be read from the disk",
                        "Check the disk of this node.");
@@ -144,7 +139,7 @@ absl::StatusOr<bool> NodeRecordLog::Take(size_t max_bytes, v1::JobRecords* out) 
     if (!fits_window || out->ByteSizeLong() + bytes > max_bytes) break;
     // What the centre has seen must not be lost here, or a later record would take its sequence.
     if (end > durable_) {
-      if (absl::Status status = SyncLocked(); !status.ok()) return status;
+      RETURN_IF_ERROR(SyncLocked());
     }
     *out->add_records() = std::move(record);
     sent_.push_back({send_sequence_++, output, end});

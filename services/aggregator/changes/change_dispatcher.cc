@@ -5,6 +5,7 @@
 
 #include "services/common/base/clock.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -24,11 +25,10 @@ ChangeDispatcher::~ChangeDispatcher() { Stop(); }
 void ChangeDispatcher::AddObserver(Observer observer) { observers_.push_back(std::move(observer)); }
 
 absl::Status ChangeDispatcher::Start() {
-  const auto last = feed_.Last();
-  if (!last.ok()) return last.status();
+  ASSIGN_OR_RETURN(const auto last, feed_.Last());
   {
     std::lock_guard lock(read_mutex_);
-    cursor_ = *last;
+    cursor_ = last;
   }
   subscription_ = feed_.Subscribe([this](int64_t) { Poke(); });
   Poke();

@@ -4,6 +4,7 @@
 
 #include "services/aggregator/file_stream.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -52,9 +53,7 @@ ArchiveCursor::ArchiveCursor(StateStore& store, BlobStore& blobs, std::string ru
 }
 
 absl::Status ArchiveCursor::NextPage() {
-  auto page = store_.ListResults(filter_, page_.next, kPageSize);
-  if (!page.ok()) return page.status();
-  page_ = *std::move(page);
+  ASSIGN_OR_RETURN(page_, store_.ListResults(filter_, page_.next, kPageSize));
   position_ = 0;
   begun_ = true;
   return absl::OkStatus();
@@ -63,14 +62,13 @@ absl::Status ArchiveCursor::NextPage() {
 absl::StatusOr<bool> ArchiveCursor::Next(ArchivedResult& result) {
   while (position_ == page_.items.size()) {
     if (begun_ && page_.next.empty()) return false;
-    if (const absl::Status status = NextPage(); !status.ok()) return status;
+    RETURN_IF_ERROR(NextPage());
   }
   const ResultRecord& row = page_.items[position_++];
   result = ToArchived(row);
   if (row.generation <= 1) return true;
-  const auto history = store_.History(row.key);
-  if (!history.ok()) return history.status();
-  for (const ResultRecord& earlier : *history) {
+  ASSIGN_OR_RETURN(const auto history, store_.History(row.key));
+  for (const ResultRecord& earlier : history) {
     result.history.push_back({earlier.generation, ToArchived(earlier.outcome), earlier.error,
                               absl::FromUnixMicros(earlier.committed_at)});
   }
@@ -80,9 +78,8 @@ absl::StatusOr<bool> ArchiveCursor::Next(ArchivedResult& result) {
 absl::StatusOr<std::unique_ptr<ByteSource>> ArchiveCursor::Open() {
   const ResultRecord& row = page_.items[position_ - 1];
   if (!row.blob.empty()) return blobs_.Open(row.blob, 0);
-  auto whole = FindResult(store_, row.key);
-  if (!whole.ok()) return whole.status();
-  return OpenResult(blobs_, *std::move(whole), 0);
+  ASSIGN_OR_RETURN(auto whole, FindResult(store_, row.key));
+  return OpenResult(blobs_, std::move(whole), 0);
 }
 
 absl::StatusOr<std::unique_ptr<ByteSource>> ArchiveCursor::OpenPartial() {

@@ -1,6 +1,7 @@
 #include "services/aggregator/uploads/spooled_proof.h"
 
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/identity/result_signature.h"
 
@@ -25,9 +26,8 @@ absl::Status SpooledProofs::Check(const v1::SpooledProof& proof, const Caller& r
   if (taken > now + kClockSlack || taken < now - kSpooledAtMost) return errors::ProofTooOld();
   const SignedResult said = {upload->key.run, upload->key.plugin, upload->key.node,
                              upload->attempt, proof.size(),       proof.sha256()};
-  const absl::Status verified = VerifyResultSignature(
-      signature.value(), signature.certificate_chain_pem(), said, fleet_, root_, taken);
-  if (!verified.ok()) return verified;
+  RETURN_IF_ERROR(VerifyResultSignature(signature.value(), signature.certificate_chain_pem(), said,
+                                        fleet_, root_, taken));
   // It parsed before.
   const Certificate leaf = ParseChain(signature.certificate_chain_pem())->front();
   Caller node;

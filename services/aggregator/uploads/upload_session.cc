@@ -9,6 +9,7 @@
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/zstd_frame.h"
 #include "services/common/errors.h"
@@ -28,10 +29,9 @@ constexpr size_t kReadBuffer = 256 * 1024;
 absl::Status ForEachPiece(ByteSource& source, const std::function<void(std::string_view)>& sink) {
   std::vector<char> buffer(kReadBuffer);
   for (;;) {
-    const auto n = source.Read(buffer);
-    if (!n.ok()) return n.status();
-    if (*n == 0) return absl::OkStatus();
-    sink({buffer.data(), *n});
+    ASSIGN_OR_RETURN(const auto n, source.Read(buffer));
+    if (n == 0) return absl::OkStatus();
+    sink({buffer.data(), n});
   }
 }
 
@@ -40,10 +40,9 @@ absl::StatusOr<std::string> ReadUpTo(ByteSource& source, size_t limit) {
   std::string bytes(limit, '\0');
   size_t filled = 0;
   while (filled < limit) {
-    const auto n = source.Read(std::span(bytes).subspan(filled));
-    if (!n.ok()) return n.status();
-    if (*n == 0) break;
-    filled += *n;
+    ASSIGN_OR_RETURN(const auto n, source.Read(std::span(bytes).subspan(filled)));
+    if (n == 0) break;
+    filled += n;
   }
   bytes.resize(filled);
   return bytes;
@@ -69,7 +68,7 @@ absl::StatusOr<int64_t> UploadSession::Reopen(const UploadRecord& upload,
   upload_ = upload;
   signed_at_ = signed_at;
   completing_ = false;  // a commit that failed may be tried again
-  if (const absl::Status status = OpenStaged(); !status.ok()) return status;
+  RETURN_IF_ERROR(OpenStaged());
   return published_ ? *published_ : staged_->written();
 }
 
@@ -96,9 +95,9 @@ absl::Status UploadSession::CheckEpoch(int64_t epoch) const {
 }
 
 absl::Status UploadSession::Attach(int64_t epoch, std::function<void(absl::Status)> on_detached) {
-  if (const absl::Status status = CheckEpoch(epoch); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckEpoch(epoch));
   EndStream(errors::TakenOver(id_));
-  if (const absl::Status status = OpenStaged(); !status.ok()) return status;
+  RETURN_IF_ERROR(OpenStaged());
   progress_at_ = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
   since_progress_ = 0;
   std::lock_guard lock(stream_mutex_);
@@ -164,16 +163,14 @@ absl::StatusOr<std::string> UploadSession::RawBytes(UploadChunk chunk) const {
 // A chunk below the offset was stored before: harmless if it says the same.
 absl::Status UploadSession::CheckOverlap(const UploadChunk& chunk, const std::string& raw) const {
   if (published_) return absl::OkStatus();  // the whole is verified again when it is completed
-  auto source = staged_->Read(chunk.offset);
-  if (!source.ok()) return source.status();
-  const auto stored = ReadUpTo(**source, raw.size());
-  if (!stored.ok()) return stored.status();
-  return *stored == raw ? absl::OkStatus()
-                        : errors::InvalidChunk("other bytes were stored at its offset");
+  ASSIGN_OR_RETURN(auto source, staged_->Read(chunk.offset));
+  ASSIGN_OR_RETURN(const auto stored, ReadUpTo(*source, raw.size()));
+  return stored == raw ? absl::OkStatus()
+                       : errors::InvalidChunk("other bytes were stored at its offset");
 }
 
 absl::StatusOr<UploadAck> UploadSession::Append(int64_t epoch, UploadChunk chunk) {
-  if (const absl::Status status = CheckEpoch(epoch); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckEpoch(epoch));
   if (completing_) return errors::InvalidChunk("it comes after the finish");
   const int64_t written = published_ ? *published_ : staged_->written();
   if (chunk.offset < 0 || chunk.offset > INT64_MAX - chunk.raw_size) {
@@ -182,35 +179,34 @@ absl::StatusOr<UploadAck> UploadSession::Append(int64_t epoch, UploadChunk chunk
   if (chunk.offset > written) return errors::OffsetTooHigh(chunk.offset, written);
   const int64_t offset = chunk.offset;
   const uint32_t crc = chunk.crc32c;
-  auto raw = RawBytes(std::move(chunk));
-  if (!raw.ok()) return raw.status();
-  if (Crc32c(*raw) != crc) return errors::CrcMismatch("chunk");
-  NoteProgress(static_cast<int64_t>(raw->size()));
+  ASSIGN_OR_RETURN(auto raw, RawBytes(std::move(chunk)));
+  if (Crc32c(raw) != crc) return errors::CrcMismatch("chunk");
+  NoteProgress(static_cast<int64_t>(raw.size()));
   if (offset < written) {
-    if (offset + static_cast<int64_t>(raw->size()) > written) {
+    if (offset + static_cast<int64_t>(raw.size()) > written) {
       return errors::InvalidChunk("it begins below the offset and ends above it");
     }
     UploadChunk header;
     header.offset = offset;
-    if (const absl::Status status = CheckOverlap(header, *raw); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckOverlap(header, raw));
     return UploadAck{written, published_ ? *published_ : staged_->durable()};
   }
   if (published_) return errors::InvalidChunk("the upload was complete before");
   if (hashed_ != written) {
-    if (const absl::Status status = HashAgain(); !status.ok()) return status;
+    RETURN_IF_ERROR(HashAgain());
   }
-  if (const absl::Status status = staged_->Append(*raw, crc); !status.ok()) return status;
-  sha256_.Update(*raw);
-  hashed_ += static_cast<int64_t>(raw->size());
+  RETURN_IF_ERROR(staged_->Append(raw, crc));
+  sha256_.Update(raw);
+  hashed_ += static_cast<int64_t>(raw.size());
   return UploadAck{staged_->written(), staged_->durable()};
 }
 
 absl::Status UploadSession::HashAgain() {
   sha256_ = Sha256();
   hashed_ = 0;
-  auto source = published_ ? blobs_.Open(ResultBlobName(key_.run, id_), 0) : staged_->Read(0);
-  if (!source.ok()) return source.status();
-  return ForEachPiece(**source, [this](std::string_view piece) {
+  ASSIGN_OR_RETURN(auto source,
+                   published_ ? blobs_.Open(ResultBlobName(key_.run, id_), 0) : staged_->Read(0));
+  return ForEachPiece(*source, [this](std::string_view piece) {
     sha256_.Update(piece);
     hashed_ += static_cast<int64_t>(piece.size());
   });
@@ -230,9 +226,9 @@ absl::Status UploadSession::VerifyWhole(const UploadFinish& finish, int64_t size
 }
 
 absl::StatusOr<std::string> UploadSession::Head(int64_t limit) {
-  auto source = published_ ? blobs_.Open(ResultBlobName(key_.run, id_), 0) : staged_->Read(0);
-  if (!source.ok()) return source.status();
-  return ReadUpTo(**source, static_cast<size_t>(limit));
+  ASSIGN_OR_RETURN(auto source,
+                   published_ ? blobs_.Open(ResultBlobName(key_.run, id_), 0) : staged_->Read(0));
+  return ReadUpTo(*source, static_cast<size_t>(limit));
 }
 
 void UploadSession::Complete(int64_t epoch, const UploadFinish& finish, Committed committed) {
@@ -272,19 +268,15 @@ void UploadSession::Complete(int64_t epoch, const UploadFinish& finish, Committe
 // Small ones go into the store with their row, others are published before it.
 absl::Status UploadSession::StoreBytes(ResultRecord* result) {
   if (upload_.is_error) {
-    auto text = Head(kMaxErrorText);
-    if (!text.ok()) return text.status();
-    result->error = *std::move(text);
+    ASSIGN_OR_RETURN(result->error, Head(kMaxErrorText));
   }
   if (result->size <= kInlineLimit) {
-    auto body = Head(kInlineLimit);
-    if (!body.ok()) return body.status();
-    result->body = *std::move(body);
+    ASSIGN_OR_RETURN(result->body, Head(kInlineLimit));
     return absl::OkStatus();
   }
   result->blob = ResultBlobName(key_.run, id_);
   if (published_) return absl::OkStatus();
-  if (const absl::Status status = staged_->Publish(result->blob); !status.ok()) return status;
+  RETURN_IF_ERROR(staged_->Publish(result->blob));
   staged_.reset();
   published_ = result->size;
   return absl::OkStatus();

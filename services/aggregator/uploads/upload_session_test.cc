@@ -11,6 +11,7 @@
 #include "services/aggregator/uploads/blob_names.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/zstd_frame.h"
 #include "services/common/blob/blob_test_util.h"
 
@@ -64,9 +65,8 @@ class UploadSessionTest : public ::testing::Test {
   }
 
   absl::StatusOr<int64_t> Append(UploadSession& session, UploadChunk chunk) {
-    const auto ack = session.Append(upload_.epoch, std::move(chunk));
-    if (!ack.ok()) return ack.status();
-    return ack->written;
+    ASSIGN_OR_RETURN(const auto ack, session.Append(upload_.epoch, std::move(chunk)));
+    return ack.written;
   }
 
   absl::StatusOr<ResultRecord> Complete(UploadSession& session, const UploadFinish& finish) {

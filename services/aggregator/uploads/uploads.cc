@@ -11,6 +11,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/limits.h"
 
@@ -70,15 +71,13 @@ Uploads::Uploads(StateStore& store, BlobStore& blobs, Committer& committer, Exec
       limits_(limits) {}
 
 absl::Status Uploads::Recover() {
-  const auto open = store_.OpenUploads("");
-  if (!open.ok()) return open.status();
+  ASSIGN_OR_RETURN(const auto open, store_.OpenUploads(""));
   std::unordered_set<std::string> known;
-  for (const UploadRecord& upload : *open) known.insert(upload.id);
-  const auto staged = blobs_.ListStaged();
-  if (!staged.ok()) return staged.status();
-  for (const std::string& id : *staged) {
+  for (const UploadRecord& upload : open) known.insert(upload.id);
+  ASSIGN_OR_RETURN(const auto staged, blobs_.ListStaged());
+  for (const std::string& id : staged) {
     if (known.contains(id)) continue;
-    if (const absl::Status status = blobs_.DiscardStaged(id); !status.ok()) return status;
+    RETURN_IF_ERROR(blobs_.DiscardStaged(id));
     Log(LogLevel::kInfo, "removed staged bytes that belong to no upload", {{"staged", id}});
   }
   return absl::OkStatus();
@@ -95,30 +94,26 @@ absl::StatusOr<OpenedUpload> Uploads::Open(UploadRecord upload,
       return errors::TooManyUploads(limits_.max_uploads);
     }
   }
-  auto outcome = store_.ApplyAndWait(OpenUpload{upload, upload.opened_at});
-  if (!outcome.ok()) return outcome.status();
-  if (const absl::Status refusal = Refusal(outcome->verdict, upload); !refusal.ok()) {
-    return refusal;
-  }
-  if (outcome->verdict == Verdict::kCommitted) return AlreadyThere(upload, *outcome->committed);
-  if (!outcome->abandoned.empty()) Abandon(outcome->abandoned, upload);
-  const std::shared_ptr<UploadSession> session = Session(outcome->upload);
+  ASSIGN_OR_RETURN(auto outcome, store_.ApplyAndWait(OpenUpload{upload, upload.opened_at}));
+  RETURN_IF_ERROR(Refusal(outcome.verdict, upload));
+  if (outcome.verdict == Verdict::kCommitted) return AlreadyThere(upload, *outcome.committed);
+  if (!outcome.abandoned.empty()) Abandon(outcome.abandoned, upload);
+  const std::shared_ptr<UploadSession> session = Session(outcome.upload);
   auto offset =
-      OnStrand<int64_t>(*session, [&] { return session->Reopen(outcome->upload, signed_at); });
-  if (absl::IsNotFound(offset.status()) && !outcome->created) {
+      OnStrand<int64_t>(*session, [&] { return session->Reopen(outcome.upload, signed_at); });
+  if (absl::IsNotFound(offset.status()) && !outcome.created) {
     // What had arrived was found wrong at its end: nothing of it can be gone on with.
-    const auto gone = store_.ApplyAndWait(AbandonUpload{outcome->upload.id});
-    if (!gone.ok()) return gone.status();
-    Forget(outcome->upload.id);
+    RETURN_IF_ERROR(store_.ApplyAndWait(AbandonUpload{outcome.upload.id}));
+    Forget(outcome.upload.id);
     return Open(std::move(upload), signed_at);
   }
   if (!offset.ok()) return offset.status();
   OpenedUpload opened;
-  opened.id = outcome->upload.id;
-  opened.epoch = outcome->upload.epoch;
+  opened.id = outcome.upload.id;
+  opened.epoch = outcome.upload.epoch;
   opened.offset = *offset;
   opened.chunk_max = streams_ < kFewStreams ? kChunkMaxLarge : kChunkMaxSmall;
-  opened.expires_at = outcome->upload.expires_at;
+  opened.expires_at = outcome.upload.expires_at;
   return opened;
 }
 
@@ -133,8 +128,7 @@ absl::StatusOr<OpenedUpload> Uploads::AlreadyThere(const UploadRecord& upload,
     record.actor = upload.delivery.uri;
     record.key = upload.key;
     record.text = absl::StrCat("refused sha256 ", ToHex(upload.sha256), ", size ", upload.size);
-    const auto audited = store_.ApplyAndWait(AppendAudit{std::move(record)});
-    if (!audited.ok()) return audited.status();
+    RETURN_IF_ERROR(store_.ApplyAndWait(AppendAudit{std::move(record)}));
     return errors::ResultConflict(upload.key.plugin, upload.key.node);
   }
   OpenedUpload opened;
@@ -204,10 +198,9 @@ void Uploads::EndRun(const std::string& run, const absl::Status& why) {
 }
 
 absl::StatusOr<std::vector<PartialData>> Uploads::KeepPartials(const std::string& run) {
-  const auto open = store_.OpenUploads(run);
-  if (!open.ok()) return open.status();
+  ASSIGN_OR_RETURN(const auto open, store_.OpenUploads(run));
   std::vector<PartialData> kept;
-  for (const UploadRecord& upload : *open) {
+  for (const UploadRecord& upload : open) {
     const std::shared_ptr<UploadSession> session = Session(upload);
     const std::string name = PartialBlobName(run, upload.id);
     const auto size = OnStrand<int64_t>(*session, [&] { return session->KeepPartial(name); });

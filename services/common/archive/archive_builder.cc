@@ -11,6 +11,7 @@
 #include "services/common/archive/results_yaml.h"
 #include "services/common/archive/run_files.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -46,20 +47,18 @@ class Builder {
         writer_(tar, manifest_, options.unpack) {}
 
   absl::StatusOr<ArchiveReport> Build() {
-    if (auto s = manifest_.Begin(run_.id, run_.created); !s.ok()) return s;
-    if (auto s = WriteRun(); !s.ok()) return s;
-    if (auto s = NextRow(); !s.ok()) return s;
+    RETURN_IF_ERROR(manifest_.Begin(run_.id, run_.created));
+    RETURN_IF_ERROR(WriteRun());
+    RETURN_IF_ERROR(NextRow());
     for (const ArchivePlugin& plugin : run_.plugins) {
-      if (auto s = WritePlugin(plugin); !s.ok()) return s;
+      RETURN_IF_ERROR(WritePlugin(plugin));
     }
     if (have_row_) {
       return absl::InvalidArgumentError(absl::StrCat(
           "result ", row_.plugin, "/", row_.node, " is out of order, or of no plugin of this run"));
     }
-    if (auto s = WriteManifest(); !s.ok()) return s;
-    absl::StatusOr<ContentInfo> archive = tar_.Finish();
-    if (!archive.ok()) return archive.status();
-    report_.archive = *std::move(archive);
+    RETURN_IF_ERROR(WriteManifest());
+    ASSIGN_OR_RETURN(report_.archive, tar_.Finish());
     report_.entries += writer_.counts().entries;
     report_.stored_as_is = writer_.counts().stored_as_is;
     report_.damaged = writer_.counts().damaged;
@@ -79,10 +78,10 @@ class Builder {
   }
 
   absl::Status WriteRun() {
-    if (auto s = AddFile("meta/config.json", ConfigJson(run_)); !s.ok()) return s;
-    if (auto s = AddFile("meta/info.json", InfoJson(run_)); !s.ok()) return s;
-    if (auto s = AddFile("meta/query-time.json", QueryTimeJson()); !s.ok()) return s;
-    if (auto s = AddFile("meta/clusterhealth.json", ClusterHealthJson()); !s.ok()) return s;
+    RETURN_IF_ERROR(AddFile("meta/config.json", ConfigJson(run_)));
+    RETURN_IF_ERROR(AddFile("meta/info.json", InfoJson(run_)));
+    RETURN_IF_ERROR(AddFile("meta/query-time.json", QueryTimeJson()));
+    RETURN_IF_ERROR(AddFile("meta/clusterhealth.json", ClusterHealthJson()));
     NothingSource nothing;
     ByteSource& log = run_.run_log == nullptr ? nothing : *run_.run_log;
     return Record("meta/run.log", tar_.AddFile("meta/run.log", run_.run_log_size, log));
@@ -93,11 +92,9 @@ class Builder {
     const std::pair<std::string, std::string> before(row_.plugin, row_.node);
     const bool first = !have_row_;
     row_ = ArchivedResult();
-    const absl::StatusOr<bool> more = cursor_.Next(row_);
-    if (!more.ok()) return more.status();
-    have_row_ = *more;
+    ASSIGN_OR_RETURN(have_row_, cursor_.Next(row_));
     if (!have_row_) return absl::OkStatus();
-    if (auto s = ValidateName("a result's node", row_.node); !s.ok()) return s;
+    RETURN_IF_ERROR(ValidateName("a result's node", row_.node));
     if (!first && std::pair(row_.plugin, row_.node) <= before) {
       return absl::InvalidArgumentError(
           absl::StrCat("result ", row_.plugin, "/", row_.node, " is out of order"));
@@ -107,36 +104,34 @@ class Builder {
 
   absl::Status WritePlugin(const ArchivePlugin& plugin) {
     const std::string folder = absl::StrCat("plugins/", plugin.name, "/");
-    if (auto s = AddFile(folder + "definition.json", DefinitionJson(plugin)); !s.ok()) return s;
+    RETURN_IF_ERROR(AddFile(folder + "definition.json", DefinitionJson(plugin)));
     ResultsTree tree({.plugin = plugin.name,
                       .per_node = !plugin.once,
                       .format = ResultFormatFrom(plugin.result_format),
                       .result_files = plugin.result_files,
                       .max_bytes = options_.tree_bytes});
     while (have_row_ && row_.plugin == plugin.name) {
-      if (auto s = writer_.Write(row_, cursor_, tree); !s.ok()) return s;
+      RETURN_IF_ERROR(writer_.Write(row_, cursor_, tree));
       ++report_.results;
-      if (auto s = NextRow(); !s.ok()) return s;
+      RETURN_IF_ERROR(NextRow());
     }
     return WriteTree(folder + "sonobuoy_results.yaml", tree.Finish());
   }
 
   absl::Status WriteTree(const std::string& path, const ResultItem& root) {
     // The size first: the tree is turned into text twice, but never held as text.
-    const absl::StatusOr<int64_t> size = ResultsYamlSize(root);
-    if (!size.ok()) return size.status();
-    if (auto s = tar_.BeginFile(path, *size); !s.ok()) return s;
+    ASSIGN_OR_RETURN(const int64_t size, ResultsYamlSize(root));
+    RETURN_IF_ERROR(tar_.BeginFile(path, size));
     TarSink sink(tar_);
-    if (auto s = WriteResultsYaml(root, sink); !s.ok()) return s;
+    RETURN_IF_ERROR(WriteResultsYaml(root, sink));
     report_.plugins[root.name] = Summarize(root, kListedFailures);
     return Record(path, tar_.EndFile());
   }
 
   absl::Status WriteManifest() {
-    if (auto s = manifest_.End(); !s.ok()) return s;
-    if (auto s = spool_.Flush(); !s.ok()) return s;
-    const absl::StatusOr<ContentInfo> written = tar_.AddFile(kManifestPath, spool_.size(), spool_);
-    if (!written.ok()) return written.status();
+    RETURN_IF_ERROR(manifest_.End());
+    RETURN_IF_ERROR(spool_.Flush());
+    RETURN_IF_ERROR(tar_.AddFile(kManifestPath, spool_.size(), spool_));
     ++report_.entries;
     return absl::OkStatus();
   }
@@ -156,7 +151,7 @@ class Builder {
 // Names are folders in the archive, each its own.
 absl::Status CheckPlugins(const std::vector<ArchivePlugin>& sorted) {
   for (size_t i = 0; i < sorted.size(); ++i) {
-    if (auto s = ValidateName("a plugin", sorted[i].name); !s.ok()) return s;
+    RETURN_IF_ERROR(ValidateName("a plugin", sorted[i].name));
     if (i > 0 && sorted[i].name == sorted[i - 1].name) {
       return absl::InvalidArgumentError(absl::StrCat("plugin ", sorted[i].name, " is there twice"));
     }
@@ -172,10 +167,10 @@ absl::StatusOr<ArchiveReport> BuildArchive(const ArchiveRun& run, ResultCursor& 
   ArchiveRun sorted = run;
   std::sort(sorted.plugins.begin(), sorted.plugins.end(),
             [](const ArchivePlugin& a, const ArchivePlugin& b) { return a.name < b.name; });
-  if (auto s = CheckPlugins(sorted.plugins); !s.ok()) return s;
-  auto tar = TarGzWriter::Create(sink, {.level = options.gzip_level, .mtime = run.created});
-  if (!tar.ok()) return tar.status();
-  return Builder(sorted, results, std::move(spool), **tar, options).Build();
+  RETURN_IF_ERROR(CheckPlugins(sorted.plugins));
+  ASSIGN_OR_RETURN(auto tar,
+                   TarGzWriter::Create(sink, {.level = options.gzip_level, .mtime = run.created}));
+  return Builder(sorted, results, std::move(spool), *tar, options).Build();
 }
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include "services/common/archive/archive_reader.h"
 #include "services/common/archive/results_yaml.h"
 #include "services/common/archive/test_support.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -42,9 +43,8 @@ class ArchiveBuilderTest : public ::testing::Test {
   }
 
   absl::StatusOr<ArchiveReport> Build(ByteSink& sink) {
-    auto spool = PosixFileOps().CreateUnnamed(::testing::TempDir());
-    if (!spool.ok()) return spool.status();
-    return BuildArchive(run_, cursor_, *std::move(spool), sink, options_);
+    ASSIGN_OR_RETURN(auto spool, PosixFileOps().CreateUnnamed(::testing::TempDir()));
+    return BuildArchive(run_, cursor_, std::move(spool), sink, options_);
   }
 
   // Builds, and reads all of it back.

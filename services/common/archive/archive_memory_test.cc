@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/archive/archive_builder.h"
 #include "services/common/archive/test_support.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -48,10 +49,9 @@ absl::StatusOr<ArchiveReport> Build(int count, int64_t size, std::string_view fo
   const ArchiveRun run{.id = "00112233aabbccdd",
                        .plugins = {{.name = "p", .result_format = std::string(format)}}};
   SyntheticCursor cursor(count, size);
-  auto spool = PosixFileOps().CreateUnnamed(::testing::TempDir());
-  if (!spool.ok()) return spool.status();
+  ASSIGN_OR_RETURN(auto spool, PosixFileOps().CreateUnnamed(::testing::TempDir()));
   NullSink sink;
-  return BuildArchive(run, cursor, *std::move(spool), sink, {.tree_bytes = tree_bytes});
+  return BuildArchive(run, cursor, std::move(spool), sink, {.tree_bytes = tree_bytes});
 }
 
 TEST(ArchiveMemoryTest, DoesNotGrowWithAResult) {

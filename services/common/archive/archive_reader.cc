@@ -8,6 +8,7 @@
 #include "services/common/archive/results_yaml.h"
 #include "services/common/archive/tar_gz_reader.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -34,7 +35,7 @@ absl::Status Walk(ByteSource& archive, const Visit& visit) {
     const absl::StatusOr<std::optional<TarEntry>> entry = (*reader)->Next();
     if (!entry.ok()) return Annotate(entry.status(), "archive");
     if (!entry->has_value()) return absl::OkStatus();
-    if (auto s = visit(**entry, **reader); !s.ok()) return s;
+    RETURN_IF_ERROR(visit(**entry, **reader));
   }
 }
 
@@ -45,7 +46,7 @@ absl::Status CopyContent(TarGzReader& content,
     const absl::StatusOr<size_t> got = content.Read(buffer);
     if (!got.ok()) return Annotate(got.status(), "archive");
     if (*got == 0) return absl::OkStatus();
-    if (auto s = write({buffer.data(), *got}); !s.ok()) return s;
+    RETURN_IF_ERROR(write({buffer.data(), *got}));
   }
 }
 
@@ -97,9 +98,8 @@ absl::Status ReadResultTrees(
         const std::string of(PluginOfTree(entry.path));
         if (of.empty() || (!plugin.empty() && of != plugin)) return absl::OkStatus();
         found = true;
-        absl::StatusOr<ResultItem> tree = ReadTree(entry, content);
-        if (!tree.ok()) return tree.status();
-        return visit(of, *std::move(tree));
+        ASSIGN_OR_RETURN(ResultItem tree, ReadTree(entry, content));
+        return visit(of, std::move(tree));
       });
   if (!walked.ok() || found) return walked;
   return NoPlugin(plugin);
@@ -109,22 +109,18 @@ absl::StatusOr<ContentInfo> ExtractPlugin(ByteSource& archive, std::string_view 
                                           ByteSink& sink) {
   const std::string folder = absl::StrCat(ToAbsl(kPlugins), ToAbsl(plugin), "/");
   std::unique_ptr<TarGzWriter> out;
-  const absl::Status walked =
-      Walk(archive, [&](const TarEntry& entry, TarGzReader& content) -> absl::Status {
-        if (!entry.path.starts_with(folder)) return absl::OkStatus();
-        if (out == nullptr) {
-          auto created = TarGzWriter::Create(sink, {.mtime = absl::FromUnixSeconds(entry.mtime)});
-          if (!created.ok()) return created.status();
-          out = *std::move(created);
-        }
-        if (entry.type == TarEntry::Type::kDirectory) return out->AddDirectory(entry.path);
-        if (auto s = out->BeginFile(entry.path, entry.size, entry.executable); !s.ok()) return s;
-        auto copied =
-            CopyContent(content, [&out](std::string_view piece) { return out->Write(piece); });
-        if (!copied.ok()) return copied;
-        return out->EndFile().status();
-      });
-  if (!walked.ok()) return walked;
+  RETURN_IF_ERROR(Walk(archive, [&](const TarEntry& entry, TarGzReader& content) -> absl::Status {
+    if (!entry.path.starts_with(folder)) return absl::OkStatus();
+    if (out == nullptr) {
+      ASSIGN_OR_RETURN(out,
+                       TarGzWriter::Create(sink, {.mtime = absl::FromUnixSeconds(entry.mtime)}));
+    }
+    if (entry.type == TarEntry::Type::kDirectory) return out->AddDirectory(entry.path);
+    RETURN_IF_ERROR(out->BeginFile(entry.path, entry.size, entry.executable));
+    RETURN_IF_ERROR(
+        CopyContent(content, [&out](std::string_view piece) { return out->Write(piece); }));
+    return out->EndFile().status();
+  }));
   if (out == nullptr) return NoPlugin(plugin);
   return out->Finish();
 }

@@ -15,6 +15,7 @@
 #include "services/common/archive/tar_gz_reader.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -192,11 +193,10 @@ absl::StatusOr<ContentInfo> Measure(TarGzReader& content) {
   ContentInfo info;
   Sha256 digest;
   for (;;) {
-    const absl::StatusOr<size_t> got = content.Read(buffer);
-    if (!got.ok()) return got.status();
-    if (*got == 0) break;
-    info.size += static_cast<int64_t>(*got);
-    digest.Update({buffer.data(), *got});
+    ASSIGN_OR_RETURN(const size_t got, content.Read(buffer));
+    if (got == 0) break;
+    info.size += static_cast<int64_t>(got);
+    digest.Update({buffer.data(), got});
   }
   info.sha256 = ToHex(digest.Finish());
   return info;

@@ -1,5 +1,7 @@
 #include "services/common/archive/file_spool.h"
 
+#include "services/common/base/status_macros.h"
+
 namespace muster {
 
 absl::Status FileSpool::Write(std::string_view data) {
@@ -9,7 +11,7 @@ absl::Status FileSpool::Write(std::string_view data) {
 }
 
 absl::Status FileSpool::Flush() {
-  if (auto s = file_->WriteAt(pending_, written_); !s.ok()) return s;
+  RETURN_IF_ERROR(file_->WriteAt(pending_, written_));
   written_ += static_cast<int64_t>(pending_.size());
   pending_.clear();
   return absl::OkStatus();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "services/common/base/status_macros.h"
+
 namespace muster {
 namespace {
 
@@ -32,7 +34,7 @@ GzipSink::~GzipSink() = default;
 absl::Status GzipSink::Write(std::string_view data) {
   while (!data.empty()) {
     const std::string_view piece = data.substr(0, std::numeric_limits<int>::max());
-    if (auto s = Deflate(piece, Z_NO_FLUSH); !s.ok()) return s;
+    RETURN_IF_ERROR(Deflate(piece, Z_NO_FLUSH));
     data.remove_prefix(piece.size());
   }
   return absl::OkStatus();
@@ -52,7 +54,7 @@ absl::Status GzipSink::Deflate(std::string_view data, int flush) {
     }
     const std::string_view made(buffer_.data(), buffer_.size() - stream_->avail_out);
     if (made.empty()) break;
-    if (auto s = out_.Write(made); !s.ok()) return s;
+    RETURN_IF_ERROR(out_.Write(made));
     digest_.Update(made);
     size_ += static_cast<int64_t>(made.size());
   } while (stream_->avail_out == 0);

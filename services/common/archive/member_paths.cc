@@ -4,6 +4,7 @@
 #include "absl/strings/str_split.h"
 #include "services/common/base/names.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -49,7 +50,7 @@ absl::Status MemberPaths::AddFolders(std::string_view path) {
     const std::string_view folder = path.substr(0, end);
     const auto found = taken_.find(KeyOf(folder));
     if (found == taken_.end()) {
-      if (auto s = Take(folder, Kind::kFolder); !s.ok()) return s;
+      RETURN_IF_ERROR(Take(folder, Kind::kFolder));
     } else if (found->second == Kind::kFile) {
       return Refuse("a name that is both a file and a folder", folder);
     }
@@ -58,13 +59,12 @@ absl::Status MemberPaths::AddFolders(std::string_view path) {
 }
 
 absl::StatusOr<std::string> MemberPaths::File(std::string_view raw) {
-  const absl::StatusOr<std::string> path = Resolve(raw);
-  if (!path.ok()) return path.status();
-  if (path->empty()) return Refuse("a file without a name", raw);
-  if (const size_t slash = path->rfind('/'); slash != std::string::npos) {
-    if (auto s = AddFolders(path->substr(0, slash)); !s.ok()) return s;
+  ASSIGN_OR_RETURN(const std::string path, Resolve(raw));
+  if (path.empty()) return Refuse("a file without a name", raw);
+  if (const size_t slash = path.rfind('/'); slash != std::string::npos) {
+    RETURN_IF_ERROR(AddFolders(path.substr(0, slash)));
   }
-  std::string free = *path;
+  std::string free = path;
   for (int n = 2;; ++n) {
     const auto found = taken_.find(KeyOf(free));
     if (found == taken_.end()) break;
@@ -74,23 +74,22 @@ absl::StatusOr<std::string> MemberPaths::File(std::string_view raw) {
     constexpr int kMaxSame = 100;
     if (n > kMaxSame) return Refuse("too many files of one name", raw);
     const std::string suffix = absl::StrCat("~", n);
-    const size_t base = path->rfind('/') + 1;  // 0 if there is none
+    const size_t base = path.rfind('/') + 1;  // 0 if there is none
     const size_t room = kMaxFileName - suffix.size();
-    free = absl::StrCat(path->substr(0, base),
-                        SafeFileName(std::string_view(*path).substr(base).substr(0, room)), suffix);
+    free = absl::StrCat(path.substr(0, base),
+                        SafeFileName(std::string_view(path).substr(base).substr(0, room)), suffix);
   }
-  if (auto s = Take(free, Kind::kFile); !s.ok()) return s;
+  RETURN_IF_ERROR(Take(free, Kind::kFile));
   return free;
 }
 
 absl::StatusOr<std::optional<std::string>> MemberPaths::Folder(std::string_view raw) {
-  absl::StatusOr<std::string> path = Resolve(raw);
-  if (!path.ok()) return path.status();
-  if (path->empty()) return std::nullopt;
-  const bool named_before = taken_.contains(KeyOf(*path));
-  if (auto s = AddFolders(*path); !s.ok()) return s;
+  ASSIGN_OR_RETURN(std::string path, Resolve(raw));
+  if (path.empty()) return std::nullopt;
+  const bool named_before = taken_.contains(KeyOf(path));
+  RETURN_IF_ERROR(AddFolders(path));
   if (named_before) return std::nullopt;
-  return *std::move(path);
+  return path;
 }
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include "services/common/archive/member_paths.h"
 #include "services/common/archive/tar_gz_reader.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -53,7 +54,7 @@ class Walk {
       const absl::StatusOr<std::optional<TarEntry>> entry = reader_->Next();
       if (!entry.ok()) return FromReader(entry.status());
       if (!entry->has_value()) return absl::OkStatus();
-      if (auto s = Member(**entry); !s.ok()) return s;
+      RETURN_IF_ERROR(Member(**entry));
     }
   }
 
@@ -75,10 +76,8 @@ class Walk {
       return Broken(absl::StrCat("it unpacks to more than ", limits_.max_bytes, " bytes"));
     }
     ++files_;
-    if (auto s = visitor_.BeginFile(*path, entry.path, entry.size, entry.executable); !s.ok()) {
-      return s;
-    }
-    if (auto s = Content(entry.size); !s.ok()) return s;
+    RETURN_IF_ERROR(visitor_.BeginFile(*path, entry.path, entry.size, entry.executable));
+    RETURN_IF_ERROR(Content(entry.size));
     return visitor_.EndFile();
   }
 
@@ -94,7 +93,7 @@ class Walk {
       if (bytes_ > limits_.ratio_free_bytes && bytes_ / limits_.ratio > reader_->consumed()) {
         return Broken(absl::StrCat("it unpacks to more than ", limits_.ratio, " times its size"));
       }
-      if (auto s = visitor_.Data({buffer_.data(), *got}); !s.ok()) return s;
+      RETURN_IF_ERROR(visitor_.Data({buffer_.data(), *got}));
     }
     return read == size ? absl::OkStatus() : Broken("a file's length is not what its header says");
   }
@@ -129,9 +128,8 @@ absl::StatusOr<UnpackCheck> CheckTarGz(ByteSource& source, const UnpackLimits& l
 }
 
 absl::Status UnpackTarGz(ByteSource& source, const UnpackLimits& limits, UnpackVisitor& visitor) {
-  const absl::StatusOr<UnpackCheck> done = Walk(source, limits, visitor).Run();
-  if (!done.ok()) return done.status();
-  return done->ok ? absl::OkStatus() : absl::InvalidArgumentError(done->why);
+  ASSIGN_OR_RETURN(const UnpackCheck done, Walk(source, limits, visitor).Run());
+  return done.ok ? absl::OkStatus() : absl::InvalidArgumentError(done.why);
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include "services/common/archive/json_text.h"
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -39,9 +40,8 @@ class HashingSource : public ByteSource {
   // Reads what is left. The digest of everything.
   absl::StatusOr<std::string> Drain(std::span<char> buffer) {
     for (;;) {
-      const absl::StatusOr<size_t> got = Read(buffer);
-      if (!got.ok()) return got.status();
-      if (*got == 0) return ToHex(digest_.Finish());
+      ASSIGN_OR_RETURN(const size_t got, Read(buffer));
+      if (got == 0) return ToHex(digest_.Finish());
     }
   }
 
@@ -110,10 +110,9 @@ absl::StatusOr<bool> ResultWriter::ShouldUnpack() {
 }
 
 absl::Status ResultWriter::WriteGenuine() {
-  const absl::StatusOr<bool> unpack = ShouldUnpack();
-  if (!unpack.ok()) return unpack.status();
-  if (auto s = manifest_.BeginResult(*result_, *unpack ? "unpacked" : "file"); !s.ok()) return s;
-  if (*unpack) return Unpack();
+  ASSIGN_OR_RETURN(const bool unpack, ShouldUnpack());
+  RETURN_IF_ERROR(manifest_.BeginResult(*result_, unpack ? "unpacked" : "file"));
+  if (unpack) return Unpack();
   const auto source = cursor_->Open();
   if (!source.ok()) {
     return IsLost(source.status()) ? WriteUnreadable(source.status()) : source.status();
@@ -123,7 +122,7 @@ absl::Status ResultWriter::WriteGenuine() {
 }
 
 absl::Status ResultWriter::WriteError() {
-  if (auto s = manifest_.BeginResult(*result_, "file"); !s.ok()) return s;
+  RETURN_IF_ERROR(manifest_.BeginResult(*result_, "file"));
   nlohmann::ordered_json error = {{"error", result_->error}};
   // Readers of Sonobuoy's archives know a time-out by this word alone.
   if (result_->outcome == ArchivedOutcome::kTimedOut &&
@@ -136,7 +135,7 @@ absl::Status ResultWriter::WriteError() {
     error["partial-file"] = partial;
     error["partial-size"] = absl::StrCat(result_->partial_size);
   }
-  if (auto s = WriteErrorJson(error); !s.ok()) return s;
+  RETURN_IF_ERROR(WriteErrorJson(error));
   if (result_->has_partial) {
     Note(absl::StrCat("partial: the first ", result_->partial_size,
                       " bytes of a result that did not arrive in full"));
@@ -162,10 +161,9 @@ absl::Status ResultWriter::WriteError() {
 absl::Status ResultWriter::WriteErrorJson(const nlohmann::ordered_json& error) {
   const std::string below = absl::StrCat("errors/", result_->node, "/error.json");
   const std::string path = absl::StrCat("plugins/", result_->plugin, "/", below);
-  const absl::StatusOr<ContentInfo> written = tar_.AddFile(path, JsonText(error) + "\n");
-  if (!written.ok()) return written.status();
+  ASSIGN_OR_RETURN(const ContentInfo written, tar_.AddFile(path, JsonText(error) + "\n"));
   tree_->AddError(below, error);
-  return AddEntry(path, *written, "error.json", /*partial=*/false, /*damaged=*/false);
+  return AddEntry(path, written, "error.json", /*partial=*/false, /*damaged=*/false);
 }
 
 absl::Status ResultWriter::WriteUnreadable(const absl::Status& why) {
@@ -192,7 +190,7 @@ absl::StatusOr<std::string> ResultWriter::CopyBytes(const std::string& path, int
       got = room.size();
     }
     const std::string_view piece(room.data(), *got);
-    if (auto s = tar_.Write(piece); !s.ok()) return s;
+    RETURN_IF_ERROR(tar_.Write(piece));
     if (reader != nullptr) reader->Write(piece);
     left -= static_cast<int64_t>(piece.size());
   }
@@ -208,21 +206,19 @@ absl::Status ResultWriter::Copy(const std::string& below, int64_t size, ByteSour
   const std::string path = absl::StrCat("plugins/", result_->plugin, "/", below);
   const bool genuine = result_->outcome == ArchivedOutcome::kGenuine;
   std::unique_ptr<ResultReader> reader = genuine ? tree_->ReaderFor(below) : nullptr;
-  if (auto s = tar_.BeginFile(path, size); !s.ok()) return s;
-  absl::StatusOr<std::string> damage = CopyBytes(path, size, source, reader.get());
-  if (!damage.ok()) return damage.status();
-  const absl::StatusOr<ContentInfo> written = tar_.EndFile();
-  if (!written.ok()) return written.status();
-  if (damage->empty() && !expected_sha256.empty() && written->sha256 != ToAbsl(expected_sha256)) {
-    *damage = "damaged: the stored bytes are not the ones that were committed";
+  RETURN_IF_ERROR(tar_.BeginFile(path, size));
+  ASSIGN_OR_RETURN(std::string damage, CopyBytes(path, size, source, reader.get()));
+  ASSIGN_OR_RETURN(const ContentInfo written, tar_.EndFile());
+  if (damage.empty() && !expected_sha256.empty() && written.sha256 != ToAbsl(expected_sha256)) {
+    damage = "damaged: the stored bytes are not the ones that were committed";
   }
-  if (!damage->empty()) {
-    NoteDamage(*damage);
-    if (genuine) tree_->AddDamagedFile(below, *damage);
+  if (!damage.empty()) {
+    NoteDamage(damage);
+    if (genuine) tree_->AddDamagedFile(below, damage);
   } else if (reader != nullptr) {
     tree_->AddFile(std::move(reader));
   }
-  return AddEntry(path, *written, result_->file_name, partial, !damage->empty());
+  return AddEntry(path, written, result_->file_name, partial, !damage.empty());
 }
 
 // The files of a tar, each below the node's folder.
@@ -253,10 +249,9 @@ class ResultWriter::Unpacking : public UnpackVisitor {
   }
 
   absl::Status EndFile() override {
-    const absl::StatusOr<ContentInfo> written = writer_.tar_.EndFile();
-    if (!written.ok()) return written.status();
+    ASSIGN_OR_RETURN(const ContentInfo written, writer_.tar_.EndFile());
     if (reader_ != nullptr) writer_.tree_->AddFile(std::move(reader_));
-    return writer_.AddEntry(plugin_ + below_, *written, original_, false, false);
+    return writer_.AddEntry(plugin_ + below_, written, original_, false, false);
   }
 
  private:
@@ -269,10 +264,9 @@ class ResultWriter::Unpacking : public UnpackVisitor {
 };
 
 absl::Status ResultWriter::Unpack() {
-  const auto source = cursor_->Open();
-  if (!source.ok()) return source.status();
+  ASSIGN_OR_RETURN(const auto source, cursor_->Open());
   Unpacking visitor(*this);
-  return UnpackTarGz(**source, limits_, visitor);
+  return UnpackTarGz(*source, limits_, visitor);
 }
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/archive/yaml_tree.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -138,7 +139,7 @@ absl::Status FillItem(Json& from, int depth, ResultItem& item) {
   }
   item.items.reserve(items->size());
   for (Json& child : *items) {
-    if (auto s = FillItem(child, depth + 1, item.items.emplace_back()); !s.ok()) return s;
+    RETURN_IF_ERROR(FillItem(child, depth + 1, item.items.emplace_back()));
     child = nullptr;  // not needed twice
   }
   return absl::OkStatus();
@@ -152,22 +153,21 @@ absl::Status WriteResultsYaml(const ResultItem& root, ByteSink& sink) {
   YAML::Emitter out(stream);
   EmitItem(out, root);
   stream << "\n";
-  if (auto s = buffer.Finish(); !s.ok()) return s;
+  RETURN_IF_ERROR(buffer.Finish());
   if (!out.good()) return absl::InternalError(absl::StrCat("YAML: ", out.GetLastError()));
   return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> ResultsYamlSize(const ResultItem& root) {
   CountingSink sink;
-  if (auto s = WriteResultsYaml(root, sink); !s.ok()) return s;
+  RETURN_IF_ERROR(WriteResultsYaml(root, sink));
   return sink.size;
 }
 
 absl::StatusOr<ResultItem> ParseResultsYaml(std::string_view text) {
-  absl::StatusOr<Json> tree = ParseYamlTree(text);
-  if (!tree.ok()) return tree.status();
+  ASSIGN_OR_RETURN(Json tree, ParseYamlTree(text));
   ResultItem root;
-  if (auto s = FillItem(*tree, 0, root); !s.ok()) return s;
+  RETURN_IF_ERROR(FillItem(tree, 0, root));
   return root;
 }
 

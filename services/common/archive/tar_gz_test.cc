@@ -7,6 +7,7 @@
 #include "services/common/archive/test_support.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -102,17 +103,14 @@ TEST(TarGzWriterTest, KeepsModesPlain) {
 
 absl::Status ReadAll(const std::string& bytes) {
   PieceSource source(bytes, 777);
-  auto reader = TarGzReader::Open(source);
-  if (!reader.ok()) return reader.status();
+  ASSIGN_OR_RETURN(auto reader, TarGzReader::Open(source));
   std::vector<char> buffer(1000);
   for (;;) {
-    const auto entry = (*reader)->Next();
-    if (!entry.ok()) return entry.status();
-    if (!entry->has_value()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const auto entry, reader->Next());
+    if (!entry.has_value()) return absl::OkStatus();
     for (;;) {
-      const auto got = (*reader)->Read(buffer);
-      if (!got.ok()) return got.status();
-      if (*got == 0) break;
+      ASSIGN_OR_RETURN(const auto got, reader->Read(buffer));
+      if (got == 0) break;
     }
   }
 }

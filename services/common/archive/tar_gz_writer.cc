@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/archive/utf8_locale.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -89,20 +90,20 @@ absl::Status TarGzWriter::AddDirectory(std::string_view path) {
 }
 
 absl::StatusOr<ContentInfo> TarGzWriter::AddFile(std::string_view path, std::string_view content) {
-  if (auto s = BeginFile(path, static_cast<int64_t>(content.size())); !s.ok()) return s;
-  if (auto s = Write(content); !s.ok()) return s;
+  RETURN_IF_ERROR(BeginFile(path, static_cast<int64_t>(content.size())));
+  RETURN_IF_ERROR(Write(content));
   return EndFile();
 }
 
 absl::StatusOr<ContentInfo> TarGzWriter::AddFile(std::string_view path, int64_t size,
                                                  ByteSource& source) {
-  if (auto s = BeginFile(path, size); !s.ok()) return s;
+  RETURN_IF_ERROR(BeginFile(path, size));
   std::vector<char> buffer(kBlock);
   for (;;) {
     const absl::StatusOr<size_t> got = source.Read(buffer);
     if (!got.ok()) return Annotate(got.status(), path);
     if (*got == 0) return EndFile();
-    if (auto s = Write({buffer.data(), *got}); !s.ok()) return s;
+    RETURN_IF_ERROR(Write({buffer.data(), *got}));
   }
 }
 
@@ -141,7 +142,7 @@ absl::StatusOr<ContentInfo> TarGzWriter::Finish() {
   if (archive_write_close(archive_.get()) != ARCHIVE_OK) return Failure("end the archive");
   if (!sink_status_.ok()) return sink_status_;
   ended_ = true;
-  if (auto s = gzip_.Finish(); !s.ok()) return s;
+  RETURN_IF_ERROR(gzip_.Finish());
   return ContentInfo{.size = gzip_.size(), .sha256 = ToHex(gzip_.digest())};
 }
 

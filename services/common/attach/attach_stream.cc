@@ -10,6 +10,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/key.h"
@@ -41,16 +42,14 @@ absl::Status Refused(std::string_view why) {
 // The statement for the relay that greeted, by the newest key and certificate in the folder.
 absl::StatusOr<v1::AttachStatement> MakeStatement(const AttachClientOptions& options,
                                                   const v1::AttachResponse::Greeting& greeting) {
-  const auto key_pem = ReadSmallFile(PosixFileOps(), options.identity_folder + "/key.pem", kMaxPem);
-  if (!key_pem.ok()) return key_pem.status();
-  const auto chain = ReadSmallFile(PosixFileOps(), options.identity_folder + "/cert.pem", kMaxPem);
-  if (!chain.ok()) return chain.status();
-  const auto key = PrivateKey::FromPem(*key_pem);
-  if (!key.ok()) return key.status();
-  const auto leaf = Certificate::FromPem(*chain);
-  if (!leaf.ok()) return leaf.status();
-  const absl::Time expires = std::min(SystemClock().Now() + kMaxAttachment, leaf->NotAfter());
-  return SignAttachStatement(*key, *chain, options.uri, greeting.relay(), greeting.key_sha256(),
+  ASSIGN_OR_RETURN(const auto key_pem,
+                   ReadSmallFile(PosixFileOps(), options.identity_folder + "/key.pem", kMaxPem));
+  ASSIGN_OR_RETURN(const auto chain,
+                   ReadSmallFile(PosixFileOps(), options.identity_folder + "/cert.pem", kMaxPem));
+  ASSIGN_OR_RETURN(const auto key, PrivateKey::FromPem(key_pem));
+  ASSIGN_OR_RETURN(const auto leaf, Certificate::FromPem(chain));
+  const absl::Time expires = std::min(SystemClock().Now() + kMaxAttachment, leaf.NotAfter());
+  return SignAttachStatement(key, chain, options.uri, greeting.relay(), greeting.key_sha256(),
                              expires);
 }
 
@@ -61,15 +60,11 @@ absl::Status CheckGreeting(const grpc::ClientContext& context,
   const auto pem =
       auth == nullptr ? std::vector<grpc::string_ref>() : auth->FindPropertyValues("x509_pem_cert");
   if (pem.size() != 1) return Refused("it showed no certificate");
-  const auto certificate = Certificate::FromPem({pem[0].data(), pem[0].size()});
-  if (!certificate.ok()) return certificate.status();
-  const auto uri = certificate->Uri();
-  if (!uri.ok()) return uri.status();
-  const auto key = certificate->Key();
-  if (!key.ok()) return key.status();
-  const auto sha256 = key->Sha256();
-  if (!sha256.ok()) return sha256.status();
-  if (*uri != greeting.relay() || *sha256 != greeting.key_sha256()) {
+  ASSIGN_OR_RETURN(const auto certificate, Certificate::FromPem({pem[0].data(), pem[0].size()}));
+  ASSIGN_OR_RETURN(const auto uri, certificate.Uri());
+  ASSIGN_OR_RETURN(const auto key, certificate.Key());
+  ASSIGN_OR_RETURN(const auto sha256, key.Sha256());
+  if (uri != greeting.relay() || sha256 != greeting.key_sha256()) {
     return Refused("it greets as another than its certificate says");
   }
   return absl::OkStatus();
@@ -246,7 +241,7 @@ absl::Status AttachStream::Take(Then* then) {
 }
 
 absl::Status AttachStream::TakeGreeting() {
-  if (absl::Status s = CheckGreeting(context_, response_.greeting()); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckGreeting(context_, response_.greeting()));
   {
     std::lock_guard lock(mutex_);
     greeting_ = response_.greeting();
@@ -263,12 +258,11 @@ absl::Status AttachStream::SayHello() {
     std::lock_guard lock(mutex_);
     greeting = greeting_;
   }
-  auto statement = MakeStatement(options_, greeting);
-  if (!statement.ok()) return statement.status();
-  const absl::Duration life = FromProto(statement->expire_time()) - SystemClock().Now();
+  ASSIGN_OR_RETURN(auto statement, MakeStatement(options_, greeting));
+  const absl::Duration life = FromProto(statement.expire_time()) - SystemClock().Now();
   v1::AttachRequest message;
   v1::AttachRequest::Hello& hello = *message.mutable_hello();
-  *hello.mutable_statement() = *std::move(statement);
+  *hello.mutable_statement() = std::move(statement);
   hello.set_instance_id(instance_);
   hello.set_version(std::string(kVersion));
   hello.set_is_relay(options_.is_relay);
@@ -285,7 +279,7 @@ absl::Status AttachStream::TakeWelcome(Then* then) {
   {
     std::lock_guard lock(mutex_);
     if (aside_) {
-      if (absl::Status s = CheckOffer(); !s.ok()) return s;
+      RETURN_IF_ERROR(CheckOffer());
       // What comes after it is for the delegate, which is not to hear of it yet.
       offered_ = true;
       *then = Then::kWait;

@@ -14,6 +14,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
 
@@ -68,7 +69,7 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
   const UniqueFd fd(mkostemp(temporary.data(), O_CLOEXEC));  // 0600
   if (!fd.valid()) return ErrnoError(errno, "create a file in", folder);
   absl::Cleanup remove = [&] { unlink(temporary.c_str()); };
-  if (absl::Status status = WriteAll(fd.get(), content, path); !status.ok()) return status;
+  RETURN_IF_ERROR(WriteAll(fd.get(), content, path));
   if (fchmod(fd.get(), mode) != 0) return ErrnoError(errno, "set the mode of", path);
   if (fsync(fd.get()) != 0) return ErrnoError(errno, "sync", path);
   if (rename(temporary.c_str(), path.c_str()) != 0) return ErrnoError(errno, "replace", path);

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -111,9 +112,7 @@ absl::StatusOr<StreamEnds> OpenStream(const ChildOutput& output, int number, int
       break;
     }
   }
-  absl::StatusOr<UniqueFd> parked = Park(source);
-  if (!parked.ok()) return parked.status();
-  ends.child = *std::move(parked);
+  ASSIGN_OR_RETURN(ends.child, Park(source));
   return ends;
 }
 
@@ -255,28 +254,22 @@ std::string ExitStatus::Describe() const {
 }
 
 absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(SubprocessOptions options) {
-  if (absl::Status status = Check(options); !status.ok()) return status;
+  RETURN_IF_ERROR(Check(options));
   std::vector<UniqueFd> parked;
   UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  absl::StatusOr<UniqueFd> in = Park(null.get());
-  if (!in.ok()) return in.status();
-  parked.push_back(*std::move(in));
-  absl::StatusOr<StreamEnds> out = OpenStream(options.out, STDOUT_FILENO, -1);
-  if (!out.ok()) return out.status();
-  parked.push_back(std::move(out->child));
-  absl::StatusOr<StreamEnds> err = OpenStream(options.err, STDERR_FILENO, parked[1].get());
-  if (!err.ok()) return err.status();
-  parked.push_back(std::move(err->child));
+  ASSIGN_OR_RETURN(UniqueFd in, Park(null.get()));
+  parked.push_back(std::move(in));
+  ASSIGN_OR_RETURN(StreamEnds out, OpenStream(options.out, STDOUT_FILENO, -1));
+  parked.push_back(std::move(out.child));
+  ASSIGN_OR_RETURN(StreamEnds err, OpenStream(options.err, STDERR_FILENO, parked[1].get()));
+  parked.push_back(std::move(err.child));
   for (const int fd : options.pass_fds) {
-    absl::StatusOr<UniqueFd> passed = Park(fd);
-    if (!passed.ok()) return passed.status();
-    parked.push_back(*std::move(passed));
+    ASSIGN_OR_RETURN(UniqueFd passed, Park(fd));
+    parked.push_back(std::move(passed));
   }
 
-  const absl::StatusOr<pid_t> started =
-      options.user || options.before_start ? Fork(options, parked) : Spawn(options, parked);
-  if (!started.ok()) return started.status();
-  const pid_t pid = *started;
+  ASSIGN_OR_RETURN(const pid_t pid, options.user || options.before_start ? Fork(options, parked)
+                                                                         : Spawn(options, parked));
   // glibc 2.36 declares pidfd_open for C alone. The number is ours until we reap the child.
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid()) {
@@ -289,14 +282,14 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(SubprocessOptions 
   std::unique_ptr<Subprocess> process(new Subprocess(pid, std::move(pidfd)));
   if (options.out.kind == ChildOutput::Kind::kTail) {
     process->stdout_tail_ =
-        std::make_unique<TailReader>(std::move(out->parent), options.out.tail_bytes);
+        std::make_unique<TailReader>(std::move(out.parent), options.out.tail_bytes);
   }
   if (options.err.kind == ChildOutput::Kind::kTail) {
     process->stderr_tail_ =
-        std::make_unique<TailReader>(std::move(err->parent), options.err.tail_bytes);
+        std::make_unique<TailReader>(std::move(err.parent), options.err.tail_bytes);
   }
-  process->stdout_ = std::move(out->parent);
-  process->stderr_ = std::move(err->parent);
+  process->stdout_ = std::move(out.parent);
+  process->stderr_ = std::move(err.parent);
   return process;
 }
 

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors.h"
 
@@ -37,7 +38,7 @@ absl::StatusOr<std::string> NodeOf(const Identity& identity,
   if (node.empty()) {
     return errors::InvalidHeartbeat("the certificate names no node, so the first one has to");
   }
-  if (const absl::Status status = ValidateName("node", node); !status.ok()) return status;
+  RETURN_IF_ERROR(ValidateName("node", node));
   return node;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -55,14 +56,14 @@ std::string AttachStatementText(std::string_view child, std::string_view relay,
 absl::StatusOr<v1::AttachStatement> SignAttachStatement(
     const PrivateKey& key, std::string_view chain_pem, std::string_view child,
     std::string_view relay, std::string_view relay_key_sha256, absl::Time expires) {
-  auto signature = key.Sign(AttachStatementText(child, relay, relay_key_sha256, expires));
-  if (!signature.ok()) return signature.status();
+  ASSIGN_OR_RETURN(auto signature,
+                   key.Sign(AttachStatementText(child, relay, relay_key_sha256, expires)));
   v1::AttachStatement statement;
   statement.set_child(std::string(child));
   statement.set_relay(std::string(relay));
   statement.set_relay_key_sha256(std::string(relay_key_sha256));
   statement.mutable_expire_time()->set_seconds(absl::ToUnixSeconds(expires));
-  statement.set_signature(*std::move(signature));
+  statement.set_signature(std::move(signature));
   statement.set_certificate_chain_pem(std::string(chain_pem));
   return statement;
 }
@@ -80,14 +81,13 @@ absl::StatusOr<VerifiedStatement> VerifyAttachStatement(const v1::AttachStatemen
   if (!chain.ok()) return Refused(ToStd(chain.status().message()));
   const Certificate& leaf = chain->front();
   const absl::Time expires = absl::FromUnixSeconds(seconds);
-  if (absl::Status s = CheckTimes(expires, leaf.NotAfter(), now); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckTimes(expires, leaf.NotAfter(), now));
   const auto uri = leaf.Uri();
   if (!uri.ok() || *uri != statement.child()) return Refused("another than the child signed it");
   auto child = ParseIdentity(*uri, fleet);
   if (!child.ok()) return Refused(ToStd(child.status().message()));
   if (!MayHangBelow(*child)) return Refused(absl::StrCat(*uri, " is neither node nor relay"));
-  auto relay = ReadRelay(statement.relay(), fleet);
-  if (!relay.ok()) return relay.status();
+  ASSIGN_OR_RETURN(auto relay, ReadRelay(statement.relay(), fleet));
   if (statement.child() == statement.relay()) return Refused("a relay cannot hang below itself");
   const auto key = leaf.Key();
   if (!key.ok() || !key->Verify(AttachStatementText(statement.child(), statement.relay(),
@@ -98,7 +98,7 @@ absl::StatusOr<VerifiedStatement> VerifyAttachStatement(const v1::AttachStatemen
   const absl::Status trusted =
       VerifyChain(leaf, std::span(*chain).subspan(1), roots, Usage::kClient, now);
   if (!trusted.ok()) return Refused(ToStd(trusted.message()));
-  return VerifiedStatement{*std::move(child), *std::move(relay),  statement.relay_key_sha256(),
+  return VerifiedStatement{*std::move(child), std::move(relay),   statement.relay_key_sha256(),
                            expires,           leaf.IssuerKeyId(), leaf.Serial()};
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/openssl_support.h"
@@ -93,27 +94,24 @@ absl::StatusOr<std::vector<Certificate>> ReadChain(std::string_view what, std::s
 
 absl::StatusOr<BroughtServer> ReadBroughtServer(std::string_view certificate_pem,
                                                 std::string_view key_pem, absl::Time now) {
-  const auto chain = ReadChain("certificate", certificate_pem, now);
-  if (!chain.ok()) return chain.status();
-  const auto key = ReadKey(key_pem);
-  if (!key.ok()) return key.status();
-  X509* leaf = chain->front().get();
+  ASSIGN_OR_RETURN(const auto chain, ReadChain("certificate", certificate_pem, now));
+  ASSIGN_OR_RETURN(const auto key, ReadKey(key_pem));
+  X509* leaf = chain.front().get();
   EVP_PKEY* certified = X509_get0_pubkey(leaf);
-  if (certified == nullptr || EVP_PKEY_eq(certified, key->get()) != 1) {
+  if (certified == nullptr || EVP_PKEY_eq(certified, key.get()) != 1) {
     DrainOpenSslErrors();
     return Invalid("the certificate and the key do not belong together");
   }
   if (X509_check_purpose(leaf, X509_PURPOSE_SSL_SERVER, 0) != 1) {
     return Invalid("the certificate is not for a server");
   }
-  for (size_t i = 1; i < chain->size(); ++i) {
-    if (X509_check_issued((*chain)[i].get(), (*chain)[i - 1].get()) != X509_V_OK) {
+  for (size_t i = 1; i < chain.size(); ++i) {
+    if (X509_check_issued(chain[i].get(), chain[i - 1].get()) != X509_V_OK) {
       return Invalid(absl::StrCat("certificate ", i + 1, " did not issue the one before it"));
     }
   }
-  auto pkcs8 = ToPkcs8(key->get());
-  if (!pkcs8.ok()) return pkcs8.status();
-  return BroughtServer{ChainToPem(*chain), *std::move(pkcs8)};
+  ASSIGN_OR_RETURN(auto pkcs8, ToPkcs8(key.get()));
+  return BroughtServer{ChainToPem(chain), std::move(pkcs8)};
 }
 
 bool ServesHost(const BroughtServer& server, const std::string& host) {
@@ -123,14 +121,13 @@ bool ServesHost(const BroughtServer& server, const std::string& host) {
 }
 
 absl::StatusOr<std::string> ReadBroughtAuthorities(std::string_view pem, absl::Time now) {
-  const auto chain = ReadChain("client authority", pem, now);
-  if (!chain.ok()) return chain.status();
-  for (const Certificate& certificate : *chain) {
+  ASSIGN_OR_RETURN(const auto chain, ReadChain("client authority", pem, now));
+  for (const Certificate& certificate : chain) {
     if (X509_check_ca(certificate.get()) != 1) {
       return Invalid("the client authority is a certificate that may not sign others");
     }
   }
-  return ChainToPem(*chain);
+  return ChainToPem(chain);
 }
 
 }  // namespace muster

@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/openssl_support.h"
 
 namespace muster {
@@ -107,9 +108,8 @@ Certificate Certificate::Adopt(X509* certificate) {
 }
 
 absl::StatusOr<Certificate> Certificate::FromPem(std::string_view pem) {
-  auto chain = ParseChain(pem);
-  if (!chain.ok()) return chain.status();
-  return chain->front();
+  ASSIGN_OR_RETURN(auto chain, ParseChain(pem));
+  return chain.front();
 }
 
 std::string Certificate::ToPem() const {

@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/openssl_support.h"
 
@@ -218,7 +219,7 @@ absl::StatusOr<Certificate> BuildCertificate(const CertificateSpec& spec, EVP_PK
                                              const Certificate* issuer,
                                              const PrivateKey& issuer_key) {
   for (const std::string& host : spec.hosts) {
-    if (absl::Status s = CheckHost(host); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckHost(host));
   }
   X509* raw = X509_new();
   if (raw == nullptr) return OpenSslError("make a certificate");

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -42,19 +43,17 @@ std::string CommandRevocationsText(const v1::CommandRevocations& list, std::stri
 
 absl::Status SignCommandRevocations(std::string_view fleet, const PrivateKey& key,
                                     v1::CommandRevocations* list) {
-  if (absl::Status s = Check(*list, fleet); !s.ok()) return s;
-  auto signature = key.Sign(CommandRevocationsText(*list, fleet));
-  if (!signature.ok()) return signature.status();
-  list->set_signature(*std::move(signature));
+  RETURN_IF_ERROR(Check(*list, fleet));
+  ASSIGN_OR_RETURN(auto signature, key.Sign(CommandRevocationsText(*list, fleet)));
+  list->set_signature(std::move(signature));
   return absl::OkStatus();
 }
 
 absl::Status VerifyCommandRevocations(const v1::CommandRevocations& list, std::string_view fleet,
                                       const Certificate& command_ca) {
-  if (absl::Status s = Check(list, fleet); !s.ok()) return s;
-  const auto key = command_ca.Key();
-  if (!key.ok()) return key.status();
-  if (key->Verify(CommandRevocationsText(list, fleet), list.signature())) return absl::OkStatus();
+  RETURN_IF_ERROR(Check(list, fleet));
+  ASSIGN_OR_RETURN(const auto key, command_ca.Key());
+  if (key.Verify(CommandRevocationsText(list, fleet), list.signature())) return absl::OkStatus();
   return MakeError(absl::StatusCode::kUnauthenticated, "REVOCATIONS_REFUSED",
                    "the list of revoked signers was not signed by this fleet's command authority",
                    "Check that the pinned authority and the list are of one fleet.");

@@ -6,6 +6,7 @@
 #include "nlohmann/json.hpp"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/json_fields.h"
@@ -59,7 +60,7 @@ absl::StatusOr<OperatorContext> Parse(std::string_view text) {
   fields.List("gateway_urls", &context.gateway_urls);
   fields.OptionalList("relay_targets", &context.relay_targets);
   if (const std::string fault = fields.Fault(); !fault.empty()) return Invalid(fault);
-  if (absl::Status s = CheckIdentity(context); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckIdentity(context));
   return context;
 }
 
@@ -81,11 +82,9 @@ absl::StatusOr<OperatorContext> ReadContext(const std::string& path) {
 }
 
 absl::Status CheckContext(const OperatorContext& context, absl::Time now) {
-  const auto chain = ParseChain(context.certificate_chain_pem);
-  if (!chain.ok()) return chain.status();
-  const auto roots = ParseChain(context.fleet_ca_pem);
-  if (!roots.ok()) return roots.status();
-  return VerifyChain(chain->front(), std::span(*chain).subspan(1), *roots, Usage::kClient, now);
+  ASSIGN_OR_RETURN(const auto chain, ParseChain(context.certificate_chain_pem));
+  ASSIGN_OR_RETURN(const auto roots, ParseChain(context.fleet_ca_pem));
+  return VerifyChain(chain.front(), std::span(chain).subspan(1), roots, Usage::kClient, now);
 }
 
 Secret ContextToJson(const OperatorContext& context) {

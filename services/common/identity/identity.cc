@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -276,7 +277,7 @@ absl::StatusOr<Identity> ParseOwnIdentity(std::string_view uri) {
 }
 
 absl::StatusOr<std::string> ToUri(const Identity& identity) {
-  if (absl::Status s = CheckFleet(identity.fleet); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckFleet(identity.fleet));
   std::string uri = Compose(identity);
   const auto back = ParseIdentity(uri, identity.fleet);
   if (!back.ok() || *back != identity) {

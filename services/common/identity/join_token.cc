@@ -7,6 +7,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
@@ -73,7 +74,7 @@ absl::StatusOr<JoinToken> ParseJoinToken(std::string_view json) {
   if (kind != kNodeKind && kind != kRelayKind) return Invalid("\"kind\" is not node or relay");
   token.relay = kind == kRelayKind;
   if (token.node == kAnyNode) token.node.clear();
-  if (absl::Status s = Check(token); !s.ok()) return s;
+  RETURN_IF_ERROR(Check(token));
   return token;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/openssl_support.h"
 
 namespace muster {
@@ -40,7 +41,7 @@ int NoPassword(char*, int, int, void*) { return -1; }
 
 absl::StatusOr<PublicKey> PublicKey::Adopt(EVP_PKEY* key) {
   std::shared_ptr<EVP_PKEY> owned(key, EVP_PKEY_free);
-  if (absl::Status s = CheckCurve(key); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckCurve(key));
   return PublicKey(std::move(owned));
 }
 
@@ -112,7 +113,7 @@ absl::StatusOr<PrivateKey> PrivateKey::FromPem(std::string_view pem) {
                      "Give an unencrypted PEM key: \"PRIVATE KEY\" or \"EC PRIVATE KEY\".");
   }
   std::shared_ptr<EVP_PKEY> owned(key, EVP_PKEY_free);
-  if (absl::Status s = CheckCurve(key); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckCurve(key));
   return PrivateKey(std::move(owned));
 }
 

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/openssl_support.h"
 
@@ -106,14 +107,13 @@ absl::StatusOr<KeyWrap> KeyWrap::OpenOrCreate(const std::string& path) {
   if (RAND_bytes(Bytes(key), kKeySize) != 1) return OpenSslError("make a store key");
   const Secret secret(std::move(key));
   const Secret text(absl::StrCat(absl::BytesToHexString(ToAbsl(secret.view())), "\n"));
-  if (absl::Status s = WriteFileAtomically(path, text.view()); !s.ok()) return s;
+  RETURN_IF_ERROR(WriteFileAtomically(path, text.view()));
   return Open(path);
 }
 
 absl::StatusOr<KeyWrap> KeyWrap::Open(const std::string& path) {
-  auto content = ReadSecretFile(path);
-  if (!content.ok()) return content.status();
-  const Secret text(*std::move(content));
+  ASSIGN_OR_RETURN(auto content, ReadSecretFile(path));
+  const Secret text(std::move(content));
   constexpr std::string_view kHexDigits = "0123456789abcdef";
   if (text.view().size() != 2 * kKeySize + 1 || text.view().back() != '\n' ||
       text.view().find_first_not_of(kHexDigits) != 2 * kKeySize) {
@@ -123,9 +123,8 @@ absl::StatusOr<KeyWrap> KeyWrap::Open(const std::string& path) {
                      "it.");
   }
   Secret key(absl::HexStringToBytes(ToAbsl(text.view().substr(0, 2 * kKeySize))));
-  auto id = KeyId(key.view());
-  if (!id.ok()) return id.status();
-  return KeyWrap(std::move(key), *std::move(id));
+  ASSIGN_OR_RETURN(auto id, KeyId(key.view()));
+  return KeyWrap(std::move(key), std::move(id));
 }
 
 absl::StatusOr<std::string> KeyWrap::WrapText(std::string_view label, std::string_view plain,
@@ -167,15 +166,13 @@ absl::StatusOr<Secret> KeyWrap::UnwrapText(std::string_view label, std::string_v
 }
 
 absl::StatusOr<std::string> KeyWrap::Wrap(const PrivateKey& key, std::string_view run) const {
-  auto plain = key.ToPkcs8Pem();
-  if (!plain.ok()) return plain.status();
-  return WrapText(kAuthorityKey, plain->view(), run);
+  ASSIGN_OR_RETURN(auto plain, key.ToPkcs8Pem());
+  return WrapText(kAuthorityKey, plain.view(), run);
 }
 
 absl::StatusOr<PrivateKey> KeyWrap::Unwrap(std::string_view wrapped, std::string_view run) const {
-  const auto pem = UnwrapText(kAuthorityKey, wrapped, run);
-  if (!pem.ok()) return pem.status();
-  return PrivateKey::FromPem(pem->view());
+  ASSIGN_OR_RETURN(const auto pem, UnwrapText(kAuthorityKey, wrapped, run));
+  return PrivateKey::FromPem(pem.view());
 }
 
 absl::StatusOr<std::string> KeyWrap::WrapStatusKey(const Secret& pem, std::string_view run) const {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -338,7 +339,7 @@ absl::Status CheckRole(const Caller& caller, std::string_view method) {
 
 absl::Status Authorize(const Caller& caller, std::string_view method, const Resource& resource) {
   const Row* row = nullptr;
-  if (absl::Status s = FindAllowedRow(caller, method, row); !s.ok()) return s;
+  RETURN_IF_ERROR(FindAllowedRow(caller, method, row));
   const uint32_t role = Bit(RoleOf(caller.identity));
   for (const Grant& grant : row->grants) {
     if ((grant.roles & role) != 0 && (grant.kinds & Bit(resource.kind)) != 0 &&

@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/identity.h"
 
 namespace muster {
@@ -55,17 +56,14 @@ absl::Status VerifyResultSignature(std::string_view signature, std::string_view 
   const absl::Status trusted =
       VerifyChain(leaf, std::span(*chain).subspan(1), roots, Usage::kClient, now);
   if (!trusted.ok()) return Annotate(trusted, "signer's certificate");
-  const auto uri = leaf.Uri();
-  if (!uri.ok()) return uri.status();
-  const auto identity = ParseIdentity(*uri, fleet);
-  if (!identity.ok()) return identity.status();
-  if (!SpeaksFor(*identity, result)) {
+  ASSIGN_OR_RETURN(const auto uri, leaf.Uri());
+  ASSIGN_OR_RETURN(const auto identity, ParseIdentity(uri, fleet));
+  if (!SpeaksFor(identity, result)) {
     return Refused(absl::StatusCode::kPermissionDenied,
-                   absl::StrCat(*uri, " may not speak for this node"));
+                   absl::StrCat(uri, " may not speak for this node"));
   }
-  const auto key = leaf.Key();
-  if (!key.ok()) return key.status();
-  if (!key->Verify(ResultSignatureText(result), signature)) {
+  ASSIGN_OR_RETURN(const auto key, leaf.Key());
+  if (!key.Verify(ResultSignatureText(result), signature)) {
     return Refused(absl::StatusCode::kUnauthenticated, "it does not match what arrived");
   }
   return absl::OkStatus();

@@ -11,6 +11,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/identity.h"
 
@@ -61,7 +62,7 @@ absl::Status ValidateShareKey(const v1::ShareKey& key) {
 }
 
 absl::Status ValidateSharedFile(const v1::SharedFile& file) {
-  if (absl::Status s = ValidateShareKey(file.key()); !s.ok()) return s;
+  RETURN_IF_ERROR(ValidateShareKey(file.key()));
   if (file.size() < 0 || file.size() > kMaxSize) return Invalid("its size is out of range");
   if (file.sha256().size() != kSha256Size) return Invalid("its SHA-256 has not 32 bytes");
   if (!IsTime(file.sign_time())) return Invalid("sign_time is no time in whole seconds");
@@ -85,16 +86,15 @@ std::string ShareSignatureText(const v1::SharedFile& file) {
 
 absl::Status SignSharedFile(const PrivateKey& key, std::string_view chain_pem,
                             v1::SharedFile* file) {
-  auto signature = key.Sign(ShareSignatureText(*file));
-  if (!signature.ok()) return signature.status();
-  file->set_signature(*std::move(signature));
+  ASSIGN_OR_RETURN(auto signature, key.Sign(ShareSignatureText(*file)));
+  file->set_signature(std::move(signature));
   file->set_certificate_chain_pem(std::string(chain_pem));
   return absl::OkStatus();
 }
 
 absl::Status VerifySharedFile(const v1::SharedFile& file, std::string_view fleet,
                               std::span<const Certificate> roots, absl::Time now) {
-  if (absl::Status s = ValidateSharedFile(file); !s.ok()) return s;
+  RETURN_IF_ERROR(ValidateSharedFile(file));
   const absl::Time signed_at = absl::FromUnixSeconds(file.sign_time().seconds());
   if (signed_at > now + kShareClockSlack) return Refused("it was made in the future");
   const auto chain = ParseChain(file.certificate_chain_pem());

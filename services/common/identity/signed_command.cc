@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/target_set.h"
 #include "services/common/rpc/proto_time.h"
@@ -174,13 +175,13 @@ absl::StatusOr<Identity> ReadSigner(const std::vector<Certificate>& chain,
 absl::Status CheckCommand(const v1::Command& command) {
   if (absl::Status s = CheckFleet(command.fleet()); !s.ok()) return Invalid(ToStd(s.message()));
   if (!IsJobId(command.job())) return Invalid("job is not 32 lower-case hex digits");
-  if (absl::Status s = CheckTargets(command.targets()); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckTargets(command.targets()));
   if (command.action() != kExecAction && command.action() != kRudderAction) {
     return Invalid("action is neither \"exec\" nor \"rudder\"");
   }
-  if (absl::Status s = CheckArgv(command); !s.ok()) return s;
-  if (absl::Status s = CheckWords(command); !s.ok()) return s;
-  if (absl::Status s = CheckTimes(command); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckArgv(command));
+  RETURN_IF_ERROR(CheckWords(command));
+  RETURN_IF_ERROR(CheckTimes(command));
   if (command.nonce().size() != kNonceSize) return Invalid("nonce is not 16 bytes");
   if (command.ByteSizeLong() > kMaxCommand) return Invalid("it is larger than 128 KiB");
   return absl::OkStatus();
@@ -188,12 +189,11 @@ absl::Status CheckCommand(const v1::Command& command) {
 
 absl::StatusOr<v1::SignedCommand> SignCommand(const v1::Command& command, const SigningKey& key,
                                               std::string_view chain_pem) {
-  if (absl::Status s = CheckCommand(command); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckCommand(command));
   v1::SignedCommand result;
   result.set_command(command.SerializeAsString());
-  auto signature = key.Sign(SignedText(result.command()));
-  if (!signature.ok()) return signature.status();
-  result.set_signature(*std::move(signature));
+  ASSIGN_OR_RETURN(auto signature, key.Sign(SignedText(result.command())));
+  result.set_signature(std::move(signature));
   result.set_certificate_chain_pem(std::string(chain_pem));
   return result;
 }
@@ -207,8 +207,7 @@ absl::StatusOr<VerifiedCommand> VerifyCommand(const v1::SignedCommand& signed_co
   }
   const auto chain = ParseChain(signed_command.certificate_chain_pem());
   if (!chain.ok()) return Refused(ToStd(chain.status().message()));
-  auto signer = ReadSigner(*chain, command_ca, fleet, now);
-  if (!signer.ok()) return signer.status();
+  ASSIGN_OR_RETURN(auto signer, ReadSigner(*chain, command_ca, fleet, now));
   const auto key = SigningPublicKey::Of(chain->front());
   if (!key.ok()) return Refused(ToStd(key.status().message()));
   if (!key->Verify(SignedText(signed_command.command()), signed_command.signature())) {
@@ -218,13 +217,13 @@ absl::StatusOr<VerifiedCommand> VerifyCommand(const v1::SignedCommand& signed_co
   if (!verified.command.ParseFromString(signed_command.command())) {
     return Invalid("it cannot be read");
   }
-  if (absl::Status s = CheckCommand(verified.command); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckCommand(verified.command));
   if (verified.command.fleet() != fleet) return Refused("it is for another fleet");
-  if (RoleOf(*signer) == Role::kGateway && verified.command.action() != kRudderAction) {
+  if (RoleOf(signer) == Role::kGateway && verified.command.action() != kRudderAction) {
     return Refused("a gateway signs the action \"rudder\" alone");
   }
-  if (absl::Status s = CheckNow(verified.command, now); !s.ok()) return s;
-  verified.signer = *std::move(signer);
+  RETURN_IF_ERROR(CheckNow(verified.command, now));
+  verified.signer = std::move(signer);
   verified.serial = chain->front().Serial();
   return verified;
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/openssl_support.h"
 
@@ -43,16 +44,15 @@ absl::StatusOr<std::shared_ptr<EVP_PKEY>> Own(EVP_PKEY* key) {
 absl::StatusOr<SigningPublicKey> SigningPublicKey::FromPem(std::string_view pem) {
   if (pem.size() > kMaxPem) return InvalidKey("it is longer than 16 KiB");
   const BioPtr bio = ReadBio(pem);
-  auto key =
-      Own(bio == nullptr ? nullptr : PEM_read_bio_PUBKEY(bio.get(), nullptr, NoPassword, nullptr));
-  if (!key.ok()) return key.status();
-  return SigningPublicKey(*std::move(key));
+  ASSIGN_OR_RETURN(
+      auto key,
+      Own(bio == nullptr ? nullptr : PEM_read_bio_PUBKEY(bio.get(), nullptr, NoPassword, nullptr)));
+  return SigningPublicKey(std::move(key));
 }
 
 absl::StatusOr<SigningPublicKey> SigningPublicKey::Of(const Certificate& certificate) {
-  auto key = Own(X509_get_pubkey(certificate.get()));
-  if (!key.ok()) return key.status();
-  return SigningPublicKey(*std::move(key));
+  ASSIGN_OR_RETURN(auto key, Own(X509_get_pubkey(certificate.get())));
+  return SigningPublicKey(std::move(key));
 }
 
 absl::StatusOr<std::string> SigningPublicKey::ToPem() const {
@@ -82,10 +82,10 @@ absl::StatusOr<SigningKey> SigningKey::Generate() {
 absl::StatusOr<SigningKey> SigningKey::FromPem(std::string_view pem) {
   if (pem.size() > kMaxPem) return InvalidKey("it is longer than 16 KiB");
   const BioPtr bio = ReadBio(pem);
-  auto key = Own(bio == nullptr ? nullptr
-                                : PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr));
-  if (!key.ok()) return key.status();
-  return SigningKey(*std::move(key));
+  ASSIGN_OR_RETURN(auto key, Own(bio == nullptr ? nullptr
+                                                : PEM_read_bio_PrivateKey(bio.get(), nullptr,
+                                                                          NoPassword, nullptr)));
+  return SigningKey(std::move(key));
 }
 
 absl::StatusOr<Secret> SigningKey::ToPem() const {

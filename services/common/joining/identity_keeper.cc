@@ -11,6 +11,7 @@
 #include "muster/v1/join.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/join_token.h"
 #include "services/common/identity/pem_files.h"
@@ -46,25 +47,22 @@ std::vector<std::string> List(const google::protobuf::RepeatedPtrField<std::stri
 
 // `now`, or a moment at which a certificate that has ended was good.
 absl::StatusOr<absl::Time> LoadTime(const std::string& tls, absl::Time now) {
-  const auto chain = ReadChainFile(tls + "/cert.pem");
-  if (!chain.ok()) return chain.status();
-  return std::min(now, chain->front().NotAfter() - absl::Seconds(1));
+  ASSIGN_OR_RETURN(const auto chain, ReadChainFile(tls + "/cert.pem"));
+  return std::min(now, chain.front().NotAfter() - absl::Seconds(1));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<IdentityKeeper>> IdentityKeeper::Open(Options options) {
-  auto member = ReadMemberFile(options.folder);
-  if (!member.ok()) return member.status();
+  ASSIGN_OR_RETURN(auto member, ReadMemberFile(options.folder));
   const std::string tls = options.folder + "/tls";
   if (options.runtime_folder.empty()) options.runtime_folder = options.folder + "/tls-published";
-  const auto at = LoadTime(tls, options.clock->Now());
-  if (!at.ok()) return at.status();
-  auto files = CertificateFiles::Open(tls, options.runtime_folder,
-                                      member->is_relay ? Role::kRelay : Role::kNode, *at);
-  if (!files.ok()) return files.status();
+  ASSIGN_OR_RETURN(const auto at, LoadTime(tls, options.clock->Now()));
+  ASSIGN_OR_RETURN(auto files,
+                   CertificateFiles::Open(tls, options.runtime_folder,
+                                          member.is_relay ? Role::kRelay : Role::kNode, at));
   std::unique_ptr<IdentityKeeper> keeper(
-      new IdentityKeeper(std::move(options), *std::move(member), *std::move(files)));
+      new IdentityKeeper(std::move(options), std::move(member), std::move(files)));
   keeper->thread_ = std::thread([k = keeper.get()] { k->Run(); });
   return keeper;
 }
@@ -157,12 +155,10 @@ absl::Time IdentityKeeper::NextTry(const absl::Status& failure, int failures) {
 }
 
 absl::Status IdentityKeeper::Renew() {
-  const auto csr = files_->BeginRenewal();
-  if (!csr.ok()) return csr.status();
-  const auto answer = Ask(*csr);
-  if (!answer.ok()) return answer.status();
-  const absl::Status taken = files_->CompleteRenewal(answer->certificate_chain_pem(), clock_.Now());
-  if (taken.ok()) Take(*answer);
+  ASSIGN_OR_RETURN(const auto csr, files_->BeginRenewal());
+  ASSIGN_OR_RETURN(const auto answer, Ask(csr));
+  const absl::Status taken = files_->CompleteRenewal(answer.certificate_chain_pem(), clock_.Now());
+  if (taken.ok()) Take(answer);
   return taken;
 }
 
@@ -187,9 +183,8 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::AskAt(const std::string& tar
   v1::RejoinRequest request;
   request.set_certificate_chain_pem(ChainToPem(trio.chain));
   request.set_csr_pem(csr);
-  auto proof = trio.key.Sign(ReturnProofText(csr));
-  if (!proof.ok()) return proof.status();
-  request.set_proof(*std::move(proof));
+  ASSIGN_OR_RETURN(auto proof, trio.key.Sign(ReturnProofText(csr)));
+  request.set_proof(std::move(proof));
   const auto credentials = MakeOpenChannelCredentials(
       trio.identity.fleet, ChainToPem(trio.roots), {ServiceRole::kAggregator, ServiceRole::kRelay});
   grpc::ClientContext context;

@@ -15,6 +15,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
@@ -41,26 +42,22 @@ absl::StatusOr<PrivateKey> KeepKey(const std::string& path) {
   if (!absl::IsNotFound(key.status())) return key;
   key = PrivateKey::Generate();
   if (!key.ok()) return key;
-  const auto pem = key->ToPkcs8Pem();
-  if (!pem.ok()) return pem.status();
-  if (absl::Status s = WriteFileAtomically(path, pem->view()); !s.ok()) return s;
+  ASSIGN_OR_RETURN(const auto pem, key->ToPkcs8Pem());
+  RETURN_IF_ERROR(WriteFileAtomically(path, pem.view()));
   return key;
 }
 
 absl::StatusOr<v1::JoinRequest> MakeRequest(const JoinToken& token, const std::string& node,
                                             const RelayAddresses& addresses,
                                             const PrivateKey& key) {
-  const auto token_key = PrivateKey::FromPem(token.private_key_pem.view());
-  if (!token_key.ok()) return token_key.status();
-  const auto csr = CreateSigningRequest(key);
-  if (!csr.ok()) return csr.status();
-  const auto proof = token_key->Sign(JoinProofText(token.id, node, *csr));
-  if (!proof.ok()) return proof.status();
+  ASSIGN_OR_RETURN(const auto token_key, PrivateKey::FromPem(token.private_key_pem.view()));
+  ASSIGN_OR_RETURN(const auto csr, CreateSigningRequest(key));
+  ASSIGN_OR_RETURN(const auto proof, token_key.Sign(JoinProofText(token.id, node, csr)));
   v1::JoinRequest request;
   request.set_token_id(token.id);
   request.set_node(node);
-  request.set_csr_pem(*csr);
-  request.set_proof(*proof);
+  request.set_csr_pem(csr);
+  request.set_proof(proof);
   request.mutable_relay_targets()->Assign(addresses.relay_targets.begin(),
                                           addresses.relay_targets.end());
   request.mutable_join_targets()->Assign(addresses.join_targets.begin(),
@@ -90,8 +87,7 @@ absl::Status Check(const v1::NodeCertificate& answer, const JoinToken& token,
                    const PrivateKey& key) {
   const auto chain = ParseChain(answer.certificate_chain_pem());
   if (!chain.ok()) return Unusable(std::string(chain.status().message()));
-  const auto root = Certificate::FromPem(token.fleet_ca_pem);
-  if (!root.ok()) return root.status();
+  ASSIGN_OR_RETURN(const auto root, Certificate::FromPem(token.fleet_ca_pem));
   if (!chain->front().Matches(key)) return Unusable("it is a certificate for another key");
   const auto uri = chain->front().Uri();
   if (!uri.ok()) return Unusable(std::string(uri.status().message()));
@@ -102,7 +98,7 @@ absl::Status Check(const v1::NodeCertificate& answer, const JoinToken& token,
   if (!identity.ok() || identity->name != wanted) {
     return Unusable("it is a certificate for another name");
   }
-  const Certificate roots[] = {*root};
+  const Certificate roots[] = {root};
   const absl::Status trusted =
       VerifyChain(chain->front(), std::span(*chain).subspan(1), roots,
                   token.relay ? Usage::kClientAndServer : Usage::kClient, absl::Now());
@@ -141,21 +137,18 @@ absl::Status Keep(const v1::NodeCertificate& answer, const JoinToken& token,
 absl::StatusOr<MemberJoined> JoinInto(const JoinToken& token, const std::string& name,
                                       const RelayAddresses& addresses, const std::string& folder) {
   const std::string tls = absl::StrCat(folder, "/tls");
-  if (absl::Status s = MakeFolders(PosixFileOps(), tls); !s.ok()) return s;
+  RETURN_IF_ERROR(MakeFolders(PosixFileOps(), tls));
   if (!absl::IsNotFound(ReadFileBounded(tls + "/cert.pem", kMaxSecretFile).status())) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_JOINED",
                      absl::StrCat(folder, " holds an identity already"),
                      "To join anew, remove that folder first, or name another.");
   }
-  const auto key = KeepKey(tls + "/key.pem");
-  if (!key.ok()) return key.status();
-  const auto request = MakeRequest(token, name, addresses, *key);
-  if (!request.ok()) return request.status();
-  const auto answer = Ask(token, *request);
-  if (!answer.ok()) return answer.status();
-  if (absl::Status s = Check(*answer, token, *key); !s.ok()) return s;
-  if (absl::Status s = Keep(*answer, token, folder); !s.ok()) return s;
-  return MemberJoined{answer->node(), absl::FromUnixSeconds(answer->expire_time().seconds())};
+  ASSIGN_OR_RETURN(const auto key, KeepKey(tls + "/key.pem"));
+  ASSIGN_OR_RETURN(const auto request, MakeRequest(token, name, addresses, key));
+  ASSIGN_OR_RETURN(const auto answer, Ask(token, request));
+  RETURN_IF_ERROR(Check(answer, token, key));
+  RETURN_IF_ERROR(Keep(answer, token, folder));
+  return MemberJoined{answer.node(), absl::FromUnixSeconds(answer.expire_time().seconds())};
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
 
@@ -216,7 +217,7 @@ class Reader {
 }  // namespace
 
 absl::Status ValidatePluginName(std::string_view name) {
-  if (auto s = ValidateName("a plugin", name); !s.ok()) return s;
+  RETURN_IF_ERROR(ValidateName("a plugin", name));
   if (name == "sonobuoy") return Invalid("the plugin name \"sonobuoy\" is taken");
   return absl::OkStatus();
 }
@@ -242,7 +243,7 @@ absl::StatusOr<PluginDefinition> ParsePluginDefinition(std::string_view yaml,
     return Invalid(absl::StrCat(ToAbsl(file), ":", e.mark.is_null() ? 1 : e.mark.line + 1, ": ",
                                 "no YAML: ", e.msg));
   }
-  if (auto s = reader.Result(); !s.ok()) return s;
+  RETURN_IF_ERROR(reader.Result());
   return definition;
 }
 

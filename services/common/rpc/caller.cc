@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/attach_statement.h"
 
@@ -59,64 +60,54 @@ absl::StatusOr<CallerResolver::Peer> CallerResolver::PeerOf(const grpc::AuthCont
 }
 
 absl::StatusOr<CallerResolver::Peer> CallerResolver::Read(std::string_view pem) const {
-  const auto certificate = Certificate::FromPem(pem);
-  if (!certificate.ok()) return certificate.status();
-  const auto uri = certificate->Uri();
-  if (!uri.ok()) return uri.status();
-  auto identity = ParseIdentity(*uri, fleet_);
-  if (!identity.ok()) return identity.status();
+  ASSIGN_OR_RETURN(const auto certificate, Certificate::FromPem(pem));
+  ASSIGN_OR_RETURN(const auto uri, certificate.Uri());
+  ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
   auto caller = std::make_shared<Caller>();
-  caller->identity = *std::move(identity);
-  caller->issuer = certificate->IssuerKeyId();
-  caller->serial = certificate->Serial();
-  return Peer{std::move(caller), certificate->NotAfter()};
+  caller->identity = std::move(identity);
+  caller->issuer = certificate.IssuerKeyId();
+  caller->serial = certificate.Serial();
+  return Peer{std::move(caller), certificate.NotAfter()};
 }
 
 absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
     const grpc::AuthContext& context,
     const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
-  auto peer = PeerOf(context);
-  if (!peer.ok()) return peer.status();
-  if (clock_.Now() > peer->not_after) {
+  ASSIGN_OR_RETURN(auto peer, PeerOf(context));
+  if (clock_.Now() > peer.not_after) {
     return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
                      "the certificate of this connection has ended", "Renew it and connect again.");
   }
-  if (metadata.find(kForwardedIdentity) == metadata.end()) return std::move(peer->caller);
-  const Role role = RoleOf(peer->caller->identity);
+  if (metadata.find(kForwardedIdentity) == metadata.end()) return std::move(peer.caller);
+  const Role role = RoleOf(peer.caller->identity);
   if (role != Role::kGateway && role != Role::kRelay) {
     return NotForwardable("sent by another than a gateway or a relay");
   }
-  const auto uri = OnlyValue(metadata, kForwardedIdentity);
-  if (!uri.ok()) return uri.status();
-  auto identity = ParseIdentity(*uri, fleet_);
-  if (!identity.ok()) return identity.status();
-  auto caller = std::make_shared<Caller>(*peer->caller);
+  ASSIGN_OR_RETURN(const auto uri, OnlyValue(metadata, kForwardedIdentity));
+  ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
+  auto caller = std::make_shared<Caller>(*peer.caller);
   if (role == Role::kRelay) {
-    const auto bytes = OnlyValue(metadata, kAttachStatement);
-    if (!bytes.ok()) return bytes.status();
-    auto spoken = SpokenFor(*peer->caller, *uri, *bytes);
-    if (!spoken.ok()) return spoken.status();
-    return std::move(spoken->caller);
+    ASSIGN_OR_RETURN(const auto bytes, OnlyValue(metadata, kAttachStatement));
+    ASSIGN_OR_RETURN(auto spoken, SpokenFor(*peer.caller, uri, bytes));
+    return std::move(spoken.caller);
   }
-  caller->via = std::exchange(caller->identity, *std::move(identity));
+  caller->via = std::exchange(caller->identity, std::move(identity));
   return caller;
 }
 
 absl::StatusOr<CallerResolver::Spoken> CallerResolver::SpokenFor(const Caller& relay,
                                                                  std::string_view uri,
                                                                  std::string_view statement) {
-  auto identity = ParseIdentity(uri, fleet_);
-  if (!identity.ok()) return identity.status();
-  auto verified = StatementOf(statement);
-  if (!verified.ok()) return verified.status();
-  if (RoleOf(*identity) != Role::kNode || verified->child != *identity) {
+  ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
+  ASSIGN_OR_RETURN(auto verified, StatementOf(statement));
+  if (RoleOf(identity) != Role::kNode || verified.child != identity) {
     return NotForwardable("the attach statement is not that node's");
   }
   auto caller = std::make_shared<Caller>(relay);
-  caller->statement_issuer = std::move(verified->issuer);
-  caller->statement_serial = std::move(verified->serial);
-  caller->via = std::exchange(caller->identity, *std::move(identity));
-  return Spoken{std::move(caller), verified->expires, std::move(verified->relay)};
+  caller->statement_issuer = std::move(verified.issuer);
+  caller->statement_serial = std::move(verified.serial);
+  caller->via = std::exchange(caller->identity, std::move(identity));
+  return Spoken{std::move(caller), verified.expires, std::move(verified.relay)};
 }
 
 absl::StatusOr<CallerResolver::Statement> CallerResolver::StatementOf(std::string_view bytes) {

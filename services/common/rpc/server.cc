@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/process.h"
@@ -43,13 +44,12 @@ class RpcServer::Gate : public grpc::AuthMetadataProcessor {
  private:
   absl::Status Check(const InputMetadata& metadata, const grpc::AuthContext& context,
                      const std::string& method) {
-    auto caller = callers_.Resolve(context, metadata);
-    if (!caller.ok()) return caller.status();
-    if (is_revoked_ && is_revoked_(**caller)) {
+    ASSIGN_OR_RETURN(auto caller, callers_.Resolve(context, metadata));
+    if (is_revoked_ && is_revoked_(*caller)) {
       return MakeError(absl::StatusCode::kPermissionDenied, "REVOKED",
                        "this identity has been revoked", "Ask an operator for a new credential.");
     }
-    return CheckRole(**caller, method);
+    return CheckRole(*caller, method);
   }
 
   CallerResolver& callers_;

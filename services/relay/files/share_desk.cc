@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/relay/files/share_errors.h"
 
@@ -30,7 +31,7 @@ absl::Status ShareDesk::CheckPage(const v1::ListSharesRequest& request, ShareNam
 absl::StatusOr<v1::ListSharesResponse> ShareDesk::List(const v1::ListSharesRequest& request,
                                                        const std::string* node) const {
   ShareName after;
-  if (absl::Status s = CheckPage(request, &after); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckPage(request, &after));
   const size_t limit =
       request.page_size() > 0 ? static_cast<size_t>(request.page_size()) : kUsualPage;
   auto found = parts_.store.Select(after, limit + 1, [node](const ShareRecord& record) {

@@ -10,6 +10,7 @@
 #include "muster/v1/types.pb.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/io.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/stream.h"
 
 namespace muster {
@@ -23,13 +24,12 @@ class ShareReader : public StreamSource<v1::FileChunk> {
   absl::StatusOr<Pull> Next(v1::FileChunk* chunk) override {
     std::string& data = *chunk->mutable_data();
     data.resize(kPiece);
-    const auto n = source_->Read(data);
-    if (!n.ok()) return n.status();
-    if (*n == 0) return Pull::kEnd;
-    data.resize(*n);
+    ASSIGN_OR_RETURN(const auto n, source_->Read(data));
+    if (n == 0) return Pull::kEnd;
+    data.resize(n);
     chunk->set_offset(offset_);
     chunk->set_crc32c(Crc32c(data));
-    offset_ += static_cast<int64_t>(*n);
+    offset_ += static_cast<int64_t>(n);
     return Pull::kMessage;
   }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/identity/share_signature.h"
 #include "services/common/rpc/limits.h"
@@ -67,9 +68,9 @@ absl::Status ShareService::IsChild(const Call& call) const {
 // Whether the caller may leave this file here.
 absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request,
                                  bool* keep) const {
-  if (absl::Status s = call.Authorize(Resource::Own()); !s.ok()) return s;
+  RETURN_IF_ERROR(call.Authorize(Resource::Own()));
   const v1::SharedFile& file = request.file();
-  if (absl::Status s = ValidateSharedFile(file); !s.ok()) return s;
+  RETURN_IF_ERROR(ValidateSharedFile(file));
   const v1::ShareKey& key = file.key();
   const absl::Time now = parts_.clock.Now();
   if (const std::string* node = NodeOf(call.caller())) {
@@ -79,14 +80,14 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
       return errors::SignedTooLongAgo();
     }
   } else {
-    if (absl::Status s = IsChild(call); !s.ok()) return s;
+    RETURN_IF_ERROR(IsChild(call));
     const std::string* relay = RelayOf(call.caller());
     const auto place = PlaceOf(parts_.tree, key.target());
     *keep = request.only_if_elsewhere() && (place.kind == SharePlace::Kind::kUnknown ||
                                             IsBelow(parts_.tree, *relay, key.target()));
     if (*keep) return absl::OkStatus();
   }
-  if (absl::Status s = VerifySharedFile(file, parts_.fleet, parts_.roots(), now); !s.ok()) return s;
+  RETURN_IF_ERROR(VerifySharedFile(file, parts_.fleet, parts_.roots(), now));
   if (parts_.is_revoked(key.source())) return errors::IdentityRevoked(key.source());
   const bool unknown = PlaceOf(parts_.tree, key.target()).kind == SharePlace::Kind::kUnknown;
   return parts_.is_root && settled_() && unknown ? errors::TargetUnknown(key.target())
@@ -95,16 +96,15 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
 
 absl::Status ShareService::Begin(const std::string& opener, const v1::SharedFile& file,
                                  v1::OpenShareResponse* response) {
-  auto opened = parts_.store.OpenUpload(file, /*from_parent=*/false, opener);
-  if (!opened.ok()) return opened.status();
-  if (opened->there) {
-    *response->mutable_existing() = std::move(opened->there->share);
+  ASSIGN_OR_RETURN(auto opened, parts_.store.OpenUpload(file, /*from_parent=*/false, opener));
+  if (opened.there) {
+    *response->mutable_existing() = std::move(opened.there->share);
     changed_();
     return absl::OkStatus();
   }
-  response->set_upload_id(opened->upload->id());
-  response->set_epoch(opened->epoch);
-  response->set_offset(opened->offset);
+  response->set_upload_id(opened.upload->id());
+  response->set_epoch(opened.epoch);
+  response->set_offset(opened.offset);
   response->set_chunk_max(kChunkMaxLarge);
   return absl::OkStatus();
 }
@@ -171,10 +171,8 @@ absl::Status ShareService::Concerns(Call& call, const v1::ShareKey& key) const {
   const std::string* node = NodeOf(call.caller());
   const std::string* relay = RelayOf(call.caller());
   const bool is_operator = IsOperator(call.caller());
-  if (absl::Status s = call.Authorize(is_operator ? Resource::Fleet() : Resource::Own()); !s.ok()) {
-    return s;
-  }
-  if (absl::Status s = ValidateShareKey(key); !s.ok()) return s;
+  RETURN_IF_ERROR(call.Authorize(is_operator ? Resource::Fleet() : Resource::Own()));
+  RETURN_IF_ERROR(ValidateShareKey(key));
   if (is_operator) return absl::OkStatus();
   if (node != nullptr) {
     return *node == key.source() || *node == key.target() ? absl::OkStatus()
@@ -229,7 +227,7 @@ grpc::ServerWriteReactor<v1::FileChunk>* ShareService::ReadShare(
       disk_, context, "/muster.v1.ShareService/ReadShare",
       [this, request = *request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FileChunk>>> {
-        if (absl::Status s = Concerns(call, request.key()); !s.ok()) return s;
+        RETURN_IF_ERROR(Concerns(call, request.key()));
         // Its source knows what it shared; a relay reads for the target alone.
         const std::string* node = NodeOf(call.caller());
         const std::string* relay = RelayOf(call.caller());
@@ -244,9 +242,8 @@ grpc::ServerWriteReactor<v1::FileChunk>* ShareService::ReadShare(
         if (!request.sha256().empty() && request.sha256() != found->share.file().sha256()) {
           return errors::ShareReplaced(request.key());
         }
-        auto source = parts_.store.Read(*found, request.offset());
-        if (!source.ok()) return source.status();
-        return std::make_unique<ShareReader>(*std::move(source), request.offset());
+        ASSIGN_OR_RETURN(auto source, parts_.store.Read(*found, request.offset()));
+        return std::make_unique<ShareReader>(std::move(source), request.offset());
       });
 }
 
@@ -309,10 +306,10 @@ grpc::ServerUnaryReactor* ShareService::ReportShare(grpc::CallbackServerContext*
 
 // What does not fit what is known here is old news, and no error: the child would tell it for ever.
 absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& request) {
-  if (absl::Status s = call.Authorize(Resource::Own()); !s.ok()) return s;
+  RETURN_IF_ERROR(call.Authorize(Resource::Own()));
   const v1::ShareKey& key = request.share().file().key();
-  if (absl::Status s = ValidateShareKey(key); !s.ok()) return s;
-  if (absl::Status s = IsChild(call); !s.ok()) return s;
+  RETURN_IF_ERROR(ValidateShareKey(key));
+  RETURN_IF_ERROR(IsChild(call));
   const std::string* relay = RelayOf(call.caller());
   const auto found = parts_.store.Find(key);
   if (!found || found->stage == ShareStage::kEnded) return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/identity/share_signature.h"
 #include "services/relay/files/share_errors.h"
@@ -57,9 +58,8 @@ absl::StatusOr<v1::SharedFile> ShareStore::ReadFile(const ShareRecord& record) c
   auto content = ReadSmallFile(ops_, PathOf(record.id), kMaxRecordFile);
   if (absl::IsNotFound(content.status())) return errors::ShareNotFound(record.key());
   if (!content.ok()) return content.status();
-  auto whole = ParseShareRecord(record.id, *content);
-  if (!whole.ok()) return whole.status();
-  return std::move(*whole->share.mutable_file());
+  ASSIGN_OR_RETURN(auto whole, ParseShareRecord(record.id, *content));
+  return std::move(*whole.share.mutable_file());
 }
 
 // The bytes before the record: a record without bytes says so to the next life.
@@ -149,19 +149,13 @@ absl::StatusOr<ShareStore::Opened> ShareStore::OpenUpload(const v1::SharedFile& 
     }
     opened.there = SameHere(file, from_parent, opener);
     if (opened.there) return opened;
-    auto admitted = Admit(file, from_parent, opener);
-    if (!admitted.ok()) return admitted.status();
-    opened.upload = *std::move(admitted);
+    ASSIGN_OR_RETURN(opened.upload, Admit(file, from_parent, opener));
     opened.epoch = opened.upload->TakeOver();
   }
-  const auto offset = opened.upload->Ready();
-  if (!offset.ok()) return offset.status();
-  opened.offset = *offset;
+  ASSIGN_OR_RETURN(opened.offset, opened.upload->Ready());
   if (!opened.upload->published()) return opened;
   std::lock_guard change(change_mutex_);
-  auto held = MakeHeld(*opened.upload);
-  if (!held.ok()) return held.status();
-  opened.there = *std::move(held);
+  ASSIGN_OR_RETURN(opened.there, MakeHeld(*opened.upload));
   return opened;
 }
 
@@ -224,7 +218,7 @@ absl::StatusOr<std::shared_ptr<ShareUpload>> ShareStore::Admit(const v1::SharedF
     ShareRecord record = upload->record();
     if (SameBytes(record.share.file(), file) && record.child == opener) {
       *record.share.mutable_file() = file;
-      if (absl::Status s = Write(record); !s.ok()) return s;
+      RETURN_IF_ERROR(Write(record));
       upload->SetRecord(std::move(record));
       return upload;
     }
@@ -232,7 +226,7 @@ absl::StatusOr<std::shared_ptr<ShareUpload>> ShareStore::Admit(const v1::SharedF
     upload->Drop();
     ops_.Remove(PathOf(upload->id())).IgnoreError();
   }
-  if (absl::Status s = CheckRoom(file); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRoom(file));
   ShareRecord record;
   record.id = RandomHex(kIdBytes);
   record.from_parent = from_parent;
@@ -245,7 +239,7 @@ absl::StatusOr<std::shared_ptr<ShareUpload>> ShareStore::Admit(const v1::SharedF
     std::lock_guard lock(mutex_);
     record.order = ++last_order_;
   }
-  if (absl::Status s = Write(record); !s.ok()) return s;
+  RETURN_IF_ERROR(Write(record));
   upload = std::make_shared<ShareUpload>(std::move(record), *blobs_);
   std::lock_guard lock(mutex_);
   Slot& slot = slots_[name];
@@ -296,7 +290,7 @@ absl::StatusOr<ShareRecord> ShareStore::MakeHeld(const ShareUpload& upload) {
   is.from_parent = is.from_parent || (before != nullptr && before->from_parent &&
                                       SameBytes(before->share.file(), is.share.file()));
   is.share.mutable_change_time()->set_seconds(absl::ToUnixSeconds(clock_.Now()));
-  if (absl::Status s = Write(is); !s.ok()) return s;
+  RETURN_IF_ERROR(Write(is));
   const auto keep = TakeIncoming(name);
   Put(is);
   if (before != nullptr) RemoveFiles(*before);
@@ -358,11 +352,10 @@ absl::Status ShareStore::UpdateLocked(const ShareRecord& was, ShareRecord is) {
     }
   }
   if (is.share.file().signature().empty()) {
-    auto file = ReadFile(is);
-    if (!file.ok()) return file.status();
-    *is.share.mutable_file() = *std::move(file);
+    ASSIGN_OR_RETURN(auto file, ReadFile(is));
+    *is.share.mutable_file() = std::move(file);
   }
-  if (absl::Status s = Write(is); !s.ok()) return s;
+  RETURN_IF_ERROR(Write(is));
   Put(is);
   if (is.share.state() != was.share.state() || is.stage != was.stage) {
     figures_->Count(is);

@@ -12,6 +12,7 @@
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/simulated_disk.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/blob/blob_test_util.h"
 
 namespace muster {
@@ -62,14 +63,12 @@ class ShareStoreTest : public ::testing::Test {
 
   absl::StatusOr<ShareRecord> Take(const std::string& body, const v1::SharedFile& file,
                                    bool from_parent = false) {
-    auto opened = Open(file, from_parent);
-    if (!opened.ok()) return opened.status();
-    if (opened->there) return *opened->there;
-    for (size_t at = static_cast<size_t>(opened->offset); at < body.size(); at += 1000) {
-      const absl::Status s = Append(*opened, static_cast<int64_t>(at), body.substr(at, 1000));
-      if (!s.ok()) return s;
+    ASSIGN_OR_RETURN(auto opened, Open(file, from_parent));
+    if (opened.there) return *opened.there;
+    for (size_t at = static_cast<size_t>(opened.offset); at < body.size(); at += 1000) {
+      RETURN_IF_ERROR(Append(opened, static_cast<int64_t>(at), body.substr(at, 1000)));
     }
-    return store_->Complete(*opened->upload, opened->epoch);
+    return store_->Complete(*opened.upload, opened.epoch);
   }
 
   std::string Body(const v1::SharedFile& file, int64_t offset = 0) {

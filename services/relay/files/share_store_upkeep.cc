@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/blob/files/files_blob_store.h"
 #include "services/relay/files/share_store.h"
 #include "services/relay/files/share_store_figures.h"
@@ -39,28 +40,25 @@ ShareStore::ShareStore(ShareStoreOptions options, std::unique_ptr<BlobStore> blo
 absl::StatusOr<std::unique_ptr<ShareStore>> ShareStore::Open(ShareStoreOptions options,
                                                              const Clock& clock, Metrics& metrics,
                                                              FileOps& ops) {
-  if (absl::Status s = MakeFolders(ops, options.folder + "/records"); !s.ok()) return s;
+  RETURN_IF_ERROR(MakeFolders(ops, options.folder + "/records"));
   FilesBlobStoreOptions blobs;
   blobs.root = options.folder + "/blobs";
-  auto opened = OpenFilesBlobStore(std::move(blobs), ops);
-  if (!opened.ok()) return opened.status();
+  ASSIGN_OR_RETURN(auto opened, OpenFilesBlobStore(std::move(blobs), ops));
   std::unique_ptr<ShareStore> store(
-      new ShareStore(std::move(options), *std::move(opened), clock, metrics, ops));
-  if (absl::Status s = store->Recover(); !s.ok()) return s;
+      new ShareStore(std::move(options), std::move(opened), clock, metrics, ops));
+  RETURN_IF_ERROR(store->Recover());
   return store;
 }
 
 absl::Status ShareStore::Recover() {
-  const auto files = ops_.List(options_.folder + "/records");
-  if (!files.ok()) return files.status();
-  for (const FolderEntry& file : *files) {
-    if (absl::Status s = RecoverRecord(file.name); !s.ok()) return s;
+  ASSIGN_OR_RETURN(const auto files, ops_.List(options_.folder + "/records"));
+  for (const FolderEntry& file : files) {
+    RETURN_IF_ERROR(RecoverRecord(file.name));
   }
-  const auto staged = blobs_->ListStaged();
-  if (!staged.ok()) return staged.status();
-  for (const std::string& id : *staged) {
+  ASSIGN_OR_RETURN(const auto staged, blobs_->ListStaged());
+  for (const std::string& id : staged) {
     if (uploads_.contains(id)) continue;
-    if (absl::Status s = blobs_->DiscardStaged(id); !s.ok()) return s;
+    RETURN_IF_ERROR(blobs_->DiscardStaged(id));
   }
   return absl::OkStatus();
 }
@@ -92,7 +90,7 @@ absl::Status ShareStore::RecoverRecord(const std::string& file) {
     return absl::OkStatus();
   }
   if (record->stage != ShareStage::kHeld) {
-    if (absl::Status s = blobs_->Remove(record->blob()); !s.ok()) return s;
+    RETURN_IF_ERROR(blobs_->Remove(record->blob()));
   } else if (const auto size = blobs_->Size(record->blob());
              !size.ok() || *size != record->share.file().size()) {
     Log(LogLevel::kError, "the bytes of a shared file are lost",
@@ -103,7 +101,7 @@ absl::Status ShareStore::RecoverRecord(const std::string& file) {
     record->unreported = record->from_parent;
     record->share.set_state(v1::SHARE_STATE_REFUSED);
     record->share.set_reason("the relay lost its bytes: suspect the disk");
-    if (absl::Status s = Write(*record); !s.ok()) return s;
+    RETURN_IF_ERROR(Write(*record));
   }
   if (slot.current != nullptr) RemoveFiles(*slot.current);
   Put(*record);

@@ -4,6 +4,7 @@
 
 #include "services/common/base/crc32c.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 
 namespace muster {
@@ -34,7 +35,7 @@ absl::StatusOr<int64_t> ShareUpload::Ready() {
   auto resumed = blobs_.Resume(id());
   if (resumed.ok()) {
     blob_ = *std::move(resumed);
-    if (const absl::Status s = Rehash(); !s.ok()) return s;
+    RETURN_IF_ERROR(Rehash());
     return blob_->written();
   }
   if (!absl::IsNotFound(resumed.status())) return resumed.status();
@@ -43,30 +44,26 @@ absl::StatusOr<int64_t> ShareUpload::Ready() {
     published_ = true;
     return size();
   }
-  auto staged = blobs_.Stage(id(), size());
-  if (!staged.ok()) return staged.status();
-  blob_ = *std::move(staged);
+  ASSIGN_OR_RETURN(blob_, blobs_.Stage(id(), size()));
   return 0;
 }
 
 // Called with the lock held.
 absl::Status ShareUpload::Rehash() {
   hash_ = Sha256();
-  auto source = blob_->Read(0);
-  if (!source.ok()) return source.status();
+  ASSIGN_OR_RETURN(auto source, blob_->Read(0));
   std::vector<char> piece(kPiece);
   while (true) {
-    const auto n = (*source)->Read(piece);
-    if (!n.ok()) return n.status();
-    if (*n == 0) return absl::OkStatus();
-    hash_.Update({piece.data(), *n});
+    ASSIGN_OR_RETURN(const auto n, source->Read(piece));
+    if (n == 0) return absl::OkStatus();
+    hash_.Update({piece.data(), n});
   }
 }
 
 absl::Status ShareUpload::Append(int64_t epoch, int64_t offset, std::string_view data,
                                  uint32_t crc32c) {
   std::lock_guard lock(mutex_);
-  if (absl::Status s = Mine(epoch); !s.ok()) return s;
+  RETURN_IF_ERROR(Mine(epoch));
   if (blob_ == nullptr) return errors::UploadNotFound(id());
   const int64_t written = blob_->written();
   if (data.empty() || offset < 0) return errors::InvalidChunk("it is empty, or begins before 0");
@@ -77,7 +74,7 @@ absl::Status ShareUpload::Append(int64_t epoch, int64_t offset, std::string_view
     return errors::InvalidChunk("it repeats bytes that were taken: go on where the answer said");
   }
   if (Crc32c(data) != crc32c) return errors::CrcMismatch("chunk");
-  if (absl::Status s = blob_->Append(data, crc32c); !s.ok()) return s;
+  RETURN_IF_ERROR(blob_->Append(data, crc32c));
   hash_.Update(data);
   ++chunks_;
   return absl::OkStatus();
@@ -85,14 +82,14 @@ absl::Status ShareUpload::Append(int64_t epoch, int64_t offset, std::string_view
 
 absl::Status ShareUpload::Publish(int64_t epoch) {
   std::lock_guard lock(mutex_);
-  if (absl::Status s = Mine(epoch); !s.ok()) return s;
+  RETURN_IF_ERROR(Mine(epoch));
   if (published_) return absl::OkStatus();
   if (blob_ == nullptr) return errors::UploadNotFound(id());
   if (blob_->written() != size()) return errors::SizeMismatch(size(), blob_->written());
   if (DigestBytes(hash_.Finish()) != sha256_) {
     return errors::DigestMismatch();
   }
-  if (absl::Status s = blob_->Publish(Blob()); !s.ok()) return s;
+  RETURN_IF_ERROR(blob_->Publish(Blob()));
   blob_.reset();
   published_ = true;
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/limits.h"
 
@@ -64,9 +65,8 @@ absl::Status ShareUploadReactor::Take() {
       return upload_->Append(epoch_, chunk.offset(), chunk.data(), chunk.crc32c());
     }
     case v1::UploadShareRequest::kFinish: {
-      auto held = store_.Complete(*upload_, epoch_);
-      if (!held.ok()) return held.status();
-      *response_ = std::move(held->share);
+      ASSIGN_OR_RETURN(auto held, store_.Complete(*upload_, epoch_));
+      *response_ = std::move(held.share);
       complete_ = true;
       taken_();
       return absl::OkStatus();
@@ -78,9 +78,8 @@ absl::Status ShareUploadReactor::Take() {
 }
 
 absl::Status ShareUploadReactor::Begin() {
-  auto upload = store_.FindUpload(request_.start().upload_id(), OpenerOf(call_.caller().identity));
-  if (!upload.ok()) return upload.status();
-  upload_ = *std::move(upload);
+  ASSIGN_OR_RETURN(
+      upload_, store_.FindUpload(request_.start().upload_id(), OpenerOf(call_.caller().identity)));
   epoch_ = request_.start().epoch();
   return absl::OkStatus();
 }

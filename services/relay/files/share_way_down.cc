@@ -8,6 +8,7 @@
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/share_signature.h"
 #include "services/relay/errors.h"
 #include "services/relay/files/share_way.h"
@@ -122,29 +123,24 @@ absl::Status ShareWay::RefuseOffer(const v1::SharedFile& file, const absl::Statu
 absl::Status ShareWay::FetchNow(const v1::SharedFile& file) {
   const auto parent = parts_.parent();
   if (parent == nullptr) return absl::UnavailableError("there is no parent now");
-  const absl::Status holds =
-      VerifySharedFile(file, parts_.fleet, parts_.roots(), parts_.clock.Now());
-  if (!holds.ok()) return holds;
+  RETURN_IF_ERROR(VerifySharedFile(file, parts_.fleet, parts_.roots(), parts_.clock.Now()));
   if (parts_.is_revoked(file.key().source())) {
     return errors::IdentityRevoked(file.key().source());
   }
-  auto opened = parts_.store.OpenUpload(file, /*from_parent=*/true, kParentOpener);
-  if (!opened.ok()) return opened.status();
-  if (opened->there) return absl::OkStatus();
-  ShareUpload& upload = *opened->upload;
+  ASSIGN_OR_RETURN(auto opened, parts_.store.OpenUpload(file, /*from_parent=*/true, kParentOpener));
+  if (opened.there) return absl::OkStatus();
+  ShareUpload& upload = *opened.upload;
   ShareTransfer transfer(parent, stopper_);
-  const auto source = transfer.Open(file, opened->offset);
+  const auto source = transfer.Open(file, opened.offset);
   std::string piece(kPiece, '\0');
-  for (int64_t offset = opened->offset;;) {
-    const auto n = source->Read(piece);
-    if (!n.ok()) return n.status();
-    if (*n == 0) break;
-    const std::string_view data(piece.data(), *n);
-    const absl::Status added = upload.Append(opened->epoch, offset, data, Crc32c(data));
-    if (!added.ok()) return added;
-    offset += static_cast<int64_t>(*n);
+  for (int64_t offset = opened.offset;;) {
+    ASSIGN_OR_RETURN(const auto n, source->Read(piece));
+    if (n == 0) break;
+    const std::string_view data(piece.data(), n);
+    RETURN_IF_ERROR(upload.Append(opened.epoch, offset, data, Crc32c(data)));
+    offset += static_cast<int64_t>(n);
   }
-  return parts_.store.Complete(upload, opened->epoch).status();
+  return parts_.store.Complete(upload, opened.epoch).status();
 }
 
 // The parent says so; it hears when it is done.

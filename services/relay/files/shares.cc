@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "services/common/base/status_macros.h"
+
 namespace muster {
 namespace {
 
@@ -31,10 +33,9 @@ void Shares::StopWay() {
 absl::StatusOr<std::unique_ptr<Shares>> Shares::Open(SharesOptions options, const Tree& tree,
                                                      const Clock& clock, RpcRuntime runtime,
                                                      Metrics& metrics) {
-  auto store = ShareStore::Open(std::move(options.store), clock, metrics);
-  if (!store.ok()) return store.status();
+  ASSIGN_OR_RETURN(auto store, ShareStore::Open(std::move(options.store), clock, metrics));
   std::unique_ptr<Shares> shares(new Shares());
-  shares->store_ = *std::move(store);
+  shares->store_ = std::move(store);
   const ShareParts parts{*shares->store_,
                          tree,
                          clock,

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/errors.h"
 #include "services/relay/jobs/job_folder.h"
@@ -27,15 +28,14 @@ absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, FileOp
                                                          Tree& tree, Courier& courier,
                                                          const Clock& clock) {
   std::unique_ptr<JobBoard> board(new JobBoard(std::move(options), files, tree, courier, clock));
-  if (absl::Status s = board->Load(); !s.ok()) return s;
+  RETURN_IF_ERROR(board->Load());
   board->writer_ = std::jthread([b = board.get()](const std::stop_token& stop) { b->Write(stop); });
   return board;
 }
 
 absl::Status JobBoard::Load() {
-  auto ids = ListJobFolders(files_, options_.folder);
-  if (!ids.ok()) return ids.status();
-  for (const std::string& id : *ids) {
+  ASSIGN_OR_RETURN(auto ids, ListJobFolders(files_, options_.folder));
+  for (const std::string& id : ids) {
     if (absl::Status s = LoadJob(id); !s.ok()) {
       // One job that cannot be read must not take the others along; its files stay for a person.
       Log(LogLevel::kError, "a job cannot be read and is left out", {{"job", id}, {"error", s}});
@@ -47,25 +47,21 @@ absl::Status JobBoard::Load() {
 absl::Status JobBoard::LoadJob(const std::string& id) {
   auto entry = std::make_unique<Entry>();
   entry->folder = absl::StrCat(options_.folder, "/", id);
-  auto job = ReadJob(files_, entry->folder);
-  if (!job.ok()) return job.status();
-  entry->job = *std::move(job);
+  ASSIGN_OR_RETURN(entry->job, ReadJob(files_, entry->folder));
   const bool ended = entry->job.state() != v1::JOB_STATE_RUNNING;
   if (!ended) {
-    auto request = ReadRequest(files_, entry->folder);
-    if (!request.ok()) return request.status();
-    entry->request = *std::move(request);
-    auto targets = ReadTargets(files_, entry->folder);
-    if (!targets.ok()) return targets.status();
+    ASSIGN_OR_RETURN(entry->request, ReadRequest(files_, entry->folder));
+    ASSIGN_OR_RETURN(auto targets, ReadTargets(files_, entry->folder));
     entry->state = std::make_unique<JobState>(
-        PlanOf(entry->request, entry->job, *std::move(targets), options_.max_output));
+        PlanOf(entry->request, entry->job, std::move(targets), options_.max_output));
   }
-  auto log = RecordLog::Open(files_, RecordsPath(entry->folder), [&](const v1::JobRecord& record) {
-    if (entry->state != nullptr) entry->state->Replay(record);
-  });
-  if (!log.ok()) return log.status();
-  entry->end = (*log)->end();
-  if (!ended) entry->log = *std::move(log);
+  ASSIGN_OR_RETURN(auto log, RecordLog::Open(files_, RecordsPath(entry->folder),
+                                             [&](const v1::JobRecord& record) {
+                                               if (entry->state != nullptr)
+                                                 entry->state->Replay(record);
+                                             }));
+  entry->end = log->end();
+  if (!ended) entry->log = std::move(log);
   if (!ended && IsCancelled(files_, entry->folder)) entry->state->SetCancelled();
   std::lock_guard lock(mutex_);
   Entry& kept = *entry;
@@ -94,14 +90,13 @@ absl::Status JobBoard::Reserve(const std::string& job) {
 absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& submitter) {
   const std::string id = request.command.job();
   if (const auto there = Get(id); there.ok()) {
-    const auto asked = ReadRequest(files_, absl::StrCat(options_.folder, "/", id));
-    if (!asked.ok()) return asked.status();
-    const bool same = asked->message.command().command() == request.message.command().command() &&
-                      std::equal(asked->message.nodes().begin(), asked->message.nodes().end(),
+    ASSIGN_OR_RETURN(const auto asked, ReadRequest(files_, absl::StrCat(options_.folder, "/", id)));
+    const bool same = asked.message.command().command() == request.message.command().command() &&
+                      std::equal(asked.message.nodes().begin(), asked.message.nodes().end(),
                                  request.message.nodes().begin(), request.message.nodes().end());
     return same ? absl::StatusOr<v1::Job>(there->job) : errors::JobExists(id);
   }
-  if (absl::Status s = Reserve(id); !s.ok()) return s;
+  RETURN_IF_ERROR(Reserve(id));
   auto entry = std::make_unique<Entry>();
   entry->folder = absl::StrCat(options_.folder, "/", id);
   entry->job = NewJob(request, submitter, clock_.Now());
@@ -159,9 +154,8 @@ absl::StatusOr<JobBoard::Entry*> JobBoard::Find(const std::string& job) const {
 
 absl::StatusOr<JobView> JobBoard::Get(const std::string& job) const {
   std::lock_guard lock(mutex_);
-  const auto entry = Find(job);
-  if (!entry.ok()) return entry.status();
-  return JobView{Describe(**entry), RecordsPath((*entry)->folder), (*entry)->end};
+  ASSIGN_OR_RETURN(const auto entry, Find(job));
+  return JobView{Describe(*entry), RecordsPath(entry->folder), entry->end};
 }
 
 std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) const {
@@ -183,28 +177,25 @@ absl::StatusOr<v1::Job> JobBoard::Cancel(const std::string& job) {
   std::string folder;
   {
     std::lock_guard lock(mutex_);
-    const auto entry = Find(job);
-    if (!entry.ok()) return entry.status();
-    if ((*entry)->state == nullptr) return Describe(**entry);
-    folder = (*entry)->folder;
+    ASSIGN_OR_RETURN(const auto entry, Find(job));
+    if (entry->state == nullptr) return Describe(*entry);
+    folder = entry->folder;
   }
-  if (absl::Status s = MarkCancelled(files_, folder); !s.ok()) return s;
+  RETURN_IF_ERROR(MarkCancelled(files_, folder));
   std::lock_guard lock(mutex_);
-  const auto entry = Find(job);
-  if (!entry.ok()) return entry.status();
-  if ((*entry)->state == nullptr) return Describe(**entry);
-  Made(job, (*entry)->state->Cancel(
+  ASSIGN_OR_RETURN(const auto entry, Find(job));
+  if (entry->state == nullptr) return Describe(*entry);
+  Made(job, entry->state->Cancel(
                 clock_.Now(), [&](std::string_view node) { return tree_.Route(node) != nullptr; }));
   courier_.Cancel(CancelOf(job));
   work_.notify_one();
-  return Describe(**entry);
+  return Describe(*entry);
 }
 
 absl::StatusOr<uint64_t> JobBoard::Watch(const std::string& job, std::function<void()> wake) {
   std::lock_guard lock(mutex_);
-  const auto entry = Find(job);
-  if (!entry.ok()) return entry.status();
-  (*entry)->watches[++watches_] = std::move(wake);
+  ASSIGN_OR_RETURN(const auto entry, Find(job));
+  entry->watches[++watches_] = std::move(wake);
   return watches_;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/errors.h"
 
@@ -18,10 +19,9 @@ constexpr int64_t kMaxFile = int64_t{64} << 20;  // 50,000 names of 253 bytes, a
 
 template <typename Message>
 absl::StatusOr<Message> ReadMessage(FileOps& files, const std::string& path) {
-  const auto bytes = ReadSmallFile(files, path, kMaxFile);
-  if (!bytes.ok()) return bytes.status();
+  ASSIGN_OR_RETURN(const auto bytes, ReadSmallFile(files, path, kMaxFile));
   Message message;
-  if (!message.ParseFromString(*bytes)) {
+  if (!message.ParseFromString(bytes)) {
     return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED", absl::StrCat(path, " is damaged"),
                      "The job is left out; move its folder away once nobody needs it.");
   }
@@ -33,15 +33,12 @@ absl::StatusOr<Message> ReadMessage(FileOps& files, const std::string& path) {
 std::string RecordsPath(const std::string& folder) { return folder + "/records"; }
 
 absl::StatusOr<std::vector<std::string>> ListJobFolders(FileOps& files, const std::string& folder) {
-  if (absl::Status s = MakeFolders(files, folder); !s.ok()) return s;
-  auto listed = files.List(folder);
-  if (!listed.ok()) return listed.status();
+  RETURN_IF_ERROR(MakeFolders(files, folder));
+  ASSIGN_OR_RETURN(auto listed, files.List(folder));
   std::vector<std::string> ids;
-  for (FolderEntry& entry : *listed) {
+  for (FolderEntry& entry : listed) {
     if (absl::StartsWith(entry.name, kHalfMade)) {
-      if (absl::Status s = RemoveTree(files, absl::StrCat(folder, "/", entry.name)); !s.ok()) {
-        return s;
-      }
+      RETURN_IF_ERROR(RemoveTree(files, absl::StrCat(folder, "/", entry.name)));
     } else if (entry.type == FileType::kFolder) {
       ids.push_back(std::move(entry.name));
     }
@@ -71,9 +68,8 @@ absl::Status CreateJobFolder(FileOps& files, const std::string& folder,
 }
 
 absl::StatusOr<JobRequest> ReadRequest(FileOps& files, const std::string& folder) {
-  auto message = ReadMessage<v1::SubmitJobRequest>(files, folder + "/request");
-  if (!message.ok()) return message.status();
-  return ReadJobRequest(*std::move(message));
+  ASSIGN_OR_RETURN(auto message, ReadMessage<v1::SubmitJobRequest>(files, folder + "/request"));
+  return ReadJobRequest(std::move(message));
 }
 
 absl::StatusOr<v1::Job> ReadJob(FileOps& files, const std::string& folder) {
@@ -81,9 +77,8 @@ absl::StatusOr<v1::Job> ReadJob(FileOps& files, const std::string& folder) {
 }
 
 absl::StatusOr<std::vector<std::string>> ReadTargets(FileOps& files, const std::string& folder) {
-  const auto text = ReadSmallFile(files, folder + "/targets", kMaxFile);
-  if (!text.ok()) return text.status();
-  return std::vector<std::string>(absl::StrSplit(*text, '\n', absl::SkipEmpty()));
+  ASSIGN_OR_RETURN(const auto text, ReadSmallFile(files, folder + "/targets", kMaxFile));
+  return std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipEmpty()));
 }
 
 absl::Status WriteJob(FileOps& files, const std::string& folder, const v1::Job& job) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/errors.h"
 
@@ -54,7 +55,7 @@ absl::StatusOr<JobRequest> ReadJobRequest(v1::SubmitJobRequest message) {
   const v1::Command::Targets& signed_targets = request.command.targets();
   if (!signed_targets.all()) {
     for (const std::string& node : message.nodes()) {
-      if (absl::Status s = ValidateName("node", node); !s.ok()) return s;
+      RETURN_IF_ERROR(ValidateName("node", node));
     }
     request.targets = std::make_shared<const TargetSet>(
         std::vector<std::string>(message.nodes().begin(), message.nodes().end()));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "services/common/base/crc32c.h"
+#include "services/common/base/status_macros.h"
 #include "services/relay/errors.h"
 
 namespace muster {
@@ -43,9 +44,9 @@ absl::StatusOr<RecordsRead> ReadRecords(File& file, int64_t position, int64_t en
   read.position = position;
   const auto most = max_bytes + static_cast<int64_t>(kMaxRecord + kHeader);
   std::string buffer(static_cast<size_t>(std::min(end - position, most)), '\0');
-  const auto got = file.ReadAt(std::span<char>(buffer.data(), buffer.size()), position);
-  if (!got.ok()) return got.status();
-  std::string_view rest(buffer.data(), *got);
+  ASSIGN_OR_RETURN(const auto got,
+                   file.ReadAt(std::span<char>(buffer.data(), buffer.size()), position));
+  std::string_view rest(buffer.data(), got);
   while (read.position < end && read.position - position < max_bytes) {
     v1::JobRecord record;
     const int64_t size = Parse(rest, &record);
@@ -63,16 +64,14 @@ absl::StatusOr<RecordsRead> ReadRecords(File& file, int64_t position, int64_t en
 absl::StatusOr<std::unique_ptr<RecordLog>> RecordLog::Open(
     FileOps& files, const std::string& path,
     const std::function<void(const v1::JobRecord&)>& each) {
-  auto file = files.Open(path, OpenMode::kReadWriteOrCreate);
-  if (!file.ok()) return file.status();
-  const auto size = (*file)->Size();
-  if (!size.ok()) return size.status();
-  if (*size == 0) {  // it may be new: what is stored in it needs its name
-    if (absl::Status s = files.SyncFolder(ParentFolder(path)); !s.ok()) return s;
+  ASSIGN_OR_RETURN(auto file, files.Open(path, OpenMode::kReadWriteOrCreate));
+  ASSIGN_OR_RETURN(const auto size, file->Size());
+  if (size == 0) {  // it may be new: what is stored in it needs its name
+    RETURN_IF_ERROR(files.SyncFolder(ParentFolder(path)));
   }
-  std::unique_ptr<RecordLog> log(new RecordLog(*std::move(file)));
-  while (log->end_ < *size) {
-    const auto read = ReadRecords(*log->file_, log->end_, *size, kReadAtOnce);
+  std::unique_ptr<RecordLog> log(new RecordLog(std::move(file)));
+  while (log->end_ < size) {
+    const auto read = ReadRecords(*log->file_, log->end_, size, kReadAtOnce);
     if (absl::IsOutOfRange(read.status())) break;
     if (!read.ok()) return read.status();
     if (each) {
@@ -80,8 +79,8 @@ absl::StatusOr<std::unique_ptr<RecordLog>> RecordLog::Open(
     }
     log->end_ = read->position;
   }
-  if (log->end_ < *size) {
-    if (absl::Status s = log->file_->Truncate(log->end_); !s.ok()) return s;
+  if (log->end_ < size) {
+    RETURN_IF_ERROR(log->file_->Truncate(log->end_));
   }
   return log;
 }
@@ -102,7 +101,7 @@ absl::Status RecordLog::Append(const v1::JobRecord& record) {
 
 absl::Status RecordLog::Sync() {
   if (!dirty_) return absl::OkStatus();
-  if (absl::Status s = file_->SyncData(); !s.ok()) return s;
+  RETURN_IF_ERROR(file_->SyncData());
   dirty_ = false;
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "services/common/base/status_macros.h"
 #include "services/relay/errors.h"
 #include "services/relay/jobs/record_log.h"
 
@@ -25,18 +26,13 @@ JobWatchSource::~JobWatchSource() { board_.StopWatch(job_, watch_); }
 absl::StatusOr<std::unique_ptr<JobWatchSource>> JobWatchSource::Open(
     JobBoard& board, FileOps& files, const v1::WatchJobRequest& request,
     std::function<void()> wake) {
-  const auto view = board.Get(request.job());
-  if (!view.ok()) return view.status();
-  if (request.position() < 0 || request.position() > view->end) {
+  ASSIGN_OR_RETURN(const auto view, board.Get(request.job()));
+  if (request.position() < 0 || request.position() > view.end) {
     return errors::InvalidPosition(request.position());
   }
   std::unique_ptr<JobWatchSource> source(new JobWatchSource(board, request));
-  auto file = files.Open(view->records_path, OpenMode::kRead);
-  if (!file.ok()) return file.status();
-  source->file_ = *std::move(file);
-  const auto watch = board.Watch(request.job(), std::move(wake));
-  if (!watch.ok()) return watch.status();
-  source->watch_ = *watch;
+  ASSIGN_OR_RETURN(source->file_, files.Open(view.records_path, OpenMode::kRead));
+  ASSIGN_OR_RETURN(source->watch_, board.Watch(request.job(), std::move(wake)));
   return source;
 }
 
@@ -48,23 +44,21 @@ bool JobWatchSource::Wanted(const v1::JobRecord& record) const {
 absl::StatusOr<Pull> JobWatchSource::Next(v1::WatchJobResponse* message) {
   message->Clear();
   if (ended_) return Pull::kEnd;
-  const auto view = board_.Get(job_);
-  if (!view.ok()) return view.status();
-  while (position_ < view->end && message->records_size() == 0) {
-    auto read = ReadRecords(*file_, position_, view->end, kAtOnce);
-    if (!read.ok()) return read.status();
-    position_ = read->position;
-    for (v1::JobRecord& record : read->records) {
+  ASSIGN_OR_RETURN(const auto view, board_.Get(job_));
+  while (position_ < view.end && message->records_size() == 0) {
+    ASSIGN_OR_RETURN(auto read, ReadRecords(*file_, position_, view.end, kAtOnce));
+    position_ = read.position;
+    for (v1::JobRecord& record : read.records) {
       if (Wanted(record)) *message->add_records() = std::move(record);
     }
   }
   message->set_position(position_);
-  ended_ = position_ == view->end && view->job.state() != v1::JOB_STATE_RUNNING;
-  std::string job = view->job.SerializeAsString();
+  ended_ = position_ == view.end && view.job.state() != v1::JOB_STATE_RUNNING;
+  std::string job = view.job.SerializeAsString();
   const bool changed = job != told_;
   if (changed || ended_) {
     told_ = std::move(job);
-    *message->mutable_job() = view->job;
+    *message->mutable_job() = view.job;
   }
   if (message->records_size() > 0 || changed || ended_) return Pull::kMessage;
   return std::exchange(caught_up_, true) ? Pull::kWait : Pull::kMessage;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/relay/proxy/heartbeats/beat_up.h"
 #include "services/relay/proxy/heartbeats/heartbeat_forward.h"
 #include "services/relay/proxy/join_forward.h"
@@ -60,9 +61,7 @@ class Assembly : public Forwarding {
       options.relay = parts_.relay;
       options.fleet = parts_.fleet;
       options.fleet_ca_pem = parts_.fleet_ca_pem;
-      auto spool = Spool::Open(options, disk_, parts_.clock, parts_.metrics);
-      if (!spool.ok()) return spool.status();
-      spool_ = *std::move(spool);
+      ASSIGN_OR_RETURN(spool_, Spool::Open(options, disk_, parts_.clock, parts_.metrics));
       drain_ = std::make_unique<SpoolDrain>(*spool_, parts_.way);
     }
     results_ = std::make_unique<ResultForward>(forward_, uploads_, ahead_, spool_.get());
@@ -122,7 +121,7 @@ void BindForwarding(ForwardingConfig* config, Config* file) {
 absl::StatusOr<std::unique_ptr<Forwarding>> Forwarding::Start(const ForwardingConfig& config,
                                                               const Parts& parts) {
   auto assembly = std::make_unique<Assembly>(parts);
-  if (auto begun = assembly->Begin(config); !begun.ok()) return begun;
+  RETURN_IF_ERROR(assembly->Begin(config));
   return assembly;
 }
 

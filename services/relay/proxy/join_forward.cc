@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
@@ -44,12 +45,11 @@ JoinForward::JoinForward(WayUp& way, const RpcRuntime& runtime, const Clock& clo
 absl::StatusOr<std::shared_ptr<UpwardCall>> JoinForward::Admit(grpc::CallbackServerContext* context,
                                                                int64_t bytes) {
   if (bytes > kBytesOfOne || !rate_.Take()) return errors::Overloaded();
-  auto ticket = calls_.Enter("", bytes);
-  if (!ticket.ok()) return ticket.status();
+  ASSIGN_OR_RETURN(auto ticket, calls_.Enter("", bytes));
   auto up = std::make_shared<UpwardCall>();
   up->channel = way_.Joining();
   if (up->channel == nullptr) return errors::RelayCutOff();
-  up->ticket = *std::move(ticket);
+  up->ticket = std::move(ticket);
   up->context = grpc::ClientContext::FromCallbackServerContext(*context);
   return up;
 }

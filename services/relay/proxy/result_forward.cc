@@ -5,6 +5,7 @@
 
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/limits.h"
 #include "services/relay/proxy/upload_below.h"
@@ -45,7 +46,7 @@ absl::Status CheckNames(const v1::OpenUploadRequest& request) {
                      "Name the run as `muster runs` does.");
   }
   if (request.has_size() && request.size() < 0) return errors::InvalidOffset(request.size());
-  if (const auto status = ValidateName("plugin", key.plugin()); !status.ok()) return status;
+  RETURN_IF_ERROR(ValidateName("plugin", key.plugin()));
   return ValidateName("node", key.node());
 }
 
@@ -131,13 +132,13 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ResultForward::Uplo
         }
         const v1::UploadRequest::Start& start = first.start();
         const Resource own = OwnPair(call.caller());
-        if (auto allowed = call.Authorize(own); !allowed.ok()) return allowed;
+        RETURN_IF_ERROR(call.Authorize(own));
         if (spool_ != nullptr && spool_->Has(start.upload_id())) {
           return UploadIntoSpool::Start(below, *spool_, start, own.node);
         }
-        auto up = BeginUpward(parts_.way, &WayUp::Results, uploads_, call, below->context(), 0);
-        if (!up.ok()) return up.status();
-        return UploadUpward::Start(below, *std::move(up), kUpload, ahead_);
+        ASSIGN_OR_RETURN(
+            auto up, BeginUpward(parts_.way, &WayUp::Results, uploads_, call, below->context(), 0));
+        return UploadUpward::Start(below, std::move(up), kUpload, ahead_);
       });
 }
 

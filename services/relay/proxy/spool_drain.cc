@@ -17,6 +17,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/status.h"
 
@@ -78,17 +79,16 @@ absl::Status SendChunks(ByteSource& bytes, int64_t size, const v1::OpenUploadRes
     std::string& raw = *chunk.mutable_data();
     raw.resize(static_cast<size_t>(std::min(chunk_max, size - offset)));
     for (size_t filled = 0; filled < raw.size();) {
-      const auto n = bytes.Read(std::span(raw).subspan(filled));
-      if (!n.ok()) return n.status();
-      if (*n == 0) return absl::DataLossError("the spool's file is shorter than it was");
-      filled += *n;
+      ASSIGN_OR_RETURN(const auto n, bytes.Read(std::span(raw).subspan(filled)));
+      if (n == 0) return absl::DataLossError("the spool's file is shorter than it was");
+      filled += n;
     }
     const int64_t end = offset + static_cast<int64_t>(raw.size());
     chunk.set_offset(offset);
     chunk.set_raw_size(end - offset);
     chunk.set_crc32c(Crc32c(raw));
-    if (auto status = stream.AwaitRoom(end, window); !status.ok()) return status;
-    if (auto status = stream.Send(std::move(request), false); !status.ok()) return status;
+    RETURN_IF_ERROR(stream.AwaitRoom(end, window));
+    RETURN_IF_ERROR(stream.Send(std::move(request), false));
     offset = end;
   }
   return absl::OkStatus();
@@ -196,23 +196,21 @@ absl::Status SpoolDrain::Deliver(const SpoolDelivery& delivery, const std::stop_
   if (opened.offset() < 0 || opened.offset() > size || opened.chunk_max() <= 0) {
     return absl::InternalError("the upload was opened with nonsense");
   }
-  auto bytes = spool_.Read(delivery, opened.offset());
-  if (!bytes.ok()) return bytes.status();
+  ASSIGN_OR_RETURN(auto bytes, spool_.Read(delivery, opened.offset()));
   client::UploadStream stream(*stub, opened.offset(), stop);
   v1::UploadRequest start;
   start.mutable_start()->set_upload_id(opened.upload_id());
   start.mutable_start()->set_epoch(opened.epoch());
-  if (auto status = stream.Send(std::move(start), false); !status.ok()) return status;
-  if (auto status = SendChunks(**bytes, size, opened, stream); !status.ok()) return status;
+  RETURN_IF_ERROR(stream.Send(std::move(start), false));
+  RETURN_IF_ERROR(SendChunks(*bytes, size, opened, stream));
   v1::UploadRequest finish;
   finish.mutable_finish()->set_size(size);
   finish.mutable_finish()->set_crc32c(header.crc32c());
   finish.mutable_finish()->set_sha256(header.sha256());
   *finish.mutable_finish()->mutable_signature() = header.spooled().signature();
-  if (auto status = stream.Send(std::move(finish), true); !status.ok()) return status;
-  const auto end = stream.AwaitEnd();
-  if (!end.ok()) return end.status();
-  return end->has_committed() ? absl::OkStatus() : errors::RelayCutOff();
+  RETURN_IF_ERROR(stream.Send(std::move(finish), true));
+  ASSIGN_OR_RETURN(const auto end, stream.AwaitEnd());
+  return end.has_committed() ? absl::OkStatus() : errors::RelayCutOff();
 }
 
 absl::Status SpoolDrain::TellExpired(const SpoolDelivery& delivery, const std::stop_token& stop) {

@@ -3,6 +3,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/forwarding.h"
 #include "services/common/rpc/status.h"
 
@@ -22,23 +23,18 @@ absl::StatusOr<std::shared_ptr<UpwardCall>> BeginUpward(WayUp& way, ChannelOf ch
   const bool as_relay = RoleOf(caller.identity) == Role::kRelay;
   std::string statement;
   if (as_relay) {
-    if (auto status = way.CheckChildRelay(caller); !status.ok()) return status;
+    RETURN_IF_ERROR(way.CheckChildRelay(caller));
   } else {
-    auto found = way.StatementFor(caller);
-    if (!found.ok()) return found.status();
-    statement = *std::move(found);
+    ASSIGN_OR_RETURN(statement, way.StatementFor(caller));
   }
-  auto uri = ToUri(caller.identity);
-  if (!uri.ok()) return uri.status();
+  ASSIGN_OR_RETURN(auto uri, ToUri(caller.identity));
   auto up = std::make_shared<UpwardCall>();
   up->channel = (way.*channel_of)();
   if (up->channel == nullptr) return errors::RelayCutOff();
-  auto ticket = admission.Enter(*uri, bytes);
-  if (!ticket.ok()) return ticket.status();
-  up->ticket = *std::move(ticket);
+  ASSIGN_OR_RETURN(up->ticket, admission.Enter(uri, bytes));
   up->context = grpc::ClientContext::FromCallbackServerContext(*below);
   if (!as_relay) {
-    up->context->AddMetadata(kForwardedIdentity, *uri);
+    up->context->AddMetadata(kForwardedIdentity, uri);
     up->context->AddMetadata(kAttachStatement, statement);
   }
   return up;

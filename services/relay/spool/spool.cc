@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/blob/files/files_blob_store.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/proto_time.h"
@@ -82,16 +83,14 @@ Spool::~Spool() = default;
 absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(const SpoolOptions& options, Executor& disk,
                                                    const Clock& clock, Metrics& metrics,
                                                    FileOps& ops) {
-  auto root = Certificate::FromPem(options.fleet_ca_pem);
-  if (!root.ok()) return root.status();
-  if (auto made = MakeFolders(ops, options.folder + "/entries"); !made.ok()) return made;
+  ASSIGN_OR_RETURN(auto root, Certificate::FromPem(options.fleet_ca_pem));
+  RETURN_IF_ERROR(MakeFolders(ops, options.folder + "/entries"));
   FilesBlobStoreOptions blobs;
   blobs.root = options.folder + "/blobs";
-  auto store = OpenFilesBlobStore(std::move(blobs), ops);
-  if (!store.ok()) return store.status();
+  ASSIGN_OR_RETURN(auto store, OpenFilesBlobStore(std::move(blobs), ops));
   std::unique_ptr<Spool> spool(
-      new Spool(options, *std::move(root), *std::move(store), disk, clock, metrics, ops));
-  if (auto recovered = spool->Recover(); !recovered.ok()) return recovered;
+      new Spool(options, std::move(root), std::move(store), disk, clock, metrics, ops));
+  RETURN_IF_ERROR(spool->Recover());
   return spool;
 }
 
@@ -100,14 +99,13 @@ std::string Spool::PathOf(EntryState state, uint64_t order, const std::string& i
 }
 
 absl::Status Spool::Recover() {
-  auto files = ops_.List(entries_folder_);
-  if (!files.ok()) return files.status();
+  ASSIGN_OR_RETURN(auto files, ops_.List(entries_folder_));
   // Complete ones come before the same still open, and in their order.
-  std::ranges::sort(*files, {}, &FolderEntry::name);
-  for (const FolderEntry& file : *files) {
-    if (auto status = RecoverEntry(file.name); !status.ok()) return status;
+  std::ranges::sort(files, {}, &FolderEntry::name);
+  for (const FolderEntry& file : files) {
+    RETURN_IF_ERROR(RecoverEntry(file.name));
   }
-  if (auto status = DiscardUnknown(); !status.ok()) return status;
+  RETURN_IF_ERROR(DiscardUnknown());
   Measure();
   if (!entries_.empty()) {
     Log(LogLevel::kInfo, "the spool holds results of an earlier life",
@@ -135,7 +133,7 @@ absl::Status Spool::RecoverEntry(const std::string& file) {
   last_order_ = std::max(last_order_, name->order);
   if (name->state == EntryState::kDone || entries_.contains(name->id)) {
     if (name->state == EntryState::kDone) {
-      if (auto status = blobs_->Remove(entry->blob()); !status.ok()) return status;
+      RETURN_IF_ERROR(blobs_->Remove(entry->blob()));
     }
     return ops_.Remove(path);
   }
@@ -161,12 +159,11 @@ absl::Status Spool::RecoverEntry(const std::string& file) {
 }
 
 absl::Status Spool::DiscardUnknown() {
-  const auto staged = blobs_->ListStaged();
-  if (!staged.ok()) return staged.status();
-  for (const std::string& id : *staged) {
+  ASSIGN_OR_RETURN(const auto staged, blobs_->ListStaged());
+  for (const std::string& id : staged) {
     const auto entry = FindEntry(id);
     if (entry != nullptr && !entry->complete) continue;
-    if (auto status = blobs_->DiscardStaged(id); !status.ok()) return status;
+    RETURN_IF_ERROR(blobs_->DiscardStaged(id));
   }
   return absl::OkStatus();
 }

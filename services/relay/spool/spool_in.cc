@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/identity/result_signature.h"
 #include "services/common/rpc/limits.h"
@@ -68,7 +69,7 @@ absl::StatusOr<std::shared_ptr<Spool::Entry>> Spool::Admit(const v1::OpenUploadR
   }
   if (size > options_.quota_bytes) return errors::SpoolFull("the result is larger than all of it");
   const int64_t bytes = size + kOverhead;
-  if (auto room = CheckRoom(description.key().node(), bytes, 1); !room.ok()) return room;
+  RETURN_IF_ERROR(CheckRoom(description.key().node(), bytes, 1));
   auto entry = std::make_shared<Entry>();
   entry->id = RandomHex(16);
   entry->description = description;
@@ -137,7 +138,7 @@ absl::Status Spool::Reserve(std::string_view id, int64_t end) {
   const int64_t wanted = end + kOverhead;
   if (wanted <= entry->charged) return absl::OkStatus();
   const int64_t bytes = std::max(wanted, entry->charged + kStep);
-  if (auto room = CheckRoom(entry->node(), bytes - entry->charged, 0); !room.ok()) return room;
+  RETURN_IF_ERROR(CheckRoom(entry->node(), bytes - entry->charged, 0));
   Charge(*entry, bytes);
   Measure();
   return absl::OkStatus();
@@ -197,10 +198,9 @@ absl::Status Spool::Keep(const Entry& entry, uint64_t order, const VerifiedResul
   proof.set_size(result.size);
   proof.set_sha256(result.sha256);
   ToProto(clock_.Now(), proof.mutable_accept_time());
-  const absl::Status written =
+  RETURN_IF_ERROR(
       WriteFileDurably(ops_, PathOf(EntryState::kComplete, order, entry.id),
-                       EncodeEntry(header, result.blob.empty() ? result.body : std::string()));
-  if (!written.ok()) return written;
+                       EncodeEntry(header, result.blob.empty() ? result.body : std::string())));
   const absl::Status removed = ops_.Remove(PathOf(EntryState::kOpen, 0, entry.id));
   if (!removed.ok()) Log(LogLevel::kWarning, "a file of the spool stays", {{"error", removed}});
   return absl::OkStatus();

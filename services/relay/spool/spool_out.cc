@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
 #include "services/relay/spool/spool.h"
 #include "services/relay/spool/spool_internal.h"
@@ -97,12 +98,12 @@ absl::StatusOr<std::unique_ptr<ByteSource>> Spool::Read(const SpoolDelivery& del
   if (entry == nullptr) return absl::NotFoundError("it is not in the spool");
   const int64_t size = delivery.header.spooled().size();
   if (size > kInlineLimit) return blobs_->Open(entry->blob(), offset);
-  auto body = ReadEntryBody(ops_, PathOf(EntryState::kComplete, entry->order, entry->id));
-  if (!body.ok()) return body.status();
-  if (static_cast<int64_t>(body->size()) != size || offset > size) {
+  ASSIGN_OR_RETURN(auto body,
+                   ReadEntryBody(ops_, PathOf(EntryState::kComplete, entry->order, entry->id)));
+  if (static_cast<int64_t>(body.size()) != size || offset > size) {
     return absl::DataLossError("its file is shorter than it was");
   }
-  return std::make_unique<StringSource>(body->substr(static_cast<size_t>(offset)));
+  return std::make_unique<StringSource>(body.substr(static_cast<size_t>(offset)));
 }
 
 void Spool::Finish(const SpoolDelivery& delivery, std::string_view outcome) {
@@ -127,11 +128,9 @@ void Spool::Finish(const SpoolDelivery& delivery, std::string_view outcome) {
 // The name goes first: a file that is half removed must not be taken for one to be delivered.
 absl::Status Spool::RemoveFiles(const Entry& entry) {
   const std::string done = PathOf(EntryState::kDone, entry.order, entry.id);
-  const absl::Status renamed =
-      ops_.Rename(PathOf(EntryState::kComplete, entry.order, entry.id), done);
-  if (!renamed.ok()) return renamed;
-  if (const absl::Status synced = ops_.SyncFolder(entries_folder_); !synced.ok()) return synced;
-  if (const absl::Status removed = blobs_->Remove(entry.blob()); !removed.ok()) return removed;
+  RETURN_IF_ERROR(ops_.Rename(PathOf(EntryState::kComplete, entry.order, entry.id), done));
+  RETURN_IF_ERROR(ops_.SyncFolder(entries_folder_));
+  RETURN_IF_ERROR(blobs_->Remove(entry.blob()));
   return ops_.Remove(done);
 }
 

@@ -16,6 +16,7 @@
 #include "services/common/base/random_id.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/identity/share_signature.h"
@@ -180,13 +181,13 @@ v1::SharedFile TestNode::File(const std::string& target, const std::string& id,
 
 absl::StatusOr<v1::Share> TestNode::Share(const std::string& target, const std::string& id,
                                           const std::string& body, absl::Duration ttl) const {
-  auto sent = Relay().Send(
-      File(target, id, body, ttl), false,
-      [&](int64_t offset) -> absl::StatusOr<std::unique_ptr<ByteSource>> {
-        return std::make_unique<StringSource>(body.substr(static_cast<size_t>(offset)));
-      });
-  if (!sent.ok()) return sent.status();
-  return sent->share;
+  ASSIGN_OR_RETURN(auto sent,
+                   Relay().Send(File(target, id, body, ttl), false,
+                                [&](int64_t offset) -> absl::StatusOr<std::unique_ptr<ByteSource>> {
+                                  return std::make_unique<StringSource>(
+                                      body.substr(static_cast<size_t>(offset)));
+                                }));
+  return sent.share;
 }
 
 std::string TestNode::Read(const std::string& source, const std::string& id) const {

@@ -16,6 +16,7 @@
 #include "services/common/base/metrics.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/simulated_disk.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/result_signature.h"
@@ -62,9 +63,7 @@ class SpoolRig {
     Close();
     metrics_ = std::make_unique<Metrics>();
     disk_executor_ = std::make_unique<Executor>(Executor::Options{"disk", 1, 1024});
-    auto opened = Spool::Open(options, *disk_executor_, clock, *metrics_, disk);
-    if (!opened.ok()) return opened.status();
-    spool_ = *std::move(opened);
+    ASSIGN_OR_RETURN(spool_, Spool::Open(options, *disk_executor_, clock, *metrics_, disk));
     return absl::OkStatus();
   }
 
@@ -99,19 +98,15 @@ class SpoolRig {
   absl::Status Send(const v1::OpenUploadResponse& opened, const std::string& node,
                     const std::string& body, size_t until) {
     return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
-      if (auto status = session.Attach(opened.epoch(), [](const absl::Status&) {}); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(session.Attach(opened.epoch(), [](const absl::Status&) {}));
       for (size_t at = static_cast<size_t>(opened.offset()); at < until; at += kChunk) {
         UploadChunk chunk;
         chunk.offset = static_cast<int64_t>(at);
         chunk.data = body.substr(at, std::min(kChunk, until - at));
         chunk.raw_size = static_cast<int64_t>(chunk.data.size());
         chunk.crc32c = Crc32c(chunk.data);
-        auto room = spool().Reserve(opened.upload_id(), chunk.offset + chunk.raw_size);
-        if (!room.ok()) return room;
-        auto ack = session.Append(opened.epoch(), std::move(chunk));
-        if (!ack.ok()) return ack.status();
+        RETURN_IF_ERROR(spool().Reserve(opened.upload_id(), chunk.offset + chunk.raw_size));
+        RETURN_IF_ERROR(session.Append(opened.epoch(), std::move(chunk)));
       }
       return absl::OkStatus();
     });
@@ -138,11 +133,10 @@ class SpoolRig {
   // All of it.
   absl::Status Deliver(const std::string& node, const std::string& plugin, const std::string& body,
                        int64_t attempt = 1) {
-    auto opened = OpenUpload(Request(node, plugin, body, attempt));
-    if (!opened.ok()) return opened.status();
-    if (spool().Told(opened->upload_id())) return absl::OkStatus();
-    if (auto sent = Send(*opened, node, body, body.size()); !sent.ok()) return sent;
-    return Complete(*opened, node, plugin, body, attempt);
+    ASSIGN_OR_RETURN(auto opened, OpenUpload(Request(node, plugin, body, attempt)));
+    if (spool().Told(opened.upload_id())) return absl::OkStatus();
+    RETURN_IF_ERROR(Send(opened, node, body, body.size()));
+    return Complete(opened, node, plugin, body, attempt);
   }
 
   // What the spool hands out next as "node/plugin", or "".
@@ -171,10 +165,9 @@ class SpoolRig {
   template <typename T>
   T On(const v1::OpenUploadResponse& opened, const std::string& node,
        const std::function<T(UploadSession&)>& work) {
-    auto session = spool().Find(opened.upload_id(), node);
-    if (!session.ok()) return session.status();
+    ASSIGN_OR_RETURN(auto session, spool().Find(opened.upload_id(), node));
     std::promise<T> promise;
-    if (!(*session)->strand().Post([&] { promise.set_value(work(**session)); })) {
+    if (!session->strand().Post([&] { promise.set_value(work(*session)); })) {
       return absl::ResourceExhaustedError("the strand is full");
     }
     return promise.get_future().get();

@@ -5,6 +5,7 @@
 
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/errors.h"
@@ -140,17 +141,15 @@ absl::Status AttachReactor::TakeHello() {
   if (hello.relay_targets_size() > kMaxTargets) {
     return errors::InvalidAttachment("more than 16 addresses");
   }
-  const auto verified = parts_.verify(hello.statement());
-  if (!verified.ok()) return verified.status();
+  ASSIGN_OR_RETURN(const auto verified, parts_.verify(hello.statement()));
   const Identity& caller = call_.caller().identity;
-  if (!(verified->child == caller)) {
+  if (!(verified.child == caller)) {
     return errors::StatementRefused("it is another's than the caller's");
   }
   if (hello.is_relay() != is_relay_) {
     return errors::InvalidAttachment("a node is no relay, and a relay no node");
   }
-  if (hello.statement().relay() != parts_.self().uri ||
-      verified->relay_key_sha256 != greeted_key_) {
+  if (hello.statement().relay() != parts_.self().uri || verified.relay_key_sha256 != greeted_key_) {
     return errors::StatementRefused("it is for another relay than this, or another key");
   }
   auto statement =
@@ -166,16 +165,15 @@ absl::Status AttachReactor::TakeHello() {
   entry.relay = parts_.tree.name();
   entry.attached = true;
   entry.since = parts_.clock.Now();
-  entry.certificate = CertificateSubject(verified->issuer, verified->serial);
+  entry.certificate = CertificateSubject(verified.issuer, verified.serial);
   entry.statement = std::move(statement);
-  if (absl::Status s = parts_.tree.MayAttach(entry); !s.ok()) return s;
+  RETURN_IF_ERROR(parts_.tree.MayAttach(entry));
   // Welcome first: what the tree brings to light for this child goes after it.
   SendWelcome(*this, parts_.tree, parts_.connected(), parts_.interval, parts_.clock.Now());
   // Before any command that waits for it: one of a signer who was revoked meanwhile may be among
   // them.
   hello.set_revocations_version(parts_.tell_signers(*this, hello.revocations_version()));
-  auto old = parts_.tree.Attach(std::move(entry), shared_from_this());
-  if (!old.ok()) return old.status();
+  ASSIGN_OR_RETURN(auto old, parts_.tree.Attach(std::move(entry), shared_from_this()));
   hello_late_.reset();
   bool done = false;
   {
@@ -184,7 +182,7 @@ absl::Status AttachReactor::TakeHello() {
   }
   // The stream may have ended meanwhile; then nobody else takes it out of the tree.
   if (done) parts_.tree.Detach(name_, this);
-  if (*old != nullptr) (*old)->End(errors::ChildTakenOver(name_));
+  if (old != nullptr) (old)->End(errors::ChildTakenOver(name_));
   parts_.welcomed(*this, hello);
   return absl::OkStatus();
 }
@@ -198,17 +196,15 @@ absl::StatusOr<TreeEntry> AttachReactor::EntryOf(
   entry.attached = child.attached();
   entry.since = FromProto(child.change_time());
   const std::string fleet = call_.caller().identity.fleet;
-  const auto identity = ParseIdentity(entry.uri, fleet);
-  if (!identity.ok()) return identity.status();
-  entry.name = NameOf(*identity);
-  entry.is_relay = IsRelay(*identity);
-  if (entry.name.empty() || (!entry.is_relay && RoleOf(*identity) != Role::kNode)) {
+  ASSIGN_OR_RETURN(const auto identity, ParseIdentity(entry.uri, fleet));
+  entry.name = NameOf(identity);
+  entry.is_relay = IsRelay(identity);
+  if (entry.name.empty() || (!entry.is_relay && RoleOf(identity) != Role::kNode)) {
     return errors::InvalidAttachment("something below is neither node nor relay");
   }
   if (!entry.attached) return entry;
-  const auto verified = parts_.verify(child.statement());
-  if (!verified.ok()) return verified.status();
-  if (verified->relay.name != entry.relay) {
+  ASSIGN_OR_RETURN(const auto verified, parts_.verify(child.statement()));
+  if (verified.relay.name != entry.relay) {
     return errors::StatementRefused("it is for another relay than the one it is shown for");
   }
   const bool known = entry.relay == name_ || parts_.tree.Via(entry.relay) == name_ ||
@@ -216,7 +212,7 @@ absl::StatusOr<TreeEntry> AttachReactor::EntryOf(
                        return other.is_relay && other.name == entry.relay;
                      });
   if (!known) return errors::StatementRefused("it is for a relay that is not below this child");
-  entry.certificate = CertificateSubject(verified->issuer, verified->serial);
+  entry.certificate = CertificateSubject(verified.issuer, verified.serial);
   entry.statement = std::make_shared<const v1::AttachStatement>(child.statement());
   return entry;
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -28,7 +29,7 @@ grpc::ServerUnaryReactor* AttachService::ListAttached(grpc::CallbackServerContex
 // The token is the last name of the page before.
 absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& request,
                                  v1::ListAttachedResponse* response) const {
-  if (absl::Status s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   if (request.page_size() < 0 || request.page_size() > kMaxPage) {
     return errors::InvalidPageSize(kMaxPage);
   }

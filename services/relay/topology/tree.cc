@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/errors.h"
@@ -51,7 +52,7 @@ absl::StatusOr<std::shared_ptr<ChildLink>> Tree::Attach(TreeEntry entry,
   std::shared_ptr<ChildLink> old;
   {
     std::lock_guard lock(mutex_);
-    if (absl::Status s = CheckPlace(entry); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckPlace(entry));
     const std::string name = entry.name;
     Direct& direct = direct_[name];
     old = std::exchange(direct.link, std::move(link));

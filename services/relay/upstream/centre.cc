@@ -7,6 +7,7 @@
 
 #include "muster/v1/identities.grpc.pb.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
@@ -105,12 +106,11 @@ absl::Status Centre::AskWhoIsRevoked() {
   v1::CommandRevocations list;
   const grpc::Status called = stub->GetCommandRevocations(&context, {}, &list);
   if (!called.ok()) return FromGrpc(called);
-  auto authority = Certificate::FromPem(list.command_ca_pem());
-  if (!authority.ok()) return authority.status();
+  ASSIGN_OR_RETURN(auto authority, Certificate::FromPem(list.command_ca_pem()));
   trust_.Take(list);
   {
     std::lock_guard lock(mutex_);
-    command_ca_ = *std::move(authority);
+    command_ca_ = std::move(authority);
   }
   signers_known_();
   return absl::OkStatus();

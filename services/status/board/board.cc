@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/status/board/progress.h"
 
@@ -211,13 +212,11 @@ absl::StatusOr<std::string> Board::Resolve(const std::string& run) const {
 absl::Status Board::Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
                          const v1::Activity& activity) {
   if (activity.has_progress()) {
-    const absl::Status valid = CheckProgress(activity.progress());
-    if (!valid.ok()) return valid;
+    RETURN_IF_ERROR(CheckProgress(activity.progress()));
   }
-  const auto run = Find(key.run());
-  if (!run.ok()) return run.status();
+  ASSIGN_OR_RETURN(const auto run, Find(key.run()));
   bool attends = false;
-  const absl::Status took = (*run)->Took(key, sender, activity, &attends);
+  const absl::Status took = run->Took(key, sender, activity, &attends);
   if (!took.ok() || !attends) return took;
   Attend(key, sender);
   return took;
@@ -256,7 +255,7 @@ void Board::PresenceChanged(const std::shared_ptr<const Sender>& sender) {
 }
 
 absl::Status Board::Report(const v1::ReportProgressRequest& report) {
-  if (const absl::Status status = CheckProgress(report); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckProgress(report));
   const auto run = Find(report.key().run());
   return run.ok() ? (*run)->Report(report) : run.status();
 }
@@ -290,19 +289,17 @@ void Board::Prune() {
 }
 
 absl::Status Board::Get(const StatusQuery& query, std::string* bytes) const {
-  const auto run = Find(query.run);
-  if (!run.ok()) return run.status();
-  if (!query.only_node.empty() && !(*run)->Plans(query.only_plugin, query.only_node)) {
+  ASSIGN_OR_RETURN(const auto run, Find(query.run));
+  if (!query.only_node.empty() && !run->Plans(query.only_plugin, query.only_node)) {
     return errors::RunNotFound(query.run);
   }
   v1::RunStatus status;
-  AddSummary(**run, &status);
+  AddSummary(*run, &status);
   if (!query.only_plugin.empty() || !query.only_node.empty()) KeepOwn(query.only_plugin, &status);
   if (query.page_size > 0) {
     PairWriter pairs(v1::RunStatus::kPairsFieldNumber, bytes);
-    auto next = (*run)->AddPairs(query, &pairs);
-    if (!next.ok()) return next.status();
-    status.set_next_page_token(*std::move(next));
+    ASSIGN_OR_RETURN(auto next, run->AddPairs(query, &pairs));
+    status.set_next_page_token(std::move(next));
   }
   status.AppendToString(bytes);
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors.h"
 #include "services/status/board/run_board.h"
@@ -165,9 +166,7 @@ void RunBoard::AddStragglers(const PairView& view, v1::RunStatus* status) const 
 absl::StatusOr<std::string> RunBoard::AddPairs(const StatusQuery& query, PairWriter* pairs) {
   std::pair<std::string, std::string> after;
   if (!query.page_token.empty()) {
-    auto token = ParseToken(query.page_token);
-    if (!token.ok()) return token.status();
-    after = *std::move(token);
+    ASSIGN_OR_RETURN(after, ParseToken(query.page_token));
   }
   bool more = false;
   while (AddPortion(query, &after, &more, pairs)) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/status/board/board_fixture.h"
 
 namespace muster {
@@ -61,10 +62,8 @@ class WatchSourceTest : public testing::BoardFixture {
     request.set_cursor(cursor);
     request.set_omit_pairs(omit_pairs);
     auto watcher = std::make_unique<Watcher>();
-    auto source =
-        WatchSource::Make(board_, hub_, clock_, request, [woken = &watcher->woken] { ++*woken; });
-    if (!source.ok()) return source.status();
-    watcher->source = *std::move(source);
+    ASSIGN_OR_RETURN(watcher->source, WatchSource::Make(board_, hub_, clock_, request,
+                                                        [woken = &watcher->woken] { ++*woken; }));
     return watcher;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/status/heartbeats/registry_entry.h"
 
@@ -114,15 +115,14 @@ absl::StatusOr<Registry::Seat> Registry::Open(const SenderHello& hello,
   {
     Shard& shard = ShardOf(hello.uri, hello.node);
     std::lock_guard lock(shard.mutex);
-    auto found = FindOrAdd(shard, hello.uri, hello.node);
-    if (!found.ok()) return found.status();
-    Entry& entry = **found;
+    ASSIGN_OR_RETURN(auto found, FindOrAdd(shard, hello.uri, hello.node));
+    Entry& entry = *found;
     if (TakePlace(entry, hello, now, &effects)) {
       entry.line = std::move(line);
       entry.peer = peer;
       entry.set_relay(hello.relay);
       entry.connected = true;
-      seat = Seat(*std::move(found), ++entry.stream);
+      seat = Seat(std::move(found), ++entry.stream);
     } else {
       seat = errors::DuplicateAgent(hello.node);
     }
@@ -202,10 +202,9 @@ Registry::Answer Registry::SendHeartbeat(const Seat& seat) {
 absl::StatusOr<Registry::Seat> Registry::Visit(const std::string& uri, const std::string& node) {
   Shard& shard = ShardOf(uri, node);
   std::lock_guard lock(shard.mutex);
-  auto found = FindOrAdd(shard, uri, node);
-  if (!found.ok()) return found.status();
-  const uint32_t number = (*found)->stream;
-  return Seat(*std::move(found), number);
+  ASSIGN_OR_RETURN(auto found, FindOrAdd(shard, uri, node));
+  const uint32_t number = found->stream;
+  return Seat(std::move(found), number);
 }
 
 Registry::Answer Registry::Heard(Shard& shard, Entry& entry, absl::Duration now, Effects* effects) {

@@ -1,17 +1,18 @@
 #include "services/common/store/sqlite/reader_pool.h"
 
+#include "services/common/base/status_macros.h"
+
 namespace muster::sqlite {
 
 absl::StatusOr<std::unique_ptr<ReaderPool>> ReaderPool::Open(const std::string& path, int size) {
   auto pool = std::make_unique<ReaderPool>();
   for (int i = 0; i < size; ++i) {
-    auto db = Connection::Open(path, Connection::Access::kReadOnly);
-    if (!db.ok()) return db.status();
-    (*db)->Execute(
+    ASSIGN_OR_RETURN(auto db, Connection::Open(path, Connection::Access::kReadOnly));
+    db->Execute(
         "PRAGMA query_only = 1; PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 0;"
         "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096; PRAGMA busy_timeout = 5000;");
-    if (absl::Status ready = (*db)->TakeStatus(); !ready.ok()) return ready;
-    pool->free_.push_back(*std::move(db));
+    RETURN_IF_ERROR(db->TakeStatus());
+    pool->free_.push_back(std::move(db));
   }
   return pool;
 }

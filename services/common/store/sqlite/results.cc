@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/store/sqlite/runs.h"
 #include "services/common/store/sqlite/uploads.h"
 
@@ -167,7 +168,7 @@ absl::Status CheckCommit(const ResultRecord& result) {
 absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const CommitResult& command) {
   Connection& db = context.db;
   const ResultRecord& result = command.result;
-  if (absl::Status good = CheckCommit(result); !good.ok()) return good;
+  RETURN_IF_ERROR(CheckCommit(result));
   const RunHead* const run = context.current.Find(result.key.run);
   if (run == nullptr) return CommitResult::Result{.verdict = Verdict::kRunNotFound};
   const auto pair = FindPairOfRun(db, result.key);

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/store/sqlite/identities.h"
 #include "services/common/store/sqlite/nodes.h"
 #include "services/common/store/sqlite/results.h"
@@ -278,9 +279,8 @@ Writer::Outcome Writer::Apply(const Command& command) {
   }
   Outcome outcome = std::visit(
       [this](const auto& c) -> Outcome {
-        auto result = Execute(context_, c);
-        if (!result.ok()) return result.status();
-        return CommandResult(*std::move(result));
+        ASSIGN_OR_RETURN(auto result, Execute(context_, c));
+        return CommandResult(std::move(result));
       },
       command);
   if (db_->failed()) outcome = Failure();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 
 namespace muster {
@@ -102,11 +103,10 @@ absl::Duration BeatHub::interval() const {
 absl::StatusOr<int32_t> BeatHub::Add(std::shared_ptr<const Caller> caller,
                                      const v1::StreamHeartbeatsRequest& first,
                                      std::weak_ptr<BeatChild> child) {
-  auto uri = ToUri(caller->identity);
-  if (!uri.ok()) return uri.status();
+  ASSIGN_OR_RETURN(auto uri, ToUri(caller->identity));
   auto sender = std::make_unique<Sender>();
   sender->caller = std::move(caller);
-  sender->uri = *std::move(uri);
+  sender->uri = std::move(uri);
   sender->child = std::move(child);
   sender->all = first;
   beats_.Add();

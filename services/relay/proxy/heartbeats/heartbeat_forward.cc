@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/heartbeat/beat_check.h"
 #include "services/common/rpc/proto_time.h"
@@ -118,24 +119,20 @@ class BeatBelow
           call_.Authorize(Resource::Pair("", "", node.ok() ? *node : std::string()));
       if (!node.ok()) return node.status();
       if (!allowed.ok()) return allowed;
-      if (const auto word = way_.StatementFor(call_.caller()); !word.ok()) return word.status();
+      RETURN_IF_ERROR(way_.StatementFor(call_.caller()));
       node_ = *node;
       instance_ = request_.instance_id();
     }
-    if (auto status = CheckBeat(request_, node_, instance_); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckBeat(request_, node_, instance_));
     for (v1::Activity& activity : *request_.mutable_activities()) {
       CleanActivity(&activity);
-      const auto key = PairOf(identity, node_, activity.key());
-      if (!key.ok()) return key.status();
-      *activity.mutable_key() = *key;
-      const absl::Status allowed =
-          call_.Authorize(Resource::Pair(key->run(), key->plugin(), key->node()));
-      if (!allowed.ok()) return allowed;
+      ASSIGN_OR_RETURN(const auto key, PairOf(identity, node_, activity.key()));
+      *activity.mutable_key() = key;
+      RETURN_IF_ERROR(call_.Authorize(Resource::Pair(key.run(), key.plugin(), key.node())));
     }
     if (id_ == 0) {
-      auto added = hub_.Add(std::make_shared<Caller>(call_.caller()), request_, weak_from_this());
-      if (!added.ok()) return added.status();
-      id_ = *added;
+      ASSIGN_OR_RETURN(
+          id_, hub_.Add(std::make_shared<Caller>(call_.caller()), request_, weak_from_this()));
     } else if (request_.sequence() > sequence_) {
       hub_.Beat(id_, request_);
     }
@@ -212,10 +209,10 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* HeartbeatForward::R
       parts_.runtime, context, kBeatAll, kMaxBeatAll,
       [this](Call& call, const grpc::ByteBuffer&, const std::shared_ptr<UploadBelow>& below)
           -> absl::StatusOr<std::shared_ptr<UploadSink>> {
-        if (auto allowed = call.Authorize(Resource::Own()); !allowed.ok()) return allowed;
-        auto up = BeginUpward(parts_.way, &WayUp::Status, parts_.calls, call, below->context(), 0);
-        if (!up.ok()) return up.status();
-        return UploadUpward::Start(below, *std::move(up), kBeatAll, ahead_);
+        RETURN_IF_ERROR(call.Authorize(Resource::Own()));
+        ASSIGN_OR_RETURN(auto up, BeginUpward(parts_.way, &WayUp::Status, parts_.calls, call,
+                                              below->context(), 0));
+        return UploadUpward::Start(below, std::move(up), kBeatAll, ahead_);
       });
 }
 
