@@ -141,7 +141,7 @@ type Activity struct {
 	// Fields that a run credential implies may be omitted.
 	Key   *ResultKey `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Phase Phase      `protobuf:"varint,2,opt,name=phase,proto3,enum=muster.v1.Phase" json:"phase,omitempty"`
-	// What it waits for, or why it cannot continue; truncated to 1,024 characters.
+	// The condition it waits for, or the reason why it cannot continue; truncated to 1,024 characters.
 	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	// Absent: unchanged. Its `key` is ignored.
 	Progress *ReportProgressRequest `protobuf:"bytes,4,opt,name=progress,proto3" json:"progress,omitempty"`

@@ -35,10 +35,15 @@ const (
 //
 // Receives and returns results. Served by the aggregator.
 //
-// Callers that may deliver: the run credential of exactly that (run, plugin, node); a run credential for any
-// node of that (run, plugin), for planned nodes; an enrolled node, for itself in runs whose plan names it;
-// the gateway on behalf of one of these; a relay on behalf of an attached node, or with a node's signature
-// (SpooledProof). Callers that may read: operators; a sender its own results.
+// Callers that may deliver:
+//
+// * the run credential of exactly that (run, plugin, node);
+// * a run credential for any node of that (run, plugin), for planned nodes;
+// * an enrolled node, for itself in runs whose plan names it;
+// * the gateway on behalf of one of these;
+// * a relay on behalf of an attached node, or with a node's signature (SpooledProof).
+//
+// Callers that may read: operators; a sender its own results.
 //
 // Guarantee: a committed result survives the loss of any process and of power, and exists once. Keep your copy
 // until the commit. A repeated delivery of the same content succeeds. Different content fails with
@@ -186,10 +191,15 @@ type ResultService_ReadResultClient = grpc.ServerStreamingClient[FileChunk]
 //
 // Receives and returns results. Served by the aggregator.
 //
-// Callers that may deliver: the run credential of exactly that (run, plugin, node); a run credential for any
-// node of that (run, plugin), for planned nodes; an enrolled node, for itself in runs whose plan names it;
-// the gateway on behalf of one of these; a relay on behalf of an attached node, or with a node's signature
-// (SpooledProof). Callers that may read: operators; a sender its own results.
+// Callers that may deliver:
+//
+// * the run credential of exactly that (run, plugin, node);
+// * a run credential for any node of that (run, plugin), for planned nodes;
+// * an enrolled node, for itself in runs whose plan names it;
+// * the gateway on behalf of one of these;
+// * a relay on behalf of an attached node, or with a node's signature (SpooledProof).
+//
+// Callers that may read: operators; a sender its own results.
 //
 // Guarantee: a committed result survives the loss of any process and of power, and exists once. Keep your copy
 // until the commit. A repeated delivery of the same content succeeds. Different content fails with

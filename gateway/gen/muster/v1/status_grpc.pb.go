@@ -37,7 +37,7 @@ const (
 type StatusServiceClient interface {
 	// Returns the status of a run.
 	//
-	// Callers: operators, a viewer of the run. A run credential gets its own pair of its own run.
+	// Callers: operators, a viewer of the run. A run credential gets only its own pair.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND: also for a new run that the change feed has not delivered yet; retry within a
 	// second), UNAVAILABLE (STATUS_NOT_READY: the service has just started and is catching up).
@@ -151,7 +151,7 @@ func (c *statusServiceClient) GetNode(ctx context.Context, in *GetNodeRequest, o
 type StatusServiceServer interface {
 	// Returns the status of a run.
 	//
-	// Callers: operators, a viewer of the run. A run credential gets its own pair of its own run.
+	// Callers: operators, a viewer of the run. A run credential gets only its own pair.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND: also for a new run that the change feed has not delivered yet; retry within a
 	// second), UNAVAILABLE (STATUS_NOT_READY: the service has just started and is catching up).
