@@ -30,11 +30,11 @@ func bulk(s settings) (string, error) {
 	}
 	rate := func(one sample) float64 { return gib / 1e6 / one.seconds }
 	perGB := func(one sample) float64 { return one.cpu.Seconds() / (gib / 1e9) }
-	return table("1 GiB that does not compress, mutual TLS; ours by gRPC, durable and verified; nginx DAV PUT, no fsync",
+	return table("1 GiB, incompressible, mutual TLS; Muster by gRPC, durable and verified; nginx DAV PUT without fsync",
 		muster, nginx, "MB/s", rate, "server CPU s per GB", perGB), nil
 }
 
-// small: 4 KiB results, kept connections.
+// small: 4 KiB results, persistent connections.
 func small(s settings) (string, error) {
 	muster, nginx, err := compare(s, load{size: smallSize, count: smalls, senders: senders})
 	if err != nil {
@@ -42,8 +42,8 @@ func small(s settings) (string, error) {
 	}
 	rate := func(one sample) float64 { return smalls / one.seconds }
 	each := func(one sample) float64 { return float64(one.cpu.Microseconds()) / smalls }
-	return table(fmt.Sprintf("%d results of 4 KiB from %d senders, kept connections, mutual TLS", smalls, senders),
-		muster, nginx, "results/s", rate, "server CPU us each", each), nil
+	return table(fmt.Sprintf("%d results of 4 KiB from %d senders, persistent connections, mutual TLS", smalls, senders),
+		muster, nginx, "results/s", rate, "server CPU us per result", each), nil
 }
 
 func table(title string, muster, nginx []sample, rateName string, rate func(sample) float64,
@@ -57,7 +57,7 @@ func table(title string, muster, nginx []sample, rateName string, rate func(samp
 	fmt.Fprintf(&out, "| %s | %.2f | %.2f | %.2f |\n", cpuName, cpu(ours), cpu(theirs), cpu(ours)/cpu(theirs))
 	fmt.Fprintf(&out, "| server CPU s | %.2f | %.2f | |\n", ours.cpu.Seconds(), theirs.cpu.Seconds())
 	fmt.Fprintf(&out, "| peak memory of the server | %s | %s | |\n", mib(ours.peak), mib(theirs.peak))
-	fmt.Fprintf(&out, "| p50 / p99 of one, ms | %.1f / %.1f | %.1f / %.1f | |\n", ours.p50, ours.p99, theirs.p50, theirs.p99)
+	fmt.Fprintf(&out, "| p50 / p99 of one request, ms | %.1f / %.1f | %.1f / %.1f | |\n", ours.p50, ours.p99, theirs.p50, theirs.p99)
 	return out.String()
 }
 

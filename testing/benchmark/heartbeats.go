@@ -66,13 +66,13 @@ func flood(s settings, f *fleet.Fleet, out *strings.Builder) error {
 		return err
 	}
 	cpu := (server.CPU() - before).Seconds()
-	fmt.Fprintf(out, "**Heartbeats as fast as they are answered, %d agents, mutual TLS**\n\n", floodAgents)
+	fmt.Fprintf(out, "**Heartbeats without pauses, %d agents, mutual TLS**\n\n", floodAgents)
 	fmt.Fprintf(out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
 	fmt.Fprintf(out, "| heartbeats per second and core of the service | %.0f | 20000 | %.2f |\n",
 		end.Beats/cpu, end.Beats/cpu/20000)
 	fmt.Fprintf(out, "| heartbeats/s (load and service share the machine) | %.0f | | |\n", end.Rate)
-	fmt.Fprintf(out, "| server CPU us each | %.1f | | |\n", cpu/end.Beats*1e6)
-	fmt.Fprintf(out, "| p50 / p99 of one, ms | %.1f / %.1f | | |\n\n", end.P50, end.P99)
+	fmt.Fprintf(out, "| server CPU us per heartbeat | %.1f | | |\n", cpu/end.Beats*1e6)
+	fmt.Fprintf(out, "| p50 / p99 of one heartbeat, ms | %.1f / %.1f | | |\n\n", end.P50, end.P99)
 	return nil
 }
 
@@ -101,20 +101,20 @@ func hold(s settings, f *fleet.Fleet, out *strings.Builder) error {
 	each := (server.PeakMemory() - empty) / int64(s.agents)
 	fmt.Fprintf(out, "**%d agents, each with its own certificate and connection, one heartbeat every 10 s**\n\n", s.agents)
 	fmt.Fprintf(out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
-	fmt.Fprintf(out, "| memory of the service for each | %d KiB | 126 KiB | %.2f |\n", each>>10, float64(each)/mostPerAgent)
-	fmt.Fprintf(out, "| all connected after (%d a second are begun) | %.0f s | | |\n", connectRate, connected.Seconds)
+	fmt.Fprintf(out, "| memory of the service per connected agent | %d KiB | 126 KiB | %.2f |\n", each>>10, float64(each)/mostPerAgent)
+	fmt.Fprintf(out, "| time until all are connected (%d new ones a second) | %.0f s | | |\n", connectRate, connected.Seconds)
 	server.Kill()
 	back, err := agents.await("all connected")
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "| all back after the service was killed | %.0f s | %.0f s | %.2f |\n",
+	fmt.Fprintf(out, "| time until all are reconnected after a kill of the service | %.0f s | %.0f s | %.2f |\n",
 		back.Seconds, backWithin.Seconds(), back.Seconds/backWithin.Seconds())
 	lost, err := lostSenders(f)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "| of them called lost meanwhile | %s | 0 | |\n", lost)
+	fmt.Fprintf(out, "| agents reported lost meanwhile | %s | 0 | |\n", lost)
 	return nil
 }
 

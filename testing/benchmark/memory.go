@@ -60,7 +60,7 @@ func memory(s settings) (table string, err error) {
 	}
 	seconds := time.Since(begin).Seconds()
 	var out strings.Builder
-	fmt.Fprintf(&out, "**%d uploads of 1 GiB at once by the legacy PUT, each one HTTP chunk**: %.0f s, %.0f MB/s in all\n\n",
+	fmt.Fprintf(&out, "**%d simultaneous uploads of 1 GiB by legacy PUT, each one HTTP chunk**: %.0f s, %.0f MB/s in total\n\n",
 		legacyUploads, seconds, legacyUploads*gib/1e6/seconds)
 	fmt.Fprintf(&out, "| | peak memory | bar | ratio | server CPU s |\n|---|---|---|---|---|\n")
 	for i, server := range servers {

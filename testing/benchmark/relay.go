@@ -202,7 +202,7 @@ func (b *bench) attachAll() error {
 	if err != nil {
 		return err
 	}
-	b.row(fmt.Sprintf("all attached after (%d a second are begun)", connectRate), fmt.Sprintf("%.0f s", all.Seconds), "", 0)
+	b.row(fmt.Sprintf("time until all are attached (%d new ones a second)", connectRate), fmt.Sprintf("%.0f s", all.Seconds), "", 0)
 	b.row("attempts that timed out meanwhile", fmt.Sprint(all.TimedOut), "", 0)
 	return nil
 }
@@ -237,11 +237,11 @@ func (b *bench) idle() error {
 		perSecond = max(perSecond, int64(float64(bytes-before[i])/seconds))
 	}
 	each := memory / int64(b.agents)
-	b.row("memory of a relay for each idle node", fmt.Sprintf("%d KiB", each>>10), "126 KiB", float64(each)/mostPerAgent)
-	b.row(fmt.Sprintf("upstream traffic of an idle relay with %d nodes, both ways, the busiest of four", b.agents/relayCount),
+	b.row("memory of a relay per idle node", fmt.Sprintf("%d KiB", each>>10), "126 KiB", float64(each)/mostPerAgent)
+	b.row(fmt.Sprintf("upstream traffic of an idle relay with %d nodes, both directions, the busiest of four", b.agents/relayCount),
 		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/mostUpstream)
 	perSecond += coming / int64(statementEvery.Seconds())
-	b.row(fmt.Sprintf("the same with the statements of its nodes, %d KB every %v", coming/1000, statementEvery),
+	b.row(fmt.Sprintf("the same including the attach statements, %d KB every %v", coming/1000, statementEvery),
 		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/mostUpstream)
 	return nil
 }
@@ -251,7 +251,7 @@ func (b *bench) runs() error {
 	for _, of := range []struct {
 		percent int
 		what    string
-	}{{b.check, fmt.Sprintf("%d %% of the nodes check the signature", b.check)}, {100, "all check it"}} {
+	}{{b.check, fmt.Sprintf("%d %% of the nodes verify the signature", b.check)}, {100, "all nodes verify"}} {
 		if _, err := b.runAll(of.percent); err != nil { // the warm-up
 			return err
 		}
@@ -268,7 +268,7 @@ func (b *bench) runs() error {
 		p50, p99 := times[len(times)/2], times[min(len(times)-1, len(times)*99/100)]
 		b.row(fmt.Sprintf("remote run, submitted to the last final record at the client, %s, p50 of %d", of.what, b.times),
 			fmt.Sprintf("%.2f s", p50), "", 0)
-		b.row("p99 of the same", fmt.Sprintf("%.2f s", p99), "2 s", p99/mostSeconds)
+		b.row("p99 (the slowest)", fmt.Sprintf("%.2f s", p99), "2 s", p99/mostSeconds)
 	}
 	return nil
 }
@@ -321,9 +321,9 @@ func (b *bench) output() error {
 		return fmt.Errorf("job %s: %d of %d nodes ended well with all their output", job, seen.succeeded, count)
 	}
 	what := fmt.Sprintf("%d MB of output of %d nodes through two hops", int64(count)*each/1_000_000, count)
-	b.row(what+", all bytes read and compared", fmt.Sprintf("%.1f s", seen.seconds), "", 0)
+	b.row(what+", all bytes compared", fmt.Sprintf("%.1f s", seen.seconds), "", 0)
 	for _, server := range servers {
-		b.row("peak memory of "+server.Name+" meanwhile", mib(server.PeakMemory()), "256 MiB",
+		b.row("peak memory of "+server.Name+" during it", mib(server.PeakMemory()), "256 MiB",
 			float64(server.PeakMemory())/mostMemory)
 	}
 	b.nodes.stop()
@@ -349,7 +349,7 @@ func (b *bench) kill(relays []*lowerRelay) error {
 	if err := b.client.awaitAttached(relayCount + b.agents); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%d nodes back after kill -9 of %d of the relays", b.agents*len(relays)/relayCount, len(relays))
+	what := fmt.Sprintf("time until %d nodes are reattached after kill -9 of %d of the relays", b.agents*len(relays)/relayCount, len(relays))
 	b.row(what, fmt.Sprintf("%.0f s", back.Seconds), fmt.Sprintf("%.0f s", backWithin.Seconds()), back.Seconds/backWithin.Seconds())
 	b.row("handshakes that timed out meanwhile", fmt.Sprint(back.TimedOut), "0", back.TimedOut)
 	b.row("attempts that failed otherwise, while a relay listened", fmt.Sprint(back.Other), "", 0)

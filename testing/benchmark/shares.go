@@ -68,11 +68,11 @@ func shares(s settings) (table string, err error) {
 	for _, row := range []struct {
 		what  string
 		times []float64
-	}{{"the source may go: its relay has all of it", left}, {"it lies at the target's relay", arrived}} {
+	}{{"the first relay has the whole file; the source may disconnect", left}, {"the target's relay has the file", arrived}} {
 		fmt.Fprintf(&b.out, "| %s | %.1f (%.1f-%.1f) |\n", row.what, row.times[len(row.times)/2], row.times[0], row.times[len(row.times)-1])
 	}
 	for _, r := range b.relays {
-		fmt.Fprintf(&b.out, "| relay %s: processor time for each file, peak memory | %.1f, %s |\n", r.name,
+		fmt.Fprintf(&b.out, "| relay %s: processor time per file, peak memory | %.1f, %s |\n", r.name,
 			r.running.CPU().Seconds()/float64(s.repeat), mib(r.running.PeakMemory()))
 	}
 	return b.out.String(), nil

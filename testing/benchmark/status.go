@@ -73,9 +73,9 @@ func status(s settings) (table string, err error) {
 	fmt.Fprintf(&out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
 	fmt.Fprintf(&out, "| whole answer, %.1f MB of JSON, ms | %s | %d | %.2f |\n", float64(page.size)/1e6, millis(whole),
 		statusWithin.Milliseconds(), float64(middle(whole))/float64(statusWithin))
-	fmt.Fprintf(&out, "| answer that the client has (304), before anybody beat, ms | %s | | |\n", millis(known))
+	fmt.Fprintf(&out, "| unchanged answer (304), before the first heartbeat, ms | %s | | |\n", millis(known))
 	for i, server := range servers {
-		fmt.Fprintf(&out, "| CPU of %s for each, ms | %d | | |\n", server.Name, (server.CPU()-before[i]).Milliseconds()/statusAsked)
+		fmt.Fprintf(&out, "| CPU of %s per request, ms | %d | | |\n", server.Name, (server.CPU()-before[i]).Milliseconds()/statusAsked)
 		fmt.Fprintf(&out, "| peak memory of %s | %s | | |\n", server.Name, mib(server.PeakMemory()))
 	}
 	return out.String(), nil

@@ -24,15 +24,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Travels in `grpc-status-details-bin`, inside google.rpc.Status, as the only detail. The message of
-// the status says what happened and to what.
+// The only detail of google.rpc.Status in `grpc-status-details-bin`. The message of the status names the
+// failed operation and its object.
 type ErrorDetail struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Stable, for programs: upper-case words joined by underscores. docs/errors.md lists all of them.
+	// Stable, for programs: upper-case words joined by underscores. docs/errors.md lists all reasons.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	// A sentence for people: what to do now. May be empty.
+	// A sentence for people with the next step. May be empty.
 	NextStep string `protobuf:"bytes,2,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`
-	// Try again after this time, not before. Absent if trying again makes no sense by itself.
+	// The shortest wait before a retry. Absent if a retry alone cannot succeed.
 	RetryAfter    *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
