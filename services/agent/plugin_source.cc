@@ -5,9 +5,9 @@
 #include <chrono>
 
 #include "muster/v1/runs.grpc.pb.h"
-#include "services/client/backoff.h"
 #include "services/client/errors.h"
 #include "services/client/sender_identity.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
@@ -57,7 +57,7 @@ absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
       MakeChannelCredentials(ChannelIdentity{identity.identity().fleet, config.fleet_ca_cert,
                                              config.client_cert, config.client_key},
                              {ServiceRole::kAggregator, ServiceRole::kRelay});
-  client::Backoff backoff;
+  Backoff backoff;
   for (size_t i = 0;; ++i) {
     const std::string& target = config.grpc_targets[i % config.grpc_targets.size()];
     const auto run = GetRunOnce(target, credentials, config.run);
@@ -74,7 +74,7 @@ absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
     Log(LogLevel::kWarning, "the fleet cannot be asked for the plugin yet",
         {{"run", config.run}, {"plugin", config.plugin}, {"error", run.status()}});
     on_wait(run.status());
-    if (!client::WaitFor(backoff.Next(RetryAfterOf(run.status())), stop)) {
+    if (!WaitFor(backoff.Next(RetryAfterOf(run.status())), stop)) {
       return client::InterruptedError();
     }
   }

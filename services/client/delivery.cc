@@ -4,8 +4,8 @@
 #include <string>
 #include <thread>
 
-#include "services/client/backoff.h"
 #include "services/client/errors.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 

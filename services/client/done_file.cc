@@ -9,9 +9,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "services/client/backoff.h"
 #include "services/client/directory_archive.h"
 #include "services/client/errors.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "services/client/backoff.h"
 #include "services/client/errors.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 

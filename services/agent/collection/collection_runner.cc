@@ -7,8 +7,8 @@
 #include "absl/time/clock.h"
 #include "services/agent/agent.h"
 #include "services/agent/collection/plugin_task.h"
-#include "services/client/backoff.h"
 #include "services/client/client_status.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
@@ -121,7 +121,7 @@ void CollectionRunner::Work() {
 }
 
 void CollectionRunner::RunTask(const Task& task) {
-  client::Backoff backoff;
+  Backoff backoff;
   for (;;) {
     const client::Delivery delivery = Gather(task);
     // The node hangs below another relay by now, so deliver there; or one that was told to stop is
@@ -129,7 +129,7 @@ void CollectionRunner::RunTask(const Task& task) {
     const bool later =
         (delivery.status.reason == "NOT_ATTACHED" || delivery.status.reason == "ALREADY_RUNNING") &&
         absl::Now() < task.deadline;
-    if (later && client::WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) {
+    if (later && WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) {
       continue;
     }
     LogOutcome(task.key.run, task.key.plugin, delivery);

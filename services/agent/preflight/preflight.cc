@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "services/agent/preflight/authorisation.h"
 #include "services/agent/preflight/tls_probe.h"
-#include "services/client/backoff.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/strings.h"
@@ -70,7 +70,7 @@ std::optional<absl::Duration> ClockOffset(const client::Client& client,
                                           const std::stop_token& stop) {
   for (const absl::Time end = absl::Now() + kClockLimit; absl::Now() < end;) {
     if (const auto offset = client.ClockOffset()) return absl::FromChrono(*offset);
-    if (!client.HeartbeatStatus().ok() || !client::WaitFor(kPoll, stop)) break;
+    if (!client.HeartbeatStatus().ok() || !WaitFor(kPoll, stop)) break;
   }
   return std::nullopt;
 }
@@ -161,14 +161,14 @@ bool Preflight::AwaitFirst(absl::Duration limit, const std::stop_token& stop) {
 }
 
 void Preflight::Run(const std::stop_token& stop) {
-  client::Backoff backoff;
+  Backoff backoff;
   while (!stop.stop_requested()) {
     const auto fault = CheckWay(config_, client_, stop);
     if (stop.stop_requested()) return;
     Found(fault);
     if (!fault) return;
     // The delivery itself tries more often: this is to see when the fault is gone.
-    if (!client::WaitFor(absl::Seconds(5) + backoff.Next(std::nullopt), stop)) return;
+    if (!WaitFor(absl::Seconds(5) + backoff.Next(std::nullopt), stop)) return;
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "services/client/backoff.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/rpc/proto_time.h"
@@ -76,7 +76,7 @@ bool VerdictFollower::connected() const {
 }
 
 void VerdictFollower::Run(const std::stop_token& stop) {
-  client::Backoff backoff;
+  Backoff backoff;
   std::optional<std::string> reported;  // the same trouble is told once, however long it lasts
   while (!stop.stop_requested()) {
     const absl::Status status = FollowOnce(stop);
@@ -90,7 +90,7 @@ void VerdictFollower::Run(const std::stop_token& stop) {
           {{"error", status}});
       reported = trouble;
     }
-    if (!client::WaitFor(backoff.Next(RetryAfterOf(status)), stop)) return;
+    if (!WaitFor(backoff.Next(RetryAfterOf(status)), stop)) return;
   }
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "muster/v1/heartbeats.grpc.pb.h"
-#include "services/client/backoff.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/log.h"
 #include "services/common/rpc/status.h"
 
@@ -28,17 +28,17 @@ BeatUp::BeatUp(BeatHub& hub, WayUp& way)
 BeatUp::~BeatUp() { thread_.request_stop(); }
 
 void BeatUp::Run(const std::stop_token& stop) {
-  client::Backoff backoff;
+  Backoff backoff;
   while (!stop.stop_requested()) {
     const auto channel = way_.Status();
     if (channel == nullptr) {
-      client::WaitFor(kNoWay, stop);
+      WaitFor(kNoWay, stop);
       continue;
     }
     const absl::Time begun = absl::Now();
     Hold(channel, stop);
     if (absl::Now() - begun > absl::Minutes(1)) backoff.Reset();
-    client::WaitFor(backoff.Next(std::nullopt), stop);
+    WaitFor(backoff.Next(std::nullopt), stop);
   }
 }
 
@@ -56,7 +56,7 @@ void BeatUp::Hold(const std::shared_ptr<grpc::Channel>& channel, const std::stop
   hub_.Restart();
   while (!over && !stop.stop_requested() && way_.Status() == channel) {
     if (auto request = hub_.Next(); request && !stream->Write(*request)) break;
-    client::WaitFor(kPace, stop);
+    WaitFor(kPace, stop);
   }
   // Another way up takes over; what is left of this one is not waited for.
   if (way_.Status() != channel) context.TryCancel();

@@ -1,10 +1,10 @@
-#include "services/client/backoff.h"
+#include "services/common/base/backoff.h"
 
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
-namespace muster::client {
+namespace muster {
 namespace {
 
 constexpr absl::Duration kFirst = absl::Milliseconds(500);
@@ -30,4 +30,4 @@ bool WaitFor(absl::Duration delay, const std::stop_token& stop) {
   return !stop.stop_requested();
 }
 
-}  // namespace muster::client
+}  // namespace muster

@@ -1,6 +1,6 @@
 // How long to wait before the next try.
-#ifndef MUSTER_SERVICES_CLIENT_BACKOFF_H_
-#define MUSTER_SERVICES_CLIENT_BACKOFF_H_
+#ifndef MUSTER_SERVICES_COMMON_BASE_BACKOFF_H_
+#define MUSTER_SERVICES_COMMON_BASE_BACKOFF_H_
 
 #include <optional>
 #include <random>
@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 
-namespace muster::client {
+namespace muster {
 
 // Exponential with full jitter: a random time between 0 and a ceiling that doubles from 0.5 s to
 // 30 s, so that a fleet that lost its aggregator does not come back as one wave. Not thread-safe.
@@ -30,6 +30,6 @@ class Backoff {
 // Waits; false if `stop` came first.
 bool WaitFor(absl::Duration delay, const std::stop_token& stop);
 
-}  // namespace muster::client
+}  // namespace muster
 
-#endif  // MUSTER_SERVICES_CLIENT_BACKOFF_H_
+#endif  // MUSTER_SERVICES_COMMON_BASE_BACKOFF_H_
