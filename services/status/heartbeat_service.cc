@@ -9,7 +9,7 @@ grpc::ServerBidiReactor<v1::BeatAllRequest, v1::BeatAllResponse>* HeartbeatServi
     grpc::CallbackServerContext* context) {
   const std::shared_ptr<RelayBeatReactor> reactor =
       RelayBeatReactor::Start(runtime_, context, parts_);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::erase_if(relays_, [](const auto& relay) { return relay.expired(); });
   relays_.push_back(reactor);
   return reactor.get();
@@ -18,7 +18,7 @@ grpc::ServerBidiReactor<v1::BeatAllRequest, v1::BeatAllResponse>* HeartbeatServi
 void HeartbeatService::EndRelays(const absl::Status& why) {
   std::vector<std::weak_ptr<RelayBeatReactor>> relays;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     relays = relays_;
   }
   for (const auto& weak : relays) {

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr std::chrono::seconds kLong{60};  // far more than any of this takes
+constexpr absl::Duration kLong = absl::Minutes(1);  // far more than any of this takes
 
 void Write(const std::string& path, std::string_view text) {
   if (!WriteFileAtomically(path, text).ok()) std::abort();
@@ -105,28 +105,28 @@ grpc::Status TestRelay::Attach(grpc::ServerContext* context, Stream* stream) {
   }
   Write(stream, Greeting());
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++greetings_;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   v1::AttachRequest request;
   while (stream->Read(&request)) {
     if (request.has_hello()) Welcome(stream, request.hello());
     if (request.has_records()) Store(stream, request.records());
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     context_ = context;
     if (!request.has_beat()) continue;
     ++beats_;
-    changed_.notify_all();
+    changed_.NotifyAll();
     if (beats) {
       v1::AttachResponse beat;
       beat.mutable_beat();
       stream->Write(beat);
     }
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stream_ == stream) stream_ = nullptr;
-  changed_.notify_all();
+  changed_.NotifyAll();
   return grpc::Status::OK;
 }
 
@@ -135,17 +135,17 @@ void TestRelay::Welcome(Stream* stream, const v1::AttachRequest::Hello& hello) {
   ToProto(absl::Milliseconds(interval_ms.load()), response.mutable_welcome()->mutable_interval());
   response.mutable_welcome()->add_path("root");
   response.mutable_welcome()->set_connected(connected);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const bool first = stream_ != stream;
   stream_ = stream;
   hellos_.push_back(hello);
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (first) stream->Write(response);
 }
 
 void TestRelay::Store(Stream* stream, const v1::JobRecords& records) {
   v1::AttachResponse response;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const v1::JobRecord& record : records.records()) {
     ToldJob& job = jobs_[record.job()];
     if (record.sequence() == job.reached + 1) {  // else it is here, or has to come again
@@ -158,61 +158,67 @@ void TestRelay::Store(Stream* stream, const v1::JobRecords& records) {
     reached.set_node(record.node());
     reached.set_sequence(job.reached);
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (acknowledges) stream->Write(response);
 }
 
 void TestRelay::Write(Stream* stream, const v1::AttachResponse& message) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   stream->Write(message);
 }
 
 bool TestRelay::Send(const v1::AttachResponse& message) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return stream_ != nullptr && stream_->Write(message);
 }
 
 void TestRelay::GreetAgain() { Send(Greeting()); }
 
 void TestRelay::CutStream() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stream_ != nullptr && context_ != nullptr) context_->TryCancel();
 }
 
 bool TestRelay::AwaitHellos(int count) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, kLong, [&] { return static_cast<int>(hellos_.size()) >= count; });
+  MutexLock lock(mutex_);
+  return changed_.WaitFor(mutex_, kLong, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return static_cast<int>(hellos_.size()) >= count;
+  });
 }
 
 bool TestRelay::AwaitBeats(int count) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, kLong, [&] { return beats_ >= count; });
+  MutexLock lock(mutex_);
+  return changed_.WaitFor(mutex_, kLong,
+                          [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return beats_ >= count; });
 }
 
 bool TestRelay::AwaitGreetings(int count) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, kLong, [&] { return greetings_ >= count; });
+  MutexLock lock(mutex_);
+  return changed_.WaitFor(
+      mutex_, kLong, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return greetings_ >= count; });
 }
 
 bool TestRelay::AwaitNobody() {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, kLong, [&] { return stream_ == nullptr; });
+  MutexLock lock(mutex_);
+  return changed_.WaitFor(
+      mutex_, kLong, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stream_ == nullptr; });
 }
 
 bool TestRelay::AwaitJob(const std::string& job,
                          const std::function<bool(const ToldJob&)>& enough) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, kLong, [&] { return enough(jobs_[job]); });
+  MutexLock lock(mutex_);
+  return changed_.WaitFor(
+      mutex_, kLong, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return enough(jobs_[job]); });
 }
 
 ToldJob TestRelay::job(const std::string& job) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = jobs_.find(job);
   return found == jobs_.end() ? ToldJob() : found->second;
 }
 
 std::vector<v1::AttachRequest::Hello> TestRelay::hellos() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return hellos_;
 }
 

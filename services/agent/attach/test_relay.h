@@ -5,16 +5,15 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "muster/v1/attachment.grpc.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/common/identity/authority.h"
 
 namespace muster {
@@ -99,14 +98,14 @@ class TestRelay final : public v1::AttachService::Service {
   const std::string root_pem_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  Stream* stream_ = nullptr;  // guarded by mutex_, as all below
-  grpc::ServerContext* context_ = nullptr;
-  std::vector<v1::AttachRequest::Hello> hellos_;
-  int beats_ = 0;
-  int greetings_ = 0;
-  std::map<std::string, ToldJob> jobs_;
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  grpc::ServerContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::vector<v1::AttachRequest::Hello> hellos_ ABSL_GUARDED_BY(mutex_);
+  int beats_ ABSL_GUARDED_BY(mutex_) = 0;
+  int greetings_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, ToldJob> jobs_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

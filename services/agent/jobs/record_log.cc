@@ -57,6 +57,7 @@ absl::StatusOr<std::unique_ptr<NodeRecordLog>> NodeRecordLog::Open(FileOps& ops,
 absl::Status NodeRecordLog::Recover() {
   const auto size = file_->Size();
   if (!size.ok()) return size.status();
+  MutexLock lock(mutex_);
   size_ = *size;
   int64_t good = 0;
   v1::JobRecord record;
@@ -99,7 +100,7 @@ absl::Status NodeRecordLog::Append(v1::JobRecord record) {
   record.clear_sequence();
   if (!record.has_time()) ToProto(absl::Now(), record.mutable_time());
   const std::string frame = Frame(record.SerializeAsString());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (absl::Status status = file_->WriteAt(frame, size_); !status.ok()) {
     file_->Truncate(size_).IgnoreError();  // or the next frame overwrites what is there
     return status;
@@ -111,7 +112,7 @@ absl::Status NodeRecordLog::Append(v1::JobRecord record) {
 }
 
 absl::Status NodeRecordLog::Sync() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return SyncLocked();
 }
 
@@ -123,7 +124,7 @@ absl::Status NodeRecordLog::SyncLocked() {
 }
 
 absl::StatusOr<bool> NodeRecordLog::Take(size_t max_bytes, v1::JobRecords* out) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   bool added = false;
   while (send_offset_ < size_ && sent_.size() < kMaxUnacknowledgedRecords) {
     v1::JobRecord record;
@@ -156,7 +157,7 @@ absl::StatusOr<bool> NodeRecordLog::Take(size_t max_bytes, v1::JobRecords* out) 
 }
 
 void NodeRecordLog::Acknowledge(int64_t sequence) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   while (!sent_.empty() && sent_.front().sequence <= sequence) {
     acknowledged_ = sent_.front().sequence;
     acknowledged_end_ = sent_.front().end;
@@ -166,7 +167,7 @@ void NodeRecordLog::Acknowledge(int64_t sequence) {
 }
 
 void NodeRecordLog::Rewind() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   sent_.clear();
   unacknowledged_output_ = 0;
   send_offset_ = acknowledged_end_;
@@ -174,17 +175,17 @@ void NodeRecordLog::Rewind() {
 }
 
 bool NodeRecordLog::has_final() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return final_sequence_ != 0;
 }
 
 bool NodeRecordLog::final_acknowledged() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return final_sequence_ != 0 && acknowledged_ >= final_sequence_;
 }
 
 int64_t NodeRecordLog::size() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return size_;
 }
 

@@ -92,8 +92,8 @@ AttachStream::AttachStream(const AttachClientOptions& options, AttachDelegate& d
 AttachStream::~AttachStream() {
   if (stub_ == nullptr) return;  // never started
   End(absl::CancelledError("this program needs it no more"));
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return end_.has_value(); });
+  MutexLock lock(mutex_);
+  while (!end_.has_value()) changed_.Wait(mutex_);
 }
 
 void AttachStream::Start(const std::shared_ptr<grpc::Channel>& channel) {
@@ -106,7 +106,7 @@ void AttachStream::Start(const std::shared_ptr<grpc::Channel>& channel) {
 }
 
 bool AttachStream::Send(v1::AttachRequest message) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!welcomed_at_ || ending_) return false;
   if (queued_ > kMaxQueued) {
     refused_ = true;
@@ -117,42 +117,42 @@ bool AttachStream::Send(v1::AttachRequest message) {
 }
 
 bool AttachStream::welcomed() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return welcomed_at_ && !ending_;
 }
 
 std::optional<absl::Duration> AttachStream::welcomed_at() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return welcomed_at_;
 }
 
 std::string AttachStream::relay() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return greeting_.relay();
 }
 
 std::optional<absl::Duration> AttachStream::retry_after() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return retry_after_;
 }
 
 absl::Duration AttachStream::tick() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return welcomed_at_ ? std::min(interval_ / 2, kLongestTick) : kTickUnwelcomed;
 }
 
 void AttachStream::Tick() {
   const absl::Duration now = Now();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (ending_) return;
   const absl::Duration limit = welcomed_at_ ? 3 * interval_ : kGreetingWithin;
   if (now - heard_at_ > limit) {
-    lock.unlock();
+    lock.Unlock();
     return End(absl::DeadlineExceededError(welcomed_at_ ? "the relay fell silent"
                                                         : "the relay did not answer"));
   }
   if (welcomed_at_ && now > renew_at_) {
-    lock.unlock();
+    lock.Unlock();
     if (const absl::Status s = SayHello(); !s.ok()) End(s);
     return;
   }
@@ -164,7 +164,7 @@ void AttachStream::Tick() {
 
 void AttachStream::End(const absl::Status& why) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (ending_) return;
     ending_ = true;
     why_ = why;
@@ -174,23 +174,26 @@ void AttachStream::End(const absl::Status& why) {
 }
 
 std::optional<absl::Status> AttachStream::AwaitEnd(absl::Duration wait) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, absl::ToChronoNanoseconds(wait), [this] { return end_.has_value(); });
+  MutexLock lock(mutex_);
+  changed_.WaitFor(mutex_, wait,
+                   [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); });
   return end_;
 }
 
 std::optional<absl::Status> AttachStream::AwaitOffer(absl::Duration wait) {
-  std::unique_lock lock(mutex_);
-  const auto offered = [this] { return offered_ && !ending_; };
-  changed_.wait_for(lock, absl::ToChronoNanoseconds(wait),
-                    [&] { return offered() || end_.has_value(); });
+  MutexLock lock(mutex_);
+  const auto offered = [this]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return offered_ && !ending_; };
+  changed_.WaitFor(mutex_, wait, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return offered() || end_.has_value();
+  });
   if (offered()) return absl::OkStatus();
   return end_;
 }
 
 void AttachStream::Adopt() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     aside_ = false;
     heard_at_ = Now();
   }
@@ -202,7 +205,7 @@ void AttachStream::Adopt() {
 void AttachStream::OnReadDone(bool ok) {
   if (!ok) return End(absl::UnavailableError("the stream ended"));
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     heard_at_ = Now();
   }
   Then then = Then::kRead;
@@ -213,7 +216,7 @@ void AttachStream::OnReadDone(bool ok) {
 void AttachStream::OnWriteDone(bool ok) {
   bool room = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     writing_ = false;
     queued_ -= queue_.front().ByteSizeLong();
     queue_.pop_front();
@@ -226,12 +229,12 @@ void AttachStream::OnWriteDone(bool ok) {
 }
 
 void AttachStream::OnDone(const grpc::Status& status) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // What the relay said of the end says more than that it came.
   const bool told = !status.ok() && status.error_code() != grpc::StatusCode::CANCELLED;
   end_ = told || !why_ ? FromGrpc(status) : *why_;
   if (end_->ok()) end_ = absl::UnavailableError("the relay ended the stream");
-  changed_.notify_all();  // with the lock held: who hears of it may destroy this
+  changed_.NotifyAll();  // with the lock held: who hears of it may destroy this
 }
 
 absl::Status AttachStream::Take(Then* then) {
@@ -243,7 +246,7 @@ absl::Status AttachStream::Take(Then* then) {
     case v1::AttachResponse::kBeat:
       return absl::OkStatus();
     case v1::AttachResponse::kGoAway: {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (response_.go_away().has_retry_after()) {
         retry_after_ = FromProto(response_.go_away().retry_after());
       }
@@ -261,7 +264,7 @@ absl::Status AttachStream::Take(Then* then) {
 absl::Status AttachStream::TakeGreeting() {
   if (absl::Status s = CheckGreeting(context_, response_.greeting()); !s.ok()) return s;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     greeting_ = response_.greeting();
     if (aside_ && greeting_.relay() == relay_now_) {
       return absl::AlreadyExistsError("it is the same relay at another address");
@@ -273,7 +276,7 @@ absl::Status AttachStream::TakeGreeting() {
 absl::Status AttachStream::SayHello() {
   v1::AttachResponse::Greeting greeting;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     greeting = greeting_;
   }
   auto statement = MakeStatement(options_, greeting);
@@ -287,7 +290,7 @@ absl::Status AttachStream::SayHello() {
   hello.set_is_relay(options_.is_relay);
   for (const std::string& target : options_.relay_targets) hello.add_relay_targets(target);
   hello.set_revocations_version(delegate_.RevocationsVersion());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   renew_at_ = Now() + std::max(life / 2, kLeastLife);
   if (!ending_) Queue(std::move(message));
   return absl::OkStatus();
@@ -296,13 +299,13 @@ absl::Status AttachStream::SayHello() {
 absl::Status AttachStream::TakeWelcome(Then* then) {
   bool first = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (aside_) {
       if (absl::Status s = CheckOffer(); !s.ok()) return s;
       // What comes after it is for the delegate, which is not to hear of it yet.
       offered_ = true;
       *then = Then::kWait;
-      changed_.notify_all();
+      changed_.NotifyAll();
       return absl::OkStatus();
     }
     first = !welcomed_at_;
@@ -324,7 +327,6 @@ absl::Status AttachStream::CheckOffer() const {
   return below ? absl::FailedPreconditionError("the relay hangs below this one") : absl::OkStatus();
 }
 
-// Called with the lock held, as the next.
 void AttachStream::Queue(v1::AttachRequest message) {
   queued_ += message.ByteSizeLong();
   queue_.push_back(std::move(message));

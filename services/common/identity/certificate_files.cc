@@ -120,7 +120,7 @@ absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(std::st
   if (absl::Status s = MakeFolders(PosixFileOps(), runtime_folder); !s.ok()) return s;
   std::unique_ptr<CertificateFiles> files(
       new CertificateFiles(std::move(folder), std::move(runtime_folder), role, *trio));
-  const std::lock_guard lock(files->mutex_);
+  const MutexLock lock(files->mutex_);
   if (absl::Status s = files->Publish(*trio); !s.ok()) return s;
   return files;
 }
@@ -130,19 +130,19 @@ Identity CertificateFiles::identity() const { return trio().identity; }
 Certificate CertificateFiles::certificate() const { return trio().chain.front(); }
 
 std::vector<Certificate> CertificateFiles::roots() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return trio_.roots;
 }
 
 CertificateTrio CertificateFiles::trio() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return trio_;
 }
 
 bool CertificateFiles::NeedsRenewal(absl::Time now) const { return now >= RenewAt(certificate()); }
 
 absl::Status CertificateFiles::Refresh(absl::Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto trio = LoadCertificateTrio(folder_, role_, now);
   if (!trio.ok()) return trio.status();
   if (SameFiles(*trio, trio_)) return absl::OkStatus();
@@ -150,7 +150,7 @@ absl::Status CertificateFiles::Refresh(absl::Time now) {
 }
 
 absl::StatusOr<std::string> CertificateFiles::BeginRenewal() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto folder_lock = FolderLock::Take(folder_);
   if (!folder_lock.ok()) return folder_lock.status();
   const auto key = PrivateKey::Generate();
@@ -163,7 +163,7 @@ absl::StatusOr<std::string> CertificateFiles::BeginRenewal() {
 }
 
 absl::Status CertificateFiles::CompleteRenewal(std::string_view chain_pem, absl::Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto folder_lock = FolderLock::Take(folder_);
   if (!folder_lock.ok()) return folder_lock.status();
   auto chain = ParseChain(chain_pem);

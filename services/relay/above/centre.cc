@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-constexpr std::chrono::seconds kLook(1);
+constexpr absl::Duration kLook = absl::Seconds(1);
 constexpr std::chrono::seconds kAnswerWithin(10);
 // A list that was missed is fetched by then; a revocation in the feed asks at once.
 constexpr int kLooksBetweenAsking = 60;
@@ -34,13 +34,13 @@ Centre::Centre(Tree& tree, Trust& trust, RunOffers& offers,
 
 Centre::~Centre() {
   watcher_.request_stop();
-  wake_.notify_all();
+  wake_.NotifyAll();
   watcher_.join();
   follower_.reset();
 }
 
 std::optional<Certificate> Centre::command_ca() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return command_ca_;
 }
 
@@ -66,9 +66,9 @@ void Centre::Take(const v1::FollowChangesResponse& event) {
     default:
       return;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ask_ = true;
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 // Looks whether the aggregator is heard, and keeps the list of revoked signers.
@@ -79,22 +79,23 @@ void Centre::Watch(const std::stop_token& stop) {
     if (connected_.exchange(heard) != heard) Changed();
     bool ask = false;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       ask = ask_ || ++looks >= kLooksBetweenAsking;
     }
     if (ask && heard) {
       const absl::Status asked = AskWhoIsRevoked();
       if (asked.ok()) {
         looks = 0;
-        std::lock_guard lock(mutex_);
+        MutexLock lock(mutex_);
         ask_ = false;
       } else {
         Log(LogLevel::kWarning, "cannot ask who may sign commands no more", {{"error", asked}});
       }
     }
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     // What failed is not asked again before the next look.
-    wake_.wait_for(lock, stop, kLook, [this, ask] { return ask_ && !ask; });
+    wake_.WaitFor(mutex_, stop, kLook,
+                  [this, ask]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ask_ && !ask; });
   }
 }
 
@@ -109,7 +110,7 @@ absl::Status Centre::AskWhoIsRevoked() {
   if (!authority.ok()) return authority.status();
   trust_.Take(list);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     command_ca_ = *std::move(authority);
   }
   signers_known_();

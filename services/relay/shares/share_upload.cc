@@ -28,7 +28,7 @@ absl::Status ShareUpload::Mine(int64_t epoch) const {
 }
 
 absl::StatusOr<int64_t> ShareUpload::Ready() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (published_) return size();
   if (blob_ != nullptr) return blob_->written();
   auto resumed = blobs_.Resume(id());
@@ -49,7 +49,6 @@ absl::StatusOr<int64_t> ShareUpload::Ready() {
   return 0;
 }
 
-// Called with the lock held.
 absl::Status ShareUpload::Rehash() {
   hash_ = Sha256();
   auto source = blob_->Read(0);
@@ -65,7 +64,7 @@ absl::Status ShareUpload::Rehash() {
 
 absl::Status ShareUpload::Append(int64_t epoch, int64_t offset, std::string_view data,
                                  uint32_t crc32c) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (absl::Status s = Mine(epoch); !s.ok()) return s;
   if (blob_ == nullptr) return errors::UploadNotFound(id());
   const int64_t written = blob_->written();
@@ -84,7 +83,7 @@ absl::Status ShareUpload::Append(int64_t epoch, int64_t offset, std::string_view
 }
 
 absl::Status ShareUpload::Publish(int64_t epoch) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (absl::Status s = Mine(epoch); !s.ok()) return s;
   if (published_) return absl::OkStatus();
   if (blob_ == nullptr) return errors::UploadNotFound(id());

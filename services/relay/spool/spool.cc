@@ -102,6 +102,7 @@ std::string Spool::PathOf(EntryState state, uint64_t order, const std::string& i
 absl::Status Spool::Recover() {
   auto files = ops_.List(entries_folder_);
   if (!files.ok()) return files.status();
+  MutexLock lock(mutex_);
   // Complete ones come before the same still open, and in their order.
   std::ranges::sort(*files, {}, &FolderEntry::name);
   for (const FolderEntry& file : *files) {
@@ -189,17 +190,17 @@ void Spool::Measure() const {
 }
 
 std::shared_ptr<UploadSession> Spool::SessionOf(const Entry& entry) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return entry.session;
 }
 
 bool Spool::Has(std::string_view id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return FindEntry(id) != nullptr;
 }
 
 std::optional<v1::Spooled> Spool::Told(std::string_view id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(id);
   if (entry == nullptr || !entry->complete) return std::nullopt;
   v1::Spooled spooled;
@@ -209,14 +210,14 @@ std::optional<v1::Spooled> Spool::Told(std::string_view id) const {
 }
 
 bool Spool::IsComplete(std::string_view id, std::string_view node) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(id);
   return entry != nullptr && entry->complete && entry->node() == node;
 }
 
 absl::StatusOr<std::shared_ptr<UploadSession>> Spool::Find(std::string_view id,
                                                            std::string_view node) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(id);
   // Whose it is, is told to nobody else.
   if (entry == nullptr || entry->node() != node || entry->session == nullptr) {
@@ -226,7 +227,7 @@ absl::StatusOr<std::shared_ptr<UploadSession>> Spool::Find(std::string_view id,
 }
 
 bool Spool::Holds(const v1::ResultDescription& description) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = by_attempt_.find(AttemptName(description));
   return it != by_attempt_.end() && entries_.at(it->second)->complete;
 }
@@ -234,7 +235,7 @@ bool Spool::Holds(const v1::ResultDescription& description) const {
 void Spool::DropOpen(const v1::ResultDescription& description) {
   std::shared_ptr<Entry> entry;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto it = by_attempt_.find(AttemptName(description));
     if (it != by_attempt_.end()) entry = entries_.at(it->second);
     if (entry == nullptr || entry->complete || entry->committing) return;
@@ -243,7 +244,6 @@ void Spool::DropOpen(const v1::ResultDescription& description) {
   Discard(*entry, errors::UploadNotFound(entry->id));
 }
 
-// Under the lock.
 void Spool::Erase(Entry& entry) {
   Charge(entry, 0);
   by_attempt_.erase(AttemptName(entry.description));
@@ -275,7 +275,7 @@ void Spool::Sweep() {
   std::vector<std::shared_ptr<Entry>> idle;
   std::vector<std::shared_ptr<UploadSession>> stalled;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const absl::Time now = clock_.Now();
     for (const auto& [id, entry] : entries_) {
       if (entry->session == nullptr) continue;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "services/common/base/mutex.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/status/heartbeats/beat_check.h"
@@ -40,7 +41,7 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
   void OnReadDone(bool ok) override {
     if (first_late_ != nullptr) {
       {
-        std::lock_guard lock(mutex_);
+        MutexLock lock(mutex_);
         begun_ = true;
       }
       first_late_.reset();
@@ -55,17 +56,21 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
     if (!request_.instance_id().empty() || request_.activities_size() > 0) {
       request_ = v1::BeatRequest();
     }
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!ended_ && !end_) StartRead(&request_);
   }
 
   void OnWriteDone(bool ok) override {
     call_.EndWrite();
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     writing_ = false;
     if (ended_) return;
     if (!ok && !end_) end_ = absl::CancelledError("the sender went away");
-    if (end_) return FinishNow(std::move(lock));
+    if (end_) {
+      const grpc::Status final = MarkEnded();
+      lock.Unlock();
+      return Finish(final);
+    }
     Send();
   }
 
@@ -78,15 +83,18 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
 
   // BeatChild.
   void Probe() override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     probing_ = true;
     Send();
   }
   void End(const absl::Status& why) override {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (ended_ || end_) return;
     end_ = why;
-    if (!writing_) FinishNow(std::move(lock));
+    if (writing_) return;
+    const grpc::Status final = MarkEnded();
+    lock.Unlock();
+    Finish(final);
   }
 
  private:
@@ -102,7 +110,7 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
                        const auto self = expired ? weak.lock() : nullptr;
                        if (self == nullptr) return;
                        {
-                         std::lock_guard lock(self->mutex_);
+                         MutexLock lock(self->mutex_);
                          if (self->begun_) return;
                        }
                        self->End(errors::NoFirstHeartbeat(kFirstWithin));
@@ -138,15 +146,14 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
     } else if (request_.sequence() > sequence_) {
       hub_.Beat(id_, request_);
     }
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     sequence_ = std::max(sequence_, request_.sequence());
     answering_ = true;
     Send();
     return absl::OkStatus();
   }
 
-  // Under mutex_.
-  void Send() {
+  void Send() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (writing_ || ended_ || end_ || (!answering_ && !probing_)) return;
     response_.set_sequence(sequence_);
     ToProto(hub_.interval(), response_.mutable_interval());
@@ -158,11 +165,10 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
     StartWrite(&response_);
   }
 
-  void FinishNow(std::unique_lock<std::mutex> lock) {
+  // Returns what Finish has to be called with once the mutex is released.
+  grpc::Status MarkEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     ended_ = true;
-    const grpc::Status final = call_.Final(*end_);
-    lock.unlock();
-    Finish(final);
+    return call_.Final(*end_);
   }
 
   WayUp& way_;
@@ -179,15 +185,14 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
   int32_t id_ = 0;  // in the hub
 
   v1::BeatResponse response_;
-  std::mutex mutex_;
-  // All below are guarded by mutex_.
-  int64_t sequence_ = -1;
-  bool answering_ = false;
-  bool probing_ = false;
-  bool writing_ = false;
-  bool begun_ = false;
-  std::optional<absl::Status> end_;  // to end with once no write is out
-  bool ended_ = false;
+  Mutex mutex_;
+  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = -1;
+  bool answering_ ABSL_GUARDED_BY(mutex_) = false;
+  bool probing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // to end with once no write is out
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace

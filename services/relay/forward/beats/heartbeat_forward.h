@@ -4,9 +4,9 @@
 
 #include <list>
 #include <memory>
-#include <mutex>
 
 #include "muster/v1/heartbeats.grpc.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/relay/forward/beats/beat_hub.h"
 #include "services/relay/forward/upload_upward.h"
 #include "services/relay/forward/upward_call.h"
