@@ -26,8 +26,11 @@ UploadReactor* UploadReactor::Start(const RpcRuntime& runtime, grpc::CallbackSer
   } else if (const absl::Status status = uploads.AddStream(); !status.ok()) {
     reactor->End(status);
   } else {
-    reactor->counted_ = true;
-    reactor->reading_ = true;
+    {
+      MutexLock lock(reactor->mutex_);
+      reactor->counted_ = true;
+      reactor->reading_ = true;
+    }
     reactor->StartRead(&reactor->request_);
   }
   return reactor.get();
@@ -252,7 +255,12 @@ void UploadReactor::End(const absl::Status& status) {
 }
 
 void UploadReactor::OnDone() {
-  if (counted_) uploads_.RemoveStream();
+  bool counted = false;
+  {
+    MutexLock lock(mutex_);
+    counted = counted_;
+  }
+  if (counted) uploads_.RemoveStream();
   if (session_ != nullptr) {
     const auto session = session_;
     const int64_t epoch = epoch_;

@@ -150,10 +150,15 @@ void BeatReactor::Finish(const absl::Status& status, bool by_peer) {
 }
 
 void BeatReactor::OnDone() {
+  bool by_peer = false;
+  {
+    MutexLock lock(mutex_);
+    by_peer = by_peer_;
+  }
   if (intake_.seat() && parts_.is_revoked(call_.caller())) {
     parts_.registry.Revoked(*intake_.seat());
   } else if (intake_.seat()) {
-    parts_.registry.Closed(*intake_.seat(), by_peer_);
+    parts_.registry.Closed(*intake_.seat(), by_peer);
   }
   self_.reset();
 }

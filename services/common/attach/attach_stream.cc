@@ -97,7 +97,10 @@ AttachStream::~AttachStream() {
 }
 
 void AttachStream::Start(const std::shared_ptr<grpc::Channel>& channel) {
-  heard_at_ = Now();
+  {
+    MutexLock lock(mutex_);
+    heard_at_ = Now();
+  }
   stub_ = v1::AttachService::NewStub(channel);
   stub_->async()->Attach(&context_, this);
   AddHold();  // until End: messages are also sent from other threads
@@ -147,9 +150,9 @@ void AttachStream::Tick() {
   if (ending_) return;
   const absl::Duration limit = welcomed_at_ ? 3 * interval_ : kGreetingWithin;
   if (now - heard_at_ > limit) {
+    const char* const why = welcomed_at_ ? "the relay fell silent" : "the relay did not answer";
     lock.Unlock();
-    return End(absl::DeadlineExceededError(welcomed_at_ ? "the relay fell silent"
-                                                        : "the relay did not answer"));
+    return End(absl::DeadlineExceededError(why));
   }
   if (welcomed_at_ && now > renew_at_) {
     lock.Unlock();

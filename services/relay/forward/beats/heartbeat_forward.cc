@@ -143,7 +143,7 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
       auto added = hub_.Add(std::make_shared<Caller>(call_.caller()), request_, weak_from_this());
       if (!added.ok()) return added.status();
       id_ = *added;
-    } else if (request_.sequence() > sequence_) {
+    } else if (IsNews()) {
       hub_.Beat(id_, request_);
     }
     MutexLock lock(mutex_);
@@ -151,6 +151,11 @@ class BeatBelow : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatRespon
     answering_ = true;
     Send();
     return absl::OkStatus();
+  }
+
+  bool IsNews() {
+    MutexLock lock(mutex_);
+    return request_.sequence() > sequence_;
   }
 
   void Send() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
