@@ -3,23 +3,22 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <csignal>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "cli/exit_code.h"
+#include "services/common/base/mutex.h"
 
 namespace muster::cli {
 namespace {
 
 struct State {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool interrupted = false;                    // guarded by mutex
-  std::map<int, std::function<void()>> hooks;  // guarded by mutex
-  int next_id = 0;                             // guarded by mutex
+  Mutex mutex;
+  CondVar changed;
+  bool interrupted ABSL_GUARDED_BY(mutex) = false;
+  std::map<int, std::function<void()>> hooks ABSL_GUARDED_BY(mutex);
+  int next_id ABSL_GUARDED_BY(mutex) = 0;
 };
 
 // Never destroyed: the thread that waits for signals lives as long as the process.
@@ -30,11 +29,11 @@ State& Shared() {
 
 void OnSignal() {
   State& state = Shared();
-  const std::scoped_lock lock(state.mutex);
+  const MutexLock lock(state.mutex);
   if (state.interrupted) ::_exit(kExitInterrupted);
   state.interrupted = true;
   for (const auto& [id, hook] : state.hooks) hook();
-  state.changed.notify_all();
+  state.changed.NotifyAll();
 }
 
 }  // namespace
@@ -53,22 +52,23 @@ void CatchInterrupts() {
 
 bool Interrupted() {
   State& state = Shared();
-  const std::scoped_lock lock(state.mutex);
+  const MutexLock lock(state.mutex);
   return state.interrupted;
 }
 
 bool SleepUnlessInterrupted(absl::Duration duration) {
   State& state = Shared();
-  std::unique_lock lock(state.mutex);
-  state.changed.wait_for(lock, absl::ToChronoNanoseconds(duration),
-                         [&] { return state.interrupted; });
+  MutexLock lock(state.mutex);
+  state.changed.WaitFor(state.mutex, duration, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+    return state.interrupted;
+  });
   return !state.interrupted;
 }
 
 InterruptHook::InterruptHook(std::function<void()> on_interrupt)
     : id_([&] {
         State& state = Shared();
-        const std::scoped_lock lock(state.mutex);
+        const MutexLock lock(state.mutex);
         if (state.interrupted) on_interrupt();
         state.hooks[state.next_id] = std::move(on_interrupt);
         return state.next_id++;
@@ -76,7 +76,7 @@ InterruptHook::InterruptHook(std::function<void()> on_interrupt)
 
 InterruptHook::~InterruptHook() {
   State& state = Shared();
-  const std::scoped_lock lock(state.mutex);
+  const MutexLock lock(state.mutex);
   state.hooks.erase(id_);
 }
 

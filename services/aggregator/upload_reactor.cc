@@ -27,8 +27,11 @@ UploadReactor* UploadReactor::Start(const RpcRuntime& runtime, grpc::CallbackSer
   } else if (const absl::Status status = uploads.AddStream(); !status.ok()) {
     reactor->End(status);
   } else {
-    reactor->counted_ = true;
-    reactor->reading_ = true;
+    {
+      MutexLock lock(reactor->mutex_);
+      reactor->counted_ = true;
+      reactor->reading_ = true;
+    }
     reactor->StartRead(&reactor->request_);
   }
   return reactor.get();
@@ -45,7 +48,7 @@ void UploadReactor::OnReadDone(bool ok) {
     // The sender is gone, or has half-closed. Without a finish the upload stays open.
     bool finishing = false;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       reading_ = false;
       finishing = finishing_;
     }
@@ -102,7 +105,7 @@ absl::Status UploadReactor::AttachTo(const v1::UploadRequest::Start& start) {
 
 void UploadReactor::MessageTaken() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     reading_ = false;
   }
   ReadMore();
@@ -111,7 +114,7 @@ void UploadReactor::MessageTaken() {
 // Reads the next message if none is being read and there is room for what it may bring: one chunk,
 // and a second one if the first is paid for by the budget.
 void UploadReactor::ReadMore() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (reading_ || finishing_ || ended_ || end_) return;
   if (storing_ > 1 || unpaid_ > 0) return;
   reading_ = true;
@@ -131,7 +134,7 @@ void UploadReactor::TakeChunk(v1::UploadRequest::Chunk* chunk) {
   const int64_t bytes = taken.raw_size;
   const bool ahead = budget_.TryTake(bytes);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (finishing_) {
       if (ahead) budget_.Return(bytes);
       return;
@@ -153,7 +156,7 @@ void UploadReactor::TakeChunk(v1::UploadRequest::Chunk* chunk) {
 void UploadReactor::ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t bytes, bool ahead) {
   if (ahead) budget_.Return(bytes);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     --storing_;
     if (!ahead) --unpaid_;
     if (ack.ok()) ack_ = *ack;
@@ -164,7 +167,7 @@ void UploadReactor::ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t byte
 }
 
 void UploadReactor::SendAck() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (writing_ || ended_ || end_ || committed_ || !ack_) return;
   if (storing_ > 0 && ack_->written - acked_ < kAckEvery) return;
   acked_ = ack_->written;
@@ -183,7 +186,7 @@ void UploadReactor::TakeFinish(const v1::UploadRequest::Finish& finish) {
   taken.signature = finish.signature().value();
   taken.signer_chain_pem = finish.signature().certificate_chain_pem();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     finishing_ = true;
   }
   if (!taken.sha256.empty() && taken.sha256.size() != 32) {
@@ -205,7 +208,7 @@ void UploadReactor::Committed(absl::StatusOr<ResultRecord> result) {
   if (!session_->strand().Post([session = session_] { session->Close(); })) {
     Log(LogLevel::kWarning, "staged bytes stay until the next start", {{"upload", session_->id()}});
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (ended_ || end_) return;
   committed_ = *std::move(result);
   if (writing_) return;
@@ -216,13 +219,13 @@ void UploadReactor::Committed(absl::StatusOr<ResultRecord> result) {
 }
 
 void UploadReactor::OnWriteDone(bool ok) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   writing_ = false;
   if (ended_) return;
   if (end_) {
     ended_ = true;
     const grpc::Status status = call_.Final(*end_);
-    lock.unlock();
+    lock.Unlock();
     Finish(status);
     return;
   }
@@ -233,7 +236,7 @@ void UploadReactor::OnWriteDone(bool ok) {
     StartWriteAndFinish(&response_, grpc::WriteOptions(), call_.Final(absl::OkStatus()));
     return;
   }
-  lock.unlock();
+  lock.Unlock();
   if (!ok) return End(absl::CancelledError("the sender went away"));
   SendAck();
 }
@@ -241,18 +244,23 @@ void UploadReactor::OnWriteDone(bool ok) {
 void UploadReactor::OnCancel() { End(absl::CancelledError("the call was cancelled")); }
 
 void UploadReactor::End(const absl::Status& status) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (ended_ || end_) return;
   end_ = status;
   if (writing_) return;
   ended_ = true;
   const grpc::Status final = call_.Final(status);
-  lock.unlock();
+  lock.Unlock();
   Finish(final);
 }
 
 void UploadReactor::OnDone() {
-  if (counted_) uploads_.RemoveStream();
+  bool counted = false;
+  {
+    MutexLock lock(mutex_);
+    counted = counted_;
+  }
+  if (counted) uploads_.RemoveStream();
   if (session_ != nullptr) {
     const auto session = session_;
     const int64_t epoch = epoch_;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -34,6 +33,7 @@
 #include "services/client/status_channels.h"
 #include "services/client/stream_spool.h"
 #include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/identity/certificate.h"
@@ -71,7 +71,8 @@ class Client::Impl {
   }
 
   absl::StatusOr<CommitReceipt> Submit(absl::StatusOr<std::unique_ptr<SourceFile>> file,
-                                       const SubmitOptions& options, const std::stop_token& stop) {
+                                       const SubmitOptions& options, const std::stop_token& stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     if (!file.ok()) return file.status();
     const int64_t size = (*file)->size();
     if (size > config_.max_result_bytes) {
@@ -87,7 +88,8 @@ class Client::Impl {
   }
 
   // Tells the fleet `why` there is no result.
-  Delivery DeliverError(const absl::Status& why, const std::stop_token& stop) {
+  Delivery DeliverError(const absl::Status& why, const std::stop_token& stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     const std::string next_step = NextStepOf(why);
     Delivery delivery =
         DeliverErrorText(absl::StrCat(ReasonOf(why), ReasonOf(why).empty() ? "" : ": ",
@@ -100,7 +102,8 @@ class Client::Impl {
     return delivery;
   }
 
-  Delivery DeliverErrorText(const std::string& text, const std::stop_token& stop) {
+  Delivery DeliverErrorText(const std::string& text, const std::stop_token& stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     ResultInfo info = NewInfo();
     info.is_error = true;
     info.media_type = "text/plain; charset=utf-8";
@@ -124,7 +127,8 @@ class Client::Impl {
 
   // A genuine result, or else why there is none, if the fault lies with the result itself.
   Delivery SubmitOrExplain(absl::StatusOr<std::unique_ptr<SourceFile>> file,
-                           const SubmitOptions& options, const std::stop_token& stop) {
+                           const SubmitOptions& options, const std::stop_token& stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     const auto receipt = Submit(std::move(file), options, stop);
     return IsFaultOfSource(receipt.status()) ? DeliverError(receipt.status(), stop)
                                              : ToDelivery(receipt);
@@ -156,33 +160,34 @@ class Client::Impl {
         watcher(ToClientStatus(status));
       };
     }
-    std::lock_guard lock(heartbeats_mutex_);
+    MutexLock lock(heartbeats_mutex_);
     if (heartbeats_) return;
     heartbeats_ = std::make_unique<Heartbeats>(activity_, std::move(dial), std::move(watch));
   }
 
   void StopHeartbeats() {
     std::unique_ptr<Heartbeats> ending;  // without the lock: its watcher may ask how things stand
-    std::lock_guard lock(heartbeats_mutex_);
+    MutexLock lock(heartbeats_mutex_);
     ending = std::move(heartbeats_);
   }
 
   absl::Status heartbeat_status() const {
-    std::lock_guard lock(heartbeats_mutex_);
+    MutexLock lock(heartbeats_mutex_);
     return heartbeats_ ? heartbeats_->status() : absl::OkStatus();
   }
 
   std::optional<absl::Duration> clock_offset() const {
-    std::lock_guard lock(heartbeats_mutex_);
+    MutexLock lock(heartbeats_mutex_);
     return heartbeats_ ? heartbeats_->clock_offset() : std::nullopt;
   }
 
-  // Under one_at_a_time().
-  void set_deadline(absl::Time deadline) { deadline_ = deadline; }
+  void set_deadline(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
+    deadline_ = deadline;
+  }
 
   SenderActivity& activity() { return activity_; }
   const Config& config() const { return config_; }
-  std::mutex& one_at_a_time() { return one_at_a_time_; }
+  Mutex& one_at_a_time() ABSL_LOCK_RETURNED(one_at_a_time_) { return one_at_a_time_; }
 
   static Delivery ToDelivery(const absl::StatusOr<CommitReceipt>& receipt) {
     Delivery delivery;
@@ -252,10 +257,13 @@ class Client::Impl {
     return info;
   }
 
-  absl::Time GiveUp() const { return std::min(certificate_ends_, deadline_ + kSealGrace); }
+  absl::Time GiveUp() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
+    return std::min(certificate_ends_, deadline_ + kSealGrace);
+  }
 
   absl::StatusOr<CommitReceipt> Send(ResultInfo info, std::unique_ptr<SourceFile> file,
-                                     const std::stop_token& stop) {
+                                     const std::stop_token& stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     if (!attempts_) {
       ASSIGN_OR_RETURN(attempts_, AttemptState::Open(config_.state_dir, config_.run, config_.plugin,
                                                      config_.node));
@@ -283,11 +291,11 @@ class Client::Impl {
   std::shared_ptr<const StatusChannels> channels_;
   std::unique_ptr<ProgressReporter> reporter_;
   SenderActivity activity_;
-  std::mutex one_at_a_time_;
-  std::unique_ptr<AttemptState> attempts_;        // guarded by one_at_a_time_
-  absl::Time deadline_ = absl::InfiniteFuture();  // guarded by one_at_a_time_
-  mutable std::mutex heartbeats_mutex_;
-  std::unique_ptr<Heartbeats> heartbeats_;  // guarded by heartbeats_mutex_; uses what is above
+  Mutex one_at_a_time_;
+  std::unique_ptr<AttemptState> attempts_ ABSL_GUARDED_BY(one_at_a_time_);
+  absl::Time deadline_ ABSL_GUARDED_BY(one_at_a_time_) = absl::InfiniteFuture();
+  mutable Mutex heartbeats_mutex_;
+  std::unique_ptr<Heartbeats> heartbeats_ ABSL_GUARDED_BY(heartbeats_mutex_);  // uses what is above
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -303,7 +311,7 @@ std::unique_ptr<Client> Client::Create(const Config& config, Status* status) {
 
 Delivery Client::SubmitFile(const std::string& path, const SubmitOptions& options,
                             const std::stop_token& stop) {
-  std::lock_guard lock(impl_->one_at_a_time());
+  MutexLock lock(impl_->one_at_a_time());
   auto file = SourceFile::Open(path);
   if (!file.ok()) {
     return {ToClientStatus(ConfigError("result file", "", ToStd(file.status().message()))), {}};
@@ -313,14 +321,14 @@ Delivery Client::SubmitFile(const std::string& path, const SubmitOptions& option
 
 Delivery Client::SubmitStream(const Reader& reader, const SubmitOptions& options,
                               const std::stop_token& stop) {
-  std::lock_guard lock(impl_->one_at_a_time());
+  MutexLock lock(impl_->one_at_a_time());
   return impl_->SubmitOrExplain(
       SpoolStream(reader, impl_->config().state_dir, impl_->config().max_result_bytes), options,
       stop);
 }
 
 Delivery Client::SubmitError(const std::string& text, const std::stop_token& stop) {
-  std::lock_guard lock(impl_->one_at_a_time());
+  MutexLock lock(impl_->one_at_a_time());
   return impl_->DeliverErrorText(text, stop);
 }
 
@@ -349,12 +357,12 @@ std::optional<std::chrono::milliseconds> Client::ClockOffset() const {
 }
 
 void Client::SetDeadline(std::chrono::system_clock::time_point deadline) {
-  std::lock_guard lock(impl_->one_at_a_time());
+  MutexLock lock(impl_->one_at_a_time());
   impl_->set_deadline(absl::FromChrono(deadline));
 }
 
 Delivery Client::WaitForDoneFileAndDeliver(const std::stop_token& stop) {
-  std::lock_guard lock(impl_->one_at_a_time());
+  MutexLock lock(impl_->one_at_a_time());
   const PhaseScope waiting(impl_->activity(), Phase::kWaiting);
   const DelayedStop late(kStopGrace, stop);
   const auto path =

@@ -13,6 +13,7 @@
 #include "services/client/test_peer.h"
 #include "services/client/test_status_peer.h"
 #include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
 #include "services/common/errors.h"
 
 namespace muster::client {
@@ -47,12 +48,12 @@ class HeartbeatsTest : public ::testing::Test {
   // What the watcher was told.
   HeartbeatWatcher Watcher() {
     return [this](const Status& status) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       told_.push_back(status.reason);
     };
   }
   std::vector<std::string> told() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return told_;
   }
 
@@ -60,8 +61,8 @@ class HeartbeatsTest : public ::testing::Test {
   TestPeer peer_{fleet_};
   TestStatusPeer status_{fleet_};
   Config config_ = fleet_.ConfigOf("n1");
-  std::mutex mutex_;
-  std::vector<std::string> told_;
+  Mutex mutex_;
+  std::vector<std::string> told_ ABSL_GUARDED_BY(mutex_);
 };
 
 TEST_F(HeartbeatsTest, TheFirstSaysWhoAndWhatTheLastSaysGoodbye) {

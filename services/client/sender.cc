@@ -38,7 +38,7 @@ absl::StatusOr<std::shared_ptr<const Sender>> Sender::Make(const Config& config,
 
 absl::StatusOr<SenderIdentity> Sender::Identity() const {
   const absl::Time now = absl::Now();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!folder_.empty()) {
     // A folder may be replaced between two reads: then key and certificate do not match.
     auto newest = LoadFolder(folder_, now);
@@ -50,7 +50,7 @@ absl::StatusOr<SenderIdentity> Sender::Identity() const {
 
 std::shared_ptr<grpc::ChannelCredentials> Sender::Credentials(
     std::vector<ServiceRole> roles) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const std::string& fleet = identity_.identity().fleet;
   if (!folder_.empty()) {
     return MakeChannelCredentials(ChannelIdentityFolder{fleet, folder_}, std::move(roles));
@@ -60,7 +60,7 @@ std::shared_ptr<grpc::ChannelCredentials> Sender::Credentials(
 }
 
 absl::Time Sender::not_after() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return folder_.empty() ? identity_.not_after() : absl::InfiniteFuture();
 }
 

@@ -111,7 +111,7 @@ void TestPeer::Stop() {
 std::string TestPeer::target() const { return absl::StrCat("127.0.0.1:", port_); }
 
 std::optional<TestPeer::Committed> TestPeer::committed() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return committed_;
 }
 
@@ -155,7 +155,7 @@ grpc::Status TestPeer::OpenUpload(grpc::ServerContext*, const v1::OpenUploadRequ
     --refuse_opens;
     return ToGrpc(WithRetryAfter(errors::TooManyUploads(1), absl::Milliseconds(20)));
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const v1::ResultDescription& description = request->description();
   if (committed_ && !committed_->description.is_error() && !description.is_error()) {
     v1::Result& result = *response->mutable_committed();
@@ -190,7 +190,7 @@ absl::Status TestPeer::Take(const v1::UploadRequest::Chunk& chunk, int64_t epoch
     raw = chunk.data();
   }
   if (Crc32c(raw) != chunk.crc32c()) return errors::CrcMismatch("a chunk");
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (epoch != epoch_) return errors::TakenOver("it");
   const auto have = static_cast<int64_t>(bytes_.size());
   if (chunk.offset() != have) return errors::OffsetTooHigh(chunk.offset(), have);
@@ -232,7 +232,7 @@ grpc::Status TestPeer::Upload(
       }
     } else if (request.has_finish()) {
       const auto& finish = request.finish();
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (damage_digest > 0) {
         --damage_digest;
         return ToGrpc(errors::DigestMismatch());
@@ -260,7 +260,7 @@ grpc::Status TestPeer::SubmitResult(grpc::ServerContext*, const v1::SubmitResult
   }
   if (request->crc32c() != Crc32c(request->body())) return ToGrpc(errors::CrcMismatch("the body"));
   if (request->sha256() != Sha256(request->body())) return ToGrpc(errors::DigestMismatch());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto result = Commit(request->description(), request->body(), request->signature().value());
   if (!result.ok()) return ToGrpc(result.status());
   *response = *result;

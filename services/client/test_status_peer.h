@@ -7,7 +7,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "muster/v1/status.grpc.pb.h"
 #include "services/client/test_peer.h"
+#include "services/common/base/mutex.h"
 
 namespace muster::client {
 
@@ -81,10 +81,10 @@ class TestStatusPeer {
   Reports report_service_{*this};
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
-  mutable std::mutex mutex_;
-  std::vector<v1::StreamHeartbeatsRequest> beats_;                   // guarded by mutex_
-  std::vector<v1::ReportProgressRequest> reports_;                   // guarded by mutex_
-  std::set<std::pair<grpc::ServerContext*, Stream*>> live_streams_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::vector<v1::StreamHeartbeatsRequest> beats_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::ReportProgressRequest> reports_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<grpc::ServerContext*, Stream*>> live_streams_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::client

@@ -1,10 +1,10 @@
 #include "services/client/upload_stream.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "services/client/errors.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/rpc/status.h"
 
@@ -12,7 +12,7 @@ namespace muster::client {
 namespace {
 
 // Longer than the server needs to make 8 MiB durable on a busy disk, or to publish a large result.
-constexpr std::chrono::seconds kStallLimit{90};
+constexpr absl::Duration kStallLimit = absl::Seconds(90);
 
 }  // namespace
 
@@ -24,15 +24,15 @@ UploadStream::UploadStream(v1::ResultService::Stub& stub, int64_t offset, std::s
 }
 
 UploadStream::~UploadStream() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (done_) return;
   context_.TryCancel();
-  changed_.wait(lock, [this] { return done_; });
+  while (!done_) changed_.Wait(mutex_);
 }
 
 absl::Status UploadStream::Send(v1::UploadRequest request, bool last) {
-  std::unique_lock lock(mutex_);
-  RETURN_IF_ERROR(Await(lock, [this] { return !writing_; }));
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writing_; }));
   request_ = std::move(request);
   writing_ = true;
   // Under the lock: reads_ended_ is not set, so the read under way keeps this object alive.
@@ -45,29 +45,37 @@ absl::Status UploadStream::Send(v1::UploadRequest request, bool last) {
 }
 
 absl::Status UploadStream::AwaitRoom(int64_t end, int64_t window) {
-  std::unique_lock lock(mutex_);
-  return Await(lock, [&] { return end - acknowledged_ <= window; });
+  MutexLock lock(mutex_);
+  return Await([&]()
+                   ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end - acknowledged_ <= window; });
 }
 
 absl::StatusOr<v1::UploadResponse> UploadStream::AwaitEnd() {
-  std::unique_lock lock(mutex_);
-  RETURN_IF_ERROR(Await(lock, [this] { return end_.has_value(); }));
+  MutexLock lock(mutex_);
+  if (auto status =
+          Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); });
+      !status.ok()) {
+    return status;
+  }
   return *end_;
 }
 
 int64_t UploadStream::acknowledged() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return acknowledged_;
 }
 
-absl::Status UploadStream::Await(std::unique_lock<std::mutex>& lock,
-                                 absl::FunctionRef<bool()> ready) {
+absl::Status UploadStream::Await(absl::FunctionRef<bool()> ready) {
   // Once the reads have ended nothing may be started: only the end of the stream counts then.
-  const auto usable = [&] { return (end_ || !reads_ended_) && ready(); };
+  const auto usable = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return (end_ || !reads_ended_) && ready();
+  };
   while (true) {
     const uint64_t seen = events_;
-    const bool moved = changed_.wait_for(lock, stop_, kStallLimit,
-                                         [&] { return done_ || usable() || events_ != seen; });
+    const bool moved =
+        changed_.WaitFor(mutex_, stop_, kStallLimit, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+          return done_ || usable() || events_ != seen;
+        });
     if (stop_.stop_requested()) return InterruptedError();
     if (usable()) return absl::OkStatus();
     if (done_) {
@@ -78,7 +86,7 @@ absl::Status UploadStream::Await(std::unique_lock<std::mutex>& lock,
 }
 
 void UploadStream::OnReadDone(bool ok) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ++events_;
   if (!ok) {
     reads_ended_ = true;
@@ -88,21 +96,21 @@ void UploadStream::OnReadDone(bool ok) {
     response_.Clear();
     StartRead(&response_);
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void UploadStream::OnWriteDone(bool ok) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ++events_;
   writing_ = !ok;  // a failed write ends the stream: nothing may follow
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void UploadStream::OnDone(const grpc::Status& status) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   done_ = true;
   status_ = FromGrpc(status);
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 }  // namespace muster::client

@@ -4,9 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 
@@ -14,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/results.grpc.pb.h"
+#include "services/common/base/mutex.h"
 
 namespace muster::client {
 
@@ -40,26 +39,26 @@ class UploadStream final : private grpc::ClientBidiReactor<v1::UploadRequest, v1
   int64_t acknowledged() const;
 
  private:
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone(const grpc::Status& status) override;
+  void OnReadDone(bool ok) ABSL_LOCKS_EXCLUDED(mutex_) override;
+  void OnWriteDone(bool ok) ABSL_LOCKS_EXCLUDED(mutex_) override;
+  void OnDone(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) override;
 
   // Waits for `ready`; the stream's own error if it ends first.
-  absl::Status Await(std::unique_lock<std::mutex>& lock, absl::FunctionRef<bool()> ready);
+  absl::Status Await(absl::FunctionRef<bool()> ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::stop_token stop_;
   grpc::ClientContext context_;
   v1::UploadRequest request_;    // of the write under way
   v1::UploadResponse response_;  // of the read under way
-  mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
-  bool writing_ = false;                   // guarded by mutex_
-  bool reads_ended_ = false;               // guarded by mutex_: no operation may be started
-  bool done_ = false;                      // guarded by mutex_
-  uint64_t events_ = 0;                    // guarded by mutex_: how often something moved
-  int64_t acknowledged_;                   // guarded by mutex_
-  absl::Status status_;                    // guarded by mutex_; of the ended stream
-  std::optional<v1::UploadResponse> end_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  StoppableCondVar changed_;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reads_ended_ ABSL_GUARDED_BY(mutex_) = false;  // no operation may be started
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;  // how often something moved
+  int64_t acknowledged_ ABSL_GUARDED_BY(mutex_);
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // of the ended stream
+  std::optional<v1::UploadResponse> end_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::client

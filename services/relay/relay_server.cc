@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -18,6 +16,7 @@
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/rpc/channel.h"
@@ -43,7 +42,7 @@ namespace {
 constexpr size_t kMaxQueue = 65'536;
 constexpr size_t kWatchThreads = 2;
 // What changed below is told the parent so often: many changes go together.
-constexpr std::chrono::milliseconds kTick(200);
+constexpr absl::Duration kTick = absl::Milliseconds(200);
 constexpr int kTicksASecond = 5;
 constexpr int kSecondsBetweenStores = 10;
 constexpr int kSecondsBetweenRenewals = 30;
@@ -117,8 +116,8 @@ class Assembly : public RelayServer {
   std::unique_ptr<Forwarding> forwarding_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<InspectionServer> inspection_;
-  std::mutex tick_mutex_;
-  std::condition_variable_any tick_wake_;
+  Mutex tick_mutex_;
+  StoppableCondVar tick_wake_;
   std::jthread ticker_;
   std::atomic<bool> stopping_ = false;
 };
@@ -317,16 +316,15 @@ void Assembly::Came(const std::vector<std::string>& names) {
 
 void Assembly::Tick(const std::stop_token& stop) {
   // Twice an interval at least, so that nobody is taken for silent.
-  const int64_t between_looks =
-      std::clamp<int64_t>(config_.interval / 2 / absl::FromChrono(kTick), 1, kTicksASecond);
+  const int64_t between_looks = std::clamp<int64_t>(config_.interval / 2 / kTick, 1, kTicksASecond);
   for (int64_t ticks = 0; !stop.stop_requested(); ++ticks) {
     if (parent_ != nullptr) parent_->Tick();
     if (ticks % between_looks == 0) {
       for (const auto& child : tree_.Children()) child->Tick();
     }
     if (ticks % kTicksASecond == 0) EverySecond(ticks / kTicksASecond);
-    std::unique_lock lock(tick_mutex_);
-    tick_wake_.wait_for(lock, stop, kTick, [] { return false; });
+    MutexLock lock(tick_mutex_);
+    tick_wake_.WaitFor(tick_mutex_, stop, kTick, [] { return false; });
   }
 }
 
@@ -355,7 +353,7 @@ void Assembly::Stop() {
   if (stopping_.exchange(true)) return;
   if (ticker_.joinable()) {
     ticker_.request_stop();
-    tick_wake_.notify_all();
+    tick_wake_.NotifyAll();
     ticker_.join();
   }
   // Streams of children last for as long as they are let: they are not waited for.

@@ -9,10 +9,10 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "muster/v1/heartbeats.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/common/rpc/call.h"
 #include "services/status/beat_intake.h"
 #include "services/status/heartbeats/registry.h"
@@ -41,9 +41,9 @@ class BeatReactor
   BeatReactor(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
               const BeatParts& parts);
 
-  void Answer(const Registry::Answer& answer);
-  void Send();
-  void Finish(const absl::Status& status, bool by_peer);
+  void Answer(const Registry::Answer& answer) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Send() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish(const absl::Status& status, bool by_peer) ABSL_LOCKS_EXCLUDED(mutex_);
   void AwaitFirst();
 
   const BeatParts& parts_;
@@ -58,16 +58,15 @@ class BeatReactor
   BeatIntake intake_;
 
   v1::StreamHeartbeatsResponse response_;
-  std::mutex mutex_;
-  // All below are guarded by mutex_.
-  Registry::Answer answer_;
-  bool answering_ = false;           // answer_ waits to be sent
-  bool probing_ = false;             // a probe waits to be sent
-  bool writing_ = false;             // a StartWrite is out
-  bool begun_ = false;               // a message came
-  bool by_peer_ = false;             // the sender went without a word
-  std::optional<absl::Status> end_;  // to end with once no write is out
-  bool ended_ = false;
+  Mutex mutex_;
+  Registry::Answer answer_ ABSL_GUARDED_BY(mutex_);
+  bool answering_ ABSL_GUARDED_BY(mutex_) = false;           // answer_ waits to be sent
+  bool probing_ ABSL_GUARDED_BY(mutex_) = false;             // a probe waits to be sent
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;             // a StartWrite is out
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;               // a message came
+  bool by_peer_ ABSL_GUARDED_BY(mutex_) = false;             // the sender went without a word
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // to end with once no write is out
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

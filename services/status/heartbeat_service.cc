@@ -10,7 +10,7 @@ grpc::ServerBidiReactor<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>
 HeartbeatService::RelayHeartbeats(grpc::CallbackServerContext* context) {
   const std::shared_ptr<RelayBeatReactor> reactor =
       RelayBeatReactor::Start(runtime_, context, parts_);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::erase_if(relays_, [](const auto& relay) { return relay.expired(); });
   relays_.push_back(reactor);
   return reactor.get();
@@ -19,7 +19,7 @@ HeartbeatService::RelayHeartbeats(grpc::CallbackServerContext* context) {
 void HeartbeatService::EndRelays(const absl::Status& why) {
   std::vector<std::weak_ptr<RelayBeatReactor>> relays;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     relays = relays_;
   }
   for (const auto& weak : relays) {

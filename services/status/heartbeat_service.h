@@ -3,11 +3,11 @@
 #define MUSTER_SERVICES_STATUS_HEARTBEAT_SERVICE_H_
 
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "muster/v1/heartbeats.grpc.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/common/rpc/call.h"
 #include "services/status/beat_reactor.h"
 #include "services/status/relay_beat_reactor.h"
@@ -41,8 +41,8 @@ class HeartbeatService : public v1::HeartbeatService::CallbackService {
 
   const RpcRuntime runtime_;
   const BeatParts parts_;
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<RelayBeatReactor>> relays_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::weak_ptr<RelayBeatReactor>> relays_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

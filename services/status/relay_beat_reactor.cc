@@ -4,6 +4,7 @@
 #include <string>
 
 #include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
@@ -99,11 +100,14 @@ absl::Status RelayBeatReactor::OpenRelay() {
 
 void RelayBeatReactor::OnReadDone(bool ok) {
   {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (end_ || !ok) {
       // A relay that goes says nothing: its senders come back by another way, or with it.
       if (!end_) end_ = absl::OkStatus();
-      return FinishIfIdle(std::move(lock));
+      const auto final = MarkEndedIfIdle();
+      lock.Unlock();
+      if (final) Finish(*final);
+      return;
     }
     taking_ = true;
   }
@@ -113,17 +117,22 @@ void RelayBeatReactor::OnReadDone(bool ok) {
 }
 
 void RelayBeatReactor::Taken(const absl::Status& status) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   taking_ = false;
   if (!status.ok() && !end_) end_ = status;
-  if (end_) return FinishIfIdle(std::move(lock));
+  if (end_) {
+    const auto final = MarkEndedIfIdle();
+    lock.Unlock();
+    if (final) Finish(*final);
+    return;
+  }
   StartRead(&request_);
 }
 
 absl::Status RelayBeatReactor::Take() {
   std::vector<int32_t> gone;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     gone.swap(gone_);
   }
   for (const int32_t id : gone) Drop(id);
@@ -222,25 +231,25 @@ void RelayBeatReactor::Drop(int32_t id) {
 }
 
 void RelayBeatReactor::Refuse(int32_t id, const absl::Status& why) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   refused_.emplace_back(id, why);
   gone_.push_back(id);
   Send();
 }
 
 void RelayBeatReactor::Probe(int32_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   probes_.push_back(id);
   Send();
 }
 
 void RelayBeatReactor::Answer() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   answering_ = true;
   Send();
 }
 
-// Sends what waits, unless something is on its way: then it goes after that. Under mutex_.
+// Sends what waits, unless something is on its way: then it goes after that.
 void RelayBeatReactor::Send() {
   if (writing_ || ended_ || end_ || (!answering_ && refused_.empty() && probes_.empty())) return;
   response_.Clear();
@@ -271,10 +280,15 @@ void RelayBeatReactor::Send() {
 
 void RelayBeatReactor::OnWriteDone(bool ok) {
   call_.EndWrite();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   writing_ = false;
   if (!ok && !end_) end_ = absl::CancelledError("the relay went away");
-  if (end_) return FinishIfIdle(std::move(lock));
+  if (end_) {
+    const auto final = MarkEndedIfIdle();
+    lock.Unlock();
+    if (final) Finish(*final);
+    return;
+  }
   Send();
 }
 
@@ -282,17 +296,19 @@ void RelayBeatReactor::OnCancel() { End(absl::CancelledError("the call was cance
 
 // A read that is out is no reason to wait: it ends with the stream.
 void RelayBeatReactor::End(const absl::Status& status) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!end_) end_ = status;
-  FinishIfIdle(std::move(lock));
+  const auto final = MarkEndedIfIdle();
+  lock.Unlock();
+  if (final) Finish(*final);
 }
 
-void RelayBeatReactor::FinishIfIdle(std::unique_lock<std::mutex> lock) {
-  if (ended_ || writing_ || taking_) return;
+// Returns what Finish has to be called with once the mutex is released; nothing if the stream does
+// not end now.
+std::optional<grpc::Status> RelayBeatReactor::MarkEndedIfIdle() {
+  if (ended_ || writing_ || taking_) return std::nullopt;
   ended_ = true;
-  const grpc::Status final = call_.Final(*end_);
-  lock.unlock();
-  Finish(final);
+  return call_.Final(*end_);
 }
 
 void RelayBeatReactor::OnDone() {

@@ -1,6 +1,5 @@
 #include "services/status/status_store.h"
 
-#include <chrono>
 #include <cstdint>
 #include <set>
 
@@ -16,7 +15,7 @@ using sqlite::Connection;
 using sqlite::Rows;
 
 constexpr size_t kMaxWaiting = 100'000;
-constexpr std::chrono::seconds kGathers{1};
+constexpr absl::Duration kGathers = absl::Seconds(1);
 constexpr absl::Duration kKeepsEvents = absl::Hours(24 * 30);
 constexpr absl::Duration kRemovesEvery = absl::Hours(1);
 
@@ -114,16 +113,16 @@ StatusStore::StatusStore(std::unique_ptr<Connection> writer, std::unique_ptr<Con
 
 StatusStore::~StatusStore() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ends_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   thread_.join();
 }
 
 absl::StatusOr<StatusStore::Contents> StatusStore::Load() {
   Contents contents;
-  std::lock_guard lock(reader_mutex_);
+  MutexLock lock(reader_mutex_);
   {
     Rows rows = reader_->Query(
         "SELECT uri, node, presence, presence_since, last_seen, instance, boot FROM senders");
@@ -166,7 +165,7 @@ absl::StatusOr<StatusStore::Contents> StatusStore::Load() {
 
 template <typename T>
 void StatusStore::Queue(std::vector<T> Batch::* list, T record) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if ((waiting_.*list).size() >= kMaxWaiting) return dropped_.Add();
   (waiting_.*list).push_back(std::move(record));
 }
@@ -184,14 +183,14 @@ void StatusStore::PutContact(ContactRecord contact) { Queue(&Batch::contacts, st
 void StatusStore::ForgetRun(const std::string& run) { Queue(&Batch::gone, run); }
 
 void StatusStore::PutProgress(const v1::ResultKey& key, v1::Progress progress) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (waiting_.progress.size() >= kMaxWaiting) return dropped_.Add();
   waiting_.progress[{key.run(), key.plugin(), key.node()}] = std::move(progress);
 }
 
 absl::StatusOr<std::vector<v1::NodeEvent>> StatusStore::Events(const std::string& node) {
   std::vector<v1::NodeEvent> events;
-  std::lock_guard lock(reader_mutex_);
+  MutexLock lock(reader_mutex_);
   {
     Rows rows = reader_->Query(
         "SELECT at, presence, reason, run, plugin, detail FROM node_events WHERE node = ? "
@@ -214,26 +213,27 @@ absl::StatusOr<std::vector<v1::NodeEvent>> StatusStore::Events(const std::string
 }
 
 void StatusStore::Flush() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   hurry_ = true;
-  wake_.notify_all();
-  written_.wait(lock, [this] { return waiting_.empty() && !writing_; });
+  wake_.NotifyAll();
+  while (!waiting_.empty() || writing_) written_.Wait(mutex_);
 }
 
 void StatusStore::Work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    wake_.wait_for(lock, kGathers, [this] { return ends_ || hurry_; });
+    wake_.WaitFor(mutex_, kGathers,
+                  [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ends_ || hurry_; });
     hurry_ = false;
     const bool last = ends_;
     const Batch batch = std::exchange(waiting_, {});
     writing_ = true;
-    lock.unlock();
+    lock.Unlock();
     if (!batch.empty()) Write(batch);
     if (clock_.Now() - removed_at_ >= kRemovesEvery) RemoveOld();
-    lock.lock();
+    lock.Lock();
     writing_ = false;
-    written_.notify_all();
+    written_.NotifyAll();
     if (last) return;
   }
 }

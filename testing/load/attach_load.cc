@@ -20,7 +20,6 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -37,6 +36,7 @@
 #include "absl/time/clock.h"
 #include "muster/v1/attachment.grpc.pb.h"
 #include "nlohmann/json.hpp"
+#include "services/common/base/mutex.h"
 #include "services/common/base/process_setup.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
@@ -82,7 +82,7 @@ class Fleet {
   }
 
   void Connected() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (++connected_ < absl::GetFlag(FLAGS_nodes)) return;
     Say({{"event", "all connected"},
          {"seconds", absl::ToDoubleSeconds(absl::Now() - since_)},
@@ -93,7 +93,7 @@ class Fleet {
   }
 
   void Lost(const grpc::Status& status) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (connected_-- < absl::GetFlag(FLAGS_nodes)) return;
     since_ = absl::Now();
     Say({{"event", "lost"}, {"error", status.error_message()}});
@@ -103,7 +103,7 @@ class Fleet {
   // those who come back.
   void NotWelcomed(const grpc::Status& status, bool silent) {
     const std::string& why = status.error_message();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (silent || status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
         absl::StrContains(why, "imed out") || absl::StrContains(why, "imeout")) {
       ++timed_out_;
@@ -125,13 +125,13 @@ class Fleet {
  private:
   const Certificate command_ca_;
   const std::unique_ptr<TimerService> timers_;
-  std::mutex mutex_;
-  // All below are guarded by mutex_.
-  int connected_ = 0;
-  absl::Time since_ = absl::Now();  // of the beginning, or of the first loss
-  int64_t timed_out_ = 0;
-  int64_t refused_ = 0;
-  int64_t other_ = 0;
+  Mutex mutex_;
+  int connected_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the beginning, or of the first loss.
+  absl::Time since_ ABSL_GUARDED_BY(mutex_) = absl::Now();
+  int64_t timed_out_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t other_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // One node: one connection and stream after another, and its jobs. Thread-safe.
@@ -146,7 +146,7 @@ class Node {
 
   void Connect() {
     ++fleet_.attempts;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stub_ = v1::AttachService::NewStub(MakeChannel(
         target_, MakeChannelCredentials(enrolled_.identity, {ServiceRole::kRelay}), true));
     stream_ = new Stream(*this);
@@ -154,7 +154,7 @@ class Node {
 
   // Once a second.
   void Tick(absl::Time now) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stream_ != nullptr) stream_->Tick(now);
   }
 
@@ -182,7 +182,7 @@ class Node {
 
     void OnReadDone(bool ok) override {
       {
-        std::lock_guard lock(node_.mutex_);
+        MutexLock lock(node_.mutex_);
         if (ok) {
           heard_ = absl::Now();
           Take();
@@ -196,7 +196,7 @@ class Node {
     }
 
     void OnWriteDone(bool ok) override {
-      std::lock_guard lock(node_.mutex_);
+      MutexLock lock(node_.mutex_);
       writing_ = false;
       if (ok && node_.stream_ == this) Send();
     }
@@ -212,6 +212,7 @@ class Node {
 
    private:
     void Take() {
+      node_.mutex_.AssertHeld();
       switch (response_.message_case()) {
         case v1::AttachResponse::kGreeting:
           relay_ = response_.greeting().relay();
@@ -235,6 +236,7 @@ class Node {
 
     // What is due goes out, one message at a time: nothing waits in a queue.
     void Send() {
+      node_.mutex_.AssertHeld();
       if (writing_) return;
       request_.Clear();
       if (hello_due_) {
@@ -283,9 +285,9 @@ class Node {
     bool beat_due_ = false;
   };
 
-  // Called with the lock held, as the three that follow. `load SIZE PERCENT`; what is anything
-  // else, or is not signed by whom it should be, is not answered.
-  void Begin(const v1::JobCommand& message) {
+  // `load SIZE PERCENT`; what is anything else, or is not signed by whom it should be, is not
+  // answered.
+  void Begin(const v1::JobCommand& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (jobs_.contains(message.job()) || jobs_.size() >= kMaxJobs ||
         std::find(told_.begin(), told_.end(), message.job()) != told_.end()) {
       return;
@@ -311,7 +313,7 @@ class Node {
     return status.ok();
   }
 
-  void Acknowledge(const v1::RecordsAck::Reached& reached) {
+  void Acknowledge(const v1::RecordsAck::Reached& reached) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto job = jobs_.find(reached.job());
     if (job == jobs_.end() || !job->second.Acknowledge(reached.sequence())) return;
     if (told_.size() >= kMaxTold) told_.erase(told_.begin());
@@ -319,7 +321,7 @@ class Node {
     jobs_.erase(job);
   }
 
-  bool TakeRecords(v1::AttachRequest* request) {
+  bool TakeRecords(v1::AttachRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (auto& [id, job] : jobs_) {
       if (job.Take(request->mutable_records())) return true;
     }
@@ -349,12 +351,11 @@ class Node {
   absl::Duration back_off_ = kFirstBackOff;
   std::minstd_rand random_{std::random_device()()};
 
-  std::mutex mutex_;
-  // All below are guarded by mutex_.
-  std::unique_ptr<v1::AttachService::Stub> stub_;
-  Stream* stream_ = nullptr;
-  std::map<std::string, SimulatedJob> jobs_;
-  std::vector<std::string> told_;
+  Mutex mutex_;
+  std::unique_ptr<v1::AttachService::Stub> stub_ ABSL_GUARDED_BY(mutex_);
+  Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::map<std::string, SimulatedJob> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> told_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::Status Run() {

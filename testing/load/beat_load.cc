@@ -11,12 +11,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <string>
 #include <utility>
@@ -29,6 +27,7 @@
 #include "absl/time/clock.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "nlohmann/json.hpp"
+#include "services/common/base/mutex.h"
 #include "services/common/base/process_setup.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/timers.h"
@@ -58,15 +57,15 @@ class Fleet {
   }
 
   void Connected() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (++connected_ < absl::GetFlag(FLAGS_agents)) return;
     const absl::Time now = absl::Now();
     Say({{"event", "all connected"}, {"seconds", absl::ToDoubleSeconds(now - since_)}});
-    all_.notify_all();
+    all_.NotifyAll();
   }
 
   void Lost(const grpc::Status& status) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (connected_-- < absl::GetFlag(FLAGS_agents)) return;
     since_ = absl::Now();
     Say({{"event", "lost"}, {"error", status.error_message()}});
@@ -83,8 +82,8 @@ class Fleet {
   }
 
   void AwaitAll() {
-    std::unique_lock lock(mutex_);
-    all_.wait(lock, [this] { return connected_ >= absl::GetFlag(FLAGS_agents); });
+    MutexLock lock(mutex_);
+    while (connected_ < absl::GetFlag(FLAGS_agents)) all_.Wait(mutex_);
   }
 
   // Milliseconds that this part of all answers took at most.
@@ -105,10 +104,11 @@ class Fleet {
   static constexpr size_t kSlots = 100'000;  // of 100 us
 
   const std::unique_ptr<TimerService> timers_;
-  std::mutex mutex_;
-  std::condition_variable all_;
-  int connected_ = 0;               // guarded by mutex_
-  absl::Time since_ = absl::Now();  // of the beginning, or of the first loss; guarded by mutex_
+  Mutex mutex_;
+  CondVar all_;
+  int connected_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time since_ ABSL_GUARDED_BY(mutex_) =
+      absl::Now();  // of the beginning, or of the first loss
   std::vector<std::atomic<int64_t>> latency_ = std::vector<std::atomic<int64_t>>(kSlots);
 };
 
@@ -123,7 +123,7 @@ class Agent {
                         MakeChannelCredentials(identity, {ServiceRole::kStatus}), true))) {}
 
   void Connect() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stream_ = new Stream(*this);
   }
 
@@ -142,8 +142,8 @@ class Agent {
       StartCall();
     }
 
-    // Under the agent's mutex.
     void Send() {
+      agent_.mutex_.AssertHeld();
       wanted_ = writing_;
       if (writing_) return;
       writing_ = true;
@@ -153,7 +153,7 @@ class Agent {
     }
 
     void OnWriteDone(bool ok) override {
-      std::lock_guard lock(agent_.mutex_);
+      MutexLock lock(agent_.mutex_);
       writing_ = false;
       request_.Clear();
       if (ok && wanted_ && agent_.stream_ == this) Send();
@@ -161,7 +161,7 @@ class Agent {
 
     void OnReadDone(bool ok) override {
       {
-        std::lock_guard lock(agent_.mutex_);
+        MutexLock lock(agent_.mutex_);
         if (!ok) {
           agent_.stream_ = nullptr;
         } else if (!response_.probe()) {
@@ -191,12 +191,12 @@ class Agent {
   };
 
   double Random(double from, double to) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return std::uniform_real_distribution<double>(from, to)(random_);
   }
 
   void Beat() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stream_ != nullptr) stream_->Send();
   }
 
@@ -222,10 +222,10 @@ class Agent {
   Fleet& fleet_;
   const std::string instance_;
   const std::unique_ptr<v1::HeartbeatService::Stub> stub_;
-  std::mutex mutex_;
-  Stream* stream_ = nullptr;                     // guarded by mutex_
-  int64_t sequence_ = 0;                         // guarded by mutex_
-  std::mt19937 random_{std::random_device()()};  // guarded by mutex_
+  Mutex mutex_;
+  Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::mt19937 random_ ABSL_GUARDED_BY(mutex_){std::random_device()()};
 };
 
 absl::Status Run() {

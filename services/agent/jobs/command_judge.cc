@@ -63,6 +63,7 @@ absl::StatusOr<std::unique_ptr<CommandJudge>> CommandJudge::Open(CommandTrust tr
              : MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REVOCATIONS",
                          "it cannot be read", "Remove the file: the fleet sends it again.");
   if (!status.ok()) return Annotate(status, path);
+  MutexLock lock(judge->mutex_);
   judge->revocations_ = std::move(list);
   return judge;
 }
@@ -96,7 +97,7 @@ Verdict CommandJudge::Judge(const v1::SignedCommand& command, const v1::JobComma
 }
 
 absl::Status CommandJudge::CheckSigner(const Identity& signer) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!IsRevoked(revocations_, signer)) return absl::OkStatus();
   return MakeError(absl::StatusCode::kPermissionDenied, "OPERATOR_REVOKED",
                    absl::StrCat(SignerName(signer), ", who signed the command, was revoked"),
@@ -105,14 +106,14 @@ absl::Status CommandJudge::CheckSigner(const Identity& signer) const {
 
 absl::Status CommandJudge::TakeRevocations(const v1::CommandRevocations& list) {
   RETURN_IF_ERROR(VerifyCommandRevocations(list, trust_.fleet, trust_.command_ca));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (list.version() <= revocations_.version()) return absl::OkStatus();
   revocations_ = list;  // counts at once, whatever the disk says
   return WriteFileDurably(PosixFileOps(), RevocationsFile(trust_.folder), list.SerializeAsString());
 }
 
 int64_t CommandJudge::revocations_version() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return revocations_.version();
 }
 

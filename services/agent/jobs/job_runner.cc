@@ -93,17 +93,18 @@ JobRunner::~JobRunner() {
   if (!manager_.joinable()) return;
   Stop(absl::ZeroDuration());
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ended_ = true;
     changed_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   manager_.join();
 }
 
 absl::Status JobRunner::Recover() {
   RETURN_IF_ERROR(MakeFolders(PosixFileOps(), folder_));
   ASSIGN_OR_RETURN(const auto entries, PosixFileOps().List(folder_));
+  MutexLock lock(mutex_);
   for (const FolderEntry& entry : entries) {
     if (entry.type != FileType::kFolder) continue;
     auto found = RecoverJob(PosixFileOps(), folder_, entry.name, options_.trust.node);
@@ -131,7 +132,7 @@ void JobRunner::Take(const v1::JobCommand& command) {
     return Log(LogLevel::kWarning, "a command under no job's id is dropped", {});
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stopping_ || IsKnown(command)) return;
   }
   Verdict verdict =
@@ -147,7 +148,7 @@ void JobRunner::Take(const v1::JobCommand& command) {
         {{"job", command.job()}, {"error", verdict.status}});
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (verdict.genuine) {
       Admit(command, verdict);
     } else {
@@ -155,7 +156,7 @@ void JobRunner::Take(const v1::JobCommand& command) {
     }
     changed_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   on_records_();
 }
 
@@ -209,7 +210,7 @@ void JobRunner::Queue(const std::shared_ptr<Job>& job, const v1::JobCommand& com
 void JobRunner::Cancel(const v1::JobCancel& cancel) {
   const auto& nodes = cancel.nodes();
   const bool ours = nodes.empty() || std::ranges::find(nodes, options_.trust.node) != nodes.end();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = jobs_.find(cancel.job());
   if (!ours || found == jobs_.end()) return;
   Job& job = *found->second;
@@ -218,13 +219,13 @@ void JobRunner::Cancel(const v1::JobCancel& cancel) {
   } else if (job.state == State::kWaiting) {
     std::erase(waiting_, job.id);
     End(job, FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "it had not begun"));
-    lock.unlock();
+    lock.Unlock();
     on_records_();
   }
 }
 
 bool JobRunner::NextRecords(v1::JobRecords* records) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   refusals_.Take(kMaxRecords, records);
   bool any = records->records_size() > 0;
   // From the job after the last one that was served, once around.
@@ -248,7 +249,7 @@ bool JobRunner::NextRecords(v1::JobRecords* records) {
 
 void JobRunner::Acknowledge(const v1::RecordsAck& ack) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const v1::RecordsAck::Reached& reached : ack.reached()) {
       if (reached.node() != options_.trust.node) continue;
       const auto job = jobs_.find(reached.job());
@@ -260,14 +261,14 @@ void JobRunner::Acknowledge(const v1::RecordsAck& ack) {
       refusals_.Acknowledge(reached.job());
     }
   }
-  wake_.notify_all();
-  acknowledged_.notify_all();
+  wake_.NotifyAll();
+  acknowledged_.NotifyAll();
   on_records_();
 }
 
 void JobRunner::Rewind() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     refusals_.Rewind();
     for (const auto& [id, job] : jobs_) {
       if (job->folder->log() != nullptr) job->folder->log()->Rewind();
@@ -277,9 +278,9 @@ void JobRunner::Rewind() {
 }
 
 bool JobRunner::AwaitTold(absl::Duration limit) {
-  std::unique_lock lock(mutex_);
-  return acknowledged_.wait_for(lock, absl::ToChronoNanoseconds(limit),
-                                [this] { return all_told(); });
+  MutexLock lock(mutex_);
+  return acknowledged_.WaitFor(
+      mutex_, limit, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return all_told(); });
 }
 
 bool JobRunner::all_told() const {
@@ -290,25 +291,27 @@ bool JobRunner::all_told() const {
 }
 
 void JobRunner::Stop(absl::Duration grace) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   stopping_ = true;
-  const auto idle = [this] { return running_ == 0; };
-  if (idle_.wait_for(lock, absl::ToChronoNanoseconds(grace), idle)) return;
+  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0; };
+  if (idle_.WaitFor(mutex_, grace, idle)) return;
   for (const auto& [id, job] : jobs_) {
     if (job->state == State::kRunning) job->process->Stop(JobStop::kAgentStops);
   }
-  idle_.wait(lock, idle);
+  while (!idle()) idle_.Wait(mutex_);
 }
 
 void JobRunner::Manage() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
     CollectEnded();
     if (ended_) return;
     if (!stopping_) StartWaiting();
     Forget();
-    const auto changed = [this] { return std::exchange(changed_, false); };
-    wake_.wait_for(lock, absl::ToChronoNanoseconds(NextWake()), changed);
+    const auto changed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return std::exchange(changed_, false);
+    };
+    wake_.WaitFor(mutex_, NextWake(), changed);
   }
 }
 
@@ -339,13 +342,13 @@ void JobRunner::Begin(const std::shared_ptr<Job>& job) {
                                               on_records_);
   job->thread = std::thread([this, job] {
     job->process->Run();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     job->state = State::kEnded;
     job->thread_done = true;
     --running_;
     changed_ = true;
-    wake_.notify_all();
-    idle_.notify_all();
+    wake_.NotifyAll();
+    idle_.NotifyAll();
   });
 }
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -13,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/subprocess.h"
 #include "testing/fixtures/test_commands.h"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kNode[] = "n1";
 constexpr char kAnything[] = "commands: [{argv: ['**']}]";
-constexpr std::chrono::seconds kLong{60};  // far more than any of this takes
+constexpr absl::Duration kLong = absl::Minutes(1);  // far more than any of this takes
 
 // What the centre has of a job.
 struct Told {
@@ -55,47 +55,50 @@ class JobRunnerTest : public ::testing::Test {
     options.max_parallel = max_parallel_;
     options.max_spool = max_spool_;
     auto opened = JobRunner::Open(std::move(options), [this] {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       news_ = true;
-      wake_.notify_all();
+      wake_.NotifyAll();
     });
     ASSERT_TRUE(opened.ok()) << opened.status();
     runner_ = *std::move(opened);
-    stop_ = false;
+    {
+      MutexLock lock(mutex_);
+      stop_ = false;
+    }
     centre_ = std::thread([this] { PlayCentre(); });
   }
 
   void End() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       stop_ = true;
-      wake_.notify_all();
+      wake_.NotifyAll();
     }
     if (centre_.joinable()) centre_.join();
     runner_.reset();
   }
 
   void PlayCentre() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [this] { return news_ || stop_; });
+      while (!news_ && !stop_) wake_.Wait(mutex_);
       if (stop_) return;
       news_ = false;
-      lock.unlock();
+      lock.Unlock();
       v1::JobRecords records;
       while (runner_->NextRecords(&records)) {
         EXPECT_LE(records.ByteSizeLong(), 256 * 1024);
         Store(records);
         records.Clear();
       }
-      lock.lock();
+      lock.Lock();
     }
   }
 
   void Store(const v1::JobRecords& records) {
     v1::RecordsAck ack;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       for (const v1::JobRecord& record : records.records()) {
         EXPECT_EQ(record.node(), kNode);
         int64_t& reached = reached_[record.job()];
@@ -109,7 +112,7 @@ class JobRunnerTest : public ::testing::Test {
         told.set_node(kNode);
         told.set_sequence(reached);
       }
-      stored_.notify_all();
+      stored_.NotifyAll();
     }
     if (acknowledges_) runner_->Acknowledge(ack);
   }
@@ -131,8 +134,9 @@ class JobRunnerTest : public ::testing::Test {
 
   // Waits until the centre knows as much of the job.
   Told Await(const std::string& job, const std::function<bool(const Told&)>& enough) {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(stored_.wait_for(lock, kLong, [&] { return enough(told_[job]); }));
+    MutexLock lock(mutex_);
+    EXPECT_TRUE(stored_.WaitFor(
+        mutex_, kLong, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return enough(told_[job]); }));
     return told_[job];
   }
   Told AwaitFinal(const std::string& job) {
@@ -164,14 +168,14 @@ class JobRunnerTest : public ::testing::Test {
   TestCommands commands_;
   std::unique_ptr<JobRunner> runner_;
   std::thread centre_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable stored_;
-  bool news_ = true;
-  bool stop_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  CondVar stored_;
+  bool news_ ABSL_GUARDED_BY(mutex_) = true;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> acknowledges_ = true;
-  std::map<std::string, int64_t> reached_;
-  std::map<std::string, Told> told_;
+  std::map<std::string, int64_t> reached_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Told> told_ ABSL_GUARDED_BY(mutex_);
 };
 
 std::string Contents(const std::string& path) {
@@ -194,7 +198,7 @@ TEST(AnAgent, LivesUntilItIsKilled) {
 }
 
 bool WaitUntil(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + kLong;
+  const auto end = std::chrono::steady_clock::now() + absl::ToChronoSeconds(kLong);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -364,7 +368,7 @@ TEST_F(JobRunnerTest, ACommandThatIsPlayedBackIsRefused) {
   ASSERT_TRUE(WaitUntil(
       [&] { return std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/done"); }));
   {
-    std::lock_guard lock(mutex_);  // somebody who never heard of it
+    MutexLock lock(mutex_);  // somebody who never heard of it
     reached_.erase(sent.job());
     told_.erase(sent.job());
   }
@@ -395,7 +399,7 @@ TEST_F(JobRunnerTest, AFloodThatNobodyTakesFillsNeitherMemoryNorDisk) {
   runner_->Stop(absl::Minutes(1));
   EXPECT_LT(std::filesystem::file_size(records), (1 << 20) + 100'000);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     EXPECT_LE(told_[command.job()].out.size(), 64 * 1024);
   }
   acknowledges_ = true;

@@ -282,7 +282,7 @@ absl::Status NodePolicy::AllowModule(std::string_view module) const {
 }
 
 absl::StatusOr<std::shared_ptr<const NodePolicy>> PolicyFile::Current() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   struct stat info = {};
   std::string version = "none";
   if (stat(path_.c_str(), &info) == 0) {

@@ -55,7 +55,9 @@ absl::StatusOr<std::unique_ptr<NodeRecordLog>> NodeRecordLog::Open(FileOps& ops,
 }
 
 absl::Status NodeRecordLog::Recover() {
-  ASSIGN_OR_RETURN(size_, file_->Size());
+  ASSIGN_OR_RETURN(const auto size, file_->Size());
+  MutexLock lock(mutex_);
+  size_ = size;
   int64_t good = 0;
   v1::JobRecord record;
   for (;;) {
@@ -95,7 +97,7 @@ absl::Status NodeRecordLog::Append(v1::JobRecord record) {
   record.clear_sequence();
   if (!record.has_time()) ToProto(absl::Now(), record.mutable_time());
   const std::string frame = Frame(record.SerializeAsString());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (absl::Status status = file_->WriteAt(frame, size_); !status.ok()) {
     file_->Truncate(size_).IgnoreError();  // or the next frame overwrites what is there
     return status;
@@ -107,7 +109,7 @@ absl::Status NodeRecordLog::Append(v1::JobRecord record) {
 }
 
 absl::Status NodeRecordLog::Sync() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return SyncLocked();
 }
 
@@ -119,7 +121,7 @@ absl::Status NodeRecordLog::SyncLocked() {
 }
 
 absl::StatusOr<bool> NodeRecordLog::Take(size_t max_bytes, v1::JobRecords* out) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   bool added = false;
   while (send_offset_ < size_ && sent_.size() < kMaxUnacknowledgedRecords) {
     v1::JobRecord record;
@@ -151,7 +153,7 @@ absl::StatusOr<bool> NodeRecordLog::Take(size_t max_bytes, v1::JobRecords* out) 
 }
 
 void NodeRecordLog::Acknowledge(int64_t sequence) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   while (!sent_.empty() && sent_.front().sequence <= sequence) {
     acknowledged_ = sent_.front().sequence;
     acknowledged_end_ = sent_.front().end;
@@ -161,7 +163,7 @@ void NodeRecordLog::Acknowledge(int64_t sequence) {
 }
 
 void NodeRecordLog::Rewind() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   sent_.clear();
   unacknowledged_output_ = 0;
   send_offset_ = acknowledged_end_;
@@ -169,17 +171,17 @@ void NodeRecordLog::Rewind() {
 }
 
 bool NodeRecordLog::has_final() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return final_sequence_ != 0;
 }
 
 bool NodeRecordLog::final_acknowledged() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return final_sequence_ != 0 && acknowledged_ >= final_sequence_;
 }
 
 int64_t NodeRecordLog::size() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return size_;
 }
 

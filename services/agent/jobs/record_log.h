@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -59,22 +59,23 @@ class NodeRecordLog {
   NodeRecordLog(std::unique_ptr<File> file, std::string job, std::string node);
   absl::Status Recover();
   absl::StatusOr<bool> ReadFrame(int64_t offset, v1::JobRecord* record, int64_t* end);
-  absl::Status SyncLocked();
+  absl::Status SyncLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<File> file_;
   const std::string job_;
   const std::string node_;
-  mutable std::mutex mutex_;
-  int64_t size_ = 0;            // guarded by mutex_, as all below
-  int64_t durable_ = 0;         // bytes that are synced
-  int64_t sequence_ = 0;        // of the last record
-  int64_t final_sequence_ = 0;  // 0: there is none
-  int64_t acknowledged_ = 0;    // sequence
-  int64_t acknowledged_end_ = 0;
-  int64_t send_offset_ = 0;  // of the next record to send
-  int64_t send_sequence_ = 1;
-  int64_t unacknowledged_output_ = 0;
-  std::deque<Sent> sent_;  // not acknowledged, at most kMaxUnacknowledgedRecords
+  mutable Mutex mutex_;
+  int64_t size_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t durable_ ABSL_GUARDED_BY(mutex_) = 0;         // bytes that are synced
+  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;        // of the last record
+  int64_t final_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: there is none
+  int64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;    // sequence
+  int64_t acknowledged_end_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t send_offset_ ABSL_GUARDED_BY(mutex_) = 0;  // of the next record to send
+  int64_t send_sequence_ ABSL_GUARDED_BY(mutex_) = 1;
+  int64_t unacknowledged_output_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Not acknowledged, at most kMaxUnacknowledgedRecords.
+  std::deque<Sent> sent_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

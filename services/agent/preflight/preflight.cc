@@ -155,9 +155,9 @@ Preflight::Preflight(const client::Config& config, client::Client& client)
 Preflight::~Preflight() = default;
 
 bool Preflight::AwaitFirst(absl::Duration limit, const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, stop, absl::ToChronoNanoseconds(limit),
-                           [this] { return checked_; });
+  MutexLock lock(mutex_);
+  return changed_.WaitFor(mutex_, stop, limit,
+                          [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return checked_; });
 }
 
 void Preflight::Run(const std::stop_token& stop) {
@@ -186,9 +186,9 @@ void Preflight::Found(const std::optional<Fault>& fault) {
     }
     last_ = fault;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   checked_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 }  // namespace muster

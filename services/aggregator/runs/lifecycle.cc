@@ -29,14 +29,14 @@ absl::Status Lifecycle::Start(std::function<void(const std::string&)> seal) {
 }
 
 void Lifecycle::Stop() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   stopped_ = true;
   for (const auto& [run, timer] : waiting_) timers_.Cancel(timer);
   waiting_.clear();
 }
 
 void Lifecycle::ReviewAfter(const std::string& run, absl::Duration delay) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopped_) return;
   if (const auto it = waiting_.find(run); it != waiting_.end()) timers_.Cancel(it->second);
   const auto timer =

@@ -94,12 +94,12 @@ Sealer::Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& f
 
 void Sealer::Seal(const std::string& run) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!queued_.insert(run).second) return;
   }
   const bool queued = executor_.Post([this, run] {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       queued_.erase(run);
     }
     if (const absl::Status status = Build(run); !status.ok()) {
@@ -109,7 +109,7 @@ void Sealer::Seal(const std::string& run) {
   });
   if (queued) return;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     queued_.erase(run);
   }
   on_failure_(run);

@@ -100,7 +100,7 @@ absl::Status UploadSession::Attach(int64_t epoch, std::function<void(absl::Statu
   RETURN_IF_ERROR(OpenStaged());
   progress_at_ = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
   since_progress_ = 0;
-  std::lock_guard lock(stream_mutex_);
+  MutexLock lock(stream_mutex_);
   on_detached_ = std::move(on_detached);
   attached_ = true;
   return absl::OkStatus();
@@ -109,7 +109,7 @@ absl::Status UploadSession::Attach(int64_t epoch, std::function<void(absl::Statu
 void UploadSession::Detach(int64_t epoch) {
   if (epoch != upload_.epoch || completing_) return;
   {
-    std::lock_guard lock(stream_mutex_);
+    MutexLock lock(stream_mutex_);
     on_detached_ = nullptr;
     attached_ = false;
   }
@@ -122,7 +122,7 @@ void UploadSession::Detach(int64_t epoch) {
 void UploadSession::EndStream(const absl::Status& why) {
   std::function<void(absl::Status)> on_detached;
   {
-    std::lock_guard lock(stream_mutex_);
+    MutexLock lock(stream_mutex_);
     on_detached = std::move(on_detached_);
     on_detached_ = nullptr;
     attached_ = false;

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -20,6 +19,7 @@
 #include "services/aggregator/uploads/committer.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/sha256.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/store/records.h"
@@ -130,8 +130,8 @@ class UploadSession {
   bool ended_ = false;
   bool completing_ = false;
 
-  mutable std::mutex stream_mutex_;
-  std::function<void(absl::Status)> on_detached_;  // guarded by stream_mutex_
+  mutable Mutex stream_mutex_;
+  std::function<void(absl::Status)> on_detached_ ABSL_GUARDED_BY(stream_mutex_);
   std::atomic<bool> attached_ = false;
   std::atomic<int64_t> progress_at_ = 0;  // monotonic nanoseconds
   int64_t since_progress_ = 0;

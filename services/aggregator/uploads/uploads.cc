@@ -89,7 +89,7 @@ absl::StatusOr<OpenedUpload> Uploads::Open(UploadRecord upload,
   upload.opened_at = absl::ToUnixMicros(clock_.Now());
   upload.expires_at = upload.opened_at + absl::ToInt64Microseconds(limits_.expiry);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (static_cast<int64_t>(sessions_.size()) >= limits_.max_uploads) {
       return errors::TooManyUploads(limits_.max_uploads);
     }
@@ -147,7 +147,7 @@ void Uploads::Abandon(const std::string& id, const UploadRecord& upload) {
 }
 
 std::shared_ptr<UploadSession> Uploads::Session(const UploadRecord& upload) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::shared_ptr<UploadSession>& session = sessions_[upload.id];
   if (session == nullptr) {
     session = std::make_shared<UploadSession>(upload, blobs_, committer_, disk_, clock_);
@@ -156,14 +156,14 @@ std::shared_ptr<UploadSession> Uploads::Session(const UploadRecord& upload) {
 }
 
 absl::StatusOr<std::shared_ptr<UploadSession>> Uploads::Find(std::string_view id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = sessions_.find(std::string(id));
   if (it == sessions_.end()) return errors::UploadNotFound(id);
   return it->second;
 }
 
 void Uploads::Forget(const std::string& id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   sessions_.erase(id);
 }
 
@@ -175,7 +175,7 @@ absl::Status Uploads::AddStream() {
 
 std::vector<std::shared_ptr<UploadSession>> Uploads::OfRun(const std::string& run) const {
   std::vector<std::shared_ptr<UploadSession>> found;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [id, session] : sessions_) {
     if (session->key().run == run) found.push_back(session);
   }
@@ -214,7 +214,7 @@ absl::StatusOr<std::vector<PartialData>> Uploads::KeepPartials(const std::string
 void Uploads::Sweep() {
   std::vector<std::shared_ptr<UploadSession>> stalled;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [id, session] : sessions_) {
       if (session->StalledFor() > kStallLimit) stalled.push_back(session);
     }

@@ -87,12 +87,15 @@ AttachStream::AttachStream(const AttachClientOptions& options, AttachDelegate& d
 AttachStream::~AttachStream() {
   if (stub_ == nullptr) return;  // never started
   End(absl::CancelledError("this program needs it no more"));
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return end_.has_value(); });
+  MutexLock lock(mutex_);
+  while (!end_.has_value()) changed_.Wait(mutex_);
 }
 
 void AttachStream::Start(const std::shared_ptr<grpc::Channel>& channel) {
-  heard_at_ = Now();
+  {
+    MutexLock lock(mutex_);
+    heard_at_ = Now();
+  }
   stub_ = v1::AttachService::NewStub(channel);
   stub_->async()->Attach(&context_, this);
   AddHold();  // until End: messages are also sent from other threads
@@ -101,7 +104,7 @@ void AttachStream::Start(const std::shared_ptr<grpc::Channel>& channel) {
 }
 
 bool AttachStream::Send(v1::AttachRequest message) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!welcomed_at_ || ending_) return false;
   if (queued_ > kMaxQueued) {
     refused_ = true;
@@ -112,37 +115,37 @@ bool AttachStream::Send(v1::AttachRequest message) {
 }
 
 bool AttachStream::welcomed() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return welcomed_at_ && !ending_;
 }
 
 std::optional<absl::Duration> AttachStream::welcomed_at() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return welcomed_at_;
 }
 
 std::string AttachStream::relay() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return greeting_.relay();
 }
 
 absl::Duration AttachStream::tick() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return welcomed_at_ ? std::min(interval_ / 2, kLongestTick) : kTickUnwelcomed;
 }
 
 void AttachStream::Tick() {
   const absl::Duration now = Now();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (ending_) return;
   const absl::Duration limit = welcomed_at_ ? 3 * interval_ : kGreetingWithin;
   if (now - heard_at_ > limit) {
-    lock.unlock();
-    return End(absl::DeadlineExceededError(welcomed_at_ ? "the relay fell silent"
-                                                        : "the relay did not answer"));
+    const char* const why = welcomed_at_ ? "the relay fell silent" : "the relay did not answer";
+    lock.Unlock();
+    return End(absl::DeadlineExceededError(why));
   }
   if (welcomed_at_ && now > renew_at_) {
-    lock.unlock();
+    lock.Unlock();
     if (const absl::Status s = SayHello(); !s.ok()) End(s);
     return;
   }
@@ -154,7 +157,7 @@ void AttachStream::Tick() {
 
 void AttachStream::End(const absl::Status& why) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (ending_) return;
     ending_ = true;
     why_ = why;
@@ -164,23 +167,26 @@ void AttachStream::End(const absl::Status& why) {
 }
 
 std::optional<absl::Status> AttachStream::AwaitEnd(absl::Duration wait) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, absl::ToChronoNanoseconds(wait), [this] { return end_.has_value(); });
+  MutexLock lock(mutex_);
+  changed_.WaitFor(mutex_, wait,
+                   [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); });
   return end_;
 }
 
 std::optional<absl::Status> AttachStream::AwaitOffer(absl::Duration wait) {
-  std::unique_lock lock(mutex_);
-  const auto offered = [this] { return offered_ && !ending_; };
-  changed_.wait_for(lock, absl::ToChronoNanoseconds(wait),
-                    [&] { return offered() || end_.has_value(); });
+  MutexLock lock(mutex_);
+  const auto offered = [this]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return offered_ && !ending_; };
+  changed_.WaitFor(mutex_, wait, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return offered() || end_.has_value();
+  });
   if (offered()) return absl::OkStatus();
   return end_;
 }
 
 void AttachStream::Adopt() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     aside_ = false;
     heard_at_ = Now();
   }
@@ -192,7 +198,7 @@ void AttachStream::Adopt() {
 void AttachStream::OnReadDone(bool ok) {
   if (!ok) return End(absl::UnavailableError("the stream ended"));
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     heard_at_ = Now();
   }
   Then then = Then::kRead;
@@ -203,7 +209,7 @@ void AttachStream::OnReadDone(bool ok) {
 void AttachStream::OnWriteDone(bool ok) {
   bool room = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     writing_ = false;
     queued_ -= queue_.front().ByteSizeLong();
     queue_.pop_front();
@@ -216,12 +222,12 @@ void AttachStream::OnWriteDone(bool ok) {
 }
 
 void AttachStream::OnDone(const grpc::Status& status) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // What the relay said of the end says more than that it came.
   const bool told = !status.ok() && status.error_code() != grpc::StatusCode::CANCELLED;
   end_ = told || !why_ ? FromGrpc(status) : *why_;
   if (end_->ok()) end_ = absl::UnavailableError("the relay ended the stream");
-  changed_.notify_all();  // with the lock held: who hears of it may destroy this
+  changed_.NotifyAll();  // with the lock held: who hears of it may destroy this
 }
 
 absl::Status AttachStream::Take(Then* then) {
@@ -243,7 +249,7 @@ absl::Status AttachStream::Take(Then* then) {
 absl::Status AttachStream::TakeGreeting() {
   RETURN_IF_ERROR(CheckGreeting(context_, response_.greeting()));
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     greeting_ = response_.greeting();
     if (aside_ && greeting_.relay() == relay_now_) {
       return absl::AlreadyExistsError("it is the same relay at another address");
@@ -255,7 +261,7 @@ absl::Status AttachStream::TakeGreeting() {
 absl::Status AttachStream::SayHello() {
   v1::AttachResponse::Greeting greeting;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     greeting = greeting_;
   }
   ASSIGN_OR_RETURN(auto statement, MakeStatement(options_, greeting));
@@ -268,7 +274,7 @@ absl::Status AttachStream::SayHello() {
   hello.set_is_relay(options_.is_relay);
   for (const std::string& target : options_.relay_targets) hello.add_relay_targets(target);
   hello.set_revocations_version(delegate_.RevocationsVersion());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   renew_at_ = Now() + std::max(life / 2, kLeastLife);
   if (!ending_) Queue(std::move(message));
   return absl::OkStatus();
@@ -277,13 +283,13 @@ absl::Status AttachStream::SayHello() {
 absl::Status AttachStream::TakeWelcome(Then* then) {
   bool first = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (aside_) {
       RETURN_IF_ERROR(CheckOffer());
       // What comes after it is for the delegate, which is not to hear of it yet.
       offered_ = true;
       *then = Then::kWait;
-      changed_.notify_all();
+      changed_.NotifyAll();
       return absl::OkStatus();
     }
     first = !welcomed_at_;
@@ -305,7 +311,6 @@ absl::Status AttachStream::CheckOffer() const {
   return below ? absl::FailedPreconditionError("the relay hangs below this one") : absl::OkStatus();
 }
 
-// Called with the lock held, as the next.
 void AttachStream::Queue(v1::AttachRequest message) {
   queued_ += message.ByteSizeLong();
   queue_.push_back(std::move(message));

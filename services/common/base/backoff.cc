@@ -1,8 +1,8 @@
 #include "services/common/base/backoff.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
+
+#include "services/common/base/mutex.h"
 
 namespace muster {
 namespace {
@@ -23,10 +23,10 @@ absl::Duration Backoff::Next(std::optional<absl::Duration> retry_after) {
 }
 
 bool WaitFor(absl::Duration delay, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mutex);
-  wake.wait_for(lock, stop, absl::ToChronoNanoseconds(delay), [] { return false; });
+  Mutex mutex;
+  StoppableCondVar wake;
+  MutexLock lock(mutex);
+  wake.WaitFor(mutex, stop, delay, [] { return false; });
   return !stop.stop_requested();
 }
 

@@ -35,12 +35,12 @@ class SimulatedFile final : public File {
       : disk_(disk), node_(std::move(node)), path_(std::move(path)), life_(disk->life_) {}
 
   ~SimulatedFile() override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     if (locked_ && life_ == disk_->life_) node_->locked = false;
   }
 
   absl::Status WriteAt(std::string_view data, int64_t offset) override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     if (absl::Status s = Enter(SimulatedDisk::Call::kWrite, true); !s.ok()) {
       // A full disk takes what fits.
       if (absl::IsResourceExhausted(s) && data.size() > 1) {
@@ -52,7 +52,7 @@ class SimulatedFile final : public File {
   }
 
   absl::StatusOr<size_t> ReadAt(std::span<char> buffer, int64_t offset) override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     RETURN_IF_ERROR(Enter(SimulatedDisk::Call::kRead, false));
     const std::string& content = node_->content;
     if (offset >= static_cast<int64_t>(content.size())) return 0;
@@ -60,7 +60,7 @@ class SimulatedFile final : public File {
   }
 
   absl::Status Reserve(int64_t size) override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     RETURN_IF_ERROR(Enter(SimulatedDisk::Call::kReserve, true));
     const int64_t more = size - SimulatedDisk::UsedBelow(*node_);
     if (more > disk_->capacity_ - disk_->Used()) return ErrnoError(ENOSPC, "reserve", path_);
@@ -71,7 +71,7 @@ class SimulatedFile final : public File {
   void StartWriteback(int64_t, int64_t) override {}
 
   absl::Status SyncData() override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     const uint64_t life = disk_->life_;
     absl::Status s = Enter(SimulatedDisk::Call::kSync, true);
     if (!s.ok() && (disk_->powered_off_ || life != life_)) return s;
@@ -89,7 +89,7 @@ class SimulatedFile final : public File {
   }
 
   absl::Status Truncate(int64_t size) override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     RETURN_IF_ERROR(Enter(SimulatedDisk::Call::kTruncate, true));
     node_->content.resize(static_cast<size_t>(size), '\0');
     node_->reserved = 0;
@@ -98,24 +98,24 @@ class SimulatedFile final : public File {
   }
 
   absl::StatusOr<int64_t> Size() override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     RETURN_IF_ERROR(Enter(SimulatedDisk::Call::kStat, false));
     return static_cast<int64_t>(node_->content.size());
   }
 
   absl::Status LinkTo(const std::string& path) override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     RETURN_IF_ERROR(Enter(SimulatedDisk::Call::kLink, true));
     ASSIGN_OR_RETURN(auto folder, disk_->FolderOf(path));
     if (!folder->names.emplace(BaseName(path), node_).second) {
       return ErrnoError(EEXIST, "link", path);
     }
-    folder->unsynced_names.push_back({BaseName(path), node_, nullptr, {}, ""});
+    folder.unsynced_names.push_back({BaseName(path), node_, nullptr, {}, ""});
     return absl::OkStatus();
   }
 
   absl::Status Lock() override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     if (node_->locked && !locked_) {
       return MakeError(absl::StatusCode::kFailedPrecondition, "FILE_LOCKED",
                        absl::StrCat(path_, " is locked."), "Stop the other process first.");
@@ -125,7 +125,8 @@ class SimulatedFile final : public File {
   }
 
  private:
-  absl::Status Enter(SimulatedDisk::Call call, bool changes) {
+  absl::Status Enter(SimulatedDisk::Call call, bool changes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(disk_->mutex_) {
     if (life_ != disk_->life_) return ErrnoError(EIO, "use after a crash:", path_);
     return disk_->Enter(call, path_, changes);
   }
@@ -205,20 +206,20 @@ absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::CreateLocked(const std::str
 }
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Create(const std::string& path) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Enter(Call::kCreate, path, true));
   return CreateLocked(path);
 }
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::CreateUnnamed(const std::string& folder) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Enter(Call::kCreate, folder, true));
   if (Find(folder) == nullptr) return ErrnoError(ENOENT, "create a file in", folder);
   return std::make_unique<SimulatedFile>(this, std::make_shared<Node>(), folder);
 }
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& path, OpenMode mode) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Enter(Call::kOpen, path, false));
   const NodePtr node = Find(path);
   if (node == nullptr && mode == OpenMode::kReadWriteOrCreate) return CreateLocked(path);
@@ -243,19 +244,19 @@ absl::Status SimulatedDisk::RenameLocked(const std::string& from, const std::str
 }
 
 absl::Status SimulatedDisk::Rename(const std::string& from, const std::string& to) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Enter(Call::kRename, to, true));
   return RenameLocked(from, to, true);
 }
 
 absl::Status SimulatedDisk::RenameNoReplace(const std::string& from, const std::string& to) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Enter(Call::kRename, to, true));
   return RenameLocked(from, to, false);
 }
 
 absl::Status SimulatedDisk::SyncFolder(const std::string& path) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Enter(Call::kSyncFolder, path, true));
   const NodePtr folder = Find(path);
   if (folder == nullptr) return ErrnoError(ENOENT, "sync", path);
@@ -265,7 +266,7 @@ absl::Status SimulatedDisk::SyncFolder(const std::string& path) {
 }
 
 absl::Status SimulatedDisk::Remove(const std::string& path) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Enter(Call::kRemove, path, true));
   ASSIGN_OR_RETURN(auto folder, FolderOf(path));
   if (folder->names.erase(BaseName(path)) == 0) return ErrnoError(ENOENT, "remove", path);
@@ -275,7 +276,7 @@ absl::Status SimulatedDisk::Remove(const std::string& path) {
 
 absl::Status SimulatedDisk::RemoveFolder(const std::string& path) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const NodePtr node = Find(path);
     if (node != nullptr && !node->names.empty()) return ErrnoError(ENOTEMPTY, "remove", path);
   }
@@ -283,7 +284,7 @@ absl::Status SimulatedDisk::RemoveFolder(const std::string& path) {
 }
 
 absl::Status SimulatedDisk::MakeFolder(const std::string& path) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Enter(Call::kMakeFolder, path, true));
   if (Find(path) != nullptr) return ErrnoError(EEXIST, "make", path);
   ASSIGN_OR_RETURN(auto folder, FolderOf(path));
@@ -295,7 +296,7 @@ absl::Status SimulatedDisk::MakeFolder(const std::string& path) {
 }
 
 absl::StatusOr<std::vector<FolderEntry>> SimulatedDisk::List(const std::string& path) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Enter(Call::kList, path, false));
   const NodePtr folder = Find(path);
   if (folder == nullptr) return ErrnoError(ENOENT, "list", path);
@@ -305,7 +306,7 @@ absl::StatusOr<std::vector<FolderEntry>> SimulatedDisk::List(const std::string& 
 }
 
 absl::StatusOr<FileInfo> SimulatedDisk::Stat(const std::string& path) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Enter(Call::kStat, path, false));
   const NodePtr node = Find(path);
   if (node == nullptr) return ErrnoError(ENOENT, "stat", path);
@@ -314,7 +315,7 @@ absl::StatusOr<FileInfo> SimulatedDisk::Stat(const std::string& path) {
 }
 
 absl::StatusOr<SpaceInfo> SimulatedDisk::Space(const std::string& path) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Enter(Call::kSpace, path, false));
   return SpaceInfo{capacity_, capacity_ - Used()};
 }

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
@@ -209,7 +210,7 @@ class Subprocess::TailReader {
   }
 
   std::string Tail() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return tail_.size() > limit_ ? tail_.substr(tail_.size() - limit_) : tail_;
   }
 
@@ -232,7 +233,7 @@ class Subprocess::TailReader {
       if (n < 0) return errno == EAGAIN;
       if (n == 0) return false;
       total += static_cast<size_t>(n);
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       tail_.append(buffer.data(), static_cast<size_t>(n));
       if (tail_.size() > 2 * limit_) tail_.erase(0, tail_.size() - limit_);
     }
@@ -242,8 +243,8 @@ class Subprocess::TailReader {
   const size_t limit_;
   const UniqueFd pipe_;
   const UniqueFd stop_;
-  mutable std::mutex mutex_;
-  std::string tail_;  // at most twice limit_ between reads; guarded by mutex_
+  mutable Mutex mutex_;
+  std::string tail_ ABSL_GUARDED_BY(mutex_);  // at most twice limit_ between reads
   std::thread thread_;
 };
 
@@ -288,8 +289,9 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(SubprocessOptions 
     process->stderr_tail_ =
         std::make_unique<TailReader>(std::move(err.parent), options.err.tail_bytes);
   }
-  process->stdout_ = std::move(out.parent);
-  process->stderr_ = std::move(err.parent);
+  MutexLock lock(process->mutex_);
+  process->stdout_ = std::move(out->parent);
+  process->stderr_ = std::move(err->parent);
   return process;
 }
 
@@ -311,7 +313,7 @@ std::optional<ExitStatus> Subprocess::Wait(absl::Duration limit) {
 }
 
 ExitStatus Subprocess::Reap() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (exit_) return *exit_;
   // Until it is reaped the dead child keeps its number, so this cannot hit a stranger's group.
   kill(-pid_, SIGKILL);
@@ -327,7 +329,7 @@ ExitStatus Subprocess::Reap() {
 }
 
 void Subprocess::Signal(int signal) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!exit_) kill(-pid_, signal);
 }
 
@@ -339,12 +341,12 @@ ExitStatus Subprocess::Stop(absl::Duration grace) {
 }
 
 UniqueFd Subprocess::TakeStdout() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::move(stdout_);
 }
 
 UniqueFd Subprocess::TakeStderr() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::move(stderr_);
 }
 

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/base/fork_exec.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/unique_fd.h"
 
 namespace muster {
@@ -107,14 +107,14 @@ class Subprocess {
   class TailReader;
 
   Subprocess(pid_t pid, UniqueFd pidfd);
-  ExitStatus Reap();
+  ExitStatus Reap() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const pid_t pid_;
   const UniqueFd pidfd_;
-  std::mutex mutex_;
-  std::optional<ExitStatus> exit_;  // guarded by mutex_
-  UniqueFd stdout_;                 // guarded by mutex_
-  UniqueFd stderr_;                 // guarded by mutex_
+  Mutex mutex_;
+  std::optional<ExitStatus> exit_ ABSL_GUARDED_BY(mutex_);
+  UniqueFd stdout_ ABSL_GUARDED_BY(mutex_);
+  UniqueFd stderr_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<TailReader> stdout_tail_;
   std::unique_ptr<TailReader> stderr_tail_;
 };

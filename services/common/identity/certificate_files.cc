@@ -115,9 +115,9 @@ absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(std::st
   ASSIGN_OR_RETURN(auto trio, LoadCertificateTrio(folder, role, now));
   RETURN_IF_ERROR(MakeFolders(PosixFileOps(), runtime_folder));
   std::unique_ptr<CertificateFiles> files(
-      new CertificateFiles(std::move(folder), std::move(runtime_folder), role, trio));
-  const std::lock_guard lock(files->mutex_);
-  RETURN_IF_ERROR(files->Publish(trio));
+      new CertificateFiles(std::move(folder), std::move(runtime_folder), role, *trio));
+  const MutexLock lock(files->mutex_);
+  RETURN_IF_ERROR(files->Publish(*trio));
   return files;
 }
 
@@ -126,26 +126,26 @@ Identity CertificateFiles::identity() const { return trio().identity; }
 Certificate CertificateFiles::certificate() const { return trio().chain.front(); }
 
 std::vector<Certificate> CertificateFiles::roots() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return trio_.roots;
 }
 
 CertificateTrio CertificateFiles::trio() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return trio_;
 }
 
 bool CertificateFiles::NeedsRenewal(absl::Time now) const { return now >= RenewAt(certificate()); }
 
 absl::Status CertificateFiles::Refresh(absl::Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(auto trio, LoadCertificateTrio(folder_, role_, now));
   if (SameFiles(trio, trio_)) return absl::OkStatus();
   return Publish(trio);
 }
 
 absl::StatusOr<std::string> CertificateFiles::BeginRenewal() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto folder_lock, FolderLock::Take(folder_));
   ASSIGN_OR_RETURN(const auto key, PrivateKey::Generate());
   ASSIGN_OR_RETURN(const auto pem, key.ToPkcs8Pem());
@@ -154,11 +154,13 @@ absl::StatusOr<std::string> CertificateFiles::BeginRenewal() {
 }
 
 absl::Status CertificateFiles::CompleteRenewal(std::string_view chain_pem, absl::Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto folder_lock, FolderLock::Take(folder_));
-  ASSIGN_OR_RETURN(auto chain, ParseChain(chain_pem));
-  ASSIGN_OR_RETURN(auto key, ReadKeyFile(In(folder_, "next-key.pem")));
-  if (!chain.front().Matches(key)) {
+  auto chain = ParseChain(chain_pem);
+  if (!chain.ok()) return chain.status();
+  auto key = ReadKeyFile(In(folder_, "next-key.pem"));
+  if (!key.ok()) return key.status();
+  if (!chain->front().Matches(*key)) {
     return Unusable("the renewed certificate", "it is not for the key that was asked for");
   }
   ASSIGN_OR_RETURN(const auto trio,

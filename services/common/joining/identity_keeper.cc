@@ -78,21 +78,21 @@ IdentityKeeper::~IdentityKeeper() { Stop(); }
 
 void IdentityKeeper::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     if (asking_ != nullptr) asking_->TryCancel();
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
 MemberFile IdentityKeeper::member() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return member_;
 }
 
 absl::Status IdentityKeeper::last_failure() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_failure_;
 }
 
@@ -102,7 +102,7 @@ void IdentityKeeper::Run() {
   while (WaitUntil(due)) {
     const absl::Status status = Renew();
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_) return;
       last_failure_ = status;
     }
@@ -126,10 +126,10 @@ bool IdentityKeeper::WaitUntil(absl::Time due) {
   while (true) {
     const absl::Duration left = due - clock_.Now();
     {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       if (stopping_) return false;
       if (left <= absl::ZeroDuration()) return true;
-      changed_.wait_for(lock, absl::ToChronoNanoseconds(std::min(left, kLook)));
+      changed_.WaitFor(mutex_, std::min(left, kLook));
       if (stopping_) return false;
     }
     const absl::Time now = clock_.Now();
@@ -190,7 +190,7 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::AskAt(const std::string& tar
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kAskLimit);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return absl::CancelledError("it is over");
     asking_ = &context;
   }
@@ -198,7 +198,7 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::AskAt(const std::string& tar
   const absl::Status status = FromGrpc(v1::JoinService::NewStub(MakeChannel(target, credentials))
                                            ->Rejoin(&context, request, &answer));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     asking_ = nullptr;
   }
   if (!status.ok()) return Annotate(status, absl::StrCat("renew at ", target));
@@ -217,7 +217,7 @@ void IdentityKeeper::Take(const v1::NodeCertificate& answer) {
   if (const absl::Status status = WriteMemberFile(options_.folder, member); !status.ok()) {
     Log(LogLevel::kWarning, "cannot keep the fleet's addresses", {{"error", status}});
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   member_ = std::move(member);
 }
 

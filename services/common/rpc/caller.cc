@@ -48,12 +48,12 @@ absl::StatusOr<CallerResolver::Peer> CallerResolver::PeerOf(const grpc::AuthCont
   }
   const std::string_view key(pem[0].data(), pem[0].size());
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (const auto it = peers_.find(ToAbsl(key)); it != peers_.end()) return it->second;
   }
   auto peer = Read(key);
   if (!peer.ok()) return peer.status();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (peers_.size() >= kMaxRemembered) peers_.clear();
   peers_.emplace(std::string(key), *peer);
   return peer;
@@ -114,7 +114,7 @@ absl::StatusOr<CallerResolver::Statement> CallerResolver::StatementOf(std::strin
   if (bytes.size() > kMaxStatement) return NotForwardable("the attach statement is too long");
   std::string digest = DigestBytes(Sha256::Of(bytes));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto it = statements_.find(digest);
     if (it != statements_.end() && clock_.Now() < it->second.expires) return it->second;
   }
@@ -137,7 +137,7 @@ absl::StatusOr<CallerResolver::Statement> CallerResolver::VerifyStatement(
 }
 
 void CallerResolver::Remember(std::string digest, const Statement& statement) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (statements_.size() >= kMaxStatements) {
     const absl::Time now = clock_.Now();
     absl::erase_if(statements_, [now](const auto& entry) { return entry.second.expires <= now; });

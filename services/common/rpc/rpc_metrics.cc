@@ -35,7 +35,7 @@ RpcMetrics::RpcMetrics(Metrics& metrics)
                                               kMaxReasons)) {}
 
 void RpcMetrics::Count(std::string_view method, absl::StatusCode code, absl::Duration duration) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto it = by_method_.find(ToAbsl(method));
   if (it == by_method_.end()) it = by_method_.emplace(std::string(method), Series()).first;
   std::optional<Counter>& counter = it->second.by_code.at(static_cast<size_t>(code));

@@ -3,7 +3,6 @@
 #define MUSTER_SERVICES_COMMON_RPC_RPC_METRICS_H_
 
 #include <array>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -41,8 +41,8 @@ class RpcMetrics {
   Labelled<Histogram> seconds_;
   Labelled<Counter> refused_;
   Labelled<Counter> refused_handshakes_;
-  std::mutex mutex_;
-  absl::flat_hash_map<std::string, Series> by_method_;  // guarded by mutex_
+  Mutex mutex_;
+  absl::flat_hash_map<std::string, Series> by_method_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

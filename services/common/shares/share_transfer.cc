@@ -26,20 +26,20 @@ std::chrono::system_clock::time_point DeadlineFor(int64_t bytes) {
 }  // namespace
 
 void CallStopper::Stop() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   stopped_ = true;
   for (grpc::ClientContext* call : calls_) call->TryCancel();
 }
 
 CallStopper::Guard::Guard(CallStopper& stopper, grpc::ClientContext& context)
     : stopper_(stopper), context_(context) {
-  std::lock_guard lock(stopper_.mutex_);
+  MutexLock lock(stopper_.mutex_);
   stopper_.calls_.insert(&context_);
   if (stopper_.stopped_) context_.TryCancel();
 }
 
 CallStopper::Guard::~Guard() {
-  std::lock_guard lock(stopper_.mutex_);
+  MutexLock lock(stopper_.mutex_);
   stopper_.calls_.erase(&context_);
 }
 

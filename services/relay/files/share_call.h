@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,9 +16,13 @@
 
 namespace muster {
 
+// Clang takes Stub::async for the function of that name.
+template <typename Service>
+using AsyncStub = std::remove_pointer_t<decltype(std::declval<typename Service::Stub&>().async())>;
+
 template <typename Service, typename Request, typename Response>
-using LaterMethod = void (Service::Stub::async::*)(grpc::ClientContext*, const Request*, Response*,
-                                                   std::function<void(grpc::Status)>);
+using LaterMethod = void (AsyncStub<Service>::*)(grpc::ClientContext*, const Request*, Response*,
+                                                 std::function<void(grpc::Status)>);
 
 // Calls `method` of a service; `done` is called once, on a thread of gRPC.
 template <typename Service, typename Request, typename Response>

@@ -31,7 +31,7 @@ void ShareQueries::Ask(v1::ShareQuery query, Done done) {
   query.set_id(RandomHex(kIdBytes));
   bool full = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     full = waiting_.size() >= kMaxWaiting;
     if (!full) {
       waiting_[query.id()] = {query.relay(), parts_.clock.MonotonicNow() + kAnswerWithin, done};
@@ -46,7 +46,7 @@ void ShareQueries::Ask(v1::ShareQuery query, Done done) {
 void ShareQueries::Take(v1::AnswerShareQueryRequest answer) {
   Done done;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto it = waiting_.find(answer.id());
     if (it == waiting_.end() || it->second.relay != answer.relay()) return;
     done = std::move(it->second.done);
@@ -58,7 +58,7 @@ void ShareQueries::Take(v1::AnswerShareQueryRequest answer) {
 void ShareQueries::Tick() {
   std::vector<Waiting> late;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const absl::Duration now = parts_.clock.MonotonicNow();
     std::erase_if(waiting_, [&](auto& one) {
       if (one.second.until > now) return false;
@@ -76,7 +76,7 @@ void ShareQueries::Stop() {
   executor_.Drain(kAnswerWithin).IgnoreError();
   std::map<std::string, Waiting> left;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     left.swap(waiting_);
   }
   for (const auto& [id, one] : left) {

@@ -5,13 +5,13 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/base/executor.h"
+#include "services/common/base/mutex.h"
 #include "services/common/shares/share_transfer.h"
 #include "services/relay/files/share_desk.h"
 #include "services/relay/files/share_parts.h"
@@ -52,8 +52,8 @@ class ShareQueries {
   const ShareParts parts_;
   const ShareDesk& desk_;
   CallStopper stopper_;
-  std::mutex mutex_;
-  std::map<std::string, Waiting> waiting_;  // by id; guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by id
   Executor executor_;
 };
 

@@ -31,16 +31,15 @@ bool SameBytes(const v1::SharedFile& a, const v1::SharedFile& b) {
 ShareStore::~ShareStore() = default;
 
 int64_t ShareStore::files() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return files_;
 }
 
 int64_t ShareStore::bytes() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return bytes_;
 }
 
-// Called with mutex_ held.
 void ShareStore::Measure() const {
   figures_->files.Set(static_cast<double>(files_));
   figures_->bytes.Set(static_cast<double>(bytes_));
@@ -76,7 +75,7 @@ void ShareStore::Put(const ShareRecord& record) {
   auto is = std::make_shared<ShareRecord>(record);
   is->share.mutable_file()->clear_signature();
   is->share.mutable_file()->clear_certificate_chain_pem();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Slot& slot = slots_[NameOf(record.key())];
   if (slot.current != nullptr) {
     is->revision = slot.current->revision + 1;
@@ -94,7 +93,7 @@ void ShareStore::Put(const ShareRecord& record) {
 }
 
 void ShareStore::Erase(const ShareRecord& record) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = slots_.find(NameOf(record.key()));
   if (it == slots_.end() || it->second.current == nullptr || it->second.current->id != record.id) {
     return;
@@ -108,10 +107,10 @@ void ShareStore::Erase(const ShareRecord& record) {
   Measure();
 }
 
-// Ends the upload of a key, if there is one. Called with change_mutex_ held; what is returned is
-// let go of without mutex_, as that waits for the disk.
+// Ends the upload of a key, if there is one. What is returned is let go of without mutex_, as that
+// waits for the disk.
 std::shared_ptr<ShareUpload> ShareStore::TakeIncoming(const ShareName& name) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = slots_.find(name);
   if (it == slots_.end() || it->second.incoming == nullptr) return nullptr;
   const std::shared_ptr<ShareUpload> upload = std::exchange(it->second.incoming, nullptr);
@@ -124,7 +123,7 @@ std::shared_ptr<ShareUpload> ShareStore::TakeIncoming(const ShareName& name) {
 }
 
 void ShareStore::DropUpload(const v1::ShareKey& key) {
-  std::lock_guard change(change_mutex_);
+  MutexLock change(change_mutex_);
   const auto upload = TakeIncoming(NameOf(key));
   if (upload == nullptr) return;
   upload->Drop();
@@ -140,7 +139,7 @@ absl::StatusOr<ShareStore::Opened> ShareStore::OpenUpload(const v1::SharedFile& 
   }
   Opened opened;
   {
-    std::lock_guard change(change_mutex_);
+    MutexLock change(change_mutex_);
     // What was on its way for longer does not replace what was shared later.
     if (const auto found = Find(file.key());
         found && found->share.file().sign_time().seconds() > file.sign_time().seconds() &&
@@ -154,13 +153,12 @@ absl::StatusOr<ShareStore::Opened> ShareStore::OpenUpload(const v1::SharedFile& 
   }
   ASSIGN_OR_RETURN(opened.offset, opened.upload->Ready());
   if (!opened.upload->published()) return opened;
-  std::lock_guard change(change_mutex_);
+  MutexLock change(change_mutex_);
   ASSIGN_OR_RETURN(opened.there, MakeHeld(*opened.upload));
   return opened;
 }
 
-// A file that is here already, or was passed on down: with what was signed last. Called with
-// change_mutex_ held, as the three that follow.
+// A file that is here already, or was passed on down: with what was signed last.
 std::optional<ShareRecord> ShareStore::SameHere(const v1::SharedFile& file, bool from_parent,
                                                 const std::string& opener) {
   const auto found = Find(file.key());
@@ -183,7 +181,7 @@ std::optional<ShareRecord> ShareStore::SameHere(const v1::SharedFile& file, bool
 }
 
 absl::Status ShareStore::CheckRoom(const v1::SharedFile& file) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (uploads_.size() >= kMaxUploads) {
     return errors::TooManyUploads(static_cast<int64_t>(kMaxUploads));
   }
@@ -211,7 +209,7 @@ absl::StatusOr<std::shared_ptr<ShareUpload>> ShareStore::Admit(const v1::SharedF
   const ShareName name = NameOf(file.key());
   std::shared_ptr<ShareUpload> upload;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (const auto it = slots_.find(name); it != slots_.end()) upload = it->second.incoming;
   }
   if (upload != nullptr) {
@@ -236,12 +234,12 @@ absl::StatusOr<std::shared_ptr<ShareUpload>> ShareStore::Admit(const v1::SharedF
   record.share.set_relay(options_.relay);
   record.share.mutable_change_time()->set_seconds(absl::ToUnixSeconds(clock_.Now()));
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     record.order = ++last_order_;
   }
   RETURN_IF_ERROR(Write(record));
   upload = std::make_shared<ShareUpload>(std::move(record), *blobs_);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Slot& slot = slots_[name];
   slot.incoming = upload;
   slot.touched = clock_.Now();
@@ -255,7 +253,7 @@ absl::StatusOr<std::shared_ptr<ShareUpload>> ShareStore::Admit(const v1::SharedF
 
 absl::StatusOr<std::shared_ptr<ShareUpload>> ShareStore::FindUpload(
     const std::string& id, const std::string& opener) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = uploads_.find(id);
   if (it == uploads_.end() || it->second->record().child != opener) {
     return errors::UploadNotFound(id);
@@ -267,7 +265,7 @@ absl::StatusOr<ShareRecord> ShareStore::Complete(ShareUpload& upload, int64_t ep
   const absl::Status published = upload.Publish(epoch);
   if (absl::IsDataLoss(published)) DropUpload(upload.record().key());
   if (!published.ok()) return published;
-  std::lock_guard change(change_mutex_);
+  MutexLock change(change_mutex_);
   return MakeHeld(upload);
 }
 
@@ -276,7 +274,7 @@ absl::StatusOr<ShareRecord> ShareStore::MakeHeld(const ShareUpload& upload) {
   const ShareName name = NameOf(is.key());
   std::shared_ptr<const ShareRecord> before;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto it = slots_.find(name);
     if (it == slots_.end() || it->second.incoming.get() != &upload) {
       return errors::TakenOver(upload.id());
@@ -319,7 +317,7 @@ ShareRecord ShareStore::AsOfNow(const ShareRecord& record) const {
 }
 
 std::optional<ShareRecord> ShareStore::Find(const v1::ShareKey& key) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = slots_.find(NameOf(key));
   if (it == slots_.end() || it->second.current == nullptr) return std::nullopt;
   return AsOfNow(*it->second.current);
@@ -328,7 +326,7 @@ std::optional<ShareRecord> ShareStore::Find(const v1::ShareKey& key) const {
 std::vector<ShareRecord> ShareStore::Select(const ShareName& after, size_t limit,
                                             const Pick& wanted) const {
   std::vector<ShareRecord> list;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (auto it = slots_.upper_bound(after); it != slots_.end() && list.size() < limit; ++it) {
     if (it->second.current == nullptr) continue;
     ShareRecord record = AsOfNow(*it->second.current);
@@ -338,13 +336,13 @@ std::vector<ShareRecord> ShareStore::Select(const ShareName& after, size_t limit
 }
 
 absl::Status ShareStore::Update(const ShareRecord& was, ShareRecord is) {
-  std::lock_guard change(change_mutex_);
+  MutexLock change(change_mutex_);
   return UpdateLocked(was, std::move(is));
 }
 
 absl::Status ShareStore::UpdateLocked(const ShareRecord& was, ShareRecord is) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto it = slots_.find(NameOf(was.key()));
     if (it == slots_.end() || it->second.current == nullptr || it->second.current->id != was.id ||
         it->second.current->revision != was.revision) {

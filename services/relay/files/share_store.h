@@ -12,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -25,6 +24,7 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/base/io.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
 #include "services/relay/files/share_record.h"
 #include "services/relay/files/share_upload.h"
@@ -104,24 +104,32 @@ class ShareStore {
   ShareStore(ShareStoreOptions options, std::unique_ptr<BlobStore> blobs, const Clock& clock,
              Metrics& metrics, FileOps& ops);
 
-  absl::Status Recover();
-  absl::Status RecoverRecord(const std::string& file);
+  // Before anybody else knows the store.
+  absl::Status Recover() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  absl::Status RecoverRecord(const std::string& file) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   std::string PathOf(const std::string& id) const;
   absl::Status Write(const ShareRecord& record) const;
   void RemoveFiles(const ShareRecord& record) const;
   ShareRecord AsOfNow(const ShareRecord& record) const;
-  void Put(const ShareRecord& record);
-  void Erase(const ShareRecord& record);
-  void DropIdle(absl::Time now);
-  void Measure() const;
-  absl::Status CheckRoom(const v1::SharedFile& file) const;
+  void Put(const ShareRecord& record) ABSL_LOCKS_EXCLUDED(mutex_)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
+  void Erase(const ShareRecord& record) ABSL_LOCKS_EXCLUDED(mutex_)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
+  void DropIdle(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Measure() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRoom(const v1::SharedFile& file) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<ShareRecord> SameHere(const v1::SharedFile& file, bool from_parent,
-                                      const std::string& opener);
+                                      const std::string& opener)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
   absl::StatusOr<std::shared_ptr<ShareUpload>> Admit(const v1::SharedFile& file, bool from_parent,
-                                                     const std::string& opener);
-  absl::StatusOr<ShareRecord> MakeHeld(const ShareUpload& upload);
-  std::shared_ptr<ShareUpload> TakeIncoming(const ShareName& name);
-  absl::Status UpdateLocked(const ShareRecord& was, ShareRecord is);
+                                                     const std::string& opener)
+      ABSL_LOCKS_EXCLUDED(mutex_) ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
+  absl::StatusOr<ShareRecord> MakeHeld(const ShareUpload& upload) ABSL_LOCKS_EXCLUDED(mutex_)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
+  std::shared_ptr<ShareUpload> TakeIncoming(const ShareName& name) ABSL_LOCKS_EXCLUDED(mutex_)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
+  absl::Status UpdateLocked(const ShareRecord& was, ShareRecord is) ABSL_LOCKS_EXCLUDED(mutex_)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
 
   const ShareStoreOptions options_;
   const std::unique_ptr<BlobStore> blobs_;
@@ -129,14 +137,15 @@ class ShareStore {
   FileOps& ops_;
   const std::unique_ptr<Figures> figures_;
 
-  std::mutex change_mutex_;  // held over each change and its way to the disk; before mutex_
-  mutable std::mutex mutex_;
-  // All below are guarded by mutex_.
-  std::map<ShareName, Slot> slots_;
-  std::unordered_map<std::string, std::shared_ptr<ShareUpload>> uploads_;  // by id
-  uint64_t last_order_ = 0;
-  int64_t bytes_ = 0;  // held, and of uploads what they will take
-  int64_t files_ = 0;
+  // Held over each change and its way to the disk.
+  Mutex change_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  mutable Mutex mutex_;
+  std::map<ShareName, Slot> slots_ ABSL_GUARDED_BY(mutex_);
+  // By id.
+  std::unordered_map<std::string, std::shared_ptr<ShareUpload>> uploads_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_order_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // held, and of uploads what they will take
+  int64_t files_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace muster

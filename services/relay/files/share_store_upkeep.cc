@@ -113,7 +113,7 @@ v1::ShareUsage ShareStore::Usage() const {
   usage.set_relay(options_.relay);
   usage.set_max_files(options_.max_files);
   usage.set_quota(options_.quota);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   usage.set_files(files_);
   usage.set_bytes(bytes_);
   return usage;
@@ -122,7 +122,7 @@ v1::ShareUsage ShareStore::Usage() const {
 void ShareStore::DropIdle(absl::Time now) {
   std::vector<v1::ShareKey> idle;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (auto& [name, slot] : slots_) {
       if (slot.incoming == nullptr) continue;
       if (slot.incoming->chunks() != slot.chunks) {
@@ -149,13 +149,13 @@ void ShareStore::Sweep() {
   for (ShareRecord record : over) {
     const bool old = now - Since(record) > kRemembered;
     if (old && record.stage != ShareStage::kHeld) {
-      std::lock_guard change(change_mutex_);
+      MutexLock change(change_mutex_);
       RemoveFiles(record);
       Erase(record);
       continue;
     }
     const auto on_disk = [&] {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       const auto it = slots_.find(NameOf(record.key()));
       return it == slots_.end() ? nullptr : it->second.current;
     }();

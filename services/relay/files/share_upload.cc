@@ -29,7 +29,7 @@ absl::Status ShareUpload::Mine(int64_t epoch) const {
 }
 
 absl::StatusOr<int64_t> ShareUpload::Ready() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (published_) return size();
   if (blob_ != nullptr) return blob_->written();
   auto resumed = blobs_.Resume(id());
@@ -48,7 +48,6 @@ absl::StatusOr<int64_t> ShareUpload::Ready() {
   return 0;
 }
 
-// Called with the lock held.
 absl::Status ShareUpload::Rehash() {
   hash_ = Sha256();
   ASSIGN_OR_RETURN(auto source, blob_->Read(0));
@@ -62,7 +61,7 @@ absl::Status ShareUpload::Rehash() {
 
 absl::Status ShareUpload::Append(int64_t epoch, int64_t offset, std::string_view data,
                                  uint32_t crc32c) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Mine(epoch));
   if (blob_ == nullptr) return errors::UploadNotFound(id());
   const int64_t written = blob_->written();
@@ -81,7 +80,7 @@ absl::Status ShareUpload::Append(int64_t epoch, int64_t offset, std::string_view
 }
 
 absl::Status ShareUpload::Publish(int64_t epoch) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RETURN_IF_ERROR(Mine(epoch));
   if (published_) return absl::OkStatus();
   if (blob_ == nullptr) return errors::UploadNotFound(id());

@@ -5,13 +5,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/sha256.h"
 #include "services/common/blob/blob_store.h"
 #include "services/relay/files/share_record.h"
@@ -43,12 +43,12 @@ class ShareUpload {
   uint64_t chunks() const { return chunks_; }
 
   ShareRecord record() const {
-    std::lock_guard lock(record_mutex_);
+    MutexLock lock(record_mutex_);
     return record_;
   }
   // The same content, signed anew.
   void SetRecord(ShareRecord record) {
-    std::lock_guard lock(record_mutex_);
+    MutexLock lock(record_mutex_);
     record_ = std::move(record);
   }
 
@@ -70,7 +70,7 @@ class ShareUpload {
  private:
   std::string Blob() const { return record().blob(); }
   absl::Status Mine(int64_t epoch) const;
-  absl::Status Rehash();
+  absl::Status Rehash() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   BlobStore& blobs_;
   const std::string id_;
@@ -78,14 +78,14 @@ class ShareUpload {
   const std::string sha256_;
   const std::string source_;
   std::atomic<uint64_t> chunks_ = 0;
-  mutable std::mutex record_mutex_;
-  ShareRecord record_;  // guarded by record_mutex_
+  mutable Mutex record_mutex_;
+  ShareRecord record_ ABSL_GUARDED_BY(record_mutex_);
   std::atomic<int64_t> epoch_ = 0;
   std::atomic<bool> dropped_ = false;
   std::atomic<bool> published_ = false;
-  std::mutex mutex_;
-  std::unique_ptr<StagedBlob> blob_;  // guarded by mutex_, as the next
-  Sha256 hash_;
+  Mutex mutex_;
+  std::unique_ptr<StagedBlob> blob_ ABSL_GUARDED_BY(mutex_);
+  Sha256 hash_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -89,7 +89,7 @@ void ShareUploadReactor::OnCancel() {}
 
 void ShareUploadReactor::End(const absl::Status& status) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (ended_) return;
     ended_ = true;
   }

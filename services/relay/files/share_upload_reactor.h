@@ -6,10 +6,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "muster/v1/shares.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/common/rpc/call.h"
 #include "services/relay/files/share_store.h"
 
@@ -33,7 +33,7 @@ class ShareUploadReactor : public grpc::ServerReadReactor<v1::UploadShareRequest
 
   absl::Status Take();
   absl::Status Begin();
-  void End(const absl::Status& status);
+  void End(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Executor& executor_;
   Call call_;
@@ -45,8 +45,8 @@ class ShareUploadReactor : public grpc::ServerReadReactor<v1::UploadShareRequest
   std::shared_ptr<ShareUpload> upload_;
   int64_t epoch_ = 0;
   bool complete_ = false;
-  std::mutex mutex_;
-  bool ended_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // The opener of an upload that a caller may send; empty for who may send none.

@@ -16,7 +16,7 @@ namespace {
 using Kind = SharePlace::Kind;
 
 constexpr size_t kThreads = 4;
-constexpr std::chrono::milliseconds kRest(20);
+constexpr absl::Duration kRest = absl::Milliseconds(20);
 constexpr absl::Duration kStopWithin = absl::Seconds(10);
 constexpr size_t kMaxQueue = 64;
 constexpr size_t kMaxOffered = 1'000;
@@ -71,13 +71,13 @@ void ShareWay::Stop() {
 bool ShareWay::settled() const { return parts_.clock.MonotonicNow() - began_ >= times_.settling; }
 
 void ShareWay::Wake() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   woken_ = true;
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 void ShareWay::Take(const v1::ShareOffers& offers) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const v1::SharedFile& file : offers.files()) {
     // What finds no place is offered again.
     if (offered_.size() >= kMaxOffered) break;
@@ -88,25 +88,26 @@ void ShareWay::Take(const v1::ShareOffers& offers) {
     remove_[NameOf(key)] = key;
   }
   woken_ = true;
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 void ShareWay::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     Look();
     every_look_();
-    std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, stop, absl::ToChronoNanoseconds(times_.look), [this] { return woken_; });
+    MutexLock lock(mutex_);
+    wake_.WaitFor(mutex_, stop, times_.look,
+                  [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_; });
     woken_ = false;
     // Many who come at once are one reason to look.
-    wake_.wait_for(lock, stop, kRest, [] { return false; });
+    wake_.WaitFor(mutex_, stop, kRest, [] { return false; });
   }
 }
 
 void ShareWay::Look() {
   std::map<ShareName, v1::ShareKey> remove;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     remove.swap(remove_);
   }
   for (const auto& [name, key] : remove) RemoveHere(key);
@@ -131,14 +132,14 @@ void ShareWay::Look() {
   SendOffers();
   std::set<std::string> ids;
   for (const ShareRecord& record : open) ids.insert(record.id);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::erase_if(plans_, [&](const auto& plan) {
     return !plan.second.busy && !ids.contains(plan.first.substr(plan.first.find('/') + 1));
   });
 }
 
 void ShareWay::ForgetBackOff() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto forget = [](Plan& plan) {
     plan.next = absl::ZeroDuration();
     plan.tries = 0;
@@ -227,14 +228,13 @@ void ShareWay::Refuse(const ShareRecord& record, const absl::Status& why) {
 }
 
 bool ShareWay::Begin(const std::string& plan, Executor& executor, absl::AnyInvocable<void()> work) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Plan& mine = plans_[plan];
   if (mine.busy || mine.next > parts_.clock.MonotonicNow()) return false;
   mine.busy = executor.Post(std::move(work));
   return mine.busy;
 }
 
-// Called with the lock held, as the next.
 void ShareWay::PutOff(Plan& plan, const absl::Status& status, absl::Duration least) {
   const absl::Duration bound =
       std::min(times_.longest_retry,
@@ -244,7 +244,7 @@ void ShareWay::PutOff(Plan& plan, const absl::Status& status, absl::Duration lea
   plan.next = parts_.clock.MonotonicNow() + std::max(wait, RetryAfterOf(status).value_or(wait));
   plan.busy = false;
   woken_ = true;
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 bool ShareWay::IsHopeless(Plan& plan, const absl::Status& status) {
@@ -254,7 +254,7 @@ bool ShareWay::IsHopeless(Plan& plan, const absl::Status& status) {
 }
 
 void ShareWay::Done(const std::string& plan, const absl::Status& status, absl::Duration least) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   PutOff(plans_[plan], status, least);
 }
 
@@ -279,7 +279,7 @@ void ShareWay::Push(const ShareRecord& record, bool only_if_elsewhere) {
         return parts_.store.Read(record, offset);
       });
   const auto is_hopeless = [&] {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return IsHopeless(plans_[plan], sent.status());
   };
   if (!sent.ok() && !only_if_elsewhere && is_hopeless()) {

@@ -7,11 +7,9 @@
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_WAY_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_WAY_H_
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -21,6 +19,7 @@
 #include "absl/random/random.h"
 #include "absl/time/time.h"
 #include "services/common/base/executor.h"
+#include "services/common/base/mutex.h"
 #include "services/common/shares/share_transfer.h"
 #include "services/relay/files/share_centre.h"
 #include "services/relay/files/share_parts.h"
@@ -80,36 +79,40 @@ class ShareWay {
     Plan plan;
   };
 
-  void Run(const std::stop_token& stop);
-  void Look();
+  void Run(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Look() ABSL_LOCKS_EXCLUDED(mutex_);
   void Act(const ShareRecord& record);
   void ActHeld(const ShareRecord& record);
   void Arrive(const ShareRecord& record);
   void Refuse(const ShareRecord& record, const absl::Status& why);
   void StartLookUp(const ShareRecord& record);
   void Offer(const ShareRecord& record, const std::string& child);
-  bool IsDue(const std::string& plan, const std::shared_ptr<ChildLink>& link);
+  bool IsDue(const std::string& plan, const std::shared_ptr<ChildLink>& link)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void SendOffers();
   void AskToRemove(const ShareRecord& record);
   void StartPush(const ShareRecord& record, bool only_if_elsewhere);
-  void Push(const ShareRecord& record, bool only_if_elsewhere);
+  void Push(const ShareRecord& record, bool only_if_elsewhere) ABSL_LOCKS_EXCLUDED(mutex_);
   void StartReport(const ShareRecord& record);
   void Report(const ShareRecord& record);
-  void StartFetches();
-  void Fetch(const v1::SharedFile& file);
-  bool GiveUpFetch(const v1::SharedFile& file, const absl::Status& why);
+  void StartFetches() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Fetch(const v1::SharedFile& file) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool GiveUpFetch(const v1::SharedFile& file, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RefuseOffer(const v1::SharedFile& file, const absl::Status& why);
   absl::Status FetchNow(const v1::SharedFile& file);
   void RemoveHere(const v1::ShareKey& key);
   // Runs `work` unless the plan is busy or not due; false then.
-  bool Begin(const std::string& plan, Executor& executor, absl::AnyInvocable<void()> work);
-  void Done(const std::string& plan, const absl::Status& status, absl::Duration least);
+  bool Begin(const std::string& plan, Executor& executor, absl::AnyInvocable<void()> work)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Done(const std::string& plan, const absl::Status& status, absl::Duration least)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // When to try again, after this came of it.
-  void PutOff(Plan& plan, const absl::Status& status, absl::Duration least);
+  void PutOff(Plan& plan, const absl::Status& status, absl::Duration least)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether trying again cannot help any more.
-  bool IsHopeless(Plan& plan, const absl::Status& status);
+  bool IsHopeless(Plan& plan, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Change(const ShareRecord& was, ShareRecord is);
-  void ForgetBackOff();
+  void ForgetBackOff() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const ShareParts parts_;
   const Times times_;
@@ -118,13 +121,13 @@ class ShareWay {
   const absl::Duration began_;
   CallStopper stopper_;
 
-  std::mutex mutex_;
-  std::condition_variable_any wake_;
-  bool woken_ = false;                 // guarded by mutex_, as all that follow
-  std::map<std::string, Plan> plans_;  // by what is done and the record's id
-  std::map<ShareName, Offered> offered_;
-  std::map<ShareName, v1::ShareKey> remove_;  // for the parent
-  absl::BitGen random_;
+  Mutex mutex_;
+  StoppableCondVar wake_;
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Plan> plans_ ABSL_GUARDED_BY(mutex_);
+  std::map<ShareName, Offered> offered_ ABSL_GUARDED_BY(mutex_);
+  std::map<ShareName, v1::ShareKey> remove_ ABSL_GUARDED_BY(mutex_);  // for the parent
+  absl::BitGen random_ ABSL_GUARDED_BY(mutex_);
 
   // Of the looking thread alone.
   std::map<std::string, v1::ShareOffers> offers_;  // by child

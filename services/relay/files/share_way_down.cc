@@ -30,7 +30,7 @@ bool IsParentsWord(const absl::Status& status) {
 
 // Whether this child is to be told now: it was not yet, or attached anew, or has not answered.
 bool ShareWay::IsDue(const std::string& plan, const std::shared_ptr<ChildLink>& link) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Plan& mine = plans_[plan];
   const absl::Duration now = parts_.clock.MonotonicNow();
   if (mine.offered_to.lock() == link && mine.next > now) return false;
@@ -66,7 +66,7 @@ void ShareWay::SendOffers() {
 }
 
 void ShareWay::StartFetches() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const absl::Duration now = parts_.clock.MonotonicNow();
   auto busy = std::ranges::count_if(offered_, [](const auto& o) { return o.second.plan.busy; });
   for (auto& [name, offered] : offered_) {
@@ -89,13 +89,13 @@ void ShareWay::Fetch(const v1::SharedFile& file) {
          {"error", fetched}});
   }
   if (!fetched.ok() && GiveUpFetch(file, fetched)) fetched = RefuseOffer(file, fetched);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = offered_.find(NameOf(file.key()));
   const bool replaced = it->second.file.signature() != file.signature();
   if (fetched.ok() && !replaced) {
     offered_.erase(it);
     woken_ = true;
-    wake_.notify_all();
+    wake_.NotifyAll();
     return;
   }
   if (replaced) it->second.plan = {};  // another was offered meanwhile
@@ -103,7 +103,7 @@ void ShareWay::Fetch(const v1::SharedFile& file) {
 }
 
 bool ShareWay::GiveUpFetch(const v1::SharedFile& file, const absl::Status& why) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return IsParentsWord(why) || IsHopeless(offered_[NameOf(file.key())].plan, why);
 }
 

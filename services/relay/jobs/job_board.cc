@@ -20,7 +20,7 @@ JobBoard::JobBoard(Options options, FileOps& files, Tree& tree, Courier& courier
 
 JobBoard::~JobBoard() {
   writer_.request_stop();
-  work_.notify_all();
+  work_.NotifyAll();
   if (writer_.joinable()) writer_.join();
 }
 
@@ -63,7 +63,7 @@ absl::Status JobBoard::LoadJob(const std::string& id) {
   entry->end = log->end();
   if (!ended) entry->log = std::move(log);
   if (!ended && IsCancelled(files_, entry->folder)) entry->state->SetCancelled();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Entry& kept = *entry;
   Insert(id, std::move(entry));
   if (ended) return absl::OkStatus();
@@ -79,7 +79,7 @@ void JobBoard::Insert(const std::string& id, std::unique_ptr<Entry> entry) {
 }
 
 absl::Status JobBoard::Reserve(const std::string& job) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (running_ + static_cast<int64_t>(creating_.size()) >= options_.max_running) {
     return errors::TooManyJobs(options_.max_running);
   }
@@ -110,7 +110,7 @@ absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& 
     stored = log.status();
     if (log.ok()) entry->log = *std::move(log);
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   creating_.erase(id);
   if (!stored.ok()) return stored;
   entry->state = std::make_unique<JobState>(
@@ -125,7 +125,7 @@ absl::StatusOr<v1::Job> JobBoard::Begin(const std::string& id, std::unique_ptr<E
   Insert(id, std::move(entry));
   Made(id, std::move(unknown));
   Give(kept);
-  work_.notify_one();
+  work_.NotifyOne();
   return Describe(kept);
 }
 
@@ -153,14 +153,14 @@ absl::StatusOr<JobBoard::Entry*> JobBoard::Find(const std::string& job) const {
 }
 
 absl::StatusOr<JobView> JobBoard::Get(const std::string& job) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto entry, Find(job));
   return JobView{Describe(*entry), RecordsPath(entry->folder), entry->end};
 }
 
 std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) const {
   std::vector<v1::Job> jobs;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto it = by_time_.end();
   if (const auto from = jobs_.find(before); from != jobs_.end()) {
     it = by_time_.lower_bound(
@@ -176,54 +176,54 @@ std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) con
 absl::StatusOr<v1::Job> JobBoard::Cancel(const std::string& job) {
   std::string folder;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ASSIGN_OR_RETURN(const auto entry, Find(job));
     if (entry->state == nullptr) return Describe(*entry);
     folder = entry->folder;
   }
   RETURN_IF_ERROR(MarkCancelled(files_, folder));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto entry, Find(job));
   if (entry->state == nullptr) return Describe(*entry);
   Made(job, entry->state->Cancel(
                 clock_.Now(), [&](std::string_view node) { return tree_.Route(node) != nullptr; }));
   courier_.Cancel(CancelOf(job));
-  work_.notify_one();
+  work_.NotifyOne();
   return Describe(*entry);
 }
 
 absl::StatusOr<uint64_t> JobBoard::Watch(const std::string& job, std::function<void()> wake) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto entry, Find(job));
   entry->watches[++watches_] = std::move(wake);
   return watches_;
 }
 
 void JobBoard::StopWatch(const std::string& job, uint64_t watch) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (const auto entry = Find(job); entry.ok()) (*entry)->watches.erase(watch);
 }
 
 void JobBoard::Take(v1::JobRecords records, Taken taken) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   batches_.push_back({std::move(records), std::move(taken)});
-  work_.notify_one();
+  work_.NotifyOne();
 }
 
 void JobBoard::Came() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   came_ = true;
-  work_.notify_one();
+  work_.NotifyOne();
 }
 
 void JobBoard::RelayChanged(const std::string& relay, bool attached) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   relays_.emplace_back(relay, attached);
-  work_.notify_one();
+  work_.NotifyOne();
 }
 
 int64_t JobBoard::running() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return running_;
 }
 

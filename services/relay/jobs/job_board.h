@@ -8,13 +8,11 @@
 #ifndef MUSTER_SERVICES_RELAY_JOBS_JOB_BOARD_H_
 #define MUSTER_SERVICES_RELAY_JOBS_JOB_BOARD_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -28,6 +26,7 @@
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/mutex.h"
 #include "services/relay/jobs/courier.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/job_state.h"
@@ -107,27 +106,30 @@ class JobBoard : public RecordSink {
   JobBoard(Options options, FileOps& files, Tree& tree, Courier& courier, const Clock& clock);
 
   absl::Status Load();
-  absl::Status LoadJob(const std::string& id);
-  absl::Status Reserve(const std::string& job);
-  absl::StatusOr<v1::Job> Begin(const std::string& id, std::unique_ptr<Entry> entry);
+  absl::Status LoadJob(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Reserve(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::Job> Begin(const std::string& id, std::unique_ptr<Entry> entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Called with the lock held, as all below but Write, Store and Finish.
-  absl::StatusOr<Entry*> Find(const std::string& job) const;
-  v1::Job Describe(const Entry& entry) const;
-  void Insert(const std::string& id, std::unique_ptr<Entry> entry);
-  void Give(Entry& entry);
-  void Made(const std::string& job, std::vector<v1::JobRecord> records);
-  void TellRelays();
-  void TickAll();
-  ToStore TakeBatches(std::deque<Batch>& batches);
-  void Publish(const ToStore& stored, std::vector<std::string>* ended);
-  std::vector<std::string> TakeOld();
+  absl::StatusOr<Entry*> Find(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::Job Describe(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Insert(const std::string& id, std::unique_ptr<Entry> entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Give(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Made(const std::string& job, std::vector<v1::JobRecord> records)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellRelays() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TickAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ToStore TakeBatches(std::deque<Batch>& batches) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Publish(const ToStore& stored, std::vector<std::string>* ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::string> TakeOld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  void Write(const std::stop_token& stop);
-  bool Store(const ToStore& records, const std::stop_token& stop);
-  void Acknowledge(const std::deque<Batch>& batches);
-  void Owe(const v1::JobRecord& record, v1::RecordsAck* now);  // with the lock held
-  void Finish(const std::string& id);
+  void Write(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Store(const ToStore& records, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Acknowledge(const std::deque<Batch>& batches) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Owe(const v1::JobRecord& record, v1::RecordsAck* now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   FileOps& files_;
@@ -137,18 +139,18 @@ class JobBoard : public RecordSink {
   // The writer's alone: by job and node.
   std::map<std::pair<std::string, std::string>, Owed> owed_;
   absl::Duration owed_since_;  // monotonic
-  mutable std::mutex mutex_;
-  std::condition_variable work_;
-  // All below are guarded by mutex_.
-  std::map<std::string, std::unique_ptr<Entry>> jobs_;
-  std::set<std::string> creating_;
-  std::set<std::pair<int64_t, std::string>> by_time_;  // of submission, in microseconds
-  std::deque<Batch> batches_;
-  ToStore made_;
-  std::vector<std::pair<std::string, bool>> relays_;
-  bool came_ = false;
-  uint64_t watches_ = 0;
-  int64_t running_ = 0;
+  mutable Mutex mutex_;
+  CondVar work_;
+  std::map<std::string, std::unique_ptr<Entry>> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> creating_ ABSL_GUARDED_BY(mutex_);
+  // Of submission, in microseconds.
+  std::set<std::pair<int64_t, std::string>> by_time_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Batch> batches_ ABSL_GUARDED_BY(mutex_);
+  ToStore made_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, bool>> relays_ ABSL_GUARDED_BY(mutex_);
+  bool came_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t watches_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   std::jthread writer_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::milliseconds kTick(500);
 
 // A disk that is full is tried again after so long; nothing is read from nodes meanwhile.
-constexpr std::chrono::seconds kRetryAfter(1);
+constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 
 // Answers to records that nobody waits for go out after so long, each node's in one: a node goes on
 // sending until 64 KiB or 256 records are not acknowledged. Longer than most commands take, so that
@@ -46,8 +46,8 @@ void JobBoard::Write(const std::stop_token& stop) {
     std::deque<Batch> batches;
     ToStore to_store;
     {
-      std::unique_lock lock(mutex_);
-      work_.wait_until(lock, next_tick, [&] {
+      MutexLock lock(mutex_);
+      work_.WaitUntil(mutex_, next_tick, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stop.stop_requested() || !batches_.empty() || !made_.empty() || came_ ||
                !relays_.empty();
       });
@@ -68,7 +68,7 @@ void JobBoard::Write(const std::stop_token& stop) {
     std::vector<std::string> ended;
     std::vector<std::string> old;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       Publish(to_store, &ended);
       old = TakeOld();
     }
@@ -133,7 +133,7 @@ bool JobBoard::Store(const ToStore& records, const std::stop_token& stop) {
   for (const auto& [id, list] : records) {
     Entry* entry = nullptr;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (const auto found = Find(id); found.ok()) entry = *found;
     }
     if (entry == nullptr || entry->log == nullptr) continue;
@@ -148,8 +148,9 @@ bool JobBoard::Store(const ToStore& records, const std::stop_token& stop) {
       if (status.ok()) break;
       Log(LogLevel::kError, "records of a job cannot be stored; trying again",
           {{"job", id}, {"error", status}});
-      std::unique_lock lock(mutex_);
-      work_.wait_for(lock, kRetryAfter, [&] { return stop.stop_requested(); });
+      MutexLock lock(mutex_);
+      work_.WaitFor(mutex_, kRetryAfter,
+                    [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop.stop_requested(); });
       if (stop.stop_requested()) return false;
     }
   }
@@ -176,7 +177,7 @@ void JobBoard::Publish(const ToStore& stored, std::vector<std::string>* ended) {
 void JobBoard::Acknowledge(const std::deque<Batch>& batches) {
   v1::RecordsAck now;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const Batch& batch : batches) {
       for (const v1::JobRecord& record : batch.records.records()) Owe(record, &now);
     }
@@ -207,7 +208,7 @@ void JobBoard::Finish(const std::string& id) {
   v1::Job job;
   std::string folder;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto found = Find(id);
     if (!found.ok() || (*found)->state == nullptr) return;
     (*found)->state->SetEnd(clock_.Now());
@@ -219,7 +220,7 @@ void JobBoard::Finish(const std::string& id) {
     Log(LogLevel::kError, "the end of a job cannot be stored", {{"job", id}, {"error", s}});
     return;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = Find(id);
   if (!found.ok()) return;
   Entry& entry = **found;

@@ -6,7 +6,7 @@ namespace muster {
 
 absl::StatusOr<Admission::Ticket> Admission::Enter(const std::string& caller, int64_t bytes) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto it = of_one_.find(caller);
     const int64_t own = it == of_one_.end() ? 0 : it->second;
     if (calls_ >= limits_.calls || own >= limits_.calls_of_one || bytes > limits_.bytes - bytes_) {
@@ -21,19 +21,19 @@ absl::StatusOr<Admission::Ticket> Admission::Enter(const std::string& caller, in
 }
 
 void Admission::Leave(const std::string& caller, int64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (const auto it = of_one_.find(caller); --it->second == 0) of_one_.erase(it);
   --calls_;
   bytes_ -= bytes;
 }
 
 int64_t Admission::calls() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return calls_;
 }
 
 int64_t Admission::refused() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return refused_;
 }
 

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include "absl/status/statusor.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -33,14 +33,14 @@ class Admission {
   int64_t refused() const;
 
  private:
-  void Leave(const std::string& caller, int64_t bytes);
+  void Leave(const std::string& caller, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Limits limits_;
-  mutable std::mutex mutex_;
-  std::unordered_map<std::string, int64_t> of_one_;  // guarded by mutex_
-  int64_t calls_ = 0;                                // guarded by mutex_
-  int64_t bytes_ = 0;                                // guarded by mutex_
-  int64_t refused_ = 0;                              // guarded by mutex_
+  mutable Mutex mutex_;
+  std::unordered_map<std::string, int64_t> of_one_ ABSL_GUARDED_BY(mutex_);
+  int64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace muster

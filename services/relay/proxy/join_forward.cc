@@ -20,7 +20,7 @@ constexpr int64_t kBytesOfOne = 64 * 1024;
 }  // namespace
 
 bool TokenBucket::Take() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const absl::Duration now = clock_.MonotonicNow();
   if (seen_ > absl::ZeroDuration()) {
     left_ = std::min(burst_, left_ + absl::ToDoubleSeconds(now - seen_) * per_second_);

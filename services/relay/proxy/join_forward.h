@@ -3,12 +3,12 @@
 #ifndef MUSTER_SERVICES_RELAY_PROXY_JOIN_FORWARD_H_
 #define MUSTER_SERVICES_RELAY_PROXY_JOIN_FORWARD_H_
 
-#include <mutex>
 #include <string_view>
 
 #include "muster/v1/join.grpc.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 #include "services/relay/proxy/upward_call.h"
 
 namespace muster {
@@ -25,9 +25,9 @@ class TokenBucket {
   const double burst_;
   const double per_second_;
   const Clock& clock_;
-  std::mutex mutex_;
-  double left_;          // guarded by mutex_
-  absl::Duration seen_;  // guarded by mutex_; monotonic
+  Mutex mutex_;
+  double left_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration seen_ ABSL_GUARDED_BY(mutex_);  // monotonic
 };
 
 // What it forwards proves itself above; here only its rate and size are bounded, since anybody may

@@ -110,21 +110,22 @@ SpoolDrain::~SpoolDrain() {
 }
 
 void SpoolDrain::Wake() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ++events_;
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 // Until something changes, or `delay` is over.
 void SpoolDrain::Rest(absl::Duration delay, const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t seen = events_;
-  wake_.wait_for(lock, stop, absl::ToChronoNanoseconds(delay), [&] { return events_ != seen; });
+  wake_.WaitFor(mutex_, stop, delay,
+                [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return events_ != seen; });
 }
 
 void SpoolDrain::SweepIfDue() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const absl::Time now = absl::Now();
     if (now - swept_ < kSweep) return;
     swept_ = now;

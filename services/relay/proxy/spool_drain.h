@@ -2,16 +2,15 @@
 #ifndef MUSTER_SERVICES_RELAY_PROXY_SPOOL_DRAIN_H_
 #define MUSTER_SERVICES_RELAY_PROXY_SPOOL_DRAIN_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "services/common/base/mutex.h"
 #include "services/relay/proxy/way_up.h"
 #include "services/relay/spool/spool.h"
 
@@ -29,18 +28,18 @@ class SpoolDrain {
  private:
   void Run(const std::stop_token& stop);
   void RunOnce(const std::stop_token& stop);
-  void SweepIfDue();
-  void Rest(absl::Duration delay, const std::stop_token& stop);
+  void SweepIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Rest(absl::Duration delay, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Deliver(const SpoolDelivery& delivery, const std::stop_token& stop);
   absl::Status TellExpired(const SpoolDelivery& delivery, const std::stop_token& stop);
-  void Wake();
+  void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Spool& spool_;
   WayUp& way_;
-  std::mutex mutex_;
-  std::condition_variable_any wake_;
-  uint64_t events_ = 0;  // guarded by mutex_: how often something changed
-  absl::Time swept_;     // guarded by mutex_
+  Mutex mutex_;
+  StoppableCondVar wake_;
+  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;  // how often something changed
+  absl::Time swept_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<void> watch_;
   std::vector<std::jthread> threads_;
 };

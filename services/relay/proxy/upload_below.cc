@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "services/common/base/mutex.h"
 #include "services/common/errors.h"
 
 namespace muster {
@@ -41,7 +42,7 @@ UploadBelow::UploadBelow(const RpcRuntime& runtime, grpc::CallbackServerContext*
       choose_(std::move(choose)) {}
 
 void UploadBelow::ReadNext() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (reading_ || ended_ || end_) return;
   reading_ = true;
   StartRead(&request_);
@@ -50,7 +51,7 @@ void UploadBelow::ReadNext() {
 void UploadBelow::OnReadDone(bool ok) {
   std::shared_ptr<UploadSink> sink;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     reading_ = false;
     if (ended_ || end_) return;
     sink = sink_;
@@ -74,7 +75,7 @@ void UploadBelow::Begin() {
   if (!chosen.ok()) return End(chosen.status());
   bool over = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     over = ended_ || end_;
     if (!over) sink_ = *chosen;
   }
@@ -85,7 +86,7 @@ void UploadBelow::Begin() {
 }
 
 void UploadBelow::Send(grpc::ByteBuffer message) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (ended_ || end_) return;
   response_.Swap(&message);
   writing_ = true;
@@ -95,12 +96,16 @@ void UploadBelow::Send(grpc::ByteBuffer message) {
 
 void UploadBelow::OnWriteDone(bool ok) {
   call_.EndWrite();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   writing_ = false;
   if (ended_) return;
-  if (end_) return Finish(std::move(lock));
+  if (end_) {
+    const Ending ending = MarkEnded();
+    lock.Unlock();
+    return Finish(ending);
+  }
   const auto sink = sink_;
-  lock.unlock();
+  lock.Unlock();
   if (!ok) return End(absl::CancelledError("the sender went away"));
   if (sink != nullptr) sink->Sent();
 }
@@ -108,29 +113,38 @@ void UploadBelow::OnWriteDone(bool ok) {
 void UploadBelow::OnCancel() { End(absl::CancelledError("the call was cancelled")); }
 
 void UploadBelow::End(const absl::Status& status, std::optional<grpc::ByteBuffer> last) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (ended_ || end_) return;
   end_ = status;
   last_ = std::move(last);
-  if (!writing_) Finish(std::move(lock));
+  if (writing_) return;
+  const Ending ending = MarkEnded();
+  lock.Unlock();
+  Finish(ending);
 }
 
-void UploadBelow::Finish(std::unique_lock<std::mutex> lock) {
+// Returns what Finish has to be called with once the mutex is released.
+UploadBelow::Ending UploadBelow::MarkEnded() {
   ended_ = true;
-  const grpc::Status final = call_.Final(*end_);
-  if (last_ && final.ok()) {
+  Ending ending{call_.Final(*end_)};
+  if (last_ && ending.status.ok()) {
     response_.Swap(&*last_);
-    lock.unlock();
-    return StartWriteAndFinish(&response_, grpc::WriteOptions(), final);
+    ending.with_message = true;
   }
-  lock.unlock();
-  ServerBidiReactor::Finish(final);
+  return ending;
+}
+
+void UploadBelow::Finish(const Ending& ending) {
+  if (ending.with_message) {
+    return StartWriteAndFinish(&response_, grpc::WriteOptions(), ending.status);
+  }
+  ServerBidiReactor::Finish(ending.status);
 }
 
 void UploadBelow::OnDone() {
   std::shared_ptr<UploadSink> sink;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     sink = std::exchange(sink_, nullptr);
   }
   if (sink != nullptr) sink->Over();

@@ -11,11 +11,11 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 
 #include "muster/v1/results.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/common/rpc/call.h"
 
 namespace muster {
@@ -65,7 +65,15 @@ class UploadBelow : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteB
   UploadBelow(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
               std::string_view method, size_t max_message, Choose choose);
 
-  void Begin();
+  // How a stream ends.
+  struct Ending {
+    grpc::Status status;
+    bool with_message = false;  // response_ goes before it
+  };
+
+  void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
+  Ending MarkEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish(const Ending& ending);
 
   grpc::CallbackServerContext* const context_;
   Call call_;
@@ -75,16 +83,13 @@ class UploadBelow : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteB
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
 
-  std::mutex mutex_;
-  // All below are guarded by mutex_.
-  std::shared_ptr<UploadSink> sink_;
-  bool reading_ = false;
-  bool writing_ = false;
-  std::optional<absl::Status> end_;  // to end with once no write is out
-  std::optional<grpc::ByteBuffer> last_;
-  bool ended_ = false;
-
-  void Finish(std::unique_lock<std::mutex> lock);
+  Mutex mutex_;
+  std::shared_ptr<UploadSink> sink_ ABSL_GUARDED_BY(mutex_);
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // to end with once no write is out
+  std::optional<grpc::ByteBuffer> last_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // Between messages and what is on the wire.

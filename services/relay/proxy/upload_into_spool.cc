@@ -1,6 +1,7 @@
 #include "services/relay/proxy/upload_into_spool.h"
 
 #include "services/common/base/log.h"
+#include "services/common/base/mutex.h"
 #include "services/common/errors.h"
 #include "services/common/rpc/limits.h"
 
@@ -25,7 +26,7 @@ void UploadIntoSpool::Take(grpc::ByteBuffer message) {
     return below_->End(errors::InvalidChunk("a message that cannot be read"));
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     finishing_ = request.has_finish();
   }
   switch (request.message_case()) {
@@ -82,25 +83,35 @@ void UploadIntoSpool::TakeChunk(v1::UploadRequest::Chunk* chunk) {
 }
 
 void UploadIntoSpool::Acknowledge(const UploadAck& ack) {
-  std::unique_lock lock(mutex_);
-  ack_ = ack;
-  if (!sending_) SendAck(std::move(lock));
+  v1::UploadResponse response;
+  {
+    MutexLock lock(mutex_);
+    ack_ = ack;
+    if (sending_) return;
+    response = TakeAck();
+  }
+  below_->Send(Serialize(response));
 }
 
-void UploadIntoSpool::SendAck(std::unique_lock<std::mutex> lock) {
+// Returns the message with the newest acknowledgement, which the caller sends without the mutex.
+v1::UploadResponse UploadIntoSpool::TakeAck() {
   v1::UploadResponse response;
   response.mutable_ack()->set_written(ack_->written);
   response.mutable_ack()->set_durable(ack_->durable);
   ack_.reset();
   sending_ = true;
-  lock.unlock();
-  below_->Send(Serialize(response));
+  return response;
 }
 
 void UploadIntoSpool::Sent() {
-  std::unique_lock lock(mutex_);
-  sending_ = false;
-  if (ack_) SendAck(std::move(lock));
+  v1::UploadResponse response;
+  {
+    MutexLock lock(mutex_);
+    sending_ = false;
+    if (!ack_) return;
+    response = TakeAck();
+  }
+  below_->Send(Serialize(response));
 }
 
 void UploadIntoSpool::TakeFinish(const v1::UploadRequest::Finish& finish) {
@@ -135,7 +146,7 @@ void UploadIntoSpool::Spooled() {
 
 void UploadIntoSpool::HalfClosed() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (finishing_) return;
   }
   below_->End(absl::OkStatus());

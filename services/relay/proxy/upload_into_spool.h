@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "services/aggregator/uploads/upload_session.h"
+#include "services/common/base/mutex.h"
 #include "services/relay/proxy/upload_below.h"
 #include "services/relay/spool/spool.h"
 
@@ -41,8 +41,8 @@ class UploadIntoSpool : public UploadSink, public std::enable_shared_from_this<U
   void Attach();
   void TakeChunk(v1::UploadRequest::Chunk* chunk);
   void TakeFinish(const v1::UploadRequest::Finish& finish);
-  void Acknowledge(const UploadAck& ack);
-  void SendAck(std::unique_lock<std::mutex> lock);
+  void Acknowledge(const UploadAck& ack) ABSL_LOCKS_EXCLUDED(mutex_);
+  v1::UploadResponse TakeAck() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Spooled();
 
   const std::shared_ptr<UploadBelow> below_;
@@ -51,10 +51,10 @@ class UploadIntoSpool : public UploadSink, public std::enable_shared_from_this<U
   const int64_t epoch_;
   const std::shared_ptr<UploadSession> session_;  // null: the result is complete already
 
-  std::mutex mutex_;
-  bool finishing_ = false;        // guarded by mutex_
-  bool sending_ = false;          // guarded by mutex_: an acknowledgement is on its way
-  std::optional<UploadAck> ack_;  // guarded by mutex_: the newest that has not been sent
+  Mutex mutex_;
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool sending_ ABSL_GUARDED_BY(mutex_) = false;          // an acknowledgement is on its way
+  std::optional<UploadAck> ack_ ABSL_GUARDED_BY(mutex_);  // the newest that has not been sent
 };
 
 }  // namespace muster

@@ -23,7 +23,7 @@ std::shared_ptr<UploadSink> UploadUpward::Start(std::shared_ptr<UploadBelow> bel
 void UploadUpward::Take(grpc::ByteBuffer message) {
   bool read = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (reads_ended_) return;
     if (writing_) {
       ahead_ = std::move(message);
@@ -35,14 +35,13 @@ void UploadUpward::Take(grpc::ByteBuffer message) {
   if (read) below_->ReadNext();
 }
 
-// Under the lock.
 void UploadUpward::Write(grpc::ByteBuffer message) {
   up_message_.Swap(&message);
   writing_ = true;
   StartWrite(&up_message_);
 }
 
-// Whether another message may be read from below; under the lock.
+// Whether another message may be read from below.
 bool UploadUpward::MayRead() {
   if (half_closed_ || ahead_) return false;
   if (!writing_ || permit_) return true;
@@ -57,7 +56,7 @@ void UploadUpward::ReturnPermit() {
 void UploadUpward::OnWriteDone(bool ok) {
   bool read = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     writing_ = false;
     // A write that failed ends the call: its status says why.
     if (!ok || reads_ended_) return;
@@ -77,7 +76,7 @@ void UploadUpward::OnWriteDone(bool ok) {
 }
 
 void UploadUpward::HalfClosed() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // A read that was asked for just before the end ends again.
   if (std::exchange(half_closed_, true)) return;
   if (!writing_ && !reads_ended_) StartWritesDone();
@@ -85,7 +84,7 @@ void UploadUpward::HalfClosed() {
 
 void UploadUpward::OnReadDone(bool ok) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     reads_ended_ = !ok;
     // Nobody listens below any more: only the end is waited for.
     if (ok && over_) return StartRead(&down_message_);
@@ -99,20 +98,20 @@ void UploadUpward::OnReadDone(bool ok) {
 
 // The sender has taken what was sent: the next answer may come.
 void UploadUpward::Sent() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (std::exchange(sending_, false)) StartRead(&down_message_);
 }
 
 void UploadUpward::Over() {
   up_->context->TryCancel();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   over_ = true;
   if (std::exchange(sending_, false)) StartRead(&down_message_);
 }
 
 void UploadUpward::OnDone(const grpc::Status& status) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ReturnPermit();
   }
   below_->End(FromAbove(status));

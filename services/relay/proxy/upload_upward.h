@@ -10,9 +10,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "services/common/base/mutex.h"
 #include "services/relay/proxy/upload_below.h"
 #include "services/relay/proxy/upward_call.h"
 
@@ -55,13 +55,13 @@ class UploadUpward : public UploadSink,
       : below_(std::move(below)), up_(std::move(up)), budget_(budget) {}
 
   // Of the call upward.
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone(const grpc::Status& status) override;
+  void OnReadDone(bool ok) ABSL_LOCKS_EXCLUDED(mutex_) override;
+  void OnWriteDone(bool ok) ABSL_LOCKS_EXCLUDED(mutex_) override;
+  void OnDone(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) override;
 
-  void Write(grpc::ByteBuffer message);
-  bool MayRead();
-  void ReturnPermit();
+  void Write(grpc::ByteBuffer message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReturnPermit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<UploadBelow> below_;
   const std::shared_ptr<UpwardCall> up_;
@@ -70,15 +70,16 @@ class UploadUpward : public UploadSink,
   grpc::ByteBuffer up_message_;         // on its way up
   grpc::ByteBuffer down_message_;       // read from above
 
-  std::mutex mutex_;
-  // All below are guarded by mutex_.
-  bool writing_ = false;                   // up_message_ is out
-  std::optional<grpc::ByteBuffer> ahead_;  // what was read meanwhile
-  bool permit_ = false;                    // of the budget, for ahead_
-  bool half_closed_ = false;               // the sender has said all
-  bool sending_ = false;                   // an answer from above is on its way to the sender
-  bool over_ = false;                      // the lower end is gone
-  bool reads_ended_ = false;               // the call upward is ending: nothing may be started
+  Mutex mutex_;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;                   // up_message_ is out
+  std::optional<grpc::ByteBuffer> ahead_ ABSL_GUARDED_BY(mutex_);  // what was read meanwhile
+  bool permit_ ABSL_GUARDED_BY(mutex_) = false;                    // of the budget, for ahead_
+  bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;               // the sender has said all
+  bool sending_ ABSL_GUARDED_BY(mutex_) =
+      false;                                   // an answer from above is on its way to the sender
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;  // the lower end is gone
+  // The call upward is ending: nothing may be started.
+  bool reads_ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

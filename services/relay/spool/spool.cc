@@ -99,7 +99,9 @@ std::string Spool::PathOf(EntryState state, uint64_t order, const std::string& i
 }
 
 absl::Status Spool::Recover() {
-  ASSIGN_OR_RETURN(auto files, ops_.List(entries_folder_));
+  auto files = ops_.List(entries_folder_);
+  if (!files.ok()) return files.status();
+  MutexLock lock(mutex_);
   // Complete ones come before the same still open, and in their order.
   std::ranges::sort(files, {}, &FolderEntry::name);
   for (const FolderEntry& file : files) {
@@ -186,17 +188,17 @@ void Spool::Measure() const {
 }
 
 std::shared_ptr<UploadSession> Spool::SessionOf(const Entry& entry) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return entry.session;
 }
 
 bool Spool::Has(std::string_view id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return FindEntry(id) != nullptr;
 }
 
 std::optional<v1::Spooled> Spool::Told(std::string_view id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(id);
   if (entry == nullptr || !entry->complete) return std::nullopt;
   v1::Spooled spooled;
@@ -206,14 +208,14 @@ std::optional<v1::Spooled> Spool::Told(std::string_view id) const {
 }
 
 bool Spool::IsComplete(std::string_view id, std::string_view node) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(id);
   return entry != nullptr && entry->complete && entry->node() == node;
 }
 
 absl::StatusOr<std::shared_ptr<UploadSession>> Spool::Find(std::string_view id,
                                                            std::string_view node) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(id);
   // Whose it is, is told to nobody else.
   if (entry == nullptr || entry->node() != node || entry->session == nullptr) {
@@ -223,7 +225,7 @@ absl::StatusOr<std::shared_ptr<UploadSession>> Spool::Find(std::string_view id,
 }
 
 bool Spool::Holds(const v1::ResultDescription& description) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = by_attempt_.find(AttemptName(description));
   return it != by_attempt_.end() && entries_.at(it->second)->complete;
 }
@@ -231,7 +233,7 @@ bool Spool::Holds(const v1::ResultDescription& description) const {
 void Spool::DropOpen(const v1::ResultDescription& description) {
   std::shared_ptr<Entry> entry;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto it = by_attempt_.find(AttemptName(description));
     if (it != by_attempt_.end()) entry = entries_.at(it->second);
     if (entry == nullptr || entry->complete || entry->committing) return;
@@ -240,7 +242,6 @@ void Spool::DropOpen(const v1::ResultDescription& description) {
   Discard(*entry, errors::UploadNotFound(entry->id));
 }
 
-// Under the lock.
 void Spool::Erase(Entry& entry) {
   Charge(entry, 0);
   by_attempt_.erase(AttemptName(entry.description));
@@ -272,7 +273,7 @@ void Spool::Sweep() {
   std::vector<std::shared_ptr<Entry>> idle;
   std::vector<std::shared_ptr<UploadSession>> stalled;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const absl::Time now = clock_.Now();
     for (const auto& [id, entry] : entries_) {
       if (entry->session == nullptr) continue;

@@ -12,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +27,7 @@
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/certificate.h"
 #include "services/relay/spool/spool_entry.h"
@@ -120,26 +120,29 @@ class Spool : public ResultSink {
         Executor& disk, const Clock& clock, Metrics& metrics, FileOps& ops);
 
   absl::Status Recover();
-  absl::Status RecoverEntry(const std::string& file);
-  absl::Status DiscardUnknown();
-  absl::StatusOr<std::shared_ptr<Entry>> Admit(const v1::OpenUploadRequest& request);
-  absl::Status CheckRoom(const std::string& node, int64_t bytes, int64_t entries) const;
+  absl::Status RecoverEntry(const std::string& file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DiscardUnknown() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::shared_ptr<Entry>> Admit(const v1::OpenUploadRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRoom(const std::string& node, int64_t bytes, int64_t entries) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload, Opened opened);
   absl::Status CheckSignature(const VerifiedResult& verified) const;
   absl::Status Keep(const Entry& entry, uint64_t order, const VerifiedResult& verified);
   std::shared_ptr<UploadSession> MakeComplete(Entry& entry, uint64_t order,
-                                              const ResultRecord& result);
-  std::shared_ptr<Entry> NextOut();
+                                              const ResultRecord& result)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Entry> NextOut() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckBytes(const SpoolDelivery& delivery);
   absl::Status RemoveFiles(const Entry& entry);
-  void Erase(Entry& entry);
+  void Erase(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Discard(const Entry& entry, const absl::Status& why);
-  void Charge(Entry& entry, int64_t bytes);
-  std::shared_ptr<UploadSession> SessionOf(const Entry& entry) const;
-  std::shared_ptr<Entry> FindEntry(std::string_view id) const;
+  void Charge(Entry& entry, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<UploadSession> SessionOf(const Entry& entry) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<Entry> FindEntry(std::string_view id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string PathOf(EntryState state, uint64_t order, const std::string& id) const;
-  void Measure() const;
-  absl::Duration OldestWait() const;
+  void Measure() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration OldestWait() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SpoolOptions options_;
   const Certificate root_;
@@ -151,14 +154,15 @@ class Spool : public ResultSink {
   const std::unique_ptr<Figures> figures_;
   std::function<void()> on_complete_;
 
-  mutable std::mutex mutex_;
-  // All below are guarded by mutex_.
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;  // by id
-  std::unordered_map<std::string, std::string> by_attempt_;          // key and attempt -> id
-  std::map<std::string, Queue> queues_;                              // by node
-  std::string last_node_;  // whose result was handed out last
-  uint64_t last_order_ = 0;
-  int64_t bytes_ = 0;  // of all entries
+  mutable Mutex mutex_;
+  // By id.
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
+  // Key and attempt -> id.
+  std::unordered_map<std::string, std::string> by_attempt_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mutex_);  // by node
+  std::string last_node_ ABSL_GUARDED_BY(mutex_);                // whose result was handed out last
+  uint64_t last_order_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of all entries
 };
 
 }  // namespace muster

@@ -55,7 +55,7 @@ absl::Status Spool::CheckRoom(const std::string& node, int64_t bytes, int64_t en
   return errors::SpoolFull(limit);
 }
 
-// The entry of this key and attempt, made if there is none; under the lock.
+// The entry of this key and attempt, made if there is none.
 absl::StatusOr<std::shared_ptr<Spool::Entry>> Spool::Admit(const v1::OpenUploadRequest& request) {
   const v1::ResultDescription& description = request.description();
   const int64_t size = request.has_size() ? request.size() : 0;
@@ -89,7 +89,7 @@ void Spool::OpenUpload(const v1::OpenUploadRequest& request, Opened opened) {
   UploadRecord upload;
   absl::Status refused;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto admitted = Admit(request);
     if (admitted.ok()) {
       entry = *std::move(admitted);
@@ -132,7 +132,7 @@ void Spool::Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& uploa
 }
 
 absl::Status Spool::Reserve(std::string_view id, int64_t end) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(id);
   if (entry == nullptr) return errors::UploadNotFound(id);
   const int64_t wanted = end + kOverhead;
@@ -158,7 +158,7 @@ void Spool::Commit(VerifiedResult verified, Done done) {
   std::shared_ptr<Entry> entry;
   uint64_t order = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     entry = FindEntry(verified.upload_id);
     if (entry != nullptr) {
       entry->committing = true;
@@ -170,14 +170,14 @@ void Spool::Commit(VerifiedResult verified, Done done) {
   if (status.ok()) status = Keep(*entry, order, verified);
   if (!status.ok()) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       entry->committing = false;
     }
     return done(status);
   }
   std::shared_ptr<UploadSession> session;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     session = MakeComplete(*entry, order, verified.result);
   }
   session->Close();
@@ -206,7 +206,7 @@ absl::Status Spool::Keep(const Entry& entry, uint64_t order, const VerifiedResul
   return absl::OkStatus();
 }
 
-// Under the lock; gives what took the bytes, which is not needed any more.
+// Gives what took the bytes, which is not needed any more.
 std::shared_ptr<UploadSession> Spool::MakeComplete(Entry& entry, uint64_t order,
                                                    const ResultRecord& result) {
   entry.committing = false;

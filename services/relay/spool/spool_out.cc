@@ -20,7 +20,7 @@ std::string InWords(absl::Time time) {
 }  // namespace
 
 int64_t Spool::waiting() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   int64_t waiting = 0;
   for (const auto& [node, queue] : queues_) waiting += static_cast<int64_t>(queue.ready.size());
   return waiting;
@@ -28,7 +28,7 @@ int64_t Spool::waiting() const {
 
 // Each node's results are in the order in which they were complete.
 absl::Duration Spool::OldestWait() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   absl::Time oldest = absl::InfiniteFuture();
   for (const auto& [node, queue] : queues_) {
     if (queue.ready.empty()) continue;
@@ -39,7 +39,7 @@ absl::Duration Spool::OldestWait() const {
 
 // Nodes take turns, so that one with many results does not keep others waiting.
 std::shared_ptr<Spool::Entry> Spool::NextOut() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const absl::Duration now = clock_.MonotonicNow();
   auto it = queues_.upper_bound(last_node_);
   for (size_t i = 0; i < queues_.size(); ++i, ++it) {
@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> Spool::Read(const SpoolDelivery& del
                                                         int64_t offset) {
   std::shared_ptr<Entry> entry;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     entry = FindEntry(delivery.id);
   }
   if (entry == nullptr) return absl::NotFoundError("it is not in the spool");
@@ -109,7 +109,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> Spool::Read(const SpoolDelivery& del
 void Spool::Finish(const SpoolDelivery& delivery, std::string_view outcome) {
   std::shared_ptr<Entry> entry;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     entry = FindEntry(delivery.id);
   }
   if (entry == nullptr) return;
@@ -118,7 +118,7 @@ void Spool::Finish(const SpoolDelivery& delivery, std::string_view outcome) {
     Log(LogLevel::kError, "a file of the spool cannot be removed", {{"error", status}});
   }
   figures_->outcomes.With({std::string(outcome)}).Add();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Queue& queue = queues_.at(entry->node());
   queue.out = false;
   queue.ready.pop_front();
@@ -135,7 +135,7 @@ absl::Status Spool::RemoveFiles(const Entry& entry) {
 }
 
 void Spool::PutBack(const SpoolDelivery& delivery, absl::Duration delay) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(delivery.id);
   if (entry == nullptr) return;
   Queue& queue = queues_.at(entry->node());

@@ -34,7 +34,7 @@ void Write(const std::string& path, const std::string& text) {
 void TestWay::Connect(std::shared_ptr<grpc::Channel> results,
                       std::shared_ptr<grpc::Channel> status) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     results_ = std::move(results);
     status_ = std::move(status);
     connected_ = true;
@@ -44,7 +44,7 @@ void TestWay::Connect(std::shared_ptr<grpc::Channel> results,
 
 void TestWay::Cut() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     results_ = status_ = nullptr;
     connected_ = false;
   }
@@ -52,7 +52,7 @@ void TestWay::Cut() {
 }
 
 void TestWay::Changed() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [id, watcher] : watchers_) watcher();
 }
 
@@ -63,36 +63,36 @@ void TestWay::Attach(const std::string& node, const TestIdentity& identity) {
                           absl::StrCat("spiffe://", fleet_.name(), "/node/", node), *relay.Uri(),
                           *relay.Key()->Sha256(), absl::Now() + absl::Minutes(30));
   ASSERT_TRUE(statement.ok()) << statement.status();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   statements_[node] = statement->SerializeAsString();
 }
 
 void TestWay::Detach(const std::string& node) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   statements_.erase(node);
 }
 
 std::shared_ptr<grpc::Channel> TestWay::Results() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return results_;
 }
 
 std::shared_ptr<grpc::Channel> TestWay::Status() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return status_;
 }
 
 bool TestWay::connected() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return connected_;
 }
 
 std::shared_ptr<void> TestWay::OnChange(std::function<void()> changed) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const int id = ++next_watcher_;
   watchers_[id] = std::move(changed);
   return {nullptr, [this, id](void*) {
-            std::lock_guard held(mutex_);
+            MutexLock held(mutex_);
             watchers_.erase(id);
           }};
 }
@@ -100,7 +100,7 @@ std::shared_ptr<void> TestWay::OnChange(std::function<void()> changed) {
 absl::StatusOr<std::string> TestWay::StatementFor(const Caller& caller) {
   const auto* node = std::get_if<NodeIdentity>(&caller.identity.name);
   const std::string name = node == nullptr ? "" : node->name;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = statements_.find(name);
   if (it == statements_.end()) return errors::NotAttached(name);
   return it->second;

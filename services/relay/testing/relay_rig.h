@@ -7,11 +7,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "services/common/base/executor.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/server.h"
 #include "services/relay/proxy/forwarding.h"
@@ -46,13 +46,13 @@ class TestWay : public WayUp {
 
   TestFleet& fleet_;
   const TestIdentity relay_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<grpc::Channel> results_;         // guarded by mutex_
-  std::shared_ptr<grpc::Channel> status_;          // guarded by mutex_
-  bool connected_ = false;                         // guarded by mutex_
-  std::map<std::string, std::string> statements_;  // guarded by mutex_
-  std::map<int, std::function<void()>> watchers_;  // guarded by mutex_
-  int next_watcher_ = 0;                           // guarded by mutex_
+  mutable Mutex mutex_;
+  std::shared_ptr<grpc::Channel> results_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<grpc::Channel> status_ ABSL_GUARDED_BY(mutex_);
+  bool connected_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, std::string> statements_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, std::function<void()>> watchers_ ABSL_GUARDED_BY(mutex_);
+  int next_watcher_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // Not thread-safe.

@@ -88,7 +88,7 @@ void AttachReactor::Greet() {
 }
 
 void AttachReactor::ReadOn() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!ended_ && !end_) StartRead(&request_);
 }
 
@@ -177,7 +177,7 @@ absl::Status AttachReactor::TakeHello() {
   hello_late_.reset();
   bool done = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     done = done_;
   }
   // The stream may have ended meanwhile; then nobody else takes it out of the tree.
@@ -275,7 +275,7 @@ absl::Status AttachReactor::CheckRecords() const {
 void AttachReactor::Send(v1::AttachResponse message) {
   size_t queued = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (ended_ || end_) return;
     queued_bytes_ += message.ByteSizeLong();
     queue_.push_back(std::move(message));
@@ -292,11 +292,10 @@ void AttachReactor::Drop(size_t queued) {
       {{"child", name_}, {"waiting_bytes", queued}, {"error", why}});
   End(why);
   // What is being written would have to get out before the stream can end, and never does.
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!done_) context_->TryCancel();
 }
 
-// Called with the lock held.
 void AttachReactor::SendNext() {
   writing_ = true;
   said_at_ = Nanos(parts_.clock.MonotonicNow());
@@ -308,7 +307,7 @@ void AttachReactor::OnWriteDone(bool ok) {
   call_.EndWrite();
   std::optional<absl::Status> end;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     writing_ = false;
     queued_bytes_ -= queue_.front().ByteSizeLong();
     queue_.pop_front();
@@ -327,7 +326,7 @@ void AttachReactor::OnWriteDone(bool ok) {
 
 void AttachReactor::End(const absl::Status& why) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (ended_ || end_) return;
     end_ = why;
     if (writing_) return;
@@ -352,7 +351,7 @@ void AttachReactor::Tick() {
 
 void AttachReactor::OnDone() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     done_ = true;
   }
   if (!name_.empty()) parts_.tree.Detach(name_, this);

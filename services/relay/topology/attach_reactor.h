@@ -12,7 +12,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/attachment.pb.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/rpc/call.h"
 #include "services/relay/jobs/courier.h"
@@ -86,15 +86,15 @@ class AttachReactor : public grpc::ServerBidiReactor<v1::AttachRequest, v1::Atta
   void AwaitHello();
   void Dispatch();
   void Later(std::function<absl::Status()> work);
-  void ReadOn();
-  absl::Status TakeHello();
+  void ReadOn() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TakeHello() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TakeBelow();
   absl::Status CheckRecords() const;
   void TakeRecords();
   absl::StatusOr<TreeEntry> EntryOf(const v1::AttachRequest::TopologyUpdate::Descendant& child,
                                     const std::vector<TreeEntry>& so_far) const;
-  void SendNext();
-  void Drop(size_t queued);
+  void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(size_t queued) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const AttachParts& parts_;
   Executor& executor_;
@@ -113,14 +113,14 @@ class AttachReactor : public grpc::ServerBidiReactor<v1::AttachRequest, v1::Atta
   std::atomic<int64_t> heard_at_ = 0;    // monotonic nanoseconds
   std::atomic<int64_t> said_at_ = 0;
 
-  std::mutex mutex_;
-  // All below are guarded by mutex_.
-  std::deque<v1::AttachResponse> queue_;  // its first is being written, if writing_
-  size_t queued_bytes_ = 0;
-  bool writing_ = false;
-  std::optional<absl::Status> end_;  // to end with once no write is out
-  bool ended_ = false;
-  bool done_ = false;
+  Mutex mutex_;
+  // Its first is being written, if writing_.
+  std::deque<v1::AttachResponse> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // to end with once no write is out
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

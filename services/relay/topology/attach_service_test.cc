@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 #include "services/common/identity/key.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/channel.h"
@@ -56,27 +56,27 @@ std::string UriOf(const FleetName& name) {
 class KeptRecords : public RecordSink {
  public:
   void Take(v1::JobRecords records, Taken taken) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++messages_[records.records(0).node()];
     waiting_.push_back(std::move(taken));
   }
   int messages(const std::string& node) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return messages_[node];
   }
   void AskForMore() {
     std::vector<Taken> waiting;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       waiting.swap(waiting_);
     }
     for (Taken& taken : waiting) taken();
   }
 
  private:
-  std::mutex mutex_;
-  std::map<std::string, int> messages_;  // guarded by mutex_
-  std::vector<Taken> waiting_;           // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, int> messages_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Taken> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 class AttachServiceTest : public ::testing::Test {

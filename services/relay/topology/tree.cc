@@ -17,16 +17,16 @@ void Tree::Listen(Came came, RelayChanged relay_changed) {
 }
 
 std::vector<std::string> Tree::path() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return path_.empty() ? std::vector<std::string>{options_.name} : path_;
 }
 
 void Tree::SetPath(std::vector<std::string> path) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   path_ = std::move(path);
 }
 
-// A relay hangs in the tree once, and never below itself. Called with the lock held.
+// A relay hangs in the tree once, and never below itself.
 absl::Status Tree::CheckPlace(const TreeEntry& entry) const {
   if (!entries_.contains(entry.name) && entries_.size() >= options_.max_entries) {
     return errors::TooManyChildren(static_cast<int64_t>(options_.max_entries));
@@ -42,7 +42,7 @@ absl::Status Tree::CheckPlace(const TreeEntry& entry) const {
 }
 
 absl::Status Tree::MayAttach(const TreeEntry& entry) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return CheckPlace(entry);
 }
 
@@ -51,7 +51,7 @@ absl::StatusOr<std::shared_ptr<ChildLink>> Tree::Attach(TreeEntry entry,
   News news;
   std::shared_ptr<ChildLink> old;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     RETURN_IF_ERROR(CheckPlace(entry));
     const std::string name = entry.name;
     Direct& direct = direct_[name];
@@ -68,7 +68,7 @@ absl::StatusOr<std::shared_ptr<ChildLink>> Tree::Attach(TreeEntry entry,
 
 void Tree::Refresh(const std::string& name, const ChildLink* link,
                    std::shared_ptr<const v1::AttachStatement> statement) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto direct = direct_.find(name);
   if (direct == direct_.end() || direct->second.link.get() != link) return;
   Entry& entry = entries_[name];
@@ -80,7 +80,7 @@ void Tree::Detach(const std::string& name, const ChildLink* link) {
   News news;
   std::shared_ptr<ChildLink> last;  // let go of without the lock
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto direct = direct_.find(name);
     if (direct == direct_.end() || direct->second.link.get() != link) return;
     last = std::move(direct->second.link);
@@ -102,7 +102,7 @@ absl::Status Tree::TakeBelow(const std::string& child, std::vector<TreeEntry> en
   News news;
   absl::Status refused;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto direct = direct_.find(child);
     if (direct == direct_.end()) return absl::OkStatus();
     for (TreeEntry& is : entries) {
@@ -139,7 +139,6 @@ absl::Status Tree::TakeBelow(const std::string& child, std::vector<TreeEntry> en
   return refused;
 }
 
-// Called with the lock held, as the three that follow.
 void Tree::Put(Entry& entry, TreeEntry is, const std::string& via, News& news) {
   // Who came anew within the time in which changes are gathered may have forgotten what came down.
   const bool same_way = entry.is.attached && entry.via == via && entry.is.since == is.since;
@@ -177,7 +176,7 @@ void Tree::Tell(const News& news) {
 }
 
 std::shared_ptr<ChildLink> Tree::Route(std::string_view name) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = entries_.find(name);
   if (entry == entries_.end() || entry->second.via.empty()) return nullptr;
   const auto direct = direct_.find(entry->second.via);
@@ -185,13 +184,13 @@ std::shared_ptr<ChildLink> Tree::Route(std::string_view name) const {
 }
 
 std::string Tree::Via(std::string_view name) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = entries_.find(name);
   return entry == entries_.end() ? "" : entry->second.via;
 }
 
 std::optional<TreeEntry> Tree::Find(std::string_view name) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = entries_.find(name);
   if (entry == entries_.end()) return std::nullopt;
   return entry->second.is;
@@ -200,7 +199,7 @@ std::optional<TreeEntry> Tree::Find(std::string_view name) const {
 std::vector<TreeEntry> Tree::List(const std::string& after, size_t limit, const std::string& relay,
                                   bool attached_only) const {
   std::vector<TreeEntry> list;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (auto it = entries_.upper_bound(after); it != entries_.end() && list.size() < limit; ++it) {
     const TreeEntry& is = it->second.is;
     if ((!relay.empty() && is.relay != relay) || (attached_only && !is.attached)) continue;
@@ -211,7 +210,7 @@ std::vector<TreeEntry> Tree::List(const std::string& after, size_t limit, const 
 
 std::vector<std::string> Tree::Nodes() const {
   std::vector<std::string> names;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [name, entry] : entries_) {
     if (!entry.is.is_relay) names.push_back(name);
   }
@@ -219,7 +218,7 @@ std::vector<std::string> Tree::Nodes() const {
 }
 
 int64_t Tree::AttachedBelow(const std::string& relay) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   int64_t count = 0;
   for (const auto& [name, entry] : entries_) {
     if (!entry.is.attached) continue;
@@ -239,14 +238,14 @@ int64_t Tree::AttachedBelow(const std::string& relay) const {
 
 std::vector<std::shared_ptr<ChildLink>> Tree::Children() const {
   std::vector<std::shared_ptr<ChildLink>> links;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [name, direct] : direct_) links.push_back(direct.link);
   return links;
 }
 
 std::vector<std::shared_ptr<ChildLink>> Tree::ChildRelays() const {
   std::vector<std::shared_ptr<ChildLink>> links;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [name, direct] : direct_) {
     const auto entry = entries_.find(name);
     if (entry != entries_.end() && entry->second.is.is_relay) links.push_back(direct.link);
@@ -256,7 +255,7 @@ std::vector<std::shared_ptr<ChildLink>> Tree::ChildRelays() const {
 
 v1::AttachRequest::TopologyUpdate Tree::TakeChanges(size_t limit, bool all) {
   v1::AttachRequest::TopologyUpdate below;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (all) {
     for (const auto& [name, entry] : entries_) changed_.emplace(!entry.is.is_relay, name);
   }
@@ -280,7 +279,7 @@ v1::AttachRequest::TopologyUpdate Tree::TakeChanges(size_t limit, bool all) {
 }
 
 bool Tree::HasChanges() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return !changed_.empty() || !forgotten_.empty();
 }
 
@@ -289,7 +288,7 @@ void Tree::Forget(const std::string& subject) {
   std::shared_ptr<ChildLink> link;
   std::string uri;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
       return entry.second.is.uri == subject || entry.second.is.certificate == subject;
     });
@@ -313,7 +312,7 @@ void Tree::Tick() {
   News news;
   std::vector<std::shared_ptr<ChildLink>> ended;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (auto it = entries_.begin(); it != entries_.end();) {
       Entry& entry = it->second;
       const bool ends = entry.is.attached && entry.is.statement != nullptr &&
@@ -333,14 +332,14 @@ void Tree::Tick() {
 
 std::vector<TreeEntry> Tree::Snapshot() const {
   std::vector<TreeEntry> all;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   all.reserve(entries_.size());
   for (const auto& [name, entry] : entries_) all.push_back(entry.is);
   return all;
 }
 
 void Tree::Restore(const std::vector<TreeEntry>& entries) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const TreeEntry& is : entries) {
     Entry& entry = entries_[is.name];
     entry.is = is;
@@ -350,12 +349,12 @@ void Tree::Restore(const std::vector<TreeEntry>& entries) {
 }
 
 size_t Tree::children() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return direct_.size();
 }
 
 size_t Tree::attached() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return attached_;
 }
 

@@ -10,7 +10,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,6 +23,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/attachment.pb.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -159,25 +159,26 @@ class Tree {
     std::vector<std::pair<std::string, bool>> relays;
   };
 
-  void Gone(Entry& entry, News& news);
-  void Put(Entry& entry, TreeEntry is, const std::string& via, News& news);
-  void Changed(const TreeEntry& is);
+  void Gone(Entry& entry, News& news) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Put(Entry& entry, TreeEntry is, const std::string& via, News& news)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Changed(const TreeEntry& is) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(const News& news);
-  absl::Status CheckPlace(const TreeEntry& entry) const;
+  absl::Status CheckPlace(const TreeEntry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const Clock& clock_;
   Came came_;
   RelayChanged relay_changed_;
-  mutable std::mutex mutex_;
-  // All below are guarded by mutex_.
-  std::vector<std::string> path_;
-  std::map<std::string, Entry, std::less<>> entries_;
-  absl::flat_hash_map<std::string, Direct> direct_;
-  std::set<std::pair<bool, std::string>> changed_;  // names to tell the parent of; false: a relay
-  std::set<std::string> forgotten_;                 // URIs, likewise
-  uint64_t listings_ = 0;
-  size_t attached_ = 0;
+  mutable Mutex mutex_;
+  std::vector<std::string> path_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, Direct> direct_ ABSL_GUARDED_BY(mutex_);
+  // Names to tell the parent of; false: a relay.
+  std::set<std::pair<bool, std::string>> changed_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> forgotten_ ABSL_GUARDED_BY(mutex_);  // URIs, likewise
+  uint64_t listings_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t attached_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace muster

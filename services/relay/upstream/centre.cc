@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-constexpr std::chrono::seconds kLook(1);
+constexpr absl::Duration kLook = absl::Seconds(1);
 constexpr std::chrono::seconds kAnswerWithin(10);
 // A list that was missed is fetched by then; a revocation in the feed asks at once.
 constexpr int kLooksBetweenAsking = 60;
@@ -35,13 +35,13 @@ Centre::Centre(Tree& tree, Trust& trust, RunOffers& offers,
 
 Centre::~Centre() {
   watcher_.request_stop();
-  wake_.notify_all();
+  wake_.NotifyAll();
   watcher_.join();
   follower_.reset();
 }
 
 std::optional<Certificate> Centre::command_ca() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return command_ca_;
 }
 
@@ -67,9 +67,9 @@ void Centre::Take(const v1::FollowChangesResponse& event) {
     default:
       return;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ask_ = true;
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 // Looks whether the aggregator is heard, and keeps the list of revoked signers.
@@ -80,22 +80,23 @@ void Centre::Watch(const std::stop_token& stop) {
     if (connected_.exchange(heard) != heard) Changed();
     bool ask = false;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       ask = ask_ || ++looks >= kLooksBetweenAsking;
     }
     if (ask && heard) {
       const absl::Status asked = AskWhoIsRevoked();
       if (asked.ok()) {
         looks = 0;
-        std::lock_guard lock(mutex_);
+        MutexLock lock(mutex_);
         ask_ = false;
       } else {
         Log(LogLevel::kWarning, "cannot ask who may sign commands no more", {{"error", asked}});
       }
     }
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     // What failed is not asked again before the next look.
-    wake_.wait_for(lock, stop, kLook, [this, ask] { return ask_ && !ask; });
+    wake_.WaitFor(mutex_, stop, kLook,
+                  [this, ask]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ask_ && !ask; });
   }
 }
 
@@ -109,8 +110,8 @@ absl::Status Centre::AskWhoIsRevoked() {
   ASSIGN_OR_RETURN(auto authority, Certificate::FromPem(list.command_ca_pem()));
   trust_.Take(list);
   {
-    std::lock_guard lock(mutex_);
-    command_ca_ = std::move(authority);
+    MutexLock lock(mutex_);
+    command_ca_ = *std::move(authority);
   }
   signers_known_();
   return absl::OkStatus();

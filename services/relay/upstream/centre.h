@@ -5,10 +5,8 @@
 #include <grpcpp/channel.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -16,6 +14,7 @@
 #include <thread>
 
 #include "muster/v1/changes.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/service/feed_follower.h"
 #include "services/relay/runs/run_offers.h"
@@ -46,9 +45,9 @@ class Centre : public TreeWay {
   bool caught_up() const { return caught_up_; }
 
  private:
-  void Take(const v1::FollowChangesResponse& event);
-  void Watch(const std::stop_token& stop);
-  absl::Status AskWhoIsRevoked();
+  void Take(const v1::FollowChangesResponse& event) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Watch(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AskWhoIsRevoked() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Trust& trust_;
   RunOffers& offers_;
@@ -59,10 +58,10 @@ class Centre : public TreeWay {
   std::atomic<bool> caught_up_ = false;
   std::set<std::string> snapshot_revoked_;  // the follower's thread alone, as the next
   bool in_snapshot_ = false;
-  mutable std::mutex mutex_;
-  std::condition_variable_any wake_;
-  bool ask_ = true;                        // guarded by mutex_
-  std::optional<Certificate> command_ca_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  StoppableCondVar wake_;
+  bool ask_ ABSL_GUARDED_BY(mutex_) = true;
+  std::optional<Certificate> command_ca_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<FeedFollower> follower_;
   std::jthread watcher_;
 };

@@ -57,7 +57,7 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
   path.push_back(tree_.name());
   tree_.SetPath(std::move(path));
   if (first) {
-    std::lock_guard lock(below_mutex_);
+    MutexLock lock(below_mutex_);
     tell_all_ = true;
     complete_ = false;
     unsent_below_.reset();
@@ -103,7 +103,7 @@ void ParentLink::OnLost(const absl::Status& /*why*/) {
 void ParentLink::Drop() {
   std::vector<Taken> dropped;
   {
-    std::lock_guard lock(records_mutex_);
+    MutexLock lock(records_mutex_);
     dropped = std::exchange(gathered_taken_, {});
     gathered_.Clear();
     gathered_bytes_ = 0;
@@ -121,7 +121,7 @@ void ParentLink::Drop() {
 void ParentLink::Take(v1::JobRecords records, Taken taken) {
   std::vector<Taken> sent;
   {
-    std::lock_guard lock(records_mutex_);
+    MutexLock lock(records_mutex_);
     if (!client_->attached()) {
       sent.push_back(std::move(taken));
     } else {
@@ -135,16 +135,15 @@ void ParentLink::Take(v1::JobRecords records, Taken taken) {
       if (clock_.MonotonicNow() - sent_at_ > kGather) {
         SendGathered(sent);
       } else {
-        gather_.notify_one();
+        gather_.NotifyOne();
       }
     }
   }
   for (Taken& done : sent) done();
 }
 
-// Called with the lock held. Those whose records are on their way are added to `sent`. Whose they
-// are is told before them: an acknowledgement that finds no way down is lost, and a node waits for
-// it.
+// Those whose records are on their way are added to `sent`. Whose they are is told before them: an
+// acknowledgement that finds no way down is lost, and a node waits for it.
 void ParentLink::SendGathered(std::vector<Taken>& sent) {
   if (gathered_taken_.empty()) return;
   sent_at_ = clock_.MonotonicNow();
@@ -161,21 +160,23 @@ void ParentLink::SendGathered(std::vector<Taken>& sent) {
 }
 
 void ParentLink::Gather(const std::stop_token& stop) {
-  std::unique_lock lock(records_mutex_);
-  while (gather_.wait(lock, stop, [this] { return !gathered_taken_.empty(); })) {
-    gather_.wait_for(lock, stop, absl::ToChronoNanoseconds(kGather), [] { return false; });
+  MutexLock lock(records_mutex_);
+  while (gather_.Wait(records_mutex_, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_) {
+    return !gathered_taken_.empty();
+  })) {
+    gather_.WaitFor(records_mutex_, stop, kGather, [] { return false; });
     std::vector<Taken> sent;
     SendGathered(sent);
-    lock.unlock();
+    lock.Unlock();
     for (Taken& done : sent) done();
-    lock.lock();
+    lock.Lock();
   }
 }
 
 void ParentLink::OnWritable() {
   std::vector<Taken> taken;
   {
-    std::lock_guard lock(records_mutex_);
+    MutexLock lock(records_mutex_);
     while (!waiting_.empty() && TellChanges() && client_->Send(waiting_.front().first)) {
       std::move(waiting_.front().second.begin(), waiting_.front().second.end(),
                 std::back_inserter(taken));
@@ -198,7 +199,7 @@ void ParentLink::Tick() {
 
 // False if there is something that cannot be told now.
 bool ParentLink::TellChanges() {
-  std::lock_guard lock(below_mutex_);
+  MutexLock lock(below_mutex_);
   while (client_->attached()) {
     if (!unsent_below_) {
       if (!tell_all_ && complete_ && !tree_.HasChanges()) return true;

@@ -3,12 +3,10 @@
 #define MUSTER_SERVICES_RELAY_UPSTREAM_PARENT_LINK_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -19,6 +17,7 @@
 #include "absl/time/time.h"
 #include "services/common/attach/attach_client.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
 #include "services/relay/jobs/courier.h"
 #include "services/relay/jobs/record_sink.h"
 #include "services/relay/trust.h"
@@ -56,17 +55,18 @@ class ParentLink : public TreeWay, public RecordSink, private AttachDelegate {
  private:
   // AttachDelegate.
   int64_t RevocationsVersion() override { return trust_.commands_version(); }
-  absl::Status OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) override;
+  absl::Status OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first)
+      ABSL_LOCKS_EXCLUDED(below_mutex_) override;
   void OnMessage(v1::AttachResponse message) override;
   void OnLost(const absl::Status& why) override;
-  void OnWritable() override;
+  void OnWritable() ABSL_LOCKS_EXCLUDED(records_mutex_) override;
 
   std::shared_ptr<grpc::Channel> channel() const;
   void SetConnected(bool connected);
-  bool TellChanges();
-  void SendGathered(std::vector<Taken>& sent);
-  void Gather(const std::stop_token& stop);
-  void Drop();
+  bool TellChanges() ABSL_LOCKS_EXCLUDED(below_mutex_);
+  void SendGathered(std::vector<Taken>& sent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_);
+  void Gather(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(records_mutex_);
+  void Drop() ABSL_LOCKS_EXCLUDED(records_mutex_);
 
   Tree& tree_;
   Trust& trust_;
@@ -76,19 +76,20 @@ class ParentLink : public TreeWay, public RecordSink, private AttachDelegate {
   const TakeShares take_shares_;
   std::atomic<bool> connected_ = false;
 
-  std::mutex below_mutex_;  // held while changes are taken and sent, so that they stay in order
-  bool tell_all_ = false;   // guarded by below_mutex_, as the next two
-  bool complete_ = false;
-  std::optional<v1::AttachRequest> unsent_below_;
+  Mutex below_mutex_;  // held while changes are taken and sent, so that they stay in order
+  bool tell_all_ ABSL_GUARDED_BY(below_mutex_) = false;
+  bool complete_ ABSL_GUARDED_BY(below_mutex_) = false;
+  std::optional<v1::AttachRequest> unsent_below_ ABSL_GUARDED_BY(below_mutex_);
 
-  std::mutex records_mutex_;
-  std::condition_variable_any gather_;
-  // All below are guarded by records_mutex_. Each of the children has at most 1 MiB here.
-  v1::JobRecords gathered_;  // to go together
-  size_t gathered_bytes_ = 0;
-  std::vector<Taken> gathered_taken_;
-  absl::Duration sent_at_ = -absl::InfiniteDuration();  // monotonic
-  std::deque<std::pair<v1::AttachRequest, std::vector<Taken>>> waiting_;
+  Mutex records_mutex_ ABSL_ACQUIRED_BEFORE(below_mutex_);
+  StoppableCondVar gather_;
+  // Each of the children has at most 1 MiB here.
+  v1::JobRecords gathered_ ABSL_GUARDED_BY(records_mutex_);  // to go together
+  size_t gathered_bytes_ ABSL_GUARDED_BY(records_mutex_) = 0;
+  std::vector<Taken> gathered_taken_ ABSL_GUARDED_BY(records_mutex_);
+  absl::Duration sent_at_ ABSL_GUARDED_BY(records_mutex_) = -absl::InfiniteDuration();  // monotonic
+  std::deque<std::pair<v1::AttachRequest, std::vector<Taken>>> waiting_
+      ABSL_GUARDED_BY(records_mutex_);
 
   std::unique_ptr<AttachClient> client_;
   std::jthread gatherer_;

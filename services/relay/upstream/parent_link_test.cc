@@ -5,13 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "muster/v1/attachment.grpc.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/live_calls.h"
 #include "services/relay/testing/recorded_link.h"
@@ -21,7 +20,7 @@
 namespace muster {
 namespace {
 
-constexpr std::chrono::seconds kLong{60};
+constexpr absl::Duration kLong = absl::Minutes(1);
 
 // Welcomes whoever comes, and remembers what it says after its hello.
 class Parent final : public v1::AttachService::Service {
@@ -44,9 +43,11 @@ class Parent final : public v1::AttachService::Service {
   int port() const { return port_; }
 
   // What was said so far, when it is enough; empty if it is not within `limit`.
-  std::vector<v1::AttachRequest> Await(size_t count, std::chrono::milliseconds limit = kLong) {
-    std::unique_lock lock(mutex_);
-    const bool enough = changed_.wait_for(lock, limit, [&] { return said_.size() >= count; });
+  std::vector<v1::AttachRequest> Await(size_t count, absl::Duration limit = kLong) {
+    MutexLock lock(mutex_);
+    const bool enough = changed_.WaitFor(
+        mutex_, limit,
+        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return said_.size() >= count; });
     return enough ? said_ : std::vector<v1::AttachRequest>();
   }
 
@@ -66,9 +67,9 @@ class Parent final : public v1::AttachService::Service {
     response.mutable_welcome()->set_connected(true);
     stream->Write(response);
     while (stream->Read(&request)) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       said_.push_back(request);
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     return grpc::Status::OK;
   }
@@ -76,9 +77,9 @@ class Parent final : public v1::AttachService::Service {
   const std::string name_;
   const TestTree::Credential credential_;
   int port_ = 0;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<v1::AttachRequest> said_;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<v1::AttachRequest> said_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<grpc::Server> server_;
 };
 
@@ -106,7 +107,7 @@ class ParentLinkTest : public ::testing::Test {
   }
 
   void AwaitConnected() {
-    const auto end = std::chrono::steady_clock::now() + kLong;
+    const auto end = std::chrono::steady_clock::now() + absl::ToChronoSeconds(kLong);
     while (!link_->connected() && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -168,7 +169,7 @@ TEST_F(ParentLinkTest, AParentThatIsPreferredIsToldEverythingWhenItIsThereAgain)
   std::vector<v1::AttachRequest> said;
   do {  // as n1 does until its record is acknowledged
     Record("n1");
-    said = preferred->Await(2, std::chrono::milliseconds(50));
+    said = preferred->Await(2, absl::Milliseconds(50));
   } while (said.empty());
   ASSERT_TRUE(said[0].has_topology() && said[1].has_records());
   EXPECT_TRUE(said[0].topology().complete());

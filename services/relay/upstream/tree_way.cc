@@ -16,17 +16,17 @@ const ServiceIdentity* RelayOf(const Identity& identity) {
 }  // namespace
 
 std::shared_ptr<void> TreeWay::OnChange(std::function<void()> changed) {
-  std::lock_guard lock(listeners_->mutex);
+  MutexLock lock(listeners_->mutex);
   const uint64_t id = ++listeners_->next;
   listeners_->callbacks[id] = std::move(changed);
   return {reinterpret_cast<void*>(id), [listeners = listeners_, id](void*) {
-            std::lock_guard held(listeners->mutex);
+            MutexLock held(listeners->mutex);
             listeners->callbacks.erase(id);
           }};
 }
 
 void TreeWay::Changed() {
-  std::lock_guard lock(listeners_->mutex);
+  MutexLock lock(listeners_->mutex);
   for (const auto& [id, callback] : listeners_->callbacks) callback();
 }
 

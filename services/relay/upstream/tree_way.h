@@ -7,9 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "services/common/base/mutex.h"
 #include "services/relay/proxy/way_up.h"
 #include "services/relay/topology/tree.h"
 
@@ -30,9 +30,9 @@ class TreeWay : public WayUp {
 
  private:
   struct Listeners {
-    std::mutex mutex;  // held while they are called, so that a handle that is gone is never called
-    uint64_t next = 0;
-    std::map<uint64_t, std::function<void()>> callbacks;
+    Mutex mutex;  // held while they are called, so that a handle that is gone is never called
+    uint64_t next ABSL_GUARDED_BY(mutex) = 0;
+    std::map<uint64_t, std::function<void()>> callbacks ABSL_GUARDED_BY(mutex);
   };
 
   const Tree& tree_;

@@ -21,7 +21,7 @@ constexpr v1::Reason kSilent[] = {v1::REASON_CRASHED, v1::REASON_NOT_RESPONDING,
 }  // namespace
 
 void RunBoard::Tick() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (deleted_ || IsEnded(run_.state())) return;
   const Moment now = Now();
   ++ticks_;

@@ -1,7 +1,6 @@
 #include "services/common/blob/files/files_blob_store.h"
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "absl/time/time.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/blob/files/staged_file.h"
@@ -107,7 +107,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
     RETURN_IF_ERROR(CheckName(prefix));
     const std::string folder = absl::StrCat(BlobsFolder(), "/", ToAbsl(prefix));
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       std::erase_if(known_, [&](const std::string& known) {
         return known == folder || absl::StartsWith(known, folder + "/");
       });
@@ -168,7 +168,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   absl::Status MakeDurable(const std::string& folder) {
     if (folder == BlobsFolder()) return absl::OkStatus();
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (known_.contains(folder)) return absl::OkStatus();
     }
     RETURN_IF_ERROR(MakeDurable(ParentFolder(folder)));
@@ -176,7 +176,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
       return made;
     }
     RETURN_IF_ERROR(ops_.SyncFolder(ParentFolder(folder)));
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (known_.size() >= kMaxKnownFolders) known_.clear();
     known_.insert(folder);
     return absl::OkStatus();
@@ -200,8 +200,8 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   const FilesBlobStoreOptions options_;
   FileOps& ops_;
   std::unique_ptr<File> lock_;
-  std::mutex mutex_;
-  std::set<std::string> known_;  // folders that are durable, guarded by mutex_
+  Mutex mutex_;
+  std::set<std::string> known_ ABSL_GUARDED_BY(mutex_);  // folders that are durable
 };
 
 }  // namespace

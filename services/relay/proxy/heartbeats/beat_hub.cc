@@ -91,12 +91,12 @@ BeatHub::BeatHub(std::string relay, StatementOf statement_of, const Clock& clock
 BeatHub::~BeatHub() = default;
 
 size_t BeatHub::senders() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return senders_.size();
 }
 
 absl::Duration BeatHub::interval() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return interval_;
 }
 
@@ -110,7 +110,7 @@ absl::StatusOr<int32_t> BeatHub::Add(std::shared_ptr<const Caller> caller,
   sender->child = std::move(child);
   sender->all = first;
   beats_.Add();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (senders_.size() >= kMaxSenders) return errors::TooManySenders(kMaxSenders);
   // Numbers go round; one is free, since there are far fewer senders.
   do {
@@ -129,7 +129,7 @@ void BeatHub::Queue(Sender& sender) {
 
 void BeatHub::Beat(int32_t id, const v1::StreamHeartbeatsRequest& beat) {
   beats_.Add();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = senders_.find(id);
   if (it == senders_.end()) return;
   Sender& sender = *it->second;
@@ -148,7 +148,7 @@ void BeatHub::Beat(int32_t id, const v1::StreamHeartbeatsRequest& beat) {
 }
 
 void BeatHub::Gone(int32_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = senders_.find(id);
   if (it == senders_.end()) return;
   Sender& sender = *it->second;
@@ -161,7 +161,7 @@ void BeatHub::Gone(int32_t id) {
 void BeatHub::EndAll(const absl::Status& why) {
   std::vector<std::shared_ptr<BeatChild>> children;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [id, sender] : senders_) {
       if (auto child = sender->child.lock()) children.push_back(std::move(child));
     }
@@ -170,7 +170,7 @@ void BeatHub::EndAll(const absl::Status& why) {
 }
 
 void BeatHub::Restart() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   named_ = false;
   gone_.clear();
   news_.clear();
@@ -181,7 +181,7 @@ void BeatHub::Restart() {
   }
 }
 
-// Under the lock. False if there is nothing to be said of it, or nobody may speak for it any more.
+// False if there is nothing to be said of it, or nobody may speak for it any more.
 bool BeatHub::Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entry) {
   entry->set_id(sender.id);
   auto statement = statement_of_(*sender.caller);
@@ -222,7 +222,7 @@ void BeatHub::AddHeard(v1::RelayHeartbeatsRequest* request) {
 }
 
 std::optional<v1::RelayHeartbeatsRequest> BeatHub::Next() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   v1::RelayHeartbeatsRequest request;
   while (!gone_.empty() && request.senders_size() < kMaxEntries) {
     v1::RelayHeartbeatsRequest::Sender& entry = *request.add_senders();
@@ -263,7 +263,7 @@ void BeatHub::Take(const v1::RelayHeartbeatsResponse& response) {
   std::vector<std::pair<std::shared_ptr<BeatChild>, absl::Status>> ends;
   std::vector<std::shared_ptr<BeatChild>> probes;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const absl::Duration interval = absl::Seconds(response.interval().seconds()) +
                                     absl::Nanoseconds(response.interval().nanos());
     if (interval > absl::ZeroDuration()) interval_ = interval;

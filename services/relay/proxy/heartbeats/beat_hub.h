@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -21,6 +20,7 @@
 #include "muster/v1/heartbeats.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 #include "services/common/identity/policy.h"
 
 namespace muster {
@@ -72,9 +72,10 @@ class BeatHub {
  private:
   struct Sender;
 
-  void Queue(Sender& sender);
-  bool Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entry);
-  void AddHeard(v1::RelayHeartbeatsRequest* request);
+  void Queue(Sender& sender) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddHeard(v1::RelayHeartbeatsRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string relay_;
   const StatementOf statement_of_;
@@ -82,16 +83,17 @@ class BeatHub {
   Counter beats_;
   Counter sent_bytes_;
 
-  mutable std::mutex mutex_;
-  // All below are guarded by mutex_.
-  std::map<int32_t, std::unique_ptr<Sender>> senders_;
-  std::deque<int32_t> news_;  // who has something to say upward
-  std::deque<int32_t> gone_;  // who was introduced, and is not there any more
-  int32_t last_id_ = 0;
-  bool named_ = false;  // our name went up on this stream
-  absl::Duration interval_ = absl::Seconds(10);
-  absl::Duration heard_at_;       // when the list of those who were heard went up last
-  absl::Duration statements_at_;  // when statements were compared last
+  mutable Mutex mutex_;
+  std::map<int32_t, std::unique_ptr<Sender>> senders_ ABSL_GUARDED_BY(mutex_);
+  std::deque<int32_t> news_ ABSL_GUARDED_BY(mutex_);  // who has something to say upward
+  // Who was introduced, and is not there any more.
+  std::deque<int32_t> gone_ ABSL_GUARDED_BY(mutex_);
+  int32_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool named_ ABSL_GUARDED_BY(mutex_) = false;  // our name went up on this stream
+  absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(10);
+  // When the list of those who were heard went up last.
+  absl::Duration heard_at_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration statements_at_ ABSL_GUARDED_BY(mutex_);  // when statements were compared last
 };
 
 // Adds what `news` says to what was said before and has not gone up: the newest for each pair, but

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors.h"
 #include "services/common/heartbeat/beat_check.h"
@@ -42,7 +43,7 @@ class BeatBelow
   void OnReadDone(bool ok) override {
     if (first_late_ != nullptr) {
       {
-        std::lock_guard lock(mutex_);
+        MutexLock lock(mutex_);
         begun_ = true;
       }
       first_late_.reset();
@@ -57,17 +58,21 @@ class BeatBelow
     if (!request_.instance_id().empty() || request_.activities_size() > 0) {
       request_ = v1::StreamHeartbeatsRequest();
     }
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!ended_ && !end_) StartRead(&request_);
   }
 
   void OnWriteDone(bool ok) override {
     call_.EndWrite();
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     writing_ = false;
     if (ended_) return;
     if (!ok && !end_) end_ = absl::CancelledError("the sender went away");
-    if (end_) return FinishNow(std::move(lock));
+    if (end_) {
+      const grpc::Status final = MarkEnded();
+      lock.Unlock();
+      return Finish(final);
+    }
     Send();
   }
 
@@ -80,15 +85,18 @@ class BeatBelow
 
   // BeatChild.
   void Probe() override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     probing_ = true;
     Send();
   }
   void End(const absl::Status& why) override {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (ended_ || end_) return;
     end_ = why;
-    if (!writing_) FinishNow(std::move(lock));
+    if (writing_) return;
+    const grpc::Status final = MarkEnded();
+    lock.Unlock();
+    Finish(final);
   }
 
  private:
@@ -104,7 +112,7 @@ class BeatBelow
                        const auto self = expired ? weak.lock() : nullptr;
                        if (self == nullptr) return;
                        {
-                         std::lock_guard lock(self->mutex_);
+                         MutexLock lock(self->mutex_);
                          if (self->begun_) return;
                        }
                        self->End(errors::NoFirstHeartbeat(kFirstWithin));
@@ -133,18 +141,22 @@ class BeatBelow
     if (id_ == 0) {
       ASSIGN_OR_RETURN(
           id_, hub_.Add(std::make_shared<Caller>(call_.caller()), request_, weak_from_this()));
-    } else if (request_.sequence() > sequence_) {
+    } else if (IsNews()) {
       hub_.Beat(id_, request_);
     }
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     sequence_ = std::max(sequence_, request_.sequence());
     answering_ = true;
     Send();
     return absl::OkStatus();
   }
 
-  // Under mutex_.
-  void Send() {
+  bool IsNews() {
+    MutexLock lock(mutex_);
+    return request_.sequence() > sequence_;
+  }
+
+  void Send() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (writing_ || ended_ || end_ || (!answering_ && !probing_)) return;
     response_.set_sequence(sequence_);
     ToProto(hub_.interval(), response_.mutable_interval());
@@ -156,11 +168,10 @@ class BeatBelow
     StartWrite(&response_);
   }
 
-  void FinishNow(std::unique_lock<std::mutex> lock) {
+  // Returns what Finish has to be called with once the mutex is released.
+  grpc::Status MarkEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     ended_ = true;
-    const grpc::Status final = call_.Final(*end_);
-    lock.unlock();
-    Finish(final);
+    return call_.Final(*end_);
   }
 
   WayUp& way_;
@@ -177,15 +188,14 @@ class BeatBelow
   int32_t id_ = 0;  // in the hub
 
   v1::StreamHeartbeatsResponse response_;
-  std::mutex mutex_;
-  // All below are guarded by mutex_.
-  int64_t sequence_ = -1;
-  bool answering_ = false;
-  bool probing_ = false;
-  bool writing_ = false;
-  bool begun_ = false;
-  std::optional<absl::Status> end_;  // to end with once no write is out
-  bool ended_ = false;
+  Mutex mutex_;
+  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = -1;
+  bool answering_ ABSL_GUARDED_BY(mutex_) = false;
+  bool probing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // to end with once no write is out
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace
