@@ -8,8 +8,8 @@
 #include "cli/output/json_view.h"
 #include "cli/rpc/https_client.h"
 #include "cli/rpc/session.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -20,9 +20,7 @@ constexpr char kPath[] = "/api/v1/dashboard-links";
 absl::StatusOr<HttpsAnswer> AskForLink(const OperatorContext& context) {
   HttpsClient https(context.fleet_ca_pem, context.certificate_chain_pem,
                     context.private_key_pem.view());
-  absl::StatusOr<HttpsAnswer> answer =
-      MakeError(absl::StatusCode::kFailedPrecondition, "NO_GATEWAY", "the context names no gateway",
-                "Have a new one made: muster operator add.");
+  absl::StatusOr<HttpsAnswer> answer = errors::NoGateway();
   for (const std::string& gateway : context.gateway_urls) {
     answer = https.Post(absl::StrCat(absl::StripSuffix(gateway, "/"), kPath));
     if (!absl::IsUnavailable(answer.status())) break;
@@ -35,9 +33,7 @@ absl::StatusOr<int> PrintLink(Console& console, const CommandLine& line) {
   ASSIGN_OR_RETURN(const auto answer, AskForLink(context));
   const Json json = Json::parse(answer.body, nullptr, false);
   if (!json.is_object() || !json.contains("url") || !json["url"].is_string()) {
-    return MakeError(absl::StatusCode::kInternal, "INVALID_ANSWER",
-                     "the gateway's answer holds no link",
-                     "Check that gateway and command line are of one version.");
+    return errors::InvalidGatewayAnswer();
   }
   console.out << (line.json ? Dump(json) : json["url"].get<std::string>() + "\n");
   Say(console, absl::StrCat("Open it within ", json.value("expires_in_seconds", 60),

@@ -22,7 +22,6 @@
 #include "cli/rpc/attached.h"
 #include "cli/rpc/session.h"
 #include "services/agent/agent_config.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/joining/join_fleet.h"
 

@@ -16,8 +16,8 @@
 #include "cli/rpc/session.h"
 #include "services/common/archive/archive_reader.h"
 #include "services/common/archive/results_yaml.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -113,9 +113,7 @@ class TreePrinter {
 
   absl::Status Finish(const std::string& run) {
     if (!found_) {
-      return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_IN_ARCHIVE",
-                       absl::StrCat("the archive holds nothing of node ", arguments_.node),
-                       "`muster results --json` without --node shows what it holds.");
+      return errors::NodeNotInArchive(arguments_.node);
     }
     if (json_ && arguments_.mode == "report") {
       console_.out << Dump({{"run", run}, {"plugins", reports_}});

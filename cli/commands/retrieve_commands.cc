@@ -18,11 +18,11 @@
 #include "cli/rpc/run_reference.h"
 #include "cli/rpc/session.h"
 #include "services/common/archive/archive_reader.h"
-#include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/names.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -123,8 +123,7 @@ absl::StatusOr<ContentInfo> FilterInto(Console& console, Client& client, const v
   if (!info.ok()) return info.status();
   ASSIGN_OR_RETURN(const std::string digest, source.Finish());
   if (digest != archive.sha256()) {
-    return MakeError(absl::StatusCode::kDataLoss, "DIGEST_MISMATCH",
-                     "the SHA-256 of what arrived is not the archive's", "Try again.");
+    return errors::DownloadDigestMismatch();
   }
   RETURN_IF_ERROR(file.SyncData());
   return info;

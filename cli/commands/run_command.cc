@@ -23,6 +23,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -54,9 +55,7 @@ absl::StatusOr<std::string> ReadDefinition(const std::string& file) {
   if (file != "-") return ReadFileBounded(file, kMaxDefinition);
   std::string text(std::istreambuf_iterator<char>(std::cin), {});
   if (text.size() <= kMaxDefinition) return text;
-  return MakeError(absl::StatusCode::kResourceExhausted, "FILE_TOO_LARGE",
-                   absl::StrCat("standard input holds more than ", kMaxDefinition, " bytes"),
-                   "A definition is a few lines of YAML.");
+  return errors::DefinitionTooLarge(kMaxDefinition);
 }
 
 // Sets the field if the option was given. "0" is a duration here: never.

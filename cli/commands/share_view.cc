@@ -4,7 +4,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
-#include "services/common/base/error.h"
+#include "services/common/errors/shares.h"
 
 namespace muster::cli {
 namespace {
@@ -73,13 +73,14 @@ absl::StatusOr<int> TellOutcome(Console& console, const CommandLine& line, const
     default:
       break;
   }
-  return MakeError(absl::StatusCode::kFailedPrecondition,
-                   share.state() == v1::SHARE_STATE_REFUSED   ? "SHARE_REFUSED"
-                   : share.state() == v1::SHARE_STATE_EXPIRED ? "SHARE_EXPIRED"
-                                                              : "SHARE_REMOVED",
-                   absl::StrCat(file, ": ", StateWord(share.state()), " at relay ", share.relay(),
-                                share.reason().empty() ? "" : absl::StrCat(": ", share.reason())),
-                   "Share it again once its cause is dealt with.");
+  switch (share.state()) {
+    case v1::SHARE_STATE_REFUSED:
+      return errors::ShareRefusedAt(file, share.relay(), share.reason());
+    case v1::SHARE_STATE_EXPIRED:
+      return errors::ShareExpiredAt(file, share.relay(), share.reason());
+    default:
+      return errors::ShareRemovedAt(file, share.relay(), share.reason());
+  }
 }
 
 }  // namespace muster::cli

@@ -6,10 +6,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/text_values.h"
 #include "services/common/base/utf8.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -90,9 +90,7 @@ std::string Clip(std::string_view text, int width) {
 absl::StatusOr<absl::Duration> DurationArgument(std::string_view text) {
   const std::optional<absl::Duration> duration = ParseDuration(text);
   if (duration && *duration > absl::ZeroDuration()) return *duration;
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DURATION",
-                   absl::StrCat("\"", ToAbsl(Printable(text)), "\" is no duration"),
-                   "Write a positive number and a unit (s, m or h), such as 90s, 30m or 1h30m.");
+  return errors::InvalidDuration(Printable(text));
 }
 
 }  // namespace muster::cli

@@ -10,7 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "cli/output/format.h"
-#include "services/common/base/error.h"
+#include "services/common/errors/cli.h"
 #include "services/common/identity/identity.h"
 
 namespace muster::cli {
@@ -171,12 +171,6 @@ void ReadPair(const Json& json, v1::PairStatus* pair) {
   }
 }
 
-absl::Status NotAStatus(const std::string& why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_STATUS",
-                   absl::StrCat("the answer is no status of a run: ", why),
-                   "Check that the address in the credentials file is a Muster status listener.");
-}
-
 }  // namespace
 
 std::string ReasonWord(v1::Reason reason) { return Word(reason, "REASON_"); }
@@ -238,9 +232,9 @@ Json StatusJson(const v1::RunStatus& status) {
 
 absl::StatusOr<v1::RunStatus> ParseStatusJson(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return NotAStatus("it is no JSON object");
+  if (!json.is_object()) return errors::InvalidStatus("it is no JSON object");
   if (!json.contains("status") || !Part(json, "plugins").is_array()) {
-    return NotAStatus("it has no status, or no plugins");
+    return errors::InvalidStatus("it has no status, or no plugins");
   }
   v1::RunStatus status;
   status.set_run(Text(json, "run"));

@@ -21,8 +21,7 @@
 #include "muster/v1/runs.grpc.pb.h"
 #include "muster/v1/status.grpc.pb.h"
 #include "services/common/base/crc32c.h"
-#include "services/common/base/error.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
 

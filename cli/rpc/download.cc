@@ -7,26 +7,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr size_t kBuffer = size_t{1} << 20;
-
-absl::Status WrongContent(std::string_view reason, std::string_view message) {
-  return MakeError(absl::StatusCode::kDataLoss, reason, message,
-                   "Try again: it begins anew. If it stays like this, the archive on the server is "
-                   "damaged.");
-}
-
-absl::Status WrongSize(int64_t wanted, int64_t got) {
-  return WrongContent("SIZE_MISMATCH",
-                      absl::StrCat(got, " bytes arrived where the archive has ", wanted));
-}
 
 class FileSource : public ByteSource {
  public:
@@ -87,7 +76,7 @@ absl::Status Complete(File& part, const Download& download, bool* resumed) {
   const std::unique_ptr<ByteSource> source = download.open(done);
   RETURN_IF_ERROR(ForEachPiece(*source, [&](std::string_view piece) {
     if (done + static_cast<int64_t>(piece.size()) > download.size) {
-      return WrongSize(download.size, done + static_cast<int64_t>(piece.size()));
+      return errors::DownloadSizeMismatch(done + static_cast<int64_t>(piece.size()), download.size);
     }
     hash.Update(piece);
     RETURN_IF_ERROR(part.WriteAt(piece, done));
@@ -95,9 +84,9 @@ absl::Status Complete(File& part, const Download& download, bool* resumed) {
     download.on_progress(done);
     return absl::OkStatus();
   }));
-  if (done != download.size) return WrongSize(download.size, done);
+  if (done != download.size) return errors::DownloadSizeMismatch(done, download.size);
   if (DigestBytes(hash.Finish()) != download.sha256) {
-    return WrongContent("DIGEST_MISMATCH", "the SHA-256 of what arrived is not the archive's");
+    return errors::DownloadDigestMismatch();
   }
   return part.SyncData();
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
 #include "services/common/base/error.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -115,10 +116,7 @@ absl::StatusOr<HttpsAnswer> HttpsClient::Perform(const std::string& url,
   curl_easy_setopt(curl_, CURLOPT_HTTPHEADER, nullptr);
   curl_slist_free_all(headers);
   if (code != CURLE_OK) {
-    return FromService(
-        MakeError(absl::StatusCode::kUnavailable, "GATEWAY_UNREACHABLE", curl_easy_strerror(code),
-                  "Check that the services run and that this machine reaches the address."),
-        url);
+    return FromService(errors::GatewayUnreachable(curl_easy_strerror(code)), url);
   }
   long http = 0;
   curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &http);

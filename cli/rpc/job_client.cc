@@ -14,7 +14,6 @@
 #include "muster/v1/attachment.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
 #include "muster/v1/jobs.grpc.pb.h"
-#include "services/common/base/error.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/signed_command.h"

@@ -7,9 +7,9 @@
 #include "absl/strings/str_join.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/cli.h"
 #include "services/common/identity/identity.h"
 
 namespace muster::cli {
@@ -18,16 +18,11 @@ namespace {
 constexpr int kPage = 1000;
 constexpr size_t kMatchesShown = 5;
 
-absl::Status NoRuns() {
-  return MakeError(absl::StatusCode::kNotFound, "NO_RUNS", "there is no run yet",
-                   "Make one with `muster run --plugin hostfacts --node NODE`.");
-}
-
 absl::StatusOr<std::string> Newest(Client& client) {
   v1::ListRunsRequest request;
   request.set_page_size(1);
   ASSIGN_OR_RETURN(const auto runs, client.ListRuns(request));
-  if (runs.runs().empty()) return FromService(NoRuns(), "the list of runs");
+  if (runs.runs().empty()) return FromService(errors::NoRuns(), "the list of runs");
   return runs.runs(0).id();
 }
 
@@ -49,7 +44,7 @@ absl::StatusOr<std::vector<std::string>> Matches(Client& client, const std::stri
 }  // namespace
 
 absl::Status OrNoRuns(const absl::Status& status) {
-  return absl::IsNotFound(status) ? FromService(NoRuns(), SubjectOf(status)) : status;
+  return absl::IsNotFound(status) ? FromService(errors::NoRuns(), SubjectOf(status)) : status;
 }
 
 absl::StatusOr<std::string> ResolveRun(Client& client, const std::string& text) {
@@ -62,8 +57,7 @@ absl::StatusOr<std::string> ResolveRun(Client& client, const std::string& text) 
   ASSIGN_OR_RETURN(const auto ids, Matches(client, text));
   if (ids.size() == 1) return ids.front();
   if (ids.empty()) {
-    return MakeError(absl::StatusCode::kNotFound, "RUN_NOT_FOUND",
-                     absl::StrCat("no run begins with ", text), "`muster runs` lists the runs.");
+    return errors::NoRunBeginsWith(text);
   }
   return UsageError(
       absl::StrCat(

@@ -16,6 +16,8 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/joining.h"
+#include "services/common/errors/shares.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/share_signature.h"
 #include "services/common/joining/member_file.h"
@@ -116,10 +118,7 @@ const std::string& ShareClient::node() const { return state_->member.name; }
 absl::StatusOr<std::unique_ptr<ShareClient>> ShareClient::Open(const std::string& folder) {
   ASSIGN_OR_RETURN(auto member, ReadMemberFile(folder));
   if (member.is_relay || member.relay_targets.empty()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
-                     absl::StrCat(folder, " is not the folder of a node that has a relay"),
-                     "Join the fleet with a new token and an empty folder: muster node join "
-                     "--token-file FILE.");
+    return errors::NotANodeFolder(folder, "is not the folder of a node that has a relay");
   }
   ASSIGN_OR_RETURN(const auto key_pem, ReadSecretFile(folder + "/tls/key.pem"));
   ASSIGN_OR_RETURN(auto chain_pem, ReadFileBounded(folder + "/tls/cert.pem", kMaxSecretFile));
@@ -213,9 +212,7 @@ absl::Status ShareClient::Fetch(const v1::ShareKey& key, const std::string& path
     }
     RETURN_IF_ERROR(VerifySharedFile(file, state_->member.fleet, state_->roots, absl::Now()));
     if (ExpiryOf(file) <= absl::Now() || share.state() != v1::SHARE_STATE_DELIVERED) {
-      return MakeError(absl::StatusCode::kNotFound, "SHARE_NOT_FOUND",
-                       "the shared file is not there any more, or not yet",
-                       "Look where it is: muster shared outcome.");
+      return errors::ShareNotReady();
     }
     Download download;
     download.path = path;

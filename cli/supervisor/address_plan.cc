@@ -11,10 +11,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/errors/cli.h"
 #include "services/common/identity/run_host.h"
 
 namespace muster::supervisor {
@@ -56,10 +56,7 @@ absl::StatusOr<int> FreePort(const std::set<int>& taken) {
     const int port = kFirst + static_cast<int>(random % kCount);
     if (!taken.contains(port) && CanBind(port)) return port;
   }
-  return MakeError(
-      absl::StatusCode::kResourceExhausted, "NO_FREE_PORT",
-      absl::StrCat("no free port was found between ", kFirst, " and ", kFirst + kCount - 1),
-      "Name ports with --port.");
+  return errors::NoFreePort(kFirst, kFirst + kCount - 1);
 }
 
 absl::StatusOr<std::string> LegacyPorts(const Home& home, const AddressOptions& options) {
@@ -72,9 +69,7 @@ absl::StatusOr<std::string> LegacyPorts(const Home& home, const AddressOptions& 
         0 < first && first <= last && last <= kMaxPort) {
       return options.legacy_ports;
     }
-    return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PORT_RANGE",
-                     absl::StrCat("\"", options.legacy_ports, "\" is no range of ports"),
-                     "Write it as 7450-7949, or 0 for any.");
+    return errors::InvalidPortRange(options.legacy_ports);
   }
   ASSIGN_OR_RETURN(const std::string present, ConfigValue(home, "gateway", "legacy_ports"));
   if (!present.empty() && options.port.value_or(0) == 0) return present;
@@ -88,10 +83,7 @@ absl::StatusOr<std::string> LegacyHost(const Home& home, const AddressOptions& o
   if (options.legacy_host->empty() || IsRunHostPattern(*options.legacy_host)) {
     return *options.legacy_host;
   }
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_HOST_PATTERN",
-                   absl::StrCat("\"", *options.legacy_host, "\" names no host for a run"),
-                   absl::StrCat("Write ", ToAbsl(kRunHostRule),
-                                "; and have all such names lead to this machine."));
+  return errors::InvalidHostPattern(*options.legacy_host, kRunHostRule);
 }
 
 // What the configuration has stays, unless another port was asked for.

@@ -12,8 +12,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::supervisor {
 namespace {
@@ -26,10 +27,7 @@ absl::StatusOr<struct sockaddr_un> Address(const std::string& path) {
   struct sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "PATH_TOO_LONG",
-                     absl::StrCat("the path of a socket has at most ", sizeof(address.sun_path) - 1,
-                                  " characters: ", path),
-                     "Set MUSTER_HOME to a folder with a shorter path.");
+    return errors::PathTooLong(static_cast<int64_t>(sizeof(address.sun_path) - 1), path);
   }
   std::copy(path.begin(), path.end(), address.sun_path);
   return address;
@@ -61,11 +59,6 @@ bool Send(int fd, const ControlAnswer& answer) {
     std::memcpy(CMSG_DATA(header), &answer.fd, sizeof(int));
   }
   return ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(line.size());
-}
-
-absl::Status NoSupervisor(const std::string& path) {
-  return MakeError(absl::StatusCode::kUnavailable, "NO_SUPERVISOR",
-                   absl::StrCat("no supervisor answers at ", path), "Start it with `muster up`.");
 }
 
 }  // namespace
@@ -137,13 +130,13 @@ absl::StatusOr<std::string> AskSupervisor(const std::string& path, const std::st
   if (::connect(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) != 0 ||
       ::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
           static_cast<ssize_t>(line.size())) {
-    return NoSupervisor(path);
+    return errors::NoSupervisor(path);
   }
   std::string answer;
   while (answer.size() < kMaxAnswer && answer.find('\n') == std::string::npos) {
     char buffer[4096];
     const ssize_t count = ::recv(fd.get(), buffer, sizeof(buffer), 0);
-    if (count <= 0) return NoSupervisor(path);
+    if (count <= 0) return errors::NoSupervisor(path);
     answer.append(buffer, static_cast<size_t>(count));
   }
   return answer.substr(0, answer.find('\n'));

@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::supervisor {
 namespace {
@@ -28,9 +28,7 @@ absl::StatusOr<Home> HomeFromEnvironment() {
   if (const char* user = std::getenv("HOME"); user != nullptr && *user != '\0') {
     return Home(absl::StrCat(user, "/.muster"));
   }
-  return MakeError(absl::StatusCode::kNotFound, "NO_HOME",
-                   "neither MUSTER_HOME nor HOME is set, so there is no place for state",
-                   "Set MUSTER_HOME to a folder that is yours alone.");
+  return errors::NoHome();
 }
 
 std::string ConfigFile(const Home& home, std::string_view service) {

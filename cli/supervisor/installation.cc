@@ -16,10 +16,12 @@
 #include "cli/supervisor/process.h"
 #include "cli/supervisor/service_files.h"
 #include "services/common/base/config.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/cli.h"
 #include "services/common/identity/bootstrap.h"
 
 namespace muster::supervisor {
@@ -120,9 +122,7 @@ nlohmann::json AskStatus(const Home& home) {
 }
 
 absl::Status ServiceFailed(const Home& home, const std::string& service, const std::string& why) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "SERVICE_FAILED",
-                   absl::StrCat(service, " does not get ready: ", why),
-                   absl::StrCat("Its log says more: ", LogFile(home, service)));
+  return errors::ServiceFailed(service, why, LogFile(home, service));
 }
 
 // OK if the service is ready now; UNAVAILABLE if it may still become so.
@@ -182,9 +182,7 @@ absl::StatusOr<InstanceLock> LockHome(const Home& home, absl::Duration limit) {
     absl::StatusOr<InstanceLock> lock = InstanceLock::Take(UpLock(home));
     if (lock.ok() || ReasonOf(lock.status()) != "ALREADY_RUNNING") return lock;
     if (absl::Now() >= until) {
-      return MakeError(absl::StatusCode::kUnavailable, "HOME_BUSY",
-                       absl::StrCat("another `muster up` or `down` is at work in ", home.path()),
-                       "Wait for it, or end it.");
+      return errors::HomeBusy(home.path());
     }
     absl::SleepFor(kPoll);
   }

@@ -15,23 +15,17 @@
 #include "absl/strings/strip.h"
 #include "cli/supervisor/home.h"
 #include "httplib.h"
-#include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/subprocess.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::supervisor {
 namespace {
 
 constexpr size_t kMaxConfig = size_t{1} << 20;
 constexpr absl::Duration kPrintLimit = absl::Seconds(20);
-
-absl::Status InvalidConfig(const std::string& file, std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONFIG",
-                   absl::StrCat(file, ": ", ToAbsl(why)),
-                   "Correct the file, or move it away: `muster up` writes a new one.");
-}
 
 // "key: ..." or "# key: ...".
 bool IsLineOf(absl::string_view line, absl::string_view key) {
@@ -48,10 +42,8 @@ absl::StatusOr<std::string> PrintedConfig(std::string_view service) {
                                       .err = ChildOutput::Tail(4096)}));
   const std::optional<ExitStatus> end = process->Wait(kPrintLimit);
   if (end && end->ok()) return process->StdoutTail();
-  return MakeError(absl::StatusCode::kInternal, "PROGRAM_FAILED",
-                   absl::StrCat(program, " --print-config: ", end ? end->Describe() : "did not end",
-                                ": ", process->StderrTail()),
-                   "The installation is damaged: install it again.");
+  return errors::ProgramFailed(program, end ? end->Describe() : "did not end",
+                               process->StderrTail());
 }
 
 // The file's top level; an empty map if there is no file.
@@ -62,9 +54,9 @@ absl::StatusOr<YAML::Node> Load(const std::string& file) {
   try {
     YAML::Node node = YAML::Load(*text);
     if (node.IsMap() || node.IsNull()) return node;
-    return InvalidConfig(file, "it holds no keys");
+    return errors::InvalidServiceConfig(file, "it holds no keys");
   } catch (const YAML::Exception& fault) {
-    return InvalidConfig(file, fault.what());
+    return errors::InvalidServiceConfig(file, fault.what());
   }
 }
 
@@ -80,9 +72,7 @@ absl::StatusOr<std::string> ServiceProgram(std::string_view service) {
   }
   const std::string path = absl::StrCat(folder, "/muster-", ToAbsl(service));
   if (::access(path.c_str(), X_OK) == 0) return path;
-  return MakeError(absl::StatusCode::kNotFound, "PROGRAM_MISSING",
-                   absl::StrCat("there is no program ", path),
-                   "Install it beside `muster`, or name its folder in MUSTER_LIBEXEC.");
+  return errors::ProgramMissing(path);
 }
 
 std::string WithValues(std::string text, const ConfigValues& values) {
@@ -152,8 +142,8 @@ absl::StatusOr<std::optional<HostPort>> ListenAddress(const Home& home, std::str
   if (text.empty()) return std::nullopt;
   const std::optional<HostPort> address = ParseHostPort(text);
   if (!address) {
-    return InvalidConfig(ConfigFile(home, service),
-                         absl::StrCat("listen: \"", text, "\" is not HOST:PORT"));
+    return errors::InvalidServiceConfig(ConfigFile(home, service),
+                                        absl::StrCat("listen: \"", text, "\" is not HOST:PORT"));
   }
   return address;
 }

@@ -16,6 +16,7 @@
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/text_values.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::supervisor {
 namespace {
@@ -34,7 +35,7 @@ ControlAnswer Failure(const absl::Status& status) {
 }
 
 ControlAnswer Malformed(const std::string& fault) {
-  return Failure(MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST", fault, ""));
+  return Failure(errors::InvalidSupervisorRequest(fault));
 }
 
 // As many descriptors as the machine allows, for this process and for what it starts.

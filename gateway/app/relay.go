@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"muster.example/gateway/rest"
 	"muster.example/services/client/go"
 )
 
@@ -12,8 +13,8 @@ import (
 type noRelay struct{}
 
 func (noRelay) refusal() error {
-	return &muster.Error{Code: "UNAVAILABLE", Reason: "NO_RELAY", Message: "this gateway knows no relay",
-		NextStep: "Name the relay at the centre in the gateway's configuration: relay_targets."}
+	p := rest.NoRelay()
+	return &muster.Error{Code: p.Code, Reason: p.Reason, Message: p.Message, NextStep: p.NextStep}
 }
 
 // Invoke implements grpc.ClientConnInterface.

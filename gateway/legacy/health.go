@@ -7,6 +7,7 @@ import (
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
+	"muster.example/services/client/go/reasons"
 )
 
 // health takes a heartbeat as the original design has it: a GET, again and again.
@@ -30,8 +31,8 @@ func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Req
 // notYetHeard makes "try again" of an answer of the status service that hears of a new run a little later
 // than the run's clients.
 func notYetHeard(err error) error {
-	if answer := muster.AsError(err); answer.Reason == "RUN_NOT_FOUND" {
-		answer.Code, answer.Reason = "UNAVAILABLE", "STATUS_NOT_READY"
+	if answer := muster.AsError(err); answer.Reason == reasons.RunNotFound {
+		answer.Code, answer.Reason = "UNAVAILABLE", reasons.StatusNotReady
 		return answer
 	}
 	return err

@@ -61,12 +61,7 @@ func (b *bulk) result(w http.ResponseWriter, r *http.Request, names map[string]s
 		return
 	}
 	if result.Outcome != musterv1.Outcome_OUTCOME_GENUINE && result.Size == 0 {
-		message := fmt.Sprintf("there is no result of %s on %s yet", key.Plugin, key.Node)
-		if result.Error != "" {
-			message = fmt.Sprintf("there is no result of %s on %s: %s", key.Plugin, key.Node, result.Error)
-		}
-		AnswerProblem(w, http.StatusNotFound, Problem{message, "RESULT_NOT_THERE",
-			"GET the same path without /content to see what became of it."})
+		AnswerProblem(w, http.StatusNotFound, ResultHasNoContent(key.Plugin, key.Node, result.Error))
 		return
 	}
 	mediaType := result.MediaType
@@ -94,8 +89,7 @@ func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 		asked, result := parseRange(text, file.size)
 		switch result {
 		case rangeOutside:
-			AnswerProblem(w, http.StatusRequestedRangeNotSatisfiable, Problem{
-				fmt.Sprintf("the range %q lies outside of %d bytes", text, file.size), "RANGE_OUTSIDE", "Ask for a range inside."})
+			AnswerProblem(w, http.StatusRequestedRangeNotSatisfiable, RangeOutside(text, file.size))
 			return
 		case rangeGood:
 			part, code = asked, http.StatusPartialContent

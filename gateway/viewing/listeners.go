@@ -19,6 +19,7 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
+	"muster.example/services/client/go/reasons"
 )
 
 // PlainHelp is what a client hears that speaks HTTP without TLS.
@@ -132,7 +133,7 @@ func (l *Listeners) keep(d *door) {
 		if d.ctx.Err() != nil {
 			break
 		}
-		if reason := muster.AsError(err).Reason; reason == "RUN_NOT_FOUND" || reason == "RUN_ENDED" || reason == "NO_STATUS_LISTENER" {
+		if reason := muster.AsError(err).Reason; reason == reasons.RunNotFound || reason == reasons.RunEnded || reason == reasons.NoStatusListener {
 			return
 		}
 		if time.Since(started) > time.Minute {
@@ -243,8 +244,7 @@ func (h *runHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.server.metrics.Requests.WithLabelValues("status", routeOf(r), strconv.Itoa(counted.Code())).Inc()
 	}()
 	if r.URL.Path != "/status" {
-		rest.AnswerProblem(counted, http.StatusNotFound, rest.Problem{Message: "there is no path " + r.URL.Path,
-			Reason: "PATH_NOT_FOUND", NextStep: "GET /status is what this listener is for."})
+		rest.AnswerProblem(counted, http.StatusNotFound, rest.PathNotFound(r.URL.Path, "GET /status."))
 		return
 	}
 	if h.server.allowOrigin(counted, r) {

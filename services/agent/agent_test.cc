@@ -17,7 +17,8 @@
 #include "services/common/base/error.h"
 #include "services/common/base/subprocess.h"
 #include "services/common/base/unique_fd.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {

@@ -78,7 +78,7 @@ TEST_F(RpcTest, NoHandlerForgetsToAsk) {
     SCOPED_TRACE(PathOf(*method));
     for (const auto& channel : {as_operator, as_gateway}) {
       const grpc::Status status = CallEmpty(channel, PathOf(*method));
-      EXPECT_EQ(status.error_message().find("did not ask"), std::string::npos)
+      EXPECT_EQ(status.error_message().find("did not authorise"), std::string::npos)
           << status.error_message();
     }
   }

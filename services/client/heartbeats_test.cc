@@ -1,4 +1,6 @@
 // Heartbeats as a status service and a run's listener see them.
+#include "services/common/errors/heartbeats.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +16,7 @@
 #include "services/client/test_status_peer.h"
 #include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
 
 namespace muster::client {
 namespace {

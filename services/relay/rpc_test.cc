@@ -119,7 +119,7 @@ TEST_F(RelayRpcTest, EachRoleMayCallWhatTheTableSaysAndNoHandlerForgetsToAsk) {
         continue;
       }
       EXPECT_THAT(status.error_message(), Not(StartsWith("ROLE_NOT_ALLOWED")));
-      EXPECT_THAT(status.error_message(), Not(HasSubstr("did not ask")));
+      EXPECT_THAT(status.error_message(), Not(HasSubstr("did not authorise")));
       EXPECT_NE(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
     }
   }

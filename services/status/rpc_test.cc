@@ -61,7 +61,7 @@ TEST_F(StatusRpcTest, NoHandlerForgetsToAskAndNoneIsMissing) {
     SCOPED_TRACE(PathOf(*method));
     for (const TestIdentity& caller : callers) {
       const grpc::Status status = CallEmpty(status_.Connect(caller), PathOf(*method));
-      EXPECT_EQ(status.error_message().find("did not ask"), std::string::npos)
+      EXPECT_EQ(status.error_message().find("did not authorise"), std::string::npos)
           << status.error_message();
       EXPECT_NE(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
       EXPECT_NE(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);

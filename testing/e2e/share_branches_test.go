@@ -206,7 +206,7 @@ func TestASharedFileForNobodyIsRefusedAtOnce(t *testing.T) {
 	path, _ := fileOf(t, n1, 1000)
 	for name, n := range map[string]*node{"below a relay": n1, "at the centre": n2} {
 		_, said, code := n.muster(t, n.extra, "share", path, "--to", "nobody")
-		if code == 0 || !strings.Contains(said, "TARGET_UNKNOWN") || !strings.Contains(said, "has joined the fleet") {
+		if code == 0 || !strings.Contains(said, "TARGET_UNKNOWN") || !strings.Contains(said, "has not joined the fleet") {
 			t.Errorf("%s: exit %d: %s", name, code, said)
 		}
 	}

@@ -3,22 +3,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
 
 namespace muster {
 namespace {
 
 constexpr int64_t kMaxCommandFile = int64_t{256} << 10;  // jobs.proto: 128 KiB and 16 KiB
 constexpr int64_t kMaxMarkFile = 256;
-
-absl::Status Damaged(const std::string& folder) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "JOB_FOLDER_DAMAGED",
-                   absl::StrCat(folder, " holds no whole command"),
-                   "Nothing: what was not written down was not run.");
-}
 
 }  // namespace
 
@@ -46,9 +40,9 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Open(FileOps& ops,
   const std::string& folder = opened->folder_;
   const auto bytes = ReadSmallFile(ops, absl::StrCat(folder, "/command"), kMaxCommandFile);
   v1::SignedCommand command;
-  if (absl::IsNotFound(bytes.status())) return Damaged(folder);
+  if (absl::IsNotFound(bytes.status())) return errors::JobFolderDamaged(folder);
   if (!bytes.ok()) return bytes.status();
-  if (!command.ParseFromString(*bytes)) return Damaged(folder);
+  if (!command.ParseFromString(*bytes)) return errors::JobFolderDamaged(folder);
   RETURN_IF_ERROR(opened->ReadCommand(command));
   opened->done_ = ops.Stat(absl::StrCat(folder, "/done")).ok();
   if (opened->done_) return opened;
@@ -65,7 +59,7 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Open(FileOps& ops,
 
 absl::Status NodeJobFolder::ReadCommand(const v1::SignedCommand& signed_command) {
   v1::Command command;
-  if (!command.ParseFromString(signed_command.command())) return Damaged(folder_);
+  if (!command.ParseFromString(signed_command.command())) return errors::JobFolderDamaged(folder_);
   command_sha256_ = DigestBytes(Sha256::Of(signed_command.command()));
   not_after_ = absl::FromUnixSeconds(command.not_after().seconds());
   return absl::OkStatus();

@@ -16,10 +16,10 @@
 #include "services/agent/child.h"
 #include "services/agent/jobs/final_record.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -84,10 +84,7 @@ absl::StatusOr<SubprocessOptions> JobProcess::Options() {
   if (!plan_.user.empty()) {
     ASSIGN_OR_RETURN(auto user, ProcessUser::Find(plan_.user));
     if (geteuid() != 0 && user.uid != geteuid()) {
-      return MakeError(
-          absl::StatusCode::kPermissionDenied, "USER_NOT_POSSIBLE",
-          absl::StrCat("the agent does not run as root: it cannot run a command as ", plan_.user),
-          "Run the agent as root, or leave user out of the rule.");
+      return errors::UserNotPossible(plan_.user);
     }
     for (const auto& [name, value] : {std::pair<const char*, const std::string&>{"HOME", user.home},
                                       {"SHELL", user.shell},

@@ -14,6 +14,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -139,9 +140,7 @@ void JobRunner::Take(const v1::JobCommand& command) {
       judge_->Judge(command.command(), TargetFor(command, options_.trust.node), absl::Now());
   if (verdict.genuine && verdict.command.job() != command.job()) {
     verdict.genuine = false;
-    verdict.status = MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
-                               "the command was sent as another job than the one that was signed",
-                               "Send it as it was signed.");
+    verdict.status = errors::CommandOfOtherJob();
   }
   if (!verdict.status.ok()) {
     Log(LogLevel::kWarning, "a command is refused",

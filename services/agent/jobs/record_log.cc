@@ -6,8 +6,8 @@
 
 #include "absl/time/clock.h"
 #include "services/common/base/crc32c.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -128,9 +128,7 @@ absl::StatusOr<bool> NodeRecordLog::Take(size_t max_bytes, v1::JobRecords* out) 
     int64_t end = 0;
     ASSIGN_OR_RETURN(const auto found, ReadFrame(send_offset_, &record, &end));
     if (!found) {
-      return MakeError(absl::StatusCode::kDataLoss, "JOB_LOG_DAMAGED",
-                       "the records of job " + job_ + " cannot be read from the disk",
-                       "Check the disk of this node.");
+      return errors::JobLogDamaged(job_);
     }
     record.set_job(job_);
     record.set_node(node_);

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"muster.example/services/client/go/reasons"
 )
 
 // Phase is what a sender is at, as its heartbeats tell it.
@@ -246,7 +248,7 @@ func (h *Heartbeats) note(err error) {
 
 func isDuplicateAgent(err error) bool {
 	var answer *Error
-	return errors.As(err, &answer) && answer.Reason == "DOUBLE_AGENT"
+	return errors.As(err, &answer) && answer.Reason == reasons.DoubleAgent
 }
 
 // run keeps a connection until it is stopped.

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/relay/errors.h"
 #include "services/relay/jobs/job_folder.h"
 
 namespace muster {

@@ -6,10 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/relay/errors.h"
 
 namespace muster {
 namespace {
@@ -22,8 +21,7 @@ absl::StatusOr<Message> ReadMessage(FileOps& files, const std::string& path) {
   ASSIGN_OR_RETURN(const auto bytes, ReadSmallFile(files, path, kMaxFile));
   Message message;
   if (!message.ParseFromString(bytes)) {
-    return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED", absl::StrCat(path, " is damaged"),
-                     "The job is left out; move its folder away once nobody needs it.");
+    return errors::JobDamaged(path);
   }
   return message;
 }

@@ -8,7 +8,7 @@
 
 #include "services/common/base/crc32c.h"
 #include "services/common/base/status_macros.h"
-#include "services/relay/errors.h"
+#include "services/common/errors/jobs.h"
 
 namespace muster {
 namespace {

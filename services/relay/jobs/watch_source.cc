@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "services/common/base/status_macros.h"
-#include "services/relay/errors.h"
+#include "services/common/errors/jobs.h"
 #include "services/relay/jobs/record_log.h"
 
 namespace muster {

@@ -6,7 +6,8 @@
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
 #include "services/relay/proxy/upload_below.h"
 #include "services/relay/proxy/upload_into_spool.h"
@@ -40,11 +41,7 @@ Resource OwnPair(const Caller& caller) {
 absl::Status CheckNames(const v1::OpenUploadRequest& request) {
   const v1::ResultKey& key = request.description().key();
   if (request.ByteSizeLong() > kMaxOpen) return errors::TextTooLong("the request", kMaxOpen);
-  if (!IsRunId(key.run())) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                     "the run is not 16 lower-case hex digits",
-                     "Name the run as `muster runs` does.");
-  }
+  if (!IsRunId(key.run())) return errors::InvalidRunId(absl::CHexEscape(key.run().substr(0, 64)));
   if (request.has_size() && request.size() < 0) return errors::InvalidOffset(request.size());
   RETURN_IF_ERROR(ValidateName("plugin", key.plugin()));
   return ValidateName("node", key.node());

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "services/common/base/mutex.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
 
 namespace muster {
 

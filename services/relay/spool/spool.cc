@@ -9,7 +9,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/blob/files/files_blob_store.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/spool/spool_internal.h"
 

@@ -6,9 +6,10 @@
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/relay/errors.h"
 
 namespace muster {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
 #include "services/status/heartbeats/registry_entry.h"
 
 namespace muster {

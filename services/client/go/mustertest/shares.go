@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
 // Share puts a shared file at the relay that it names.
@@ -23,7 +24,7 @@ func (r *Relay) findShare(key *musterv1.ShareKey, relay string) (int, error) {
 		return proto.Equal(s.File.Key, key) && (relay == "" || s.Relay == relay)
 	})
 	if at < 0 {
-		return 0, fault(codes.NotFound, "SHARE_NOT_FOUND", "there is no shared file "+key.GetId()).Err()
+		return 0, fault(codes.NotFound, reasons.ShareNotFound, "there is no shared file "+key.GetId()).Err()
 	}
 	return at, nil
 }
