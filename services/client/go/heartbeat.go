@@ -248,7 +248,7 @@ func (h *Heartbeats) note(err error) {
 
 func isDuplicateAgent(err error) bool {
 	var answer *Error
-	return errors.As(err, &answer) && answer.Reason == reasons.DoubleAgent
+	return errors.As(err, &answer) && answer.Reason == reasons.DuplicateAgent
 }
 
 // run keeps a connection until it is stopped.

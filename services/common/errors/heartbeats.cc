@@ -46,7 +46,7 @@ absl::Status NoFirstHeartbeat(absl::Duration within) {
                    "Send the first heartbeat when the stream begins.");
 }
 
-absl::Status DoubleAgent(std::string_view node) {
+absl::Status DuplicateAgent(std::string_view node) {
   return MakeError(absl::StatusCode::kAborted, "DOUBLE_AGENT",
                    absl::StrCat("a newer process sends heartbeats for node \"", ToAbsl(node), "\" with this identity"),
                    "Stop one of the two agents; if this machine was copied, give the copy its own identity.");

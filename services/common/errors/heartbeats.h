@@ -25,7 +25,7 @@ absl::Status InvalidHeartbeat(std::string_view why);
 // DEADLINE_EXCEEDED, NO_FIRST_HEARTBEAT.
 absl::Status NoFirstHeartbeat(absl::Duration within);
 // ABORTED, DOUBLE_AGENT.
-absl::Status DoubleAgent(std::string_view node);
+absl::Status DuplicateAgent(std::string_view node);
 // RESOURCE_EXHAUSTED, TOO_MANY_SENDERS.
 absl::Status TooManySenders(int64_t limit);
 // INVALID_ARGUMENT, INVALID_CURSOR.

@@ -124,7 +124,7 @@ absl::StatusOr<Registry::Seat> Registry::Open(const SenderHello& hello,
       entry.peer = peer;
       entry.set_relay(hello.relay);
       entry.connected = true;
-      seat = Seat(std::move(found), ++entry.stream);
+      seat = Seat(*std::move(found), ++entry.stream);
     } else {
       seat = errors::DuplicateAgent(hello.node);
     }

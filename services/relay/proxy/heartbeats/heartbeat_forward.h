@@ -7,9 +7,9 @@
 
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "services/common/base/mutex.h"
-#include "services/relay/forward/beats/beat_hub.h"
-#include "services/relay/forward/upload_upward.h"
-#include "services/relay/forward/upward_call.h"
+#include "services/relay/proxy/heartbeats/beat_hub.h"
+#include "services/relay/proxy/upload_upward.h"
+#include "services/relay/proxy/upward_call.h"
 
 namespace muster {
 
