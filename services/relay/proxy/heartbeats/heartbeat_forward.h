@@ -1,6 +1,6 @@
 // muster.v1.HeartbeatService at a relay: streams of heartbeats end here and go up together.
-#ifndef MUSTER_SERVICES_RELAY_FORWARD_BEATS_HEARTBEAT_FORWARD_H_
-#define MUSTER_SERVICES_RELAY_FORWARD_BEATS_HEARTBEAT_FORWARD_H_
+#ifndef MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_FORWARD_H_
+#define MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_FORWARD_H_
 
 #include <list>
 #include <memory>
@@ -43,4 +43,4 @@ class HeartbeatForward : public HeartbeatServiceBase {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_RELAY_FORWARD_BEATS_HEARTBEAT_FORWARD_H_
+#endif  // MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_FORWARD_H_
