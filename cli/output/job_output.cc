@@ -45,15 +45,15 @@ void JobOutput::TakeRecord(const v1::JobRecord& record) {
   }
   switch (record.record_case()) {
     case v1::JobRecord::kOutput:
+      PrintCut(record.node());
       lines_.Add(record.node(), record.output());
       break;
     case v1::JobRecord::kCut:
       lines_.Finish(record.node());
-      HideSummary();
-      Say(console_, absl::StrCat(record.node(), ": [", HumanSize(record.cut().bytes()),
-                                 " of output were left out here]"));
+      cut_[record.node()] += record.cut().bytes();
       break;
     case v1::JobRecord::kFinal:
+      PrintCut(record.node());
       lines_.Finish(record.node());
       break;
     case v1::JobRecord::kBranch:
@@ -63,6 +63,16 @@ void JobOutput::TakeRecord(const v1::JobRecord& record) {
     default:
       break;
   }
+}
+
+void JobOutput::PrintCut(const std::string& node) {
+  const auto cut = cut_.find(node);
+  if (cut == cut_.end()) return;
+  const int64_t bytes = cut->second;
+  cut_.erase(cut);
+  if (bytes == 0) return;
+  HideSummary();
+  Say(console_, absl::StrCat(node, ": [", HumanSize(bytes), " of output were left out here]"));
 }
 
 void JobOutput::Take(const v1::WatchJobResponse& response) {

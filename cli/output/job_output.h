@@ -24,6 +24,8 @@ class JobOutput {
 
  private:
   void TakeRecord(const v1::JobRecord& record);
+  // Prints how much output of the node was left out since its last line.
+  void PrintCut(const std::string& node);
   void PrintLine(const std::string& node, v1::JobStream stream, std::string_view line);
   void ShowSummary(const v1::Job& job);
   void HideSummary();
@@ -33,6 +35,7 @@ class JobOutput {
   NodeLines lines_;
   std::map<std::string, std::string> failures_;  // the first of them
   size_t failed_ = 0;
+  std::map<std::string, int64_t> cut_;  // bytes that were left out and not printed, by node
   v1::Job job_;
   bool summary_shown_ = false;
 };

@@ -213,7 +213,8 @@ void JobProcess::AppendPatiently(v1::JobRecord record) {
     if (status.ok()) return on_records_();
     Log(LogLevel::kError, "what became of a job cannot be written down; tried again",
         {{"job", job_}, {"error", status}});
-    if (stop_ == JobStop::kAgentStops) return;  // the next life calls it lost
+    // The next life calls it lost. Neither does a record that is refused become a good one.
+    if (stop_ == JobStop::kAgentStops || absl::IsInvalidArgument(status)) return;
     pollfd wake = {wake_.get(), POLLIN, 0};
     poll(&wake, 1, PollMilliseconds(kDiskRetry));
     Drain(wake_);

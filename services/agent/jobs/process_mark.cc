@@ -86,7 +86,9 @@ absl::StatusOr<ProcessMark> ProcessMark::FromText(std::string_view text) {
   ProcessMark mark;
   if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &mark.pid) || mark.pid <= 1 ||
       !absl::SimpleAtoi(parts[1], &mark.started)) {
-    return errors::ProcessMarkDamaged();
+    return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED",
+                     "an entry of a job does not say which process it was",
+                     "Check the disk of this node.");
   }
   mark.boot = parts[2];
   return mark;

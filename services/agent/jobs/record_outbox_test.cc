@@ -1,10 +1,12 @@
-#include "services/agent/jobs/record_log.h"
+#include "services/agent/jobs/record_outbox.h"
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/common/jobs/job_record.h"
 
 namespace muster {
 namespace {
@@ -24,16 +26,16 @@ v1::JobRecord Final() {
   return record;
 }
 
-class NodeRecordLogTest : public ::testing::Test {
+class RecordOutboxTest : public ::testing::Test {
  protected:
-  NodeRecordLogTest() {
-    std::filesystem::remove(path_);
-    Open();
+  RecordOutboxTest() {
+    for (const char* suffix : {"", ".damaged"}) std::filesystem::remove(path_ + suffix);
+    log_ = RecordOutbox::Create(PosixFileOps(), path_, "j1", "n1").value();
   }
 
   void Open() {
     log_.reset();
-    log_ = NodeRecordLog::Open(PosixFileOps(), path_, "j1", "n1").value();
+    log_ = RecordOutbox::Open(PosixFileOps(), path_, "j1", "n1").value();
   }
 
   void Append(const v1::JobRecord& record) { ASSERT_TRUE(log_->Append(record).ok()); }
@@ -54,11 +56,11 @@ class NodeRecordLogTest : public ::testing::Test {
   }
 
   const std::string path_ = ::testing::TempDir() + "/records";
-  std::unique_ptr<NodeRecordLog> log_;
+  std::unique_ptr<RecordOutbox> log_;
   int64_t last_ = 0;
 };
 
-TEST_F(NodeRecordLogTest, HandsOutInOrderAndAgainAfterARewind) {
+TEST_F(RecordOutboxTest, HandsOutInOrderAndAgainAfterARewind) {
   for (const char* text : {"a", "b", "c"}) Append(Output(text));
   EXPECT_EQ(Taken(), "abc");
   EXPECT_EQ(last_, 3);
@@ -78,7 +80,7 @@ TEST_F(NodeRecordLogTest, HandsOutInOrderAndAgainAfterARewind) {
   EXPECT_TRUE(log_->final_acknowledged());
 }
 
-TEST_F(NodeRecordLogTest, At64KiBItWaitsForAnAcknowledgement) {
+TEST_F(RecordOutboxTest, At64KiBItWaitsForAnAcknowledgement) {
   for (int i = 0; i < 5; ++i) Append(Output(std::string(20 * 1024, 'x')));
   EXPECT_EQ(Taken().size(), 60 * 1024);
   EXPECT_EQ(Taken(), "");
@@ -89,13 +91,13 @@ TEST_F(NodeRecordLogTest, At64KiBItWaitsForAnAcknowledgement) {
   EXPECT_EQ(Taken().size(), kMaxUnacknowledgedRecords);
 }
 
-TEST_F(NodeRecordLogTest, KeepsToTheRoomInAMessage) {
+TEST_F(RecordOutboxTest, KeepsToTheRoomInAMessage) {
   for (int i = 0; i < 3; ++i) Append(Output(std::string(10 * 1024, 'x')));
   EXPECT_EQ(Taken(25 * 1024).size(), 20 * 1024);
   EXPECT_EQ(Taken(25 * 1024).size(), 10 * 1024);
 }
 
-TEST_F(NodeRecordLogTest, AnotherLifeGoesOnWhereThisOneEnded) {
+TEST_F(RecordOutboxTest, AnotherLifeGoesOnWhereThisOneEnded) {
   for (const char* text : {"a", "b"}) Append(Output(text));
   EXPECT_EQ(Taken(), "ab");
   Open();
@@ -107,7 +109,7 @@ TEST_F(NodeRecordLogTest, AnotherLifeGoesOnWhereThisOneEnded) {
   EXPECT_TRUE(log_->has_final());
 }
 
-TEST_F(NodeRecordLogTest, WhatACrashLeftUnfinishedIsCutOff) {
+TEST_F(RecordOutboxTest, TornRecordIsCutOff) {
   Append(Output("whole"));
   const int64_t whole = log_->size();
   Append(Output("torn"));
@@ -118,23 +120,34 @@ TEST_F(NodeRecordLogTest, WhatACrashLeftUnfinishedIsCutOff) {
   EXPECT_EQ(Taken(), "whole!");
 }
 
-// A file system may keep a file's new size, and not what was written there.
-TEST_F(NodeRecordLogTest, ZerosAreNoRecords) {
-  Append(Output("whole"));
-  const int64_t whole = log_->size();
-  std::filesystem::resize_file(path_, static_cast<uintmax_t>(whole + 4096));
+TEST_F(RecordOutboxTest, MalformedRecordIsRefused) {
+  v1::JobRecord record = Output(std::string(kMaxJobOutput + 1, 'x'));
+  EXPECT_EQ(ReasonOf(log_->Append(record)), "INVALID_JOB_RECORD");
+  record = Final();
+  record.mutable_final()->set_reason("no reason");
+  EXPECT_EQ(ReasonOf(log_->Append(record)), "INVALID_JOB_RECORD");
+  Append(Output("good"));
   Open();
-  EXPECT_EQ(log_->size(), whole);
-  EXPECT_EQ(Taken(), "whole");
+  EXPECT_EQ(Taken(), "good");
 }
 
-TEST_F(NodeRecordLogTest, ADamagedFrameEndsTheLog) {
+TEST_F(RecordOutboxTest, SalvageKeepsTheRecordsBeforeTheDamage) {
   Append(Output("first"));
   const int64_t first = log_->size();
+  ASSERT_TRUE(log_->Sync().ok());
   Append(Output("second"));
-  std::fstream(path_, std::ios::in | std::ios::out).seekp(first + 12).put('#');
-  Open();
+  ASSERT_TRUE(log_->Sync().ok());
+  Append(Output("third"));
+  std::fstream(path_, std::ios::in | std::ios::out).seekp(first + 20).put('#');
+  log_.reset();
+  const auto opened = RecordOutbox::Open(PosixFileOps(), path_, "j1", "n1");
+  EXPECT_EQ(ReasonOf(opened.status()), "JOURNAL_DAMAGED");
+  log_ = RecordOutbox::Salvage(PosixFileOps(), path_, "j1", "n1").value();
   EXPECT_EQ(Taken(), "first");
+  EXPECT_TRUE(std::filesystem::exists(path_ + ".damaged"));
+  Open();
+  Append(Final());
+  EXPECT_EQ(Taken(), "first.");
 }
 
 }  // namespace
