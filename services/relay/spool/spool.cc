@@ -103,11 +103,12 @@ absl::Status Spool::Recover() {
   if (!files.ok()) return files.status();
   MutexLock lock(mutex_);
   // Complete ones come before the same still open, and in their order.
-  std::ranges::sort(files, {}, &FolderEntry::name);
-  for (const FolderEntry& file : files) {
-    RETURN_IF_ERROR(RecoverEntry(file.name));
+  std::ranges::sort(*files, {}, &FolderEntry::name);
+  std::set<std::string> unread;
+  for (const FolderEntry& file : *files) {
+    if (auto status = RecoverEntry(file.name, &unread); !status.ok()) return status;
   }
-  RETURN_IF_ERROR(DiscardUnknown());
+  if (auto status = DiscardUnknown(unread); !status.ok()) return status;
   Measure();
   if (!entries_.empty()) {
     Log(LogLevel::kInfo, "the spool holds results of an earlier life",
@@ -116,7 +117,7 @@ absl::Status Spool::Recover() {
   return absl::OkStatus();
 }
 
-absl::Status Spool::RecoverEntry(const std::string& file) {
+absl::Status Spool::RecoverEntry(const std::string& file, std::set<std::string>* unread) {
   const std::string path = absl::StrCat(entries_folder_, "/", file);
   const auto name = ParseEntryName(file);
   if (!name) return ops_.Remove(path);  // what a crash left of a file that was being written
@@ -127,12 +128,17 @@ absl::Status Spool::RecoverEntry(const std::string& file) {
     figures_->outcomes.With({"lost"}).Add();
     return ops_.Remove(path);
   }
-  if (!header.ok()) return header.status();
+  last_order_ = std::max(last_order_, name->order);
+  if (!header.ok()) {
+    Log(LogLevel::kError, "a file of the spool cannot be read and stays for the next start",
+        {{"file", file}, {"error", header.status()}});
+    unread->insert(name->id);
+    return absl::OkStatus();
+  }
   auto entry = std::make_shared<Entry>();
   entry->id = name->id;
   entry->description = header->description();
   entry->order = name->order;
-  last_order_ = std::max(last_order_, name->order);
   if (name->state == EntryState::kDone || entries_.contains(name->id)) {
     if (name->state == EntryState::kDone) {
       RETURN_IF_ERROR(blobs_->Remove(entry->blob()));
@@ -160,12 +166,13 @@ absl::Status Spool::RecoverEntry(const std::string& file) {
   return absl::OkStatus();
 }
 
-absl::Status Spool::DiscardUnknown() {
-  ASSIGN_OR_RETURN(const auto staged, blobs_->ListStaged());
-  for (const std::string& id : staged) {
+absl::Status Spool::DiscardUnknown(const std::set<std::string>& unread) {
+  const auto staged = blobs_->ListStaged();
+  if (!staged.ok()) return staged.status();
+  for (const std::string& id : *staged) {
     const auto entry = FindEntry(id);
-    if (entry != nullptr && !entry->complete) continue;
-    RETURN_IF_ERROR(blobs_->DiscardStaged(id));
+    if (unread.contains(id) || (entry != nullptr && !entry->complete)) continue;
+    if (auto status = blobs_->DiscardStaged(id); !status.ok()) return status;
   }
   return absl::OkStatus();
 }

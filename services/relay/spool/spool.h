@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -120,12 +121,11 @@ class Spool : public ResultSink {
         Executor& disk, const Clock& clock, Metrics& metrics, FileOps& ops);
 
   absl::Status Recover();
-  absl::Status RecoverEntry(const std::string& file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status DiscardUnknown() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::shared_ptr<Entry>> Admit(const v1::OpenUploadRequest& request)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckRoom(const std::string& node, int64_t bytes, int64_t entries) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds the id of an entry that cannot be read now to `unread`: its files stay for the next start.
+  absl::Status RecoverEntry(const std::string& file, std::set<std::string>* unread);
+  absl::Status DiscardUnknown(const std::set<std::string>& unread);
+  absl::StatusOr<std::shared_ptr<Entry>> Admit(const v1::OpenUploadRequest& request);
+  absl::Status CheckRoom(const std::string& node, int64_t bytes, int64_t entries) const;
   void Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload, Opened opened);
   absl::Status CheckSignature(const VerifiedResult& verified) const;
   absl::Status Keep(const Entry& entry, uint64_t order, const VerifiedResult& verified);
@@ -134,6 +134,7 @@ class Spool : public ResultSink {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Entry> NextOut() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckBytes(const SpoolDelivery& delivery);
+  void RetryLater(const SpoolDelivery& delivery, const absl::Status& why);
   absl::Status RemoveFiles(const Entry& entry);
   void Erase(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Discard(const Entry& entry, const absl::Status& why);

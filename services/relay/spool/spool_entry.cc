@@ -92,8 +92,14 @@ std::string EncodeEntry(const v1::SubmitResultRequest& header, std::string_view 
   return entry;
 }
 
+bool IsProvenLoss(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsOutOfRange(status);
+}
+
 absl::StatusOr<v1::SubmitResultRequest> ReadEntryHeader(FileOps& ops, const std::string& path) {
-  ASSIGN_OR_RETURN(const auto entry, OpenEntry(ops, path));
+  auto entry = OpenEntry(ops, path);
+  if (absl::IsDataLoss(entry.status())) entry = OpenEntry(ops, path);
+  if (!entry.ok()) return entry.status();
   v1::SubmitResultRequest header;
   if (!header.ParseFromString(entry.header))
     return errors::SpoolDamaged(path, "its header cannot be read");
