@@ -49,15 +49,11 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Create(
 
 absl::Status NodeJobFolder::Fill(const std::string& jobs, const std::string& job,
                                  const std::string& node, const v1::SignedCommand& command) {
-  if (absl::Status s = ReadCommand(command); !s.ok()) return s;
-  if (absl::Status s = ops_.MakeFolder(folder_); !s.ok()) return s;
-  auto log = RecordOutbox::Create(ops_, RecordsPath(folder_), job, node);
-  if (!log.ok()) return log.status();
-  log_ = *std::move(log);
-  auto journal = Journal::Create(ops_, JobPath(folder_), kOptions);
-  if (!journal.ok()) return journal.status();
-  journal_ = *std::move(journal);
-  if (absl::Status s = ops_.SyncFolder(jobs); !s.ok()) return s;
+  RETURN_IF_ERROR(ReadCommand(command));
+  RETURN_IF_ERROR(ops_.MakeFolder(folder_));
+  ASSIGN_OR_RETURN(log_, RecordOutbox::Create(ops_, RecordsPath(folder_), job, node));
+  ASSIGN_OR_RETURN(journal_, Journal::Create(ops_, JobPath(folder_), kOptions));
+  RETURN_IF_ERROR(ops_.SyncFolder(jobs));
   return Note(kCommand, command.SerializeAsString());
 }
 
@@ -74,11 +70,10 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Open(FileOps& ops,
   }
   if (!end.ok()) return end.status();
   if (opened->done_) return opened;
-  auto journal =
-      Journal::Open(ops, path, [](std::string_view, int64_t) { return absl::OkStatus(); });
-  if (!journal.ok()) return journal.status();
-  opened->journal_ = *std::move(journal);
-  if (absl::Status s = opened->OpenLog(job, node); !s.ok()) return s;
+  ASSIGN_OR_RETURN(opened->journal_, Journal::Open(ops, path, [](std::string_view, int64_t) {
+                     return absl::OkStatus();
+                   }));
+  RETURN_IF_ERROR(opened->OpenLog(job, node));
   return opened;
 }
 
@@ -128,7 +123,7 @@ absl::Status NodeJobFolder::ReadCommand(const v1::SignedCommand& signed_command)
 }
 
 absl::Status NodeJobFolder::Note(char kind, std::string_view body) {
-  if (absl::Status s = journal_->Append(std::string(1, kind).append(body)); !s.ok()) return s;
+  RETURN_IF_ERROR(journal_->Append(std::string(1, kind).append(body)));
   return journal_->Sync();
 }
 
@@ -138,7 +133,7 @@ absl::Status NodeJobFolder::NoteProcess(const ProcessMark& mark) {
 }
 
 absl::Status NodeJobFolder::SetDone() {
-  if (absl::Status s = Note(kDone, ""); !s.ok()) return s;
+  RETURN_IF_ERROR(Note(kDone, ""));
   done_ = true;
   journal_.reset();
   log_.reset();

@@ -15,18 +15,17 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const st
   if (!folder.ok() && !unfinished) return folder.status();
   if (!unfinished && ((*folder)->done() || (*folder)->log()->has_final())) return folder;
   if (unfinished || !(*folder)->process()) {
-    if (absl::Status s = RemoveTree(ops, absl::StrCat(jobs, "/", id)); !s.ok()) return s;
+    RETURN_IF_ERROR(RemoveTree(ops, absl::StrCat(jobs, "/", id)));
     return nullptr;
   }
   const int ended = EndGroup(*(*folder)->process(), id);
   Log(LogLevel::kWarning, "a job of an earlier life of this agent is lost",
       {{"job", id}, {"processes_ended", ended}});
   const bool damaged = (*folder)->records_damaged();
-  const absl::Status s = (*folder)->log()->Append(FinalRecord(
+  RETURN_IF_ERROR((*folder)->log()->Append(FinalRecord(
       v1::JOB_OUTCOME_LOST, damaged ? "RECORDS_DAMAGED" : "AGENT_DIED",
       damaged ? "its records on the node's disk are damaged, and those that follow are lost"
-              : "the node's agent, or the machine, went down while it ran"));
-  if (!s.ok()) return s;
+              : "the node's agent, or the machine, went down while it ran")));
   return folder;
 }
 

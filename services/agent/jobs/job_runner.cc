@@ -218,7 +218,7 @@ void JobRunner::Cancel(const v1::JobCancel& cancel) {
 }
 
 bool JobRunner::NextRecords(v1::JobRecords* records) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   refusals_.Take(kMaxJobRecords, records);
   bool any = records->records_size() > 0;
   // From the job after the last one that was served, once around.

@@ -560,7 +560,7 @@ TEST_F(JobRunnerTest, DamagedJobDoesNotStopTheAgentAndIsNotRunAgain) {
       .put('#');
   Begin();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     reached_.erase(sent.job());
     told_.erase(sent.job());
   }
@@ -584,7 +584,7 @@ TEST_F(JobRunnerTest, JobWithDamagedRecordsIsLost) {
       .seekp(45)
       .put('#');
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     reached_.erase(sent.job());
     told_.erase(sent.job());
   }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/jobs/job_record.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -34,10 +35,9 @@ absl::StatusOr<std::unique_ptr<RecordOutbox>> RecordOutbox::Create(FileOps& ops,
                                                                    const std::string& path,
                                                                    std::string job,
                                                                    std::string node) {
-  auto journal = Journal::Create(ops, path, kOptions);
-  if (!journal.ok()) return journal.status();
+  ASSIGN_OR_RETURN(auto journal, Journal::Create(ops, path, kOptions));
   std::unique_ptr<RecordOutbox> outbox(new RecordOutbox(std::move(job), std::move(node)));
-  outbox->journal_ = *std::move(journal);
+  outbox->journal_ = std::move(journal);
   return outbox;
 }
 
@@ -47,13 +47,11 @@ absl::StatusOr<std::unique_ptr<RecordOutbox>> RecordOutbox::Open(FileOps& ops,
                                                                  std::string node) {
   std::unique_ptr<RecordOutbox> outbox(new RecordOutbox(std::move(job), std::move(node)));
   v1::JobRecord record;
-  auto journal = Journal::Open(ops, path, [&](std::string_view bytes, int64_t) {
-    absl::Status status = Parse(bytes, outbox->job_, &record);
-    if (status.ok()) outbox->Count(record);
-    return status;
-  });
-  if (!journal.ok()) return journal.status();
-  outbox->journal_ = *std::move(journal);
+  ASSIGN_OR_RETURN(outbox->journal_, Journal::Open(ops, path, [&](std::string_view bytes, int64_t) {
+                     absl::Status status = Parse(bytes, outbox->job_, &record);
+                     if (status.ok()) outbox->Count(record);
+                     return status;
+                   }));
   return outbox;
 }
 
@@ -74,9 +72,9 @@ absl::StatusOr<std::unique_ptr<RecordOutbox>> RecordOutbox::Salvage(FileOps& ops
     v1::JobRecord record;
     const auto found = (*reader)->Next(info->size, &bytes);
     if (!found.ok() || !*found || !Parse(bytes, damaged, &record).ok()) break;
-    if (absl::Status s = (*outbox)->Append(std::move(record)); !s.ok()) return s;
+    RETURN_IF_ERROR((*outbox)->Append(std::move(record)));
   }
-  if (absl::Status s = (*outbox)->Sync(); !s.ok()) return s;
+  RETURN_IF_ERROR((*outbox)->Sync());
   return outbox;
 }
 
@@ -87,35 +85,34 @@ void RecordOutbox::Count(const v1::JobRecord& record) {
 
 absl::Status RecordOutbox::Append(v1::JobRecord record) {
   if (!record.has_time()) ToProto(absl::Now(), record.mutable_time());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   record.set_job(job_);
   record.set_node(node_);
   record.set_sequence(sequence_ + 1);
-  if (absl::Status s = ValidateJobRecord(record); !s.ok()) return s;
+  RETURN_IF_ERROR(ValidateJobRecord(record));
   record.clear_job();
   record.clear_node();
   record.clear_sequence();
-  if (absl::Status s = journal_->Append(record.SerializeAsString()); !s.ok()) return s;
+  RETURN_IF_ERROR(journal_->Append(record.SerializeAsString()));
   Count(record);
   return absl::OkStatus();
 }
 
 absl::Status RecordOutbox::Sync() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return journal_->Sync();
 }
 
 absl::StatusOr<bool> RecordOutbox::Take(size_t max_bytes, v1::JobRecords* out) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   bool added = false;
   JournalReader reader = journal_->ReadFrom(send_position_);
   while (sent_.size() < kMaxUnacknowledgedRecords) {
     std::string_view stored;
-    const auto found = reader.Next(journal_->end(), &stored);
-    if (!found.ok()) return found.status();
-    if (!*found) break;
+    ASSIGN_OR_RETURN(const auto found, reader.Next(journal_->end(), &stored));
+    if (!found) break;
     v1::JobRecord record;
-    if (absl::Status s = Parse(stored, job_, &record); !s.ok()) return s;
+    RETURN_IF_ERROR(Parse(stored, job_, &record));
     record.set_job(job_);
     record.set_node(node_);
     record.set_sequence(send_sequence_);
@@ -125,7 +122,7 @@ absl::StatusOr<bool> RecordOutbox::Take(size_t max_bytes, v1::JobRecords* out) {
     if (!fits_window || out->ByteSizeLong() + bytes > max_bytes) break;
     // What the root has seen must not be lost here, or a later record would take its sequence.
     if (reader.position() > journal_->durable_end()) {
-      if (absl::Status s = journal_->Sync(); !s.ok()) return s;
+      RETURN_IF_ERROR(journal_->Sync());
     }
     *out->add_records() = std::move(record);
     sent_.push_back({send_sequence_++, output, reader.position()});
@@ -137,7 +134,7 @@ absl::StatusOr<bool> RecordOutbox::Take(size_t max_bytes, v1::JobRecords* out) {
 }
 
 void RecordOutbox::Acknowledge(int64_t sequence) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   while (!sent_.empty() && sent_.front().sequence <= sequence) {
     acknowledged_ = sent_.front().sequence;
     acknowledged_end_ = sent_.front().end;
@@ -147,7 +144,7 @@ void RecordOutbox::Acknowledge(int64_t sequence) {
 }
 
 void RecordOutbox::Rewind() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   sent_.clear();
   unacknowledged_output_ = 0;
   send_position_ = acknowledged_end_;
@@ -155,17 +152,17 @@ void RecordOutbox::Rewind() {
 }
 
 bool RecordOutbox::has_final() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return final_sequence_ != 0;
 }
 
 bool RecordOutbox::final_acknowledged() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return final_sequence_ != 0 && acknowledged_ >= final_sequence_;
 }
 
 int64_t RecordOutbox::size() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return journal_->end();
 }
 

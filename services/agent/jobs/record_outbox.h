@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/mutex.h"
 #include "services/common/journal/journal.h"
 
 namespace muster {
@@ -70,16 +70,17 @@ class RecordOutbox {
 
   const std::string job_;
   const std::string node_;
-  mutable std::mutex mutex_;
-  std::unique_ptr<Journal> journal_;  // guarded by mutex_, as all below
-  int64_t sequence_ = 0;              // of the last record
-  int64_t final_sequence_ = 0;        // 0: there is none
-  int64_t acknowledged_ = 0;          // sequence
-  int64_t acknowledged_end_ = Journal::begin();
-  int64_t send_position_ = Journal::begin();  // of the next record to send
-  int64_t send_sequence_ = 1;
-  int64_t unacknowledged_output_ = 0;
-  std::deque<Sent> sent_;  // not acknowledged, at most kMaxUnacknowledgedRecords
+  mutable Mutex mutex_;
+  std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
+  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;        // of the last record
+  int64_t final_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: there is none
+  int64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;    // sequence
+  int64_t acknowledged_end_ ABSL_GUARDED_BY(mutex_) = Journal::begin();
+  int64_t send_position_ ABSL_GUARDED_BY(mutex_) = Journal::begin();  // of the next record to send
+  int64_t send_sequence_ ABSL_GUARDED_BY(mutex_) = 1;
+  int64_t unacknowledged_output_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Not acknowledged, at most kMaxUnacknowledgedRecords.
+  std::deque<Sent> sent_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -111,7 +111,7 @@ class SimulatedFile final : public File {
     if (!folder->names.emplace(BaseName(path), node_).second) {
       return ErrnoError(EEXIST, "link", path);
     }
-    folder.unsynced_names.push_back({BaseName(path), node_, nullptr, {}, ""});
+    folder->unsynced_names.push_back({BaseName(path), node_, nullptr, {}, ""});
     return absl::OkStatus();
   }
 

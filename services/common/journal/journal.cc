@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/random_id.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -23,9 +24,8 @@ uint64_t RandomSalt() { return std::stoull(RandomHex(8), nullptr, 16); }
 
 absl::StatusOr<std::string> ReadRange(File& file, int64_t from, int64_t to) {
   std::string bytes(static_cast<size_t>(to - from), '\0');
-  const auto got = file.ReadAt(std::span<char>(bytes), from);
-  if (!got.ok()) return got.status();
-  bytes.resize(*got);
+  ASSIGN_OR_RETURN(const auto got, file.ReadAt(std::span<char>(bytes), from));
+  bytes.resize(got);
   return bytes;
 }
 
@@ -34,12 +34,11 @@ absl::StatusOr<std::string> ReadRange(File& file, int64_t from, int64_t to) {
 absl::StatusOr<bool> IsDamage(File& file, const JournalHeader& header, int64_t bad, int64_t size) {
   const int64_t most = std::max<int64_t>(header.max_unsynced, header.max_record + kFrameHeaderSize);
   if (size - bad > most) return true;
-  const auto tail = ReadRange(file, bad, size);
-  if (!tail.ok()) return tail.status();
-  for (size_t i = 1; i + kFrameHeaderSize <= tail->size(); ++i) {
+  ASSIGN_OR_RETURN(const auto tail, ReadRange(file, bad, size));
+  for (size_t i = 1; i + kFrameHeaderSize <= tail.size(); ++i) {
     const int64_t position = bad + static_cast<int64_t>(i);
     const auto frame =
-        DecodeFrameHeader(header, position, std::string_view(*tail).substr(i, kFrameHeaderSize));
+        DecodeFrameHeader(header, position, std::string_view(tail).substr(i, kFrameHeaderSize));
     if (frame && position - frame->unsynced > bad) return true;
   }
   return false;
@@ -47,21 +46,19 @@ absl::StatusOr<bool> IsDamage(File& file, const JournalHeader& header, int64_t b
 
 absl::StatusOr<Scan> ScanJournal(const std::shared_ptr<File>& file, const std::string& path,
                                  const JournalHeader& header, Journal::Visitor visit) {
-  const auto size = file->Size();
-  if (!size.ok()) return size.status();
-  Scan scan = {*size, Journal::begin(), Journal::begin()};
+  ASSIGN_OR_RETURN(const auto size, file->Size());
+  Scan scan = {size, Journal::begin(), Journal::begin()};
   JournalReader reader(file, path, header, scan.end);
   for (;;) {
     std::string_view record;
-    const auto found = reader.Next(*size, &record);
+    const auto found = reader.Next(size, &record);
     if (found.ok() && !*found) return scan;
     if (absl::IsDataLoss(found.status())) {
-      const auto damage = IsDamage(*file, header, scan.end, *size);
-      if (!damage.ok()) return damage.status();
-      return *damage ? absl::StatusOr<Scan>(found.status()) : scan;
+      ASSIGN_OR_RETURN(const auto damage, IsDamage(*file, header, scan.end, size));
+      return damage ? absl::StatusOr<Scan>(found.status()) : scan;
     }
     if (!found.ok()) return found.status();
-    if (absl::Status s = visit(record, scan.end); !s.ok()) return s;
+    RETURN_IF_ERROR(visit(record, scan.end));
     scan.end = reader.position();
     scan.synced = std::max(scan.synced, reader.synced());
   }
@@ -70,12 +67,11 @@ absl::StatusOr<Scan> ScanJournal(const std::shared_ptr<File>& file, const std::s
 // Writes the header of a new journal, durably.
 absl::StatusOr<std::shared_ptr<File>> CreateFile(FileOps& ops, const std::string& path,
                                                  const JournalHeader& header) {
-  auto file = ops.Create(path);
-  if (!file.ok()) return file.status();
-  absl::Status status = (*file)->WriteAt(EncodeJournalHeader(header), 0);
-  if (status.ok()) status = (*file)->SyncData();
+  ASSIGN_OR_RETURN(auto file, ops.Create(path));
+  absl::Status status = file->WriteAt(EncodeJournalHeader(header), 0);
+  if (status.ok()) status = file->SyncData();
   if (status.ok()) status = ops.SyncFolder(ParentFolder(path));
-  if (status.ok()) return *std::move(file);
+  if (status.ok()) return file;
   ops.Remove(path).IgnoreError();
   return status;
 }
@@ -99,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Create(FileOps& ops, const std
     if (ReasonOf(JournalReader::Open(ops, path).status()) != "JOURNAL_UNFINISHED") {
       return file.status();
     }
-    if (absl::Status s = ops.Remove(path); !s.ok()) return s;
+    RETURN_IF_ERROR(ops.Remove(path));
     file = CreateFile(ops, path, header);
   }
   if (!file.ok()) return file.status();
@@ -108,35 +104,28 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Create(FileOps& ops, const std
 
 absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(FileOps& ops, const std::string& path,
                                                        Visitor visit) {
-  auto opened = ops.Open(path, OpenMode::kReadWrite);
-  if (!opened.ok()) return opened.status();
-  const std::shared_ptr<File> file = *std::move(opened);
-  const auto header = ReadJournalHeader(*file, path);
-  if (!header.ok()) return header.status();
-  const auto scan = ScanJournal(file, path, *header, visit);
-  if (!scan.ok()) return scan.status();
-  if (scan->synced < scan->end || scan->end < scan->size) {
+  ASSIGN_OR_RETURN(auto opened, ops.Open(path, OpenMode::kReadWrite));
+  const std::shared_ptr<File> file = std::move(opened);
+  ASSIGN_OR_RETURN(const auto header, ReadJournalHeader(*file, path));
+  ASSIGN_OR_RETURN(const auto scan, ScanJournal(file, path, header, visit));
+  if (scan.synced < scan.end || scan.end < scan.size) {
     // What is not proven to be synced may be lost to an earlier sync that failed: only bytes that
     // are written again are durable after the next one.
-    const auto unproven = ReadRange(*file, scan->synced, scan->end);
-    if (!unproven.ok()) return unproven.status();
-    absl::Status status = file->Truncate(scan->end);
-    if (status.ok()) status = file->WriteAt(*unproven, scan->synced);
+    ASSIGN_OR_RETURN(const auto unproven, ReadRange(*file, scan.synced, scan.end));
+    absl::Status status = file->Truncate(scan.end);
+    if (status.ok()) status = file->WriteAt(unproven, scan.synced);
     if (status.ok()) status = file->SyncData();
     if (!status.ok()) return status;
   }
-  return std::unique_ptr<Journal>(new Journal(file, path, *header, scan->end));
+  return std::unique_ptr<Journal>(new Journal(file, path, header, scan.end));
 }
 
 absl::StatusOr<int64_t> Journal::Read(FileOps& ops, const std::string& path, Visitor visit) {
-  auto opened = ops.Open(path, OpenMode::kRead);
-  if (!opened.ok()) return opened.status();
-  const std::shared_ptr<File> file = *std::move(opened);
-  const auto header = ReadJournalHeader(*file, path);
-  if (!header.ok()) return header.status();
-  const auto scan = ScanJournal(file, path, *header, visit);
-  if (!scan.ok()) return scan.status();
-  return scan->end;
+  ASSIGN_OR_RETURN(auto opened, ops.Open(path, OpenMode::kRead));
+  const std::shared_ptr<File> file = std::move(opened);
+  ASSIGN_OR_RETURN(const auto header, ReadJournalHeader(*file, path));
+  ASSIGN_OR_RETURN(const auto scan, ScanJournal(file, path, header, visit));
+  return scan.end;
 }
 
 absl::Status Journal::Append(std::string_view record) {
@@ -155,7 +144,7 @@ absl::Status Journal::Append(std::string_view record) {
   }
   const bool too_much = end_ + size - durable_end_ > int64_t{header_.max_unsynced};
   if (too_much && end_ > durable_end_) {
-    if (absl::Status s = Sync(); !s.ok()) return s;
+    RETURN_IF_ERROR(Sync());
   }
   const std::string frame =
       EncodeFrame(header_, end_, static_cast<uint32_t>(end_ - durable_end_), record);
@@ -172,7 +161,7 @@ absl::Status Journal::Append(std::string_view record) {
 absl::Status Journal::Sync() {
   if (durable_end_ == end_) return absl::OkStatus();
   if (sync_failed_) {
-    if (absl::Status s = file_->WriteAt(unsynced_, durable_end_); !s.ok()) return s;
+    RETURN_IF_ERROR(file_->WriteAt(unsynced_, durable_end_));
   }
   if (absl::Status s = file_->SyncData(); !s.ok()) {
     sync_failed_ = true;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -23,26 +24,22 @@ absl::Status JournalDamaged(const std::string& path, int64_t position) {
 
 absl::StatusOr<JournalHeader> ReadJournalHeader(File& file, const std::string& path) {
   std::string bytes(kJournalHeaderSize, '\0');
-  const auto got = file.ReadAt(std::span<char>(bytes), 0);
-  if (!got.ok()) return got.status();
-  if (*got == bytes.size()) {
+  ASSIGN_OR_RETURN(const auto got, file.ReadAt(std::span<char>(bytes), 0));
+  if (got == bytes.size()) {
     if (const auto header = DecodeJournalHeader(bytes)) return *header;
   }
-  const auto size = file.Size();
-  if (!size.ok()) return size.status();
+  ASSIGN_OR_RETURN(const auto size, file.Size());
   // Nothing is appended before the header is durable.
-  if (*size > static_cast<int64_t>(kJournalHeaderSize)) return JournalDamaged(path, 0);
+  if (size > static_cast<int64_t>(kJournalHeaderSize)) return JournalDamaged(path, 0);
   return MakeError(absl::StatusCode::kNotFound, "JOURNAL_UNFINISHED",
                    absl::StrCat("the creation of journal ", path, " was cut off"), "");
 }
 
 absl::StatusOr<std::unique_ptr<JournalReader>> JournalReader::Open(FileOps& ops,
                                                                    const std::string& path) {
-  auto file = ops.Open(path, OpenMode::kRead);
-  if (!file.ok()) return file.status();
-  const auto header = ReadJournalHeader(**file, path);
-  if (!header.ok()) return header.status();
-  return std::make_unique<JournalReader>(*std::move(file), path, *header,
+  ASSIGN_OR_RETURN(auto file, ops.Open(path, OpenMode::kRead));
+  ASSIGN_OR_RETURN(const auto header, ReadJournalHeader(*file, path));
+  return std::make_unique<JournalReader>(std::move(file), path, header,
                                          static_cast<int64_t>(kJournalHeaderSize));
 }
 
@@ -71,9 +68,8 @@ absl::Status JournalReader::Seek(int64_t position, int64_t end) {
   position_ = std::max(position, int64_t{0});
   if (position_ == 0) position_ = static_cast<int64_t>(kJournalHeaderSize);
   if (position_ == end) return absl::OkStatus();
-  const auto bytes = Fill(kFrameHeaderSize, end);
-  if (!bytes.ok()) return bytes.status();
-  if (position >= 0 && DecodeFrameHeader(header_, position_, *bytes)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto bytes, Fill(kFrameHeaderSize, end));
+  if (position >= 0 && DecodeFrameHeader(header_, position_, bytes)) return absl::OkStatus();
   return MakeError(absl::StatusCode::kOutOfRange, "JOURNAL_POSITION",
                    absl::StrCat("no record begins at position ", position), "");
 }
@@ -83,15 +79,13 @@ absl::StatusOr<bool> JournalReader::Next(int64_t end, std::string_view* record) 
     std::string().swap(buffer_);
     return false;
   }
-  auto bytes = Fill(kFrameHeaderSize, end);
-  if (!bytes.ok()) return bytes.status();
-  const auto header = DecodeFrameHeader(header_, position_, *bytes);
+  ASSIGN_OR_RETURN(auto bytes, Fill(kFrameHeaderSize, end));
+  const auto header = DecodeFrameHeader(header_, position_, bytes);
   if (!header) return JournalDamaged(path_, position_);
   const size_t size = kFrameHeaderSize + header->length;
-  bytes = Fill(size, end);
-  if (!bytes.ok()) return bytes.status();
-  if (bytes->size() < size) return JournalDamaged(path_, position_);
-  *record = bytes->substr(kFrameHeaderSize, header->length);
+  ASSIGN_OR_RETURN(bytes, Fill(size, end));
+  if (bytes.size() < size) return JournalDamaged(path_, position_);
+  *record = bytes.substr(kFrameHeaderSize, header->length);
   if (Crc32c(*record) != header->payload_crc) return JournalDamaged(path_, position_);
   synced_ = position_ - header->unsynced;
   position_ += static_cast<int64_t>(size);

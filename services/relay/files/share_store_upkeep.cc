@@ -53,19 +53,17 @@ absl::StatusOr<std::unique_ptr<ShareStore>> ShareStore::Open(ShareStoreOptions o
 }
 
 absl::Status ShareStore::Recover() {
-  const auto files = ops_.List(options_.folder + "/records");
-  if (!files.ok()) return files.status();
+  ASSIGN_OR_RETURN(const auto files, ops_.List(options_.folder + "/records"));
   std::set<std::string> unread;
-  for (const FolderEntry& file : *files) {
-    if (absl::Status s = RecoverRecord(file.name, &unread); !s.ok()) return s;
+  for (const FolderEntry& file : files) {
+    RETURN_IF_ERROR(RecoverRecord(file.name, &unread));
   }
   // New records have to be later than those whose order is not known.
   if (!unread.empty()) last_order_ += kOrdersOfUnread;
-  const auto staged = blobs_->ListStaged();
-  if (!staged.ok()) return staged.status();
-  for (const std::string& id : *staged) {
+  ASSIGN_OR_RETURN(const auto staged, blobs_->ListStaged());
+  for (const std::string& id : staged) {
     if (uploads_.contains(id) || unread.contains(id)) continue;
-    if (absl::Status s = blobs_->DiscardStaged(id); !s.ok()) return s;
+    RETURN_IF_ERROR(blobs_->DiscardStaged(id));
   }
   return absl::OkStatus();
 }
@@ -112,7 +110,7 @@ absl::Status ShareStore::RecoverRecord(const std::string& file, std::set<std::st
     return absl::OkStatus();
   }
   if (record->stage != ShareStage::kHeld) {
-    if (absl::Status s = blobs_->Remove(record->blob()); !s.ok()) return s;
+    RETURN_IF_ERROR(blobs_->Remove(record->blob()));
   } else if (absl::Status s = RecoverHeld(*record); !s.ok()) {
     return s;
   }

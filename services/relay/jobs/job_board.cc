@@ -35,10 +35,9 @@ absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, FileOp
 }
 
 absl::Status JobBoard::Load() {
-  if (absl::Status s = MakeFolders(files_, options_.folder); !s.ok()) return s;
-  const auto listed = files_.List(options_.folder);
-  if (!listed.ok()) return listed.status();
-  for (const FolderEntry& entry : *listed) {
+  RETURN_IF_ERROR(MakeFolders(files_, options_.folder));
+  ASSIGN_OR_RETURN(const auto listed, files_.List(options_.folder));
+  for (const FolderEntry& entry : listed) {
     if (entry.type != FileType::kFolder) continue;
     const std::string& id = entry.name;
     if (absl::Status s = LoadJob(id); !s.ok()) {
@@ -58,10 +57,10 @@ absl::Status JobBoard::LoadJob(const std::string& id) {
   entry->job = std::move(stored->job);
   entry->end = stored->records_end;
   if (!stored->ended) {
-    if (absl::Status s = Resume(*std::move(stored), entry.get()); !s.ok()) return s;
+    RETURN_IF_ERROR(Resume(*std::move(stored), entry.get()));
   }
   const bool ended = entry->state == nullptr;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Entry& kept = *entry;
   Insert(id, std::move(entry));
   if (ended) return absl::OkStatus();
@@ -78,18 +77,13 @@ void JobBoard::Insert(const std::string& id, std::unique_ptr<Entry> entry) {
 
 // Brings a job that had not ended back to where it was.
 absl::Status JobBoard::Resume(StoredJob stored, Entry* entry) {
-  auto files = JobFolder::Open(files_, entry->folder);
-  if (!files.ok()) return files.status();
-  entry->files = *std::move(files);
-  auto request = ReadJobRequest(std::move(stored.request));
-  if (!request.ok()) return request.status();
-  entry->request = *std::move(request);
+  ASSIGN_OR_RETURN(entry->files, JobFolder::Open(files_, entry->folder));
+  ASSIGN_OR_RETURN(entry->request, ReadJobRequest(std::move(stored.request)));
   entry->state = std::make_unique<JobState>(
       PlanOf(entry->request, entry->job, std::move(stored.targets), options_.max_output));
-  auto log = OpenRecords(files_, entry->folder,
-                         [&](const v1::JobRecord& record) { entry->state->Replay(record); });
-  if (!log.ok()) return log.status();
-  entry->log = *std::move(log);
+  ASSIGN_OR_RETURN(entry->log, OpenRecords(files_, entry->folder, [&](const v1::JobRecord& record) {
+                     entry->state->Replay(record);
+                   }));
   entry->end = entry->log->end();
   if (stored.cancelled) entry->state->SetCancelled();
   return absl::OkStatus();
@@ -107,10 +101,10 @@ absl::Status JobBoard::Reserve(const std::string& job) {
 absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& submitter) {
   const std::string id = request.command.job();
   if (const auto there = Get(id); there.ok()) {
-    const auto stored = JobFolder::Read(files_, absl::StrCat(options_.folder, "/", id));
-    if (!stored.ok()) return stored.status();
+    ASSIGN_OR_RETURN(const auto stored,
+                     JobFolder::Read(files_, absl::StrCat(options_.folder, "/", id)));
     // What is signed says which nodes it is for.
-    const bool same = stored->request.command().command() == request.message.command().command();
+    const bool same = stored.request.command().command() == request.message.command().command();
     return same ? absl::StatusOr<v1::Job>(there->job) : errors::JobExists(id);
   }
   RETURN_IF_ERROR(Reserve(id));
@@ -123,7 +117,7 @@ absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& 
   auto files = JobFolder::Create(files_, entry->folder, request.message, entry->job, plan.targets,
                                  JobState::MaxLogSize(plan), &entry->log);
   entry->request = std::move(request);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   creating_.erase(id);
   if (!files.ok()) return files.status();
   entry->files = *std::move(files);
@@ -190,22 +184,20 @@ std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) con
 absl::StatusOr<v1::Job> JobBoard::Cancel(const std::string& job) {
   std::shared_ptr<JobFolder> files;
   {
-    std::lock_guard lock(mutex_);
-    const auto entry = Find(job);
-    if (!entry.ok()) return entry.status();
-    if ((*entry)->state == nullptr) return Describe(**entry);
-    files = (*entry)->files;
+    MutexLock lock(mutex_);
+    ASSIGN_OR_RETURN(const auto entry, Find(job));
+    if (entry->state == nullptr) return Describe(*entry);
+    files = entry->files;
   }
-  if (absl::Status s = files->MarkCancelled(); !s.ok()) return s;
-  std::lock_guard lock(mutex_);
-  const auto entry = Find(job);
-  if (!entry.ok()) return entry.status();
-  if ((*entry)->state == nullptr) return Describe(**entry);
-  Made(job, (*entry)->state->Cancel(
+  RETURN_IF_ERROR(files->MarkCancelled());
+  MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(const auto entry, Find(job));
+  if (entry->state == nullptr) return Describe(*entry);
+  Made(job, entry->state->Cancel(
                 clock_.Now(), [&](std::string_view node) { return tree_.Route(node) != nullptr; }));
   courier_.Cancel(CancelOf(job));
   work_.NotifyOne();
-  return Describe(*entry);
+  return Describe(entry);
 }
 
 absl::StatusOr<uint64_t> JobBoard::Watch(const std::string& job, std::function<void()> wake) {
@@ -232,7 +224,7 @@ void JobBoard::Take(v1::JobRecords records, Taken taken) {
                        return true;
                      }),
       all.end());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   batches_.push_back({std::move(records), std::move(taken)});
   work_.NotifyOne();
 }

@@ -50,7 +50,7 @@ absl::Status AppendNames(Journal& journal, Kind kind, const std::vector<std::str
     entry += name;
     entry += '\n';
     if (entry.size() < kNamesAtOnce) continue;
-    if (absl::Status s = journal.Append(entry); !s.ok()) return s;
+    RETURN_IF_ERROR(journal.Append(entry));
     entry.resize(1);
   }
   return entry.size() > 1 ? journal.Append(entry) : absl::OkStatus();
@@ -93,18 +93,17 @@ bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
 absl::Status Fill(FileOps& files, const std::string& path, const v1::SubmitJobRequest& request,
                   const v1::Job& job, const std::vector<std::string>& targets, int64_t max_records,
                   std::unique_ptr<Journal>* journal, std::unique_ptr<Journal>* records) {
-  if (absl::Status s = files.MakeFolder(path); !s.ok()) return s;
-  auto opened = Journal::Create(files, RecordsPath(path),
-                                {.max_record = uint32_t{64} << 10,
-                                 .max_unsynced = uint32_t{1} << 20,
-                                 .max_size = max_records});
-  if (!opened.ok()) return opened.status();
-  *records = *std::move(opened);
-  opened = Journal::Create(
-      files, JobPath(path),
-      {.max_record = kMaxEntry, .max_unsynced = uint32_t{1} << 20, .max_size = kMaxJob});
-  if (!opened.ok()) return opened.status();
-  *journal = *std::move(opened);
+  RETURN_IF_ERROR(files.MakeFolder(path));
+  ASSIGN_OR_RETURN(auto opened, Journal::Create(files, RecordsPath(path),
+                                                {.max_record = uint32_t{64} << 10,
+                                                 .max_unsynced = uint32_t{1} << 20,
+                                                 .max_size = max_records}));
+  *records = std::move(opened);
+  ASSIGN_OR_RETURN(opened, Journal::Create(files, JobPath(path),
+                                           {.max_record = kMaxEntry,
+                                            .max_unsynced = uint32_t{1} << 20,
+                                            .max_size = kMaxJob}));
+  *journal = std::move(opened);
   absl::Status status = files.SyncFolder(ParentFolder(path));
   v1::SubmitJobRequest without_nodes = request;
   without_nodes.clear_nodes();
@@ -150,15 +149,15 @@ absl::StatusOr<StoredJob> JobFolder::Read(FileOps& files, const std::string& pat
 
 absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(FileOps& files,
                                                            const std::string& path) {
-  auto journal = Journal::Open(files, JobPath(path),
-                               [](std::string_view, int64_t) { return absl::OkStatus(); });
-  if (!journal.ok()) return journal.status();
-  return std::unique_ptr<JobFolder>(new JobFolder(*std::move(journal)));
+  ASSIGN_OR_RETURN(auto journal, Journal::Open(files, JobPath(path), [](std::string_view, int64_t) {
+                     return absl::OkStatus();
+                   }));
+  return std::unique_ptr<JobFolder>(new JobFolder(std::move(journal)));
 }
 
 absl::Status JobFolder::Append(std::string_view entry) {
-  std::lock_guard lock(mutex_);
-  if (absl::Status s = journal_->Append(entry); !s.ok()) return s;
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(journal_->Append(entry));
   return journal_->Sync();
 }
 

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +20,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/mutex.h"
 #include "services/common/journal/journal.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/job_state.h"
@@ -61,8 +61,8 @@ class JobFolder {
   explicit JobFolder(std::unique_ptr<Journal> journal) : journal_(std::move(journal)) {}
   absl::Status Append(std::string_view entry);
 
-  std::mutex mutex_;
-  const std::unique_ptr<Journal> journal_;  // guarded by mutex_
+  Mutex mutex_;
+  const std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
 };
 
 std::string RecordsPath(const std::string& folder);

@@ -21,7 +21,7 @@ JobWatchSource::JobWatchSource(JobBoard& board, const v1::WatchJobRequest& reque
     : board_(board),
       job_(request.job()),
       nodes_(request.nodes().begin(), request.nodes().end()),
-      without_output_(request.without_output()) {}
+      omit_output_(request.omit_output()) {}
 
 JobWatchSource::~JobWatchSource() { board_.StopWatch(job_, watch_); }
 
@@ -33,15 +33,11 @@ absl::StatusOr<std::unique_ptr<JobWatchSource>> JobWatchSource::Open(
     return errors::InvalidPosition(request.position());
   }
   std::unique_ptr<JobWatchSource> source(new JobWatchSource(board, request));
-  auto reader = JournalReader::Open(files, view->records_path);
-  if (!reader.ok()) return reader.status();
-  source->reader_ = *std::move(reader);
+  ASSIGN_OR_RETURN(source->reader_, JournalReader::Open(files, view->records_path));
   const absl::Status found = source->reader_->Seek(request.position(), view->end);
   if (ReasonOf(found) == "JOURNAL_POSITION") return errors::InvalidPosition(request.position());
   if (!found.ok()) return found;
-  const auto watch = board.Watch(request.job(), std::move(wake));
-  if (!watch.ok()) return watch.status();
-  source->watch_ = *watch;
+  ASSIGN_OR_RETURN(source->watch_, board.Watch(request.job(), std::move(wake)));
   return source;
 }
 
@@ -55,10 +51,9 @@ absl::Status JobWatchSource::Read(int64_t end, v1::WatchJobResponse* message) {
   v1::JobRecord record;
   for (size_t bytes = 0; bytes < kAtOnce;) {
     std::string_view stored;
-    const auto found = reader_->Next(end, &stored);
-    if (!found.ok()) return found.status();
-    if (!*found) break;
-    if (absl::Status s = ParseRecord(stored, &record); !s.ok()) return s;
+    ASSIGN_OR_RETURN(const auto found, reader_->Next(end, &stored));
+    if (!found) break;
+    RETURN_IF_ERROR(ParseRecord(stored, &record));
     if (!Wanted(record)) continue;
     bytes += stored.size();
     message->add_records()->Swap(&record);
@@ -71,7 +66,7 @@ absl::StatusOr<Pull> JobWatchSource::Next(v1::WatchJobResponse* message) {
   if (ended_) return Pull::kEnd;
   const auto view = board_.Get(job_);
   if (!view.ok()) return view.status();
-  if (absl::Status s = Read(view->end, message); !s.ok()) return s;
+  RETURN_IF_ERROR(Read(view->end, message));
   message->set_position(reader_->position());
   ended_ = reader_->position() == view->end && view->job.state() != v1::JOB_STATE_RUNNING;
   std::string job = view->job.SerializeAsString();

@@ -37,7 +37,7 @@ class JobWatchSource : public StreamSource<v1::WatchJobResponse> {
   JobBoard& board_;
   const std::string job_;
   const std::set<std::string> nodes_;
-  const bool without_output_;
+  const bool omit_output_;
   uint64_t watch_ = 0;
   std::unique_ptr<JournalReader> reader_;
   std::string told_;        // the job as it was told last, serialised

@@ -99,16 +99,15 @@ std::string Spool::PathOf(EntryState state, uint64_t order, const std::string& i
 }
 
 absl::Status Spool::Recover() {
-  auto files = ops_.List(entries_folder_);
-  if (!files.ok()) return files.status();
+  ASSIGN_OR_RETURN(auto files, ops_.List(entries_folder_));
   MutexLock lock(mutex_);
   // Complete ones come before the same still open, and in their order.
-  std::ranges::sort(*files, {}, &FolderEntry::name);
+  std::ranges::sort(files, {}, &FolderEntry::name);
   std::set<std::string> unread;
-  for (const FolderEntry& file : *files) {
-    if (auto status = RecoverEntry(file.name, &unread); !status.ok()) return status;
+  for (const FolderEntry& file : files) {
+    RETURN_IF_ERROR(RecoverEntry(file.name, &unread));
   }
-  if (auto status = DiscardUnknown(unread); !status.ok()) return status;
+  RETURN_IF_ERROR(DiscardUnknown(unread));
   Measure();
   if (!entries_.empty()) {
     Log(LogLevel::kInfo, "the spool holds results of an earlier life",
@@ -167,12 +166,11 @@ absl::Status Spool::RecoverEntry(const std::string& file, std::set<std::string>*
 }
 
 absl::Status Spool::DiscardUnknown(const std::set<std::string>& unread) {
-  const auto staged = blobs_->ListStaged();
-  if (!staged.ok()) return staged.status();
-  for (const std::string& id : *staged) {
+  ASSIGN_OR_RETURN(const auto staged, blobs_->ListStaged());
+  for (const std::string& id : staged) {
     const auto entry = FindEntry(id);
     if (unread.contains(id) || (entry != nullptr && !entry->complete)) continue;
-    if (auto status = blobs_->DiscardStaged(id); !status.ok()) return status;
+    RETURN_IF_ERROR(blobs_->DiscardStaged(id));
   }
   return absl::OkStatus();
 }

@@ -263,7 +263,7 @@ absl::Status AttachReactor::CheckRecords() const {
     return errors::InvalidAttachment("more than 256 KiB of records in one message");
   }
   for (const v1::JobRecord& record : records.records()) {
-    if (absl::Status s = ValidateJobRecord(record); !s.ok()) return s;
+    RETURN_IF_ERROR(ValidateJobRecord(record));
     const bool own = is_relay_ ? parts_.tree.Via(record.node()) == name_ : record.node() == name_;
     // A node below that has just moved to another branch: its records come again from there.
     if (!own && !is_relay_) return errors::InvalidAttachment("a record of another node");

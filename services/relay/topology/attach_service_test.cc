@@ -365,7 +365,7 @@ TEST_F(AttachServiceTest, RecordThatIsMalformedOrTooLargeEndsTheStream) {
 TEST_F(AttachServiceTest, ANodeSpeaksOfItselfAlone) {
   for (const v1::AttachRequest& bad : {RecordOf("n2", 1, 1), RecordOf("n1", 1, 400 << 10), [] {
                                          v1::AttachRequest below;
-                                         below.mutable_below()->set_complete(true);
+                                         below.mutable_topology()->set_complete(true);
                                          return below;
                                        }()}) {
     Child child(*this, NodeIdentity{"n1"});

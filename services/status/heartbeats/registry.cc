@@ -116,15 +116,14 @@ absl::StatusOr<Registry::Seat> Registry::Open(const SenderHello& hello,
   {
     Shard& shard = ShardOf(hello.uri, hello.node);
     MutexLock lock(shard.mutex);
-    auto found = FindOrAdd(shard, hello.uri, hello.node);
-    if (!found.ok()) return found.status();
-    Entry& entry = **found;
+    ASSIGN_OR_RETURN(auto found, FindOrAdd(shard, hello.uri, hello.node));
+    Entry& entry = *found;
     if (TakePlace(entry, hello, now, &effects)) {
       entry.line = std::move(line);
       entry.peer = peer;
       entry.set_relay(hello.relay);
       entry.connected = true;
-      seat = Seat(*std::move(found), ++entry.stream);
+      seat = Seat(std::move(found), ++entry.stream);
     } else {
       seat = errors::DuplicateAgent(hello.node);
     }

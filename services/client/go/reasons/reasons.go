@@ -46,7 +46,7 @@ const (
 	DiskFull                   = "DISK_FULL"
 	DoneFileInvalid            = "DONE_FILE_INVALID"
 	DoneFileOutside            = "DONE_FILE_OUTSIDE"
-	DuplicateAgent                = "DOUBLE_AGENT"
+	DoubleAgent                = "DOUBLE_AGENT"
 	DrainTimeout               = "DRAIN_TIMEOUT"
 	EmptyPlan                  = "EMPTY_PLAN"
 	ErrorResult                = "ERROR_RESULT"
