@@ -63,7 +63,7 @@ void SayWait(client::Client& client, const absl::Status& why) {
 void LogHeartbeats(const client::Status& status) {
   if (status.ok()) {
     Log(LogLevel::kInfo, "heartbeats get through again");
-  } else if (status.reason == "DOUBLE_AGENT") {
+  } else if (status.reason == "DUPLICATE_AGENT") {
     Log(LogLevel::kError,
         "another agent beats with this identity: ours have ended, the work goes on",
         {{"error", status.message}, {"next_step", status.next_step}});

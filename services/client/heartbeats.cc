@@ -14,7 +14,7 @@
 namespace muster::client {
 namespace {
 
-constexpr std::string_view kDuplicateAgent = "DOUBLE_AGENT";
+constexpr std::string_view kDuplicateAgent = "DUPLICATE_AGENT";
 
 // Of the process: two clients in it are one sender.
 int64_t NextSequence() {

@@ -150,14 +150,14 @@ TEST_F(HeartbeatsTest, AfterALostStreamTheSameInstanceSaysEverythingAgain) {
 TEST_F(HeartbeatsTest, ASecondAgentEndsThemForGoodButNoDelivery) {
   status_.Stop();
   status_.judge_beat = [] {
-    return MakeError(absl::StatusCode::kAborted, "DOUBLE_AGENT", "another beats", "End one.");
+    return MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT", "another beats", "End one.");
   };
   status_.Start();
   const auto client = Make();
   client->StartHeartbeats(Watcher());
   ASSERT_TRUE(Until([&] { return !told().empty(); }));
-  EXPECT_EQ(told(), std::vector<std::string>{"DOUBLE_AGENT"});
-  EXPECT_EQ(client->HeartbeatStatus().reason, "DOUBLE_AGENT");
+  EXPECT_EQ(told(), std::vector<std::string>{"DUPLICATE_AGENT"});
+  EXPECT_EQ(client->HeartbeatStatus().reason, "DUPLICATE_AGENT");
   EXPECT_EQ(client->SubmitError("none").status.code, Code::kErrorDelivered);
   client->StopHeartbeats();
   EXPECT_EQ(status_.streams, 1);

@@ -90,7 +90,7 @@ var (
 // for a client made by Dial, there are none: it returns nil. A second call returns the first one's.
 //
 // `onChange`, which may be nil, hears how they fare: an error when they do not get through any more
-// (each such time once), nil when they do again, and an *Error with the reason DOUBLE_AGENT when they
+// (each such time once), nil when they do again, and an *Error with the reason DUPLICATE_AGENT when they
 // have ended for good, since a younger process beats with the same identity for the same node. It must
 // not block.
 func (c *Client) StartHeartbeats(onChange func(error)) *Heartbeats {

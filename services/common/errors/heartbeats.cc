@@ -47,7 +47,7 @@ absl::Status NoFirstHeartbeat(absl::Duration within) {
 }
 
 absl::Status DuplicateAgent(std::string_view node) {
-  return MakeError(absl::StatusCode::kAborted, "DOUBLE_AGENT",
+  return MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT",
                    absl::StrCat("a newer process sends heartbeats for node \"", ToAbsl(node), "\" with this identity"),
                    "Stop one of the two agents; if this machine was copied, give the copy its own identity.");
 }

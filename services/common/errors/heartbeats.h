@@ -24,7 +24,7 @@ absl::Status InvalidStatusRequest();
 absl::Status InvalidHeartbeat(std::string_view why);
 // DEADLINE_EXCEEDED, NO_FIRST_HEARTBEAT.
 absl::Status NoFirstHeartbeat(absl::Duration within);
-// ABORTED, DOUBLE_AGENT.
+// ABORTED, DUPLICATE_AGENT.
 absl::Status DuplicateAgent(std::string_view node);
 // RESOURCE_EXHAUSTED, TOO_MANY_SENDERS.
 absl::Status TooManySenders(int64_t limit);

@@ -113,9 +113,9 @@ absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(std::st
   ASSIGN_OR_RETURN(auto trio, LoadCertificateTrio(folder, role, now));
   RETURN_IF_ERROR(MakeFolders(PosixFileOps(), runtime_folder));
   std::unique_ptr<CertificateFiles> files(
-      new CertificateFiles(std::move(folder), std::move(runtime_folder), role, *trio));
+      new CertificateFiles(std::move(folder), std::move(runtime_folder), role, trio));
   const MutexLock lock(files->mutex_);
-  RETURN_IF_ERROR(files->Publish(*trio));
+  RETURN_IF_ERROR(files->Publish(trio));
   return files;
 }
 
@@ -154,11 +154,9 @@ absl::StatusOr<std::string> CertificateFiles::BeginRenewal() {
 absl::Status CertificateFiles::CompleteRenewal(std::string_view chain_pem, absl::Time now) {
   const MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto folder_lock, FolderLock::Take(folder_));
-  auto chain = ParseChain(chain_pem);
-  if (!chain.ok()) return chain.status();
-  auto key = ReadKeyFile(In(folder_, "next-key.pem"));
-  if (!key.ok()) return key.status();
-  if (!chain->front().Matches(*key)) {
+  ASSIGN_OR_RETURN(auto chain, ParseChain(chain_pem));
+  ASSIGN_OR_RETURN(auto key, ReadKeyFile(In(folder_, "next-key.pem")));
+  if (!chain.front().Matches(key)) {
     return errors::CertificateFilesUnusable("the renewed certificate",
                                             "it is not for the key that was asked for");
   }

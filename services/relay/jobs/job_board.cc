@@ -10,7 +10,6 @@
 #include "services/common/errors/jobs.h"
 #include "services/common/jobs/job_record.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/relay/errors.h"
 #include "services/relay/jobs/job_folder.h"
 
 namespace muster {

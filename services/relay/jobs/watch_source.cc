@@ -5,9 +5,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/jobs.h"
-#include "services/relay/errors.h"
 #include "services/relay/jobs/job_folder.h"
-#include "services/relay/jobs/record_log.h"
 
 namespace muster {
 namespace {

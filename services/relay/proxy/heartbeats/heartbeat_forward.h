@@ -26,8 +26,8 @@ class HeartbeatForward : public HeartbeatServiceBase {
   HeartbeatForward(const ForwardParts& parts, BeatHub& hub, AheadBudget& ahead, const Clock& clock)
       : parts_(parts), hub_(hub), ahead_(ahead), clock_(clock) {}
 
-  grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>* Beat(
-      grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
+  StreamHeartbeats(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* SendHeartbeat(grpc::CallbackServerContext* context,
                                           const v1::SendHeartbeatRequest* request,
                                           v1::SendHeartbeatResponse* response) override;
