@@ -10,6 +10,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/utf8.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
@@ -87,7 +88,9 @@ absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
   result.sha256 = sha256;
   result.media_type = upload.media_type;
   result.file_name = upload.file_name;
-  if (upload.is_error) result.error = request.body().substr(0, kMaxErrorText);
+  if (upload.is_error) {
+    result.error = CutUtf8(CleanUtf8(request.body()), kMaxErrorText);
+  }
   result.body = request.body();
   result.delivery = upload.delivery;
   result.delivery.signature = request.signature().value();

@@ -28,6 +28,7 @@ namespace muster {
 namespace {
 
 using testing::CallEmpty;
+using testing::ExpectBadTextIsAnswered;
 using testing::MethodsOf;
 using testing::PathOf;
 using testing::TestFleet;
@@ -82,6 +83,18 @@ TEST_F(RpcTest, NoHandlerForgetsToAsk) {
           << status.error_message();
     }
   }
+}
+
+TEST_F(RpcTest, TextThatIsNotUtf8IsAnsweredAndTheFeedGoesOn) {
+  const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
+  const auto methods = Methods();
+  ExpectBadTextIsAnswered(fleet_.Connect(fleet_.admin()), methods);
+  ExpectBadTextIsAnswered(
+      fleet_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "test"})), methods);
+  ExpectBadTextIsAnswered(fleet_.Connect(fleet_.Credential(run, "hostfacts", "n1")), methods);
+  const auto status = fleet_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kStatus, "test"}));
+  EXPECT_TRUE(CallEmpty(status, "/muster.v1.ChangeService/FollowChanges").ok());
+  fleet_.CreateRun({"hostfacts"}, {"n1"});
 }
 
 TEST_F(RpcTest, AMethodThatDoesNotExistIsRefused) {

@@ -36,6 +36,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/base/utf8.h"
 #include "services/common/errors/client.h"
 #include "services/common/identity/certificate.h"
 
@@ -83,8 +84,9 @@ class Client::Impl {
     info.file_name = options.file_name.empty()
                          ? std::filesystem::path((*file)->path()).filename().string()
                          : options.file_name;
-    info.media_type =
-        options.media_type.empty() ? std::string(MediaTypeOf(info.file_name)) : options.media_type;
+    info.file_name = CleanUtf8(info.file_name);  // a file may be named by any bytes
+    info.media_type = options.media_type.empty() ? std::string(MediaTypeOf(info.file_name))
+                                                 : CleanUtf8(options.media_type);
     return Send(std::move(info), *std::move(file), stop);
   }
 
@@ -108,7 +110,7 @@ class Client::Impl {
     ResultInfo info = NewInfo();
     info.is_error = true;
     info.media_type = "text/plain; charset=utf-8";
-    std::string body = text.substr(0, kMaxErrorText);
+    std::string body(CutUtf8(CleanUtf8(text), kMaxErrorText));
     if (over_https_) {
       info.media_type = "application/json";
       body = nlohmann::json({{"error", body}})

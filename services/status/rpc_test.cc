@@ -18,6 +18,7 @@ namespace muster {
 namespace {
 
 using testing::CallEmpty;
+using testing::ExpectBadTextIsAnswered;
 using testing::MethodsOf;
 using testing::PathOf;
 using testing::TestFleet;
@@ -67,6 +68,17 @@ TEST_F(StatusRpcTest, NoHandlerForgetsToAskAndNoneIsMissing) {
       EXPECT_NE(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
     }
   }
+}
+
+TEST_F(StatusRpcTest, TextThatIsNotUtf8IsAnswered) {
+  const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
+  const TestIdentity callers[] = {fleet_.admin(), fleet_.Credential(run, "hostfacts", "n1"),
+                                  fleet_.Issue(NodeIdentity{"n1"}),
+                                  fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"})};
+  for (const TestIdentity& caller : callers) {
+    ExpectBadTextIsAnswered(status_.Connect(caller), Methods());
+  }
+  EXPECT_TRUE(status_.Get(run).ok());
 }
 
 TEST_F(StatusRpcTest, VerdictsAreForTheAggregatorItself) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+include "services/common/rpc/message_text.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/jobs/job_record.h"
@@ -21,7 +22,7 @@ int64_t OutputOf(const v1::JobRecord& record) {
 }
 
 absl::Status Parse(std::string_view bytes, const std::string& job, v1::JobRecord* record) {
-  if (record->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  if (ParseCleaned(bytes, record)) {
     return absl::OkStatus();
   }
   return MakeError(absl::StatusCode::kDataLoss, "JOURNAL_DAMAGED",

@@ -60,6 +60,15 @@ class RecordOutboxTest : public ::testing::Test {
   int64_t last_ = 0;
 };
 
+TEST_F(RecordOutboxTest, RecordWithTextThatIsNotUtf8IsReadAgainAfterARestart) {
+  v1::JobRecord record = Final();
+  record.mutable_final()->set_detail("caf\xe9");
+  Append(Output("a"));
+  Append(record);
+  Open();
+  EXPECT_EQ(Taken(), "a.");
+}
+
 TEST_F(RecordOutboxTest, HandsOutInOrderAndAgainAfterARewind) {
   for (const char* text : {"a", "b", "c"}) Append(Output(text));
   EXPECT_EQ(Taken(), "abc");

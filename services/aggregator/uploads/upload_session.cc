@@ -11,6 +11,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/base/utf8.h"
 #include "services/common/base/zstd_frame.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
@@ -269,7 +270,8 @@ void UploadSession::Complete(int64_t epoch, const UploadFinish& finish, Committe
 // Small ones go into the store with their row, others are published before it.
 absl::Status UploadSession::StoreBytes(ResultRecord* result) {
   if (upload_.is_error) {
-    ASSIGN_OR_RETURN(result->error, Head(kMaxErrorText));
+    ASSIGN_OR_RETURN(const auto text, Head(kMaxErrorText));
+    result->error = CutUtf8(CleanUtf8(text), kMaxErrorText);
   }
   if (result->size <= kInlineLimit) {
     ASSIGN_OR_RETURN(result->body, Head(kInlineLimit));

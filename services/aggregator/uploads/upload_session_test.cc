@@ -223,6 +223,20 @@ TEST_F(UploadSessionTest, AnErrorIsKeptAsItsTextToo) {
   EXPECT_EQ(Stored("n1"), text);
 }
 
+TEST_F(UploadSessionTest, ErrorThatIsNotUtf8IsStoredAsTextThatIs) {
+  OpenUpload opening = Opening(KeyOf("n1"), "u1", 1, kCreated);
+  opening.upload.is_error = true;
+  upload_ = state_.Apply(std::move(opening)).upload;
+  auto session = Session(upload_);
+  ASSERT_TRUE(session->Reopen(upload_).ok());
+  Attach(*session);
+  EXPECT_TRUE(Append(*session, Chunk(0, "caf\xe9")).ok());
+  const auto result = Complete(*session, FinishOf("caf\xe9"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->error, "caf\xef\xbf\xbd");
+  EXPECT_EQ(Stored("n1"), "caf\xe9") << "the bytes that were delivered";
+}
+
 TEST_F(UploadSessionTest, WhatHadArrivedCanBeKept) {
   auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, "half a")).ok());

@@ -11,7 +11,7 @@ namespace muster::errors {
 absl::Status InvalidProgress(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PROGRESS",
                    absl::StrCat("invalid progress: ", ToAbsl(why)),
-                   "Send counts from 0 to 10^12, and text in UTF-8.");
+                   "Send counts from 0 to 10^12.");
 }
 
 absl::Status StatusNotReady() {
@@ -30,7 +30,7 @@ absl::Status StatusStopping() {
 
 absl::Status InvalidStatusRequest() {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST",
-                   "the request cannot be parsed, or its text is not UTF-8",
+                   "the request cannot be parsed",
                    "Send what proto/muster/v1/status.proto describes.");
 }
 

@@ -14,9 +14,12 @@ namespace {
 
 constexpr size_t kMaxMessage = 1024;
 
+// What names a file or quotes a program may hold any bytes; a status with such a detail is not
+// readable for its receiver.
 std::string Bounded(std::string_view text) {
-  if (text.size() <= kMaxMessage) return std::string(text);
-  return std::string(CutUtf8(text, kMaxMessage - 3)) + "...";
+  std::string clean = CleanUtf8(text);
+  if (clean.size() <= kMaxMessage) return clean;
+  return std::string(CutUtf8(clean, kMaxMessage - 3)) + "...";
 }
 
 std::string EncodeDetails(const absl::Status& status, const std::string& message) {

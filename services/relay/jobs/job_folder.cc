@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+include "services/common/rpc/message_text.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -183,7 +184,7 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenRecords(
 }
 
 absl::Status ParseRecord(std::string_view bytes, v1::JobRecord* record) {
-  if (record->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  if (ParseCleaned(bytes, record)) {
     return absl::OkStatus();
   }
   return Damaged("a record of a job");
