@@ -196,7 +196,7 @@ absl::StatusOr<v1::Job> JobBoard::Cancel(const std::string& job) {
                 clock_.Now(), [&](std::string_view node) { return tree_.Route(node) != nullptr; }));
   courier_.Cancel(CancelOf(job));
   work_.NotifyOne();
-  return Describe(entry);
+  return Describe(*entry);
 }
 
 absl::StatusOr<uint64_t> JobBoard::Watch(const std::string& job, std::function<void()> wake) {

@@ -109,7 +109,8 @@ class JobBoard : public RecordSink {
   absl::Status LoadJob(const std::string& id);
   absl::Status Resume(StoredJob stored, Entry* entry);
   absl::Status Reserve(const std::string& job);
-  absl::StatusOr<v1::Job> Begin(const std::string& id, std::unique_ptr<Entry> entry);
+  absl::StatusOr<v1::Job> Begin(const std::string& id, std::unique_ptr<Entry> entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::StatusOr<Entry*> Find(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::Job Describe(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -122,8 +122,10 @@ class Spool : public ResultSink {
 
   absl::Status Recover();
   // Adds the id of an entry that cannot be read now to `unread`: its files stay for the next start.
-  absl::Status RecoverEntry(const std::string& file, std::set<std::string>* unread);
-  absl::Status DiscardUnknown(const std::set<std::string>& unread);
+  absl::Status RecoverEntry(const std::string& file, std::set<std::string>* unread)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DiscardUnknown(const std::set<std::string>& unread)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Entry>> Admit(const v1::OpenUploadRequest& request);
   absl::Status CheckRoom(const std::string& node, int64_t bytes, int64_t entries) const;
   void Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload, Opened opened);
