@@ -95,9 +95,7 @@ void Committer::Commit(VerifiedResult verified, Done done) {
                                        absl::StatusOr<CommitResult::Result> outcome) mutable {
     // A failed commit is undecided for us, so the blob stays: a retry finds it again.
     if (!outcome.ok()) return done(outcome.status());
-    if (outcome->verdict != Verdict::kCommitted && outcome->verdict != Verdict::kTakenOver) {
-      RemoveLater(blob);
-    }
+    if (outcome->blob_unused) RemoveLater(blob);
     if (const absl::Status refusal = Refusal(outcome->verdict, key, upload_id); !refusal.ok()) {
       Log(LogLevel::kWarning, "delivery refused",
           {{"run", key.run},

@@ -52,8 +52,8 @@ class Committer : public ResultSink {
 
   // Checks the signature, which what a relay forwarded must have, and commits. `done` gets what the
   // pair has now: the result itself, or the same content that was there before; or the refusal
-  // (errors.h). It runs on the store's thread and must not block. A blob that is not needed is
-  // removed.
+  // (errors.h). It runs on the store's thread and must not block. A blob that neither a result nor
+  // a later owner of the upload needs is removed.
   void Commit(VerifiedResult verified, Done done) override;
 
  private:

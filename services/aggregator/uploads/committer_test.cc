@@ -90,6 +90,26 @@ TEST_F(CommitterTest, ABlobStaysIfItIsTheResultAndGoesIfNot) {
   EXPECT_FALSE(IsThere("stray"));
 }
 
+TEST_F(CommitterTest, BlobThatTheResultNamesStaysWhenItsCommitIsRepeated) {
+  CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
+  open.run.deadline_at = 0;
+  state_.Apply(std::move(open));
+  state_.Apply(Opening(KeyOf("n1"), "u1"));
+  VerifiedResult upload = InBlob("n1", "u1", "content");
+  upload.upload_id = "u1";
+  upload.epoch = 1;
+  EXPECT_TRUE(Commit(upload).ok());
+  EXPECT_EQ(ReasonOf(Commit(upload).status()), "TAKEN_OVER");
+  EXPECT_TRUE(IsThere("u1"));
+  VerifiedResult bare = upload;
+  bare.upload_id.clear();
+  EXPECT_TRUE(Commit(bare).ok());
+  EXPECT_TRUE(IsThere("u1"));
+  state_.Apply(EndRun{.run = kRun, .state = RunState::kCancelled, .at = 1});
+  EXPECT_EQ(ReasonOf(Commit(upload).status()), "RUN_CANCELLED");
+  EXPECT_TRUE(IsThere("u1"));
+}
+
 TEST_F(CommitterTest, ARunThatHasEndedSaysHow) {
   state_.Plan({"n1"});  // its deadline was long ago
   EXPECT_EQ(ReasonOf(Commit(Small("n1", "late")).status()), "RUN_SEALED");

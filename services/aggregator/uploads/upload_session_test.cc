@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "services/aggregator/testing/test_state.h"
 #include "services/aggregator/uploads/blob_names.h"
@@ -34,6 +35,21 @@ UploadFinish FinishOf(const std::string& data) {
           .sha256 = DigestBytes(Sha256::Of(data))};
 }
 
+// Holds each commit until the test decides it, or passes it on.
+class HeldSink : public ResultSink {
+ public:
+  struct Held {
+    VerifiedResult verified;
+    Done done;
+  };
+
+  void Commit(VerifiedResult verified, Done done) override {
+    held.push_back({std::move(verified), std::move(done)});
+  }
+
+  std::vector<Held> held;
+};
+
 // The session runs on the test's own thread, as if that were its strand.
 class UploadSessionTest : public ::testing::Test {
  protected:
@@ -44,37 +60,64 @@ class UploadSessionTest : public ::testing::Test {
     return state_.Apply(Opening(KeyOf("n1"), "u1", 1, kCreated)).upload;
   }
 
-  std::unique_ptr<UploadSession> Session(const UploadRecord& upload) {
-    return std::make_unique<UploadSession>(upload, state_.blobs(), committer_, state_.executor(),
+  std::shared_ptr<UploadSession> Session(const UploadRecord& upload, ResultSink& sink) {
+    return std::make_shared<UploadSession>(upload, state_.blobs(), sink, state_.executor(),
                                            state_.clock);
   }
+  std::shared_ptr<UploadSession> Session(const UploadRecord& upload) {
+    return Session(upload, committer_);
+  }
 
-  // A session that a stream holds.
-  std::unique_ptr<UploadSession> Attached() {
+  // A session to which a stream is attached.
+  std::shared_ptr<UploadSession> Attached(ResultSink& sink) {
     upload_ = OpenInStore();
-    auto session = Session(upload_);
+    auto session = Session(upload_, sink);
     EXPECT_TRUE(session->Reopen(upload_).ok());
     Attach(*session);
     return session;
   }
+  std::shared_ptr<UploadSession> Attached() { return Attached(committer_); }
 
-  void Attach(UploadSession& session) {
-    const absl::Status attached =
+  // Attaches a stream, as which Append and Complete act from here on.
+  UploadAttachment Attach(UploadSession& session) {
+    const auto attachment =
         session.Attach(upload_.epoch, [this](const absl::Status& why) { detached_ = why; });
-    EXPECT_TRUE(attached.ok()) << attached;
+    EXPECT_TRUE(attachment.ok()) << attachment.status();
+    return attachment_ = attachment.value_or(UploadAttachment());
   }
 
   absl::StatusOr<int64_t> Append(UploadSession& session, UploadChunk chunk) {
-    ASSIGN_OR_RETURN(const auto ack, session.Append(upload_.epoch, std::move(chunk)));
+    ASSIGN_OR_RETURN(const auto ack, session.Append(attachment_, std::move(chunk)));
     return ack.written;
   }
 
   absl::StatusOr<ResultRecord> Complete(UploadSession& session, const UploadFinish& finish) {
     std::promise<absl::StatusOr<ResultRecord>> answer;
-    session.Complete(upload_.epoch, finish, [&](absl::StatusOr<ResultRecord> result) {
+    session.Complete(attachment_, finish, [&](absl::StatusOr<ResultRecord> result) {
       answer.set_value(std::move(result));
     });
     return answer.get_future().get();
+  }
+
+  // Begins to complete, as `attachment`; what comes of it goes to the result.
+  static std::shared_ptr<absl::StatusOr<ResultRecord>> BeginComplete(
+      UploadSession& session, const UploadAttachment& attachment, const std::string& data) {
+    auto outcome = std::make_shared<absl::StatusOr<ResultRecord>>(absl::UnknownError("no answer"));
+    session.Complete(attachment, FinishOf(data),
+                     [outcome](absl::StatusOr<ResultRecord> result) { *outcome = result; });
+    return outcome;
+  }
+
+  // Lets the committer decide a commit that is held; returns after the session has its outcome.
+  absl::StatusOr<ResultRecord> Decide(size_t index) {
+    HeldSink::Held& held = held_.held[index];
+    std::promise<absl::StatusOr<ResultRecord>> decided;
+    committer_.Commit(std::move(held.verified), [&](absl::StatusOr<ResultRecord> result) {
+      decided.set_value(std::move(result));
+    });
+    const auto result = decided.get_future().get();
+    held.done(result);
+    return result;
   }
 
   std::string Stored(const std::string& node) {
@@ -86,7 +129,9 @@ class UploadSessionTest : public ::testing::Test {
   Committer committer_{state_.store(),      state_.blobs(), state_.executor(),
                        state_.clock,        kFleet,         state_.root().certificate(),
                        state_.revocations()};
+  HeldSink held_;
   UploadRecord upload_;
+  UploadAttachment attachment_;
   absl::Status detached_;
 };
 
@@ -152,14 +197,91 @@ TEST_F(UploadSessionTest, ALaterOpenTakesOver) {
   auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
   const UploadRecord before = upload_;
+  const UploadAttachment dead = attachment_;
   upload_ = OpenInStore();
   EXPECT_GT(upload_.epoch, before.epoch);
   EXPECT_EQ(*session->Reopen(upload_), 5);
   EXPECT_EQ(ReasonOf(detached_), "TAKEN_OVER");
-  EXPECT_EQ(ReasonOf(session->Attach(before.epoch, nullptr)), "TAKEN_OVER");
-  EXPECT_EQ(ReasonOf(session->Append(before.epoch, Chunk(5, "!")).status()), "TAKEN_OVER");
-  session->Detach(before.epoch);  // the dead stream's end does not close the new one's file
+  EXPECT_EQ(ReasonOf(session->Attach(before.epoch, nullptr).status()), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(session->Append(dead, Chunk(5, "!")).status()), "TAKEN_OVER");
+  Attach(*session);
+  session->Detach(dead);  // the dead stream's end does not close the new one's file
   EXPECT_EQ(*Append(*session, Chunk(5, "!")), 6);
+}
+
+TEST_F(UploadSessionTest, SecondAttachOfTheSameEpochInvalidatesTheFirst) {
+  auto session = Attached();
+  const UploadAttachment first = attachment_;
+  EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
+  const UploadAttachment second = Attach(*session);
+  EXPECT_EQ(ReasonOf(detached_), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(session->Append(first, Chunk(5, "!")).status()), "TAKEN_OVER");
+  // A finish of the first that is wrong would end the upload.
+  EXPECT_EQ(ReasonOf(BeginComplete(*session, first, "jello")->status()), "TAKEN_OVER");
+  session->Detach(first);
+  EXPECT_TRUE(session->attached());
+  EXPECT_EQ(session->Append(second, Chunk(5, "!"))->written, 6);
+  EXPECT_TRUE(Complete(*session, FinishOf("hello!")).ok());
+  EXPECT_EQ(Stored("n1"), "hello!");
+}
+
+TEST_F(UploadSessionTest, AppendWithoutAnAttachmentFails) {
+  upload_ = OpenInStore();
+  auto session = Session(upload_);
+  EXPECT_EQ(ReasonOf(Append(*session, Chunk(0, "hello")).status()), "TAKEN_OVER");
+  ASSERT_TRUE(session->Reopen(upload_).ok());
+  EXPECT_EQ(ReasonOf(Append(*session, Chunk(0, "hello")).status()), "TAKEN_OVER");
+  Attach(*session);
+  session->Detach(attachment_);
+  EXPECT_EQ(ReasonOf(Append(*session, Chunk(0, "hello")).status()), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(Complete(*session, FinishOf("")).status()), "TAKEN_OVER");
+}
+
+TEST_F(UploadSessionTest, NoStreamMayAttachOrCompleteWhileACompletionIsInProgress) {
+  const std::string data = Pattern(100'000);
+  auto session = Attached(held_);
+  EXPECT_TRUE(Append(*session, Chunk(0, data)).ok());
+  const auto outcome = BeginComplete(*session, attachment_, data);
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, nullptr).status()), "UPLOAD_COMPLETING");
+  EXPECT_EQ(ReasonOf(BeginComplete(*session, attachment_, data)->status()), "UPLOAD_COMPLETING");
+  EXPECT_EQ(ReasonOf(Append(*session, Chunk(100'000, "x")).status()), "INVALID_CHUNK");
+  EXPECT_TRUE(detached_.ok()) << detached_;
+  session->Detach(attachment_);
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, nullptr).status()), "UPLOAD_COMPLETING");
+  ASSERT_EQ(held_.held.size(), 1u);
+  // It failed undecided: the same may be tried again.
+  held_.held[0].done(absl::InternalError("disk"));
+  EXPECT_EQ(outcome->status().message(), "disk");
+  Attach(*session);
+  const auto again = BeginComplete(*session, attachment_, data);
+  ASSERT_EQ(held_.held.size(), 2u);
+  EXPECT_TRUE(Decide(1).ok());
+  EXPECT_TRUE(again->ok()) << again->status();
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, nullptr).status()), "UPLOAD_COMPLETING");
+  session->Close();
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, nullptr).status()), "UPLOAD_NOT_FOUND");
+  EXPECT_EQ(Stored("n1"), data);
+}
+
+TEST_F(UploadSessionTest, LaterOpenIsNotHeldUpByACompletionOfTheEpochBefore) {
+  const std::string data = Pattern(100'000);
+  auto session = Attached(held_);
+  EXPECT_TRUE(Append(*session, Chunk(0, data)).ok());
+  const auto dead = BeginComplete(*session, attachment_, data);
+  upload_ = OpenInStore();
+  EXPECT_EQ(*session->Reopen(upload_), 100'000);
+  Attach(*session);
+  const auto outcome = BeginComplete(*session, attachment_, data);
+  ASSERT_EQ(held_.held.size(), 2u);
+  EXPECT_LT(held_.held[0].verified.epoch, held_.held[1].verified.epoch);
+  EXPECT_EQ(ReasonOf(Decide(0).status()), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(dead->status()), "TAKEN_OVER");
+  // The failure of the first is not that of the second.
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, nullptr).status()), "UPLOAD_COMPLETING");
+  EXPECT_TRUE(Decide(1).ok());
+  EXPECT_TRUE(outcome->ok()) << outcome->status();
+  state_.Settle();
+  EXPECT_EQ(Stored("n1"), data);
 }
 
 TEST_F(UploadSessionTest, AnotherProcessGoesOnWhereThisOneStopped) {
@@ -254,9 +376,30 @@ TEST_F(UploadSessionTest, AStreamCountsAsAliveByWhatItBrings) {
   EXPECT_GE(session->StalledFor(), absl::Seconds(61));
   EXPECT_TRUE(Append(*session, Chunk(8, Pattern(70'000))).ok());
   EXPECT_EQ(session->StalledFor(), absl::ZeroDuration());
-  session->Detach(upload_.epoch);
+  session->Detach(attachment_);
   state_.clock.Advance(absl::Seconds(61));
   EXPECT_EQ(session->StalledFor(), absl::ZeroDuration());  // nobody is there to be slow
+}
+
+TEST_F(UploadSessionTest, OnlyAStalledStreamIsEnded) {
+  auto session = Attached();
+  EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
+  session->EndStalledStream(absl::Seconds(60));
+  EXPECT_TRUE(session->attached());
+  state_.clock.Advance(absl::Seconds(61));
+  const UploadAttachment stalled = attachment_;
+  Attach(*session);
+  session->EndStalledStream(absl::Seconds(60));  // of the stream that was there before
+  EXPECT_TRUE(session->attached());
+  state_.clock.Advance(absl::Seconds(61));
+  session->EndStalledStream(absl::Seconds(60));
+  EXPECT_EQ(ReasonOf(detached_), "UPLOAD_STALLED");
+  EXPECT_FALSE(session->attached());
+  EXPECT_EQ(ReasonOf(Append(*session, Chunk(5, "!")).status()), "TAKEN_OVER");
+  session->Detach(stalled);
+  session->Detach(attachment_);
+  Attach(*session);
+  EXPECT_EQ(*Append(*session, Chunk(5, "!")), 6);
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ void Uploads::Sweep() {
       if (session->StalledFor() > kStallLimit) stalled.push_back(session);
     }
   }
-  for (const auto& session : stalled) session->EndStream(errors::UploadStalled());
+  for (const auto& session : stalled) session->EndStalledStream(kStallLimit);
   // Beyond those that a stream still carries.
   const auto expired = store_.ExpiredUploads(absl::ToUnixMicros(clock_.Now()),
                                              static_cast<int>(limits_.max_streams) + kSweepStep);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -47,8 +48,10 @@ class UploadsTest : public ::testing::Test {
   std::shared_ptr<UploadSession> Attach(const OpenedUpload& opened) {
     auto session = *uploads_->Find(opened.id);
     EXPECT_TRUE(session->strand().Post([&, session] {
-      EXPECT_TRUE(
-          session->Attach(opened.epoch, [this](const absl::Status& why) { ended_ = why; }).ok());
+      const auto attachment =
+          session->Attach(opened.epoch, [this](const absl::Status& why) { ended_ = why; });
+      EXPECT_TRUE(attachment.ok()) << attachment.status();
+      attachments_[opened.id] = attachment.value_or(UploadAttachment());
     }));
     Settle(*session);
     return session;
@@ -56,14 +59,21 @@ class UploadsTest : public ::testing::Test {
 
   void Append(UploadSession& session, const OpenedUpload& opened, const std::string& data) {
     ASSERT_TRUE(session.strand().Post([&] {
-      EXPECT_TRUE(session
-                      .Append(opened.epoch, {.offset = opened.offset,
-                                             .raw_size = static_cast<int64_t>(data.size()),
-                                             .crc32c = Crc32c(data),
-                                             .data = data})
-                      .ok());
+      EXPECT_TRUE(
+          session
+              .Append(attachments_[opened.id], {.offset = opened.offset,
+                                                .raw_size = static_cast<int64_t>(data.size()),
+                                                .crc32c = Crc32c(data),
+                                                .data = data})
+              .ok());
     }));
     Settle(session);
+  }
+
+  void Detach(const OpenedUpload& opened) {
+    const auto session = *uploads_->Find(opened.id);
+    ASSERT_TRUE(session->strand().Post([&] { session->Detach(attachments_[opened.id]); }));
+    Settle(*session);
   }
 
   TestState state_;
@@ -73,6 +83,7 @@ class UploadsTest : public ::testing::Test {
   std::optional<Uploads> uploads_;
   Executor disk_{{"disk", 1, 100}};
   absl::Status ended_;
+  std::map<std::string, UploadAttachment> attachments_;  // by upload
 };
 
 TEST_F(UploadsTest, OpeningAgainGoesOnWithAHigherEpoch) {
@@ -109,7 +120,7 @@ TEST_F(UploadsTest, TheSweepForgetsWhatHasExpired) {
   const auto carried = *uploads_->Open(Of("n2"));
   const auto session = Attach(carried);
   Append(*Attach(forgotten), forgotten, "hello");
-  (*uploads_->Find(forgotten.id))->EndStream(absl::OkStatus());
+  Detach(forgotten);
   uploads_->Sweep();
   EXPECT_TRUE(uploads_->Find(forgotten.id).ok());
   state_.clock.Advance(absl::Seconds(51));

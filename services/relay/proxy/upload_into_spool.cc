@@ -45,11 +45,12 @@ void UploadIntoSpool::Take(grpc::ByteBuffer message) {
 void UploadIntoSpool::Attach() {
   if (session_ == nullptr) return below_->ReadNext();
   const bool queued = session_->strand().Post([self = shared_from_this()] {
-    const absl::Status status =
+    const auto attachment =
         self->session_->Attach(self->epoch_, [weak = self->weak_from_this()](const auto& why) {
           if (auto upload = weak.lock()) upload->below_->End(why);
         });
-    if (!status.ok()) return self->below_->End(status);
+    if (!attachment.ok()) return self->below_->End(attachment.status());
+    self->attachment_ = *attachment;
     self->below_->ReadNext();
   });
   if (!queued) below_->End(errors::Overloaded());
@@ -75,7 +76,7 @@ void UploadIntoSpool::TakeChunk(v1::UploadRequest::Chunk* chunk) {
       session_->strand().Post([self = shared_from_this(), taken = std::move(taken)]() mutable {
         const absl::Status room = self->spool_.Reserve(self->id_, taken.offset + taken.raw_size);
         if (!room.ok()) return self->below_->End(room);
-        const auto ack = self->session_->Append(self->epoch_, std::move(taken));
+        const auto ack = self->session_->Append(self->attachment_, std::move(taken));
         if (!ack.ok()) return self->below_->End(ack.status());
         self->Acknowledge(*ack);
         self->below_->ReadNext();
@@ -128,7 +129,7 @@ void UploadIntoSpool::TakeFinish(const v1::UploadRequest::Finish& finish) {
   }
   const bool queued =
       session_->strand().Post([self = shared_from_this(), taken = std::move(taken)] {
-        self->session_->Complete(self->epoch_, taken, [self](const auto& result) {
+        self->session_->Complete(self->attachment_, taken, [self](const auto& result) {
           if (!result.ok()) return self->below_->End(result.status());
           self->Spooled();
         });
@@ -155,7 +156,9 @@ void UploadIntoSpool::HalfClosed() {
 
 void UploadIntoSpool::Over() {
   if (session_ == nullptr) return;
-  if (!session_->strand().Post([session = session_, epoch = epoch_] { session->Detach(epoch); })) {
+  const bool queued = session_->strand().Post(
+      [self = shared_from_this()] { self->session_->Detach(self->attachment_); });
+  if (!queued) {
     Log(LogLevel::kWarning, "an upload's file stays open until its next stream", {{"upload", id_}});
   }
 }

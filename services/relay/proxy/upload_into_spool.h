@@ -50,6 +50,7 @@ class UploadIntoSpool : public UploadSink, public std::enable_shared_from_this<U
   const std::string id_;
   const int64_t epoch_;
   const std::shared_ptr<UploadSession> session_;  // null: the result is complete already
+  UploadAttachment attachment_;                   // of the session's strand alone
 
   Mutex mutex_;
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -290,7 +290,7 @@ void Spool::Sweep() {
     }
     for (const auto& entry : idle) Erase(*entry);
   }
-  for (const auto& session : stalled) session->EndStream(errors::UploadStalled());
+  for (const auto& session : stalled) session->EndStalledStream(kStallLimit);
   for (const auto& entry : idle) Discard(*entry, errors::UploadNotFound(entry->id));
 }
 

@@ -162,6 +162,7 @@ void Spool::Commit(VerifiedResult verified, Done done) {
   {
     MutexLock lock(mutex_);
     entry = FindEntry(verified.upload_id);
+    if (entry != nullptr && (entry->complete || entry->committing)) entry = nullptr;
     if (entry != nullptr) {
       entry->committing = true;
       order = ++last_order_;

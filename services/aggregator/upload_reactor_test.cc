@@ -1,0 +1,127 @@
+// Upload streams from outside: two streams of one upload over real mutual TLS.
+#include "services/aggregator/upload_reactor.h"
+
+#include <grpcpp/client_context.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "muster/v1/results.grpc.pb.h"
+#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/blob/blob_test_util.h"
+#include "services/common/rpc/status.h"
+#include "testing/fixtures/test_fleet.h"
+#include "testing/fixtures/test_upload.h"
+
+namespace muster {
+namespace {
+
+using testing::OpenTestUpload;
+using testing::TestFleet;
+using testing::TestIdentity;
+using testing::TestMetadata;
+using testing::TestUploadStream;
+
+constexpr char kPlugin[] = "hostfacts";
+
+class UploadReactorTest : public ::testing::Test {
+ protected:
+  void Plan(const std::vector<std::string>& nodes) {
+    run_ = fleet_.CreateRun({kPlugin}, nodes).id();
+  }
+
+  v1::OpenUploadResponse Open(const std::shared_ptr<grpc::Channel>& channel,
+                              const std::string& node, const TestMetadata& metadata = {}) {
+    const auto opened = OpenTestUpload(channel, run_, kPlugin, node, metadata);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    return opened.value_or(v1::OpenUploadResponse());
+  }
+
+  // The committed bytes, as an operator reads them.
+  absl::StatusOr<std::string> Read(const std::string& node) {
+    v1::ReadResultRequest request;
+    request.mutable_key()->set_run(run_);
+    request.mutable_key()->set_plugin(kPlugin);
+    request.mutable_key()->set_node(node);
+    grpc::ClientContext context;
+    const auto stub = v1::ResultService::NewStub(fleet_.Connect(fleet_.admin()));
+    const auto stream = stub->ReadResult(&context, request);
+    v1::FileChunk chunk;
+    std::string bytes;
+    while (stream->Read(&chunk)) bytes += chunk.data();
+    const grpc::Status status = stream->Finish();
+    if (!status.ok()) return FromGrpc(status);
+    return bytes;
+  }
+
+  // Delivers what is left of `body` on `stream`, which has `offset` of it.
+  static absl::Status Deliver(TestUploadStream& stream, int64_t offset, const std::string& body,
+                              const v1::Signature& signature = {}) {
+    stream.SendChunk(offset, body.substr(static_cast<size_t>(offset)));
+    stream.SendFinish(body, signature);
+    ASSIGN_OR_RETURN(const auto last, stream.End());
+    return last.has_committed() ? absl::OkStatus() : absl::UnknownError("not committed");
+  }
+
+  TestFleet fleet_;
+  std::string run_;
+  const std::string body_ = Pattern(200'000);
+};
+
+TEST_F(UploadReactorTest, SecondStreamOfTheSameEpochTakesOver) {
+  Plan({"n1"});
+  const auto channel = fleet_.Connect(fleet_.Issue(NodeIdentity{"n1"}));
+  const v1::OpenUploadResponse opened = Open(channel, "n1");
+  TestUploadStream first(channel, opened);
+  first.SendChunk(0, body_.substr(0, 100'000));
+  ASSERT_TRUE(first.AwaitWritten(100'000));
+  TestUploadStream second(channel, opened);
+  EXPECT_EQ(ReasonOf(first.End().status()), "TAKEN_OVER");
+  // The end of the first stream is seen by the session somewhere among these chunks.
+  for (int64_t at = 100'000; at < 150'000; at += 1'000) {
+    second.SendChunk(at, body_.substr(static_cast<size_t>(at), 1'000));
+    ASSERT_TRUE(second.AwaitWritten(at + 1'000));
+  }
+  EXPECT_EQ(Deliver(second, 150'000, body_), absl::OkStatus());
+  const auto stored = Read("n1");
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  EXPECT_TRUE(*stored == body_);
+}
+
+TEST_F(UploadReactorTest, AcknowledgedResultStaysWhenTwoStreamsFinishAtOnce) {
+  constexpr int kNodes = 40;
+  std::vector<std::string> nodes;
+  for (int i = 0; i < kNodes; ++i) nodes.push_back(absl::StrCat("n", i));
+  Plan(nodes);
+  int committed = 0;
+  for (const std::string& node : nodes) {
+    const TestIdentity identity = fleet_.Issue(NodeIdentity{node});
+    const std::shared_ptr<grpc::Channel> channels[] = {fleet_.Connect(identity),
+                                                       fleet_.Connect(identity)};
+    const v1::OpenUploadResponse opened = Open(channels[0], node);
+    absl::Status outcomes[2];
+    {
+      std::vector<std::jthread> senders;
+      for (int i = 0; i < 2; ++i) {
+        senders.emplace_back([&, i] {
+          TestUploadStream stream(channels[i], opened);
+          outcomes[i] = Deliver(stream, 0, body_);
+        });
+      }
+    }
+    if (outcomes[0].ok() || outcomes[1].ok()) ++committed;
+    const auto stored = Read(node);
+    ASSERT_TRUE(stored.ok()) << node << ": " << stored.status();
+    EXPECT_TRUE(*stored == body_);
+  }
+  EXPECT_EQ(committed, kNodes);
+  EXPECT_EQ(fleet_.WaitForEnd(run_).state(), v1::RUN_STATE_COMPLETE);
+}
+
+}  // namespace
+}  // namespace muster
