@@ -63,7 +63,7 @@ absl::StatusOr<UploadRecord> ResultService::ToUpload(Call& call,
   return upload;
 }
 
-// A small result, verified: what it says of itself is true of its bytes.
+// A small result, verified: what it says of itself is true of its bytes, and its signature holds.
 absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
                                                      const v1::SubmitResultRequest& request) const {
   ASSIGN_OR_RETURN(auto upload, Describe(call, request.description(),
@@ -95,6 +95,7 @@ absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
   result.delivery = upload.delivery;
   result.delivery.signature = request.signature().value();
   result.delivery.signer_pem = request.signature().certificate_chain_pem();
+  RETURN_IF_ERROR(committer_.CheckSignature(verified));
   return verified;
 }
 

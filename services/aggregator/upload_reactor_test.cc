@@ -22,6 +22,7 @@ namespace muster {
 namespace {
 
 using testing::OpenTestUpload;
+using testing::SignTestResult;
 using testing::TestFleet;
 using testing::TestIdentity;
 using testing::TestMetadata;
@@ -121,6 +122,25 @@ TEST_F(UploadReactorTest, AcknowledgedResultStaysWhenTwoStreamsFinishAtOnce) {
   }
   EXPECT_EQ(committed, kNodes);
   EXPECT_EQ(fleet_.WaitForEnd(run_).state(), v1::RUN_STATE_COMPLETE);
+}
+
+TEST_F(UploadReactorTest, UploadGoesOnAfterABadSignature) {
+  Plan({"n1"});
+  const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
+  const auto channel = fleet_.Connect(node);
+  {
+    TestUploadStream stream(channel, Open(channel, "n1"));
+    const auto signature = SignTestResult(node, run_, kPlugin, "n1", "other bytes");
+    EXPECT_EQ(ReasonOf(Deliver(stream, 0, body_, signature)), "INVALID_SIGNATURE");
+  }
+  const v1::OpenUploadResponse again = Open(channel, "n1");
+  EXPECT_EQ(again.offset(), 200'000);
+  TestUploadStream stream(channel, again);
+  stream.SendFinish(body_, SignTestResult(node, run_, kPlugin, "n1", body_));
+  const auto last = stream.End();
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_TRUE(last->committed().delivery().signed_());
+  EXPECT_TRUE(Read("n1").value_or("") == body_);
 }
 
 }  // namespace

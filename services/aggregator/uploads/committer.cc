@@ -77,11 +77,6 @@ absl::Status Committer::CheckSignature(const VerifiedResult& verified) const {
 }
 
 void Committer::Commit(VerifiedResult verified, Done done) {
-  if (const absl::Status status = CheckSignature(verified); !status.ok()) {
-    RemoveLater(verified.result.blob);
-    done(status);
-    return;
-  }
   CommitResult command;
   command.upload_id = verified.upload_id;
   command.epoch = verified.epoch;

@@ -301,6 +301,10 @@ void UploadSession::Complete(const UploadAttachment& attachment, const UploadFin
   result.delivery = upload_.delivery;
   result.delivery.signature = finish.signature;
   result.delivery.signer_pem = finish.signer_chain_pem;
+  // Before the bytes are published: after a refusal the upload goes on as it was.
+  if (const absl::Status status = sink_.CheckSignature(verified); !status.ok()) {
+    return committed(status);
+  }
   if (const absl::Status status = StoreBytes(&result); !status.ok()) return committed(status);
   {
     MutexLock lock(stream_mutex_);

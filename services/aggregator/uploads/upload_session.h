@@ -99,9 +99,9 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   // Verifies and stores one chunk. ABORTED (TAKEN_OVER) unless the stream is attached.
   absl::StatusOr<UploadAck> Append(const UploadAttachment& attachment, UploadChunk chunk);
 
-  // Verifies the whole, makes it durable, commits it. `committed` runs once, on any thread. ABORTED
-  // (TAKEN_OVER) unless the stream is attached; UNAVAILABLE (UPLOAD_COMPLETING) while a completion
-  // is in progress.
+  // Verifies the whole and its signature, makes it durable, commits it. `committed` runs once, on
+  // any thread. ABORTED (TAKEN_OVER) unless the stream is attached; UNAVAILABLE (UPLOAD_COMPLETING)
+  // while a completion is in progress.
   void Complete(const UploadAttachment& attachment, const UploadFinish& finish,
                 Committed committed);
 

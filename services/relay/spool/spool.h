@@ -80,8 +80,9 @@ class Spool : public ResultSink {
   // Of an upload of `node` that is not complete: for chunks and the finish. UPLOAD_NOT_FOUND.
   absl::StatusOr<std::shared_ptr<UploadSession>> Find(std::string_view id,
                                                       std::string_view node) const;
-  // What an upload's session gives when its finish came: signature, file, and then it is complete.
-  // SIGNATURE_REQUIRED, INVALID_SIGNATURE.
+  // Every result has to be signed by its node. SIGNATURE_REQUIRED, INVALID_SIGNATURE.
+  absl::Status CheckSignature(const VerifiedResult& verified) const override;
+  // What an upload's session gives when its finish came: its file is written, then it is complete.
   void Commit(VerifiedResult verified, Done done) override;
   // To be asked before bytes up to `end` are appended. SPOOL_FULL.
   absl::Status Reserve(std::string_view id, int64_t end);
@@ -129,7 +130,6 @@ class Spool : public ResultSink {
   absl::StatusOr<std::shared_ptr<Entry>> Admit(const v1::OpenUploadRequest& request);
   absl::Status CheckRoom(const std::string& node, int64_t bytes, int64_t entries) const;
   void Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload, Opened opened);
-  absl::Status CheckSignature(const VerifiedResult& verified) const;
   absl::Status Keep(const Entry& entry, uint64_t order, const VerifiedResult& verified);
   std::shared_ptr<UploadSession> MakeComplete(Entry& entry, uint64_t order,
                                               const ResultRecord& result)

@@ -169,9 +169,7 @@ void Spool::Commit(VerifiedResult verified, Done done) {
     }
   }
   if (entry == nullptr) return done(errors::UploadNotFound(verified.upload_id));
-  absl::Status status = CheckSignature(verified);
-  if (status.ok()) status = Keep(*entry, order, verified);
-  if (!status.ok()) {
+  if (const absl::Status status = Keep(*entry, order, verified); !status.ok()) {
     {
       MutexLock lock(mutex_);
       entry->committing = false;

@@ -113,6 +113,23 @@ TEST_F(SpoolTest, OnlyWhatTheNodeSignedIsTaken) {
   EXPECT_EQ(rig_.spool().waiting(), 1);
 }
 
+TEST_F(SpoolTest, UploadGoesOnAfterABadSignature) {
+  auto request = SpoolRig::Request("n1", "logs", "");
+  request.clear_size();
+  const auto opened = rig_.OpenUpload(request);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  ASSERT_TRUE(rig_.Send(*opened, "n1", large_, 100'000).ok());
+  const std::string half = large_.substr(0, 100'000);
+  EXPECT_EQ(ReasonOf(rig_.Complete(*opened, "n1", "logs", half, 1, "n2")), "INVALID_SIGNATURE");
+  const auto again = rig_.OpenUpload(request);
+  EXPECT_EQ(again->offset(), 100'000);
+  const absl::Status sent = rig_.Send(*again, "n1", large_, large_.size());
+  EXPECT_TRUE(sent.ok()) << sent;
+  EXPECT_TRUE(rig_.Complete(*again, "n1", "logs", large_).ok());
+  ASSERT_EQ(rig_.Next(), "n1/logs");
+  EXPECT_TRUE(rig_.Bytes() == large_);
+}
+
 TEST_F(SpoolTest, AFullSpoolSaysSoAndANodeCannotFillItForOthers) {
   rig_.options.quota_bytes = 1'000'000;
   rig_.options.max_entries = 12;
