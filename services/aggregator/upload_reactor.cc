@@ -95,10 +95,11 @@ absl::Status UploadReactor::AttachTo(const v1::UploadRequest::Start& start) {
   session_ = *session;
   epoch_ = start.epoch();
   const bool queued = session_->strand().Post([self = shared_from_this()] {
-    const auto attachment = self->session_->Attach(
-        self->epoch_, [weak = self->weak_from_this()](const absl::Status& why) {
-          if (auto reactor = weak.lock()) reactor->End(why);
-        });
+    const auto attachment =
+        self->session_->Attach(self->epoch_, PeerOf(self->call_.caller()),
+                               [weak = self->weak_from_this()](const absl::Status& why) {
+                                 if (auto reactor = weak.lock()) reactor->End(why);
+                               });
     if (!attachment.ok()) return self->End(attachment.status());
     self->attachment_ = *attachment;
   });

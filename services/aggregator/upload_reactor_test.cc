@@ -9,11 +9,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/blob/blob_test_util.h"
+#include "services/common/identity/attach_statement.h"
+#include "services/common/rpc/forwarding.h"
 #include "services/common/rpc/status.h"
 #include "testing/fixtures/test_fleet.h"
 #include "testing/fixtures/test_upload.h"
@@ -67,6 +70,19 @@ class UploadReactorTest : public ::testing::Test {
     stream.SendFinish(body, signature);
     ASSIGN_OR_RETURN(const auto last, stream.End());
     return last.has_committed() ? absl::OkStatus() : absl::UnknownError("not committed");
+  }
+
+  std::string UriOf(const std::string& path) {
+    return absl::StrCat("spiffe://", fleet_.name(), "/", path);
+  }
+
+  // The metadata with which a relay calls for `node`.
+  TestMetadata ForwardedFor(const std::string& node, const TestIdentity& identity) {
+    const auto statement = SignAttachStatement(
+        *PrivateKey::FromPem(identity.key_pem), identity.chain_pem, UriOf("node/" + node),
+        UriOf("service/relay/r1"), std::string(32, 'k'), absl::Now() + absl::Minutes(30));
+    return {{kForwardedIdentity, UriOf("node/" + node)},
+            {kAttachStatement, statement->SerializeAsString()}};
   }
 
   TestFleet fleet_;
@@ -140,6 +156,34 @@ TEST_F(UploadReactorTest, UploadGoesOnAfterABadSignature) {
   const auto last = stream.End();
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_TRUE(last->committed().delivery().signed_());
+  EXPECT_TRUE(Read("n1").value_or("") == body_);
+}
+
+TEST_F(UploadReactorTest, StreamOfAnotherCallerIsRefused) {
+  Plan({"n1"});
+  const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
+  const auto as_node = fleet_.Connect(node);
+  const auto as_relay = fleet_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"}));
+  const TestMetadata forwarded = ForwardedFor("n1", node);
+
+  const v1::OpenUploadResponse direct = Open(as_node, "n1");
+  TestUploadStream own(as_node, direct);
+  own.SendChunk(0, body_.substr(0, 100'000));
+  ASSERT_TRUE(own.AwaitWritten(100'000));
+  TestUploadStream stranger(as_relay, direct);
+  EXPECT_EQ(ReasonOf(Deliver(stranger, 0, Pattern(70'000))), "UPLOAD_NOT_FOUND");
+  TestUploadStream detour(as_relay, direct, forwarded);
+  EXPECT_EQ(ReasonOf(Deliver(detour, 0, Pattern(70'000))), "UPLOAD_NOT_FOUND");
+  // The refused streams did not end the node's own.
+  own.SendChunk(100'000, body_.substr(100'000, 50'000));
+  ASSERT_TRUE(own.AwaitWritten(150'000));
+
+  const v1::OpenUploadResponse relayed = Open(as_relay, "n1", forwarded);
+  TestUploadStream shortcut(as_node, relayed);
+  EXPECT_EQ(ReasonOf(Deliver(shortcut, 150'000, body_)), "UPLOAD_NOT_FOUND");
+  TestUploadStream right(as_relay, relayed, forwarded);
+  EXPECT_EQ(Deliver(right, 150'000, body_, SignTestResult(node, run_, kPlugin, "n1", body_)),
+            absl::OkStatus());
   EXPECT_TRUE(Read("n1").value_or("") == body_);
 }
 

@@ -62,12 +62,13 @@ UploadSession::UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& 
       strand_(executor, kMaxStrandQueue),
       upload_(std::move(upload)) {}
 
-absl::StatusOr<int64_t> UploadSession::Reopen(const UploadRecord& upload,
+absl::StatusOr<int64_t> UploadSession::Reopen(const UploadRecord& upload, const UploadPeer& opener,
                                               std::optional<absl::Time> signed_at) {
   if (ended_) return errors::UploadNotFound(id_);
   if (upload.epoch < upload_.epoch) return errors::TakenOver(id_);
   Release(errors::TakenOver(id_));
   upload_ = upload;
+  opener_ = opener;
   signed_at_ = signed_at;
   {
     MutexLock lock(stream_mutex_);
@@ -106,8 +107,8 @@ bool UploadSession::completing() const {
 }
 
 absl::StatusOr<UploadAttachment> UploadSession::Attach(
-    int64_t epoch, std::function<void(absl::Status)> on_detached) {
-  if (ended_) return errors::UploadNotFound(id_);
+    int64_t epoch, const UploadPeer& peer, std::function<void(absl::Status)> on_detached) {
+  if (ended_ || opener_ != peer) return errors::UploadNotFound(id_);
   if (epoch != upload_.epoch) return errors::TakenOver(id_);
   if (completing()) return errors::UploadCompleting(id_);
   RETURN_IF_ERROR(OpenStaged());

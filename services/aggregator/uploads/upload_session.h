@@ -21,6 +21,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/base/sha256.h"
 #include "services/common/blob/blob_store.h"
+#include "services/common/identity/policy.h"
 #include "services/common/store/records.h"
 
 namespace muster {
@@ -48,6 +49,15 @@ struct UploadFinish {
   std::string signature;
   std::string signer_chain_pem;
 };
+
+// Who opens an upload, or carries its stream. A plain value.
+struct UploadPeer {
+  Identity identity;
+  std::optional<Identity> via;  // the gateway or relay that forwards for it
+  bool operator==(const UploadPeer&) const = default;
+};
+
+inline UploadPeer PeerOf(const Caller& caller) { return {caller.identity, caller.via}; }
 
 // Names one attachment of a stream to an UploadSession: only the calls of the stream that is
 // attached now have an effect. A plain value; the default one names no attachment.
@@ -80,16 +90,17 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
 
   // Takes what a later open said: its epoch rises, and a stream that was attached before is told so
   // (its `on_detached` runs, once). Opens the staged bytes, or makes them. Returns the offset. A
-  // completion in progress does not prevent this: the sink refuses the lower epoch.
-  // `signed_at`: as in VerifiedResult.
-  absl::StatusOr<int64_t> Reopen(const UploadRecord& upload,
+  // completion in progress does not prevent this: the sink refuses the lower epoch. From here on
+  // streams of `opener` alone may attach. `signed_at`: as in VerifiedResult.
+  absl::StatusOr<int64_t> Reopen(const UploadRecord& upload, const UploadPeer& opener,
                                  std::optional<absl::Time> signed_at = std::nullopt);
 
-  // Attaches a stream with the epoch of its open. The stream that was attached before is detached
-  // with TAKEN_OVER: its `on_detached` runs, once, and its later calls fail. ABORTED (TAKEN_OVER)
-  // if a later open exists; UNAVAILABLE (UPLOAD_COMPLETING) while a completion is in progress.
-  // `on_detached` must not block.
-  absl::StatusOr<UploadAttachment> Attach(int64_t epoch,
+  // Attaches a stream of `peer` with the epoch of its open. The stream that was attached before is
+  // detached with TAKEN_OVER: its `on_detached` runs, once, and its later calls fail. NOT_FOUND
+  // (UPLOAD_NOT_FOUND) if another opened the upload; ABORTED (TAKEN_OVER) if a later open exists;
+  // UNAVAILABLE (UPLOAD_COMPLETING) while a completion is in progress. `on_detached` must not
+  // block.
+  absl::StatusOr<UploadAttachment> Attach(int64_t epoch, const UploadPeer& peer,
                                           std::function<void(absl::Status)> on_detached);
 
   // The stream has ended: files are closed until the next attach. Ignored for a stream that was
@@ -149,6 +160,7 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   Strand strand_;
 
   UploadRecord upload_;
+  std::optional<UploadPeer> opener_;  // of the last Reopen
   std::optional<absl::Time> signed_at_;
   std::unique_ptr<StagedBlob> staged_;
   std::optional<int64_t> published_;  // size, if a crash came between publishing and committing

@@ -19,6 +19,8 @@
 
 namespace muster {
 
+inline const UploadPeer kPeer = {{testing::kFleet, NodeIdentity{"n1"}}, {}};
+
 inline UploadChunk Chunk(int64_t offset, const std::string& data) {
   return {.offset = offset,
           .raw_size = static_cast<int64_t>(data.size()),
@@ -72,7 +74,7 @@ class UploadSessionTest : public ::testing::Test {
   std::shared_ptr<UploadSession> Attached(ResultSink& sink) {
     upload_ = OpenInStore();
     auto session = Session(upload_, sink);
-    EXPECT_TRUE(session->Reopen(upload_).ok());
+    EXPECT_TRUE(session->Reopen(upload_, kPeer).ok());
     Attach(*session);
     return session;
   }
@@ -81,7 +83,7 @@ class UploadSessionTest : public ::testing::Test {
   // Attaches a stream, as which Append and Complete act from here on.
   UploadAttachment Attach(UploadSession& session) {
     const auto attachment =
-        session.Attach(upload_.epoch, [this](const absl::Status& why) { detached_ = why; });
+        session.Attach(upload_.epoch, kPeer, [this](const absl::Status& why) { detached_ = why; });
     EXPECT_TRUE(attachment.ok()) << attachment.status();
     return attachment_ = attachment.value_or(UploadAttachment());
   }

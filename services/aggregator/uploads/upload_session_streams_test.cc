@@ -8,6 +8,8 @@
 namespace muster {
 namespace {
 
+using testing::kFleet;
+
 TEST_F(UploadSessionTest, ALaterOpenTakesOver) {
   auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
@@ -15,9 +17,9 @@ TEST_F(UploadSessionTest, ALaterOpenTakesOver) {
   const UploadAttachment dead = attachment_;
   upload_ = OpenInStore();
   EXPECT_GT(upload_.epoch, before.epoch);
-  EXPECT_EQ(*session->Reopen(upload_), 5);
+  EXPECT_EQ(*session->Reopen(upload_, kPeer), 5);
   EXPECT_EQ(ReasonOf(detached_), "TAKEN_OVER");
-  EXPECT_EQ(ReasonOf(session->Attach(before.epoch, nullptr).status()), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(session->Attach(before.epoch, kPeer, nullptr).status()), "TAKEN_OVER");
   EXPECT_EQ(ReasonOf(session->Append(dead, Chunk(5, "!")).status()), "TAKEN_OVER");
   Attach(*session);
   session->Detach(dead);  // the dead stream's end does not close the new one's file
@@ -40,11 +42,29 @@ TEST_F(UploadSessionTest, SecondAttachOfTheSameEpochInvalidatesTheFirst) {
   EXPECT_EQ(Stored("n1"), "hello!");
 }
 
+TEST_F(UploadSessionTest, OnlyStreamsOfItsOpenerMayAttach) {
+  const UploadPeer relay = {{kFleet, ServiceIdentity{ServiceRole::kRelay, "r1"}}, {}};
+  const UploadPeer relayed = {kPeer.identity, relay.identity};
+  upload_ = OpenInStore();
+  auto session = Session(upload_);
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_NOT_FOUND");
+  ASSERT_TRUE(session->Reopen(upload_, kPeer).ok());
+  Attach(*session);
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, relay, nullptr).status()), "UPLOAD_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, relayed, nullptr).status()),
+            "UPLOAD_NOT_FOUND");
+  EXPECT_TRUE(detached_.ok()) << detached_;
+  upload_ = OpenInStore();
+  ASSERT_TRUE(session->Reopen(upload_, relayed).ok());
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_NOT_FOUND");
+  EXPECT_TRUE(session->Attach(upload_.epoch, relayed, nullptr).ok());
+}
+
 TEST_F(UploadSessionTest, AppendWithoutAnAttachmentFails) {
   upload_ = OpenInStore();
   auto session = Session(upload_);
   EXPECT_EQ(ReasonOf(Append(*session, Chunk(0, "hello")).status()), "TAKEN_OVER");
-  ASSERT_TRUE(session->Reopen(upload_).ok());
+  ASSERT_TRUE(session->Reopen(upload_, kPeer).ok());
   EXPECT_EQ(ReasonOf(Append(*session, Chunk(0, "hello")).status()), "TAKEN_OVER");
   Attach(*session);
   session->Detach(attachment_);
@@ -57,12 +77,12 @@ TEST_F(UploadSessionTest, NoStreamMayAttachOrCompleteWhileACompletionIsInProgres
   auto session = Attached(held_);
   EXPECT_TRUE(Append(*session, Chunk(0, data)).ok());
   const auto outcome = BeginComplete(*session, attachment_, data);
-  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, nullptr).status()), "UPLOAD_COMPLETING");
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_COMPLETING");
   EXPECT_EQ(ReasonOf(BeginComplete(*session, attachment_, data)->status()), "UPLOAD_COMPLETING");
   EXPECT_EQ(ReasonOf(Append(*session, Chunk(100'000, "x")).status()), "INVALID_CHUNK");
   EXPECT_TRUE(detached_.ok()) << detached_;
   session->Detach(attachment_);
-  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, nullptr).status()), "UPLOAD_COMPLETING");
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_COMPLETING");
   ASSERT_EQ(held_.held.size(), 1u);
   // It failed undecided: the same may be tried again.
   held_.held[0].done(absl::InternalError("disk"));
@@ -72,9 +92,9 @@ TEST_F(UploadSessionTest, NoStreamMayAttachOrCompleteWhileACompletionIsInProgres
   ASSERT_EQ(held_.held.size(), 2u);
   EXPECT_TRUE(Decide(1).ok());
   EXPECT_TRUE(again->ok()) << again->status();
-  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, nullptr).status()), "UPLOAD_COMPLETING");
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_COMPLETING");
   session->Close();
-  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, nullptr).status()), "UPLOAD_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_NOT_FOUND");
   EXPECT_EQ(Stored("n1"), data);
 }
 
@@ -84,7 +104,7 @@ TEST_F(UploadSessionTest, LaterOpenIsNotHeldUpByACompletionOfTheEpochBefore) {
   EXPECT_TRUE(Append(*session, Chunk(0, data)).ok());
   const auto dead = BeginComplete(*session, attachment_, data);
   upload_ = OpenInStore();
-  EXPECT_EQ(*session->Reopen(upload_), 100'000);
+  EXPECT_EQ(*session->Reopen(upload_, kPeer), 100'000);
   Attach(*session);
   const auto outcome = BeginComplete(*session, attachment_, data);
   ASSERT_EQ(held_.held.size(), 2u);
@@ -92,7 +112,7 @@ TEST_F(UploadSessionTest, LaterOpenIsNotHeldUpByACompletionOfTheEpochBefore) {
   EXPECT_EQ(ReasonOf(Decide(0).status()), "TAKEN_OVER");
   EXPECT_EQ(ReasonOf(dead->status()), "TAKEN_OVER");
   // The failure of the first is not that of the second.
-  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, nullptr).status()), "UPLOAD_COMPLETING");
+  EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_COMPLETING");
   EXPECT_TRUE(Decide(1).ok());
   EXPECT_TRUE(outcome->ok()) << outcome->status();
   state_.Settle();

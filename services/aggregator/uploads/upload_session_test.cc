@@ -25,7 +25,7 @@ TEST_F(UploadSessionTest, ALargeResultBecomesABlobASmallOneAPartOfTheStore) {
 
   upload_ = state_.Apply(Opening(KeyOf("n2"), "u2", 1, kCreated)).upload;
   auto second = Session(upload_);
-  ASSERT_TRUE(second->Reopen(upload_).ok());
+  ASSERT_TRUE(second->Reopen(upload_, kPeer).ok());
   Attach(*second);
   EXPECT_TRUE(Append(*second, Chunk(0, "small")).ok());
   EXPECT_EQ(Complete(*second, FinishOf("small"))->blob, "");
@@ -77,7 +77,7 @@ TEST_F(UploadSessionTest, AnotherProcessGoesOnWhereThisOneStopped) {
     EXPECT_TRUE(Append(*session, Chunk(0, data.substr(0, 70'000))).ok());
   }
   auto session = Session(upload_ = OpenInStore());
-  EXPECT_EQ(*session->Reopen(upload_), 70'000);
+  EXPECT_EQ(*session->Reopen(upload_, kPeer), 70'000);
   Attach(*session);
   EXPECT_TRUE(Append(*session, Chunk(70'000, data.substr(70'000))).ok());
   const auto result = Complete(*session, FinishOf(data));
@@ -94,7 +94,7 @@ TEST_F(UploadSessionTest, WhatWasPublishedBeforeACrashIsCommittedAfterIt) {
     ASSERT_TRUE(staged->Publish(ResultBlobName(kRun, "u1")).ok());
   }
   auto session = Session(upload_);
-  EXPECT_EQ(*session->Reopen(upload_), 100'000);
+  EXPECT_EQ(*session->Reopen(upload_, kPeer), 100'000);
   Attach(*session);
   EXPECT_EQ(ReasonOf(Append(*session, Chunk(100'000, "more")).status()), "INVALID_CHUNK");
   ASSERT_TRUE(Complete(*session, FinishOf(data)).ok());
@@ -126,7 +126,7 @@ TEST_F(UploadSessionTest, UploadGoesOnAfterABadSignature) {
   EXPECT_TRUE(absl::IsNotFound(state_.blobs().Size(ResultBlobName(kRun, "u1")).status()));
   session->Detach(attachment_);
   upload_ = OpenInStore();
-  EXPECT_EQ(*session->Reopen(upload_), 80'000);
+  EXPECT_EQ(*session->Reopen(upload_, kPeer), 80'000);
   Attach(*session);
   EXPECT_TRUE(Append(*session, Chunk(80'000, data.substr(80'000))).ok());
   EXPECT_EQ(Complete(*session, FinishOf(data)).status(), held_.signature);
@@ -143,7 +143,7 @@ TEST_F(UploadSessionTest, AnErrorIsKeptAsItsTextToo) {
   opening.upload.is_error = true;
   upload_ = state_.Apply(std::move(opening)).upload;
   auto session = Session(upload_);
-  ASSERT_TRUE(session->Reopen(upload_).ok());
+  ASSERT_TRUE(session->Reopen(upload_, kPeer).ok());
   Attach(*session);
   const std::string text(10'000, 'e');
   EXPECT_TRUE(Append(*session, Chunk(0, text)).ok());

@@ -21,6 +21,8 @@ namespace {
 using testing::kFleet;
 using testing::TestState;
 
+const UploadPeer kPeer = {{kFleet, NodeIdentity{"n1"}}, {}};
+
 class UploadsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -37,6 +39,10 @@ class UploadsTest : public ::testing::Test {
     return {.key = KeyOf(node), .attempt = 1, .file_name = "f"};
   }
 
+  absl::StatusOr<OpenedUpload> Open(const UploadRecord& upload) {
+    return uploads_->Open(upload, kPeer);
+  }
+
   // What a strand did before this is done.
   void Settle(UploadSession& session) {
     std::promise<void> done;
@@ -49,7 +55,7 @@ class UploadsTest : public ::testing::Test {
     auto session = *uploads_->Find(opened.id);
     EXPECT_TRUE(session->strand().Post([&, session] {
       const auto attachment =
-          session->Attach(opened.epoch, [this](const absl::Status& why) { ended_ = why; });
+          session->Attach(opened.epoch, kPeer, [this](const absl::Status& why) { ended_ = why; });
       EXPECT_TRUE(attachment.ok()) << attachment.status();
       attachments_[opened.id] = attachment.value_or(UploadAttachment());
     }));
@@ -87,44 +93,44 @@ class UploadsTest : public ::testing::Test {
 };
 
 TEST_F(UploadsTest, OpeningAgainGoesOnWithAHigherEpoch) {
-  const auto first = uploads_->Open(Of("n1"));
+  const auto first = Open(Of("n1"));
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(first->offset, 0);
   EXPECT_EQ(first->chunk_max, kChunkMaxLarge);
   EXPECT_EQ(first->expires_at, kCreated + 50'000'000);
   Append(*Attach(*first), *first, "hello");
-  const auto second = uploads_->Open(Of("n1"));
+  const auto second = Open(Of("n1"));
   EXPECT_EQ(second->id, first->id);
   EXPECT_GT(second->epoch, first->epoch);
   EXPECT_EQ(second->offset, 5);
   EXPECT_EQ(ReasonOf(ended_), "TAKEN_OVER");
   EXPECT_EQ(ReasonOf(uploads_->Find("0123").status()), "UPLOAD_NOT_FOUND");
-  EXPECT_EQ(ReasonOf(uploads_->Open(Of("n9")).status()), "PAIR_NOT_PLANNED");
+  EXPECT_EQ(ReasonOf(Open(Of("n9")).status()), "PAIR_NOT_PLANNED");
 }
 
 TEST_F(UploadsTest, AHigherAttemptStartsFromNothing) {
-  const auto first = *uploads_->Open(Of("n1"));
+  const auto first = *Open(Of("n1"));
   Append(*Attach(first), first, "hello");
   UploadRecord again = Of("n1");
   again.attempt = 2;
-  const auto second = *uploads_->Open(again);
+  const auto second = *Open(again);
   EXPECT_NE(second.id, first.id);
   EXPECT_EQ(second.offset, 0);
   Settle(**uploads_->Find(second.id));
   EXPECT_EQ(*state_.blobs().ListStaged(), std::vector<std::string>{second.id});
-  EXPECT_EQ(ReasonOf(uploads_->Open(Of("n1")).status()), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(Open(Of("n1")).status()), "TAKEN_OVER");
 }
 
 TEST_F(UploadsTest, TheSweepForgetsWhatHasExpired) {
-  const auto forgotten = *uploads_->Open(Of("n1"));
-  const auto carried = *uploads_->Open(Of("n2"));
+  const auto forgotten = *Open(Of("n1"));
+  const auto carried = *Open(Of("n2"));
   const auto session = Attach(carried);
   Append(*Attach(forgotten), forgotten, "hello");
   Detach(forgotten);
   uploads_->Sweep();
   EXPECT_TRUE(uploads_->Find(forgotten.id).ok());
   state_.clock.Advance(absl::Seconds(51));
-  const auto young = *uploads_->Open(Of("n3"));
+  const auto young = *Open(Of("n3"));
   uploads_->Sweep();
   Settle(*session);
   EXPECT_EQ(ReasonOf(uploads_->Find(forgotten.id).status()), "UPLOAD_NOT_FOUND");
@@ -136,17 +142,17 @@ TEST_F(UploadsTest, TheSweepForgetsWhatHasExpired) {
 }
 
 TEST_F(UploadsTest, TheSweepForgetsWhatAnEarlierProcessLeft) {
-  const auto opened = *uploads_->Open(Of("n1"));
+  const auto opened = *Open(Of("n1"));
   Begin();
   state_.clock.Advance(absl::Seconds(51));
   uploads_->Sweep();
   EXPECT_FALSE(state_.store().GetUpload(opened.id)->has_value());
-  EXPECT_EQ(uploads_->Open(Of("n1"))->offset, 0);
+  EXPECT_EQ(Open(Of("n1"))->offset, 0);
 }
 
 TEST_F(UploadsTest, TheSweepEndsStreamsThatBringNothing) {
   Begin({.expiry = absl::Hours(1)});
-  const auto opened = *uploads_->Open(Of("n1"));
+  const auto opened = *Open(Of("n1"));
   Attach(opened);
   state_.clock.Advance(absl::Seconds(59));
   uploads_->Sweep();
@@ -158,7 +164,7 @@ TEST_F(UploadsTest, TheSweepEndsStreamsThatBringNothing) {
 }
 
 TEST_F(UploadsTest, RecoveryKeepsWhatTheStoreKnows) {
-  const auto opened = *uploads_->Open(Of("n1"));
+  const auto opened = *Open(Of("n1"));
   ASSERT_TRUE((*state_.blobs().Stage("stray", -1))->Append("x", Crc32c("x")).ok());
   Begin();
   ASSERT_TRUE(uploads_->Recover().ok());
@@ -167,32 +173,32 @@ TEST_F(UploadsTest, RecoveryKeepsWhatTheStoreKnows) {
 
 TEST_F(UploadsTest, UploadsAndStreamsAreLimited) {
   Begin({.max_uploads = 1, .max_streams = 20});
-  ASSERT_TRUE(uploads_->Open(Of("n1")).ok());
-  EXPECT_EQ(ReasonOf(uploads_->Open(Of("n2")).status()), "TOO_MANY_UPLOADS");
+  ASSERT_TRUE(Open(Of("n1")).ok());
+  EXPECT_EQ(ReasonOf(Open(Of("n2")).status()), "TOO_MANY_UPLOADS");
   Begin({.max_uploads = 10, .max_streams = 20});
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(uploads_->AddStream().ok());
   EXPECT_EQ(ReasonOf(uploads_->AddStream()), "TOO_MANY_UPLOADS");
   EXPECT_EQ(uploads_->streams(), 20);
   // With many streams each chunk takes less memory.
-  EXPECT_EQ(uploads_->Open(Of("n2"))->chunk_max, kChunkMaxSmall);
+  EXPECT_EQ(Open(Of("n2"))->chunk_max, kChunkMaxSmall);
 }
 
 TEST_F(UploadsTest, WhoComesWithAResultThatIsThereIsTold) {
   CommitResult there = Genuine(KeyOf("n1"), "content", kCreated);
   const std::string sha256 = there.result.sha256;
   state_.Apply(std::move(there));
-  EXPECT_EQ(uploads_->Open(Of("n1"))->committed->sha256, sha256);
+  EXPECT_EQ(Open(Of("n1"))->committed->sha256, sha256);
   UploadRecord same = Of("n1");
   same.sha256 = sha256;
-  EXPECT_TRUE(uploads_->Open(same)->committed.has_value());
+  EXPECT_TRUE(Open(same)->committed.has_value());
   UploadRecord other = Of("n1");
   other.sha256 = std::string(32, 'z');
-  EXPECT_EQ(ReasonOf(uploads_->Open(other).status()), "RESULT_CONFLICT");
+  EXPECT_EQ(ReasonOf(Open(other).status()), "RESULT_CONFLICT");
   EXPECT_EQ(state_.store().Audit(kRun, "", 100)->items.back().kind, AuditKind::kConflict);
 }
 
 TEST_F(UploadsTest, AnEndedRunEndsItsUploads) {
-  const auto opened = *uploads_->Open(Of("n1"));
+  const auto opened = *Open(Of("n1"));
   Attach(opened);
   uploads_->EndRun(kRun, absl::CancelledError("over"));
   EXPECT_EQ(ended_.message(), "over");
@@ -201,9 +207,9 @@ TEST_F(UploadsTest, AnEndedRunEndsItsUploads) {
 }
 
 TEST_F(UploadsTest, WhatHadArrivedIsKeptForEachPair) {
-  const auto one = *uploads_->Open(Of("n1"));
+  const auto one = *Open(Of("n1"));
   Append(*Attach(one), one, "half");
-  ASSERT_TRUE(uploads_->Open(Of("n2")).ok());  // brought nothing
+  ASSERT_TRUE(Open(Of("n2")).ok());  // brought nothing
   const auto kept = uploads_->KeepPartials(kRun);
   ASSERT_TRUE(kept.ok()) << kept.status();
   ASSERT_EQ(kept->size(), 1u);

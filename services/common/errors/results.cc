@@ -44,6 +44,12 @@ absl::Status TakenOver(std::string_view upload) {
                    "Stop this sender, or open the upload again if it is the only one.");
 }
 
+absl::Status UploadCompleting(std::string_view upload) {
+  return MakeError(absl::StatusCode::kUnavailable, "UPLOAD_COMPLETING",
+                   absl::StrCat("another stream is completing upload ", ToAbsl(upload)),
+                   "Open the upload again; the answer says whether its result is committed.");
+}
+
 absl::Status TooManyUploads(int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_UPLOADS",
                    absl::StrCat("more than ", limit, " uploads are open"),

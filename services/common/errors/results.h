@@ -23,6 +23,8 @@ absl::Status UploadNotFound(std::string_view upload);
 absl::Status StaleAttempt(int64_t attempt);
 // ABORTED, TAKEN_OVER.
 absl::Status TakenOver(std::string_view upload);
+// UNAVAILABLE, UPLOAD_COMPLETING.
+absl::Status UploadCompleting(std::string_view upload);
 // RESOURCE_EXHAUSTED, TOO_MANY_UPLOADS.
 absl::Status TooManyUploads(int64_t limit);
 // DEADLINE_EXCEEDED, UPLOAD_STALLED.

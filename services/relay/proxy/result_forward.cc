@@ -92,10 +92,11 @@ class ResultForward::Opening : public std::enable_shared_from_this<Opening> {
   void IntoSpool() {
     const auto statement = service_.parts_.way.StatementFor(call_->caller());
     if (!statement.ok()) return finish_(statement.status());
-    spool_->OpenUpload(*request_, [self = shared_from_this()](auto opened) {
-      if (opened.ok()) *self->response_ = *std::move(opened);
-      self->finish_(opened.status());
-    });
+    spool_->OpenUpload(*request_, PeerOf(call_->caller()),
+                       [self = shared_from_this()](auto opened) {
+                         if (opened.ok()) *self->response_ = *std::move(opened);
+                         self->finish_(opened.status());
+                       });
   }
 
   ResultForward& service_;
@@ -131,7 +132,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ResultForward::Uplo
         const Resource own = OwnPair(call.caller());
         RETURN_IF_ERROR(call.Authorize(own));
         if (spool_ != nullptr && spool_->Has(start.upload_id())) {
-          return UploadIntoSpool::Start(below, *spool_, start, own.node);
+          return UploadIntoSpool::Start(below, *spool_, start, PeerOf(call.caller()), own.node);
         }
         ASSIGN_OR_RETURN(
             auto up, BeginUpward(parts_.way, &WayUp::Results, uploads_, call, below->context(), 0));

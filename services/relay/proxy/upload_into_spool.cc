@@ -10,7 +10,7 @@ namespace muster {
 
 absl::StatusOr<std::shared_ptr<UploadSink>> UploadIntoSpool::Start(
     std::shared_ptr<UploadBelow> below, Spool& spool, const v1::UploadRequest::Start& start,
-    const std::string& node) {
+    UploadPeer peer, const std::string& node) {
   auto session = spool.Find(start.upload_id(), node);
   if (!session.ok()) {
     // What is complete has no session any more: its sender may be told so once more.
@@ -18,7 +18,7 @@ absl::StatusOr<std::shared_ptr<UploadSink>> UploadIntoSpool::Start(
     session = std::shared_ptr<UploadSession>();
   }
   return std::shared_ptr<UploadSink>(
-      new UploadIntoSpool(std::move(below), spool, start, *std::move(session)));
+      new UploadIntoSpool(std::move(below), spool, start, std::move(peer), *std::move(session)));
 }
 
 void UploadIntoSpool::Take(grpc::ByteBuffer message) {
@@ -45,8 +45,8 @@ void UploadIntoSpool::Take(grpc::ByteBuffer message) {
 void UploadIntoSpool::Attach() {
   if (session_ == nullptr) return below_->ReadNext();
   const bool queued = session_->strand().Post([self = shared_from_this()] {
-    const auto attachment =
-        self->session_->Attach(self->epoch_, [weak = self->weak_from_this()](const auto& why) {
+    const auto attachment = self->session_->Attach(
+        self->epoch_, self->peer_, [weak = self->weak_from_this()](const auto& why) {
           if (auto upload = weak.lock()) upload->below_->End(why);
         });
     if (!attachment.ok()) return self->below_->End(attachment.status());

@@ -4,11 +4,15 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/blob/blob_test_util.h"
+#include "services/common/identity/attach_statement.h"
+#include "services/common/rpc/forwarding.h"
 #include "services/relay/testing/relay_rig.h"
 #include "testing/fixtures/test_fleet.h"
 #include "testing/fixtures/test_upload.h"
@@ -71,6 +75,24 @@ TEST_F(UploadIntoSpoolTest, SecondStreamOfTheSameEpochTakesOver) {
   }
   EXPECT_EQ(Deliver(second, 150'000), absl::OkStatus());
   EXPECT_THAT(relay_.metrics().Text(), HasSubstr("muster_relay_spool_taken_total 1\n"));
+}
+
+TEST_F(UploadIntoSpoolTest, StreamOfAnotherCallerIsRefused) {
+  const auto channel = relay_.Connect(node_);
+  const v1::OpenUploadResponse opened = Open(channel);
+  // A relay downstream that holds the node's statement as well.
+  const auto node_uri = absl::StrCat("spiffe://", fleet_.name(), "/node/n1");
+  const auto statement =
+      SignAttachStatement(*PrivateKey::FromPem(node_.key_pem), node_.chain_pem, node_uri,
+                          absl::StrCat("spiffe://", fleet_.name(), "/service/relay/r2"),
+                          std::string(32, 'k'), absl::Now() + absl::Minutes(30));
+  const TestMetadata forwarded = {{kForwardedIdentity, node_uri},
+                                  {kAttachStatement, statement->SerializeAsString()}};
+  TestUploadStream stranger(
+      relay_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"})), opened, forwarded);
+  EXPECT_EQ(ReasonOf(Deliver(stranger, 0)), "UPLOAD_NOT_FOUND");
+  TestUploadStream own(channel, opened);
+  EXPECT_EQ(Deliver(own, 0), absl::OkStatus());
 }
 
 }  // namespace

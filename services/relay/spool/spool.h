@@ -68,10 +68,10 @@ class Spool : public ResultSink {
 
   // In.
 
-  // As ResultService.OpenUpload. SPOOL_FULL; TAKEN_OVER for another content of the same attempt.
-  // `opened` is called once, on `disk` or at once.
+  // As ResultService.OpenUpload, for `opener`. SPOOL_FULL; TAKEN_OVER for another content of the
+  // same attempt. `opened` is called once, on `disk` or at once.
   using Opened = absl::AnyInvocable<void(absl::StatusOr<v1::OpenUploadResponse>)>;
-  void OpenUpload(const v1::OpenUploadRequest& request, Opened opened);
+  void OpenUpload(const v1::OpenUploadRequest& request, const UploadPeer& opener, Opened opened);
 
   // Whether `id` is an upload of this spool. Of a result that is complete, what its sender is told.
   bool Has(std::string_view id) const;
@@ -127,9 +127,12 @@ class Spool : public ResultSink {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status DiscardUnknown(const std::set<std::string>& unread)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::shared_ptr<Entry>> Admit(const v1::OpenUploadRequest& request);
-  absl::Status CheckRoom(const std::string& node, int64_t bytes, int64_t entries) const;
-  void Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload, Opened opened);
+  absl::StatusOr<std::shared_ptr<Entry>> Admit(const v1::OpenUploadRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRoom(const std::string& node, int64_t bytes, int64_t entries) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload,
+             const UploadPeer& opener, Opened opened);
   absl::Status Keep(const Entry& entry, uint64_t order, const VerifiedResult& verified);
   std::shared_ptr<UploadSession> MakeComplete(Entry& entry, uint64_t order,
                                               const ResultRecord& result)

@@ -85,7 +85,8 @@ absl::StatusOr<std::shared_ptr<Spool::Entry>> Spool::Admit(const v1::OpenUploadR
   return entry;
 }
 
-void Spool::OpenUpload(const v1::OpenUploadRequest& request, Opened opened) {
+void Spool::OpenUpload(const v1::OpenUploadRequest& request, const UploadPeer& opener,
+                       Opened opened) {
   std::shared_ptr<Entry> entry;
   std::optional<v1::OpenUploadResponse> complete;
   UploadRecord upload;
@@ -108,15 +109,16 @@ void Spool::OpenUpload(const v1::OpenUploadRequest& request, Opened opened) {
   }
   if (entry == nullptr) return opened(refused);
   if (complete) return opened(*std::move(complete));
-  Begin(entry, upload, std::move(opened));
+  Begin(entry, upload, opener, std::move(opened));
 }
 
 // On the session's strand: its file first, then its bytes.
-void Spool::Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload, Opened opened) {
+void Spool::Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload,
+                  const UploadPeer& opener, Opened opened) {
   auto done = std::make_shared<Opened>(std::move(opened));
   const std::shared_ptr<UploadSession> session = SessionOf(*entry);
   if (session == nullptr) return (*done)(errors::UploadNotFound(entry->id));
-  const bool queued = session->strand().Post([this, entry, session, upload, done] {
+  const bool queued = session->strand().Post([this, entry, session, upload, opener, done] {
     if (!entry->recorded) {
       v1::SubmitResultRequest header;
       *header.mutable_description() = entry->description;
@@ -126,7 +128,7 @@ void Spool::Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& uploa
       if (!written.ok()) return (*done)(written);
       entry->recorded = true;
     }
-    const auto offset = session->Reopen(upload);
+    const auto offset = session->Reopen(upload, opener);
     if (!offset.ok()) return (*done)(offset.status());
     (*done)(Answer(entry->id, upload.epoch, *offset, clock_.Now() + options_.idle_after));
   });

@@ -88,9 +88,12 @@ class SpoolRig {
     return request;
   }
 
+  static UploadPeer Peer(const std::string& node) { return {{kFleet, NodeIdentity{node}}, {}}; }
+
   absl::StatusOr<v1::OpenUploadResponse> OpenUpload(const v1::OpenUploadRequest& request) {
     auto promise = std::make_shared<std::promise<absl::StatusOr<v1::OpenUploadResponse>>>();
-    spool().OpenUpload(request, [promise](auto opened) { promise->set_value(std::move(opened)); });
+    spool().OpenUpload(request, Peer(request.description().key().node()),
+                       [promise](auto opened) { promise->set_value(std::move(opened)); });
     return promise->get_future().get();
   }
 
@@ -99,7 +102,7 @@ class SpoolRig {
                     const std::string& body, size_t until) {
     return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
       ASSIGN_OR_RETURN(const auto attachment,
-                       session.Attach(opened.epoch(), [](const absl::Status&) {}));
+                       session.Attach(opened.epoch(), Peer(node), [](const absl::Status&) {}));
       for (size_t at = static_cast<size_t>(opened.offset()); at < until; at += kChunk) {
         UploadChunk chunk;
         chunk.offset = static_cast<int64_t>(at);
@@ -127,7 +130,7 @@ class SpoolRig {
     }
     return On<absl::Status>(opened, node, [&](UploadSession& session) {
       ASSIGN_OR_RETURN(const auto attachment,
-                       session.Attach(opened.epoch(), [](const absl::Status&) {}));
+                       session.Attach(opened.epoch(), Peer(node), [](const absl::Status&) {}));
       absl::Status status = absl::InternalError("no answer");
       session.Complete(attachment, finish, [&](const auto& done) { status = done.status(); });
       return status;

@@ -263,6 +263,7 @@ const (
 	UnexpectedAnswer           = "UNEXPECTED_ANSWER"
 	UnknownMethod              = "UNKNOWN_METHOD"
 	Unreachable                = "UNREACHABLE"
+	UploadCompleting           = "UPLOAD_COMPLETING"
 	UploadNotFound             = "UPLOAD_NOT_FOUND"
 	UploadStalled              = "UPLOAD_STALLED"
 	Usage                      = "USAGE"
