@@ -66,7 +66,7 @@ class RecordOutbox {
   };
 
   RecordOutbox(std::string job, std::string node) : job_(std::move(job)), node_(std::move(node)) {}
-  void Count(const v1::JobRecord& record);
+  void Count(const v1::JobRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string job_;
   const std::string node_;
