@@ -31,8 +31,8 @@ absl::StatusOr<std::unique_ptr<JobWatchSource>> JobWatchSource::Open(
     return errors::InvalidPosition(request.position());
   }
   std::unique_ptr<JobWatchSource> source(new JobWatchSource(board, request));
-  ASSIGN_OR_RETURN(source->reader_, JournalReader::Open(files, view->records_path));
-  const absl::Status found = source->reader_->Seek(request.position(), view->end);
+  ASSIGN_OR_RETURN(source->reader_, JournalReader::Open(files, view.records_path));
+  const absl::Status found = source->reader_->Seek(request.position(), view.end);
   if (ReasonOf(found) == "JOURNAL_POSITION") return errors::InvalidPosition(request.position());
   if (!found.ok()) return found;
   ASSIGN_OR_RETURN(source->watch_, board.Watch(request.job(), std::move(wake)));
@@ -62,12 +62,11 @@ absl::Status JobWatchSource::Read(int64_t end, v1::WatchJobResponse* message) {
 absl::StatusOr<Pull> JobWatchSource::Next(v1::WatchJobResponse* message) {
   message->Clear();
   if (ended_) return Pull::kEnd;
-  const auto view = board_.Get(job_);
-  if (!view.ok()) return view.status();
-  RETURN_IF_ERROR(Read(view->end, message));
+  ASSIGN_OR_RETURN(const auto view, board_.Get(job_));
+  RETURN_IF_ERROR(Read(view.end, message));
   message->set_position(reader_->position());
-  ended_ = reader_->position() == view->end && view->job.state() != v1::JOB_STATE_RUNNING;
-  std::string job = view->job.SerializeAsString();
+  ended_ = reader_->position() == view.end && view.job.state() != v1::JOB_STATE_RUNNING;
+  std::string job = view.job.SerializeAsString();
   const bool changed = job != told_;
   if (changed || ended_) {
     told_ = std::move(job);
