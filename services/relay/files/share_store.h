@@ -105,11 +105,13 @@ class ShareStore {
   ShareStore(ShareStoreOptions options, std::unique_ptr<BlobStore> blobs, const Clock& clock,
              Metrics& metrics, FileOps& ops);
 
-  absl::Status Recover();
+  // Recovery runs before the store is shared.
+  absl::Status Recover() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Adds the name of a file that cannot be read now to `unread`: it stays for the next start.
-  absl::Status RecoverRecord(const std::string& file, std::set<std::string>* unread);
+  absl::Status RecoverRecord(const std::string& file,
+                             std::set<std::string>* unread) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   absl::StatusOr<ShareRecord> ReadRecord(const std::string& file) const;
-  absl::Status RecoverHeld(ShareRecord& record);
+  absl::Status RecoverHeld(ShareRecord& record) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   std::string PathOf(const std::string& id) const;
   absl::Status Write(const ShareRecord& record) const;
   void RemoveFiles(const ShareRecord& record) const;
