@@ -61,8 +61,11 @@ class JobRunnerTest : public ::testing::Test {
     });
     ASSERT_TRUE(opened.ok()) << opened.status();
     runner_ = *std::move(opened);
-    stop_ = false;
-    news_ = true;  // a new attachment asks for what is there
+    {
+      MutexLock lock(mutex_);
+      stop_ = false;
+      news_ = true;  // a new attachment asks for what is there
+    }
     centre_ = std::thread([this] { PlayCentre(); });
   }
 
