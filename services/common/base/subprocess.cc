@@ -289,8 +289,8 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(SubprocessOptions 
         std::make_unique<TailReader>(std::move(err.parent), options.err.tail_bytes);
   }
   MutexLock lock(process->mutex_);
-  process->stdout_ = std::move(out->parent);
-  process->stderr_ = std::move(err->parent);
+  process->stdout_ = std::move(out.parent);
+  process->stderr_ = std::move(err.parent);
   return process;
 }
 
