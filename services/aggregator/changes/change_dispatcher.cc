@@ -28,7 +28,7 @@ absl::Status ChangeDispatcher::Start() {
   ASSIGN_OR_RETURN(const auto last, feed_.Last());
   {
     MutexLock lock(read_mutex_);
-    cursor_ = *last;
+    cursor_ = last;
   }
   subscription_ = feed_.Subscribe([this](int64_t) { Poke(); });
   Poke();
