@@ -2,6 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "cli/commands/agent_commands.h"
 #include "cli/commands/credentials_commands.h"
@@ -20,6 +21,7 @@
 #include "cli/commands/status_commands.h"
 #include "cli/commands/token_commands.h"
 #include "cli/exit_code.h"
+#include "cli/words.h"
 
 namespace muster::cli {
 namespace {
@@ -47,18 +49,25 @@ std::string FullName(const CLI::App& app) {
                                      : FullName(*app.get_parent()) + " " + app.get_name();
 }
 
+// Explains why `group`, which only groups commands, was not followed by one of them.
+std::string GroupFault(const CLI::App& group) {
+  const std::vector<std::string> unknown = group.remaining();
+  if (unknown.empty()) return "a command is missing";
+  const std::string name = WithoutMarks(unknown.front());
+  for (const CLI::App* inner : group.get_subcommands({})) {
+    if (inner->check_name(name)) return "a command is missing before \"--\"";
+  }
+  return absl::StrCat("there is no command \"", name, "\"");
+}
+
 int ReportUsage(Console& console, const CommandLine& line, const CLI::ParseError& fault) {
   const CLI::App& named = Named(line.app);
   const std::string command = FullName(named);
-  const std::vector<std::string> unknown = named.remaining();
   const bool groups = !named.get_subcommands({}).empty();
-  const std::string message = groups && !unknown.empty()
-                                  ? absl::StrCat("there is no command \"", unknown.front(), "\"")
-                              : groups ? "a command is missing"
-                                       : fault.what();
   PrintError(console,
-             UsageError(message, absl::StrCat("`", command, " --help` shows what ",
-                                              groups ? "commands there are." : "it takes.")),
+             UsageError(groups ? GroupFault(named) : WithoutMarks(fault.what()),
+                        absl::StrCat("`", command, " --help` shows what ",
+                                     groups ? "commands there are." : "it takes.")),
              command);
   return kExitUsage;
 }
@@ -86,6 +95,10 @@ std::string Wrapped(const std::string& text, size_t width) {
   return out;
 }
 
+bool IsListOption(const CLI::Option& option) {
+  return option.nonpositional() && option.get_items_expected_max() > 1;
+}
+
 // Help with air between its parts, in lines that fit.
 class HelpFormatter : public CLI::Formatter {
  public:
@@ -97,8 +110,14 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_description(const CLI::App* app) const override {
     return Formatter::make_description(app) + "\n";
   }
+  // CLI11 writes "NAME ..." for a list option, although each occurrence takes one value.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string opts = Formatter::make_option_opts(option);
+    return IsListOption(*option) ? absl::StrReplaceAll(opts, {{" ...", ""}}) : opts;
+  }
   std::string make_option_desc(const CLI::Option* option) const override {
-    return Wrapped(option->get_description(), kHelpWidth - kHelpColumn);
+    const char* more = IsListOption(*option) ? "; may be repeated" : "";
+    return Wrapped(absl::StrCat(option->get_description(), more), kHelpWidth - kHelpColumn);
   }
 };
 
@@ -151,7 +170,7 @@ int RunProgram(int argc, const char* const* argv, Console& console) {
     return kExitUsage;
   }
   try {
-    line->app.parse(argc, argv);
+    ParseWords(line->app, {argv + 1, argv + argc});
   } catch (const CLI::CallForHelp&) {
     console.out << Help(Named(line->app));
     return Finish(console, *line, kExitOk);

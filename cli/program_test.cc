@@ -57,6 +57,11 @@ TEST(Program, FaultsOfArgumentsAreTwoWithNothingOnStdout) {
       {"credentials", "export", "3f2a", "--plugin", "p"},
       {"credentials", "export", "3f2a", "--plugin", "p", "--node", "n", "--any-node"},
       {"submit"},
+      {"exec", "--node", "n1"},
+      {"exec", "--node", "--", "/bin/true"},
+      {"node", "label", "n1", "--remove", "--", "a=b"},
+      {"runs", "--", "--help"},
+      {"--", "version"},
   };
   for (const auto& arguments : faults) {
     const Outcome outcome = Muster(arguments);

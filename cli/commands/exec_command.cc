@@ -158,12 +158,10 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
 
 void AddTargets(CLI::App& command, ExecArguments& arguments) {
   command.add_flag("--all", arguments.all, "Every node that is attached, or was in the last week");
-  command.add_option("--node", arguments.nodes, "Names, separated by commas; may be repeated")
+  command.add_option("--node", arguments.nodes, "Names, separated by commas")
       ->type_name("NAME,...")
       ->delimiter(',');
-  command
-      .add_option("--label", arguments.labels,
-                  "Enrolled nodes with this label; repeated: with all of them")
+  command.add_option("--label", arguments.labels, "Enrolled nodes that have all labels given")
       ->type_name("KEY=VALUE");
 }
 
@@ -199,11 +197,14 @@ void AddExecCommand(CommandLine& line) {
       {.name = "exec",
        .summary = "Run a command on many nodes, and show what they print",
        .details = "The command is signed by you, and each node's own policy decides whether it "
-                  "runs. There is no shell.\nThe job goes on if this program ends: `muster job` "
+                  "runs. There is no shell.\nOptions end at `--` or at the program: all words "
+                  "after the program are its arguments.\nThe job goes on if this program ends: "
+                  "`muster job` "
                   "shows and cancels it. Exit code 9 if a node did not end with 0.",
        .example =
            "muster exec --all -- /usr/bin/uptime\n"
            "muster exec --label rack=b1 --deadline 5m --parallel 10 -- /usr/sbin/fstrim -v /"});
+  command.positionals_at_end();  // an option of the program is not one of ours
   const auto arguments = std::make_shared<ExecArguments>();
   AddTargets(command, *arguments);
   AddHow(command, *arguments);

@@ -155,7 +155,7 @@ void AddJobCommands(CommandLine& line) {
                            .example = "muster job logs -f 0123456789abcdef0123456789abcdef"},
                           arguments, Logs);
   logs.add_flag("-f,--follow", arguments->follow, "Go on until the job has ended");
-  logs.add_option("--node", arguments->nodes, "Only of these; separated by commas")
+  logs.add_option("--node", arguments->nodes, "Only of these, separated by commas")
       ->type_name("NAME,...")
       ->delimiter(',');
   logs.add_option("--position", arguments->position,

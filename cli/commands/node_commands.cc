@@ -281,8 +281,7 @@ void AddLabel(CommandLine& line, CLI::App& group) {
                                       .example = "muster node label n1 rack=b1 --remove zone"},
                                      arguments, LabelNode);
   command.add_option("LABEL", arguments->labels, "key=value, to set")->type_name("");
-  command.add_option("--remove", arguments->remove, "A key to remove; may be repeated")
-      ->type_name("KEY");
+  command.add_option("--remove", arguments->remove, "A key to remove")->type_name("KEY");
   AddJsonOption(line, command);
 }
 
@@ -306,8 +305,7 @@ void AddNodeCommands(CommandLine& line) {
   CLI::App& list = AddCommand(line.app, {.name = "nodes",
                                          .summary = "List the nodes of the fleet",
                                          .example = "muster nodes\nmuster nodes --label rack=b1"});
-  list.add_option("--label", listed->labels, "Only those with this label; may be repeated")
-      ->type_name("KEY=VALUE");
+  list.add_option("--label", listed->labels, "Only those with this label")->type_name("KEY=VALUE");
   AddJsonOption(line, list);
   AddContextOption(line, list);
   SetAction(line, list,

@@ -74,15 +74,13 @@ void AddRelayCommands(CommandLine& line) {
   command.add_option("--dir", arguments->folder, "Where the identity is kept")
       ->required()
       ->type_name(kFolderValue);
-  command
-      .add_option("--advertise", arguments->advertise,
-                  "Where what hangs below it reaches it; may be repeated")
+  command.add_option("--advertise", arguments->advertise, "Where what hangs below it reaches it")
       ->required()
       ->delimiter(',')
       ->type_name("HOST:PORT");
   command
       .add_option("--join-advertise", arguments->join_advertise,
-                  "Where machines join through it; may be repeated (default: nowhere)")
+                  "Where machines join through it (default: nowhere)")
       ->delimiter(',')
       ->type_name("HOST:PORT");
   SetAction(line, command, [arguments](Console& console) { return Join(console, *arguments); });

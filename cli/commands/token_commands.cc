@@ -168,14 +168,12 @@ void AddCreate(CommandLine& line, CLI::App& group) {
   AllowRange(*count, 1, 10'000);
   command.add_option("--relay", arguments->relay, "The one relay that may join with it")
       ->type_name("NAME");
-  command
-      .add_option("--parent", arguments->parents,
-                  "Relays that have joined, to hang below; may be repeated")
+  command.add_option("--parent", arguments->parents, "Relays that have joined, to hang below")
       ->delimiter(',')
       ->type_name("RELAY");
   command.add_option("--ttl", arguments->ttl, "From now to its end (default: 15m, at most 24h)")
       ->type_name("DURATION");
-  command.add_option("--label", arguments->labels, "For the nodes that join; may be repeated")
+  command.add_option("--label", arguments->labels, "For the nodes that join")
       ->type_name("KEY=VALUE");
   command.add_option("-o,--output", arguments->output, "Where to write it (default: stdout)")
       ->type_name(kFileValue);
