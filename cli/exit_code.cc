@@ -23,7 +23,7 @@ absl::Status UsageError(const std::string& message, const std::string& next_step
   return MakeError(absl::StatusCode::kInvalidArgument, kUsageReason, message, next_step);
 }
 
-absl::Status About(absl::Status status, const std::string& subject) {
+absl::Status WithSubject(absl::Status status, const std::string& subject) {
   if (!status.ok() && !status.GetPayload(kSubject)) {
     status.SetPayload(kSubject, absl::Cord(subject));
   }

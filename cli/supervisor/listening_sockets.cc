@@ -15,8 +15,8 @@
 namespace muster::supervisor {
 namespace {
 
-constexpr size_t kMaxSockets = 4096;  // as many runs of old clients at a time as ports are usual
-constexpr int kBacklog = 1024;        // connections that wait while the gateway is away
+constexpr size_t kMaxSockets = 4096;  // the most simultaneous runs with legacy clients
+constexpr int kBacklog = 1024;        // connections that wait while the gateway restarts
 
 using AddressList = std::unique_ptr<struct addrinfo, decltype(&::freeaddrinfo)>;
 
@@ -30,7 +30,7 @@ absl::StatusOr<AddressList> Resolve(const HostPort& address) {
   if (fault != 0) {
     return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_ADDRESS",
                      absl::StrCat(address.ToString(), ": ", ::gai_strerror(fault)),
-                     "Name an IPv4 or IPv6 address and a port, such as 0.0.0.0:7450.");
+                     "Use an IPv4 or IPv6 address and a port, such as 0.0.0.0:7450.");
   }
   return AddressList(found, &::freeaddrinfo);
 }
@@ -57,7 +57,7 @@ absl::StatusOr<UniqueFd> Open(const HostPort& address) {
   if (errno != EADDRINUSE) return ErrnoError(errno, "listen on", address.ToString());
   return MakeError(absl::StatusCode::kFailedPrecondition, "ADDRESS_IN_USE",
                    absl::StrCat("another program listens on ", address.ToString()),
-                   "Choose another port, or end that program.");
+                   "Choose another port, or stop that program.");
 }
 
 }  // namespace
@@ -71,13 +71,13 @@ absl::StatusOr<ListeningSockets::Socket> ListeningSockets::Listen(const std::str
       return Socket{held.fd.get(), held.address};
     }
     return MakeError(absl::StatusCode::kFailedPrecondition, "NAME_TAKEN",
-                     absl::StrCat(name, " listens on ", held.address.ToString(), " already"),
+                     absl::StrCat(name, " already listens on ", held.address.ToString()),
                      "Release it first.");
   }
   if (sockets_.size() >= kMaxSockets) {
     return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_SOCKETS",
-                     absl::StrCat("there are ", kMaxSockets, " listening sockets already"),
-                     "Release those of runs that have ended.");
+                     absl::StrCat("the limit of ", kMaxSockets, " listening sockets is reached"),
+                     "Release the sockets of finished runs.");
   }
   ASSIGN_OR_RETURN(UniqueFd fd, Open(address));
   HostPort bound{address.host, static_cast<uint16_t>(BoundPort(fd.get()))};
