@@ -24,7 +24,7 @@ absl::Status UsageError(const std::string& message, const std::string& next_step
   return errors::Usage(message, next_step);
 }
 
-absl::Status About(absl::Status status, const std::string& subject) {
+absl::Status WithSubject(absl::Status status, const std::string& subject) {
   if (!status.ok() && !status.GetPayload(kSubject)) {
     status.SetPayload(kSubject, absl::Cord(subject));
   }

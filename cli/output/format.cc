@@ -21,7 +21,7 @@ constexpr std::array<const char*, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB"
 std::string HumanSize(int64_t bytes) {
   if (bytes < 1024) return absl::StrCat(std::max<int64_t>(bytes, 0), " B");
   size_t unit = 0;
-  int64_t whole = bytes;  // in the unit below `unit`
+  int64_t whole = bytes;  // in the unit before `unit`
   while (whole >= 1024 * 1024 && unit + 1 < kUnits.size()) {
     whole /= 1024;
     ++unit;
@@ -32,7 +32,7 @@ std::string HumanSize(int64_t bytes) {
 }
 
 std::string HumanDuration(absl::Duration duration) {
-  if (duration == absl::InfiniteDuration()) return "for ever";
+  if (duration == absl::InfiniteDuration()) return "forever";
   const int64_t seconds = std::max<int64_t>(absl::ToInt64Seconds(duration), 0);
   if (seconds < 60) return absl::StrCat(seconds, "s");
   if (seconds < 3600) return absl::StrFormat("%dm %02ds", seconds / 60, seconds % 60);

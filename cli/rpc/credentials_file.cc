@@ -25,13 +25,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kSuffix[] = ".json";
-constexpr char kOldPlace[] = "/tmp/sonobuoy.json";
+constexpr char kSonobuoyFile[] = "/tmp/sonobuoy.json";
+
 std::string Folder(const Home& home) { return home.path() + "/credentials"; }
 
-absl::Status TakeText(Json& json, const char* name, std::string& value) {
+absl::Status ReadText(Json& json, const char* name, std::string& value) {
   const auto it = json.find(name);
   if (it == json.end() || !it->is_string() || it->get_ref<const std::string&>().empty()) {
-    return errors::InvalidCredentials(absl::StrCat("field \"", name, "\" is missing or no text"));
+    return errors::InvalidCredentials(
+        absl::StrCat("field \"", name, "\" is missing or not a string"));
   }
   value = std::move(it->get_ref<std::string&>());
   return absl::OkStatus();
@@ -39,7 +41,7 @@ absl::Status TakeText(Json& json, const char* name, std::string& value) {
 
 absl::StatusOr<StatusCredentials> Parse(std::string_view text) {
   Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return errors::InvalidCredentials("it is not a JSON object");
+  if (!json.is_object()) return errors::InvalidCredentials("the file is not a JSON object");
   StatusCredentials credentials;
   std::string created_at;
   std::string key;
@@ -49,15 +51,15 @@ absl::StatusOr<StatusCredentials> Parse(std::string_view text) {
         {"ca_cert", &credentials.ca_cert},
         {"client_cert", &credentials.client_cert},
         {"client_key", &key}}) {
-    RETURN_IF_ERROR(TakeText(json, name, *value));
+    RETURN_IF_ERROR(ReadText(json, name, *value));
   }
   credentials.client_key = Secret(std::move(key));
   if (!absl::StartsWith(credentials.host_address, "https://")) {
     return errors::InvalidCredentials("field \"host_address\" does not begin with https://");
   }
-  std::string why;
-  if (!absl::ParseTime(absl::RFC3339_full, created_at, &credentials.created_at, &why)) {
-    return errors::InvalidCredentials(absl::StrCat("field \"created_at\" is no time: ", why));
+  std::string cause;
+  if (!absl::ParseTime(absl::RFC3339_full, created_at, &credentials.created_at, &cause)) {
+    return errors::InvalidCredentials(absl::StrCat("field \"created_at\" is not a time: ", cause));
   }
   return credentials;
 }
@@ -65,9 +67,9 @@ absl::StatusOr<StatusCredentials> Parse(std::string_view text) {
 absl::Status Check(const StatusCredentials& credentials, absl::Time now, absl::Duration max_age) {
   const absl::Duration age = now - credentials.created_at;
   if (age > max_age || age < -absl::Minutes(5)) {
-    const std::string what = age > max_age ? absl::StrCat("was made ", HumanDuration(age), " ago")
-                                           : "was made in the future";
-    return errors::CredentialsTooOld(what, HumanDuration(max_age));
+    const std::string fault = age > max_age ? absl::StrCat("is ", HumanDuration(age), " old")
+                                            : "was created in the future";
+    return errors::CredentialsTooOld(fault, HumanDuration(max_age));
   }
   const auto certificate = Certificate::FromPem(credentials.client_cert);
   if (!certificate.ok()) {
@@ -86,7 +88,7 @@ std::filesystem::file_time_type ChangeTime(const std::filesystem::path& path) {
   return std::filesystem::last_write_time(path, ignored);
 }
 
-// The newest file in the home whose run begins with `run`.
+// Returns the newest file in the folder whose run begins with `run`.
 std::optional<std::string> NewestIn(const std::string& folder, const std::string& run) {
   std::optional<std::filesystem::path> newest;
   std::error_code fault;
@@ -154,7 +156,7 @@ std::optional<std::string> FindCredentials(const Home& home, const std::string& 
     return std::string(file);
   }
   if (auto file = NewestIn(Folder(home), run)) return file;
-  if (run.empty() && IsOwnPlainFile(kOldPlace)) return kOldPlace;
+  if (run.empty() && IsOwnPlainFile(kSonobuoyFile)) return kSonobuoyFile;
   return std::nullopt;
 }
 

@@ -50,7 +50,7 @@ absl::Status Hash(File& file, Sha256& hash) {
   });
 }
 
-bool IsThereAlready(FileOps& ops, const Download& download) {
+bool IsComplete(FileOps& ops, const Download& download) {
   const auto file = ops.Open(download.path, OpenMode::kRead);
   if (!file.ok()) return false;
   const auto size = (*file)->Size();
@@ -59,9 +59,9 @@ bool IsThereAlready(FileOps& ops, const Download& download) {
   return Hash(**file, hash).ok() && DigestBytes(hash.Finish()) == download.sha256;
 }
 
-// Appends what is missing to the partial file and compares the whole. `*resumed` tells whether the
-// file had held anything before.
-absl::Status Complete(File& part, const Download& download, bool* resumed) {
+// Appends the missing bytes to the partial file and checks the complete file. Sets `*resumed` if
+// the partial file was not empty.
+absl::Status CompletePart(File& part, const Download& download, bool* resumed) {
   absl::StatusOr<int64_t> size = part.Size();
   if (!size.ok()) return size.status();
   if (*size > download.size) {
@@ -95,7 +95,7 @@ absl::Status Complete(File& part, const Download& download, bool* resumed) {
 
 absl::Status Fetch(const Download& download) {
   FileOps& ops = PosixFileOps();
-  if (IsThereAlready(ops, download)) {
+  if (IsComplete(ops, download)) {
     download.on_progress(download.size);
     return absl::OkStatus();
   }
@@ -104,11 +104,12 @@ absl::Status Fetch(const Download& download) {
   RETURN_IF_ERROR(part->Lock());
 
   bool resumed = false;
-  absl::Status done = Complete(*part, download, &resumed);
+  absl::Status done = CompletePart(*part, download, &resumed);
   if (done.code() == absl::StatusCode::kDataLoss) {
-    // Wrong bytes are not worth keeping; those of an earlier try may be to blame.
+    // Discard wrong bytes. If the download was resumed, the wrong bytes may be those of an earlier
+    // attempt: fetch the file again.
     RETURN_IF_ERROR(part->Truncate(0));
-    if (resumed) done = Complete(*part, download, &resumed);
+    if (resumed) done = CompletePart(*part, download, &resumed);
   }
   if (!done.ok()) return done;
   RETURN_IF_ERROR(ops.Rename(part_path, download.path));

@@ -23,7 +23,7 @@ constexpr size_t kMaxLine = 4096;
 constexpr size_t kMaxConnections = 64;
 constexpr size_t kMaxAnswer = 64 * 1024;
 
-absl::StatusOr<struct sockaddr_un> Address(const std::string& path) {
+absl::StatusOr<struct sockaddr_un> SocketAddress(const std::string& path) {
   struct sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
@@ -40,8 +40,8 @@ bool PeerIsOwner(int fd) {
          (peer.uid == ::geteuid() || peer.uid == 0);
 }
 
-// One message; an answer that does not fit into the socket's buffer at once is a peer that does not
-// read: it is dropped.
+// Sends one message. Returns false if the answer does not fit into the socket's buffer: the peer
+// does not read.
 bool Send(int fd, const ControlAnswer& answer) {
   std::string line = answer.line + "\n";
   struct iovec part = {.iov_base = line.data(), .iov_len = line.size()};
@@ -66,7 +66,7 @@ bool Send(int fd, const ControlAnswer& answer) {
 absl::StatusOr<std::unique_ptr<ControlSocket>> ControlSocket::Open(const std::string& path,
                                                                    EventLoop& loop,
                                                                    Handler handler) {
-  ASSIGN_OR_RETURN(struct sockaddr_un address, Address(path));
+  ASSIGN_OR_RETURN(struct sockaddr_un address, SocketAddress(path));
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   ::unlink(path.c_str());
   const mode_t mask = ::umask(0177);
@@ -119,9 +119,9 @@ void ControlSocket::Close(int fd) {
   connections_.erase(fd);
 }
 
-absl::StatusOr<std::string> AskSupervisor(const std::string& path, const std::string& request,
-                                          absl::Duration limit) {
-  ASSIGN_OR_RETURN(struct sockaddr_un address, Address(path));
+absl::StatusOr<std::string> CallSupervisor(const std::string& path, const std::string& request,
+                                           absl::Duration limit) {
+  ASSIGN_OR_RETURN(struct sockaddr_un address, SocketAddress(path));
   const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const struct timeval time = absl::ToTimeval(limit);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));

@@ -12,8 +12,8 @@
 namespace muster::supervisor {
 namespace {
 
-std::string In(const Home& home, std::string_view folder, std::string_view name,
-               std::string_view suffix = "") {
+std::string PathIn(const Home& home, std::string_view folder, std::string_view name,
+                   std::string_view suffix = "") {
   return absl::StrCat(home.path(), "/", ToAbsl(folder), "/", ToAbsl(name), ToAbsl(suffix));
 }
 
@@ -32,25 +32,25 @@ absl::StatusOr<Home> HomeFromEnvironment() {
 }
 
 std::string ConfigFile(const Home& home, std::string_view service) {
-  return In(home, "config", service, ".yaml");
+  return PathIn(home, "config", service, ".yaml");
 }
 
 std::string LogFile(const Home& home, std::string_view service) {
-  return In(home, "log", service, ".log");
+  return PathIn(home, "log", service, ".log");
 }
 
 std::string PidFile(const Home& home, std::string_view service) {
-  return In(home, "run", service, ".pid");
+  return PathIn(home, "run", service, ".pid");
 }
 
 std::string AddressesFile(const Home& home, std::string_view service) {
-  return In(home, "run", service, ".addresses.json");
+  return PathIn(home, "run", service, ".addresses.json");
 }
 
-std::string AllAddressesFile(const Home& home) { return In(home, "run", "addresses.json"); }
-std::string SupervisorSocket(const Home& home) { return In(home, "run", "supervisor.sock"); }
-std::string SupervisorLock(const Home& home) { return In(home, "run", "supervisor.lock"); }
-std::string UpLock(const Home& home) { return In(home, "run", "up.lock"); }
+std::string AllAddressesFile(const Home& home) { return PathIn(home, "run", "addresses.json"); }
+std::string SupervisorSocket(const Home& home) { return PathIn(home, "run", "supervisor.sock"); }
+std::string SupervisorLock(const Home& home) { return PathIn(home, "run", "supervisor.lock"); }
+std::string UpLock(const Home& home) { return PathIn(home, "run", "up.lock"); }
 
 absl::Status MakeHomeFolders(const Home& home) {
   for (const char* folder : {"", "/config", "/log", "/run"}) {

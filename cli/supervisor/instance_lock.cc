@@ -21,7 +21,7 @@ struct flock WholeFile() {
 
 }  // namespace
 
-absl::StatusOr<InstanceLock> InstanceLock::Take(const std::string& path) {
+absl::StatusOr<InstanceLock> InstanceLock::Acquire(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) return ErrnoError(errno, "open", path);
   struct flock lock = WholeFile();

@@ -16,8 +16,8 @@
 namespace muster::supervisor {
 namespace {
 
-constexpr size_t kMaxSockets = 4096;  // as many runs of old clients at a time as ports are usual
-constexpr int kBacklog = 1024;        // connections that wait while the gateway is away
+constexpr size_t kMaxSockets = 4096;  // the most simultaneous runs with legacy clients
+constexpr int kBacklog = 1024;        // connections that wait while the gateway restarts
 
 using AddressList = std::unique_ptr<struct addrinfo, decltype(&::freeaddrinfo)>;
 

@@ -27,13 +27,13 @@ namespace {
 constexpr size_t kMaxConfig = size_t{1} << 20;
 constexpr absl::Duration kPrintLimit = absl::Seconds(20);
 
-// "key: ..." or "# key: ...".
+// Returns true for "key: ..." and "# key: ...".
 bool IsLineOf(absl::string_view line, absl::string_view key) {
   absl::ConsumePrefix(&line, "# ");
   return absl::ConsumePrefix(&line, key) && absl::StartsWith(line, ":");
 }
 
-absl::StatusOr<std::string> PrintedConfig(std::string_view service) {
+absl::StatusOr<std::string> PrintConfig(std::string_view service) {
   ASSIGN_OR_RETURN(const std::string program, ServiceProgram(service));
   ASSIGN_OR_RETURN(auto process,
                    Subprocess::Start({.argv = {program, "--print-config"},
@@ -42,11 +42,11 @@ absl::StatusOr<std::string> PrintedConfig(std::string_view service) {
                                       .err = ChildOutput::Tail(4096)}));
   const std::optional<ExitStatus> end = process->Wait(kPrintLimit);
   if (end && end->ok()) return process->StdoutTail();
-  return errors::ProgramFailed(program, end ? end->Describe() : "did not end",
+  return errors::ProgramFailed(program, end ? end->Describe() : "did not exit",
                                process->StderrTail());
 }
 
-// The file's top level; an empty map if there is no file.
+// Returns the top level of the file, or an empty map if the file does not exist.
 absl::StatusOr<YAML::Node> Load(const std::string& file) {
   const absl::StatusOr<std::string> text = ReadFileBounded(file, kMaxConfig);
   if (absl::IsNotFound(text.status())) return YAML::Node(YAML::NodeType::Map);
@@ -54,7 +54,7 @@ absl::StatusOr<YAML::Node> Load(const std::string& file) {
   try {
     YAML::Node node = YAML::Load(*text);
     if (node.IsMap() || node.IsNull()) return node;
-    return errors::InvalidServiceConfig(file, "it holds no keys");
+    return errors::InvalidServiceConfig(file, "the file has no keys");
   } catch (const YAML::Exception& fault) {
     return errors::InvalidServiceConfig(file, fault.what());
   }
@@ -86,7 +86,7 @@ std::string WithValues(std::string text, const ConfigValues& values) {
       continue;
     }
     *found = std::move(line);
-    // A list or map that was written below its key goes with it.
+    // Remove the lines of a list or map that belong to the key.
     const auto begin = found + 1;
     auto end = begin;
     while (end != lines.end() && (absl::StartsWith(*end, "  ") || absl::StartsWith(*end, "- "))) {
@@ -110,7 +110,7 @@ absl::StatusOr<bool> WriteConfig(const Home& home, std::string_view service,
   absl::StatusOr<std::string> text = ReadFileBounded(file, kMaxConfig);
   const bool is_new = absl::IsNotFound(text.status());
   if (is_new) {
-    text = PrintedConfig(service);
+    text = PrintConfig(service);
     if (text.ok()) text = WithValues(*text, defaults);
   }
   if (!text.ok()) return text.status();

@@ -68,7 +68,7 @@ func TestAFloodOfOneNodeIsCutVisiblyAndHoldsUpNobody(t *testing.T) {
 	if kept, cut := shown["output_bytes"].(float64), shown["cut_bytes"].(float64); kept == 0 || kept > 1<<20 || cut < 1 {
 		t.Errorf("%v bytes were kept, %v cut", kept, cut)
 	}
-	if _, said, _ := (machine{fleet: f, home: f.Home}).muster(t, nil, "job", "logs", flood); !strings.Contains(said, "of output were left out here") {
+	if _, said, _ := (machine{fleet: f, home: f.Home}).muster(t, nil, "job", "logs", flood); !strings.Contains(said, "of output omitted") {
 		t.Errorf("the cut is not shown: %.400s", said)
 	}
 }

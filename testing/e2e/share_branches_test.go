@@ -212,7 +212,7 @@ func TestASharedFileForNobodyIsRefusedAtOnce(t *testing.T) {
 	}
 	// One that joined may come yet: it waits.
 	join(t, f, "n3", openPolicy, nil, nil)
-	if _, said, code := n1.muster(t, n1.extra, "share", path, "--to", "n3", "--wait", "1s"); code != 0 || !strings.Contains(said, "is kept by relay") {
+	if _, said, code := n1.muster(t, n1.extra, "share", path, "--to", "n3", "--wait", "1s"); code != 0 || !strings.Contains(said, "is stored at relay") {
 		t.Errorf("for one that is not attached yet: exit %d: %s", code, said)
 	}
 }

@@ -17,55 +17,55 @@ absl::Status Usage(std::string_view message, std::string_view next_step) {
 absl::Status NoGateway() {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NO_GATEWAY",
                    "the context names no gateway",
-                   "Have a new context made: muster operator add.");
+                   "Create a new context with: muster operator add.");
 }
 
 absl::Status InvalidGatewayAnswer() {
   return MakeError(absl::StatusCode::kInternal, "INVALID_ANSWER",
-                   "the answer of the gateway has no link",
-                   "Check that gateway and command line are of one version.");
+                   "the gateway's answer contains no link",
+                   "Check that the gateway and this program have the same version.");
 }
 
-absl::Status GatewayUnreachable(std::string_view why) {
+absl::Status GatewayUnreachable(std::string_view cause) {
   return MakeError(absl::StatusCode::kUnavailable, "GATEWAY_UNREACHABLE",
-                   why,
-                   "Check that the services run and that this machine reaches the address.");
+                   cause,
+                   "Check that the services are running and that this machine can reach the address.");
 }
 
 absl::Status DownloadDigestMismatch() {
   return MakeError(absl::StatusCode::kDataLoss, "DIGEST_MISMATCH",
-                   "the SHA-256 of the received bytes is not the one of the archive",
-                   "Try again from the beginning. If it happens again, the archive on the server is damaged.");
+                   "the SHA-256 of the received file is not the expected one",
+                   "Try again: the download starts from the beginning. If it fails again, the archive on the server is damaged.");
 }
 
-absl::Status DownloadSizeMismatch(int64_t received, int64_t size) {
+absl::Status DownloadSizeMismatch(int64_t received, int64_t expected) {
   return MakeError(absl::StatusCode::kDataLoss, "SIZE_MISMATCH",
-                   absl::StrCat(received, " bytes were received, the archive has ", size),
-                   "Try again from the beginning. If it happens again, the archive on the server is damaged.");
+                   absl::StrCat("received ", received, " bytes, expected ", expected),
+                   "Try again: the download starts from the beginning. If it fails again, the archive on the server is damaged.");
 }
 
 absl::Status InvalidDuration(std::string_view text) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DURATION",
-                   absl::StrCat("invalid duration \"", ToAbsl(text), "\""),
+                   absl::StrCat("\"", ToAbsl(text), "\" is not a duration"),
                    "Write a positive number and a unit (s, m or h), such as 90s, 30m or 1h30m.");
 }
 
 absl::Status NodeNotInArchive(std::string_view node) {
   return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_IN_ARCHIVE",
-                   absl::StrCat("node ", ToAbsl(node), " not found in the archive"),
-                   "Run `muster results --json` without --node to see what it holds.");
+                   absl::StrCat("the archive has no results of node ", ToAbsl(node)),
+                   "List its content with `muster results --json` without --node.");
 }
 
 absl::Status DefinitionTooLarge(int64_t limit) {
   return MakeError(absl::StatusCode::kResourceExhausted, "FILE_TOO_LARGE",
-                   absl::StrCat("standard input holds more than ", limit, " bytes"),
-                   "Give a definition, which is a few lines of YAML.");
+                   absl::StrCat("standard input has more than ", limit, " bytes"),
+                   "Check the input: a plugin definition is a short YAML file.");
 }
 
 absl::Status NoRuns() {
   return MakeError(absl::StatusCode::kNotFound, "NO_RUNS",
-                   "no run found",
-                   "Start one with `muster run --plugin hostfacts --node NODE`.");
+                   "there are no runs",
+                   "Start one: muster run --plugin hostfacts --node NODE.");
 }
 
 absl::Status NoRunBeginsWith(std::string_view text) {
@@ -74,63 +74,63 @@ absl::Status NoRunBeginsWith(std::string_view text) {
                    "List the runs with `muster runs`.");
 }
 
-absl::Status InvalidCredentials(std::string_view why) {
+absl::Status InvalidCredentials(std::string_view cause) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CREDENTIALS",
-                   why,
-                   "Use the file as `muster run` wrote it, or start a new run.");
+                   cause,
+                   "Use the unchanged file that `muster run` wrote, or start a new run.");
 }
 
-absl::Status CredentialsTooOld(std::string_view age, std::string_view limit) {
+absl::Status CredentialsTooOld(std::string_view fault, std::string_view limit) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "CREDENTIALS_TOO_OLD",
-                   absl::StrCat("the file ", ToAbsl(age), ", and at most ", ToAbsl(limit), " are allowed"),
-                   "Name a newer run, or allow more: --max-age. With an operator's context: --context FILE.");
+                   absl::StrCat("the credentials file ", ToAbsl(fault), ", the limit is ", ToAbsl(limit)),
+                   "Name a newer run, raise the limit with --max-age, or use an operator's context: --context FILE.");
 }
 
 absl::Status CredentialsExpired(std::string_view end) {
   return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
                    absl::StrCat("the certificate expired at ", ToAbsl(end)),
-                   "Use an operator's context to see the run: --context FILE. The credentials of a run expire a day after its deadline.");
+                   "A run's credentials expire a day after its deadline. Use an operator's context to see the run: --context FILE.");
 }
 
 absl::Status CredentialsFolderExposed(std::string_view folder) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "SECRET_FILE_EXPOSED",
                    absl::StrCat(ToAbsl(folder), " is not a folder of this user"),
-                   "Remove what is in its place: somebody may have planted a link there.");
+                   "Remove it, and check for a planted link.");
 }
 
 absl::Status CredentialsNotFound() {
   return MakeError(absl::StatusCode::kNotFound, "CREDENTIALS_NOT_FOUND",
-                   "the file does not exist",
+                   "the credentials file does not exist",
                    "Use the file that `muster run` writes for each run.");
 }
 
-absl::Status InvalidStatus(std::string_view why) {
+absl::Status InvalidStatus(std::string_view cause) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_STATUS",
-                   absl::StrCat("the answer is not the status of a run: ", ToAbsl(why)),
+                   absl::StrCat("the answer is not the status of a run: ", ToAbsl(cause)),
                    "Check that the address in the credentials file is a Muster status listener.");
 }
 
 absl::Status NoFreePort(int64_t first, int64_t last) {
   return MakeError(absl::StatusCode::kResourceExhausted, "NO_FREE_PORT",
-                   absl::StrCat("no free port found between ", first, " and ", last),
-                   "Name ports with --port.");
+                   absl::StrCat("no free port between ", first, " and ", last),
+                   "Choose the ports with --port.");
 }
 
 absl::Status InvalidPortRange(std::string_view text) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PORT_RANGE",
-                   absl::StrCat("invalid range of ports \"", ToAbsl(text), "\""),
-                   "Write it as 7450-7949, or 0 for any.");
+                   absl::StrCat("\"", ToAbsl(text), "\" is not a range of ports"),
+                   "Write FIRST-LAST, such as 7450-7949, or 0 for any free ports.");
 }
 
 absl::Status InvalidHostPattern(std::string_view text, std::string_view rule) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_HOST_PATTERN",
-                   absl::StrCat("invalid host pattern \"", ToAbsl(text), "\" for a run"),
-                   absl::StrCat("Write ", ToAbsl(rule), "; and have all such names lead to this machine."));
+                   absl::StrCat("\"", ToAbsl(text), "\" is not a host name pattern for runs"),
+                   absl::StrCat("Write ", ToAbsl(rule), ", and resolve all these names to this machine."));
 }
 
 absl::Status PathTooLong(int64_t limit, std::string_view path) {
   return MakeError(absl::StatusCode::kInvalidArgument, "PATH_TOO_LONG",
-                   absl::StrCat("the path of a socket is longer than ", limit, " characters: ", ToAbsl(path)),
+                   absl::StrCat("the path of a socket may have at most ", limit, " characters: ", ToAbsl(path)),
                    "Set MUSTER_HOME to a folder with a shorter path.");
 }
 
@@ -143,19 +143,19 @@ absl::Status NoSupervisor(std::string_view path) {
 absl::Status NoHome() {
   return MakeError(absl::StatusCode::kNotFound, "NO_HOME",
                    "neither MUSTER_HOME nor HOME is set",
-                   "Set MUSTER_HOME to a folder that is yours alone.");
+                   "Set MUSTER_HOME to a folder that only you can access.");
 }
 
-absl::Status ServiceFailed(std::string_view service, std::string_view why, std::string_view log) {
+absl::Status ServiceFailed(std::string_view service, std::string_view cause, std::string_view log) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "SERVICE_FAILED",
-                   absl::StrCat(ToAbsl(service), " does not get ready: ", ToAbsl(why)),
-                   absl::StrCat("Read its log: ", ToAbsl(log)));
+                   absl::StrCat(ToAbsl(service), " does not become ready: ", ToAbsl(cause)),
+                   absl::StrCat("See its log: ", ToAbsl(log)));
 }
 
 absl::Status HomeBusy(std::string_view home) {
   return MakeError(absl::StatusCode::kUnavailable, "HOME_BUSY",
-                   absl::StrCat("another `muster up` or `down` is running in ", ToAbsl(home)),
-                   "Wait for its end, or stop it.");
+                   absl::StrCat("another `muster up` or `muster down` is running in ", ToAbsl(home)),
+                   "Wait until it is done, or stop it.");
 }
 
 absl::Status InstanceAlreadyRunning(std::string_view path) {
@@ -164,10 +164,10 @@ absl::Status InstanceAlreadyRunning(std::string_view path) {
                    "Stop it with `muster down`.");
 }
 
-absl::Status InvalidListenAddress(std::string_view address, std::string_view why) {
+absl::Status InvalidListenAddress(std::string_view address, std::string_view cause) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_ADDRESS",
-                   absl::StrCat(ToAbsl(address), ": ", ToAbsl(why)),
-                   "Name an IPv4 or IPv6 address and a port, such as 0.0.0.0:7450.");
+                   absl::StrCat(ToAbsl(address), ": ", ToAbsl(cause)),
+                   "Use an IPv4 or IPv6 address and a port, such as 0.0.0.0:7450.");
 }
 
 absl::Status AddressInUse(std::string_view address) {
@@ -184,26 +184,26 @@ absl::Status NameTaken(std::string_view name, std::string_view address) {
 
 absl::Status TooManySockets(int64_t limit) {
   return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_SOCKETS",
-                   absl::StrCat(limit, " listening sockets are open already"),
-                   "Release those of runs that have ended.");
+                   absl::StrCat("the limit of ", limit, " listening sockets is reached"),
+                   "Release the sockets of finished runs.");
 }
 
-absl::Status InvalidServiceConfig(std::string_view file, std::string_view why) {
+absl::Status InvalidServiceConfig(std::string_view file, std::string_view cause) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONFIG",
-                   absl::StrCat(ToAbsl(file), ": ", ToAbsl(why)),
-                   "Correct the file, or move it away: `muster up` writes a new one.");
+                   absl::StrCat(ToAbsl(file), ": ", ToAbsl(cause)),
+                   "Correct the file, or remove it: `muster up` creates a new one.");
 }
 
 absl::Status ProgramFailed(std::string_view program, std::string_view how, std::string_view output) {
   return MakeError(absl::StatusCode::kInternal, "PROGRAM_FAILED",
                    absl::StrCat(ToAbsl(program), " --print-config: ", ToAbsl(how), ": ", ToAbsl(output)),
-                   "Install it again: the installation is damaged.");
+                   "Reinstall Muster: the program may be damaged.");
 }
 
 absl::Status ProgramMissing(std::string_view path) {
   return MakeError(absl::StatusCode::kNotFound, "PROGRAM_MISSING",
                    absl::StrCat("program ", ToAbsl(path), " not found"),
-                   "Install it beside `muster`, or name its folder in MUSTER_LIBEXEC.");
+                   "Install it in the folder of `muster`, or set MUSTER_LIBEXEC to its folder.");
 }
 
 absl::Status InvalidSupervisorRequest(std::string_view fault) {

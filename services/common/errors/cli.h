@@ -18,11 +18,11 @@ absl::Status NoGateway();
 // INTERNAL, INVALID_ANSWER.
 absl::Status InvalidGatewayAnswer();
 // UNAVAILABLE, GATEWAY_UNREACHABLE.
-absl::Status GatewayUnreachable(std::string_view why);
+absl::Status GatewayUnreachable(std::string_view cause);
 // DATA_LOSS, DIGEST_MISMATCH.
 absl::Status DownloadDigestMismatch();
 // DATA_LOSS, SIZE_MISMATCH.
-absl::Status DownloadSizeMismatch(int64_t received, int64_t size);
+absl::Status DownloadSizeMismatch(int64_t received, int64_t expected);
 // INVALID_ARGUMENT, INVALID_DURATION.
 absl::Status InvalidDuration(std::string_view text);
 // NOT_FOUND, NODE_NOT_IN_ARCHIVE.
@@ -34,9 +34,9 @@ absl::Status NoRuns();
 // NOT_FOUND, RUN_NOT_FOUND.
 absl::Status NoRunBeginsWith(std::string_view text);
 // INVALID_ARGUMENT, INVALID_CREDENTIALS.
-absl::Status InvalidCredentials(std::string_view why);
+absl::Status InvalidCredentials(std::string_view cause);
 // FAILED_PRECONDITION, CREDENTIALS_TOO_OLD.
-absl::Status CredentialsTooOld(std::string_view age, std::string_view limit);
+absl::Status CredentialsTooOld(std::string_view fault, std::string_view limit);
 // UNAUTHENTICATED, CERTIFICATE_EXPIRED.
 absl::Status CredentialsExpired(std::string_view end);
 // FAILED_PRECONDITION, SECRET_FILE_EXPOSED.
@@ -44,7 +44,7 @@ absl::Status CredentialsFolderExposed(std::string_view folder);
 // NOT_FOUND, CREDENTIALS_NOT_FOUND.
 absl::Status CredentialsNotFound();
 // INVALID_ARGUMENT, INVALID_STATUS.
-absl::Status InvalidStatus(std::string_view why);
+absl::Status InvalidStatus(std::string_view cause);
 // RESOURCE_EXHAUSTED, NO_FREE_PORT.
 absl::Status NoFreePort(int64_t first, int64_t last);
 // INVALID_ARGUMENT, INVALID_PORT_RANGE.
@@ -58,13 +58,13 @@ absl::Status NoSupervisor(std::string_view path);
 // NOT_FOUND, NO_HOME.
 absl::Status NoHome();
 // FAILED_PRECONDITION, SERVICE_FAILED.
-absl::Status ServiceFailed(std::string_view service, std::string_view why, std::string_view log);
+absl::Status ServiceFailed(std::string_view service, std::string_view cause, std::string_view log);
 // UNAVAILABLE, HOME_BUSY.
 absl::Status HomeBusy(std::string_view home);
 // FAILED_PRECONDITION, ALREADY_RUNNING.
 absl::Status InstanceAlreadyRunning(std::string_view path);
 // INVALID_ARGUMENT, INVALID_ADDRESS.
-absl::Status InvalidListenAddress(std::string_view address, std::string_view why);
+absl::Status InvalidListenAddress(std::string_view address, std::string_view cause);
 // FAILED_PRECONDITION, ADDRESS_IN_USE.
 absl::Status AddressInUse(std::string_view address);
 // FAILED_PRECONDITION, NAME_TAKEN.
@@ -72,7 +72,7 @@ absl::Status NameTaken(std::string_view name, std::string_view address);
 // RESOURCE_EXHAUSTED, TOO_MANY_SOCKETS.
 absl::Status TooManySockets(int64_t limit);
 // INVALID_ARGUMENT, INVALID_CONFIG.
-absl::Status InvalidServiceConfig(std::string_view file, std::string_view why);
+absl::Status InvalidServiceConfig(std::string_view file, std::string_view cause);
 // INTERNAL, PROGRAM_FAILED.
 absl::Status ProgramFailed(std::string_view program, std::string_view how, std::string_view output);
 // NOT_FOUND, PROGRAM_MISSING.

@@ -16,8 +16,8 @@ absl::Status ShareNotFound(std::string_view file) {
 
 absl::Status ShareNotReady() {
   return MakeError(absl::StatusCode::kNotFound, "SHARE_NOT_FOUND",
-                   "the shared file is not available any more, or not yet",
-                   "Look where it is: muster shared outcome.");
+                   "the shared file has expired, or has not been delivered",
+                   "Show its state: muster shared outcome.");
 }
 
 absl::Status ShareReplaced(std::string_view file) {
@@ -84,19 +84,19 @@ absl::Status RemovalNotRecorded(std::string_view why) {
 absl::Status ShareRefusedAt(std::string_view file, std::string_view relay, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "SHARE_REFUSED",
                    absl::StrCat(ToAbsl(file), " was refused at relay ", ToAbsl(relay), why.empty() ? "" : ": ", ToAbsl(why)),
-                   "Remove the cause, then share it again.");
+                   "Correct the cause, then share the file again.");
 }
 
 absl::Status ShareExpiredAt(std::string_view file, std::string_view relay, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "SHARE_EXPIRED",
                    absl::StrCat(ToAbsl(file), " expired at relay ", ToAbsl(relay), why.empty() ? "" : ": ", ToAbsl(why)),
-                   "Share it again, with a longer --ttl.");
+                   "Share the file again, with a longer --ttl.");
 }
 
 absl::Status ShareRemovedAt(std::string_view file, std::string_view relay, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "SHARE_REMOVED",
                    absl::StrCat(ToAbsl(file), " was removed at relay ", ToAbsl(relay), why.empty() ? "" : ": ", ToAbsl(why)),
-                   "Share it again if it is still needed.");
+                   "Share the file again if it is still needed.");
 }
 
 }  // namespace muster::errors

@@ -47,7 +47,7 @@ func (p profile) importOperator(f *fleet.Fleet) {
 	export := f.Command(context.Background(), "credentials", "export", "--p12", "-o", file)
 	said, err := export.CombinedOutput()
 	check(p.t, err)
-	password := regexp.MustCompile(`Its password: (\S+)`).FindSubmatch(said)
+	password := regexp.MustCompile(`Password: (\S+)`).FindSubmatch(said)
 	if password == nil {
 		p.t.Fatalf("no password is told: %s", said)
 	}
