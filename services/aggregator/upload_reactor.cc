@@ -45,6 +45,7 @@ UploadReactor::UploadReactor(const RpcRuntime& runtime, grpc::CallbackServerCont
 // While the message is being taken out of request_ it counts as being read: a chunk that was stored
 // meanwhile must not let the next one be read over it, and overtake it.
 void UploadReactor::OnReadDone(bool ok) {
+  const bool started = Session() != nullptr;
   if (!ok) {
     // The sender is gone, or has half-closed. Without a finish the upload stays open.
     bool finishing = false;
@@ -54,21 +55,19 @@ void UploadReactor::OnReadDone(bool ok) {
       finishing = finishing_;
     }
     if (!finishing) {
-      End(session_ == nullptr ? errors::InvalidChunk("the stream ended before its start")
-                              : absl::OkStatus());
+      End(started ? absl::OkStatus() : errors::InvalidChunk("the stream ended before its start"));
     }
     return;
   }
   switch (request_.message_case()) {
     case v1::UploadRequest::kStart:
-      return session_ == nullptr ? Begin(request_.start())
-                                 : End(errors::InvalidChunk("a second start"));
+      return started ? End(errors::InvalidChunk("a second start")) : Begin(request_.start());
     case v1::UploadRequest::kChunk:
-      return session_ == nullptr ? End(errors::InvalidChunk("it comes before the start"))
-                                 : TakeChunk(request_.mutable_chunk());
+      return started ? TakeChunk(request_.mutable_chunk())
+                     : End(errors::InvalidChunk("it comes before the start"));
     case v1::UploadRequest::kFinish:
-      return session_ == nullptr ? End(errors::InvalidChunk("a finish before the start"))
-                                 : TakeFinish(request_.finish());
+      return started ? TakeFinish(request_.finish())
+                     : End(errors::InvalidChunk("a finish before the start"));
     case v1::UploadRequest::MESSAGE_NOT_SET:
       return End(errors::InvalidChunk("an empty message"));
   }
@@ -92,18 +91,29 @@ absl::Status UploadReactor::AttachTo(const v1::UploadRequest::Start& start) {
     return allowed.ok() ? session.status() : allowed;
   }
   RETURN_IF_ERROR(call_.Authorize(Resource::Pair(key.run, key.plugin, key.node)));
+  // Under one lock: OnDone either prevents the attach, or posts its detach after it.
+  MutexLock lock(mutex_);
+  if (done_) return absl::CancelledError("the call was cancelled");
   session_ = *session;
-  epoch_ = start.epoch();
-  const bool queued = session_->strand().Post([self = shared_from_this()] {
-    const auto attachment =
-        self->session_->Attach(self->epoch_, PeerOf(self->call_.caller()),
-                               [weak = self->weak_from_this()](const absl::Status& why) {
-                                 if (auto reactor = weak.lock()) reactor->End(why);
-                               });
-    if (!attachment.ok()) return self->End(attachment.status());
-    self->attachment_ = *attachment;
-  });
+  const bool queued =
+      session_->strand().Post([self = shared_from_this(), session = session_,
+                               epoch = start.epoch()] { self->Attach(*session, epoch); });
   return queued ? absl::OkStatus() : errors::Overloaded();
+}
+
+// Runs on the session's strand.
+void UploadReactor::Attach(UploadSession& session, int64_t epoch) {
+  const auto attachment =
+      session.Attach(epoch, PeerOf(call_.caller()), [weak = weak_from_this()](const auto& why) {
+        if (auto reactor = weak.lock()) reactor->End(why);
+      });
+  if (!attachment.ok()) return End(attachment.status());
+  attachment_ = *attachment;
+}
+
+std::shared_ptr<UploadSession> UploadReactor::Session() const {
+  MutexLock lock(mutex_);
+  return session_;
 }
 
 void UploadReactor::MessageTaken() {
@@ -145,9 +155,10 @@ void UploadReactor::TakeChunk(v1::UploadRequest::Chunk* chunk) {
     ++storing_;
     if (!ahead) ++unpaid_;
   }
-  const bool queued = session_->strand().Post(
-      [self = shared_from_this(), taken = std::move(taken), bytes, ahead]() mutable {
-        self->ChunkDone(self->session_->Append(self->attachment_, std::move(taken)), bytes, ahead);
+  const auto session = Session();
+  const bool queued = session->strand().Post(
+      [self = shared_from_this(), session, taken = std::move(taken), bytes, ahead]() mutable {
+        self->ChunkDone(session->Append(self->attachment_, std::move(taken)), bytes, ahead);
       });
   if (!queued) {
     if (ahead) budget_.Return(bytes);
@@ -195,21 +206,23 @@ void UploadReactor::TakeFinish(const v1::UploadRequest::Finish& finish) {
   if (!taken.sha256.empty() && taken.sha256.size() != 32) {
     return End(errors::InvalidChunk("a SHA-256 that is not 32 bytes"));
   }
+  const auto session = Session();
   const bool queued =
-      session_->strand().Post([self = shared_from_this(), taken = std::move(taken)] {
-        self->session_->Complete(
-            self->attachment_, taken,
-            [self](absl::StatusOr<ResultRecord> result) { self->Committed(std::move(result)); });
+      session->strand().Post([self = shared_from_this(), session, taken = std::move(taken)] {
+        session->Complete(self->attachment_, taken, [self](absl::StatusOr<ResultRecord> result) {
+          self->Committed(std::move(result));
+        });
       });
   if (!queued) End(errors::Overloaded());
 }
 
 void UploadReactor::Committed(absl::StatusOr<ResultRecord> result) {
   if (!result.ok()) return End(result.status());
-  uploads_.Forget(session_->id());
+  const auto session = Session();
+  uploads_.Forget(session->id());
   // The session may go with its staged bytes once its stream does.
-  if (!session_->strand().Post([session = session_] { session->Close(); })) {
-    Log(LogLevel::kWarning, "staged bytes stay until the next start", {{"upload", session_->id()}});
+  if (!session->strand().Post([session] { session->Close(); })) {
+    Log(LogLevel::kWarning, "staged bytes stay until the next start", {{"upload", session->id()}});
   }
   MutexLock lock(mutex_);
   if (ended_ || end_) return;
@@ -258,18 +271,21 @@ void UploadReactor::End(const absl::Status& status) {
 }
 
 void UploadReactor::OnDone() {
+  std::shared_ptr<UploadSession> session;
   bool counted = false;
   {
     MutexLock lock(mutex_);
+    done_ = true;
+    session = session_;
     counted = counted_;
   }
   if (counted) uploads_.RemoveStream();
-  if (session_ != nullptr) {
-    const bool queued = session_->strand().Post(
-        [self = shared_from_this()] { self->session_->Detach(self->attachment_); });
+  if (session != nullptr) {
+    const bool queued = session->strand().Post(
+        [self = shared_from_this(), session] { session->Detach(self->attachment_); });
     if (!queued) {
       Log(LogLevel::kWarning, "an upload's file stays open until its next stream",
-          {{"upload", session_->id()}});
+          {{"upload", session->id()}});
     }
   }
   self_.reset();

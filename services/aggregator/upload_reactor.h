@@ -54,6 +54,8 @@ class UploadReactor : public grpc::ServerBidiReactor<v1::UploadRequest, v1::Uplo
 
   void Begin(const v1::UploadRequest::Start& start);
   absl::Status AttachTo(const v1::UploadRequest::Start& start);
+  void Attach(UploadSession& session, int64_t epoch);
+  std::shared_ptr<UploadSession> Session() const ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeChunk(v1::UploadRequest::Chunk* chunk) ABSL_LOCKS_EXCLUDED(mutex_);
   void ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t bytes, bool ahead)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -69,13 +71,15 @@ class UploadReactor : public grpc::ServerBidiReactor<v1::UploadRequest, v1::Uplo
   ReadAheadBudget& budget_;
   Call call_;
   std::shared_ptr<UploadReactor> self_;  // until OnDone
-  std::shared_ptr<UploadSession> session_;
-  int64_t epoch_ = 0;
-  UploadAttachment attachment_;  // of the session's strand alone
+  UploadAttachment attachment_;          // of the session's strand alone
   v1::UploadRequest request_;
   v1::UploadResponse response_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  // Set when its attach has been posted to its strand.
+  std::shared_ptr<UploadSession> session_ ABSL_GUARDED_BY(mutex_);
+  // gRPC is done with the call: nothing may be attached.
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
   int storing_ ABSL_GUARDED_BY(mutex_) = 0;         // chunks on the strand
   int unpaid_ ABSL_GUARDED_BY(mutex_) = 0;          // those of them that the budget had no room for
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;    // a StartRead is out, or request_ is in use

@@ -3,20 +3,29 @@
 
 #include <grpcpp/client_context.h>
 
+#include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/results.grpc.pb.h"
+#include "services/aggregator/testing/test_state.h"
 #include "services/common/base/error.h"
+#include "services/common/base/metrics.h"
+#include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/identity/attach_statement.h"
+#include "services/common/rpc/channel.h"
 #include "services/common/rpc/forwarding.h"
+#include "services/common/rpc/rpc_metrics.h"
+#include "services/common/rpc/server.h"
 #include "services/common/rpc/status.h"
 #include "testing/fixtures/test_fleet.h"
 #include "testing/fixtures/test_upload.h"
@@ -185,6 +194,94 @@ TEST_F(UploadReactorTest, StreamOfAnotherCallerIsRefused) {
   EXPECT_EQ(Deliver(right, 150'000, body_, SignTestResult(node, run_, kPlugin, "n1", body_)),
             absl::OkStatus());
   EXPECT_TRUE(Read("n1").value_or("") == body_);
+}
+
+// Serves Upload alone.
+class UploadOnly : public v1::ResultService::CallbackService {
+ public:
+  UploadOnly(const RpcRuntime& runtime, Uploads& uploads) : runtime_(runtime), uploads_(uploads) {}
+
+  grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse>* Upload(
+      grpc::CallbackServerContext* context) override {
+    return UploadReactor::Start(runtime_, context, uploads_, budget_);
+  }
+
+ private:
+  const RpcRuntime runtime_;
+  Uploads& uploads_;
+  ReadAheadBudget budget_{1 << 20};
+};
+
+// A server whose executor the test holds up.
+class HeldUploadReactorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    state_.Plan({"n1"});
+    const TestIdentity identity = fleet_.Issue(ServiceIdentity{ServiceRole::kAggregator, "held"});
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "key.pem", identity.key_pem).ok());
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "cert.pem", identity.chain_pem).ok());
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "ca.pem", fleet_.fleet_ca_pem()).ok());
+    RpcServerOptions options;
+    options.listen = "127.0.0.1:0";
+    options.health_listen = "127.0.0.1:0";
+    options.certificate_folder = folder_ / ".";
+    auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, {&service_});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  std::shared_ptr<grpc::Channel> Connect(const TestIdentity& identity) {
+    return MakeChannel(absl::StrCat("127.0.0.1:", server_->port()),
+                       MakeChannelCredentials(ChannelIdentity{fleet_.name(), fleet_.fleet_ca_pem(),
+                                                              identity.chain_pem, identity.key_pem},
+                                              {ServiceRole::kAggregator}),
+                       true);
+  }
+
+  // Waits for `holds`, at most 30 s.
+  static bool Await(const std::function<bool()>& holds) {
+    const absl::Time end = absl::Now() + absl::Seconds(30);
+    while (!holds()) {
+      if (absl::Now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return true;
+  }
+
+  TestFleet fleet_;
+  testing::TestState state_;
+  TempFolder folder_;
+  Executor executor_{{"request", 1, 100}};
+  Metrics metrics_;
+  RpcMetrics rpc_metrics_{metrics_};
+  CallerResolver callers_{fleet_.name(), SystemClock()};
+  LiveCalls live_;
+  UploadOnly service_{{&callers_, &executor_, &live_, &rpc_metrics_}, state_.uploads()};
+  std::unique_ptr<RpcServer> server_;
+};
+
+TEST_F(HeldUploadReactorTest, StreamThatEndedBeforeItsStartWasTakenIsNotAttached) {
+  const auto upload = state_.uploads().Open(Opening(KeyOf("n1"), "").upload,
+                                            {{fleet_.name(), NodeIdentity{"n1"}}, {}});
+  ASSERT_TRUE(upload.ok()) << upload.status();
+  const auto session = *state_.uploads().Find(upload->id);
+  v1::OpenUploadResponse opened;
+  opened.set_upload_id(upload->id);
+  opened.set_epoch(upload->epoch);
+
+  std::promise<void> release;
+  ASSERT_TRUE(executor_.Post([held = release.get_future().share()] { held.wait(); }));
+  ASSERT_TRUE(Await([&] { return executor_.queued() == 0; }));
+  {
+    TestUploadStream stream(Connect(fleet_.Issue(NodeIdentity{"n1"})), opened);
+    ASSERT_TRUE(Await([&] { return executor_.queued() == 1; }));  // its start
+  }
+  ASSERT_TRUE(Await([&] { return state_.uploads().streams() == 0; }));
+  release.set_value();
+  ASSERT_TRUE(executor_.Drain(absl::Seconds(30)).ok());
+  std::promise<bool> attached;
+  ASSERT_TRUE(session->strand().Post([&] { attached.set_value(session->attached()); }));
+  EXPECT_FALSE(attached.get_future().get());
 }
 
 }  // namespace
