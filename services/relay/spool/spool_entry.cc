@@ -101,8 +101,9 @@ absl::StatusOr<v1::SubmitResultRequest> ReadEntryHeader(FileOps& ops, const std:
   if (absl::IsDataLoss(entry.status())) entry = OpenEntry(ops, path);
   if (!entry.ok()) return entry.status();
   v1::SubmitResultRequest header;
-  if (!header.ParseFromString(entry.header))
+  if (!header.ParseFromString(entry->header)) {
     return errors::SpoolDamaged(path, "its header cannot be read");
+  }
   return header;
 }
 
