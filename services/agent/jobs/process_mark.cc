@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"

@@ -155,7 +155,7 @@ absl::StatusOr<NodeRecord> Joining::Rejoining(const std::string& chain_pem,
 
 absl::StatusOr<JoinedMember> Joining::Rejoin(const std::string& chain_pem,
                                              const std::string& csr_pem, const std::string& proof) {
-  ASSIGN_OR_RETURN(const auto member, Returning(chain_pem, csr_pem, proof));
+  ASSIGN_OR_RETURN(const auto member, Rejoining(chain_pem, csr_pem, proof));
   ASSIGN_OR_RETURN(const auto made,
                    authorities_.SignForMember(member, csr_pem, "one that returned"));
   return JoinedMember{member.name, member.relay, absl::StrCat(made.leaf_pem, made.chain_pem),

@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-include "services/common/rpc/message_text.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
+#include "services/common/rpc/message_text.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
