@@ -13,7 +13,7 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// The Go library as an old sidecar is configured: nothing but the listener's address and the run's CA.
+// oldConfig returns the client configuration of an old sidecar: only the listener's address and the run's CA.
 func oldConfig(t *testing.T, w *world, plugin, node string) *muster.Config {
 	t.Helper()
 	chain, key := mustertest.PEM(w.leaf(plugin, node))

@@ -12,10 +12,10 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// event is one that a server sent.
+// event is a server-sent event.
 type event struct{ kind, id, data string }
 
-// events gives what a stream sends; the channel is closed with the stream.
+// events sends the events of a stream to a channel and closes it with the stream.
 func (w *world) events(client *http.Client, path string) <-chan event {
 	w.t.Helper()
 	request, _ := http.NewRequest("GET", w.page(path), nil)
@@ -76,8 +76,8 @@ func completed(t *testing.T, e event) int64 {
 	return got.Plugins[1].Progress.Completed
 }
 
-// By HTTP/2 and by HTTP/1.1: every change is told, many at once as the newest alone, and after the run's end
-// the stream ends.
+// With HTTP/2 and HTTP/1.1: every change is sent, simultaneous changes only as the newest, and the stream ends after
+// the end of the run.
 func TestEventsTellEachChangeToTheEnd(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
 		w, _ := started(t)
@@ -102,7 +102,7 @@ func TestEventsTellEachChangeToTheEnd(t *testing.T) {
 				now = completed(t, e)
 			}
 			if now <= last {
-				t.Fatalf("after %d it tells %v", last, e)
+				t.Fatalf("after %d: got event %v", last, e)
 			}
 			last = now
 		}
@@ -120,7 +120,7 @@ func TestEventsTellEachChangeToTheEnd(t *testing.T) {
 		if e, open := next(t, sent); open {
 			t.Errorf("after the end: %v", e)
 		}
-		until(t, "nobody watches any more", func() bool { return w.aggregator.Watchers() == 0 && w.metric("event_streams", "") == 0 })
+		until(t, "no watch is open", func() bool { return w.aggregator.Watchers() == 0 && w.metric("event_streams", "") == 0 })
 	}
 }
 
@@ -146,7 +146,7 @@ func TestRefusedEventsAreAnAnswer(t *testing.T) {
 	}
 }
 
-// A client that asks for events and takes none keeps nobody else waiting.
+// A client that requests events and does not read them must not block others.
 func TestAClientThatReadsNothingBlocksNobody(t *testing.T) {
 	w, _ := started(t)
 	leaf := viewer(w.runA)
@@ -158,7 +158,7 @@ func TestAClientThatReadsNothingBlocksNobody(t *testing.T) {
 	if _, err := conn.Write([]byte(request("GET", "/status", "Accept: text/event-stream\r\n", ""))); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its stream is open", func() bool { return w.aggregator.Watchers() == 1 })
+	until(t, "the stream is open", func() bool { return w.aggregator.Watchers() == 1 })
 	sent := w.events(w.looker(leaf), "/status")
 	next(t, sent)
 	status := progressOf(runA)
@@ -167,7 +167,7 @@ func TestAClientThatReadsNothingBlocksNobody(t *testing.T) {
 		status.Pairs[1].Progress.Completed = 6 + i
 		w.aggregator.SetStatus(status)
 		if e, _ := next(t, sent); completed(t, e) != 6+i {
-			t.Fatalf("event %d is of %d", i, completed(t, e))
+			t.Fatalf("event %d has %d", i, completed(t, e))
 		}
 	}
 }

@@ -28,7 +28,7 @@ const (
 	runB = "00000000000000bb"
 )
 
-// world is a gateway before an aggregator in memory.
+// world is a gateway with an in-memory aggregator.
 type world struct {
 	t          *testing.T
 	fleet      *mustertest.Fleet
@@ -39,7 +39,7 @@ type world struct {
 	runA       *mustertest.Run
 }
 
-// start brings everything up, with one run: plugins logs and e2e, nodes n1, n2 and global.
+// start starts everything, with one run: plugins logs and e2e, nodes n1, n2 and global.
 func start(t *testing.T, change ...func(*world)) *world {
 	t.Helper()
 	fleet := mustertest.NewFleet()
@@ -60,7 +60,7 @@ func start(t *testing.T, change ...func(*world)) *world {
 	return w
 }
 
-// supervised has the gateway's sockets outlive it.
+// supervised keeps the gateway's sockets open in a supervisor.
 func supervised(w *world) { w.config.SupervisorSocket = mustertest.StartSupervisor(w.t) }
 
 func (w *world) startGateway() {
@@ -80,7 +80,7 @@ func key(plugin, node string) mustertest.Key {
 	return mustertest.Key{Run: runA, Plugin: plugin, Node: node}
 }
 
-// leaf is the credential of a pair of run A.
+// leaf returns the credential of a pair of run A.
 func (w *world) leaf(plugin, node string) tls.Certificate {
 	return w.runA.SelfSigned.Leaf(w.runA.URI("plugin/" + plugin + "/node/" + node))
 }
@@ -89,10 +89,10 @@ func (w *world) address() string {
 	return "127.0.0.1:" + strconv.Itoa(int(w.aggregator.Port(runA)))
 }
 
-// oldClient speaks as old workers do: no ALPN, no server name, a new connection each time.
+// oldClient behaves as old workers: no ALPN, no server name, a new connection for each request.
 func oldClient(run *mustertest.Run, leaf ...tls.Certificate) *http.Client {
 	settings := &tls.Config{RootCAs: run.SelfSigned.Pool()}
-	if len(leaf) > 0 { // shown whatever the server asks for
+	if len(leaf) > 0 { // sent whatever the server requests
 		settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &leaf[0], nil }
 	}
 	return &http.Client{
@@ -107,7 +107,7 @@ type answer struct {
 	header http.Header
 }
 
-// call sends a request; a body that is an io.Reader and no *strings.Reader goes out chunked.
+// call sends a request. A body that is an io.Reader but not a *strings.Reader is sent chunked.
 func call(t *testing.T, client *http.Client, method, url string, body io.Reader, header ...string) answer {
 	t.Helper()
 	a, err := try(client, method, url, body, header...)
@@ -134,7 +134,7 @@ func try(client *http.Client, method, url string, body io.Reader, header ...stri
 	return answer{response.StatusCode, string(content), response.Header}, err
 }
 
-// put delivers to run A with the pair's own credential.
+// put delivers to run A with the pair's credential.
 func (w *world) put(plugin, node, content string, header ...string) answer {
 	w.t.Helper()
 	return call(w.t, oldClient(w.runA, w.leaf(plugin, node)), "PUT",
@@ -181,12 +181,12 @@ func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it did not come about: " + what)
+			t.Fatal("timeout waiting until " + what)
 		}
 	}
 }
 
-// operator is a client of the main listener.
+// operator returns a client of the main listener.
 func (w *world) operator(uri string) *http.Client {
 	leaf := w.fleet.Intermediate.Leaf(uri)
 	roots := x509.NewCertPool()
@@ -218,7 +218,7 @@ func write(t *testing.T, name, content string) string {
 	return path
 }
 
-// pattern gives bytes that differ from place to place.
+// pattern generates bytes that differ by position.
 type pattern struct{ at, size int64 }
 
 func (p *pattern) Read(b []byte) (int, error) {

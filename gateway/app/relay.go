@@ -8,12 +8,12 @@ import (
 	"muster.example/services/client/go"
 )
 
-// noRelay stands for the relay at the centre where the configuration names none: every call has the same error.
+// noRelay replaces the root relay if the configuration names none: every call fails with the same error.
 type noRelay struct{}
 
 func (noRelay) refusal() error {
-	return &muster.Error{Code: "UNAVAILABLE", Reason: "NO_RELAY", Message: "this gateway knows no relay",
-		NextStep: "Name the relay at the centre in the gateway's configuration: relay_targets."}
+	return &muster.Error{Code: "UNAVAILABLE", Reason: "NO_RELAY", Message: "no relay is configured for this gateway",
+		NextStep: "Set relay_targets in the gateway's configuration to the root relay."}
 }
 
 // Invoke implements grpc.ClientConnInterface.

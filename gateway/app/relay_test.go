@@ -15,7 +15,7 @@ import (
 
 const jobID = "0123456789abcdef0123456789abcdef"
 
-// submission is the body of a request that has a node run something.
+// submission returns the body of a request to run a job on a node.
 func submission(t *testing.T, node string) string {
 	t.Helper()
 	command, err := proto.Marshal(&musterv1.Command{Job: jobID, Action: "exec", Argv: []string{"id"}, TimeLimit: durationpb.New(1e11)})
@@ -25,7 +25,7 @@ func submission(t *testing.T, node string) string {
 	return `{"command":{"command":"` + base64.StdEncoding.EncodeToString(command) + `"},"nodes":["` + node + `"]}`
 }
 
-// says prints a text and exits with 3, unless it is ended before it was let go.
+// says prints a text and exits with 3, unless it is cancelled before `let` is closed.
 func says(text string, let <-chan struct{}) func(context.Context, *musterv1.Command, func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 	return func(ctx context.Context, _ *musterv1.Command, emit func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 		emit(&musterv1.JobRecord{Record: &musterv1.JobRecord_Output_{

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// relaying gives the gateway a listener for Rudder's API, with a nodes list.
+// relaying adds a listener for Rudder's API with a nodes list to the gateway.
 func relaying(w *world) {
 	leaf := w.fleet.Intermediate.Leaf(alice)
 	key, err := x509.MarshalPKCS8PrivateKey(leaf.PrivateKey)
@@ -42,13 +42,13 @@ func TestRudderHasAListenerOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.gateway.Reload(); err == nil || run() != "ran -- one.example\n" {
-		t.Error("a malformed list was taken over", err)
+		t.Error("a malformed list was accepted", err)
 	}
 	if err := os.WriteFile(w.config.Rudder.NodesListFile, []byte(`{"n2":{"hostname":"two.example","policy-server":"root"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.gateway.Reload(); err != nil || run() != "ran -- two.example\n" {
-		t.Error("the new list was not taken over", err)
+		t.Error("the new list was not loaded", err)
 	}
 	if got := w.metric("requests_total", `code="200",listener="rudder",route="remote-run"`); got != 3 {
 		t.Error(got)
@@ -91,10 +91,10 @@ func TestRudderReachesAttachedNodesByTheirStreams(t *testing.T) {
 	}
 	for _, caller := range w.relay.Callers() {
 		if caller != "[]" {
-			t.Error("the gateway spoke for", caller)
+			t.Error("the gateway called for", caller)
 		}
 	}
-	// A list is as long as a query may be.
+	// The longest list that a query may have.
 	many := strings.Repeat("0123456789abcdef0123456789abcdef0123,", 20_000) + "n1"
 	if got := run(many); got.code != 200 || strings.Count(got.body, "unknown") != 1 || !strings.Contains(got.body, "n1: by stream") {
 		t.Error(got.code, len(got.body))

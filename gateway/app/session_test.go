@@ -10,7 +10,7 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// link asks for a link as `muster dashboard` does.
+// link requests a link as `muster dashboard` does.
 func (w *world) link() string {
 	w.t.Helper()
 	a := call(w.t, w.operator(alice), "POST", w.url("/api/v1/dashboard-links"), strings.NewReader("{}"))
@@ -23,7 +23,7 @@ func (w *world) link() string {
 	return link
 }
 
-// signIn gives the cookie of a session of alice's.
+// signIn returns the cookie of a session of alice.
 func (w *world) signIn() *http.Cookie {
 	w.t.Helper()
 	a := call(w.t, w.looker(), "GET", w.link(), nil)
@@ -52,7 +52,7 @@ func TestALinkSignsABrowserInOnce(t *testing.T) {
 		}
 	}
 	untouched := w.link()
-	for _, method := range []string{"HEAD", "POST"} { // a program that looks at links ahead does not use them up
+	for _, method := range []string{"HEAD", "POST"} { // link previews must not use the link up
 		if a := call(t, w.looker(), method, untouched, nil); a.code != 403 {
 			t.Errorf("%s: %d", method, a.code)
 		}
@@ -96,7 +96,7 @@ func TestASessionReadsWhatItsOperatorMay(t *testing.T) {
 	if a := call(t, w.looker(), "GET", w.page("/status"), nil, "Cookie", cookie.Name+"=invented"); a.code != 401 {
 		t.Errorf("an invented session: %d", a.code)
 	}
-	// A certificate that is shown says who asks, not the session.
+	// A client certificate takes precedence over the session.
 	if a := call(t, w.looker(viewer(w.runA)), "GET", w.page("/status"), nil, header...); !strings.Contains(a.body, `"run":"`+runA) {
 		t.Errorf("a viewer with a session: %s", a.body)
 	}
@@ -115,7 +115,7 @@ func TestASessionReadsWhatItsOperatorMay(t *testing.T) {
 	}
 }
 
-// What a session has open ends with the right to it.
+// Revocation ends the open requests of a session.
 func TestARevokedOperatorsSessionEndsAtOnce(t *testing.T) {
 	w, _ := started(t)
 	cookie := w.signIn()
@@ -138,7 +138,7 @@ func TestARevokedOperatorsSessionEndsAtOnce(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(20 * time.Second):
-		t.Fatal("its events go on")
+		t.Fatal("the events do not end")
 	}
 	if a := call(t, w.looker(), "GET", w.page("/status"), nil, "Cookie", cookie.Name+"="+cookie.Value); a.code != 403 || decode(t, a.body)["reason"] != "REVOKED" {
 		t.Errorf("the session: %d %s", a.code, a.body)

@@ -13,14 +13,14 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// named starts a world whose runs are told apart by their host names, with two of them.
+// named starts a gateway whose runs have host names, with two runs.
 func named(t *testing.T) (*world, *mustertest.Run) {
 	t.Helper()
 	w := start(t, supervised, func(w *world) { w.aggregator.LegacyHost = "{run}.collect.example.org" })
 	return w, w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1", "n2"})
 }
 
-// hostClient is an old client that was given a URL with a host name.
+// hostClient returns an old client whose URL has a host name.
 func (w *world) hostClient(run *mustertest.Run, leaf tls.Certificate) *http.Client {
 	client := oldClient(run, leaf)
 	client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -61,8 +61,8 @@ func TestARunsLeafIsRefusedUnderAnothersName(t *testing.T) {
 	if a, err := try(w.hostClient(other, credential(w.runA)), "PUT", w.hostURL(runB), strings.NewReader("x")); err == nil {
 		t.Errorf("answered %d %s", a.code, a.body)
 	}
-	until(t, "it is counted", func() bool { return w.metric("refused_handshakes_total", "other_authority") == 1 })
-	// The name in the request plays no part: who shook hands with a run talks to that run.
+	until(t, "the refusal is counted", func() bool { return w.metric("refused_handshakes_total", "other_authority") == 1 })
+	// The Host header has no effect: a connection belongs to the run of its handshake.
 	client := w.hostClient(w.runA, credential(w.runA))
 	request, _ := http.NewRequest("PUT", w.hostURL(runA), strings.NewReader("mine"))
 	request.Host = runB + ".collect.example.org"
@@ -89,8 +89,8 @@ func TestAHelloForNobodyIsRefused(t *testing.T) {
 	}
 }
 
-// Neither the run's end nor a restart of the gateway moves a run to another port; a run that is gone
-// takes nothing more while the other goes on.
+// Neither the end of a run nor a restart of the gateway moves a run to another port. A deleted run accepts nothing more
+// while the other continues.
 func TestASharedPortOutlivesRunsAndRestarts(t *testing.T) {
 	w, other := named(t)
 	before := w.aggregator.Port(runA)
@@ -124,7 +124,7 @@ func TestASharedPortOutlivesRunsAndRestarts(t *testing.T) {
 	}
 }
 
-// A run from before the host names were configured keeps its own port.
+// A run from before host names were configured keeps its own port.
 func TestRunsWithAndWithoutHostNamesLiveTogether(t *testing.T) {
 	w := start(t)
 	if a := w.put("logs", "n1", "x"); a.code != 200 {

@@ -35,7 +35,7 @@ func TestSharedFilesOverREST(t *testing.T) {
 	if a := call(t, client, "GET", w.url(path), nil); a.code != 404 {
 		t.Error(a)
 	}
-	// Ids that climb are no path, or reach the relay as they are, which refuses them.
+	// Ids with dot segments have no route, or are forwarded unchanged and refused by the relay.
 	for _, id := range []string{"..", "%2e%2e", "..%2fx", "a/b", "%2e%2e%2f%2e%2e%2fetc", ""} {
 		if a := call(t, client, "GET", w.url("/api/v1/shares/n1/n2/"+id), nil); a.code == 200 {
 			t.Errorf("%q: %v", id, a)

@@ -16,7 +16,7 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// brought is what the product's own authority gave out: for its server, and for its clients.
+// brought holds what an external CA issued: for the server, and for its clients.
 type brought struct {
 	*mustertest.Authority
 	listener *musterv1.GetStatusListenerResponse
@@ -36,7 +36,7 @@ func (w *world) statusPort(run string) int32 {
 	return w.aggregator.StatusPort(run)
 }
 
-// own asks a run's own status listener, as a client that trusts whom it was told to.
+// own sends a request to a run's own status listener, with the given roots.
 func (w *world) own(run string, roots *x509.CertPool, leaf *tls.Certificate, method, path string) (answer, error) {
 	settings := &tls.Config{RootCAs: roots}
 	if leaf != nil {
@@ -53,7 +53,7 @@ func TestARunsOwnStatusListener(t *testing.T) {
 	for _, c := range []struct {
 		name, method, path string
 		leaf               *tls.Certificate
-		code               int // 0: refused in the handshake
+		code               int // 0: the handshake fails
 	}{
 		{"a client of the authority", "GET", "/status", ptr(mine.Leaf("https://product.example/back-end")), 200},
 		{"a client that names its run", "GET", "/status?run=" + runA, ptr(mine.Leaf("https://product.example")), 200},
@@ -82,7 +82,7 @@ func TestARunsOwnStatusListener(t *testing.T) {
 		if strings.Contains(c.path, "run=") {
 			refusal = "NOT_YOURS"
 		}
-		if a.code == 403 && !strings.Contains(a.body, refusal) { // the listener itself says no
+		if a.code == 403 && !strings.Contains(a.body, refusal) { // refused by the listener itself
 			t.Errorf("%s: %s", c.name, a.body)
 		}
 		if a.code == 200 && !strings.Contains(a.body, `"run":"`+runA) {
@@ -91,7 +91,7 @@ func TestARunsOwnStatusListener(t *testing.T) {
 	}
 }
 
-// A run's own status listener serves the certificate that was brought; the authority means nothing elsewhere.
+// A run's own status listener serves the given certificate; its CA is not accepted elsewhere.
 func TestWhatWasBroughtIsForOneListener(t *testing.T) {
 	w, _ := started(t)
 	mine := bring(t)
@@ -104,7 +104,7 @@ func TestWhatWasBroughtIsForOneListener(t *testing.T) {
 	}
 }
 
-// Without a certificate of its own it serves the fleet's; without an authority it admits the run's viewers.
+// Without a given certificate it serves the fleet's; without a given CA it admits the run's viewers.
 func TestARunsStatusListenerWithTheFleetsCertificate(t *testing.T) {
 	w, other := started(t)
 	w.aggregator.BringStatusListener(runA, &musterv1.GetStatusListenerResponse{})
@@ -116,7 +116,7 @@ func TestARunsStatusListenerWithTheFleetsCertificate(t *testing.T) {
 	}
 }
 
-// neighbours holds a port whose next one is free.
+// neighbours holds a port whose successor is free.
 func neighbours(t *testing.T) (held net.Listener, port int) {
 	t.Helper()
 	for range 100 {
@@ -189,7 +189,7 @@ func TestWithoutAFreePortTheStatusListenersFaultIsReported(t *testing.T) {
 		return len(faults) > 0 && strings.Contains(faults[0], "address already in use")
 	})
 	if w.metric("run_listener_faults_total", "") == 0 {
-		t.Error("it is not counted")
+		t.Error("the failure is not counted")
 	}
 	socket.Close()
 	if got := w.statusPort(runA); int(got) != port {

@@ -17,7 +17,7 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// progressOf is a run of four pairs: one of each kind.
+// progressOf returns a run of four pairs: one of each kind.
 func progressOf(run string) *musterv1.RunStatus {
 	at := timestamppb.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	return &musterv1.RunStatus{
@@ -39,7 +39,7 @@ func progressOf(run string) *musterv1.RunStatus {
 	}
 }
 
-// started is a world that knows how far run A is, and how far run B, which is newer.
+// started starts a gateway with the status of run A and of the newer run B.
 func started(t *testing.T, change ...func(*world)) (*world, *mustertest.Run) {
 	t.Helper()
 	w := start(t, change...)
@@ -53,10 +53,10 @@ func viewer(run *mustertest.Run) tls.Certificate { return run.Signed.Leaf(run.UR
 
 func (w *world) page(path string) string { return "https://" + w.gateway.Addresses.Status + path }
 
-// looker is a client of the status listener; without a certificate, whatever is asked for is refused or not.
+// looker returns a client of the status listener, with or without a certificate.
 func (w *world) looker(leaf ...tls.Certificate) *http.Client {
 	settings := &tls.Config{RootCAs: w.fleet.Root.Pool()}
-	if len(leaf) > 0 { // shown whatever the server asks for
+	if len(leaf) > 0 { // sent whatever the server requests
 		settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &leaf[0], nil }
 	}
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: settings}
@@ -65,9 +65,9 @@ func (w *world) looker(leaf ...tls.Certificate) *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// The first fields of the answer and of each pair are the original design's, exactly.
+// The first fields of the response and of each pair are exactly those of the original design.
 func TestStatusIsInTheFormOfTheDesign(t *testing.T) {
-	w, _ := started(t, func(w *world) { w.aggregator.PageSize = 3 }) // the rest comes with a second page
+	w, _ := started(t, func(w *world) { w.aggregator.PageSize = 3 }) // the rest is on a second page
 	a := call(t, w.looker(viewer(w.runA)), "GET", w.page("/status"), nil)
 	if a.code != 200 || a.header.Get("Content-Type") != "application/json" || a.header.Get("Cache-Control") != "no-store" ||
 		a.header.Get("X-Content-Type-Options") != "nosniff" {
@@ -105,7 +105,7 @@ func TestStatusIsInTheFormOfTheDesign(t *testing.T) {
 		}
 	}
 	if strings.Contains(a.body, "<b>") {
-		t.Error("a browser that guesses could take this for HTML: " + a.body)
+		t.Error("a browser could sniff this as HTML: " + a.body)
 	}
 	all := decode(t, a.body)
 	if all["run"] != runA || all["state"] != "running" || fmt.Sprint(all["reasons"]) != "map[not-responding:1]" || all["counts"] == nil ||
@@ -146,10 +146,10 @@ func TestWhoSeesWhichRun(t *testing.T) {
 		{"a viewer that names none", "?run=", viewer(w.runA), 200, `"run":"` + runA},
 		{"a viewer that names another run", "?run=" + runB, viewer(w.runA), 403, "NOT_YOURS"},
 		{"a viewer that names both", "?run=" + runA + "&run=" + runB, viewer(w.runA), 403, "NOT_YOURS"},
-		{"a viewer that names none there is", "?run=0000000000000000", viewer(w.runA), 403, "NOT_YOURS"},
+		{"a viewer that names an unknown run", "?run=0000000000000000", viewer(w.runA), 403, "NOT_YOURS"},
 		{"an operator: the newest", "", user, 200, `"run":"` + runB},
 		{"an operator names one", "?run=" + runA, user, 200, `"run":"` + runA},
-		{"an operator names none there is", "?run=0000000000000000", user, 404, "RUN_NOT_FOUND"},
+		{"an operator names an unknown run", "?run=0000000000000000", user, 404, "RUN_NOT_FOUND"},
 		{"a sidecar's credential", "", w.runA.Signed.Leaf(w.runA.URI("plugin/logs/node/n1")), 403, "ROLE_NOT_ALLOWED"},
 		{"a node's", "", w.fleet.Intermediate.Leaf("spiffe://" + mustertest.Domain + "/node/n1"), 403, "ROLE_NOT_ALLOWED"},
 		{"a service's", "", w.fleet.Service("status", "s1"), 403, "ROLE_NOT_ALLOWED"},
@@ -180,7 +180,7 @@ func TestWhoSeesWhichRun(t *testing.T) {
 	}
 }
 
-// What does not lead to the fleet's root ends in the handshake, and is counted by why.
+// A certificate that does not chain to the fleet's root fails in the handshake and is counted by reason.
 func TestWrongCertificatesEndInTheHandshake(t *testing.T) {
 	w, other := started(t)
 	for _, c := range []struct {
@@ -188,7 +188,7 @@ func TestWrongCertificatesEndInTheHandshake(t *testing.T) {
 		leaf         tls.Certificate
 	}{
 		{"another fleet's", "other_authority", mustertest.NewFleet().NewRun(runA).Signed.Leaf(w.runA.URI("viewer"))},
-		{"a run's without what leads to the root", "other_authority", w.runA.SelfSigned.Leaf(w.runA.URI("viewer"))},
+		{"a run's without its chain", "other_authority", w.runA.SelfSigned.Leaf(w.runA.URI("viewer"))},
 		{"forged by another run", "", other.Signed.Leaf(w.runA.URI("viewer"))},
 		{"an operator's, forged by a run", "", w.runA.Signed.Leaf(alice)},
 		{"expired", "expired", w.runA.Signed.Expired(w.runA.URI("viewer"))},
@@ -224,7 +224,7 @@ func TestAnUnchangedStatusIsNotSentAgain(t *testing.T) {
 	client := w.looker(viewer(w.runA))
 	tag := call(t, client, "GET", w.page("/status"), nil).header.Get("ETag")
 	status := progressOf(runA)
-	status.Time = timestamppb.New(time.Now().Add(time.Hour)) // when it was given makes no other answer
+	status.Time = timestamppb.New(time.Now().Add(time.Hour)) // the time alone does not change the ETag
 	w.aggregator.SetStatus(status)
 	for asked, want := range map[string]int{tag: 304, `"x", ` + strings.TrimPrefix(tag, "W/"): 304, "*": 304, `W/"x"`: 200, "": 200} {
 		a := call(t, client, "GET", w.page("/status"), nil, "If-None-Match", asked)
@@ -271,7 +271,7 @@ func TestOnlyWhatNeedsAttention(t *testing.T) {
 	}
 }
 
-// Nothing can be changed through the status listener, whoever asks.
+// No caller can change anything through the status listener.
 func TestTheStatusListenerIsForLookingOnly(t *testing.T) {
 	w, _ := started(t)
 	client := w.looker(w.fleet.Intermediate.Leaf(alice))
@@ -287,7 +287,7 @@ func TestTheStatusListenerIsForLookingOnly(t *testing.T) {
 		t.Errorf("reading: %d %s", a.code, a.body)
 	}
 	if a := call(t, w.looker(), "GET", w.page("/api/v1/runs"), nil); a.code != 401 {
-		t.Errorf("reading as nobody: %d %s", a.code, a.body)
+		t.Errorf("reading without an identity: %d %s", a.code, a.body)
 	}
 	if a := call(t, w.looker(), "GET", w.page("/"), nil); a.code != 200 || !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src") {
 		t.Errorf("the dashboard's page: %d %v", a.code, a.header)
@@ -313,7 +313,7 @@ func TestPagesElsewhereReadNothingUnlessConfigured(t *testing.T) {
 				(a.header.Get("Access-Control-Allow-Credentials") == "true") != (want != "") {
 				t.Errorf("configured %v, from %s: %d %v", configured, origin, a.code, a.header)
 			}
-			// A browser asks without a certificate whether it may.
+			// A CORS preflight has no certificate.
 			a = call(t, w.looker(), "OPTIONS", w.page("/status"), nil, "Origin", origin, "Access-Control-Request-Method", "GET")
 			if want != "" && (a.code != 204 || a.header.Get("Access-Control-Allow-Methods") != "GET") || want == "" && a.code != 401 {
 				t.Errorf("configured %v, may %s: %d %v", configured, origin, a.code, a.header)

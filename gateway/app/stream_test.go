@@ -23,7 +23,7 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// stream gives `size` bytes without telling how many.
+// stream returns `size` bytes without a known length.
 func stream(size int64) io.Reader { return struct{ io.Reader }{&pattern{size: size}} }
 
 func digestOf(size int64) string {
@@ -56,7 +56,7 @@ func TestSizesAroundTheLimits(t *testing.T) {
 		w.aggregator.Port(run.ID)
 		url := fmt.Sprintf("https://127.0.0.1:%d/api/v1/results/by-node/n/p", w.aggregator.Port(run.ID))
 		client := oldClient(run, run.SelfSigned.Leaf(run.URI("plugin/p/node/n")))
-		for range 2 { // the second one finds it committed
+		for range 2 { // the second one is already committed
 			if a := call(t, client, "PUT", url, stream(size)); a.code != 200 || a.body != "" {
 				t.Fatalf("%d bytes: %d %s", size, a.code, a.body)
 			}
@@ -68,7 +68,7 @@ func TestSizesAroundTheLimits(t *testing.T) {
 	}
 }
 
-// Real workers send a whole file as one chunk of HTTP.
+// Real workers send a whole file as one HTTP chunk.
 func TestOneGiantChunkTakesLittleMemory(t *testing.T) {
 	const size = 1 << 30
 	w := start(t, func(w *world) { w.aggregator.Forget = true })
@@ -102,7 +102,7 @@ func TestOneGiantChunkTakesLittleMemory(t *testing.T) {
 	if got := w.aggregator.Get(key("logs", "n1")); got.Size != size {
 		t.Errorf("stored %d bytes", got.Size)
 	}
-	if peak.Load() > 64<<20 { // gateway, aggregator's double and client together
+	if peak.Load() > 64<<20 { // gateway, in-memory aggregator and client together
 		t.Errorf("%d MiB of heap", peak.Load()>>20)
 	}
 	t.Logf("%d MiB of heap at most", peak.Load()>>20)
@@ -130,15 +130,14 @@ func TestABodyCutShortNeverCommits(t *testing.T) {
 			t.Errorf("%s: answered %d %s", name, a.code, a.body)
 		}
 	}
-	until(t, "all deliveries are over", func() bool { return w.metric("deliveries_active", "") == 0 })
+	until(t, "all deliveries have ended", func() bool { return w.metric("deliveries_active", "") == 0 })
 	if w.aggregator.Get(key("logs", "n1")) != nil {
 		t.Error("something was committed")
 	}
 }
 
-// A body of no chunk but the last is whole, and answered at once: nothing waits for more. (A client that
-// announces chunks and sends not even the last one, as curl 7.88 does with "-T" and an empty file, is
-// one whose body was cut short.)
+// A body with only the last chunk is complete and is answered immediately. (A client that announces chunks and does not
+// send even the last one, as curl 7.88 does with "-T" and an empty file, sent an incomplete body.)
 func TestAnEmptyChunkedBodyIsAResult(t *testing.T) {
 	w := start(t)
 	for node, pieces := range map[string][]string{"n1": {"0\r\n\r\n"}, "n2": {"0", "\r\n", "\r\n"}} {
@@ -156,7 +155,7 @@ func TestAnEmptyChunkedBodyIsAResult(t *testing.T) {
 	}
 }
 
-// The aggregator goes away at several places of an upload and comes back: the client notices nothing.
+// The aggregator stops at several points of an upload and restarts: the client does not notice.
 func TestAPutIsHeldWhileTheAggregatorIsAway(t *testing.T) {
 	const size = 9<<20 + 5
 	var stops atomic.Int32
@@ -167,7 +166,7 @@ func TestAPutIsHeldWhileTheAggregatorIsAway(t *testing.T) {
 				w.aggregator.Stop()
 				w.aggregator.Start()
 			}()
-			return status.Error(codes.Unavailable, "going away")
+			return status.Error(codes.Unavailable, "stopping")
 		}
 		return nil
 	})
@@ -193,7 +192,7 @@ func TestAPutFromBeforeTheAggregatorIsThere(t *testing.T) {
 			}
 		})
 	}
-	until(t, "both wait", func() bool { return w.metric("deliveries_active", "") == 2 })
+	until(t, "both deliveries wait", func() bool { return w.metric("deliveries_active", "") == 2 })
 	w.aggregator.Start()
 	all.Wait()
 }
@@ -209,7 +208,7 @@ func TestAHeldPutEndsWith503(t *testing.T) {
 	}
 }
 
-// A full disk is no restart of the aggregator: a PUT is not held for it.
+// A PUT is not held because of a full disk, unlike a restart of the aggregator.
 func TestAFullDiskIsAnsweredAtOnce(t *testing.T) {
 	w := start(t)
 	w.aggregator.Refuse(runA, codes.ResourceExhausted, "DISK_FULL")
@@ -251,8 +250,8 @@ func TestErrorsOfTheAggregatorHaveACode(t *testing.T) {
 	}
 }
 
-// A refusal that is known early still waits for the body's end: an old client that is cut off while it
-// sends would not see the answer.
+// An early refusal still reads the body to its end: an old client that is disconnected while it sends would not see the
+// response.
 func TestAnEarlyRefusalReadsTheBody(t *testing.T) {
 	w := start(t)
 	body := &counting{Reader: stream(40 << 20)}
@@ -290,31 +289,31 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// Senders that have stopped in the middle, and handshakes that never end, hold nobody else up.
+// Stalled senders and unfinished handshakes do not delay others.
 func TestASlowSenderDelaysNobody(t *testing.T) {
 	w := start(t)
 	for range 20 {
 		conn := w.dial(w.leaf("logs", "n1"))
 		_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 1000000000\r\n", strings.Repeat("x", 2<<20)))
 	}
-	until(t, "they are all under way", func() bool { return w.metric("deliveries_active", "") == 20 })
+	until(t, "all deliveries are in progress", func() bool { return w.metric("deliveries_active", "") == 20 })
 	if a, err := w.putStream("logs", "n2", stream(8<<20)); err != nil || a.code != 200 {
 		t.Errorf("%v %d %s", err, a.code, a.body)
 	}
 }
 
-// While it stops, the gateway lets a delivery end.
+// A stop waits for a delivery to end.
 func TestStopLetsADeliveryEnd(t *testing.T) {
 	w := start(t)
 	conn := w.dial(w.leaf("logs", "n1"))
 	_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 100\r\n", strings.Repeat("x", 50)))
-	until(t, "it is under way", func() bool { return w.metric("deliveries_active", "") == 1 })
+	until(t, "the delivery is in progress", func() bool { return w.metric("deliveries_active", "") == 1 })
 	stopped := make(chan struct{})
 	go func() {
 		w.gateway.Stop()
 		close(stopped)
 	}()
-	until(t, "nobody new is let in", func() bool {
+	until(t, "new connections are refused", func() bool {
 		_, err := w.putStream("logs", "n2", stream(1))
 		return err != nil
 	})
@@ -329,7 +328,7 @@ func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
 	w := start(t, func(w *world) { w.config.Drain = 200 * time.Millisecond })
 	conn := w.dial(w.leaf("logs", "n1"))
 	_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 100\r\n", "x"))
-	until(t, "it is under way", func() bool { return w.metric("deliveries_active", "") == 1 })
+	until(t, "the delivery is in progress", func() bool { return w.metric("deliveries_active", "") == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	go func() {
 		w.gateway.Stop()

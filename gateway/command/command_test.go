@@ -19,7 +19,7 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// place is a runner with the services that it talks to.
+// place is a runner with an in-memory aggregator and relay.
 type place struct {
 	aggregator *mustertest.Aggregator
 	relay      *mustertest.Relay
@@ -104,12 +104,12 @@ func TestACommandIsSignedForItsNodesAlone(t *testing.T) {
 	}
 	for _, caller := range p.relay.Callers() {
 		if caller != "[]" {
-			t.Error("the gateway spoke for", caller)
+			t.Error("the gateway called for", caller)
 		}
 	}
 }
 
-// nodesOf are those that the test asked for.
+// nodesOf returns the nodes of a command's target set.
 func (p *place) nodesOf(c *musterv1.Command) []string {
 	if c.Targets.Count == 1 {
 		return []string{"n1"}
@@ -119,7 +119,7 @@ func (p *place) nodesOf(c *musterv1.Command) []string {
 
 func TestTheCertificateIsReplacedAtHalfOfItsLife(t *testing.T) {
 	p := open(t)
-	p.aggregator.Commands.Life = time.Second // it began a second ago: half of its life is over at once
+	p.aggregator.Commands.Life = time.Second // it was issued a second ago: half of its validity has passed
 	p.relay.Hang("n1", answers("", 0))
 	for range 3 {
 		if _, err := p.run(t, "n1"); err != nil {
@@ -160,7 +160,7 @@ func TestAWatchThatBreaksGoesOnWhereItWas(t *testing.T) {
 	err := p.runner.Run(t.Context(), Job{Nodes: []string{"n1"}, TimeLimit: time.Minute},
 		func(record *musterv1.JobRecord) bool {
 			if sequences == "" {
-				p.relay.BreakWatch() // and before the second, which is not there yet
+				p.relay.BreakWatch() // and before the second, which does not exist yet
 				close(let)
 			}
 			sequences += string(rune('0' + record.Sequence))
@@ -207,7 +207,7 @@ func TestTheListOfAttachedNodesOutlivesTheRelay(t *testing.T) {
 	}
 }
 
-// vectors are the lines of a file that the C++ side is held to as well.
+// vectors reads the lines of a test vector that the C++ implementation shares.
 func vectors(t *testing.T, name string) (lines [][]string) {
 	t.Helper()
 	content, err := os.ReadFile("../../services/common/identity/testdata/" + name)

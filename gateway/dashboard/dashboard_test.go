@@ -47,7 +47,7 @@ func TestThePageUsesOnlyWhatComesWithIt(t *testing.T) {
 		}
 	}
 	if style := body(t, get(t, "GET", "/style.css")); regexp.MustCompile(`url\(|@import`).MatchString(style) {
-		t.Error("the style sheet fetches something")
+		t.Error("the style sheet fetches a resource")
 	}
 }
 
@@ -69,7 +69,7 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 	if strings.Contains(policy, "unsafe") {
-		t.Error("the policy allows something unsafe")
+		t.Error("the policy allows an unsafe source")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"muster.example/services/client/go"
 )
 
-// readBody serves one request whose body is read at a pace, and gives how that ended.
+// readBody serves one request whose body is read at a pace, and returns how the read ended.
 func readBody(t *testing.T, p pace, handle func(*body) error) (net.Conn, chan error) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -55,7 +55,7 @@ func TestASenderThatDribblesIsGivenUp(t *testing.T) {
 			if _, err := fmt.Fprint(conn, "x"); err != nil {
 				return
 			}
-			time.Sleep(time.Millisecond) // the pace is what is tested
+			time.Sleep(time.Millisecond) // the pace itself is the subject of this test
 		}
 	}()
 	if err := <-ended; !errors.Is(err, errStalled) {
@@ -63,7 +63,7 @@ func TestASenderThatDribblesIsGivenUp(t *testing.T) {
 	}
 }
 
-// The time that the gateway itself takes is not the sender's.
+// The gateway's own time does not count against the sender.
 func TestASenderThatIsHeldIsNotGivenUp(t *testing.T) {
 	resume := make(chan struct{})
 	conn, ended := readBody(t, pace{100 * time.Millisecond, 1001}, func(b *body) error {
@@ -95,8 +95,8 @@ func TestSplitExtension(t *testing.T) {
 	}
 }
 
-// 200 alone is success to an old worker, 5xx is tried again, all else is final: no answer for an error may
-// be a success, a redirect, or 429.
+// Old workers treat 200 as success, retry after 5xx, and give up otherwise: no error may be answered with a success, a
+// redirect, or 429.
 func TestEveryErrorHasACode(t *testing.T) {
 	answer := func(code, reason string) error { return &muster.Error{Code: code, Reason: reason, Message: "m"} }
 	for _, c := range []struct {
@@ -126,13 +126,13 @@ func TestEveryErrorHasACode(t *testing.T) {
 	}
 }
 
-// What a client reads says what to do, and nothing of the server's files.
+// The client's text has a next step and no server paths.
 func TestAFullDiskIsAnsweredWithoutThePath(t *testing.T) {
 	code, text, retryAfter := failure(&muster.Error{Code: "RESOURCE_EXHAUSTED", Reason: "DISK_FULL",
 		Message: "write /srv/muster/aggregator/staged/1: No space left on device", RetryAfter: 30 * time.Second})
 	if code != 507 || strings.Contains(text, "/srv") || !strings.Contains(text, "DISK_FULL") || !strings.Contains(text, "free space") ||
 		retryAfter != 30*time.Second {
-		t.Errorf("%d %q, again in %v", code, text, retryAfter)
+		t.Errorf("%d %q, retry after %v", code, text, retryAfter)
 	}
 }
 

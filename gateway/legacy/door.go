@@ -19,16 +19,16 @@ import (
 	"muster.example/services/client/go"
 )
 
-// Why a door closes.
+// Reasons for which a listener closes.
 var (
-	errGone       = errors.New("the run's authority is gone")
-	errRestarting = errors.New("the gateway stops")
+	errGone       = errors.New("the run CA was wiped")
+	errRestarting = errors.New("the gateway is stopping")
 )
 
 const plainHTTPHelp = "This port speaks HTTPS only: use https:// and the client certificate of the run " +
 	"(muster credentials export)."
 
-// door is the listener of one run, from the first certificate until the run's authority is gone.
+// door is the listener of one run, from its first certificate until the run CA is wiped.
 type door struct {
 	run     string
 	m       *Manager
@@ -51,7 +51,7 @@ func newDoor(m *Manager, run string) *door {
 	return d
 }
 
-// update takes over what the run is now. The manager's lock is held.
+// update sets the current state of the run. The manager's lock is held.
 func (d *door) update(run *musterv1.Run) {
 	plugins := make(map[string]bool, len(run.Plugins))
 	for _, plugin := range run.Plugins {
@@ -63,7 +63,7 @@ func (d *door) update(run *musterv1.Run) {
 
 func (d *door) planned(plugin string) bool { return (*d.plugins.Load())[plugin] }
 
-// keep opens the door again and again until it is stopped.
+// keep opens the listener repeatedly until it is stopped.
 func (d *door) keep() {
 	defer d.m.forget(d)
 	defer d.end.Stop()
@@ -82,7 +82,7 @@ func (d *door) keep() {
 			failures = 0
 		}
 		d.m.metrics.RunListenerFaults.Inc()
-		d.log.Warn("listener of the run closed for now", "error", err)
+		d.log.Warn("listener of the run closed, it will be reopened", "error", err)
 		d.report(0, err.Error())
 		select {
 		case <-time.After(listen.RetryDelay(failures)):
@@ -93,15 +93,15 @@ func (d *door) keep() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := d.m.sockets.Release(ctx, d.name()); err != nil {
-			d.log.Warn("the supervisor keeps the socket", "error", err)
+			d.log.Warn("the supervisor did not release the socket", "error", err)
 		}
 	}
 }
 
-// name is the socket's, for the supervisor.
+// name returns the socket's name for the supervisor.
 func (d *door) name() string { return "legacy/" + d.run }
 
-// open serves until the door is stopped; its error says why it could not.
+// open serves until the listener is stopped; its error says why it could not.
 func (d *door) open() error {
 	signed, renew, err := d.sign()
 	if err != nil {
@@ -109,18 +109,18 @@ func (d *door) open() error {
 	}
 	clients := x509.NewCertPool()
 	if !clients.AppendCertsFromPEM([]byte(signed.RunCaPem)) {
-		return errors.New("the aggregator sent no authority of the run")
+		return errors.New("the aggregator sent no run CA")
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		ClientAuth: tls.RequireAndVerifyClientCert,
-		ClientCAs:  clients, // this run's authority alone: another run's leaf fails in the handshake
-		// Old workers offer no ALPN; those who do get HTTP/1.1, which is faster for bulk.
+		ClientCAs:  clients, // only this run CA: another run's leaf fails in the handshake
+		// Old workers offer no ALPN; other clients get HTTP/1.1, which is faster for bulk data.
 		NextProtos: []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return d.certificate.Load(), nil
 		},
-		// A resumed session would not be held against the run's authority again.
+		// A resumed session would not be verified against the run CA again.
 		SessionTicketsDisabled: true,
 	}
 	listener, err := d.listen(signed, config)
@@ -132,7 +132,7 @@ func (d *door) open() error {
 	return d.serve(listener, renew)
 }
 
-// listen opens the run's own port, or gives the run its name on the port that runs share.
+// listen opens the run's own port, or registers the run's name on the shared port.
 func (d *door) listen(signed *musterv1.SignListenerCertificateResponse, config *tls.Config) (net.Listener, error) {
 	if signed.ServerName != "" {
 		shared, err := d.m.ports.at(d.ctx, int(signed.Port))
@@ -149,7 +149,7 @@ func (d *door) listen(signed *musterv1.SignListenerCertificateResponse, config *
 	return listen.TLS(socket, config, d.m.options(d.refusals.refused)), nil
 }
 
-// serve answers on the listener until it fails or the door is stopped, and has the certificate renewed.
+// serve answers requests until the listener fails or is stopped, and renews the certificate.
 func (d *door) serve(listener net.Listener, renew time.Time) error {
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := listen.NewServer(&handler{
@@ -169,15 +169,15 @@ func (d *door) serve(listener net.Listener, renew time.Time) error {
 		server.Close()
 		return err
 	}
-	// Requests that are under way may end, until Manager.Close has waited long enough.
+	// Active requests may end, until Manager.Close has waited long enough.
 	if server.Shutdown(d.m.living) != nil {
 		server.Close()
 	}
 	return context.Cause(d.ctx)
 }
 
-// stay tells the aggregator that the door is open, renews its certificate, and waits until it is to be
-// closed. While the aggregator is away the door stays open: old clients wait behind it.
+// stay reports the listener to the aggregator, renews its certificate, and waits until it has to close. It remains open
+// while the aggregator is unreachable: legacy clients wait for their answers.
 func (d *door) stay(served <-chan error, port int, renew time.Time) error {
 	reported, next := false, time.Now()
 	for failures := 0; ; {
@@ -205,13 +205,13 @@ func (d *door) stay(served <-chan error, port int, renew time.Time) error {
 		if answer := muster.AsError(err); !answer.Retryable() {
 			return err
 		}
-		d.log.Warn("the aggregator does not hear of the run's listener", "error", err)
+		d.log.Warn("cannot report the run's listener to the aggregator", "error", err)
 		next = time.Now().Add(listen.RetryDelay(failures))
 		failures++
 	}
 }
 
-// sign has a certificate made by the run's authority; the time is when to do it again.
+// sign requests a certificate of the run CA, and returns it with the time of its renewal.
 func (d *door) sign() (*musterv1.SignListenerCertificateResponse, time.Time, error) {
 	key, csr, err := fleet.NewKey()
 	if err != nil {
@@ -233,7 +233,7 @@ func (d *door) sign() (*musterv1.SignListenerCertificateResponse, time.Time, err
 	return signed, time.Now().Add(max(left/2, time.Minute)), nil
 }
 
-// report tells the aggregator that the door is open at a port, or why it is not.
+// report reports the port of the listener, or why it is not open, to the aggregator.
 func (d *door) report(port int, fault string) error {
 	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 	defer cancel()

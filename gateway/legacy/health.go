@@ -9,7 +9,7 @@ import (
 	"muster.example/services/client/go"
 )
 
-// health takes a heartbeat as the original design has it: a GET, again and again.
+// health accepts a heartbeat of the original design: a periodic GET.
 func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Request, route *Route, key muster.Key) {
 	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
 	defer cancel()
@@ -27,8 +27,7 @@ func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}{max(1, taken.Interval.GetSeconds())})
 }
 
-// notYetHeard makes "try again" of an answer of the status service that hears of a new run a little later
-// than the run's clients.
+// notYetHeard makes an error retryable if the status service does not know the run yet.
 func notYetHeard(err error) error {
 	if answer := muster.AsError(err); answer.Reason == "RUN_NOT_FOUND" {
 		answer.Code, answer.Reason = "UNAVAILABLE", "STATUS_NOT_READY"

@@ -19,13 +19,13 @@ import (
 type Settings struct {
 	Host                string
 	FirstPort, LastPort int // of runs with a port of their own; 0, 0: any
-	SharedPort          int // of runs that are told apart by their host names; 0: any
+	SharedPort          int // of runs with host names; 0: any
 	Hold                time.Duration
 	MaxResultBytes      int64
 	MaxConnections      int
 }
 
-// Manager keeps one listener open for each run whose authority lives. It is a runs.Follower. Safe for
+// Manager keeps one listener open for each run until its run CA is wiped. It implements runs.Follower. Safe for
 // concurrent use.
 type Manager struct {
 	settings  Settings
@@ -34,13 +34,13 @@ type Manager struct {
 	beats     musterv1.HeartbeatServiceClient
 	sockets   *listen.Sockets
 	ports     *ports
-	refusals  refusalLog // of clients that are no run's
+	refusals  refusalLog // of clients that do not belong to a run
 	revoked   *fleet.Revoked
 	metrics   *inspect.Metrics
 	probes    *inspect.Probes
 	log       *slog.Logger
 
-	living context.Context // of deliveries
+	living context.Context // the context of deliveries
 	kill   context.CancelFunc
 
 	mu     sync.Mutex
@@ -49,7 +49,7 @@ type Manager struct {
 	ended  sync.WaitGroup
 }
 
-// NewManager opens nothing yet. The connection of `beats` needs fleet.Interceptors.
+// NewManager creates a manager without listeners. The connection of `beats` requires fleet.Interceptors.
 func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, deliver Deliverer,
 	beats musterv1.HeartbeatServiceClient, sockets *listen.Sockets, revoked *fleet.Revoked, metrics *inspect.Metrics, probes *inspect.Probes, log *slog.Logger) *Manager {
 	living, kill := context.WithCancel(context.Background())
@@ -69,8 +69,8 @@ func (m *Manager) options(refused func(reason string, remote net.Addr, err error
 	return listen.Options{MaxConnections: m.settings.MaxConnections, PlainHTTP: plainHTTPHelp, Refused: refused}
 }
 
-// awaited tells of a name that has the id of a run in it whose listener is about to open: after a
-// restart its clients may be faster than the gateway.
+// awaited reports whether a name has the id of a run whose listener is about to open: after a restart, clients may
+// connect before it does.
 func (m *Manager) awaited(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,7 +89,7 @@ func (m *Manager) Snapshot(all []*musterv1.Run, revoked []string) {
 	there := map[string]bool{}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, run := range all { // all of them before one opens: awaited has to know them
+	for _, run := range all { // all of them before a listener opens, because awaited needs them
 		there[run.Id] = true
 		m.changed(run)
 	}
@@ -108,7 +108,7 @@ func (m *Manager) Changed(run *musterv1.Run) {
 	m.changed(run)
 }
 
-// changed opens a door for a run that has none. The lock is held.
+// changed opens a listener for a run without one. The lock is held.
 func (m *Manager) changed(run *musterv1.Run) {
 	d := m.doors[run.Id]
 	if d == nil {
@@ -148,7 +148,7 @@ func (m *Manager) Connected(ok bool, fault string) {
 	}
 }
 
-// forget drops a door that has ended.
+// forget removes an ended listener.
 func (m *Manager) forget(d *door) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,8 +158,8 @@ func (m *Manager) forget(d *door) {
 	m.ended.Done()
 }
 
-// Close stops accepting, and returns when all deliveries have ended or, at the context's end, were cut
-// off. What was cut off was not acknowledged: its sender has it still.
+// Close stops accepting, and returns when all deliveries have ended or, at the context's end, were cancelled. A
+// cancelled delivery was not acknowledged: its sender still has the result.
 func (m *Manager) Close(ctx context.Context) {
 	m.mu.Lock()
 	m.closed = true

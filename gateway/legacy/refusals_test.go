@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A stale client may dial for hours: a line a minute for each reason, and no refusal goes uncounted.
+// A stale client may dial for hours: one line a minute for each reason is logged, and every refusal is counted.
 func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -21,7 +21,7 @@ type party struct {
 	listener net.Listener
 }
 
-// hall is a shared socket whose refusals are noted as "whose reason"; strangers are "-".
+// hall is a shared socket that records refusals as "run reason"; "-" is an unknown run.
 type hall struct {
 	t        *testing.T
 	fleet    *mustertest.Fleet
@@ -77,7 +77,7 @@ func (h *hall) wantRefusal(want string) {
 	}
 }
 
-// join has a run listen; it answers every connection with its host and closes it.
+// join opens a run's listener; it answers every connection with its host and closes it.
 func (h *hall) join(id string) *party {
 	h.t.Helper()
 	p := h.party(id)
@@ -113,7 +113,7 @@ func (h *hall) enter(p *party) {
 	}()
 }
 
-// dial comes to `whose` door with a leaf of `of`, and gives what it reads there.
+// dial connects to the listener of `whose` with a leaf of `of`, and returns what it reads.
 func (h *hall) dial(whose, of *party, change ...func(*tls.Config)) (string, error) {
 	leaf := of.run.SelfSigned.Leaf(of.run.URI("plugin/p/node/n"))
 	config := &tls.Config{RootCAs: whose.run.SelfSigned.Pool(), ServerName: whose.host,
@@ -189,11 +189,11 @@ func TestANameThatIsGivenUpIsFree(t *testing.T) {
 	h := openHall(t)
 	a, b := h.join("a"), h.join("b")
 	if _, err := h.shared.Listen("A.example.org", &tls.Config{}, h.note("twice")); err == nil {
-		t.Error("a name was given twice")
+		t.Error("a name got two listeners")
 	}
 	a.listener.Close()
 	if _, err := h.dial(a, a); err == nil {
-		t.Error("a closed listener took a connection")
+		t.Error("a closed listener accepted a connection")
 	}
 	h.wantRefusal("- unknown_name")
 	if got, err := h.dial(b, b); err != nil || got != b.host {
@@ -209,7 +209,7 @@ func TestANameThatIsGivenUpIsFree(t *testing.T) {
 	}
 }
 
-// After a restart a client may be faster than the listener that it wants.
+// After a restart a client may connect before its listener is open.
 func TestANameThatIsAwaitedIsWaitedFor(t *testing.T) {
 	h := openHall(t)
 	h.join("a")
@@ -228,8 +228,8 @@ func TestANameThatIsAwaitedIsWaitedFor(t *testing.T) {
 	<-asked
 	select {
 	case text := <-got:
-		t.Fatalf("it did not wait: %s", text)
-	case <-time.After(50 * time.Millisecond): // likely in its handshake by now; not needed for a pass
+		t.Fatalf("the client did not wait: %s", text)
+	case <-time.After(50 * time.Millisecond): // probably in its handshake by now; the test does not depend on it
 	}
 	h.enter(late)
 	if text := <-got; text != late.host {
@@ -237,8 +237,8 @@ func TestANameThatIsAwaitedIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A session of one run would let its client in at another's door without a certificate of that one. The
-// cache hands out whatever it has.
+// A session of one run would admit its client to another run's listener without a certificate of that run. The client
+// cache returns any session.
 func TestNoSessionIsResumed(t *testing.T) {
 	h := openHall(t)
 	a, b := h.join("a"), h.join("b")
@@ -257,7 +257,7 @@ func TestNoSessionIsResumed(t *testing.T) {
 			t.Errorf("TLS %x: %q %v", version, got, err)
 		}
 		if got, err := h.dial(b, a, use); err == nil {
-			t.Errorf("TLS %x: a's client was let in at b's door: %q", version, got)
+			t.Errorf("TLS %x: run b admitted a client of run a: %q", version, got)
 		}
 		if got, err := h.dial(a, a, use); err != nil || got != a.host {
 			t.Errorf("TLS %x: %q %v", version, got, err)

@@ -40,7 +40,7 @@ func TestAConnectionWaitsWhileTheGatewayIsAway(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", address); err == nil {
 		conn.Close()
-		t.Error("it is still open")
+		t.Error("the socket is still open")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestTheGivenPortOrTheFirstFreeOneOfARange(t *testing.T) {
 	cancel()
 	if l, err := (&Sockets{}).ListenPort(ctx, "", host, 0, taken, 65535); err == nil {
 		l.Close()
-		t.Error("it went on to the next port when nobody wanted one any more")
+		t.Error("the next port was tried although the context had ended")
 	}
 }
 

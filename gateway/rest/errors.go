@@ -14,8 +14,8 @@ import (
 	"muster.example/services/client/go"
 )
 
-// statuses of the classes of errors. FAILED_PRECONDITION is 409, not 400: the request is fine, the state
-// of what it names is in the way.
+// statuses maps error classes to HTTP codes. FAILED_PRECONDITION is 409, not 400: the request is valid, but conflicts
+// with the state of its object.
 var statuses = map[string]int{
 	"CANCELLED": 499, "INVALID_ARGUMENT": http.StatusBadRequest, "DEADLINE_EXCEEDED": http.StatusGatewayTimeout,
 	"NOT_FOUND": http.StatusNotFound, "ALREADY_EXISTS": http.StatusConflict, "PERMISSION_DENIED": http.StatusForbidden,
@@ -32,7 +32,7 @@ type Problem struct {
 	NextStep string `json:"next_step"`
 }
 
-// AnswerError says what an error of a service says, with the HTTP code of its class.
+// AnswerError answers with an error of a service, with the HTTP code of its class.
 func AnswerError(w http.ResponseWriter, err error) {
 	answer := muster.AsError(err)
 	code, ok := statuses[answer.Code]
@@ -65,13 +65,13 @@ func grpcError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w ht
 }
 
 func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
-	const next = "GET /api/v1/openapi.json lists what there is."
+	const next = "GET /api/v1/openapi.json lists all paths."
 	switch code {
 	case http.StatusNotFound:
-		AnswerProblem(w, code, Problem{fmt.Sprintf("there is no path %s", r.URL.Path), "PATH_NOT_FOUND", next})
+		AnswerProblem(w, code, Problem{fmt.Sprintf("path %s not found", r.URL.Path), "PATH_NOT_FOUND", next})
 	case http.StatusMethodNotAllowed:
-		AnswerProblem(w, code, Problem{fmt.Sprintf("%s does not take %s", r.URL.Path, r.Method), "METHOD_NOT_ALLOWED", next})
+		AnswerProblem(w, code, Problem{fmt.Sprintf("%s does not support %s", r.URL.Path, r.Method), "METHOD_NOT_ALLOWED", next})
 	default:
-		AnswerProblem(w, code, Problem{"the request is not understood", "BAD_REQUEST", next})
+		AnswerProblem(w, code, Problem{"the request is malformed", "BAD_REQUEST", next})
 	}
 }

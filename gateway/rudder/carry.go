@@ -15,18 +15,18 @@ import (
 const (
 	retryBase = time.Second
 	retryMax  = 5 * time.Minute
-	pollTime  = 30 * time.Second // of a request without a body
-	sending   = 4                // uploads to the policy server at a time
-	asking    = 8                // and questions what became of others
+	pollTime  = 30 * time.Second // for a request without a body
+	sending   = 4                // simultaneous uploads to the policy server
+	asking    = 8                // simultaneous requests for their outcomes
 )
 
-// retryPause is exponential with full jitter.
+// retryPause returns an exponential back-off with full jitter.
 func retryPause(tries int) time.Duration {
 	ceiling := min(retryBase<<min(tries, 16), retryMax)
 	return retryBase/2 + rand.N(ceiling)
 }
 
-// toUpstream sends a request to this relay's policy server, with the relays that it came by.
+// toUpstream sends a request to this relay's policy server, with the relays that it has passed.
 func (s *Server) toUpstream(ctx context.Context, known *state, method, path string, query url.Values, via []string,
 	body io.Reader, size int64) (*http.Response, error) {
 	client, err := known.client(s.pinning(), known.upstream)
@@ -44,7 +44,8 @@ func (s *Server) toUpstream(ctx context.Context, known *state, method, path stri
 	return client.Do(request)
 }
 
-// carry hands an upload on to the policy server, or asks what became of it there. It tells whether the upload has ended.
+// carry forwards an upload to the policy server, or requests its outcome there. It reports whether the upload has
+// ended.
 func (s *Server) carry(ctx context.Context, u *upload) bool {
 	turn, step := s.senders, s.send
 	if u.Above != "" {
@@ -59,16 +60,16 @@ func (s *Server) carry(ctx context.Context, u *upload) bool {
 	return step(ctx, u)
 }
 
-// send hands the content on.
+// send forwards the content.
 func (s *Server) send(ctx context.Context, u *upload) bool {
 	content, err := s.store.root.Open(u.file())
 	if err != nil {
-		s.spool.end(u, stateRefused, http.StatusInternalServerError, "its content cannot be read any more: "+err.Error())
+		s.spool.end(u, stateRefused, http.StatusInternalServerError, "cannot read its content: "+err.Error())
 		return true
 	}
 	defer content.Close()
 	query := url.Values{"source-uuid": {u.Source}, "signature": {u.Signature}, "hash": {u.Hash}}
-	if u.Expires != 0 { // the time to live counts from when the first relay had the file
+	if u.Expires != 0 { // the time to live counts from the receipt by the first relay
 		query.Set("ttl", strconv.FormatInt(max(u.Expires-time.Now().Unix(), 0), 10))
 	}
 	ctx, cancel := context.WithTimeout(ctx, forwardTime)
@@ -82,20 +83,20 @@ func (s *Server) send(ctx context.Context, u *upload) bool {
 	return s.judge(u, "", response, err)
 }
 
-// follow asks the policy server, which has the upload on its way, too.
+// follow requests the outcome from the policy server, which is still forwarding the upload.
 func (s *Server) follow(ctx context.Context, u *upload) bool {
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
 	response, err := s.toUpstream(ctx, s.state.Load(), http.MethodGet, "shared-files/uploads/"+u.Above, nil, u.Via, nil, 0)
 	if err == nil && response.StatusCode == http.StatusNotFound {
 		response.Body.Close()
-		s.spool.note(u, "", "the policy server does not know the upload any more: it is sent again")
+		s.spool.note(u, "", "the policy server does not know the upload: it is sent again")
 		return false
 	}
 	return s.judge(u, u.Above, response, err)
 }
 
-// judge takes over an outcome; without one there is another try.
+// judge records the outcome of a response; without an outcome there is a retry.
 func (s *Server) judge(u *upload, above string, response *http.Response, err error) (ended bool) {
 	if err != nil {
 		s.spool.note(u, above, err.Error())
@@ -109,7 +110,7 @@ func (s *Server) judge(u *upload, above string, response *http.Response, err err
 		s.spool.end(u, stateDelivered, 0, "")
 	case code == http.StatusOK || code == http.StatusAccepted:
 		if err := json.Unmarshal(text, &told); err != nil || !isName(told.ID) {
-			s.spool.note(u, above, fmt.Sprintf("the policy server answered %d with what is no upload", code))
+			s.spool.note(u, above, fmt.Sprintf("the policy server answered %d without a valid upload", code))
 			return false
 		}
 		if told.State == statePending {
@@ -133,13 +134,13 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request, id string) 
 	}
 	found, known := s.spool.find(id)
 	if !known {
-		answer(w, http.StatusNotFound, "no upload of this id is known")
+		answer(w, http.StatusNotFound, "upload not found")
 		return
 	}
 	answerUpload(w, http.StatusOK, &found)
 }
 
-// answerUpload tells what there is to know of an upload.
+// answerUpload sends the state of an upload.
 func answerUpload(w http.ResponseWriter, code int, u *upload) {
 	told := *u
 	told.Signature, told.Via, told.Above = "", nil, ""

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-const smallDisk = "MUSTER_TEST_SMALL_DISK" // where the process of this test that has namespaces of its own mounts one
+const smallDisk = "MUSTER_TEST_SMALL_DISK" // where the process of this test in its own namespaces mounts a small disk
 
 // TestAFullDiskIsToldAndCostsNothing runs itself again where it may mount a file system of 1 MiB.
 func TestAFullDiskIsToldAndCostsNothing(t *testing.T) {
@@ -47,13 +47,13 @@ func TestAFullDiskIsToldAndCostsNothing(t *testing.T) {
 	s.want(s.share("n-b", "n-a", "old", half+half), 507, full)
 	s.want(s.share("elsewhere", "n-a", "new", half+half), 507, full)
 	if got := s.has("n-b", "n-a", "old", sumOf(half)); got != 200 || s.leftovers() != 0 || s.spooled() != 0 {
-		t.Error("what was accepted before is gone, or something is left", got)
+		t.Error("an accepted file is missing, or a partial one is left", got)
 	}
 	s.want(s.share("n-b", "n-a", "small", "x"), 200, "")
 	strict := alone(t, onDisk)
 	strict.want(strict.put("new?ttl=1d", block("n-a", "sha512", half+half), half+half), 500, "") // as released relays answer
 	strict.want(strict.put("new?ttl=1d", block("n-a", "sha512", "x"), "x"), 200, "")
 	if strict.leftovers() != 0 {
-		t.Error("something unfinished is left")
+		t.Error("a partial file is left")
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"unicode/utf8"
 )
 
-// single starts root with the extended dialect, and no relay below it that runs.
+// single starts root with the extended dialect, without working child relays.
 func single(t *testing.T, change ...func(*site)) *site {
 	t.Helper()
 	return start(t, "root", "127.0.0.1", 0, listOf(lines("root root.example root\n"+deep+broken)...),
 		append([]func(*site){extended}, change...)...)
 }
 
-// woods starts root, r1 with r2 below it, and r3, with the extended dialect.
+// woods starts root, r1 with its child r2, and r3, with the extended dialect.
 func woods(t *testing.T, changeBelow ...func(*site)) *forest {
 	t.Helper()
 	f := &forest{}
@@ -37,14 +37,14 @@ func woods(t *testing.T, changeBelow ...func(*site)) *forest {
 	return f
 }
 
-// told is an answer of a remote run, taken apart.
+// told is the parsed answer of a remote run.
 type told struct {
 	events []string            // of nodes, in order: "n-a start"
-	lines  map[string][]string // without their labels
+	lines  map[string][]string // without labels
 	ends   map[string]endRecord
 }
 
-// parse reads an answer, and holds it to its form.
+// parse parses an answer and checks its format.
 func parse(t *testing.T, body string) *told {
 	t.Helper()
 	got := &told{lines: map[string][]string{}, ends: map[string]endRecord{}}
@@ -53,7 +53,7 @@ func parse(t *testing.T, body string) *told {
 		if !strings.HasPrefix(line, "{") {
 			node, text, labelled := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 			if !labelled || !begun[node] {
-				t.Fatalf("a line of no node that runs: %q", line)
+				t.Fatalf("a line of a node that is not running: %q", line)
 			}
 			got.lines[node] = append(got.lines[node], text)
 			continue
@@ -79,7 +79,7 @@ func parse(t *testing.T, body string) *told {
 	return got
 }
 
-// run calls remote-run and takes the answer apart.
+// run requests a remote run and parses the answer.
 func (s *site) run(path string) *told {
 	s.t.Helper()
 	got := s.call("GET", "remote-run/"+path, nil)
@@ -167,8 +167,8 @@ func TestAsyncKeepStreamsAtOnceAndOutlivesItsClient(t *testing.T) {
 	}
 	response.Body.Close()
 	s.write("agent.go", "")
-	until(t, "the command ends by itself", func() bool { return s.read("agent.over") != "" })
-	until(t, "the run is over", func() bool { return len(s.server.runs) == 0 })
+	until(t, "the command ends", func() bool { return s.read("agent.over") != "" })
+	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
 func TestAClientThatLeavesEndsASynchronousRun(t *testing.T) {
@@ -183,8 +183,8 @@ func TestAClientThatLeavesEndsASynchronousRun(t *testing.T) {
 		}
 	}
 	response.Body.Close()
-	until(t, "the command is told to end", func() bool { return s.read("agent.ended") != "" })
-	until(t, "the run is over", func() bool { return len(s.server.runs) == 0 })
+	until(t, "the command gets SIGTERM", func() bool { return s.read("agent.ended") != "" })
+	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
 func TestAReaderThatTakesNothingIsGivenUp(t *testing.T) {
@@ -198,16 +198,16 @@ func TestAReaderThatTakesNothingIsGivenUp(t *testing.T) {
 	if _, err := io.WriteString(conn, "GET "+basePath+"remote-run/node/n-a HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it runs", func() bool { return len(s.server.runs) == 1 })
-	until(t, "the run is ended", func() bool { return len(s.server.runs) == 0 })
+	until(t, "the run has started", func() bool { return len(s.server.runs) == 1 })
+	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
 func TestNodesThatCannotBeReachedHaveRecordsOfTheirOwn(t *testing.T) {
 	s := single(t)
 	got := s.run("nodes?nodes=nobody,n-a,loop1,lost")
 	got.ended(t, "n-a", 0, "")
-	got.ended(t, "loop1", 0, "no way from this relay")
-	got.ended(t, "lost", 0, "no way from this relay")
+	got.ended(t, "loop1", 0, "no route from this relay")
+	got.ended(t, "lost", 0, "no route from this relay")
 	if !slices.Contains(got.events, "nobody unknown") || got.ends["nobody"].Error != nil {
 		t.Error(got.events)
 	}
@@ -268,9 +268,9 @@ func TestEachRelayGetsItsBranchAndAllIsEveryNodeOnce(t *testing.T) {
 	for _, id := range []string{"root", "n-a", "n-b", "r1", "n-c", "r2", "n-d", "r3", "n-e"} {
 		all.ended(t, id, 0, "")
 	}
-	all.ended(t, "loop1", 0, "no way")
-	all.ended(t, "loop2", 0, "no way")
-	all.ended(t, "lost", 0, "no way")
+	all.ended(t, "loop1", 0, "no route")
+	all.ended(t, "loop2", 0, "no route")
+	all.ended(t, "lost", 0, "no route")
 	if len(all.ends) != 12 {
 		t.Error(all.events)
 	}
@@ -296,12 +296,12 @@ func TestARelayIsKnownByItsCertificateAlone(t *testing.T) {
 	}
 	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "relay r1: ")
 	if imposter.calls() != "" {
-		t.Error("it was asked")
+		t.Error("the imposter got a request")
 	}
 	f.root.write("nodeslist.json", list)
 	trusts("r2", "r3")(f.root)
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
-	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "there is no certificate to know it by")
+	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "no certificate authenticates it")
 	trusts("r1")(f.root)
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
 	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "")
@@ -313,7 +313,7 @@ func TestABranchThatHangsHasAnEndAndHoldsNothingUp(t *testing.T) {
 	f.r3.write("agent", agent)
 	got := f.root.run("nodes?nodes=n-c,n-e")
 	got.ended(t, "n-e", 0, "")
-	got.ended(t, "n-c", 0, "it has said nothing for 500ms")
+	got.ended(t, "n-c", 0, "it has sent nothing for 500ms")
 	if !slices.Equal(got.lines["n-c"], []string{"begun"}) {
 		t.Error(got.lines)
 	}
@@ -378,7 +378,7 @@ func TestRemoteRunIsForThePolicyServerByAddressAndCertificate(t *testing.T) {
 			t.Errorf("%q: %s", id, got)
 		}
 	}
-	// From elsewhere the address counts, too; a relay's own certificate is good on its own machine alone.
+	// For remote clients the address counts, too; a relay's own certificate is accepted on its own machine only.
 	s.config.PolicyServer = []string{"192.0.2.1"}
 	var err error
 	if s.server.networks, err = parseNetworks(&s.config); err != nil {

@@ -37,7 +37,7 @@ import (
 	"muster.example/gateway/listen"
 )
 
-// identity is the key and the certificate of a node. They are made once for each id.
+// identity is the key and the certificate of a node. They are created once for each id.
 type identity struct {
 	key         *rsa.PrivateKey
 	certificate tls.Certificate
@@ -88,7 +88,7 @@ func (i *identity) keyHash() string {
 	return "sha256//" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// site is one relay of a test, with all that is its own.
+// site is one relay of a test.
 type site struct {
 	t      *testing.T
 	config config.Rudder
@@ -101,7 +101,7 @@ type site struct {
 	streams *command.Runner
 }
 
-// entry is a node of a test's list: "id host parent". Each has a key of its own.
+// listOf returns a nodes list; each entry is "id host parent". Each node has its own key.
 func listOf(entries ...string) string {
 	list := map[string]map[string]string{}
 	for _, entry := range entries {
@@ -112,7 +112,7 @@ func listOf(entries ...string) string {
 	return string(text)
 }
 
-// agent prints a line for each host, and notes how it was called.
+// agent prints a line for each host, and records its arguments.
 const agent = `#!/bin/sh
 echo "$@" >>"$0.calls"
 for last; do :; done
@@ -120,7 +120,7 @@ IFS=,
 for host in $last; do echo "ran $host"; done
 `
 
-// start serves a relay at a host of its own; all of a test share a port, as relays do. The first has port 0.
+// start serves a relay at its own host; all relays of a test share a port, as in production. The first has port 0.
 func start(t *testing.T, id, host string, port int, list string, change ...func(*site)) *site {
 	t.Helper()
 	c := config.Default().Rudder
@@ -185,7 +185,7 @@ func (s *site) serve(host string, port int) {
 	}
 	s.stop = func() {
 		server.Close()
-		ending, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the test's own context is over
+		ending, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the test's own context has ended
 		defer cancel()
 		s.server.Close(ending)
 	}
@@ -203,7 +203,7 @@ func (s *site) restart() {
 	s.serve(address.Hostname(), s.config.HTTPSPort)
 }
 
-// clientOf shows the certificate of a node, if any.
+// clientOf returns a client with the certificate of a node, if any.
 func (s *site) clientOf(id string) *http.Client {
 	settings := &tls.Config{InsecureSkipVerify: true}
 	if id != "" {
@@ -233,7 +233,7 @@ func (s *site) read(name string) string {
 	return string(content)
 }
 
-// calls are the argument lists with which the command was called.
+// calls returns the argument lists with which the command was called.
 func (s *site) calls() string { return s.read("agent.calls") }
 
 type reply struct {
@@ -244,7 +244,7 @@ type reply struct {
 
 func (r reply) String() string { return fmt.Sprintf("%d %q", r.code, r.body) }
 
-// call sends to a path below the base; a body that is no *strings.Reader goes out chunked.
+// call sends a request to a path under the base; a body that is not a *strings.Reader is sent chunked.
 func (s *site) call(method, path string, body io.Reader, header ...string) reply {
 	s.t.Helper()
 	return s.callAs(s.client, method, s.base+basePath+"1/"+path, body, header...)
@@ -293,12 +293,12 @@ func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it did not come about: " + what)
+			t.Fatal("timeout waiting until " + what)
 		}
 	}
 }
 
-// block is a header block of a source over a content; `change` may spoil it.
+// block returns a header block of a source for a content; `change` may corrupt it.
 func block(source, algorithm, content string, change ...func(map[string]string)) string {
 	own := identityOf(source)
 	hash := map[string]crypto.Hash{"sha256": crypto.SHA256, "sha512": crypto.SHA512}[algorithm]
@@ -333,10 +333,10 @@ func sumOf(content string) string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// extended has a relay speak the extended dialect.
+// extended selects the extended dialect.
 func extended(s *site) { s.config.Dialect = "extended" }
 
-// impatient has a relay give up slow clients early.
+// impatient makes a relay disconnect slow clients early.
 func impatient(s *site) { s.config.ClientSilence = 200 * time.Millisecond }
 
 // under gives a relay its policy server.
@@ -346,7 +346,7 @@ func under(id, host string) func(*site) {
 	}
 }
 
-// asked gives the code of an answer to a request that comes from an address, with the certificate of a node.
+// asked returns the code of a request that comes from an address with the certificate of a node.
 func (s *site) asked(method, path, remote, id string) int {
 	s.t.Helper()
 	request := httptest.NewRequest(method, basePath+path, nil)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// methods is where those are that agents of Rudder call.
+// methods returns the folder of the methods that agents of Rudder call.
 func methods(t *testing.T) string {
 	t.Helper()
 	folder, err := filepath.Abs("../../deploy/rudder")
@@ -21,14 +21,14 @@ func methods(t *testing.T) string {
 	return folder
 }
 
-// agentOf is the environment of a node's agent whose policy server is this one.
+// agentOf returns the environment of a node's agent whose policy server is this relay.
 func (s *site) agentOf(id string) []string {
 	return append(os.Environ(), "RUDDER_UUID="+id, "RUDDER_POLICY_SERVER="+strings.TrimPrefix(s.base, "https://"),
 		"RUDDER_SERVER_CERTIFICATE="+s.write("policy_server_of_agent.pem", identityOf(s.config.NodeID).pem()),
 		"RUDDER_KEY="+s.write("agent.key", identityOf(id).keyPEM()), "RUDDER_TIMEOUT=20")
 }
 
-// tool calls the script for a file of a node, and gives its exit code and what it says.
+// tool runs the script for a file of a node, and returns its exit code and output.
 func (s *site) tool(environment []string, arguments ...string) (int, string) {
 	s.t.Helper()
 	command := exec.CommandContext(s.t.Context(), filepath.Join(methods(s.t), "muster-shared-file"), arguments...)
@@ -65,13 +65,13 @@ func TestTheScriptHandsOverWhatIsForANodeElsewhere(t *testing.T) {
 	f := woods(t)
 	agent, file := f.r1.agentOf("n-c"), f.r1.write("file", content)
 	f.root.stop()
-	for _, want := range []int{11, 0} { // sent; on its way
+	for _, want := range []int{11, 0} { // sent; in transit
 		if code, said := f.r1.tool(agent, "n-e", "file", file); code != want {
 			t.Error(code, said)
 		}
 	}
 	f.root.restart()
-	until(t, "it is delivered", func() bool { return f.root.read("shared-files-nodes/r3/n-e/n-c/file") == content })
+	until(t, "the file is delivered", func() bool { return f.root.read("shared-files-nodes/r3/n-e/n-c/file") == content })
 }
 
 func TestTheScriptSaysWhatIsWrong(t *testing.T) {
@@ -87,12 +87,12 @@ func TestTheScriptSaysWhatIsWrong(t *testing.T) {
 		{"", []string{"n-b", "../file", file}, 2, "is no id"},
 		{"", []string{"n-b", "file", file, "1d&x=y"}, 2, "is no time to live"},
 		{"", []string{"n-b", "file", file + ".none"}, 1, "cannot be read"},
-		{"", []string{"nobody", "file", file}, 1, "refused file with 404: target_uuid: no node of this id is known"},
+		{"", []string{"nobody", "file", file}, 1, "refused file with 404: target_uuid: node not found"},
 		{"", []string{"n-b", "file", file, "nonsense"}, 1, "refused file with 400: ttl: "},
 		{"RUDDER_KEY=" + s.write("other.key", identityOf("n-b").keyPEM()), []string{"n-b", "file", file}, 1, "refused file with 403: signature: "},
 		{"RUDDER_KEY=/none", []string{"n-b", "file", file}, 1, "cannot be signed with /none"},
-		{"RUDDER_SERVER_CERTIFICATE=" + s.write("other.pem", identityOf("n-b").pem()), []string{"n-b", "file", file}, 1, "does not answer"},
-		{"RUDDER_POLICY_SERVER=127.0.0.1:1", []string{"n-b", "file", file}, 1, "does not answer"},
+		{"RUDDER_SERVER_CERTIFICATE=" + s.write("other.pem", identityOf("n-b").pem()), []string{"n-b", "file", file}, 1, "does not respond"},
+		{"RUDDER_POLICY_SERVER=127.0.0.1:1", []string{"n-b", "file", file}, 1, "does not respond"},
 	} {
 		if code, said := s.tool(append(agent, c.change), c.arguments...); code != c.code || !strings.Contains(said, c.said) {
 			t.Errorf("%q %q: %d %s", c.change, c.arguments, code, said)
@@ -101,7 +101,7 @@ func TestTheScriptSaysWhatIsWrong(t *testing.T) {
 	s.wantFiles()
 }
 
-// cfAgent runs a policy of CFEngine that calls a method, and gives the classes that it defined.
+// cfAgent runs a policy of CFEngine that calls a method, and returns the classes that it defined.
 func (s *site) cfAgent(environment []string, call, report string) string {
 	s.t.Helper()
 	home := filepath.Join(s.folder, "cfengine")
@@ -183,7 +183,7 @@ func TestTheMethodOfCFEngineShares(t *testing.T) {
 	}
 }
 
-// A server by the name of localhost is this machine's disk to CFEngine: no daemon of its own is needed.
+// CFEngine reads from this machine's disk if the server is named localhost: it needs no daemon.
 func TestTheMethodOfCFEngineFetches(t *testing.T) {
 	if _, err := exec.LookPath("cf-agent"); err != nil {
 		t.Skip("cfengine3 is not installed")
@@ -212,12 +212,12 @@ func TestTheMethodOfCFEngineBringsFilesDownToARelay(t *testing.T) {
 	}
 	f := woods(t)
 	f.root.want(f.root.share("n-d", "n-a", "file", content), 200, "")
-	// As r1, and then as r2, would do with root's disk: r1/r2/n-d/... becomes r2/n-d/..., and n-d/...
+	// As r1, and then r2, would do with root's disk: r1/r2/n-d/... becomes r2/n-d/..., and n-d/...
 	for i, path := range []string{"r2/n-d/n-a/file", "n-d/n-a/file"} {
 		relay := []string{"r1", "r2"}[i]
 		f.root.cfAgent(os.Environ(), fmt.Sprintf(`sharedfile_relay(%q)`, relay), "sharedfile_relay_"+relay)
 		if f.root.read("shared-files-nodes/"+path) != content || f.root.read("shared-files-nodes/"+path+".medata") == "" {
-			t.Error("it is not at", path)
+			t.Error("the file is not at", path)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Two relays below root, the first with another below it; and what is broken.
+// Two child relays of root, the first with another child; and broken entries.
 const (
 	deep = "n-a a.example root\nn-b b.example root\nr1 127.0.0.2 root\nn-c c.example r1\nr2 127.0.0.3 r1\nn-d d.example r2\n" +
 		"r3 127.0.0.4 root\nn-e e.example r3"
@@ -59,14 +59,14 @@ func TestNodesDeeperThanTwentyLevelsAreNotReached(t *testing.T) {
 	}
 	tree := treeOf(t, "root", keylessList(entries))
 	if _, found := tree.nextHop("levelt"); !found {
-		t.Error("the 20th level is not reached")
+		t.Error("level 20 is not reached")
 	}
 	if _, found := tree.nextHop("levelu"); found {
-		t.Error("the 21st level is reached")
+		t.Error("level 21 is reached")
 	}
 }
 
-// keylessList is a list of nodes without keys.
+// keylessList returns a list of nodes without keys.
 func keylessList(entries []string) string {
 	all := []string{}
 	for _, entry := range entries {

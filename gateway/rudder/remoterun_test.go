@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// forest starts root, r1 with r2 below it, and r3: real relays that know each other.
+// forest is root, r1 with its child r2, and r3: real relays that authenticate each other.
 type forest struct{ root, r1, r2, r3 *site }
 
 func plant(t *testing.T, changeBelow ...func(*site)) *forest {
@@ -114,7 +114,7 @@ func TestARelayThatShowsAnotherNodesCertificateContributesNothing(t *testing.T) 
 	}
 	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-c"), 200, "ran a.example\n")
 	if imposter.calls() != "" {
-		t.Error("it was asked")
+		t.Error("the imposter got a request")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestARelayWhoseCertificateIsGoneContributesNothingUntilItIsBack(t *testing.
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
 	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-c"), 200, "ran a.example\n")
 	if f.r1.calls() != "" {
-		t.Error("the relay was asked")
+		t.Error("the relay got a request")
 	}
 	trusts("r1")(f.root)
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
@@ -181,7 +181,7 @@ func TestNodesThatAreNotKnownAreLeftOut(t *testing.T) {
 }
 
 func TestARunThatGoesInCirclesEnds(t *testing.T) {
-	// The host of the relay below turns out to be this one, which shows the certificate that is expected of it.
+	// The child relay's host is this relay, with the expected certificate.
 	s := start(t, "root", "127.0.0.1", 0, listOf("n-a a.example root", "me 127.0.0.1 root", "n-x x me"), trusts("me"), func(s *site) {
 		s.config.CertificateFile, s.config.KeyFile = s.write("me.pem", identityOf("me").pem()), s.write("me.key", identityOf("me").keyPEM())
 	})
@@ -243,8 +243,8 @@ func TestAClientThatLeavesEndsTheProcessGroup(t *testing.T) {
 		t.Fatal(line)
 	}
 	response.Body.Close()
-	until(t, "the child is told to end", func() bool { return s.read("agent.ended") != "" })
-	until(t, "the run is over", func() bool { return len(s.server.runs) == 0 })
+	until(t, "the child gets SIGTERM", func() bool { return s.read("agent.ended") != "" })
+	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
 func TestACommandThatCannotStartCutsTheAnswerOff(t *testing.T) {
@@ -269,7 +269,7 @@ func TestRemoteRunsAtATimeAreBounded(t *testing.T) {
 	s := alone(t, func(s *site) { s.config.RemoteRuns = 1 },
 		script(`echo "$@" >>"$0.calls"; while [ ! -e "$0.go" ]; do sleep 0.05; done`))
 	s.want(s.post("remote-run/nodes/n-a", "asynchronous=true"), 200, "")
-	until(t, "the first runs", func() bool { return s.calls() != "" })
+	until(t, "the first run has started", func() bool { return s.calls() != "" })
 	second := make(chan reply)
 	go func() { second <- s.post("remote-run/nodes/n-b") }()
 	select {

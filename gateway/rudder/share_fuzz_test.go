@@ -43,9 +43,9 @@ func FuzzARelaysLinesAreOfNodesThatBegan(f *testing.F) {
 			switch begun, known := h.open["n"]; {
 			case got == nil:
 			case got[0] != '{' && (!open || !bytes.HasPrefix(got, []byte("n: "))):
-				t.Fatalf("%q of no node that runs", got)
+				t.Fatalf("%q of a node that is not running", got)
 			case got[0] == '{' && !utf8.Valid(got):
-				t.Fatalf("%q is no UTF-8", got)
+				t.Fatalf("%q is not UTF-8", got)
 			default:
 				open = known && begun
 			}

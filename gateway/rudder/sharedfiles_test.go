@@ -27,7 +27,7 @@ func (s *site) put(name, head, content string) reply {
 
 func (s *site) stored(name string) string { return s.read("shared-files/n-b/files/n-a/" + name) }
 
-// leftovers are unfinished uploads.
+// leftovers counts partial uploads.
 func (s *site) leftovers() int {
 	found, err := os.ReadDir(filepath.Join(s.config.FilesFolder(), incoming))
 	if err != nil {
@@ -61,7 +61,7 @@ func TestAnUploadIsStoredWithItsHeaderBlock(t *testing.T) {
 		}
 	}
 	if s.leftovers() != 0 {
-		t.Error("something unfinished is left")
+		t.Error("a partial file is left")
 	}
 }
 
@@ -80,7 +80,7 @@ func TestHeadComparesTheStoredHash(t *testing.T) {
 	if err := os.Remove(filepath.Join(s.config.SharedFiles, "n-b/files/n-a/file")); err != nil {
 		t.Fatal(err)
 	}
-	s.want(s.call("HEAD", "shared-files/n-b/n-a/file?hash="+sum, nil), 200, "") // the header block alone is looked at
+	s.want(s.call("HEAD", "shared-files/n-b/n-a/file?hash="+sum, nil), 200, "") // only the header block is read
 	s.write("shared-files/n-b/files/n-a/file.metadata", "nonsense")
 	s.want(s.call("HEAD", "shared-files/n-b/n-a/file?hash="+sum, nil), 500, "")
 }
@@ -97,9 +97,9 @@ func TestASignatureThatIsWrongStoresNothing(t *testing.T) {
 	s.want(s.put("file2?ttl=1d", wrong, content), 500, "")
 	s.want(s.put("file2?ttl=1d", block("n-a", "sha512", content), content+"more"), 500, "")
 	s.want(s.put("file2?ttl=1d", block("n-a", "sha512", content), ""), 500, "")
-	s.want(s.put("file2?ttl=nonsense", wrong, content), 500, "") // the ttl is looked at after the signature
+	s.want(s.put("file2?ttl=nonsense", wrong, content), 500, "") // the ttl is checked after the signature
 	if s.stored("file2") != "" || s.stored("file2.metadata") != "" || s.leftovers() != 0 {
-		t.Error("something was stored")
+		t.Error("a file was stored")
 	}
 }
 
@@ -121,7 +121,7 @@ func TestTheHeaderBlockIsChecked(t *testing.T) {
 	s.want(s.put("file?ttl=1d", good+"hostname2=\xff\n", content), 500, "")
 	s.want(s.put("file?ttl=1d", good+"long="+strings.Repeat("x", maxMetadata)+"\n", content), 500, "")
 	if s.stored("file") != "" {
-		t.Error("something was stored")
+		t.Error("a file was stored")
 	}
 }
 
@@ -140,7 +140,7 @@ func TestWhatTheHeaderBlockMaySay(t *testing.T) {
 	}
 	s.want(s.call("HEAD", "shared-files/n-b/n-a/file3.properties?hash="+sumOf(content), nil), 200, "")
 	s.want(s.put("empty?ttl=1", block("n-a", "sha512", ""), ""), 200, "")
-	// As released relays do, the hash is not compared with the content.
+	// Like released relays, the hash is not compared with the content.
 	lie := block("n-a", "sha512", content, func(values map[string]string) { values["hash_value"] = sumOf("another") })
 	s.want(s.put("lie?ttl=1d", lie, content), 200, "")
 	s.want(s.call("HEAD", "shared-files/n-b/n-a/lie?hash="+sumOf("another"), nil), 200, "")
@@ -277,7 +277,7 @@ func TestAnUpstreamThatIsAwayOrThisRelayItselfIsAnError(t *testing.T) {
 		s.config.UpstreamHost, s.config.UpstreamCertificateFile = upstream, s.config.CertificateFile
 	})
 	s.want(s.put("file?ttl=1h", block("n-a", "sha512", content), content), 500, "")
-	s.config.UpstreamHost = "127.0.0.77" // nobody is there
+	s.config.UpstreamHost = "127.0.0.77" // no relay listens there
 	s.want(s.put("file?ttl=1h", block("n-a", "sha512", content), content), 500, "")
 	s.config.UpstreamHost = ""
 	s.want(s.call("HEAD", "shared-files/n-b/n-a/file?hash=00", nil), 500, "")

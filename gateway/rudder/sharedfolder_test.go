@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// folder gives a relay with files, and a client that may read them.
+// folder starts a relay with files, with a client that may read them.
 func folder(t *testing.T) *site {
 	s := alone(t, trusts("n-a"))
 	s.client = s.clientOf("n-a")

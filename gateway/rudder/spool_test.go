@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// sent gives the upload that a share was answered with.
+// sent returns the upload in the answer to a share.
 func (s *site) sent(got reply) *upload {
 	s.t.Helper()
 	u := &upload{}
@@ -32,7 +32,7 @@ func (s *site) became(id, state string) *upload {
 			s.t.Fatal(got)
 		}
 		if u.State != state && u.State != statePending {
-			s.t.Fatalf("it is %+v", u)
+			s.t.Fatalf("upload is %+v", u)
 		}
 		return u.State == state
 	})
@@ -72,9 +72,9 @@ func TestAShareForAnotherBranchIsBroughtOverTheRoot(t *testing.T) {
 		}
 	}
 	if f.r1.spooled()+f.r2.spooled() != 0 {
-		t.Error("something of it is left")
+		t.Error("files of the upload are left")
 	}
-	// Below r1 nothing goes up: it knows the target.
+	// A file for a descendant of r1 is not sent upstream: r1 knows the target.
 	f.r1.want(f.r1.share("n-d", "n-c", "file", content), 200, "")
 	if got := f.r2.call("GET", "shared-files/uploads/0123", nil); got.code != 404 {
 		t.Error(got)
@@ -84,11 +84,11 @@ func TestAShareForAnotherBranchIsBroughtOverTheRoot(t *testing.T) {
 func TestWhatNobodyKnowsIsRefusedByTheRootAndTheSourceLearnsIt(t *testing.T) {
 	f := woods(t)
 	u := f.r2.became(f.r2.sent(f.r2.share("nobody", "n-d", "file", content)).ID, stateRefused)
-	if u.Code != 404 || u.Reason != "target_uuid: no node of this id is known" {
+	if u.Code != 404 || u.Reason != "target_uuid: node not found" {
 		t.Errorf("%+v", u)
 	}
 	if f.r1.spooled()+f.r2.spooled() != 0 {
-		t.Error("something of it is left")
+		t.Error("files of the upload are left")
 	}
 }
 
@@ -97,14 +97,14 @@ func TestAShareOutlivesAnOutageOfThePolicyServerAndARestart(t *testing.T) {
 	f.root.stop()
 	before := time.Now().Unix()
 	u := f.r1.sent(f.r1.share("n-e", "n-c", "file", content, "ttl=2h"))
-	until(t, "it was tried more than once", func() bool { return f.r1.became(u.ID, statePending).Tries > 1 })
+	until(t, "there was a retry", func() bool { return f.r1.became(u.ID, statePending).Tries > 1 })
 	if why := f.r1.became(u.ID, statePending).Reason; why == "" {
-		t.Error("it does not say why it is not delivered")
+		t.Error("a pending upload has no reason")
 	}
-	if got := f.r1.has("n-e", "n-c", "file", sumOf(content)); got != 202 { // on its way: not to be sent again
+	if got := f.r1.has("n-e", "n-c", "file", sumOf(content)); got != 202 { // in transit: not to be sent again
 		t.Error(got)
 	}
-	until(t, "some of its time is over", func() bool { return time.Now().Unix() > before+3 })
+	until(t, "some of its time to live has passed", func() bool { return time.Now().Unix() > before+3 })
 	f.r1.restart()
 	f.root.restart()
 	f.r1.became(u.ID, stateDelivered)
@@ -114,7 +114,7 @@ func TestAShareOutlivesAnOutageOfThePolicyServerAndARestart(t *testing.T) {
 			ends, _ = strconv.Atoi(strings.TrimSpace(text))
 		}
 	}
-	if left := int64(ends) - before; left < 7199 || left > 7202 { // it counts from when r1 had it
+	if left := int64(ends) - before; left < 7199 || left > 7202 { // it counts from the receipt by r1
 		t.Error(left)
 	}
 	f.r1.restart() // the outcome is kept
@@ -128,7 +128,7 @@ func TestAServerErrorIsTriedAgainAndAClientErrorIsNot(t *testing.T) {
 	f.root.want(f.root.share("n-a", "n-b", "x", "fills it"), 200, "")
 	f.root.server.store.space.limit = 3 * leastTaken
 	u := f.r1.sent(f.r1.share("n-e", "n-c", "file", content)) // 507
-	until(t, "it was tried more than once", func() bool { return f.r1.became(u.ID, statePending).Tries > 1 })
+	until(t, "there was a retry", func() bool { return f.r1.became(u.ID, statePending).Tries > 1 })
 	if why := f.r1.became(u.ID, statePending).Reason; !strings.HasPrefix(why, "the policy server answered 507: ") {
 		t.Error(why)
 	}
@@ -177,9 +177,9 @@ func TestANewerUploadTakesThePlaceOfAnOlderOne(t *testing.T) {
 
 func TestAnUploadThatThePolicyServerForgotIsSentAgain(t *testing.T) {
 	f := woods(t)
-	f.root.stop() // r1 has it on its way, and cannot deliver
+	f.root.stop() // r1 has it pending, and cannot deliver
 	u := f.r2.sent(f.r2.share("n-e", "n-d", "file", content))
-	until(t, "r1 has it", func() bool { return f.r1.spooled() == 1 })
+	until(t, "r1 has the upload", func() bool { return f.r1.spooled() == 1 })
 	f.r1.stop()
 	if err := os.RemoveAll(filepath.Join(f.r1.config.SharedFilesNodes, spooled)); err != nil {
 		t.Fatal(err)
@@ -205,9 +205,9 @@ func TestTheSpoolChecksWhatItCan(t *testing.T) {
 		t.Error(got)
 	}
 	if f.r1.spooled() != 0 {
-		t.Error("something was kept")
+		t.Error("a file was stored")
 	}
-	// A relay without the certificate of the source leaves it to the one that keeps the file.
+	// A relay without the certificate of the source leaves the check to the relay that stores the file.
 	trusts("r2")(f.r1)
 	if err := f.r1.server.Reload(); err != nil {
 		t.Fatal(err)
@@ -236,11 +236,11 @@ func TestTheSpoolHasItsShareOfTheQuota(t *testing.T) {
 
 func TestWhatWasNotAcknowledgedIsNotKept(t *testing.T) {
 	f := woods(t)
-	f.r1.write("shared-files-nodes/.spool/0123456789abcdef", "killed before its description was there")
+	f.r1.write("shared-files-nodes/.spool/0123456789abcdef", "killed before its description was written")
 	f.r1.write("shared-files-nodes/.spool/odd.json", "{")
 	f.r1.restart()
 	if f.r1.spooled() != 0 {
-		t.Error("it is kept")
+		t.Error("the file is kept")
 	}
 	if got := f.r1.call("GET", "shared-files/uploads/odd", nil); got.code != 404 {
 		t.Error(got)

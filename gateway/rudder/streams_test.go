@@ -18,7 +18,7 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// grove is the services of Muster to which nodes of a test are attached.
+// grove is the in-memory services to which nodes of a test are attached.
 type grove struct {
 	aggregator *mustertest.Aggregator
 	relay      *mustertest.Relay
@@ -46,10 +46,10 @@ func newGrove(t *testing.T) *grove {
 	return g
 }
 
-// reaches has a relay use the streams.
+// reaches makes a relay use the streams.
 func (g *grove) reaches(s *site) { s.streams = g.runner }
 
-// say is output in pieces; those that begin with "!" go to stderr, "..." is a cut.
+// say returns a node that prints pieces; those that begin with "!" go to stderr, "..." is a cut.
 func say(final *musterv1.JobRecord_Final, pieces ...string) mustertest.Node {
 	return func(_ context.Context, _ *musterv1.Command, emit func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 		for _, piece := range pieces {
@@ -74,7 +74,7 @@ func exited(code int32) *musterv1.JobRecord_Final {
 func TestAttachedNodesAreReachedByTheirStreams(t *testing.T) {
 	g := newGrove(t)
 	g.relay.Hang("n-a", say(exited(4), "one\ntw", "o\nhal", "...", "without end", "!bad\xff"))
-	g.relay.Hang("d.example", say(exited(0), "of n-d\n")) // attached by its host name, whatever relay of Rudder's is above it
+	g.relay.Hang("d.example", say(exited(0), "of n-d\n")) // attached by its host name, whatever Rudder relay is its policy server
 	f := woods(t, g.reaches)
 	f.root.server.streams = g.runner
 	got := f.root.run("nodes?nodes=n-a,n-b,n-d,n-c&classes=info,debug")
@@ -136,10 +136,10 @@ func TestWhatBecameOfAnAttachedNodeIsTold(t *testing.T) {
 	got.ended(t, "n-a", 0, "refused: POLICY_REFUSED: no rule admits it")
 	got.ended(t, "n-b", 0, "timed out")
 	got.ended(t, "root", 0, "signal 9")
-	g.relay.Stop() // the list of before is what is known
+	g.relay.Stop() // the last known list is used
 	got = s.run("nodes?nodes=n-a,n-b")
-	got.ended(t, "n-a", 0, "the relay did not take the job")
-	got.ended(t, "n-b", 0, "the relay did not take the job")
+	got.ended(t, "n-a", 0, "the relay did not accept the job")
+	got.ended(t, "n-b", 0, "the relay did not accept the job")
 	if s.calls() != "" {
 		t.Error(s.calls())
 	}
@@ -148,7 +148,7 @@ func TestWhatBecameOfAnAttachedNodeIsTold(t *testing.T) {
 func TestAnAttachedNodeThatTakesTooLongIsToldSo(t *testing.T) {
 	g := newGrove(t)
 	g.relay.Hang("n-a", func(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
-		<-t.Context().Done() // it does not even obey the cancellation
+		<-t.Context().Done() // it ignores even the cancellation
 		return &musterv1.JobRecord_Final{}
 	})
 	s := single(t, g.reaches, func(s *site) { s.config.RemoteRunTime = 300 * time.Millisecond })
@@ -178,8 +178,8 @@ func TestAClientThatLeavesCancelsTheJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it runs", func() bool { return len(g.relay.Signed()) == 1 })
+	until(t, "the job was submitted", func() bool { return len(g.relay.Signed()) == 1 })
 	response.Body.Close()
 	<-ended
-	until(t, "the run is over", func() bool { return len(s.server.runs) == 0 })
+	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }

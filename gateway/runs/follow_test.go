@@ -25,7 +25,7 @@ type stream struct {
 	end    error
 }
 
-// feed serves one stream after another, and notes the cursors that it was asked with (-1: none).
+// feed serves one stream after another, and records the requested cursors (-1: none).
 type feed struct {
 	musterv1.UnimplementedChangeServiceServer
 	mu      sync.Mutex
@@ -58,7 +58,7 @@ func (f *feed) FollowChanges(r *musterv1.FollowChangesRequest, out grpc.ServerSt
 	return next.end
 }
 
-// notes is a follower that writes down what it hears.
+// notes is a follower that records its calls.
 type notes struct {
 	mu  sync.Mutex
 	all []string
@@ -88,7 +88,8 @@ func (n *notes) Connected(ok bool, fault string) {
 	}
 }
 
-// follow gives what a follower hears of these streams, in order, up to the last of `want`; and the cursors.
+// follow checks what a follower receives from these streams, in order, up to the last of `want`; it returns the
+// cursors.
 func follow(t *testing.T, want []string, streams ...stream) []int64 {
 	t.Helper()
 	f, heard := &feed{streams: streams}, &notes{}
@@ -169,7 +170,7 @@ var cut = status.Error(codes.Unavailable, "cut")
 
 const away = "away: rpc error: code = Unavailable desc = cut"
 
-// Runs that a half snapshot did not name are not gone.
+// Runs that an incomplete snapshot did not contain are not deleted.
 func TestHalfASnapshotIsNone(t *testing.T) {
 	cursors := follow(t, []string{away, "snapshot b c x", "connected"},
 		stream{[]*musterv1.FollowChangesResponse{heartbeat(), begin(), run("a")}, cut},
@@ -190,7 +191,7 @@ func TestTheFeedGoesOnWhereItBroke(t *testing.T) {
 	}
 }
 
-// The aggregator's state was replaced: its feed knows nothing of this cursor.
+// The aggregator's state was replaced: its feed does not know this cursor.
 func TestACursorFromElsewhereIsGivenUp(t *testing.T) {
 	unknown := status.Error(codes.OutOfRange, "unknown")
 	cursors := follow(t, []string{"snapshot a", "connected", away, "away: rpc error: code = OutOfRange desc = unknown",
@@ -203,7 +204,7 @@ func TestACursorFromElsewhereIsGivenUp(t *testing.T) {
 	}
 }
 
-// A feed that goes back further than it keeps sends a snapshot although there was a cursor.
+// A feed sends a snapshot in spite of a cursor if the cursor is older than its history.
 func TestASnapshotInTheMiddleReplacesEverything(t *testing.T) {
 	follow(t, []string{"snapshot a", "connected", away, "connected", "snapshot b", "connected", "changed c"},
 		stream{[]*musterv1.FollowChangesResponse{begin(), run("a"), end(5)}, cut},

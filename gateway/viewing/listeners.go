@@ -21,11 +21,10 @@ import (
 	"muster.example/services/client/go/peer"
 )
 
-// PlainHelp is what a client hears that speaks HTTP without TLS.
+// PlainHelp is the answer to a client that uses HTTP without TLS.
 const PlainHelp = "This port speaks HTTPS only: use https:// (muster dashboard prints a link)."
 
-// Listeners keeps the status listener of each run that has one of its own. It is a runs.Follower. Safe for
-// concurrent use.
+// Listeners keeps the separate status listeners of runs. It implements runs.Follower. Safe for concurrent use.
 type Listeners struct {
 	server   *Server
 	signer   musterv1.ListenerServiceClient
@@ -44,10 +43,10 @@ type door struct {
 	end  *time.Timer
 }
 
-// name is the socket's, for the supervisor.
+// name returns the socket's name for the supervisor.
 func (d *door) name() string { return "status/" + d.run }
 
-// NewListeners opens nothing yet.
+// NewListeners creates it without listeners.
 func NewListeners(server *Server, signer musterv1.ListenerServiceClient, sockets *listen.Sockets) *Listeners {
 	return &Listeners{server: server, signer: signer, sockets: sockets, doors: map[string]*door{}}
 }
@@ -100,13 +99,13 @@ func (l *Listeners) Deleted(run string) {
 	}
 }
 
-// Revoked implements runs.Follower: the server asks for each request.
+// Revoked implements runs.Follower: the server checks each request.
 func (l *Listeners) Revoked(string) {}
 
 // Connected implements runs.Follower.
 func (l *Listeners) Connected(bool, string) {}
 
-// Close ends all of them.
+// Close ends all listeners.
 func (l *Listeners) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -117,7 +116,7 @@ func (l *Listeners) Close() {
 	l.finished.Wait()
 }
 
-// keep opens the door again and again until it is stopped.
+// keep opens the listener repeatedly until it is stopped.
 func (l *Listeners) keep(d *door) {
 	log := l.server.log.With("run", d.run)
 	defer func() {
@@ -139,7 +138,7 @@ func (l *Listeners) keep(d *door) {
 			failures = 0
 		}
 		l.server.metrics.RunListenerFaults.Inc()
-		log.Warn("status listener of the run closed for now", "error", err)
+		log.Warn("status listener of the run closed, it will be reopened", "error", err)
 		_ = l.report(d, 0, err.Error())
 		select {
 		case <-time.After(listen.RetryDelay(failures)):
@@ -159,7 +158,7 @@ func (l *Listeners) isClosed() bool {
 	return l.closed
 }
 
-// open serves until the door is stopped; its error says why it could not.
+// open serves until the listener is stopped; its error says why it could not.
 func (l *Listeners) open(d *door, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(d.ctx, 30*time.Second)
 	defer cancel()
@@ -198,7 +197,7 @@ func (l *Listeners) open(d *door, log *slog.Logger) error {
 	}
 }
 
-// settings serves what was brought, and admits whom it names, besides the run's own viewers.
+// settings serves the given certificate, and admits clients of the given CA, besides the run's own viewers.
 func (l *Listeners) settings(given *musterv1.GetStatusListenerResponse) (*tls.Config, []*x509.Certificate, error) {
 	var brought []*x509.Certificate
 	if given.ClientCaPem != "" {
@@ -218,7 +217,7 @@ func (l *Listeners) settings(given *musterv1.GetStatusListenerResponse) (*tls.Co
 	return config, brought, nil
 }
 
-// report tells the aggregator that the listener is open at a port, or why it is not.
+// report reports the port of the listener, or why it is not open, to the aggregator.
 func (l *Listeners) report(d *door, port int, fault string) error {
 	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 	defer cancel()
@@ -228,7 +227,7 @@ func (l *Listeners) report(d *door, port int, fault string) error {
 	return err
 }
 
-// runHandler answers on the status listener of one run.
+// runHandler serves the status listener of one run.
 type runHandler struct {
 	server  *Server
 	run     string
@@ -243,8 +242,8 @@ func (h *runHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.server.metrics.Requests.WithLabelValues("status", routeOf(r), strconv.Itoa(counted.Code())).Inc()
 	}()
 	if r.URL.Path != "/status" {
-		rest.AnswerProblem(counted, http.StatusNotFound, rest.Problem{Message: "there is no path " + r.URL.Path,
-			Reason: "PATH_NOT_FOUND", NextStep: "GET /status is what this listener is for."})
+		rest.AnswerProblem(counted, http.StatusNotFound, rest.Problem{Message: "path " + r.URL.Path + " not found",
+			Reason: "PATH_NOT_FOUND", NextStep: "Use GET /status."})
 		return
 	}
 	if h.server.allowOrigin(counted, r) {
@@ -253,8 +252,8 @@ func (h *runHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.server.as(counted, r, h.callerOf(r), func(r *http.Request, _ *party) { h.server.serveStatus(counted, r, h.run) })
 }
 
-// callerOf gives who asks: a viewer of this run, an operator, or anybody whom the authority vouches for that
-// was brought with the run; that one sees what the run's viewers see.
+// callerOf returns the caller: a viewer of this run, an operator, or a client of the CA that was given with the run;
+// such a client sees what the run's viewers see.
 func (h *runHandler) callerOf(r *http.Request) *party {
 	leaf := r.TLS.PeerCertificates[0]
 	for _, chain := range r.TLS.VerifiedChains {

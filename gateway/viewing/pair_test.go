@@ -12,7 +12,7 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// documented is a pair as docs/status.md has it.
+// documented is a pair as docs/status.md documents it.
 type documented struct {
 	Name      string `json:"name"`
 	Node      string `json:"node"`
@@ -36,7 +36,7 @@ type documented struct {
 	Fault *fault `json:"fault,omitempty"`
 }
 
-// What is written is what encoding/json would write of the documented form, byte for byte.
+// The output is byte for byte that of encoding/json for the documented form.
 func TestAPairIsWrittenAsDocumented(t *testing.T) {
 	odd := "<b>\"\\\n\u2028\x7f\x1bé&"
 	for _, test := range []struct {

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// eventPause is the least time between two events of one stream; longer where they are large.
+	// eventPause is the minimum time between two events of one stream, largePause that of large ones.
 	eventPause, largePause = 250 * time.Millisecond, 2 * time.Second
 	largeEvent             = 256 << 10
 	keepAlive              = 15 * time.Second
 	writePiece             = 1 << 20
 )
 
-// serveStatus answers GET /status for one run, the one that the caller sees; "" is the newest.
+// serveStatus answers GET /status for the caller's run; "" is the newest.
 func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -39,8 +39,8 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 	query := r.URL.Query()
 	if other := otherRun(query["run"], run); other != "" {
 		rest.AnswerProblem(w, http.StatusForbidden, rest.Problem{
-			Message: fmt.Sprintf("run %.64q is not shown to this caller here, run %s alone is", other, run), Reason: "NOT_YOURS",
-			NextStep: "Leave run= out, or ask the fleet's status listener with that run's credentials, or as an operator."})
+			Message: fmt.Sprintf("this caller may not read run %.64q here, only run %s", other, run), Reason: "NOT_YOURS",
+			NextStep: "Omit run=, or ask the fleet's status listener with that run's credentials, or as an operator."})
 		return
 	}
 	attention := query.Get("only") == "attention"
@@ -71,8 +71,8 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 	}
 }
 
-// otherRun gives the first run that a request names besides the one that it would be answered with: that answer
-// must not be taken for the other's. Empty: there is none.
+// otherRun returns the first requested run that differs from the run of the answer: the answer must not be mistaken for
+// that run. Empty: none.
 func otherRun(named []string, run string) string {
 	for _, name := range named {
 		if name != "" && name != run {
@@ -82,8 +82,7 @@ func otherRun(named []string, run string) string {
 	return ""
 }
 
-// encode gives the JSON in pieces, and a weak ETag: the same for answers that differ in nothing but when they
-// were given.
+// encode returns the JSON in pieces, and a weak ETag: answers that differ only in their time have the same.
 func encode(answer *Answer) (pieces [][]byte, tag string, err error) {
 	head, err := json.Marshal(answer.head)
 	if err != nil {
@@ -114,7 +113,7 @@ func encode(answer *Answer) (pieces [][]byte, tag string, err error) {
 	return append(pieces, append(times, '\n')), `W/"` + base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:12]) + `"`, nil
 }
 
-// stream sends the status again whenever it changed, until the run has ended and that was told.
+// stream sends the status after every change, until the end of the run was sent.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, attention bool) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -142,12 +141,12 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, atte
 		}
 		if answer, err = s.fetch(ctx, answer.Run, attention); err != nil {
 			s.log.Debug("an event stream ends", "error", err)
-			return // the client comes again
+			return // the client reconnects
 		}
 	}
 }
 
-// await returns after a change, not too soon after the last event; false if the stream is over.
+// await returns after a change, and after a minimum pause; false if the stream has ended.
 func await(ctx context.Context, size int, changes <-chan struct{}, events *eventWriter) bool {
 	pause := eventPause
 	if size > largeEvent {
@@ -174,8 +173,8 @@ func await(ctx context.Context, size int, changes <-chan struct{}, events *event
 	}
 }
 
-// changes gives a sign when something of the run changed; any number of changes may be one sign. It is
-// closed when there will be no more.
+// changes signals changes of the run; one signal may stand for several changes. The channel is closed when there will
+// be no more.
 func (s *Server) changes(ctx context.Context, run string) <-chan struct{} {
 	signs := make(chan struct{}, 1)
 	sign := func() {
@@ -193,7 +192,7 @@ func (s *Server) changes(ctx context.Context, run string) <-chan struct{} {
 			}
 		}
 		if !errors.Is(err, io.EOF) && status.Code(err) != codes.Canceled {
-			s.log.Debug("a run is not watched any more", "run", run, "error", err)
+			s.log.Debug("the watch of a run has ended", "run", run, "error", err)
 		}
 	}()
 	return signs
@@ -209,7 +208,7 @@ type eventWriter struct {
 	tag string
 }
 
-// status sends an answer, unless it is the one that was sent last; it gives its size.
+// status sends an answer, unless it equals the previous one; it returns its size.
 func (e *eventWriter) status(answer *Answer) (int, error) {
 	pieces, tag, err := encode(answer)
 	size := 0
@@ -220,11 +219,11 @@ func (e *eventWriter) status(answer *Answer) (int, error) {
 		return size, err
 	}
 	e.tag = tag
-	// The JSON is one line and ends with it.
+	// The JSON is one line with a line end.
 	return size, e.send(slices.Concat([][]byte{[]byte("event: status\nid: " + tag + "\ndata: ")}, pieces, [][]byte{[]byte("\n")})...)
 }
 
-// send writes an event, and sees that it goes out now.
+// send writes and flushes an event.
 func (e *eventWriter) send(pieces ...[]byte) error {
 	if err := e.out.write(pieces...); err != nil {
 		return err
@@ -232,7 +231,7 @@ func (e *eventWriter) send(pieces ...[]byte) error {
 	return e.out.control.Flush()
 }
 
-// paced lets a client go that does not take what is written to it.
+// paced disconnects a client that does not read.
 type paced struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

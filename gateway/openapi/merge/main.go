@@ -1,9 +1,9 @@
-// Merge adds the routes that are written by hand to the OpenAPI document that is generated.
+// Merge adds hand-written routes to the generated OpenAPI document.
 //
 //	merge GENERATED FRAGMENT >MERGED
 //
-// The fragment has the members "info", "paths" and "definitions"; what it names must not be in the
-// generated document yet, apart from "info", which it replaces.
+// The fragment has the members "info", "paths" and "definitions". They must not repeat names of the generated document,
+// except "info", which is replaced.
 package main
 
 import (
@@ -43,7 +43,7 @@ func run(args []string) error {
 		}
 		for name, value := range additions {
 			if _, there := target[name]; there {
-				return fmt.Errorf("%s %q is generated already", member, name)
+				return fmt.Errorf("%s %q is in the generated document already", member, name)
 			}
 			target[name] = value
 		}

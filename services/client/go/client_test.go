@@ -34,13 +34,13 @@ type world struct {
 	t          *testing.T
 	aggregator *mustertest.Aggregator
 	run        *mustertest.Run
-	config     map[string]any // as the JSON file has it
+	config     map[string]any // the content of the JSON file
 	results    string
 	path       string // of the JSON file
 }
 
-// start gives an aggregator in memory with a run, and the configuration of plugin p on node n1. The changes come
-// before anything is served.
+// start starts an in-memory aggregator with a run, and returns the configuration of plugin p on node n1. The
+// changes are made before the aggregator starts.
 func start(t *testing.T, change ...func(*world)) *world {
 	t.Helper()
 	fleet := mustertest.NewFleet()
@@ -156,7 +156,7 @@ func TestResumesAfterALossAtAnyPlace(t *testing.T) {
 		var chunks, highest atomic.Int64
 		w.aggregator.OnChunk(func(_ mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {
 			if chunk.Offset < highest.Load()-256<<10 {
-				t.Errorf("byte %d is sent again, %d was reached", chunk.Offset, highest.Load())
+				t.Errorf("byte %d is sent again after byte %d was acknowledged", chunk.Offset, highest.Load())
 			}
 			highest.Store(max(highest.Load(), chunk.Offset))
 			if chunks.Add(1)%7 == 0 {
@@ -177,12 +177,12 @@ func TestResumesAfterALossAtAnyPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(w.committed("n1").Data, content) {
-			t.Error("other bytes arrived")
+			t.Error("the received bytes differ")
 		}
 	}
 }
 
-// A sender that was killed goes on where it stopped, since the attempt's number is the file's time.
+// A killed sender resumes, because the attempt's number is the file's time.
 func TestAnotherProcessResumesTheFile(t *testing.T) {
 	w := start(t)
 	path := w.file("r", bytesOf(3<<20))
@@ -206,7 +206,7 @@ func TestAnotherProcessResumesTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.Load() != 2<<20 {
-		t.Errorf("went on from byte %d", first.Load())
+		t.Errorf("resumed from byte %d", first.Load())
 	}
 }
 
@@ -221,9 +221,9 @@ func TestWhatARelayHoldsIsWaitedForOrLeft(t *testing.T) {
 	_, err := client.Submit(t.Context(), small(true))
 	var held *muster.HandedOverError
 	if !errors.As(err, &held) || held.Relay != "r1" {
-		t.Fatalf("left with %v", err)
+		t.Fatalf("returned %v", err)
 	}
-	// Now it is asked again until it is there.
+	// Now the call is repeated until the result is committed.
 	result, err := client.Submit(t.Context(), small(false))
 	if err != nil || result.Size != 2 {
 		t.Fatalf("%+v, %v", result, err)
@@ -259,7 +259,7 @@ func TestFinalAnswers(t *testing.T) {
 func TestTheServerMustBeAnAggregatorOfTheFleet(t *testing.T) {
 	w := start(t)
 	w.config["grpc_targets"] = w.config["status_targets"]
-	if _, err := w.client().Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x"), Hold: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "wanted is a aggregator") {
+	if _, err := w.client().Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x"), Hold: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "not an instance of aggregator") {
 		t.Error(err)
 	}
 	w.config["fleet_ca_cert"] = mustertest.NewFleet().Root.PEM()
@@ -278,17 +278,17 @@ func TestProgress(t *testing.T) {
 
 func TestWorkerDeliversWhatTheDoneFileNames(t *testing.T) {
 	for name, c := range map[string]struct {
-		prepare func(w *world) string // gives the done file's content
-		want    string                // of the result; of an error result if it begins with "!"
+		prepare func(w *world) string // returns the done file's content
+		want    string                // the result; an error result if it begins with "!"
 	}{
 		"a file":     {func(w *world) string { return w.file("r", []byte("result")) }, "result"},
 		"with space": {func(w *world) string { return "  " + w.file("r x", []byte("result")) + " \n\n" }, "result"},
 		"relative":   {func(w *world) string { w.file("r", []byte("result")); return "r" }, "result"},
 		"missing":    {func(w *world) string { return "/tmp/none-of-this" }, "!cannot open"},
-		"empty":      {func(*world) string { return " \n" }, "!names no file"},
+		"empty":      {func(*world) string { return " \n" }, "!does not name a file"},
 		"outside":    {func(*world) string { return "/etc/hostname" }, "!outside"},
 		"climbing":   {func(*world) string { return "../../../../etc/hostname" }, "!outside"},
-		"huge":       {func(*world) string { return strings.Repeat("x", 70<<10) }, "!no file of at most"},
+		"huge":       {func(*world) string { return strings.Repeat("x", 70<<10) }, "!is not a file of at most"},
 		"a result too big": {func(w *world) string {
 			w.config["max_result_bytes"] = 3
 			return w.file("r", []byte("result"))
@@ -328,7 +328,7 @@ func TestWorkerPacksAFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.file("done", []byte(folder))
-	for range 2 { // the second life sends the same bytes
+	for range 2 { // the second process sends the same bytes
 		if _, err := w.client().WaitAndDeliver(t.Context()); err != nil {
 			t.Fatal(err)
 		}

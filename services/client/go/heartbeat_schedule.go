@@ -17,13 +17,13 @@ const (
 	longestPause     = 10 * time.Minute
 )
 
-// spread gives a time 20 % shorter or longer, at random.
+// spread returns a time 20 % shorter or longer, at random.
 func spread(d time.Duration) time.Duration { return d*8/10 + rand.N(d*4/10) }
 
-// beatSchedule has the times of one connection's beats. Not safe for concurrent use.
+// beatSchedule computes the times of one connection's heartbeats. Not safe for concurrent use.
 type beatSchedule struct {
 	interval   time.Duration
-	regular    time.Time // when the next one is due without news
+	regular    time.Time // when the next one is due without changes
 	newsSent   time.Time
 	unanswered time.Time // zero: everything is answered
 	last       time.Time
@@ -47,7 +47,7 @@ func (s *beatSchedule) sent(now time.Time, news bool) {
 	}
 }
 
-// answered notes when the server wants the next one; 0: it does not say.
+// answered sets the interval that the server asks for; 0: unchanged.
 func (s *beatSchedule) answered(interval time.Duration) {
 	if interval != 0 {
 		s.interval = min(max(interval, shortestInterval), longestInterval)
@@ -56,7 +56,7 @@ func (s *beatSchedule) answered(interval time.Duration) {
 	s.unanswered = time.Time{}
 }
 
-// due tells how long from now the next one is due; not positive: now.
+// due returns the time until the next heartbeat; not positive: now.
 func (s *beatSchedule) due(now time.Time, news bool) time.Duration {
 	if s.probed {
 		return 0
@@ -68,7 +68,7 @@ func (s *beatSchedule) due(now time.Time, news bool) time.Duration {
 	return wait
 }
 
-// patience tells for how long an answer is still waited for.
+// patience returns how long to wait for an outstanding answer.
 func (s *beatSchedule) patience(now time.Time) time.Duration {
 	if s.unanswered.IsZero() {
 		return longestInterval
@@ -76,13 +76,13 @@ func (s *beatSchedule) patience(now time.Time) time.Duration {
 	return s.unanswered.Add(max(answerLimit, 3*s.interval)).Sub(now)
 }
 
-// reconnect spreads new connections, so that a fleet does not come back as one wave: at random between
-// 1 s and a ceiling that doubles from 8 s to 45 s. Not safe for concurrent use.
+// reconnect spreads new connections, so that a fleet does not reconnect in one wave: at random between 1 s
+// and a limit that doubles from 8 s to 45 s. Not safe for concurrent use.
 type reconnect struct{ tries int }
 
 func (r *reconnect) reset() { r.tries = 0 }
 
-// next is not shorter than what the server asked for, which is spread upward.
+// next returns at least the time that the server asked for, plus jitter.
 func (r *reconnect) next(asked time.Duration) time.Duration {
 	ceiling := min(reconnectFirst<<min(r.tries, 10), reconnectMost)
 	r.tries++
@@ -94,7 +94,7 @@ func (r *reconnect) next(asked time.Duration) time.Duration {
 	return least + min(wait, least)
 }
 
-// unserved is for a server that does not know heartbeats (yet): doubles from 8 s to 10 min.
+// unserved returns the wait for a server without heartbeats: it doubles from 8 s to 10 min.
 func (r *reconnect) unserved() time.Duration {
 	ceiling := min(reconnectFirst<<min(r.tries, 10), longestPause)
 	r.tries++

@@ -20,7 +20,7 @@ const (
 	maxNames       = 100 // the newest
 )
 
-// clean cuts a text and replaces what is not UTF-8: it would make the whole message unreadable.
+// clean truncates a text and replaces invalid UTF-8, which would make the whole message invalid.
 func clean(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "\uFFFD")
 }
@@ -68,10 +68,10 @@ type beatStream struct {
 	schedule *beatSchedule
 	first    bool
 	version  int64 // the newest that was sent
-	sequence int64 // with which beat
+	sequence int64 // the heartbeat with that version
 }
 
-// incoming gives what a stream brings, and then its end, until the context is done.
+// incoming forwards the messages of a stream, and then its end, until the context is done.
 func incoming[T any](ctx context.Context, next func() (T, error)) (<-chan T, <-chan error) {
 	items, ended := make(chan T), make(chan error, 1)
 	go func() {
@@ -90,9 +90,9 @@ func incoming[T any](ctx context.Context, next func() (T, error)) (<-chan T, <-c
 	return items, ended
 }
 
-// stream keeps one Beat stream, to its end.
+// stream runs one heartbeat stream to its end.
 func (h *Heartbeats) stream(ctx context.Context, wait *reconnect) error {
-	// It outlives the caller's wish to stop by a goodbye.
+	// The stream outlives the caller's context for the farewell.
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	rpc, err := h.client.heartbeats.StreamHeartbeats(lasting)
@@ -112,8 +112,8 @@ func (h *Heartbeats) stream(ctx context.Context, wait *reconnect) error {
 			continue
 		}
 		if patience <= 0 {
-			return &Error{Code: "UNAVAILABLE", Reason: "HEARTBEATS_LOST", Message: "the status service does not answer heartbeats",
-				NextStep: "Check that muster-status runs and that status_targets leads to it."}
+			return &Error{Code: "UNAVAILABLE", Reason: "HEARTBEATS_LOST", Message: "the status service does not respond to heartbeats",
+				NextStep: "Check that muster-status is running and that status_targets has its address."}
 		}
 		timer := time.NewTimer(min(due, patience))
 		select {
@@ -133,7 +133,7 @@ func (h *Heartbeats) stream(ctx context.Context, wait *reconnect) error {
 	}
 }
 
-// await gives a stream's end; nobody is interested in what still comes before it.
+// await returns a stream's end, and drops the messages before it.
 func await[T any](items <-chan T, ended <-chan error) error {
 	for {
 		select {
@@ -144,7 +144,7 @@ func await[T any](items <-chan T, ended <-chan error) error {
 	}
 }
 
-// endOf says why a stream ended; never nil.
+// endOf returns why a stream ended; never nil.
 func endOf(err error) error {
 	if errors.Is(err, io.EOF) {
 		return &Error{Code: "UNAVAILABLE", Reason: "HEARTBEATS_LOST", Message: "the status service ended the stream of heartbeats"}

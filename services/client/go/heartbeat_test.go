@@ -29,7 +29,7 @@ func until(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// watcher keeps what a client was told of its heartbeats.
+// watcher records the calls of onChange.
 type watcher struct {
 	mu   sync.Mutex
 	told []error
@@ -71,7 +71,7 @@ func TestHeartbeatsSayWhoAndWhatAndGoodbye(t *testing.T) {
 	}
 	beats.SetPhase(muster.PhaseBlocked, "for \xff")
 	beats.SetFault(&muster.Fault{Check: muster.CheckTLS, Address: "h:1", Message: "refused", NextStep: "Ask."})
-	until(t, "the news", func() bool {
+	until(t, "the change", func() bool {
 		return heard(w.aggregator, func(a *musterv1.Activity) bool {
 			return a.Phase == musterv1.Phase_PHASE_BLOCKED && a.Message == "for \uFFFD" &&
 				a.Fault.GetCheck() == musterv1.Fault_CHECK_TLS && a.Fault.NextStep == "Ask." && a.Key.Node == "n1"
@@ -135,13 +135,13 @@ func TestHeartbeatsComeBack(t *testing.T) {
 		t.Errorf("%v after %v", all[1], all[0])
 	}
 	if told := seen.all(); told[0] == nil || told[1] != nil || beats.Err() != nil {
-		t.Errorf("told %v", told)
+		t.Errorf("onChange got %v", told)
 	}
 }
 
 func duplicateAgent(t *testing.T) error {
 	t.Helper()
-	s, err := status.New(codes.Aborted, "another beats").WithDetails(&musterv1.ErrorDetail{Reason: "DOUBLE_AGENT"})
+	s, err := status.New(codes.Aborted, "another process sends heartbeats").WithDetails(&musterv1.ErrorDetail{Reason: "DOUBLE_AGENT"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestAReportThatDidNotGetThroughGoesWithTheNextBeat(t *testing.T) {
 	client := w.client()
 	client.StartHeartbeats(nil)
 	if err := client.ReportProgress(t.Context(), muster.Key{}, muster.Progress{Message: "half", Completed: 5}); err == nil {
-		t.Error("it got through")
+		t.Error("the report succeeded")
 	}
 	until(t, "the report", func() bool {
 		return heard(w.aggregator, func(a *musterv1.Activity) bool { return a.GetProgress().GetCompleted() == 5 })
@@ -220,7 +220,7 @@ func TestAReportOfAnythingArrivesAsText(t *testing.T) {
 	}
 }
 
-// oldListener is a run's listener for old clients that answers as told, then 200.
+// oldListener is a run's listener for legacy clients that answers with the given codes, then with 200.
 func (w *world) oldListener(codes ...int) *requests {
 	w.t.Helper()
 	seen := &requests{answers: codes}
@@ -256,7 +256,7 @@ func (r *requests) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, "because", code)
 		return
 	}
-	_, _ = io.WriteString(w, `{"interval_seconds":0.3}`) // the client may be gone
+	_, _ = io.WriteString(w, `{"interval_seconds":0.3}`) // the client may have disconnected
 }
 
 func (r *requests) all() []string {

@@ -27,7 +27,7 @@ import (
 )
 
 func main() {
-	path := flag.String("config", "", "what muster credentials export printed; without it the environment says all")
+	path := flag.String("config", "", "the output of muster credentials export; without it, the environment has the configuration")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -47,13 +47,13 @@ func run(ctx context.Context, path, folder string) error {
 		return err
 	}
 	defer client.Close()
-	client.StartHeartbeats(nil) // that nobody hears of them is no reason to stop, either
-	// Progress is advice: that it cannot be reported is no reason to stop.
+	client.StartHeartbeats(nil) // failures of heartbeats are ignored, too
+	// Progress is optional: a failed report does not stop the work.
 	if err := client.ReportProgress(ctx, muster.Key{}, muster.Progress{Message: "counting", Total: 1}); err != nil {
 		fmt.Fprintln(os.Stderr, "example: progress:", err)
 	}
 	found, err := count(folder)
-	if err != nil { // an error is a result, too: the fleet has to know why there is no other
+	if err != nil { // an error result, so that the fleet has the reason
 		_, submitErr := client.SubmitError(ctx, muster.Key{}, err.Error())
 		return errors.Join(err, submitErr)
 	}

@@ -10,19 +10,19 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// Beats are all that were heard.
+// Beats returns all received heartbeats.
 func (a *Aggregator) Beats() []*musterv1.StreamHeartbeatsRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.beats)
 }
 
-// Probe asks every stream for a beat.
+// Probe requests a heartbeat on every stream.
 func (a *Aggregator) Probe() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for stream := range a.streams {
-		_ = stream.Send(&musterv1.StreamHeartbeatsResponse{Probe: true}) // a stream that is over needs none
+		_ = stream.Send(&musterv1.StreamHeartbeatsResponse{Probe: true}) // an ended stream is ignored
 	}
 }
 
@@ -35,7 +35,7 @@ func (a *Aggregator) CutBeats() {
 	}
 }
 
-// Beat implements the API.
+// StreamHeartbeats implements the API.
 func (a *Aggregator) StreamHeartbeats(stream musterv1.HeartbeatService_StreamHeartbeatsServer) error {
 	ctx, cut := context.WithCancel(stream.Context())
 	defer cut()

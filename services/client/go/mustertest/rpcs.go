@@ -22,7 +22,7 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// heard notes what a call says of itself. The lock is held.
+// heard records the identity and the metadata of a call. The lock is held.
 func (a *Aggregator) heard(ctx context.Context) {
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	a.Callers = append(a.Callers, fmt.Sprint(incoming.Get("muster-forwarded-identity")))
@@ -36,7 +36,7 @@ func (a *Aggregator) SubmitResult(ctx context.Context, r *musterv1.SubmitResultR
 	a.heard(ctx)
 	key := keyOf(r.Description.Key)
 	if a.CutOff > 0 {
-		return nil, fault(codes.Unavailable, "RELAY_CUT_OFF", "no way up").Err()
+		return nil, fault(codes.Unavailable, "RELAY_CUT_OFF", "disconnected").Err()
 	}
 	if err := a.admit(key); err != nil {
 		return nil, err
@@ -60,13 +60,13 @@ func (a *Aggregator) OpenUpload(ctx context.Context, r *musterv1.OpenUploadReque
 	}
 	if old := a.Results[key]; old != nil {
 		if (r.Size != nil && *r.Size != old.Size) || (len(r.Sha256) > 0 && string(r.Sha256) != string(old.SHA256)) {
-			return nil, fault(codes.AlreadyExists, "RESULT_CONFLICT", "another result is there").Err()
+			return nil, fault(codes.AlreadyExists, "RESULT_CONFLICT", "another result is committed").Err()
 		}
 		return &musterv1.OpenUploadResponse{Committed: a.result(key)}, nil
 	}
 	u := a.uploads[key]
 	if u != nil && u.attempt > r.Description.Attempt {
-		return nil, fault(codes.Aborted, "TAKEN_OVER", "a later attempt is there").Err()
+		return nil, fault(codes.Aborted, "TAKEN_OVER", "a later attempt exists").Err()
 	}
 	if u == nil || u.attempt < r.Description.Attempt {
 		u = newUpload(fmt.Sprintf("%032x", len(a.uploads)+len(a.Callers)), r)
@@ -301,7 +301,7 @@ func (a *Aggregator) FollowChanges(r *musterv1.FollowChangesRequest, stream grpc
 	return stream.Context().Err()
 }
 
-// Reported are all reports of progress so far.
+// Reported returns all progress reports so far.
 func (a *Aggregator) Reported() []*musterv1.ReportProgressRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,20 +10,20 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// Share puts a shared file at the relay that it names.
+// Share adds a shared file to the relay that it names.
 func (r *Relay) Share(share *musterv1.Share) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shares = append(r.shares, share)
 }
 
-// findShare gives the place of a shared file. The lock is held.
+// findShare returns the index of a shared file. The lock is held.
 func (r *Relay) findShare(key *musterv1.ShareKey, relay string) (int, error) {
 	at := slices.IndexFunc(r.shares, func(s *musterv1.Share) bool {
 		return proto.Equal(s.File.Key, key) && (relay == "" || s.Relay == relay)
 	})
 	if at < 0 {
-		return 0, fault(codes.NotFound, "SHARE_NOT_FOUND", "there is no shared file "+key.GetId()).Err()
+		return 0, fault(codes.NotFound, "SHARE_NOT_FOUND", "no shared file "+key.GetId()).Err()
 	}
 	return at, nil
 }
