@@ -84,13 +84,13 @@ func TestTheScriptSaysWhatIsWrong(t *testing.T) {
 		said      string
 	}{
 		{"", []string{"n-b", "file"}, 2, "usage: "},
-		{"", []string{"n-b", "../file", file}, 2, "is no id"},
-		{"", []string{"n-b", "file", file, "1d&x=y"}, 2, "is no time to live"},
-		{"", []string{"n-b", "file", file + ".none"}, 1, "cannot be read"},
+		{"", []string{"n-b", "../file", file}, 2, "is not a valid id"},
+		{"", []string{"n-b", "file", file, "1d&x=y"}, 2, "is not a valid time to live"},
+		{"", []string{"n-b", "file", file + ".none"}, 1, "cannot read"},
 		{"", []string{"nobody", "file", file}, 1, "refused file with 404: target_uuid: node not found"},
 		{"", []string{"n-b", "file", file, "nonsense"}, 1, "refused file with 400: ttl: "},
 		{"RUDDER_KEY=" + s.write("other.key", identityOf("n-b").keyPEM()), []string{"n-b", "file", file}, 1, "refused file with 403: signature: "},
-		{"RUDDER_KEY=/none", []string{"n-b", "file", file}, 1, "cannot be signed with /none"},
+		{"RUDDER_KEY=/none", []string{"n-b", "file", file}, 1, "with /none"},
 		{"RUDDER_SERVER_CERTIFICATE=" + s.write("other.pem", identityOf("n-b").pem()), []string{"n-b", "file", file}, 1, "does not respond"},
 		{"RUDDER_POLICY_SERVER=127.0.0.1:1", []string{"n-b", "file", file}, 1, "does not respond"},
 	} {
