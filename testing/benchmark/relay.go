@@ -16,18 +16,18 @@ import (
 const (
 	relayCount     = 4
 	mostSeconds    = 2.0
-	mostUpstream   = 10_000 // bytes a second of an idle relay
+	mostUpstream   = 10_000 // bytes per second of an idle relay
 	outputNodes    = 1_000
 	outputBytes    = 100 << 20
 	idleFor        = time.Minute
 	statementEvery = 30 * time.Minute
-	startsSettled  = 2 * time.Second // after a relay is up: its first memory is not of nodes
-	betweenRuns    = 3 * time.Second // each is measured alone: what the last one leaves to be done is over
+	startsSettled  = 2 * time.Second // after a relay has started: its first memory is not caused by nodes
+	betweenRuns    = 3 * time.Second // each is measured alone: the work of the previous run has ended
 	allAttachedFor = 10 * time.Minute
 )
 
-// relay: remote runs on many nodes below relays below the root, what idle nodes cost, output, and how nodes
-// come back to relays that were killed.
+// relay measures remote runs on many nodes attached to relays of the root relay, the cost of idle nodes, output, and
+// the reattachment of nodes after relays were killed.
 func relay(s settings) (table string, err error) {
 	f, err := fleet.New(s.folder)
 	if err != nil {
@@ -42,7 +42,7 @@ func relay(s settings) (table string, err error) {
 	if err := b.start(); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(&b.out, "**%d nodes below %d relays below the root, mutual TLS; load and relays share the machine**\n\n",
+	fmt.Fprintf(&b.out, "**%d nodes attached to %d relays of the root relay, mutual TLS; load and relays share the machine**\n\n",
 		s.agents, relayCount)
 	fmt.Fprintf(&b.out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
 	for _, measure := range []func() error{b.output, b.attachAll, b.idle, b.runs, b.killOne, b.killAll} {
@@ -54,7 +54,7 @@ func relay(s settings) (table string, err error) {
 	return b.out.String(), nil
 }
 
-// bench is a fleet with relays and the nodes below them.
+// bench is a fleet with relays and their nodes.
 type bench struct {
 	settings
 	fleet  *fleet.Fleet
@@ -62,10 +62,10 @@ type bench struct {
 	nodes  *agents
 	client *jobClient
 	out    strings.Builder
-	spent  []spent // of processes that were killed
+	spent  []spent // of killed processes
 }
 
-// spent is what a process took until it ended.
+// spent is the consumption of a process until it ended.
 type spent struct {
 	name string
 	cpu  time.Duration
@@ -79,7 +79,7 @@ type lowerRelay struct {
 	address string
 	config  string
 	running *fleet.RunningProgram
-	empty   int64 // its memory before nodes came
+	empty   int64 // its memory without nodes
 }
 
 func (b *bench) start() error {
@@ -97,7 +97,7 @@ func (b *bench) start() error {
 	return b.startRelays()
 }
 
-// startRelays starts all of them, without nodes below them.
+// startRelays starts all relays, without nodes.
 func (b *bench) startRelays() error {
 	for _, r := range b.relays {
 		if err := b.startRelay(r); err != nil {
@@ -117,7 +117,7 @@ func (b *bench) startRelays() error {
 	return nil
 }
 
-// endRelays kills some of them, and remembers what they took.
+// endRelays kills some relays, and records their consumption.
 func (b *bench) endRelays(relays []*lowerRelay) {
 	for _, r := range relays {
 		b.spent = append(b.spent, spent{r.name + " until it was killed", r.running.CPU(), r.running.PeakMemory()})
@@ -174,7 +174,7 @@ func (b *bench) row(what, figure, bar string, ratio float64) {
 	fmt.Fprintf(&b.out, "| %s | %s | %s | %.2f |\n", what, figure, bar, ratio)
 }
 
-// attach starts so many nodes, and returns how long that took when the root knows all of them.
+// attach starts nodes, and returns how long it took until the root relay knew all of them.
 func (b *bench) attach(count int) (happening, error) {
 	var targets []string
 	for _, r := range b.relays {
@@ -203,12 +203,12 @@ func (b *bench) attachAll() error {
 		return err
 	}
 	b.row(fmt.Sprintf("time until all are attached (%d new ones a second)", connectRate), fmt.Sprintf("%.0f s", all.Seconds), "", 0)
-	b.row("attempts that timed out meanwhile", fmt.Sprint(all.TimedOut), "", 0)
+	b.row("attempts that timed out in this time", fmt.Sprint(all.TimedOut), "", 0)
 	return nil
 }
 
-// idle measures what nodes that do nothing cost. What a relay sent when its nodes came is for the most part
-// their statements, of which each sends a new one every half an hour.
+// idle measures the cost of idle nodes. The traffic of a relay during their attachment is mostly their attach
+// statements, of which each sends a new one every half hour.
 func (b *bench) idle() error {
 	var before []int64
 	var coming int64
@@ -246,7 +246,7 @@ func (b *bench) idle() error {
 	return nil
 }
 
-// runs measures remote runs without output that everybody answers.
+// runs measures remote runs without output on all nodes.
 func (b *bench) runs() error {
 	for _, of := range []struct {
 		percent int
@@ -288,8 +288,7 @@ func (b *bench) runAll(percent int) (float64, error) {
 	return seen.seconds, nil
 }
 
-// output lets nodes print and reads every byte of it, before the others come: what these cost at rest is
-// another figure.
+// output lets nodes print and compares every byte, before the other nodes attach, because those have a cost at rest.
 func (b *bench) output() error {
 	count := min(outputNodes, b.agents)
 	if _, err := b.attach(count); err != nil {
@@ -318,12 +317,12 @@ func (b *bench) output() error {
 		return err
 	}
 	if seen.succeeded != count {
-		return fmt.Errorf("job %s: %d of %d nodes ended well with all their output", job, seen.succeeded, count)
+		return fmt.Errorf("job %s: %d of %d nodes succeeded with all their output", job, seen.succeeded, count)
 	}
 	what := fmt.Sprintf("%d MB of output of %d nodes through two hops", int64(count)*each/1_000_000, count)
 	b.row(what+", all bytes compared", fmt.Sprintf("%.1f s", seen.seconds), "", 0)
 	for _, server := range servers {
-		b.row("peak memory of "+server.Name+" during it", mib(server.PeakMemory()), "256 MiB",
+		b.row("peak memory of "+server.Name+" meanwhile", mib(server.PeakMemory()), "256 MiB",
 			float64(server.PeakMemory())/mostMemory)
 	}
 	b.nodes.stop()
@@ -334,7 +333,7 @@ func (b *bench) output() error {
 func (b *bench) killOne() error { return b.kill(b.relays[:1]) }
 func (b *bench) killAll() error { return b.kill(b.relays) }
 
-// kill ends relays as a crash would, starts them again, and waits until their nodes are back.
+// kill kills relays, starts them again, and waits until their nodes are reattached.
 func (b *bench) kill(relays []*lowerRelay) error {
 	b.endRelays(relays)
 	for _, r := range relays {
@@ -351,7 +350,7 @@ func (b *bench) kill(relays []*lowerRelay) error {
 	}
 	what := fmt.Sprintf("time until %d nodes are reattached after kill -9 of %d of the relays", b.agents*len(relays)/relayCount, len(relays))
 	b.row(what, fmt.Sprintf("%.0f s", back.Seconds), fmt.Sprintf("%.0f s", backWithin.Seconds()), back.Seconds/backWithin.Seconds())
-	b.row("handshakes that timed out meanwhile", fmt.Sprint(back.TimedOut), "0", back.TimedOut)
+	b.row("handshakes that timed out in this time", fmt.Sprint(back.TimedOut), "0", back.TimedOut)
 	b.row("attempts that failed otherwise, while a relay listened", fmt.Sprint(back.Other), "", 0)
 	if _, err := b.runAll(b.check); err != nil {
 		return fmt.Errorf("after that: %w", err)
@@ -359,7 +358,7 @@ func (b *bench) kill(relays []*lowerRelay) error {
 	return nil
 }
 
-// servers are the relays and the load, with names to be told by.
+// servers returns the relays and the load with distinct names.
 func (b *bench) servers() ([]fleet.Process, error) {
 	root, err := b.fleet.Process(fleet.Relay, b.client.rootArguments...)
 	if err != nil {
@@ -375,7 +374,7 @@ func (b *bench) servers() ([]fleet.Process, error) {
 	return append(all, fleet.Process{PID: b.nodes.command.Process.Pid, Name: "the load (all nodes)"}), nil
 }
 
-// processes adds what each process took from its start on.
+// processes adds the consumption of each process since its start.
 func (b *bench) processes() {
 	servers, err := b.servers()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// What the tests' nodes let run.
+// openPolicy admits the commands of the tests.
 const openPolicy = `commands:
   - argv: [/bin/echo, "**"]
     environment: [GREETING]
@@ -24,10 +24,10 @@ type node struct {
 	machine
 	name  string
 	agent *fleet.RunningProgram
-	extra []string // of its environment
+	extra []string // more environment variables
 }
 
-// join lets a machine join with a token of its own, with a policy.
+// join joins a machine with a new token and a policy.
 func join(t *testing.T, f *fleet.Fleet, name, policy string, on *fleet.Host, environment []string, arguments ...string) *node {
 	t.Helper()
 	n := &node{machine: newMachine(t, f), name: name, extra: environment}
@@ -44,7 +44,7 @@ func join(t *testing.T, f *fleet.Fleet, name, policy string, on *fleet.Host, env
 
 func (n *node) folder() string { return filepath.Join(n.home, "node") }
 
-// attach starts its agent and waits until it hangs in the tree.
+// attach starts its agent and waits until it is attached.
 func (n *node) attach(t *testing.T) {
 	t.Helper()
 	n.start(t)
@@ -60,13 +60,13 @@ func (n *node) start(t *testing.T) {
 
 func (n *node) awaitAttached(t *testing.T, attached bool) {
 	t.Helper()
-	// A relay above it that was lost several times in a row is tried again after up to a minute.
-	check(t, fleet.Until(2*time.Minute, n.name+" is attached, or not any more", func() bool {
+	// A parent that was lost several times in a row is retried after up to a minute.
+	check(t, fleet.Until(2*time.Minute, n.name+" is attached or detached", func() bool {
 		return nodes(t, n.fleet)[n.name]["attached"] == attached
 	}))
 }
 
-// attached gives a node of that name, attached, with the policy of the tests.
+// attached returns an attached node of that name with the policy of the tests.
 func attached(t *testing.T, f *fleet.Fleet, name string, arguments ...string) *node {
 	t.Helper()
 	n := join(t, f, name, openPolicy, nil, nil, arguments...)
@@ -74,7 +74,7 @@ func attached(t *testing.T, f *fleet.Fleet, name string, arguments ...string) *n
 	return n
 }
 
-// records gives what `muster exec --json` or `muster job logs --json` printed.
+// records returns the output of `muster exec --json` or `muster job logs --json`.
 func records(t *testing.T, out string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -84,14 +84,14 @@ func records(t *testing.T, out string) []map[string]any {
 		}
 		var record map[string]any
 		if err := json.Unmarshal([]byte(line), &record); err != nil {
-			t.Fatalf("%q is no JSON: %v", line, err)
+			t.Fatalf("%q is not JSON: %v", line, err)
 		}
 		all = append(all, record)
 	}
 	return all
 }
 
-// finals gives the last record of each node.
+// finals returns the last record of each node.
 func finals(t *testing.T, out string) map[string]map[string]any {
 	t.Helper()
 	byNode := map[string]map[string]any{}
@@ -103,7 +103,7 @@ func finals(t *testing.T, out string) map[string]map[string]any {
 	return byNode
 }
 
-// execOn runs `muster exec`; it gives stdout, stderr and the exit code.
+// execOn runs `muster exec`; it returns stdout, stderr and the exit code.
 func execOn(t *testing.T, f *fleet.Fleet, arguments ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return machine{fleet: f, home: f.Home}.muster(t, nil, append([]string{"exec"}, arguments...)...)
@@ -155,7 +155,7 @@ func TestOnlyWhatThePolicyAdmitsRuns(t *testing.T) {
 	}
 	out, _, _ = execOn(t, f, "--node", "n1", "--env", "GREETING=hi there", "--", "/bin/echo", "$GREETING", ";", "id")
 	if out != "n1: $GREETING ; id\n" {
-		t.Errorf("there is a shell where there should be none: %q", out)
+		t.Errorf("the arguments were interpreted by a shell: %q", out)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestAJobOutlivesItsCallerAndIsCancelled(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, said)
 	}
 	job := strings.TrimSpace(out)
-	until(t, "its output is there", func() bool {
+	until(t, "its output is shown", func() bool {
 		out, _ := f.Muster("job", "logs", job)
 		return out == "n1: begun\n"
 	})
@@ -186,7 +186,7 @@ func TestAJobOutlivesItsCallerAndIsCancelled(t *testing.T) {
 		t.Errorf("it ended as %v", shown)
 	}
 	if out := must(f.Muster("job", "list"))(t); !strings.Contains(out, job) || !strings.Contains(out, "cancelled") {
-		t.Errorf("job list says\n%s", out)
+		t.Errorf("job list prints\n%s", out)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestACommandWaitsForANodeThatIsAway(t *testing.T) {
 	}
 }
 
-// The relay at the centre is killed while commands run: what nodes printed is there, once.
+// The root relay is killed while commands run: the output of the nodes is complete and without duplicates.
 func TestNothingOfAJobIsLostWithTheRelay(t *testing.T) {
 	t.Parallel()
 	f := up(t)
@@ -218,7 +218,7 @@ func TestNothingOfAJobIsLostWithTheRelay(t *testing.T) {
 	job := strings.TrimSpace(must(f.Muster("exec", "--all", "--deadline", "5m", "--detach", "--", "/bin/sh", "-c",
 		"i=0; while [ $i -lt 400 ]; do echo line $i; i=$((i+1)); sleep 0.02; done"))(t))
 	for range 2 {
-		until(t, "it goes on", func() bool {
+		until(t, "output arrives", func() bool {
 			out, _ := f.Muster("job", "logs", job)
 			return strings.Contains(out, "n1: line ")
 		})

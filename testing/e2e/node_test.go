@@ -14,7 +14,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// token creates a join token and gives its file.
+// token creates a join token and returns its file.
 func token(t *testing.T, f *fleet.Fleet, arguments ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "token")
@@ -22,7 +22,7 @@ func token(t *testing.T, f *fleet.Fleet, arguments ...string) string {
 	return file
 }
 
-// nodes gives what `muster nodes --json` says of each, by name.
+// nodes returns the output of `muster nodes --json` by name.
 func nodes(t *testing.T, f *fleet.Fleet, arguments ...string) map[string]map[string]any {
 	t.Helper()
 	var list []map[string]any
@@ -51,10 +51,10 @@ func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 	}
 	node := nodes(t, f, "--label", "rack=b1")["n1"]
 	if node == nil || node["presence"] != "never seen" {
-		t.Fatalf("the list says %v", node)
+		t.Fatalf("the list has %v", node)
 	}
 
-	// Another machine comes too late with the same token, and with a torn one.
+	// Another machine is too late with the same token, and another has a damaged one.
 	_, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file)
 	if code != 71 || !strings.Contains(said, "TOKEN_USED") {
 		t.Errorf("a used token: exit %d: %s", code, said)
@@ -62,7 +62,7 @@ func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 	torn := filepath.Join(t.TempDir(), "torn")
 	check(t, os.WriteFile(torn, []byte("{"), 0o600))
 	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", torn); code == 0 || !strings.Contains(said, "INVALID_TOKEN_FILE") {
-		t.Errorf("a torn token: exit %d: %s", code, said)
+		t.Errorf("a damaged token: exit %d: %s", code, said)
 	}
 	check(t, os.Chmod(file, 0o644))
 	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code == 0 || !strings.Contains(said, "SECRET_FILE_EXPOSED") {
@@ -76,17 +76,17 @@ func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 		must(f.Muster(arguments...))(t)
 	}
 	if node := nodes(t, f, "--label", "zone=a")["n1"]; node == nil || node["presence"] != "revoked" || node["revoke_reason"] != "disk was stolen" {
-		t.Errorf("after the revocation the list says %v", node)
+		t.Errorf("after the revocation the list has %v", node)
 	}
 	if out := must(f.Muster("node", "show", "n1"))(t); !strings.Contains(out, "disk was stolen") {
-		t.Errorf("node show says\n%s", out)
+		t.Errorf("node show prints\n%s", out)
 	}
 	must(f.Muster("node", "remove", "n1"))(t)
 	if left := nodes(t, f); len(left) != 0 {
 		t.Errorf("after the removal there are %v", left)
 	}
 	if out := must(f.Muster("token", "list"))(t); !strings.Contains(out, "used") || !strings.Contains(out, "n1") {
-		t.Errorf("token list says\n%s", out)
+		t.Errorf("token list prints\n%s", out)
 	}
 }
 
@@ -107,11 +107,11 @@ func TestATokenForSeveralMachines(t *testing.T) {
 		t.Errorf("a third machine: exit %d: %s", code, said)
 	}
 	if all := nodes(t, f); len(all) != 2 {
-		t.Errorf("the list says %v", all)
+		t.Errorf("the list has %v", all)
 	}
 }
 
-// connectHandler is an HTTP proxy that only knows CONNECT, and reaches what it connects to by `dial`.
+// connectHandler is an HTTP proxy for CONNECT only, which connects with `dial`.
 func connectHandler(dial func(address string) (net.Conn, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodConnect {
@@ -138,7 +138,7 @@ func connectHandler(dial func(address string) (net.Conn, error)) http.Handler {
 	})
 }
 
-// connectProxy serves such a proxy here; it counts whom it connected to.
+// connectProxy serves such a proxy; it counts its connections.
 func connectProxy(t *testing.T) (address string, connected *atomic.Int32) {
 	t.Helper()
 	connected = &atomic.Int32{}

@@ -18,14 +18,14 @@ const (
 	proxyPort = 3128
 )
 
-// relay is a machine that joined as a relay, and the program that runs there.
+// relay is a machine that joined as a relay, and its program.
 type relay struct {
 	machine
 	name    string
 	program *fleet.RunningProgram
 }
 
-// newHost makes one that ends with the test.
+// newHost creates a host that ends with the test.
 func newHost(t *testing.T, make func() (*fleet.Host, error)) *fleet.Host {
 	t.Helper()
 	h := must(make())(t)
@@ -33,10 +33,10 @@ func newHost(t *testing.T, make func() (*fleet.Host, error)) *fleet.Host {
 	return h
 }
 
-// at is where a relay is reached that listens at this host.
+// at returns the address of a relay on this host.
 func at(host string) string { return fmt.Sprintf("%s:%d", host, relayPort) }
 
-// newRelay joins a relay that is reached at `address` by what hangs below it, and starts it.
+// newRelay joins a relay whose children reach it at `address`, and starts it.
 func newRelay(t *testing.T, f *fleet.Fleet, name string, on *fleet.Host, address string, arguments ...string) *relay {
 	t.Helper()
 	r := &relay{machine: newMachine(t, f), name: name}
@@ -64,7 +64,7 @@ func (r *relay) start(t *testing.T) {
 	until(t, "relay "+r.name+" is attached", func() bool { return nodes(t, r.fleet)[r.name]["attached"] == true })
 }
 
-// endAndTell ends a program; if the test failed, it gives what the program said.
+// endAndTell ends a program; if the test failed, it logs the program's output.
 func endAndTell(t *testing.T, name string, program *fleet.RunningProgram) {
 	program.End()
 	if t.Failed() {
@@ -72,14 +72,14 @@ func endAndTell(t *testing.T, name string, program *fleet.RunningProgram) {
 	}
 }
 
-// killAndStart is what a supervisor of its machine would do.
+// killAndStart restarts the relay as a supervisor would.
 func (r *relay) killAndStart(t *testing.T) {
 	t.Helper()
 	r.program.End()
 	r.start(t)
 }
 
-// proxyOn serves HTTP CONNECT on a host; what it connects to it reaches from there.
+// proxyOn serves HTTP CONNECT on a host; it connects from there.
 func proxyOn(t *testing.T, host *fleet.Host) {
 	t.Helper()
 	var listener net.Listener
@@ -108,7 +108,7 @@ func wantLines(t *testing.T, out string, lines int, names ...string) {
 			continue
 		}
 		if want := fmt.Sprintf("line %d", next[name]); text != want {
-			t.Fatalf("%s printed %q where %q was due", name, text, want)
+			t.Fatalf("%s printed %q instead of %q", name, text, want)
 		}
 		next[name]++
 	}

@@ -13,7 +13,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// wantRefusedAtEveryDoor: neither the run's listener nor gRPC lets this credential in.
+// wantRefusedAtEveryDoor fails unless the run's listener and gRPC refuse this credential.
 func wantRefusedAtEveryDoor(t *testing.T, what string, credential *fleet.Credential, run, node string) {
 	t.Helper()
 	code, err := put(t, credential, node, "x")
@@ -23,8 +23,7 @@ func wantRefusedAtEveryDoor(t *testing.T, what string, credential *fleet.Credent
 	}
 }
 
-// Genuine in all but its time: refused in every handshake, counted, and told by our own programs before they
-// dial.
+// Valid except for its time: refused in every handshake, counted, and detected by our own programs before they connect.
 func TestAnExpiredCertificateIsRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
@@ -39,7 +38,7 @@ func TestAnExpiredCertificateIsRefused(t *testing.T) {
 	file := must(f.WriteFile("result", "x"))(t)
 	if code, message := curl(t, expired, "-T", file, expired.AggregatorURL+"/api/v1/results/by-node/n1/logs"); code != "" ||
 		!strings.Contains(message, "expired") {
-		t.Errorf("curl got %q %q, want TLS's own word for it", code, message)
+		t.Errorf("curl got %q %q, want the alert of TLS", code, message)
 	}
 	until(t, "the refusals are counted", func() bool {
 		return counted(t, f, "gateway", `muster_gateway_refused_handshakes_total{listener="run",reason="expired"}`) >= 2 &&
@@ -51,10 +50,10 @@ func TestAnExpiredCertificateIsRefused(t *testing.T) {
 		wantExit(t, err, 2, "ended at", "muster credentials export")
 	}
 	if got := operator(t, f).result(t, id, "logs", "n1"); got.Outcome != musterv1.Outcome_OUTCOME_PENDING {
-		t.Errorf("the run was touched: %v", got)
+		t.Errorf("the run has changed: %v", got)
 	}
 
-	// The same but for the time is let in.
+	// The same certificate with a current time is accepted.
 	current := must(authority.Sign(credential, uri, now.Add(-time.Hour), now.Add(time.Hour)))(t)
 	if code, err := put(t, current, "n1", "x"); err != nil || code != http.StatusOK {
 		t.Errorf("a certificate of today: %d %v", code, err)
@@ -62,7 +61,7 @@ func TestAnExpiredCertificateIsRefused(t *testing.T) {
 	check(t, submit(t, current, id, "logs", "n1", "x"))
 }
 
-// Who stole a run's authority can sign whatever he likes: it is worth nothing outside of that run.
+// A stolen run CA can sign any identity, but it is not accepted outside of its run.
 func TestAStolenRunsAuthorityOpensNoOtherDoor(t *testing.T) {
 	t.Parallel()
 	f := up(t)
@@ -83,7 +82,7 @@ func TestAStolenRunsAuthorityOpensNoOtherDoor(t *testing.T) {
 		wantRefusedAtEveryDoor(t, "a leaf for "+uri, forged, other, "n1")
 	}
 	if got := operator(t, f).result(t, other, "logs", "n1"); got.Outcome != musterv1.Outcome_OUTCOME_PENDING {
-		t.Errorf("the other run was touched: %v", got)
+		t.Errorf("the other run has changed: %v", got)
 	}
 	own := must(authority.Sign(credential, leafURI(t, credential), now.Add(-time.Hour), now.Add(time.Hour)))(t)
 	check(t, submit(t, own, mine, "logs", "n1", "what the thief may say"))

@@ -11,7 +11,7 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// The thin thread: plan, gather on two nodes, deliver, archive, retrieve, check.
+// A minimal run: plan, gather on two nodes, deliver, archive, retrieve, verify.
 func TestResultsTravelFromAgentsToACheckedArchive(t *testing.T) {
 	t.Parallel()
 	f := up(t)
@@ -43,7 +43,7 @@ func TestBuiltInPluginsGatherThisMachine(t *testing.T) {
 	id := must(f.CreateRun("--plugin", "hostfacts", "--plugin", "systemd-logs", "--node", "n1"))(t)
 	for _, plugin := range []string{"hostfacts", "systemd-logs"} {
 		credential := must(f.Export(id, plugin, "n1"))(t)
-		_ = f.Agent(context.Background(), credential) // an error result is judged below
+		_ = f.Agent(context.Background(), credential) // an error result is checked below
 	}
 	a := operator(t, f)
 	a.awaitState(t, id, musterv1.RunState_RUN_STATE_COMPLETE)

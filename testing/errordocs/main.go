@@ -1,5 +1,5 @@
-// Errordocs writes docs/errors.md from the places in the code where errors are made, so that every reason a
-// user can meet is on that page, with the words he meets it in. Its test fails when the page is old.
+// Errordocs writes docs/errors.md from the places in the code that create errors, so that every reason that a user can
+// get is on that page with its text. Its test fails when the page is outdated.
 //
 //	go run ./testing/errordocs   # from the root: writes docs/errors.md
 package main
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// page is the whole text, from the tree below root.
+// page returns the whole text, from the tree at root.
 func page(root string) (string, error) {
 	entries, err := collect(root)
 	if err != nil {
@@ -62,8 +62,8 @@ func page(root string) (string, error) {
 	var out strings.Builder
 	out.WriteString(heading)
 	sections := []struct{ title, prefix string }{
-		{"What the services answer", "services/common/errors.cc"},
-		{"What relays answer", "services/relay/"},
+		{"Errors of the services", "services/common/errors.cc"},
+		{"Errors of relays", "services/relay/"},
 		{"Elsewhere in the services", "services/"},
 		{"The gateway", "gateway/"},
 		{"The command line and the supervisor", "cli/"},
@@ -89,7 +89,7 @@ func write(out *strings.Builder, title string, rows []entry) {
 	slices.SortStableFunc(rows, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.reason, b.reason), cmp.Compare(a.file, b.file))
 	})
-	fmt.Fprintf(out, "\n## %s\n\n| reason | code | what happened | what to do |\n|---|---|---|---|\n", title)
+	fmt.Fprintf(out, "\n## %s\n\n| reason | code | message | next step |\n|---|---|---|---|\n", title)
 	last := ""
 	for _, e := range rows {
 		row := fmt.Sprintf("| `%s` | %s | %s | %s |\n", e.reason, e.code, cell(e.message), cell(e.next))
@@ -102,7 +102,7 @@ func write(out *strings.Builder, title string, rows []entry) {
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// collect finds every place where an error with a reason is made.
+// collect finds every place that creates an error with a reason.
 func collect(root string) ([]entry, error) {
 	var all []entry
 	for _, folder := range []string{"services", "gateway", "cli"} {
@@ -143,7 +143,7 @@ func fromCpp(file, text string) []entry {
 	var found []entry
 	for _, match := range cppCall.FindAllStringSubmatchIndex(text, -1) {
 		function, reason := text[match[2]:match[3]], text[match[6]:match[7]]
-		if function == "setenv" || function == "label" { // not an error's
+		if function == "setenv" || function == "label" { // not an error
 			continue
 		}
 		e := entry{reason: reason, file: file}
@@ -178,7 +178,7 @@ func fromGo(file, text string) []entry {
 	return found
 }
 
-// arguments splits what follows up to the call's closing parenthesis at the commas of its own level.
+// arguments splits the text up to the call's closing parenthesis at the commas of the top level.
 func arguments(text string) []string {
 	var all []string
 	depth, begin, quoted := 0, 0, false
@@ -204,7 +204,7 @@ func arguments(text string) []string {
 	return all
 }
 
-// spoken is the text of an expression: its literals, with "..." for everything between them.
+// spoken returns the text of an expression: its literals, with "..." between them.
 func spoken(expression string) string {
 	var parts []string
 	end := 0

@@ -15,7 +15,7 @@ func TestThePageIsWhatTheCodeSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Error("docs/errors.md is old: go run ./testing/errordocs")
+		t.Error("docs/errors.md is outdated: go run ./testing/errordocs")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// linked gives both ends of a connection over a link, and the link.
+// linked returns both ends of a connection over a link, and the link.
 func linked(t *testing.T) (l *Link, client, server net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,12 +58,12 @@ func noise(size int) []byte {
 	return content
 }
 
-// nothingComes fails if something does, an end of the connection too.
+// nothingComes fails if bytes or the end of the connection arrive.
 func nothingComes(t *testing.T, connection net.Conn) {
 	t.Helper()
 	fatal(t, connection.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 	if n, err := connection.Read(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%d bytes came, %v", n, err)
+		t.Errorf("%d bytes arrived, %v", n, err)
 	}
 	fatal(t, connection.SetReadDeadline(time.Now().Add(time.Minute)))
 }
@@ -72,14 +72,14 @@ func wantNext(t *testing.T, connection net.Conn, want []byte) {
 	t.Helper()
 	got := make([]byte, len(want))
 	if _, err := io.ReadFull(connection, got); err != nil || !bytes.Equal(got, want) {
-		t.Fatalf("got other bytes, %v", err)
+		t.Fatalf("the bytes differ, %v", err)
 	}
 }
 
 func wantReset(t *testing.T, connection net.Conn) {
 	t.Helper()
 	if _, err := io.Copy(io.Discard, connection); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("it ended with %v, want a reset", err)
+		t.Errorf("the connection ended with %v, want a reset", err)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestALinkPassesEverythingBothWaysAndEndsInPeace(t *testing.T) {
 		}
 	}
 	if l.Passed(Up) != int64(len(up)) || l.Passed(Down) != int64(len(down)) {
-		t.Errorf("%d bytes up and %d down are counted", l.Passed(Up), l.Passed(Down))
+		t.Errorf("%d bytes upstream and %d downstream are counted", l.Passed(Up), l.Passed(Down))
 	}
 }
 
@@ -106,9 +106,9 @@ func TestASlowLinkLetsBytesTravel(t *testing.T) {
 	began := time.Now()
 	go func() { _, _ = client.Write(content) }()
 	wantNext(t, server, content)
-	// All but the last piece, and what the first of them waited for.
+	// All except the last piece, and the delay of the first.
 	if least := delay + (128<<10-linkPiece)*time.Second/rate; time.Since(began) < least {
-		t.Errorf("all came within %v, less than %v", time.Since(began), least)
+		t.Errorf("everything arrived within %v, less than %v", time.Since(began), least)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestASilentLinkHoldsLittle(t *testing.T) {
 	l.Silence(Up)
 	fatal(t, client.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
 	if n, err := client.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) || n > 16<<20 {
-		t.Errorf("it took %d bytes, %v", n, err)
+		t.Errorf("the link accepted %d bytes, %v", n, err)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestWhoSendsToAnEndThatIsGoneLearnsIt(t *testing.T) {
 	_, client, server := linked(t)
 	fatal(t, server.Close())
 	if _, err := client.Write(noise(64 << 20)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("it could send for ever: %v", err)
+		t.Errorf("the sender got no error: %v", err)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestALinkIsCutInTheMiddle(t *testing.T) {
 	go func() { _, _ = client.Write(noise(4 << 20)) }()
 	n, err := io.Copy(io.Discard, server)
 	if n > 1<<20+linkPiece || !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("%d bytes came, then %v", n, err)
+		t.Errorf("%d bytes arrived, then %v", n, err)
 	}
 	<-cut
 }
