@@ -30,7 +30,7 @@ func oldConfig(t *testing.T, w *world, plugin, node string) *muster.Config {
 	return config
 }
 
-func TestTheLibraryDeliversToAnOldListener(t *testing.T) {
+func TestClientLibraryDeliversToLegacyListener(t *testing.T) {
 	w := start(t)
 	for _, node := range []string{"n1", "global"} {
 		client, err := muster.New(oldConfig(t, w, "logs", node))

@@ -78,7 +78,7 @@ func completed(t *testing.T, e event) int64 {
 
 // With HTTP/2 and HTTP/1.1: every change is sent, simultaneous changes only as the newest, and the stream ends after
 // the end of the run.
-func TestEventsTellEachChangeToTheEnd(t *testing.T) {
+func TestEventStreamSendsEachChangeUntilRunEnds(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
 		w, _ := started(t)
 		client := w.looker(viewer(w.runA))
@@ -124,7 +124,7 @@ func TestEventsTellEachChangeToTheEnd(t *testing.T) {
 	}
 }
 
-func TestEventsOfAnEndedRunAreTwo(t *testing.T) {
+func TestEventStreamOfEndedRunHasTwoEvents(t *testing.T) {
 	w, _ := started(t)
 	status := progressOf(runA)
 	status.State = musterv1.RunState_RUN_STATE_FAILED
@@ -137,7 +137,7 @@ func TestEventsOfAnEndedRunAreTwo(t *testing.T) {
 	}
 }
 
-func TestRefusedEventsAreAnAnswer(t *testing.T) {
+func TestRefusedEventStreamHasErrorResponse(t *testing.T) {
 	w, _ := started(t)
 	user := w.fleet.Intermediate.Leaf(alice)
 	a := call(t, w.looker(user), "GET", w.page("/status?run=0000000000000000"), nil, "Accept", "text/event-stream")
@@ -147,7 +147,7 @@ func TestRefusedEventsAreAnAnswer(t *testing.T) {
 }
 
 // A client that requests events and does not read them must not block others.
-func TestAClientThatReadsNothingBlocksNobody(t *testing.T) {
+func TestEventStreamWithoutReaderDoesNotBlockOthers(t *testing.T) {
 	w, _ := started(t)
 	leaf := viewer(w.runA)
 	conn, err := tls.Dial("tcp", w.gateway.Addresses.Status, &tls.Config{RootCAs: w.fleet.Root.Pool(), Certificates: []tls.Certificate{leaf}})

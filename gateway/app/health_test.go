@@ -9,7 +9,7 @@ import (
 )
 
 // Heartbeats of legacy clients.
-func TestHealthTellsWhenToComeAgain(t *testing.T) {
+func TestHealthReturnsInterval(t *testing.T) {
 	w := start(t, func(w *world) { w.aggregator.Interval = 12 * time.Second })
 	const health = "/api/v1/health/"
 	get := func(method, plugin, node, path string) answer {
@@ -59,7 +59,7 @@ func TestHealthTellsWhenToComeAgain(t *testing.T) {
 	}
 }
 
-func TestHealthWhileTheStatusServiceIsAwayOrBehind(t *testing.T) {
+func TestHealthWhileStatusServiceIsDownOrBehindIsRetryable(t *testing.T) {
 	w := start(t)
 	url := "https://" + w.address() + "/api/v1/health/by-node/n1/logs"
 	client := oldClient(w.runA, w.leaf("logs", "n1"))

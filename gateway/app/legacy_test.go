@@ -16,7 +16,7 @@ import (
 
 // The responses that legacy clients receive, as measured with Sonobuoy's aggregator, and for late or repeated results
 // as designed.
-func TestAnswersAreThoseOfOld(t *testing.T) {
+func TestLegacyAnswersMatchSonobuoy(t *testing.T) {
 	w := start(t)
 	w.put("logs", "n1", "first")
 	const results, progress = "/api/v1/results/", "/api/v1/progress/"
@@ -96,7 +96,7 @@ func TestAnswersAreThoseOfOld(t *testing.T) {
 	}
 }
 
-func TestTheRunsEndIsGone(t *testing.T) {
+func TestPutAfterRunEndedReturns410(t *testing.T) {
 	w := start(t)
 	for _, reason := range []string{"RUN_SEALED", "RUN_CANCELLED"} {
 		w.aggregator.Refuse(runA, codes.FailedPrecondition, reason)
@@ -108,7 +108,7 @@ func TestTheRunsEndIsGone(t *testing.T) {
 	}
 }
 
-func TestCertificatesDecide(t *testing.T) {
+func TestPutIsAuthorizedByCertificate(t *testing.T) {
 	w := start(t)
 	url := "https://" + w.address() + "/api/v1/results/by-node/n1/logs"
 	for name, c := range map[string]struct {
@@ -138,7 +138,7 @@ func TestCertificatesDecide(t *testing.T) {
 	}
 }
 
-func TestHandshakesThatAreRefused(t *testing.T) {
+func TestRefusedHandshakesAreCountedByReason(t *testing.T) {
 	w := start(t)
 	other := w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1"})
 	for reason, leaf := range map[string][]tls.Certificate{
@@ -157,7 +157,7 @@ func TestHandshakesThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestPlainHTTPIsHelped(t *testing.T) {
+func TestPlainHTTPGetsHelpText(t *testing.T) {
 	w := start(t)
 	for _, address := range []string{w.address(), w.gateway.Addresses.Gateway} {
 		a := call(t, http.DefaultClient, "PUT", "http://"+address+"/api/v1/results/by-node/n1/logs", bytes.NewReader(make([]byte, 10_000)))
@@ -167,7 +167,7 @@ func TestPlainHTTPIsHelped(t *testing.T) {
 	}
 }
 
-func TestTLSVersions(t *testing.T) {
+func TestListenerAcceptsTLS12AndTLS13(t *testing.T) {
 	w := start(t)
 	for version, fits := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
 		conn, err := tls.Dial("tcp", w.address(), &tls.Config{MinVersion: version, MaxVersion: version,
@@ -184,7 +184,7 @@ func TestTLSVersions(t *testing.T) {
 	}
 }
 
-func TestFileNamesAndTypes(t *testing.T) {
+func TestFileNamesAndTypesAreStored(t *testing.T) {
 	w := start(t)
 	for i, c := range []struct{ disposition, contentType, name, mediaType string }{
 		{"attachment;filename=r.json", "application/json", "r.json", "application/json"},
@@ -213,7 +213,7 @@ func TestFileNamesAndTypes(t *testing.T) {
 	}
 }
 
-func TestAnErrorReportOfAnOldWorkerIsAnError(t *testing.T) {
+func TestErrorReportOfOldWorkerIsStoredAsError(t *testing.T) {
 	w := start(t)
 	if a := w.put("logs", "n1", `{"error":"no such file"}`, "Content-Type", "application/gzip"); a.code != 200 {
 		t.Fatal(a)
@@ -228,7 +228,7 @@ func TestAnErrorReportOfAnOldWorkerIsAnError(t *testing.T) {
 	}
 }
 
-func TestARunsPortStaysAndCloses(t *testing.T) {
+func TestRunPortIsKeptOverRestartAndClosesWithRun(t *testing.T) {
 	w := start(t, supervised)
 	before := w.aggregator.Port(runA)
 	w.gateway.Stop()

@@ -27,7 +27,7 @@ func (w *world) endRun(id string, at time.Time) {
 }
 
 // The run CA is wiped an hour after the run; until then late sidecars get the reason.
-func TestAListenerOutlivesItsRunByAnHour(t *testing.T) {
+func TestListenerClosesAnHourAfterRun(t *testing.T) {
 	w := start(t)
 	other := w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1"})
 	portA, portB := w.aggregator.Port(runA), w.aggregator.Port(other.ID)
@@ -45,7 +45,7 @@ func TestAListenerOutlivesItsRunByAnHour(t *testing.T) {
 	}
 }
 
-func TestWithoutAFreePortARunWaitsForOne(t *testing.T) {
+func TestRunWithoutFreePortWaitsForOne(t *testing.T) {
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestWithoutAFreePortARunWaitsForOne(t *testing.T) {
 
 // After a restart the shared port opens as soon as one run has its certificate: clients of the other runs wait for
 // theirs.
-func TestAClientThatIsFasterThanItsListenerWaits(t *testing.T) {
+func TestClientBeforeItsListenerWaits(t *testing.T) {
 	w, other := named(t)
 	w.aggregator.Port(runA)
 	w.aggregator.Port(runB)

@@ -39,7 +39,7 @@ func says(text string, let <-chan struct{}) func(context.Context, *musterv1.Comm
 	}
 }
 
-func TestJobsAndAttachedNodesOverREST(t *testing.T) {
+func TestRESTServesJobsAndAttachedNodes(t *testing.T) {
 	w := start(t)
 	let := make(chan struct{})
 	w.relay.Hang("n1", says("hello\n", let))
@@ -73,7 +73,7 @@ func TestJobsAndAttachedNodesOverREST(t *testing.T) {
 	}
 }
 
-func TestAJobIsCancelledOverREST(t *testing.T) {
+func TestRESTCancelsJob(t *testing.T) {
 	w := start(t)
 	w.relay.Hang("n1", says("", nil))
 	client := w.operator(alice)
@@ -86,7 +86,7 @@ func TestAJobIsCancelledOverREST(t *testing.T) {
 	}
 }
 
-func TestWithoutARelayJobsAreUnavailable(t *testing.T) {
+func TestJobsWithoutRelayAreUnavailable(t *testing.T) {
 	for reason, change := range map[string]func(*world){
 		"NO_RELAY":    func(w *world) { w.config.RelayTargets = nil },
 		"UNAVAILABLE": func(w *world) { w.relay.Stop() },

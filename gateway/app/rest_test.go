@@ -24,7 +24,7 @@ import (
 
 const archivePath = "/api/v1/runs/" + runA + "/archive/content"
 
-func TestRESTNamesTheVerifiedPeerAlone(t *testing.T) {
+func TestRESTForwardsOnlyVerifiedIdentity(t *testing.T) {
 	w := start(t)
 	a := call(t, w.operator(alice), "GET", w.url("/api/v1/runs"), nil,
 		"Grpc-Metadata-Muster-Forwarded-Identity", "spiffe://evil/user/root", "Muster-Forwarded-Identity", "spiffe://evil/user/root",
@@ -57,7 +57,7 @@ func TestRESTNamesTheVerifiedPeerAlone(t *testing.T) {
 	}
 }
 
-func TestRESTErrors(t *testing.T) {
+func TestRESTErrorsHaveCodeAndReason(t *testing.T) {
 	w := start(t)
 	for _, c := range []struct {
 		method, path string
@@ -83,7 +83,7 @@ func TestRESTErrors(t *testing.T) {
 	}
 }
 
-func TestRESTWantsACertificateOfTheFleet(t *testing.T) {
+func TestRESTRequiresFleetCertificate(t *testing.T) {
 	w := start(t)
 	foreign := mustertest.NewFleet()
 	for name, leaf := range map[string]*tls.Certificate{
@@ -112,7 +112,7 @@ func TestRESTWantsACertificateOfTheFleet(t *testing.T) {
 
 func ptr[T any](value T) *T { return &value }
 
-func TestRevokedAreRefused(t *testing.T) {
+func TestRESTRefusesRevokedIdentities(t *testing.T) {
 	w := start(t)
 	client := w.operator(alice)
 	if a := call(t, client, "GET", w.url("/api/v1/runs"), nil); a.code != 200 {
@@ -138,7 +138,7 @@ func TestRevokedAreRefused(t *testing.T) {
 	}
 }
 
-func TestDownloads(t *testing.T) {
+func TestDownloadsSupportRanges(t *testing.T) {
 	w := start(t)
 	content := bytes.Repeat([]byte("0123456789abcdef"), 1000)
 	digest := sha256.Sum256(content)
@@ -194,7 +194,7 @@ func TestDownloads(t *testing.T) {
 	}
 }
 
-func TestADamagedDownloadIsBrokenOff(t *testing.T) {
+func TestDamagedDownloadIsAborted(t *testing.T) {
 	w := start(t)
 	w.aggregator.Archives[runA] = make([]byte, 16000)
 	w.aggregator.Damage = true
@@ -211,7 +211,7 @@ func TestADamagedDownloadIsBrokenOff(t *testing.T) {
 }
 
 // Every path of the document is served, and every served path is in the document.
-func TestDocumentAndRouterAgree(t *testing.T) {
+func TestOpenAPIDocumentMatchesRouter(t *testing.T) {
 	w := start(t)
 	document := decode(t, string(gen.OpenAPI))
 	served := call(t, w.operator(alice), "GET", w.url("/api/v1/openapi.json"), nil)
@@ -288,7 +288,7 @@ func rules(t *testing.T) (routes []legacy.Route) {
 	return routes
 }
 
-func TestProbes(t *testing.T) {
+func TestReadinessFollowsAggregator(t *testing.T) {
 	w := start(t)
 	inspection := "http://" + w.gateway.Addresses.Inspection
 	until(t, "it is ready", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 200 })
@@ -304,7 +304,7 @@ func TestProbes(t *testing.T) {
 	until(t, "it is ready again", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 200 })
 }
 
-func TestRunsOfWhileTheFeedWasAwayAreFound(t *testing.T) {
+func TestRunsCreatedDuringFeedOutageAreFound(t *testing.T) {
 	w := start(t)
 	w.address()
 	w.aggregator.Stop()

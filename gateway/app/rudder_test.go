@@ -28,7 +28,7 @@ func relaying(w *world) {
 	c.RemoteRunCommand = []string{"echo", "ran"}
 }
 
-func TestRudderHasAListenerOfItsOwn(t *testing.T) {
+func TestRudderListenerReloadsNodesList(t *testing.T) {
 	w := start(t, relaying)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	run := func() string {
@@ -55,14 +55,14 @@ func TestRudderHasAListenerOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestRudderIsOffUnlessConfigured(t *testing.T) {
+func TestRudderListenerIsOffByDefault(t *testing.T) {
 	w := start(t)
 	if w.gateway.Addresses.Rudder != "" || w.gateway.Reload() == nil {
 		t.Error(w.gateway.Addresses)
 	}
 }
 
-func TestRudderReachesAttachedNodesByTheirStreams(t *testing.T) {
+func TestRudderReachesAttachedNodesOverStreams(t *testing.T) {
 	let := make(chan struct{})
 	close(let)
 	w := start(t, relaying, func(w *world) {

@@ -34,7 +34,7 @@ func (w *world) signIn() *http.Cookie {
 	return cookie
 }
 
-func TestALinkSignsABrowserInOnce(t *testing.T) {
+func TestLinkSignsBrowserInOnce(t *testing.T) {
 	w, _ := started(t)
 	link := w.link()
 	first := call(t, w.looker(), "GET", link, nil)
@@ -62,7 +62,7 @@ func TestALinkSignsABrowserInOnce(t *testing.T) {
 	}
 }
 
-func TestOperatorsAloneGetLinks(t *testing.T) {
+func TestOnlyOperatorsGetLinks(t *testing.T) {
 	w, _ := started(t)
 	for _, uri := range []string{"spiffe://" + mustertest.Domain + "/node/n1", "spiffe://" + mustertest.Domain + "/service/status/s1"} {
 		a := call(t, w.operator(uri), "POST", w.url("/api/v1/dashboard-links"), strings.NewReader("{}"))
@@ -79,7 +79,7 @@ func TestOperatorsAloneGetLinks(t *testing.T) {
 	}
 }
 
-func TestASessionReadsWhatItsOperatorMay(t *testing.T) {
+func TestSessionHasReadPermissionsOfOperator(t *testing.T) {
 	w, _ := started(t)
 	cookie := w.signIn()
 	header := []string{"Cookie", cookie.Name + "=" + cookie.Value}
@@ -116,7 +116,7 @@ func TestASessionReadsWhatItsOperatorMay(t *testing.T) {
 }
 
 // Revocation ends the open requests of a session.
-func TestARevokedOperatorsSessionEndsAtOnce(t *testing.T) {
+func TestSessionOfRevokedOperatorEndsImmediately(t *testing.T) {
 	w, _ := started(t)
 	cookie := w.signIn()
 	unused := w.link()

@@ -38,7 +38,7 @@ func credential(run *mustertest.Run) tls.Certificate {
 	return run.SelfSigned.Leaf(run.URI("plugin/logs/node/n1"))
 }
 
-func TestRunsWithHostNamesShareAPort(t *testing.T) {
+func TestRunsWithHostNamesShareOnePort(t *testing.T) {
 	w, other := named(t)
 	if a, b := w.aggregator.Port(runA), w.aggregator.Port(runB); a != b {
 		t.Fatalf("they listen on %d and %d", a, b)
@@ -55,7 +55,7 @@ func TestRunsWithHostNamesShareAPort(t *testing.T) {
 	}
 }
 
-func TestARunsLeafIsRefusedUnderAnothersName(t *testing.T) {
+func TestLeafOfAnotherRunIsRefusedUnderHostName(t *testing.T) {
 	w, other := named(t)
 	w.aggregator.Port(runA)
 	if a, err := try(w.hostClient(other, credential(w.runA)), "PUT", w.hostURL(runB), strings.NewReader("x")); err == nil {
@@ -76,7 +76,7 @@ func TestARunsLeafIsRefusedUnderAnothersName(t *testing.T) {
 	}
 }
 
-func TestAHelloForNobodyIsRefused(t *testing.T) {
+func TestHelloWithUnknownNameIsRefused(t *testing.T) {
 	w, _ := named(t)
 	address := fmt.Sprintf("127.0.0.1:%d", w.aggregator.Port(runA))
 	for name, reason := range map[string]string{"": "no_name", "00000000000000cc.collect.example.org": "unknown_name", "localhost": "unknown_name"} {
@@ -91,7 +91,7 @@ func TestAHelloForNobodyIsRefused(t *testing.T) {
 
 // Neither the end of a run nor a restart of the gateway moves a run to another port. A deleted run accepts nothing more
 // while the other continues.
-func TestASharedPortOutlivesRunsAndRestarts(t *testing.T) {
+func TestSharedPortIsKeptOverRunsAndRestarts(t *testing.T) {
 	w, other := named(t)
 	before := w.aggregator.Port(runA)
 	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", before), &tls.Config{ServerName: runA + ".collect.example.org",
@@ -125,7 +125,7 @@ func TestASharedPortOutlivesRunsAndRestarts(t *testing.T) {
 }
 
 // A run from before host names were configured keeps its own port.
-func TestRunsWithAndWithoutHostNamesLiveTogether(t *testing.T) {
+func TestRunsWithAndWithoutHostNamesCoexist(t *testing.T) {
 	w := start(t)
 	if a := w.put("logs", "n1", "x"); a.code != 200 {
 		t.Fatal(a)
@@ -140,7 +140,7 @@ func TestRunsWithAndWithoutHostNamesLiveTogether(t *testing.T) {
 	}
 }
 
-func TestNoListenerOfARunResumesSessions(t *testing.T) {
+func TestRunListenersDoNotResumeSessions(t *testing.T) {
 	byName, _ := named(t)
 	for _, w := range []*world{byName, start(t)} {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {

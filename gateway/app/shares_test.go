@@ -8,7 +8,7 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-func TestSharedFilesOverREST(t *testing.T) {
+func TestRESTServesSharedFiles(t *testing.T) {
 	w := start(t)
 	w.relay.Share(&musterv1.Share{
 		File:  &musterv1.SharedFile{Key: &musterv1.ShareKey{Source: "n1", Target: "n2", Id: "report.csv"}, Size: 3},
@@ -46,7 +46,7 @@ func TestSharedFilesOverREST(t *testing.T) {
 	}
 }
 
-func TestWithoutARelaySharedFilesAreUnavailable(t *testing.T) {
+func TestSharedFilesWithoutRelayAreUnavailable(t *testing.T) {
 	w := start(t, func(w *world) { w.config.RelayTargets = nil })
 	for method, path := range map[string]string{"GET": "/api/v1/shares", "DELETE": "/api/v1/shares/n1/n2/f"} {
 		if a := call(t, w.operator(alice), method, w.url(path), nil); a.code != 503 || !strings.Contains(a.body, `"NO_RELAY"`) {

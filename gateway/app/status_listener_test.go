@@ -46,7 +46,7 @@ func (w *world) own(run string, roots *x509.CertPool, leaf *tls.Certificate, met
 	return try(&http.Client{Transport: transport}, method, fmt.Sprintf("https://127.0.0.1:%d%s", w.statusPort(run), path), nil)
 }
 
-func TestARunsOwnStatusListener(t *testing.T) {
+func TestOwnStatusListenerAuthorizesCallers(t *testing.T) {
 	w, other := started(t)
 	mine := bring(t)
 	w.aggregator.BringStatusListener(runA, mine.listener)
@@ -92,7 +92,7 @@ func TestARunsOwnStatusListener(t *testing.T) {
 }
 
 // A run's own status listener serves the given certificate; its CA is not accepted elsewhere.
-func TestWhatWasBroughtIsForOneListener(t *testing.T) {
+func TestGivenCertificateAndCAApplyToOneListener(t *testing.T) {
 	w, _ := started(t)
 	mine := bring(t)
 	w.aggregator.BringStatusListener(runA, mine.listener)
@@ -105,7 +105,7 @@ func TestWhatWasBroughtIsForOneListener(t *testing.T) {
 }
 
 // Without a given certificate it serves the fleet's; without a given CA it admits the run's viewers.
-func TestARunsStatusListenerWithTheFleetsCertificate(t *testing.T) {
+func TestOwnStatusListenerDefaultsToFleetCertificate(t *testing.T) {
 	w, other := started(t)
 	w.aggregator.BringStatusListener(runA, &musterv1.GetStatusListenerResponse{})
 	if a, err := w.own(runA, w.fleet.Root.Pool(), ptr(viewer(w.runA)), "GET", "/status"); err != nil || a.code != 200 {
@@ -136,7 +136,7 @@ func neighbours(t *testing.T) (held net.Listener, port int) {
 	return nil, 0
 }
 
-func TestAStatusListenerKeepsItsPortOverARestart(t *testing.T) {
+func TestStatusListenerKeepsPortOverRestart(t *testing.T) {
 	taken, first := neighbours(t)
 	w, _ := started(t, func(w *world) { w.config.StatusPorts = fmt.Sprintf("%d-%d", first, first+1) })
 	mine := bring(t)
@@ -159,7 +159,7 @@ func (w *world) endViewed(id string, at time.Time) {
 		Id: id, State: musterv1.RunState_RUN_STATE_COMPLETE, EndTime: timestamppb.New(at), StatusListener: &musterv1.StatusListener{}}}})
 }
 
-func TestAStatusListenerOutlivesItsRunByAnHour(t *testing.T) {
+func TestStatusListenerClosesAnHourAfterRun(t *testing.T) {
 	w, _ := started(t)
 	mine := bring(t)
 	for _, run := range []string{runA, runB} {
@@ -176,7 +176,7 @@ func TestAStatusListenerOutlivesItsRunByAnHour(t *testing.T) {
 	until(t, "the one of the deleted run is closed", func() bool { return !isOpen(portB) })
 }
 
-func TestWithoutAFreePortTheStatusListenersFaultIsReported(t *testing.T) {
+func TestStatusListenerWithoutFreePortReportsFault(t *testing.T) {
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -66,7 +66,7 @@ func (w *world) looker(leaf ...tls.Certificate) *http.Client {
 }
 
 // The first fields of the response and of each pair are exactly those of the original design.
-func TestStatusIsInTheFormOfTheDesign(t *testing.T) {
+func TestStatusHasFormatOfDesign(t *testing.T) {
 	w, _ := started(t, func(w *world) { w.aggregator.PageSize = 3 }) // the rest is on a second page
 	a := call(t, w.looker(viewer(w.runA)), "GET", w.page("/status"), nil)
 	if a.code != 200 || a.header.Get("Content-Type") != "application/json" || a.header.Get("Cache-Control") != "no-store" ||
@@ -114,7 +114,7 @@ func TestStatusIsInTheFormOfTheDesign(t *testing.T) {
 	}
 }
 
-func TestStatesOfARunHaveTheDesignsWords(t *testing.T) {
+func TestRunStatesHaveNamesOfDesign(t *testing.T) {
 	w, _ := started(t)
 	for state, want := range map[musterv1.RunState]string{
 		musterv1.RunState_RUN_STATE_PLANNED: "running", musterv1.RunState_RUN_STATE_RUNNING: "running",
@@ -131,7 +131,7 @@ func TestStatesOfARunHaveTheDesignsWords(t *testing.T) {
 	}
 }
 
-func TestWhoSeesWhichRun(t *testing.T) {
+func TestStatusIsAuthorizedByCaller(t *testing.T) {
 	w, other := started(t)
 	user := w.fleet.Intermediate.Leaf(alice)
 	for _, c := range []struct {
@@ -181,7 +181,7 @@ func TestWhoSeesWhichRun(t *testing.T) {
 }
 
 // A certificate that does not chain to the fleet's root fails in the handshake and is counted by reason.
-func TestWrongCertificatesEndInTheHandshake(t *testing.T) {
+func TestInvalidCertificateFailsHandshake(t *testing.T) {
 	w, other := started(t)
 	for _, c := range []struct {
 		name, reason string
@@ -209,7 +209,7 @@ func (w *world) revoke(subject string) {
 		Revoked: &musterv1.FollowChangesResponse_Revoked{Subject: subject}}})
 }
 
-func TestARevokedViewerIsRefused(t *testing.T) {
+func TestRevokedViewerIsRefused(t *testing.T) {
 	w, _ := started(t)
 	client := w.looker(viewer(w.runA))
 	w.revoke(w.runA.URI("viewer"))
@@ -219,7 +219,7 @@ func TestARevokedViewerIsRefused(t *testing.T) {
 	})
 }
 
-func TestAnUnchangedStatusIsNotSentAgain(t *testing.T) {
+func TestUnchangedStatusReturns304(t *testing.T) {
 	w, _ := started(t)
 	client := w.looker(viewer(w.runA))
 	tag := call(t, client, "GET", w.page("/status"), nil).header.Get("ETag")
@@ -242,7 +242,7 @@ func TestAnUnchangedStatusIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatNeedsAttention(t *testing.T) {
+func TestAttentionReturnsOnlyPairsThatNeedIt(t *testing.T) {
 	w, _ := started(t)
 	status := progressOf(runA)
 	status.Stragglers = []*musterv1.PairStatus{status.Pairs[1]}
@@ -272,7 +272,7 @@ func TestOnlyWhatNeedsAttention(t *testing.T) {
 }
 
 // No caller can change anything through the status listener.
-func TestTheStatusListenerIsForLookingOnly(t *testing.T) {
+func TestStatusListenerIsReadOnly(t *testing.T) {
 	w, _ := started(t)
 	client := w.looker(w.fleet.Intermediate.Leaf(alice))
 	for _, path := range []string{"/status", "/api/v1/runs", "/api/v1/dashboard-links", "/api/v1/runs/" + runA + ":cancel"} {
@@ -294,7 +294,7 @@ func TestTheStatusListenerIsForLookingOnly(t *testing.T) {
 	}
 }
 
-func TestPagesElsewhereReadNothingUnlessConfigured(t *testing.T) {
+func TestCORSRequiresConfiguredOrigin(t *testing.T) {
 	const product = "https://product.example"
 	for _, configured := range []bool{false, true} {
 		w, _ := started(t, func(w *world) {

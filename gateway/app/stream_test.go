@@ -48,7 +48,7 @@ func (w *world) wantDigest(k mustertest.Key, size int64) {
 	}
 }
 
-func TestSizesAroundTheLimits(t *testing.T) {
+func TestPutAcceptsSizesAroundLimits(t *testing.T) {
 	w := start(t)
 	const chunk = 1 << 20
 	for i, size := range []int64{0, 1, 64<<10 - 1, 64 << 10, 64<<10 + 1, chunk - 1, chunk, chunk + 1, 5*chunk + 7} {
@@ -69,7 +69,7 @@ func TestSizesAroundTheLimits(t *testing.T) {
 }
 
 // Real workers send a whole file as one HTTP chunk.
-func TestOneGiantChunkTakesLittleMemory(t *testing.T) {
+func TestHugeChunkUsesLittleMemory(t *testing.T) {
 	const size = 1 << 30
 	w := start(t, func(w *world) { w.aggregator.Forget = true })
 	conn := w.dial(w.leaf("logs", "n1"))
@@ -108,7 +108,7 @@ func TestOneGiantChunkTakesLittleMemory(t *testing.T) {
 	t.Logf("%d MiB of heap at most", peak.Load()>>20)
 }
 
-func TestABodyCutShortNeverCommits(t *testing.T) {
+func TestTruncatedBodyIsNotCommitted(t *testing.T) {
 	w := start(t)
 	for name, text := range map[string]string{
 		"small, with a length":   request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 100\r\n", "x"),
@@ -138,7 +138,7 @@ func TestABodyCutShortNeverCommits(t *testing.T) {
 
 // A body with only the last chunk is complete and is answered immediately. (A client that announces chunks and does not
 // send even the last one, as curl 7.88 does with "-T" and an empty file, sent an incomplete body.)
-func TestAnEmptyChunkedBodyIsAResult(t *testing.T) {
+func TestEmptyChunkedBodyIsCommitted(t *testing.T) {
 	w := start(t)
 	for node, pieces := range map[string][]string{"n1": {"0\r\n\r\n"}, "n2": {"0", "\r\n", "\r\n"}} {
 		conn := w.dial(w.leaf("logs", node))
@@ -156,7 +156,7 @@ func TestAnEmptyChunkedBodyIsAResult(t *testing.T) {
 }
 
 // The aggregator stops at several points of an upload and restarts: the client does not notice.
-func TestAPutIsHeldWhileTheAggregatorIsAway(t *testing.T) {
+func TestPutIsHeldWhileAggregatorRestarts(t *testing.T) {
 	const size = 9<<20 + 5
 	var stops atomic.Int32
 	w := start(t)
@@ -180,7 +180,7 @@ func TestAPutIsHeldWhileTheAggregatorIsAway(t *testing.T) {
 	}
 }
 
-func TestAPutFromBeforeTheAggregatorIsThere(t *testing.T) {
+func TestPutBeforeAggregatorStartsIsHeld(t *testing.T) {
 	w := start(t)
 	w.address()
 	w.aggregator.Stop()
@@ -197,7 +197,7 @@ func TestAPutFromBeforeTheAggregatorIsThere(t *testing.T) {
 	all.Wait()
 }
 
-func TestAHeldPutEndsWith503(t *testing.T) {
+func TestHeldPutFailsWith503(t *testing.T) {
 	w := start(t, func(w *world) { w.config.Hold = 300 * time.Millisecond })
 	w.address()
 	w.aggregator.Stop()
@@ -209,7 +209,7 @@ func TestAHeldPutEndsWith503(t *testing.T) {
 }
 
 // A PUT is not held because of a full disk, unlike a restart of the aggregator.
-func TestAFullDiskIsAnsweredAtOnce(t *testing.T) {
+func TestPutOnFullDiskFailsImmediately(t *testing.T) {
 	w := start(t)
 	w.aggregator.Refuse(runA, codes.ResourceExhausted, "DISK_FULL")
 	for _, size := range []int64{100, 3 << 20} {
@@ -229,7 +229,7 @@ func TestAFullDiskIsAnsweredAtOnce(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheAggregatorHaveACode(t *testing.T) {
+func TestAggregatorErrorsMapToHTTPCodes(t *testing.T) {
 	w := start(t, func(w *world) { w.config.Hold = 10 * time.Millisecond })
 	for _, c := range []struct {
 		code   codes.Code
@@ -252,7 +252,7 @@ func TestErrorsOfTheAggregatorHaveACode(t *testing.T) {
 
 // An early refusal still reads the body to its end: an old client that is disconnected while it sends would not see the
 // response.
-func TestAnEarlyRefusalReadsTheBody(t *testing.T) {
+func TestEarlyRefusalReadsBody(t *testing.T) {
 	w := start(t)
 	body := &counting{Reader: stream(40 << 20)}
 	a, err := w.putStream("logs", "n9", body)
@@ -277,7 +277,7 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestTooLarge(t *testing.T) {
+func TestTooLargePutReturns413(t *testing.T) {
 	w := start(t, func(w *world) { w.config.ResultBytes = 1 << 20 })
 	for name, body := range map[string]io.Reader{"chunked": stream(3 << 20), "with a length": bytes.NewReader(make([]byte, 3<<20))} {
 		if a, err := w.putStream("logs", "n1", body); err != nil || a.code != 413 {
@@ -290,7 +290,7 @@ func TestTooLarge(t *testing.T) {
 }
 
 // Stalled senders and unfinished handshakes do not delay others.
-func TestASlowSenderDelaysNobody(t *testing.T) {
+func TestSlowSendersDoNotDelayOthers(t *testing.T) {
 	w := start(t)
 	for range 20 {
 		conn := w.dial(w.leaf("logs", "n1"))
@@ -303,7 +303,7 @@ func TestASlowSenderDelaysNobody(t *testing.T) {
 }
 
 // A stop waits for a delivery to end.
-func TestStopLetsADeliveryEnd(t *testing.T) {
+func TestStopWaitsForDelivery(t *testing.T) {
 	w := start(t)
 	conn := w.dial(w.leaf("logs", "n1"))
 	_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 100\r\n", strings.Repeat("x", 50)))
@@ -324,7 +324,7 @@ func TestStopLetsADeliveryEnd(t *testing.T) {
 	<-stopped
 }
 
-func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
+func TestStopCancelsStalledDelivery(t *testing.T) {
 	w := start(t, func(w *world) { w.config.Drain = 200 * time.Millisecond })
 	conn := w.dial(w.leaf("logs", "n1"))
 	_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 100\r\n", "x"))

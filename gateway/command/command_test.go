@@ -66,7 +66,7 @@ func (p *place) run(t *testing.T, nodes ...string) (records []*musterv1.JobRecor
 	return records, err
 }
 
-func TestACommandIsSignedForItsNodesAlone(t *testing.T) {
+func TestCommandIsSignedForItsNodesOnly(t *testing.T) {
 	p := open(t)
 	p.relay.Hang("n1", answers("one\n", 0))
 	p.relay.Hang("n2", answers("two\n", 7))
@@ -117,7 +117,7 @@ func (p *place) nodesOf(c *musterv1.Command) []string {
 	return []string{"n1", "n2"}
 }
 
-func TestTheCertificateIsReplacedAtHalfOfItsLife(t *testing.T) {
+func TestSigningCertificateIsRenewedAtHalfOfValidity(t *testing.T) {
 	p := open(t)
 	p.aggregator.Commands.Life = time.Second // it was issued a second ago: half of its validity has passed
 	p.relay.Hang("n1", answers("", 0))
@@ -140,7 +140,7 @@ func TestTheCertificateIsReplacedAtHalfOfItsLife(t *testing.T) {
 	}
 }
 
-func TestWithoutACertificateNothingIsSubmitted(t *testing.T) {
+func TestSubmitWithoutCertificateFails(t *testing.T) {
 	p := open(t)
 	p.aggregator.Stop()
 	if _, err := p.run(t, "n1"); err == nil || !strings.Contains(err.Error(), "no certificate to sign") || len(p.relay.Signed()) != 0 {
@@ -148,7 +148,7 @@ func TestWithoutACertificateNothingIsSubmitted(t *testing.T) {
 	}
 }
 
-func TestAWatchThatBreaksGoesOnWhereItWas(t *testing.T) {
+func TestBrokenWatchIsResumed(t *testing.T) {
 	p := open(t)
 	let := make(chan struct{})
 	p.relay.Hang("n1", func(context.Context, *musterv1.Command, func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
@@ -171,7 +171,7 @@ func TestAWatchThatBreaksGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-func TestAJobThatNobodyFollowsIsCancelled(t *testing.T) {
+func TestJobWithoutFollowerIsCancelled(t *testing.T) {
 	p := open(t)
 	p.relay.Hang("n1", func(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 		<-ctx.Done()
@@ -189,7 +189,7 @@ func TestAJobThatNobodyFollowsIsCancelled(t *testing.T) {
 	}
 }
 
-func TestTheListOfAttachedNodesOutlivesTheRelay(t *testing.T) {
+func TestAttachedNodesAreCachedWhileRelayIsDown(t *testing.T) {
 	p := open(t)
 	if got := p.runner.Attached(t.Context()); len(got) != 0 {
 		t.Error(got)
@@ -222,7 +222,7 @@ func vectors(t *testing.T, name string) (lines [][]string) {
 	return lines
 }
 
-func TestTargetSetsAreThoseOfTheVectors(t *testing.T) {
+func TestTargetSetsMatchVectors(t *testing.T) {
 	all := vectors(t, "target_sets.txt")
 	if len(all) < 5 {
 		t.Fatal(len(all))
@@ -234,7 +234,7 @@ func TestTargetSetsAreThoseOfTheVectors(t *testing.T) {
 	}
 }
 
-func TestASignatureIsThatOfTheVector(t *testing.T) {
+func TestSignatureMatchesVector(t *testing.T) {
 	vector := vectors(t, "command_signature.txt")[0]
 	var parts [3][]byte
 	for i, text := range vector {

@@ -31,7 +31,7 @@ func problems(t *testing.T, content string) string {
 	return strings.Join(lines[:len(lines)-1], "\n")
 }
 
-func TestWhatPrintWritesReadsBack(t *testing.T) {
+func TestPrintedConfigLoadsUnchanged(t *testing.T) {
 	config := Default()
 	config.StateFolder, config.LogLevel, config.Hold, config.ResultBytes = "/a: b #c", "warning", 50*time.Minute, 3<<20
 	config.StatusTargets, config.LegacyPort, config.Listen = []string{"a:1", "[::1]:2"}, 443, "[::]:7443"
@@ -49,7 +49,7 @@ func TestWhatPrintWritesReadsBack(t *testing.T) {
 }
 
 // The format is that of the C++ services (services/common/base/config.h).
-func TestPrintShowsCommentsRangesAndValues(t *testing.T) {
+func TestPrintedConfigHasCommentsRangesAndValues(t *testing.T) {
 	config := Default()
 	config.Hold, config.LogLevel = 5*time.Second, "debug"
 	text := config.Print()
@@ -66,7 +66,7 @@ func TestPrintShowsCommentsRangesAndValues(t *testing.T) {
 	}
 }
 
-func TestMistakesAreNamed(t *testing.T) {
+func TestConfigErrorsNameLineAndField(t *testing.T) {
 	for content, want := range map[string]string{
 		"":                                    "",
 		"log:\n":                              "",

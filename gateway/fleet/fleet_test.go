@@ -40,7 +40,7 @@ func write(t *testing.T, folder, name, text string) {
 	}
 }
 
-func TestOnlyAGoodPairIsTakenOver(t *testing.T) {
+func TestReloadAcceptsOnlyValidPair(t *testing.T) {
 	f := mustertest.NewFleet()
 	k, folder := open(t, f, f.Service("gateway", "g1"))
 	before := serial(k)
@@ -77,7 +77,7 @@ func TestOnlyAGoodPairIsTakenOver(t *testing.T) {
 func clientOnly(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }
 
 // A crash at any step of Publish leaves a folder that Open accepts.
-func TestPublishSurvivesACrashAtEachStep(t *testing.T) {
+func TestPublishSurvivesCrashAtEachStep(t *testing.T) {
 	f := mustertest.NewFleet()
 	chain, key := mustertest.PEM(f.Service("gateway", "g1"))
 	for step, files := range map[string]map[string]string{
@@ -108,7 +108,7 @@ func TestPublishSurvivesACrashAtEachStep(t *testing.T) {
 	}
 }
 
-func TestRenewsAtHalfOfItsLife(t *testing.T) {
+func TestCertificateIsRenewedAtHalfOfValidity(t *testing.T) {
 	f := mustertest.NewFleet()
 	aggregator := mustertest.NewAggregator(t, f)
 	address := aggregator.Start()
@@ -141,7 +141,7 @@ func TestRenewsAtHalfOfItsLife(t *testing.T) {
 	}
 }
 
-func TestRevokedEndsWhatIsUnderWay(t *testing.T) {
+func TestRevocationEndsActiveRequests(t *testing.T) {
 	f := mustertest.NewFleet()
 	c := f.Service("gateway", "g1")
 	id, err := peer.FromCertificate(c.Leaf)

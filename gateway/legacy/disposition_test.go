@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestMediaType(t *testing.T) {
+func TestMediaTypeIsForwardedIfValid(t *testing.T) {
 	for _, c := range []struct{ contentType, extension, want string }{
 		{"application/json", "", "application/json"}, {"text/x-log; charset=utf-8", "", "text/x-log; charset=utf-8"},
 		{"", "", ""}, {"", ".tar.gz", "application/gzip"}, {"", ".tgz", "application/gzip"}, {"", ".xml", ""},

@@ -12,7 +12,7 @@ import (
 )
 
 // A stale client may dial for hours: one line a minute for each reason is logged, and every refusal is counted.
-func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
+func TestRefusalsAreLoggedOncePerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		log := refusalLog{log: slog.New(slog.NewTextHandler(&out, nil))}

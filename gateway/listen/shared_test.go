@@ -130,7 +130,7 @@ func (h *hall) dial(whose, of *party, change ...func(*tls.Config)) (string, erro
 	return string(text), err
 }
 
-func TestTheNameChoosesWhoShakesHands(t *testing.T) {
+func TestServerNameSelectsListener(t *testing.T) {
 	h := openHall(t)
 	a, b := h.join("a"), h.join("b")
 	for _, p := range []*party{a, b} {
@@ -146,7 +146,7 @@ func TestTheNameChoosesWhoShakesHands(t *testing.T) {
 	}
 }
 
-func TestAnothersLeafIsRefusedInTheHandshake(t *testing.T) {
+func TestLeafOfAnotherRunFailsHandshake(t *testing.T) {
 	h := openHall(t)
 	a, b := h.join("a"), h.join("b")
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -158,7 +158,7 @@ func TestAnothersLeafIsRefusedInTheHandshake(t *testing.T) {
 	}
 }
 
-func TestWhoNamesNobodyHereIsRefusedInTheHandshake(t *testing.T) {
+func TestUnknownServerNameFailsHandshake(t *testing.T) {
 	h := openHall(t)
 	a := h.join("a")
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -185,7 +185,7 @@ func TestWhoNamesNobodyHereIsRefusedInTheHandshake(t *testing.T) {
 	h.wantRefusal("- plain_http")
 }
 
-func TestANameThatIsGivenUpIsFree(t *testing.T) {
+func TestReleasedNameIsFree(t *testing.T) {
 	h := openHall(t)
 	a, b := h.join("a"), h.join("b")
 	if _, err := h.shared.Listen("A.example.org", &tls.Config{}, h.note("twice")); err == nil {
@@ -210,7 +210,7 @@ func TestANameThatIsGivenUpIsFree(t *testing.T) {
 }
 
 // After a restart a client may connect before its listener is open.
-func TestANameThatIsAwaitedIsWaitedFor(t *testing.T) {
+func TestClientOfAwaitedNameWaits(t *testing.T) {
 	h := openHall(t)
 	h.join("a")
 	late := h.party("late")
@@ -239,7 +239,7 @@ func TestANameThatIsAwaitedIsWaitedFor(t *testing.T) {
 
 // A session of one run would admit its client to another run's listener without a certificate of that run. The client
 // cache returns any session.
-func TestNoSessionIsResumed(t *testing.T) {
+func TestSessionsAreNotResumed(t *testing.T) {
 	h := openHall(t)
 	a, b := h.join("a"), h.join("b")
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {

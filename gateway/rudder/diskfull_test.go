@@ -12,8 +12,8 @@ import (
 
 const smallDisk = "MUSTER_TEST_SMALL_DISK" // where the process of this test in its own namespaces mounts a small disk
 
-// TestAFullDiskIsToldAndCostsNothing runs itself again where it may mount a file system of 1 MiB.
-func TestAFullDiskIsToldAndCostsNothing(t *testing.T) {
+// TestUploadOnFullDiskFailsAndLosesNothing runs itself again where it may mount a file system of 1 MiB.
+func TestUploadOnFullDiskFailsAndLosesNothing(t *testing.T) {
 	folder := os.Getenv(smallDisk)
 	if folder == "" {
 		again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")

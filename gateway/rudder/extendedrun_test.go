@@ -102,7 +102,7 @@ func (g *told) ended(t *testing.T, node string, code int, fault string) {
 	}
 }
 
-func TestLinesAreLabelledBetweenRecords(t *testing.T) {
+func TestLinesBetweenRecordsAreLabelled(t *testing.T) {
 	s := single(t)
 	got := s.call("GET", "remote-run/node/n%2Da?classes=class2,class3", nil)
 	first, rest, _ := strings.Cut(got.body, "\n")
@@ -117,7 +117,7 @@ func TestLinesAreLabelledBetweenRecords(t *testing.T) {
 	s.want(s.callAs(s.client, "GET", s.base+basePath+"remote-run/nodes?nodes=", nil), 200, "")
 }
 
-func TestARecordTellsExitCodeAndStderrWhateverWasPrinted(t *testing.T) {
+func TestEndRecordHasExitCodeAndStderr(t *testing.T) {
 	s := single(t, script(`printf 'out\377put {"node":"n-a"}\nlast'; printf 'bad\377 "quoted"\n\001' >&2; exit 3`))
 	got := s.run("node/n-a")
 	got.ended(t, "n-a", 3, "")
@@ -129,14 +129,14 @@ func TestARecordTellsExitCodeAndStderrWhateverWasPrinted(t *testing.T) {
 	}
 }
 
-func TestStderrIsBounded(t *testing.T) {
+func TestStderrInRecordIsBounded(t *testing.T) {
 	s := single(t, script(`head -c 100000 /dev/zero >&2`))
 	if e := s.run("node/n-a").ends["n-a"]; len(e.Stderr) != maxStderr+len("[cut]") || !strings.HasSuffix(e.Stderr, "\x00[cut]") {
 		t.Error(len(e.Stderr))
 	}
 }
 
-func TestOutputIsDiscardedAndRecordsAreNot(t *testing.T) {
+func TestDiscardDropsOutputButNotRecords(t *testing.T) {
 	s := single(t, script(`echo said; exit 2`))
 	got := s.run("nodes?nodes=n-a,n-b&output=discard&async=no")
 	got.ended(t, "n-a", 2, "")
@@ -146,14 +146,14 @@ func TestOutputIsDiscardedAndRecordsAreNot(t *testing.T) {
 	}
 }
 
-func TestAsyncDiscardIsAnEmptyAnswerAtOnce(t *testing.T) {
+func TestAsyncDiscardAnswersEmptyImmediately(t *testing.T) {
 	s := single(t, script(`while [ ! -e "$0.go" ]; do sleep 0.02; done; echo "$@" >>"$0.calls"`))
 	s.want(s.call("GET", "remote-run/nodes?nodes=n-a,nobody&output=discard&async=yes", nil), 200, "")
 	s.write("agent.go", "")
 	until(t, "the command ran", func() bool { return s.calls() == "remote run -- a.example\n" })
 }
 
-func TestAsyncKeepStreamsAtOnceAndOutlivesItsClient(t *testing.T) {
+func TestAsyncKeepStreamsAndOutlivesClient(t *testing.T) {
 	s := single(t, script(`echo first; while [ ! -e "$0.go" ]; do sleep 0.02; done; echo over >"$0.over"`))
 	response, err := s.client.Get(s.base + basePath + "remote-run/node/n-a?async=yes")
 	if err != nil {
@@ -171,7 +171,7 @@ func TestAsyncKeepStreamsAtOnceAndOutlivesItsClient(t *testing.T) {
 	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
-func TestAClientThatLeavesEndsASynchronousRun(t *testing.T) {
+func TestSynchronousRunEndsWithClient(t *testing.T) {
 	s := single(t, script(`trap 'echo >"$0.ended"; exit' TERM; echo begun; while :; do sleep 0.02; done`))
 	response, err := s.client.Get(s.base + basePath + "remote-run/node/n-a")
 	if err != nil {
@@ -187,7 +187,7 @@ func TestAClientThatLeavesEndsASynchronousRun(t *testing.T) {
 	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
-func TestAReaderThatTakesNothingIsGivenUp(t *testing.T) {
+func TestStalledReaderIsDisconnected(t *testing.T) {
 	s := single(t, script(`exec cat /dev/zero`), impatient)
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"),
 		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{identityOf("root").certificate}})
@@ -202,7 +202,7 @@ func TestAReaderThatTakesNothingIsGivenUp(t *testing.T) {
 	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
-func TestNodesThatCannotBeReachedHaveRecordsOfTheirOwn(t *testing.T) {
+func TestUnreachableNodesHaveRecords(t *testing.T) {
 	s := single(t)
 	got := s.run("nodes?nodes=nobody,n-a,loop1,lost")
 	got.ended(t, "n-a", 0, "")
@@ -214,7 +214,7 @@ func TestNodesThatCannotBeReachedHaveRecordsOfTheirOwn(t *testing.T) {
 	s.want(s.call("GET", "remote-run/node/nobody", nil), 200, `{"node":"nobody","event":"unknown"}`+"\n")
 }
 
-func TestABadQueryIsAnsweredWithTheField(t *testing.T) {
+func TestInvalidQueryFailsWithField(t *testing.T) {
 	s := single(t)
 	for query, field := range map[string]string{
 		"nodes?nodes=n-a&output=KEEP": "output", "nodes?nodes=n-a&output=": "output", "all?output=true": "output",
@@ -247,7 +247,7 @@ func TestABadQueryIsAnsweredWithTheField(t *testing.T) {
 	}
 }
 
-func TestEachRelayGetsItsBranchAndAllIsEveryNodeOnce(t *testing.T) {
+func TestEachRelayGetsItsBranchAndAllIncludesEveryNodeOnce(t *testing.T) {
 	f := woods(t)
 	got := f.root.run("nodes?nodes=n-a,n-d,n-c,nobody&classes=deep,er")
 	for id, host := range map[string]string{"n-a": "a.example", "n-c": "c.example", "n-d": "d.example"} {
@@ -276,7 +276,7 @@ func TestEachRelayGetsItsBranchAndAllIsEveryNodeOnce(t *testing.T) {
 	}
 }
 
-func TestABranchThatIsLostHasAnEndForEachOfItsNodes(t *testing.T) {
+func TestLostBranchHasEndForEachNode(t *testing.T) {
 	f := woods(t)
 	f.r1.stop()
 	got := f.root.run("nodes?nodes=n-a,n-c,n-d,n-e")
@@ -286,7 +286,7 @@ func TestABranchThatIsLostHasAnEndForEachOfItsNodes(t *testing.T) {
 	got.ended(t, "n-d", 0, "relay r1: ")
 }
 
-func TestARelayIsKnownByItsCertificateAlone(t *testing.T) {
+func TestRelayIsAuthenticatedByCertificate(t *testing.T) {
 	f := woods(t)
 	imposter := start(t, "r9", "127.0.0.9", f.root.config.HTTPSPort, listOf("n-c c.example r9"), extended, under("root", "127.0.0.1"))
 	list := f.root.read("nodeslist.json")
@@ -307,7 +307,7 @@ func TestARelayIsKnownByItsCertificateAlone(t *testing.T) {
 	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "")
 }
 
-func TestABranchThatHangsHasAnEndAndHoldsNothingUp(t *testing.T) {
+func TestHangingBranchHasEndAndDelaysNoOther(t *testing.T) {
 	f := woods(t, script("echo begun; exec sleep 1000"))
 	f.root.config.BranchSilence = 500 * time.Millisecond
 	f.r3.write("agent", agent)
@@ -319,7 +319,7 @@ func TestABranchThatHangsHasAnEndAndHoldsNothingUp(t *testing.T) {
 	}
 }
 
-func TestALyingRelayIsHeardOfItsOwnNodesAlone(t *testing.T) {
+func TestRelayCanReportOnlyItsOwnNodes(t *testing.T) {
 	s := single(t, trusts("r3"))
 	listener, err := tls.Listen("tcp", net.JoinHostPort("127.0.0.4", strconv.Itoa(s.config.HTTPSPort)),
 		&tls.Config{Certificates: []tls.Certificate{identityOf("r3").certificate}})
@@ -341,21 +341,21 @@ func TestALyingRelayIsHeardOfItsOwnNodesAlone(t *testing.T) {
 	}
 }
 
-func TestACommandThatCannotStartIsTheNodesError(t *testing.T) {
+func TestCommandThatCannotStartFailsItsNodes(t *testing.T) {
 	s := single(t, func(s *site) { s.config.RemoteRunCommand = []string{s.folder + "/none"} })
 	got := s.run("nodes?nodes=n-a,n-b")
 	got.ended(t, "n-a", 0, "cannot be started")
 	got.ended(t, "n-b", 0, "cannot be started")
 }
 
-func TestARunThatTakesTooLongTellsSo(t *testing.T) {
+func TestRunBeyondTimeLimitHasReason(t *testing.T) {
 	s := single(t, script("echo begun; exec sleep 1000"), func(s *site) { s.config.RemoteRunTime = 300 * time.Millisecond })
 	s.run("node/n-a").ended(t, "n-a", 0, "took longer")
 	killed := single(t, script("kill -9 $$"))
 	killed.run("node/n-a").ended(t, "n-a", 0, "signal killed")
 }
 
-func TestLongListsGoInParts(t *testing.T) {
+func TestLongListsAreSplit(t *testing.T) {
 	b := branch{}
 	for i := range 5000 {
 		b.ids = append(b.ids, "0123456789-0123456789-0123456789-"+strconv.Itoa(i))
@@ -371,7 +371,7 @@ func TestLongListsGoInParts(t *testing.T) {
 	}
 }
 
-func TestRemoteRunIsForThePolicyServerByAddressAndCertificate(t *testing.T) {
+func TestExtendedRemoteRunRequiresPolicyServerAddressAndCertificate(t *testing.T) {
 	s := start(t, "r1", "127.0.0.1", 0, listOf("n-c c.example r1"), extended, under("root", "127.0.0.1"), trusts("n-c"))
 	for id, want := range map[string]int{"": 403, "n-c": 403, "stranger": 403, "root": 200, "r1": 200} {
 		if got := s.callAs(s.clientOf(id), "GET", s.base+basePath+"remote-run/nodes?nodes=", nil); got.code != want {
@@ -394,7 +394,7 @@ func TestRemoteRunIsForThePolicyServerByAddressAndCertificate(t *testing.T) {
 	}
 }
 
-func TestRemoteRunCanBeSwitchedOffInBothDialects(t *testing.T) {
+func TestRemoteRunCanBeDisabledInExtendedDialect(t *testing.T) {
 	s := single(t, func(s *site) { s.config.RemoteRun = false })
 	s.want(s.call("GET", "remote-run/all", nil), 404, "remote run is switched off")
 }

@@ -41,7 +41,7 @@ func (s *site) tool(environment []string, arguments ...string) (int, string) {
 	return command.ProcessState.ExitCode(), string(out)
 }
 
-func TestTheScriptAsksFirstAndSendsWhatIsNotThere(t *testing.T) {
+func TestScriptSendsOnlyMissingFiles(t *testing.T) {
 	s := single(t, trusts("n-a"))
 	agent, file := s.agentOf("n-a"), s.write("a file.conf", content)
 	for _, want := range []int{10, 0, 0} {
@@ -61,7 +61,7 @@ func TestTheScriptAsksFirstAndSendsWhatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestTheScriptHandsOverWhatIsForANodeElsewhere(t *testing.T) {
+func TestScriptSharesFileWithNodeElsewhere(t *testing.T) {
 	f := woods(t)
 	agent, file := f.r1.agentOf("n-c"), f.r1.write("file", content)
 	f.root.stop()
@@ -74,7 +74,7 @@ func TestTheScriptHandsOverWhatIsForANodeElsewhere(t *testing.T) {
 	until(t, "the file is delivered", func() bool { return f.root.read("shared-files-nodes/r3/n-e/n-c/file") == content })
 }
 
-func TestTheScriptSaysWhatIsWrong(t *testing.T) {
+func TestScriptReportsErrors(t *testing.T) {
 	s := single(t, trusts("n-a"))
 	agent, file := s.agentOf("n-a"), s.write("file", content)
 	for _, c := range []struct {
@@ -162,7 +162,7 @@ func (s *site) program(environment []string, name string, arguments ...string) (
 	return out.String(), err
 }
 
-func TestTheMethodOfCFEngineShares(t *testing.T) {
+func TestCFEngineMethodSharesFile(t *testing.T) {
 	if _, err := exec.LookPath("cf-agent"); err != nil {
 		t.Skip("cfengine3 is not installed")
 	}
@@ -184,7 +184,7 @@ func TestTheMethodOfCFEngineShares(t *testing.T) {
 }
 
 // CFEngine reads from this machine's disk if the server is named localhost: it needs no daemon.
-func TestTheMethodOfCFEngineFetches(t *testing.T) {
+func TestCFEngineMethodFetchesFile(t *testing.T) {
 	if _, err := exec.LookPath("cf-agent"); err != nil {
 		t.Skip("cfengine3 is not installed")
 	}
@@ -206,7 +206,7 @@ func TestTheMethodOfCFEngineFetches(t *testing.T) {
 	}
 }
 
-func TestTheMethodOfCFEngineBringsFilesDownToARelay(t *testing.T) {
+func TestCFEngineMethodFetchesFilesForRelay(t *testing.T) {
 	if _, err := exec.LookPath("cf-agent"); err != nil {
 		t.Skip("cfengine3 is not installed")
 	}

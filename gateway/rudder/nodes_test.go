@@ -34,7 +34,7 @@ func treeOf(t *testing.T, self, list string) *tree {
 
 func lines(text string) []string { return strings.Split(text, "\n") }
 
-func TestNextHopIsTheRelayOfOursAboveANode(t *testing.T) {
+func TestNextHopIsChildRelayOfRoute(t *testing.T) {
 	tree := treeOf(t, "root", listOf(lines("root root.example root\n"+deep+broken)...))
 	for id, want := range map[string]string{
 		"root": "", "n-a": "", "r1": "", "n-c": "r1", "r2": "r1", "n-d": "r1", "n-e": "r3", "loop1": "none", "loop2": "none",
@@ -50,7 +50,7 @@ func TestNextHopIsTheRelayOfOursAboveANode(t *testing.T) {
 	}
 }
 
-func TestNodesDeeperThanTwentyLevelsAreNotReached(t *testing.T) {
+func TestNodesBeyondTwentyLevelsAreUnreachable(t *testing.T) {
 	entries, parent := []string{}, "root"
 	for i := range 25 {
 		id := "level" + string(rune('a'+i))
@@ -76,7 +76,7 @@ func keylessList(entries []string) string {
 	return "{" + strings.Join(all, ",") + "}"
 }
 
-func TestAListIsSplitByTheRelayThatIsNext(t *testing.T) {
+func TestSplitGroupsNodesByNextHop(t *testing.T) {
 	tree := treeOf(t, "root", listOf(lines("root root.example root\n"+deep+broken)...))
 	local, branches, lost := tree.split([]string{"n-d", "n-a", "n-c", "root", "n-a", "nobody", "loop1", "r1", "n-e"})
 	if !slices.Equal(local, []string{"n-a", "root", "r1"}) {
@@ -90,7 +90,7 @@ func TestAListIsSplitByTheRelayThatIsNext(t *testing.T) {
 	}
 }
 
-func TestRelaysAreChildrenWithNodesAndNeverRootItself(t *testing.T) {
+func TestChildrenIncludeRelaysButNotRoot(t *testing.T) {
 	known := treeOf(t, "root", listOf(lines("root root.example root\nempty e.example root\n"+deep+broken)...))
 	relays := func(of *tree) []string {
 		_, branches, _ := of.split(of.ids())
@@ -108,7 +108,7 @@ func TestRelaysAreChildrenWithNodesAndNeverRootItself(t *testing.T) {
 	}
 }
 
-func TestAListThatIsMissingIsEmptyAndAWrongOneIsAnError(t *testing.T) {
+func TestMissingListIsEmptyAndInvalidListFails(t *testing.T) {
 	missing, err := loadTree("root", filepath.Join(t.TempDir(), "none.json"))
 	if err != nil || len(missing.nodes) != 0 || missing.knows("root") {
 		t.Error(missing, err)
@@ -124,7 +124,7 @@ func TestAListThatIsMissingIsEmptyAndAWrongOneIsAnError(t *testing.T) {
 	}
 }
 
-func TestKeyHashesHaveTwoForms(t *testing.T) {
+func TestKeyHashHasTwoForms(t *testing.T) {
 	sum := sha256.Sum256([]byte("key"))
 	for text, want := range map[string]bool{
 		"sha256:" + hex.EncodeToString(sum[:]):                 true,
@@ -139,7 +139,7 @@ func TestKeyHashesHaveTwoForms(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreSortedByTheNodeThatTheyName(t *testing.T) {
+func TestCertificatesAreGroupedByNode(t *testing.T) {
 	s := start(t, "root", "127.0.0.1", 0, listOf("n-a a.example root", "n-b b.example root"), trusts("n-a", "stranger", "n-b", "n-a"))
 	found := s.server.state.Load().certificates
 	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, []string{"n-a", "n-b"}) || len(found["n-a"]) != 2 {

@@ -35,7 +35,7 @@ func script(text string) func(*site) {
 	return func(s *site) { s.write("agent", "#!/bin/sh\n"+text) }
 }
 
-func TestAsynchronousKeepStreamsWhatTheCommandSays(t *testing.T) {
+func TestAsynchronousKeepStreamsOutput(t *testing.T) {
 	s := alone(t)
 	got := s.post("remote-run/nodes", "asynchronous=true", "keep_output=true", "classes=class2,class3", "nodes=root")
 	s.want(got, 200, "ran root.example\n")
@@ -47,7 +47,7 @@ func TestAsynchronousKeepStreamsWhatTheCommandSays(t *testing.T) {
 	}
 }
 
-func TestARelayThatIsAttachedHereIsRunAsANode(t *testing.T) {
+func TestAttachedRelayIsRunAsNode(t *testing.T) {
 	s := alone(t)
 	s.want(s.post("remote-run/nodes", "asynchronous=true", "keep_output=true", "nodes=r1"), 200, "ran 127.0.0.2\n")
 	if calls := s.calls(); calls != "remote run -- 127.0.0.2\n" {
@@ -55,19 +55,19 @@ func TestARelayThatIsAttachedHereIsRunAsANode(t *testing.T) {
 	}
 }
 
-func TestOneNodeIsNamedInThePath(t *testing.T) {
+func TestNodeInPathIsRun(t *testing.T) {
 	s := alone(t)
 	s.want(s.post("remote-run/nodes/n%2Da", "keep_output=true", "nodes=n-b"), 200, "ran a.example\n")
 	s.want(s.callAs(s.client, "POST", s.base+basePath+"remote-run/nodes/n-b", strings.NewReader("keep_output=true")), 200, "ran b.example\n")
 }
 
-func TestAsynchronousDiscardAnswersAtOnceAndStillRuns(t *testing.T) {
+func TestAsynchronousDiscardAnswersImmediatelyAndRuns(t *testing.T) {
 	s := alone(t)
 	s.want(s.post("remote-run/nodes", "asynchronous=true", "nodes=root"), 200, "")
 	until(t, "the command is called", func() bool { return s.calls() == "remote run -- root.example\n" })
 }
 
-func TestSynchronousRunsWaitForTheCommand(t *testing.T) {
+func TestSynchronousRunWaitsForCommand(t *testing.T) {
 	s := alone(t)
 	s.want(s.post("remote-run/nodes", "asynchronous=false", "keep_output=true", "nodes=root,n-a"), 200, "ran root.example\nran a.example\n")
 	s.want(s.post("remote-run/nodes", "nodes=n-b"), 200, "")
@@ -76,7 +76,7 @@ func TestSynchronousRunsWaitForTheCommand(t *testing.T) {
 	}
 }
 
-func TestBranchesFollowWhatRunsHere(t *testing.T) {
+func TestBranchOutputFollowsLocalOutput(t *testing.T) {
 	f := plant(t)
 	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "conditions=deep,er", "nodes=n-a,n-d,n-c"), 200,
 		"ran a.example\nran c.example\nran d.example\n")
@@ -90,7 +90,7 @@ func TestBranchesFollowWhatRunsHere(t *testing.T) {
 	}
 }
 
-func TestAllRunsEveryNodeOnceAndNeverAsksItself(t *testing.T) {
+func TestAllRunsEveryNodeOnce(t *testing.T) {
 	f := plant(t)
 	got := f.root.post("remote-run/all", "asynchronous=true", "keep_output=true")
 	found := strings.Split(strings.TrimSuffix(got.body, "\n"), "\n")
@@ -105,7 +105,7 @@ func TestAllRunsEveryNodeOnceAndNeverAsksItself(t *testing.T) {
 	}
 }
 
-func TestARelayThatShowsAnotherNodesCertificateContributesNothing(t *testing.T) {
+func TestRelayWithWrongCertificateIsIgnored(t *testing.T) {
 	f := plant(t)
 	imposter := start(t, "r9", "127.0.0.9", f.root.config.HTTPSPort, listOf("n-c c.example r9"))
 	f.root.write("nodeslist.json", strings.ReplaceAll(listOf(lines("root root.example root\n"+deep)...), "127.0.0.2", "127.0.0.9"))
@@ -118,7 +118,7 @@ func TestARelayThatShowsAnotherNodesCertificateContributesNothing(t *testing.T) 
 	}
 }
 
-func TestARelayWhoseCertificateIsGoneContributesNothingUntilItIsBack(t *testing.T) {
+func TestRelayWithoutCertificateIsIgnoredUntilItIsRestored(t *testing.T) {
 	f := plant(t)
 	trusts("r2", "r3")(f.root)
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
@@ -131,7 +131,7 @@ func TestARelayWhoseCertificateIsGoneContributesNothingUntilItIsBack(t *testing.
 	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-c"), 200, "ran a.example\nran c.example\n")
 }
 
-func TestABadFormIsAnsweredWithTheReason(t *testing.T) {
+func TestInvalidFormFailsWithReason(t *testing.T) {
 	s := alone(t)
 	for form, want := range map[string]string{
 		"nodes=root&classes=class~1,class2":               "invalid condition: class~1, should match ^[a-zA-Z0-9][a-zA-Z0-9_]*$",
@@ -153,7 +153,7 @@ func TestABadFormIsAnsweredWithTheReason(t *testing.T) {
 	}
 }
 
-func TestConditionsWinOverClasses(t *testing.T) {
+func TestConditionsOverrideClasses(t *testing.T) {
 	f := plant(t)
 	f.root.want(f.root.post("remote-run/nodes", "nodes=n-c", "conditions=new", "classes=old~"), 200, "")
 	if calls := f.r1.calls(); calls != "remote run -D new -- c.example\n" { // r1 was sent `classes`
@@ -169,7 +169,7 @@ func TestConditionsWinOverClasses(t *testing.T) {
 	}
 }
 
-func TestNodesThatAreNotKnownAreLeftOut(t *testing.T) {
+func TestUnknownNodesAreIgnored(t *testing.T) {
 	s := start(t, "root", "127.0.0.1", 0, listOf(lines("n-a a.example root"+broken)...))
 	s.want(s.post("remote-run/nodes", "keep_output=true", "nodes="), 200, "")
 	s.want(s.post("remote-run/nodes", "keep_output=true", "nodes=nobody,loop1, n-a"), 200, "")
@@ -180,7 +180,7 @@ func TestNodesThatAreNotKnownAreLeftOut(t *testing.T) {
 	s.want(s.post("remote-run/nodes", "keep_output=true", "nodes=nobody,n-a"), 200, "ran a.example\n")
 }
 
-func TestARunThatGoesInCirclesEnds(t *testing.T) {
+func TestRunInLoopEnds(t *testing.T) {
 	// The child relay's host is this relay, with the expected certificate.
 	s := start(t, "root", "127.0.0.1", 0, listOf("n-a a.example root", "me 127.0.0.1 root", "n-x x me"), trusts("me"), func(s *site) {
 		s.config.CertificateFile, s.config.KeyFile = s.write("me.pem", identityOf("me").pem()), s.write("me.key", identityOf("me").keyPEM())
@@ -188,14 +188,14 @@ func TestARunThatGoesInCirclesEnds(t *testing.T) {
 	s.want(s.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-x"), 200, "ran a.example\n")
 }
 
-func TestABranchThatHangsHoldsNothingUp(t *testing.T) {
+func TestHangingBranchDelaysNoOther(t *testing.T) {
 	f := plant(t, script("sleep 1000"))
 	f.root.config.BranchSilence = 300 * time.Millisecond
 	f.r3.write("agent", agent)
 	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "asynchronous=true", "nodes=n-c,n-e"), 200, "ran e.example\n")
 }
 
-func TestLinesOfSeveralBranchesNeverMix(t *testing.T) {
+func TestLinesOfBranchesAreNotMixed(t *testing.T) {
 	f := plant(t, script(`for last; do :; done
 i=0
 while [ $i -lt 400 ]; do printf "$last-"; printf "$i-"; printf "$last\n"; i=$((i+1)); done`))
@@ -213,7 +213,7 @@ while [ $i -lt 400 ]; do printf "$last-"; printf "$i-"; printf "$last\n"; i=$((i
 	}
 }
 
-func TestOutputComesWhileTheCommandRuns(t *testing.T) {
+func TestOutputIsStreamedWhileCommandRuns(t *testing.T) {
 	s := alone(t, script(`echo first; while [ ! -e "$0.go" ]; do sleep 0.05; done; echo second`))
 	response, err := s.client.Post(s.base+basePath+"remote-run/nodes/root", "application/x-www-form-urlencoded",
 		strings.NewReader("asynchronous=true&keep_output=true"))
@@ -231,7 +231,7 @@ func TestOutputComesWhileTheCommandRuns(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesEndsTheProcessGroup(t *testing.T) {
+func TestProcessGroupEndsWithClient(t *testing.T) {
 	s := alone(t, script(`trap '' PIPE
 (trap 'echo >"$0.ended"; exit' TERM; echo begun; while :; do sleep 0.05; done) & wait`))
 	response, err := s.client.Post(s.base+basePath+"remote-run/nodes/root", "application/x-www-form-urlencoded",
@@ -247,7 +247,7 @@ func TestAClientThatLeavesEndsTheProcessGroup(t *testing.T) {
 	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
-func TestACommandThatCannotStartCutsTheAnswerOff(t *testing.T) {
+func TestCommandThatCannotStartAbortsAnswer(t *testing.T) {
 	s := alone(t, func(s *site) { s.config.RemoteRunCommand = []string{s.folder + "/none"} })
 	response, err := s.client.Post(s.base+basePath+"remote-run/nodes/root", "application/x-www-form-urlencoded",
 		strings.NewReader("keep_output=true"))
@@ -260,12 +260,12 @@ func TestACommandThatCannotStartCutsTheAnswerOff(t *testing.T) {
 	}
 }
 
-func TestTheExitCodeIsNotTold(t *testing.T) {
+func TestStrictAnswerHasNoExitCode(t *testing.T) {
 	s := alone(t, script("echo broken; exit 3"))
 	s.want(s.post("remote-run/nodes/root", "keep_output=true"), 200, "broken\n")
 }
 
-func TestRemoteRunsAtATimeAreBounded(t *testing.T) {
+func TestSimultaneousRemoteRunsAreBounded(t *testing.T) {
 	s := alone(t, func(s *site) { s.config.RemoteRuns = 1 },
 		script(`echo "$@" >>"$0.calls"; while [ ! -e "$0.go" ]; do sleep 0.05; done`))
 	s.want(s.post("remote-run/nodes/n-a", "asynchronous=true"), 200, "")
@@ -281,12 +281,12 @@ func TestRemoteRunsAtATimeAreBounded(t *testing.T) {
 	s.want(<-second, 200, "")
 }
 
-func TestRemoteRunCanBeSwitchedOff(t *testing.T) {
+func TestRemoteRunCanBeDisabled(t *testing.T) {
 	s := alone(t, func(s *site) { s.config.RemoteRun = false })
 	s.want(s.post("remote-run/all"), 404, "NOT FOUND")
 }
 
-func TestManyHostsAreSeveralCommands(t *testing.T) {
+func TestManyHostsAreSplitIntoCommands(t *testing.T) {
 	s := alone(t)
 	hosts := make([]string, 3000)
 	for i := range hosts {
@@ -302,7 +302,7 @@ func TestManyHostsAreSeveralCommands(t *testing.T) {
 	}
 }
 
-func TestLongLinesAreBrokenAndTheLastOneEnds(t *testing.T) {
+func TestLongLinesAreBrokenAndLastLineIsTerminated(t *testing.T) {
 	var got []string
 	err := eachLine(strings.NewReader("short\n"+strings.Repeat("x", maxLine+5)+"\nend"), maxLine, func(lines []byte) bool {
 		got = append(got, string(lines))
@@ -314,7 +314,7 @@ func TestLongLinesAreBrokenAndTheLastOneEnds(t *testing.T) {
 	}
 }
 
-func TestFormsThatAreNoneHaveNoRoute(t *testing.T) {
+func TestInvalidFormHasNoRoute(t *testing.T) {
 	s := alone(t)
 	s.want(s.call("POST", "remote-run/nodes", strings.NewReader(`{"nodes":"root"}`), "Content-Type", "application/json"), 404, "NOT FOUND")
 	s.want(s.call("POST", "remote-run/nodes", strings.NewReader("nodes=%zz")), 404, "NOT FOUND")

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-func FuzzShareIsKeptInsideOfItsFolder(f *testing.F) {
+func FuzzShareStaysInItsFolder(f *testing.F) {
 	f.Add("POST", "n-b", "file", "source-uuid=n-a&signature=00&ttl=1h")
 	f.Add("HEAD", "n-b", "file.medata", "source-uuid=..&hash="+sumOf(""))
 	f.Add("POST", "../..", "a/b", "source-uuid=.spool&signature=00")
@@ -33,7 +33,7 @@ func FuzzShareIsKeptInsideOfItsFolder(f *testing.F) {
 	})
 }
 
-func FuzzARelaysLinesAreOfNodesThatBegan(f *testing.F) {
+func FuzzRelayLinesBelongToStartedNodes(f *testing.F) {
 	f.Add([]byte("n: x\n{\"node\":\"n\",\"event\":\"start\"}\nn: y\n{\"node\":\"n\",\"event\":\"end\"}\n"))
 	f.Add([]byte("{\"node\":\"m\",\"event\":\"start\"}\n{\n\xff: \n"))
 	f.Fuzz(func(t *testing.T, answer []byte) {

@@ -74,7 +74,7 @@ func (s *site) wantFiles(want ...string) {
 	}
 }
 
-func TestAShareIsKeptBelowTheRelaysOnItsWay(t *testing.T) {
+func TestShareIsStoredUnderRelaysOfRoute(t *testing.T) {
 	f := woods(t)
 	f.root.want(f.root.share("n-d", "n-a", "file", content, "ttl=1h"), 200, "")
 	f.root.wantFiles("r1/r2/n-d/n-a/file", "r1/r2/n-d/n-a/file.medata")
@@ -111,7 +111,7 @@ func TestAShareIsKeptBelowTheRelaysOnItsWay(t *testing.T) {
 	}
 }
 
-func TestTheSignatureIsTheSourcesOverTheContent(t *testing.T) {
+func TestShareWithWrongSignatureFails(t *testing.T) {
 	s := single(t, trusts("n-a", "n-b", "r1"))
 	for why, c := range map[string]struct {
 		source, signature string
@@ -141,7 +141,7 @@ func TestTheSignatureIsTheSourcesOverTheContent(t *testing.T) {
 	s.want(s.share("n-b", "n-a", "file", content, "signature="+strings.ToUpper(signed("n-a", content))), 200, "")
 }
 
-func TestTheKeyHashOfTheNodesListCounts(t *testing.T) {
+func TestShareWithUnlistedKeyFails(t *testing.T) {
 	s := single(t, trusts("n-a"), func(s *site) {
 		s.write("nodeslist.json", strings.Replace(listOf("n-a a root", "n-b b root"), identityOf("n-a").keyHash(), identityOf("n-b").keyHash(), 1))
 	})
@@ -158,7 +158,7 @@ func TestTheKeyHashOfTheNodesListCounts(t *testing.T) {
 	s.wantFiles()
 }
 
-func TestABadShareIsAnsweredWithTheField(t *testing.T) {
+func TestInvalidShareFailsWithField(t *testing.T) {
 	s := single(t, trusts("n-a"))
 	long := strings.Repeat("x", 4096)
 	for _, id := range []string{"x.metadata", "x.MetaData", "x.medata", "x.MEDATA", ".medata", "%2e%2e", "%2E", "a%2Fb", "..%2f..%2fx", "a%00b", "a%20b", "%C3%A9", long,
@@ -209,7 +209,7 @@ func TestABadShareIsAnsweredWithTheField(t *testing.T) {
 	}
 }
 
-func TestABodyHasItsLength(t *testing.T) {
+func TestShareBodyLengthIsChecked(t *testing.T) {
 	s := single(t, trusts("n-a"), func(s *site) { s.config.MaxBodySize = 1000 })
 	path := "shared-files/node/n-b/file?source-uuid=n-a&signature=" + signed("n-a", content)
 	s.want(s.call("POST", path, io.LimitReader(strings.NewReader(content), 100)), 411, "LENGTH REQUIRED")
@@ -230,7 +230,7 @@ func TestABodyHasItsLength(t *testing.T) {
 	s.wantFiles("n-b/n-a/full", "n-b/n-a/full.medata")
 }
 
-func TestAShareEndsWhenItsTimeIsOver(t *testing.T) {
+func TestShareExpires(t *testing.T) {
 	s := single(t, trusts("n-a"))
 	s.want(s.share("n-b", "n-a", "short", content, "ttl=1h"), 200, "")
 	s.want(s.share("n-b", "n-a", "ever", content), 200, "")
@@ -254,7 +254,7 @@ func TestAShareEndsWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-func TestAShareIsThereAsAWholeOrNotAtAll(t *testing.T) {
+func TestShareIsStoredAtomically(t *testing.T) {
 	s := single(t, trusts("n-a"))
 	// Killed between the two steps of storing, or damaged later.
 	s.write("shared-files-nodes/n-b/n-a/file", content)
@@ -278,7 +278,7 @@ func TestAShareIsThereAsAWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestOneNodesFileIsNeverAnothersFolder(t *testing.T) {
+func TestShareCannotReplaceFolderOfAnotherNode(t *testing.T) {
 	f := woods(t)
 	f.root.want(f.root.share("r1", "n-c", "n-a", "a file"), 200, "") // r1/n-c/n-a
 	if got := f.root.share("n-c", "n-a", "file", content); got.code != 409 {
@@ -290,7 +290,7 @@ func TestOneNodesFileIsNeverAnothersFolder(t *testing.T) {
 	}
 }
 
-func TestANodesListWithoutAWayIsToldOfShares(t *testing.T) {
+func TestShareWithoutRouteFails(t *testing.T) {
 	s := single(t, trusts("n-a"))
 	for _, target := range []string{"loop1", "lost"} {
 		if got := s.share(target, "n-a", "file", content); got.code != 500 || !strings.Contains(got.body, "no route to the target") {
@@ -303,7 +303,7 @@ func TestANodesListWithoutAWayIsToldOfShares(t *testing.T) {
 	s.wantFiles()
 }
 
-func TestSharedFilesHaveAQuota(t *testing.T) {
+func TestShareBeyondQuotaFails(t *testing.T) {
 	s := single(t, trusts("n-a"), func(s *site) { s.config.SharedFilesQuota = 100 << 10 })
 	old := strings.Repeat("o", 40<<10)
 	s.want(s.share("n-b", "n-a", "one", old), 200, "")
@@ -332,7 +332,7 @@ func TestSharedFilesHaveAQuota(t *testing.T) {
 	}
 }
 
-func TestTheStrictDialectHasAQuotaToo(t *testing.T) {
+func TestStrictUploadBeyondQuotaFails(t *testing.T) {
 	s := alone(t, func(s *site) { s.config.SharedFilesQuota = 100 << 10 })
 	put := func(name string, size int) reply {
 		text := strings.Repeat("x", size)
@@ -345,7 +345,7 @@ func TestTheStrictDialectHasAQuotaToo(t *testing.T) {
 	s.want(put("two", 40<<10), 200, "")
 }
 
-func TestASenderThatStopsIsAnswered(t *testing.T) {
+func TestStalledSenderIsAnswered(t *testing.T) {
 	s := single(t, trusts("n-a"), impatient)
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {

@@ -46,7 +46,7 @@ func expires(t *testing.T, metadata string) int64 {
 	return seconds
 }
 
-func TestAnUploadIsStoredWithItsHeaderBlock(t *testing.T) {
+func TestUploadIsStoredWithHeaderBlock(t *testing.T) {
 	s := alone(t)
 	for _, algorithm := range []string{"sha512", "sha256"} {
 		head := block("n-a", algorithm, content)
@@ -65,7 +65,7 @@ func TestAnUploadIsStoredWithItsHeaderBlock(t *testing.T) {
 	}
 }
 
-func TestHeadComparesTheStoredHash(t *testing.T) {
+func TestHeadComparesStoredHash(t *testing.T) {
 	s := alone(t)
 	s.want(s.put("file?ttl=1d", block("n-a", "sha512", content), content), 200, "")
 	sum := sumOf(content)
@@ -85,7 +85,7 @@ func TestHeadComparesTheStoredHash(t *testing.T) {
 	s.want(s.call("HEAD", "shared-files/n-b/n-a/file?hash="+sum, nil), 500, "")
 }
 
-func TestASignatureThatIsWrongStoresNothing(t *testing.T) {
+func TestUploadWithWrongSignatureStoresNothing(t *testing.T) {
 	s := alone(t)
 	wrong := block("n-a", "sha512", content, func(values map[string]string) {
 		last := "0"
@@ -103,7 +103,7 @@ func TestASignatureThatIsWrongStoresNothing(t *testing.T) {
 	}
 }
 
-func TestTheHeaderBlockIsChecked(t *testing.T) {
+func TestInvalidHeaderBlockIsRefused(t *testing.T) {
 	s := alone(t)
 	good := block("n-a", "sha512", content)
 	for _, name := range metadataKeys {
@@ -125,7 +125,7 @@ func TestTheHeaderBlockIsChecked(t *testing.T) {
 	}
 }
 
-func TestWhatTheHeaderBlockMaySay(t *testing.T) {
+func TestHeaderBlockVariantsAreAccepted(t *testing.T) {
 	s := alone(t)
 	odd := block("n-a", "sha512", content, func(values map[string]string) {
 		values["expires"], values["other"], values["hash_value"] = "12", "dropped", strings.ToUpper(values["hash_value"])
@@ -146,7 +146,7 @@ func TestWhatTheHeaderBlockMaySay(t *testing.T) {
 	s.want(s.call("HEAD", "shared-files/n-b/n-a/lie?hash="+sumOf("another"), nil), 200, "")
 }
 
-func TestIdsThatClimbAreRefused(t *testing.T) {
+func TestIdsWithDotSegmentsAreRefused(t *testing.T) {
 	s := alone(t)
 	good := block("n-a", "sha512", content)
 	s.want(s.put("file?ttl=1d", good, content), 200, "")
@@ -170,7 +170,7 @@ func TestIdsThatClimbAreRefused(t *testing.T) {
 	}
 }
 
-func TestTimesToLive(t *testing.T) {
+func TestTimeToLiveFormats(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"9136": 9136, "1h 7s": 3607, "1hour 2minutes": 3720, "1d 7seconds": 86407, "0": 0, "1s1m1h": 3661, "2 weeks": 1209600,
 		"1M": 2630016, "1month": 2630016, "1y": 31557600, "1500ms 500ms": 2, "999999ns": 0, "3min": 180, "10years": 315576000,
@@ -198,7 +198,7 @@ func TestTimesToLive(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotKnown(t *testing.T) {
+func TestUploadOfUnknownNodeFails(t *testing.T) {
 	s := alone(t, func(s *site) {
 		list := listOf("n-a a.example root", "n-b b.example root", "other o.example root")
 		list = strings.Replace(list, identityOf("other").keyHash(), "sha256:", 1)
@@ -215,7 +215,7 @@ func TestWhoIsNotKnown(t *testing.T) {
 	s.want(send("n-b/other/file"), 500, "")    // a source without a key hash
 }
 
-func TestLengthsAndMethods(t *testing.T) {
+func TestUploadLengthsAndMethodsAreChecked(t *testing.T) {
 	s := alone(t, func(s *site) { s.config.MaxBodySize = 8192 })
 	s.want(s.put("big?ttl=1d", "", strings.Repeat("x", 9000)), 413, "PAYLOAD TOO LARGE")
 	s.want(s.put("small?ttl=1d", "", strings.Repeat("x", 100)), 500, "")
@@ -238,7 +238,7 @@ func TestLengthsAndMethods(t *testing.T) {
 	}
 }
 
-func TestRootAsksNobodyForATarget(t *testing.T) {
+func TestRootRefusesUnknownTarget(t *testing.T) {
 	root := alone(t, func(s *site) {
 		s.config.UpstreamHost, s.config.UpstreamCertificateFile = "127.0.0.2", s.write("policy_server.pem", identityOf("r1").pem())
 	})
@@ -249,7 +249,7 @@ func TestRootAsksNobodyForATarget(t *testing.T) {
 	other.want(other.call("PUT", path, strings.NewReader(upload)), 200, "")
 }
 
-func TestAnUnknownTargetIsAskedForUpstreamOnce(t *testing.T) {
+func TestUnknownTargetIsForwardedUpstreamOnce(t *testing.T) {
 	root := start(t, "root", "127.0.0.1", 0, listOf("root r root", "n-a a.example r1", "r1 127.0.0.2 root", "n-b b.example root"))
 	r1 := start(t, "r1", "127.0.0.2", root.config.HTTPSPort, listOf("n-a a.example r1"), func(s *site) {
 		s.config.UpstreamHost, s.config.UpstreamCertificateFile = "127.0.0.1", s.write("policy_server.pem", identityOf("root").pem())
@@ -271,7 +271,7 @@ func TestAnUnknownTargetIsAskedForUpstreamOnce(t *testing.T) {
 	r1.want(r1.put("file?ttl=1h", good, content), 500, "")
 }
 
-func TestAnUpstreamThatIsAwayOrThisRelayItselfIsAnError(t *testing.T) {
+func TestUnreachableUpstreamOrLoopFails(t *testing.T) {
 	upstream := "127.0.0.2" // this relay itself
 	s := start(t, "r1", "127.0.0.2", 0, listOf("n-a a.example r1"), func(s *site) {
 		s.config.UpstreamHost, s.config.UpstreamCertificateFile = upstream, s.config.CertificateFile
@@ -283,7 +283,7 @@ func TestAnUpstreamThatIsAwayOrThisRelayItselfIsAnError(t *testing.T) {
 	s.want(s.call("HEAD", "shared-files/n-b/n-a/file?hash=00", nil), 500, "")
 }
 
-func TestASignatureOfOpenSSL(t *testing.T) {
+func TestSignatureOfOpenSSLIsAccepted(t *testing.T) {
 	s := alone(t)
 	file := s.write("content", content)
 	key := s.write("signer.key", identityOf("n-a").keyPEM())
@@ -296,7 +296,7 @@ func TestASignatureOfOpenSSL(t *testing.T) {
 	s.want(s.put("file?ttl=1d", head, content), 200, "")
 }
 
-func TestALargeUploadIsNotHeldInMemory(t *testing.T) {
+func TestLargeUploadUsesLittleMemory(t *testing.T) {
 	s := alone(t)
 	const size = 32 << 20
 	source, keys := s.server.state.Load().nodes["n-a"], strings.Repeat("0123456789abcdef", size/16)

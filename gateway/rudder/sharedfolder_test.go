@@ -75,7 +75,7 @@ func TestSharedFolderSendsFiles(t *testing.T) {
 	s.want(s.call("POST", "shared-folder/file", nil), 404, "NOT FOUND")
 }
 
-func TestSharedFolderAsksForACertificate(t *testing.T) {
+func TestSharedFolderRequiresCertificate(t *testing.T) {
 	s := folder(t)
 	for id, want := range map[string]int{"": 403, "stranger": 403, "n-a": 200} {
 		if got := s.callAs(s.clientOf(id), http.MethodGet, s.base+basePath+"shared-folder/file", nil); got.code != want {

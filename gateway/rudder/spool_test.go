@@ -53,7 +53,7 @@ func (s *site) spooled() int {
 	return contents
 }
 
-func TestAShareForAnotherBranchIsBroughtOverTheRoot(t *testing.T) {
+func TestShareForAnotherBranchIsForwardedThroughRoot(t *testing.T) {
 	f := woods(t)
 	if got := f.r2.has("n-e", "n-d", "file", sumOf(content)); got != 404 {
 		t.Error(got)
@@ -81,7 +81,7 @@ func TestAShareForAnotherBranchIsBroughtOverTheRoot(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyKnowsIsRefusedByTheRootAndTheSourceLearnsIt(t *testing.T) {
+func TestShareForUnknownTargetIsRefusedByRootAndReported(t *testing.T) {
 	f := woods(t)
 	u := f.r2.became(f.r2.sent(f.r2.share("nobody", "n-d", "file", content)).ID, stateRefused)
 	if u.Code != 404 || u.Reason != "target_uuid: node not found" {
@@ -92,7 +92,7 @@ func TestWhatNobodyKnowsIsRefusedByTheRootAndTheSourceLearnsIt(t *testing.T) {
 	}
 }
 
-func TestAShareOutlivesAnOutageOfThePolicyServerAndARestart(t *testing.T) {
+func TestShareSurvivesPolicyServerOutageAndRestart(t *testing.T) {
 	f := woods(t)
 	f.root.stop()
 	before := time.Now().Unix()
@@ -121,7 +121,7 @@ func TestAShareOutlivesAnOutageOfThePolicyServerAndARestart(t *testing.T) {
 	f.r1.became(u.ID, stateDelivered)
 }
 
-func TestAServerErrorIsTriedAgainAndAClientErrorIsNot(t *testing.T) {
+func TestServerErrorIsRetriedAndClientErrorIsNot(t *testing.T) {
 	f := woods(t)
 	f.root.config.SharedFilesQuota = 0
 	f.root.server.store.space.limit = 4 * leastTaken
@@ -140,7 +140,7 @@ func TestAServerErrorIsTriedAgainAndAClientErrorIsNot(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotDeliveredInTimeHasExpired(t *testing.T) {
+func TestUndeliveredShareExpires(t *testing.T) {
 	f := woods(t)
 	f.root.stop()
 	u := f.r1.became(f.r1.sent(f.r1.share("n-e", "n-c", "file", content, "ttl=0")).ID, stateExpired)
@@ -158,7 +158,7 @@ func TestWhatIsNotDeliveredInTimeHasExpired(t *testing.T) {
 	}
 }
 
-func TestANewerUploadTakesThePlaceOfAnOlderOne(t *testing.T) {
+func TestNewerUploadReplacesOlderOne(t *testing.T) {
 	f := woods(t)
 	f.root.stop()
 	older := f.r1.sent(f.r1.share("n-e", "n-c", "file", "older"))
@@ -175,7 +175,7 @@ func TestANewerUploadTakesThePlaceOfAnOlderOne(t *testing.T) {
 	}
 }
 
-func TestAnUploadThatThePolicyServerForgotIsSentAgain(t *testing.T) {
+func TestUploadUnknownToPolicyServerIsSentAgain(t *testing.T) {
 	f := woods(t)
 	f.root.stop() // r1 has it pending, and cannot deliver
 	u := f.r2.sent(f.r2.share("n-e", "n-d", "file", content))
@@ -192,7 +192,7 @@ func TestAnUploadThatThePolicyServerForgotIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestTheSpoolChecksWhatItCan(t *testing.T) {
+func TestSpoolVerifiesUploads(t *testing.T) {
 	f := woods(t)
 	if got := f.r1.share("n-e", "n-c", "file", content, "signature="+signed("n-d", content)); got.code != 403 {
 		t.Error(got)
@@ -218,7 +218,7 @@ func TestTheSpoolChecksWhatItCan(t *testing.T) {
 	}
 }
 
-func TestTheSpoolHasItsShareOfTheQuota(t *testing.T) {
+func TestSpoolCountsAgainstQuota(t *testing.T) {
 	f := woods(t, func(s *site) { s.config.SharedFilesQuota = 64 << 10 })
 	f.root.stop()
 	big := strings.Repeat("x", 30<<10)
@@ -234,7 +234,7 @@ func TestTheSpoolHasItsShareOfTheQuota(t *testing.T) {
 	f.r1.want(f.r1.share("n-d", "n-c", "two", big), 200, "")
 }
 
-func TestWhatWasNotAcknowledgedIsNotKept(t *testing.T) {
+func TestUnacknowledgedUploadIsRemoved(t *testing.T) {
 	f := woods(t)
 	f.r1.write("shared-files-nodes/.spool/0123456789abcdef", "killed before its description was written")
 	f.r1.write("shared-files-nodes/.spool/odd.json", "{")
@@ -250,14 +250,14 @@ func TestWhatWasNotAcknowledgedIsNotKept(t *testing.T) {
 	}
 }
 
-func TestARelayWithoutAPolicyServerSaysSo(t *testing.T) {
+func TestShareWithoutPolicyServerFails(t *testing.T) {
 	s := start(t, "r1", "127.0.0.1", 0, listOf("n-c c.example r1"), extended, trusts("n-c"))
 	if got := s.share("n-e", "n-c", "file", content); got.code != 500 || !strings.Contains(got.body, "upstream_host") {
 		t.Error(got)
 	}
 }
 
-func TestPausesGrowAndEnd(t *testing.T) {
+func TestRetryPausesGrowToLimit(t *testing.T) {
 	for tries, most := range map[int]time.Duration{0: 1500 * time.Millisecond, 3: 9 * time.Second, 30: retryMax + time.Second} {
 		for range 100 {
 			if got := retryPause(tries); got < retryBase/2 || got > most {
@@ -267,7 +267,7 @@ func TestPausesGrowAndEnd(t *testing.T) {
 	}
 }
 
-func TestOutcomesAreToldForAWhileAndAreBounded(t *testing.T) {
+func TestOutcomesExpireAndAreBounded(t *testing.T) {
 	s := single(t)
 	spool := s.server.spool
 	// Before the uploads: the server may sweep at any time.

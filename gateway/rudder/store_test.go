@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func TestTwoUploadsOfOneIdAreEachWhole(t *testing.T) {
+func TestConcurrentUploadsOfOneIDAreNotMixed(t *testing.T) {
 	s := alone(t)
 	contents := map[string]string{}
 	for i := range 8 {
@@ -30,7 +30,7 @@ func TestTwoUploadsOfOneIdAreEachWhole(t *testing.T) {
 	}
 }
 
-func TestContentAndHeaderBlockChangeTogether(t *testing.T) {
+func TestContentAndHeaderBlockAreReplacedTogether(t *testing.T) {
 	s := alone(t)
 	s.write("shared-files/x", "")
 	for range 200 {
@@ -52,7 +52,7 @@ func TestContentAndHeaderBlockChangeTogether(t *testing.T) {
 	}
 }
 
-func TestExpiredFilesAreSweptAndOthersStay(t *testing.T) {
+func TestSweepRemovesOnlyExpiredFiles(t *testing.T) {
 	s := alone(t)
 	s.want(s.put("application.properties?ttl=1h", block("n-a", "sha512", content), content), 200, "")
 	s.want(s.put("other.properties?ttl=3h", block("n-a", "sha512", content), content), 200, "")
@@ -76,7 +76,7 @@ func TestExpiredFilesAreSweptAndOthersStay(t *testing.T) {
 	}
 }
 
-func TestWhatAnEarlierProcessLeftUnfinishedIsNeverSeen(t *testing.T) {
+func TestIncompleteUploadsOfEarlierProcessAreRemoved(t *testing.T) {
 	s := alone(t, func(s *site) { s.write("shared-files/.incoming/half", "half of a file") })
 	if s.leftovers() != 0 {
 		t.Error("the file still exists")
@@ -87,7 +87,7 @@ func TestWhatAnEarlierProcessLeftUnfinishedIsNeverSeen(t *testing.T) {
 	s.want(s.put("file?ttl=1d", block("n-a", "sha512", content), content), 200, "")
 }
 
-func TestALinkLeadsNowhereOutside(t *testing.T) {
+func TestLinkCannotLeaveFolder(t *testing.T) {
 	outside := t.TempDir()
 	s := alone(t, func(s *site) {
 		if err := os.MkdirAll(s.config.SharedFiles, 0o700); err != nil {

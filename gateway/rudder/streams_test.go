@@ -71,7 +71,7 @@ func exited(code int32) *musterv1.JobRecord_Final {
 	return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_EXITED, ExitCode: code, Duration: durationpb.New(1e9)}
 }
 
-func TestAttachedNodesAreReachedByTheirStreams(t *testing.T) {
+func TestAttachedNodesAreReachedOverStreams(t *testing.T) {
 	g := newGrove(t)
 	g.relay.Hang("n-a", say(exited(4), "one\ntw", "o\nhal", "...", "without end", "!bad\xff"))
 	g.relay.Hang("d.example", say(exited(0), "of n-d\n")) // attached by its host name, whatever Rudder relay is its policy server
@@ -99,7 +99,7 @@ func TestAttachedNodesAreReachedByTheirStreams(t *testing.T) {
 	}
 }
 
-func TestAllLeavesOutOfABranchWhoIsAttached(t *testing.T) {
+func TestAllExcludesAttachedNodesFromBranch(t *testing.T) {
 	g := newGrove(t)
 	g.relay.Hang("n-c", say(exited(0), "by stream\n"))
 	f := woods(t)
@@ -113,7 +113,7 @@ func TestAllLeavesOutOfABranchWhoIsAttached(t *testing.T) {
 	}
 }
 
-func TestTheStrictDialectUsesStreamsToo(t *testing.T) {
+func TestStrictDialectUsesStreams(t *testing.T) {
 	g := newGrove(t)
 	g.relay.Hang("n-c", say(exited(3), "by ", "stream", "!bad"))
 	f := plant(t)
@@ -126,7 +126,7 @@ func TestTheStrictDialectUsesStreamsToo(t *testing.T) {
 	}
 }
 
-func TestWhatBecameOfAnAttachedNodeIsTold(t *testing.T) {
+func TestOutcomeOfAttachedNodeIsReported(t *testing.T) {
 	g := newGrove(t)
 	g.relay.Hang("n-a", say(&musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_REFUSED, Reason: "POLICY_REFUSED", Detail: "no rule admits it"}))
 	g.relay.Hang("n-b", say(&musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_TIMED_OUT}, "begun\n"))
@@ -145,7 +145,7 @@ func TestWhatBecameOfAnAttachedNodeIsTold(t *testing.T) {
 	}
 }
 
-func TestAnAttachedNodeThatTakesTooLongIsToldSo(t *testing.T) {
+func TestAttachedNodeBeyondTimeLimitHasReason(t *testing.T) {
 	g := newGrove(t)
 	g.relay.Hang("n-a", func(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 		<-t.Context().Done() // it ignores even the cancellation
@@ -155,7 +155,7 @@ func TestAnAttachedNodeThatTakesTooLongIsToldSo(t *testing.T) {
 	s.run("node/n-a").ended(t, "n-a", 0, "took longer")
 }
 
-func TestWithoutARelayTheCommandReachesEveryNode(t *testing.T) {
+func TestCommandReachesEveryNodeWithoutRelay(t *testing.T) {
 	g := newGrove(t)
 	g.relay.Stop()
 	s := single(t, g.reaches)
@@ -165,7 +165,7 @@ func TestWithoutARelayTheCommandReachesEveryNode(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesCancelsTheJob(t *testing.T) {
+func TestJobIsCancelledWithClient(t *testing.T) {
 	g := newGrove(t)
 	ended := make(chan struct{})
 	g.relay.Hang("n-a", func(ctx context.Context, _ *musterv1.Command, emit func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {

@@ -171,7 +171,7 @@ var cut = status.Error(codes.Unavailable, "cut")
 const away = "away: rpc error: code = Unavailable desc = cut"
 
 // Runs that an incomplete snapshot did not contain are not deleted.
-func TestHalfASnapshotIsNone(t *testing.T) {
+func TestIncompleteSnapshotIsIgnored(t *testing.T) {
 	cursors := follow(t, []string{away, "snapshot b c x", "connected"},
 		stream{[]*musterv1.FollowChangesResponse{heartbeat(), begin(), run("a")}, cut},
 		stream{[]*musterv1.FollowChangesResponse{heartbeat(), begin(), run("b"), run("c"), revoked("x"), end(5)}, nil})
@@ -180,7 +180,7 @@ func TestHalfASnapshotIsNone(t *testing.T) {
 	}
 }
 
-func TestTheFeedGoesOnWhereItBroke(t *testing.T) {
+func TestBrokenFeedIsResumed(t *testing.T) {
 	cursors := follow(t, []string{"snapshot a", "connected", "changed b", "deleted a", "revoked x", away,
 		"connected", "changed c", "away: the aggregator ended the feed", "connected"},
 		stream{[]*musterv1.FollowChangesResponse{begin(), run("a"), end(5), run("b", 6), deleted("a", 7), revoked("x", 8)}, cut},
@@ -192,7 +192,7 @@ func TestTheFeedGoesOnWhereItBroke(t *testing.T) {
 }
 
 // The aggregator's state was replaced: its feed does not know this cursor.
-func TestACursorFromElsewhereIsGivenUp(t *testing.T) {
+func TestForeignCursorIsDropped(t *testing.T) {
 	unknown := status.Error(codes.OutOfRange, "unknown")
 	cursors := follow(t, []string{"snapshot a", "connected", away, "away: rpc error: code = OutOfRange desc = unknown",
 		"snapshot b", "connected"},
@@ -205,7 +205,7 @@ func TestACursorFromElsewhereIsGivenUp(t *testing.T) {
 }
 
 // A feed sends a snapshot in spite of a cursor if the cursor is older than its history.
-func TestASnapshotInTheMiddleReplacesEverything(t *testing.T) {
+func TestLaterSnapshotReplacesEverything(t *testing.T) {
 	follow(t, []string{"snapshot a", "connected", away, "connected", "snapshot b", "connected", "changed c"},
 		stream{[]*musterv1.FollowChangesResponse{begin(), run("a"), end(5)}, cut},
 		stream{[]*musterv1.FollowChangesResponse{begin(), run("b"), end(90), run("c", 91)}, nil})

@@ -27,7 +27,7 @@ import (
 )
 
 // Links expire after a minute, sessions after half a day or with the certificate of their operator.
-func TestLinksAndSessionsEndInTime(t *testing.T) {
+func TestLinksAndSessionsExpire(t *testing.T) {
 	now := time.Now()
 	s := NewSessions("https://h:1/")
 	s.now = func() time.Time { return now }
@@ -63,7 +63,7 @@ func TestLinksAndSessionsEndInTime(t *testing.T) {
 	}
 }
 
-func TestLinksAreBounded(t *testing.T) {
+func TestNumberOfLinksIsBounded(t *testing.T) {
 	s := NewSessions("https://h")
 	for i := range maxKept {
 		s.links[fmt.Sprint(i)] = party{until: s.now().Add(time.Hour + time.Duration(i))}
@@ -140,7 +140,7 @@ func manyPairs(count int) *musterv1.RunStatus {
 }
 
 // With HTTP/1.1 and HTTP/2, as an answer and as events.
-func TestWhoTakesNothingIsLetGo(t *testing.T) {
+func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		for _, accept := range []string{"application/json", "text/event-stream"} {
 			service := &busy{status: manyPairs(100_000), ended: make(chan struct{})}

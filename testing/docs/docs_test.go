@@ -55,7 +55,7 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-func TestLinksLeadSomewhereAndEveryPageIsLinked(t *testing.T) {
+func TestLinksResolveAndEveryPageIsLinked(t *testing.T) {
 	all := pages(t)
 	linked := map[string]bool{"README.md": true}
 	for page, text := range all {
@@ -83,7 +83,7 @@ func TestLinksLeadSomewhereAndEveryPageIsLinked(t *testing.T) {
 	}
 }
 
-func TestFilesThatTheDocsNameAreThere(t *testing.T) {
+func TestFilesInDocsExist(t *testing.T) {
 	for page, text := range pages(t) {
 		for _, match := range quoted.FindAllStringSubmatch(text, -1) {
 			if !ours.MatchString(match[1]) {

@@ -54,7 +54,7 @@ func testsOfTheTree(t *testing.T) map[string][]string {
 }
 
 // A page that names the test of a promise names an existing test, in the file that it names.
-func TestTestsThatTheDocsNameAreThere(t *testing.T) {
+func TestTestsInDocsExist(t *testing.T) {
 	tests := testsOfTheTree(t)
 	there := map[string]bool{}
 	for _, names := range tests {
@@ -83,7 +83,7 @@ func TestTestsThatTheDocsNameAreThere(t *testing.T) {
 }
 
 // docs/rudder.md describes every test of the package.
-func TestThePageOfRudderLeavesNoTestOut(t *testing.T) {
+func TestRudderPageNamesEveryTest(t *testing.T) {
 	page := pages(t)["docs/rudder.md"]
 	for file, names := range testsOfTheTree(t) {
 		if filepath.Dir(file) != "gateway/rudder" {

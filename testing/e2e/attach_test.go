@@ -37,7 +37,7 @@ func execDetached(t *testing.T, f *fleet.Fleet, command ...string) (job string) 
 	return job
 }
 
-func TestAnAgentAttachesThroughAProxyAlone(t *testing.T) {
+func TestAgentAttachesThroughProxy(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	address, connected := connectProxy(t)
@@ -54,7 +54,7 @@ func TestAnAgentAttachesThroughAProxyAlone(t *testing.T) {
 	}
 }
 
-func TestAFolderHasOneAgent(t *testing.T) {
+func TestSecondAgentOfFolderFails(t *testing.T) {
 	t.Parallel()
 	n := attached(t, up(t), "n1")
 	if _, said, code := n.muster(t, nil, "agent", "attach"); code != 1 || !strings.Contains(said, "ALREADY_ATTACHED") &&
@@ -66,7 +66,7 @@ func TestAFolderHasOneAgent(t *testing.T) {
 	}
 }
 
-func TestAKilledAgentLeavesNoProcessBehindOnceItIsBack(t *testing.T) {
+func TestRestartedAgentKillsProcessesOfKilledAgent(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	n := attached(t, f, "n1")
@@ -83,7 +83,7 @@ func TestAKilledAgentLeavesNoProcessBehindOnceItIsBack(t *testing.T) {
 	until(t, "the command's helper has ended", func() bool { return !processRuns(pid) })
 }
 
-func TestAStoppedAgentSaysWhatBecameOfItsCommands(t *testing.T) {
+func TestStoppedAgentReportsOutcomesOfCommands(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	n := attached(t, f, "n1")

@@ -10,7 +10,7 @@ import (
 )
 
 // The command was signed before its signer was revoked, and has waited for a disconnected node.
-func TestACommandOfARevokedOperatorIsNotObeyed(t *testing.T) {
+func TestCommandOfRevokedOperatorIsRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	n1, n2 := attached(t, f, "n1"), attached(t, f, "n2")
@@ -37,7 +37,7 @@ func TestACommandOfARevokedOperatorIsNotObeyed(t *testing.T) {
 	}
 }
 
-func TestAFloodOfOneNodeIsCutVisiblyAndHoldsUpNobody(t *testing.T) {
+func TestFloodOfOneNodeIsTruncatedAndDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	check(t, f.Configure("relay", map[string]string{"jobs.max_output": "1048576"}))
@@ -73,7 +73,7 @@ func TestAFloodOfOneNodeIsCutVisiblyAndHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestACommandThatNeverEndsIsEndedWithItsProcessesAtTheDeadline(t *testing.T) {
+func TestCommandIsKilledWithItsProcessesAtDeadline(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	attached(t, f, "n1")
@@ -92,7 +92,7 @@ func TestACommandThatNeverEndsIsEndedWithItsProcessesAtTheDeadline(t *testing.T)
 }
 
 // A stopped agent neither reads nor writes, while its connection remains open.
-func TestAnAgentThatStandsStillIsLeftOutUntilItGoesOn(t *testing.T) {
+func TestSuspendedAgentIsSkippedUntilItResumes(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	check(t, f.Configure("relay", map[string]string{"interval": "1s"}))

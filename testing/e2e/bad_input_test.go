@@ -46,7 +46,7 @@ func wantError(t *testing.T, err error, code codes.Code, why string) {
 	}
 }
 
-func TestBadPlansAreRefused(t *testing.T) {
+func TestInvalidPlansAreRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	a := operator(t, f)
@@ -91,7 +91,7 @@ func TestBadPlansAreRefused(t *testing.T) {
 	})
 }
 
-func TestUnknownRunsPluginsAndNodesHaveTheirOwnAnswers(t *testing.T) {
+func TestUnknownRunsPluginsAndNodesHaveDistinctErrors(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -157,7 +157,7 @@ func (u uploader) end() error {
 	}
 }
 
-func TestBadUploadsHaveNamedOutcomesAndLoseNothing(t *testing.T) {
+func TestInvalidUploadsHaveReasonsAndLoseNothing(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -233,7 +233,7 @@ func TestBadUploadsHaveNamedOutcomesAndLoseNothing(t *testing.T) {
 }
 
 // A low offset comes from a sender that resumes before the stored end: the same bytes are accepted.
-func TestARepeatedChunkWithTheSameBytesIsIgnored(t *testing.T) {
+func TestRepeatedChunkWithSameBytesIsIgnored(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
@@ -251,7 +251,7 @@ func TestARepeatedChunkWithTheSameBytesIsIgnored(t *testing.T) {
 }
 
 // A truncated body is not a result; the complete one that follows is.
-func TestABodyCutShortIsNoResult(t *testing.T) {
+func TestTruncatedBodyIsNotAResult(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -273,7 +273,7 @@ func TestABodyCutShortIsNoResult(t *testing.T) {
 }
 
 // Unusual file names are data: the files are stored in their own folder.
-func TestOddFileNamesAreStoredUnderSafeOnes(t *testing.T) {
+func TestUnusualFileNamesAreStoredSafely(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	odd := map[string]string{"n1": `attachment;filename="../../../../escaped"`, "n2": `attachment;filename=with space.txt`,
@@ -311,7 +311,7 @@ func TestOddFileNamesAreStoredUnderSafeOnes(t *testing.T) {
 }
 
 // Done files without a usable path lead to an error result with the reason.
-func TestBadDoneFilesGiveErrorResults(t *testing.T) {
+func TestInvalidDoneFilesLeadToErrorResults(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	outside := must(f.WriteFile("outside", "not the plugin's"))(t)
@@ -365,7 +365,7 @@ func weakAgent(t *testing.T, f *fleet.Fleet, credential *fleet.Credential) (*exe
 }
 
 // Each service names the file and the field of a typing error in its configuration.
-func TestAConfigurationWithATypingErrorIsNamed(t *testing.T) {
+func TestConfigurationErrorNamesFileAndField(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	for _, service := range []string{"aggregator", "status", "gateway"} {

@@ -58,7 +58,7 @@ func wantHandshakeRefused(t *testing.T, what string, code int, err error) {
 	}
 }
 
-func TestACredentialOfOneRunOpensNothingOfAnother(t *testing.T) {
+func TestCredentialIsRefusedByAnotherRun(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	a := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -85,7 +85,7 @@ func TestACredentialOfOneRunOpensNothingOfAnother(t *testing.T) {
 	}
 }
 
-func TestNobodySpeaksForAnother(t *testing.T) {
+func TestCredentialIsLimitedToItsPair(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet"), sidecarPlugin("other", "DaemonSet")}, "n1", "n2")
@@ -140,7 +140,7 @@ func leafURI(t *testing.T, credential *fleet.Credential) string {
 	return must(x509.ParseCertificate(block.Bytes))(t).URIs[0].String()
 }
 
-func TestForgedCertificatesAreRefusedInTheHandshake(t *testing.T) {
+func TestForgedCertificateFailsHandshake(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -167,7 +167,7 @@ func TestForgedCertificatesAreRefusedInTheHandshake(t *testing.T) {
 }
 
 // The certificate of a run CA is critically constrained to its run.
-func TestARunsAuthorityIsConstrainedToItsRun(t *testing.T) {
+func TestRunCAIsConstrainedToItsRun(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -186,7 +186,7 @@ func TestARunsAuthorityIsConstrainedToItsRun(t *testing.T) {
 	}
 }
 
-func TestAnOperatorOfAnotherFleetIsRefusedInTheHandshake(t *testing.T) {
+func TestOperatorOfAnotherFleetFailsHandshake(t *testing.T) {
 	t.Parallel()
 	mine, other := must(up(t).Operator())(t), must(up(t).Operator())(t)
 	stranger := *mine
@@ -201,7 +201,7 @@ func TestAnOperatorOfAnotherFleetIsRefusedInTheHandshake(t *testing.T) {
 	}
 }
 
-func TestGRPCTakesNothingBelowTLS13(t *testing.T) {
+func TestGRPCRequiresTLS13(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	o := must(f.Operator())(t)
@@ -218,7 +218,7 @@ func TestGRPCTakesNothingBelowTLS13(t *testing.T) {
 }
 
 // Refused handshakes at a gRPC port are counted with the reason.
-func TestRefusedHandshakesOfGRPCAreCounted(t *testing.T) {
+func TestRefusedGRPCHandshakesAreCounted(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	o := must(f.Operator())(t)
@@ -249,7 +249,7 @@ func TestRefusedHandshakesOfGRPCAreCounted(t *testing.T) {
 	}
 }
 
-func TestARevokedOperatorIsRefused(t *testing.T) {
+func TestRevokedOperatorIsRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	second := must(f.Muster("operator", "add", "second"))(t)

@@ -47,7 +47,7 @@ func help(t *testing.T, bin string, words ...string) string {
 }
 
 // Everything from the first code block on is generated from the program's help; the text before it is hand-written.
-func TestTheCommandLinePageIsWhatTheProgramSays(t *testing.T) {
+func TestCommandLinePageMatchesProgram(t *testing.T) {
 	const page = "../../docs/cli.md"
 	got := string(must(os.ReadFile(page))(t))
 	byHand, _, _ := strings.Cut(got, "```")
@@ -61,7 +61,7 @@ func TestTheCommandLinePageIsWhatTheProgramSays(t *testing.T) {
 }
 
 // Scripts rely on exit codes, on data-only stdout, and on errors with a next step.
-func TestExitCodesAndErrorsOfTheCommandLine(t *testing.T) {
+func TestCommandLineErrorsHaveExitCodeAndNextStep(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	for _, c := range []struct {
@@ -89,7 +89,7 @@ func TestExitCodesAndErrorsOfTheCommandLine(t *testing.T) {
 }
 
 // Every command that prints data prints JSON for programs.
-func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
+func TestEveryDataCommandPrintsJSON(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{execPlugin("p", "Job", `echo x > "$RESULTS_DIR/x"; echo "$RESULTS_DIR/x" > "$RESULTS_DIR/done"`)})
@@ -128,7 +128,7 @@ func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
 }
 
 // The remaining user commands: each succeeds and prints something.
-func TestTheOtherCommands(t *testing.T) {
+func TestOtherCommandsSucceed(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1", "n2")

@@ -28,7 +28,7 @@ func inShell(t *testing.T, shell, script string, flags ...string) string {
 }
 
 // Each shell loads its completion without any output, and offers its words.
-func TestShellsLoadTheirCompletion(t *testing.T) {
+func TestShellsLoadCompletion(t *testing.T) {
 	bash := `source _muster && complete -p muster
 		offer() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); COMPREPLY=(); _muster; echo "${COMPREPLY[@]}"; }
 		offer muster ret; offer muster results --mode ''; offer muster operator a`

@@ -147,13 +147,13 @@ func byAgent(t *testing.T, f *fleet.Fleet) delivery {
 	}
 }
 
-func TestKillingTheAggregatorDuringAnUploadLosesNothing(t *testing.T) {
+func TestKilledAggregatorDuringUploadLosesNothing(t *testing.T) {
 	t.Parallel()
 	killAtEveryPoint(t, []string{fleet.Aggregator}, byAgent)
 }
 
 // The agent is killed and started again: it resumes with what it had gathered.
-func TestKillingTheAgentDuringAnUploadLosesNothing(t *testing.T) {
+func TestKilledAgentDuringUploadLosesNothing(t *testing.T) {
 	t.Parallel()
 	killAtEveryPoint(t, []string{fleet.Muster, "agent"}, func(t *testing.T, f *fleet.Fleet) delivery {
 		return func(id, node, file string) <-chan error {
@@ -178,14 +178,14 @@ func TestKillingTheAgentDuringAnUploadLosesNothing(t *testing.T) {
 
 // Old sidecars wait for an answer without limit, but give up two seconds after a refusal: while the aggregator is
 // unreachable the gateway holds their requests.
-func TestKillingTheAggregatorDuringALegacyPutLosesNothing(t *testing.T) {
+func TestKilledAggregatorDuringLegacyPutLosesNothing(t *testing.T) {
 	t.Parallel()
 	killAtEveryPoint(t, []string{fleet.Aggregator}, byPut(1))
 }
 
 // A killed gateway closes its connections; the listening socket remains, so that the next attempt of an old sidecar
 // waits for the new gateway and is not refused.
-func TestKillingTheGatewayDuringALegacyPutLosesNothing(t *testing.T) {
+func TestKilledGatewayDuringLegacyPutLosesNothing(t *testing.T) {
 	t.Parallel()
 	killAtEveryPoint(t, []string{fleet.Gateway}, byPut(3))
 }
@@ -236,7 +236,7 @@ func putFile(client *http.Client, url, path string) error {
 }
 
 // All processes are killed, including the supervisor; `muster up` continues with the accepted results.
-func TestUpAfterKillingEverything(t *testing.T) {
+func TestUpAfterKillOfAllServicesLosesNothing(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
@@ -259,7 +259,7 @@ func TestUpAfterKillingEverything(t *testing.T) {
 }
 
 // A killed service is restarted automatically, and ready within seconds.
-func TestTheSupervisorRestartsWhatDied(t *testing.T) {
+func TestSupervisorRestartsKilledServices(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	for _, name := range []string{fleet.Aggregator, fleet.Status, fleet.Gateway} {

@@ -36,7 +36,7 @@ func curl(t *testing.T, credential *fleet.Credential, arguments ...string) (code
 }
 
 // All ways in which an old client may use HTTP deliver.
-func TestCurlDeliversAsOldClientsDo(t *testing.T) {
+func TestCurlDeliversAsLegacyClient(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	ways := map[string][]string{
@@ -71,7 +71,7 @@ func TestCurlDeliversAsOldClientsDo(t *testing.T) {
 	}
 }
 
-func TestTheListenersCodesAreThoseOfOld(t *testing.T) {
+func TestListenerCodesMatchSonobuoy(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet"), sidecarPlugin("e2e", "Job")}, "n1", "n2")

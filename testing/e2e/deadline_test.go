@@ -24,7 +24,7 @@ func shortRun(t *testing.T, a api, nodes ...string) string {
 }
 
 // A partial result is not a result, but the bytes received before the deadline are in the archive, marked as partial.
-func TestWhatHadArrivedAtTheDeadlineIsKept(t *testing.T) {
+func TestPartialResultAtDeadlineIsArchived(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	a := operator(t, f)
@@ -61,7 +61,7 @@ func TestWhatHadArrivedAtTheDeadlineIsKept(t *testing.T) {
 }
 
 // Reads have limits, too.
-func TestReadingOutsideOfAFileHasANamedOutcome(t *testing.T) {
+func TestReadOutsideOfFileFailsWithReason(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := completeWithResults(t, f)

@@ -109,7 +109,7 @@ func execOn(t *testing.T, f *fleet.Fleet, arguments ...string) (stdout, stderr s
 	return machine{fleet: f, home: f.Home}.muster(t, nil, append([]string{"exec"}, arguments...)...)
 }
 
-func TestExecShowsWhatNodesPrintAndHowTheyEnd(t *testing.T) {
+func TestExecShowsOutputAndOutcomes(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	attached(t, f, "n1", "--label", "rack=b1")
@@ -136,7 +136,7 @@ func TestExecShowsWhatNodesPrintAndHowTheyEnd(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatThePolicyAdmitsRuns(t *testing.T) {
+func TestCommandOutsidePolicyIsRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	attached(t, f, "n1")
@@ -159,7 +159,7 @@ func TestOnlyWhatThePolicyAdmitsRuns(t *testing.T) {
 	}
 }
 
-func TestAJobOutlivesItsCallerAndIsCancelled(t *testing.T) {
+func TestDetachedJobRunsUntilCancelled(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	attached(t, f, "n1")
@@ -190,7 +190,7 @@ func TestAJobOutlivesItsCallerAndIsCancelled(t *testing.T) {
 	}
 }
 
-func TestACommandWaitsForANodeThatIsAway(t *testing.T) {
+func TestCommandWaitsForDetachedNode(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	n := attached(t, f, "n1")
@@ -209,7 +209,7 @@ func TestACommandWaitsForANodeThatIsAway(t *testing.T) {
 }
 
 // The root relay is killed while commands run: the output of the nodes is complete and without duplicates.
-func TestNothingOfAJobIsLostWithTheRelay(t *testing.T) {
+func TestKilledRelayLosesNoOutput(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	for _, name := range []string{"n1", "n2"} {
@@ -232,7 +232,7 @@ func TestNothingOfAJobIsLostWithTheRelay(t *testing.T) {
 	wantLines(t, out, 400, "n1", "n2")
 }
 
-func TestARunAsksAttachedNodesByItself(t *testing.T) {
+func TestRunStartsAttachedNodes(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	policy := openPolicy + "  - argv: [/bin/sh, -c, \"*\"]\n    actions: [collect]\n"

@@ -49,7 +49,7 @@ func interrupt(t *testing.T, command *exec.Cmd, signal syscall.Signal) int {
 }
 
 // Exit codes for outcomes of an awaited run.
-func TestExitCodesOfARunThatWasWaitedFor(t *testing.T) {
+func TestExitCodesOfAwaitedRun(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	a := operator(t, f)

@@ -15,7 +15,7 @@ import (
 
 // A full disk refuses each kind of delivery with the same reason; accepted results are kept; when space is available
 // again, waiting deliveries continue automatically.
-func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
+func TestFullDiskRefusesDeliveriesAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	f, disk, err := fleet.NewOnSmallDisk()
 	check(t, err)

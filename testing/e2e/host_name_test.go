@@ -24,7 +24,7 @@ func curlByName(t *testing.T, to, credential *fleet.Credential, file string) (co
 		to.AggregatorURL+"/api/v1/results/by-node/"+to.Node+"/logs")
 }
 
-func TestRunsAreToldApartByHostNameOnOnePort(t *testing.T) {
+func TestRunsShareOnePortByHostName(t *testing.T) {
 	t.Parallel()
 	f := up(t, "--legacy-host", hostPattern)
 	var ids [2]string
@@ -73,7 +73,7 @@ func TestRunsAreToldApartByHostNameOnOnePort(t *testing.T) {
 }
 
 // A change of the configured host names does not affect existing runs.
-func TestARunKeepsTheListenerItWasMadeWith(t *testing.T) {
+func TestRunKeepsListenerAfterConfigurationChange(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	file := must(f.WriteFile("r", "x"))(t)
@@ -97,7 +97,7 @@ func TestARunKeepsTheListenerItWasMadeWith(t *testing.T) {
 	}
 }
 
-func TestAHostPatternThatIsNoneIsNamed(t *testing.T) {
+func TestInvalidHostPatternIsReported(t *testing.T) {
 	t.Parallel()
 	f := must(fleet.New(""))(t)
 	t.Cleanup(func() { check(t, f.Close()) })

@@ -42,7 +42,7 @@ func dialOn(t *testing.T, stale *fleet.Credential) (tries, answers *atomic.Int64
 }
 
 // There is one port for listeners of runs; after the end of the old run, the new run gets it.
-func TestAStaleSidecarCannotReachTheRunThatOwnsItsPortNow(t *testing.T) {
+func TestStaleSidecarCannotReachNewRunOnItsPort(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"cancelled", "deleted", "crashed"} {
 		t.Run(way, func(t *testing.T) {
@@ -144,7 +144,7 @@ func metrics(f *fleet.Fleet, service string) (string, error) {
 	return string(body), err
 }
 
-func TestTwoRunsAtOnceKeepTheirResultsApart(t *testing.T) {
+func TestConcurrentRunsHaveSeparateResults(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	const runs = 2

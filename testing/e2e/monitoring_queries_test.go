@@ -22,7 +22,7 @@ var (
 )
 
 // The check itself finds each of these mistakes.
-func TestWrongQueriesAreFound(t *testing.T) {
+func TestInvalidQueriesAreDetected(t *testing.T) {
 	text := "# HELP c_total x\n# TYPE c_total counter\nc_total{code=\"OK\"} 1\n# HELP g x\n# TYPE g gauge\ng{state=\"A\"} 1\n"
 	families := map[string]*dto.MetricFamily{}
 	readFamilies(t, text, families)

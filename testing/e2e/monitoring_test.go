@@ -27,7 +27,7 @@ var (
 
 // Every query of the dashboard and the alerts uses metrics and labels that the services have; docs/operating.md
 // explains exactly those; no label or value comes from a peer.
-func TestDashboardAndAlertsAskForWhatTheServicesTell(t *testing.T) {
+func TestDashboardAndAlertsUseExistingMetrics(t *testing.T) {
 	t.Parallel()
 	families := familiesOfALivelyFleet(t)
 	jobs := jobsOfScrapeConfig(t)

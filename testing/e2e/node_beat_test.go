@@ -45,7 +45,7 @@ func beat(t *testing.T, as *fleet.Operator, run, plugin, node string) (musterv1.
 
 // A revoked node's heartbeats end within seconds, and it cannot start them again; its pair has the reason. Other nodes
 // are not affected.
-func TestARevokedNodeIsHeardNoMore(t *testing.T) {
+func TestHeartbeatsOfRevokedNodeAreRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("work", "DaemonSet")}, "n1", "n2")

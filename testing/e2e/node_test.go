@@ -34,7 +34,7 @@ func nodes(t *testing.T, f *fleet.Fleet, arguments ...string) map[string]map[str
 	return byName
 }
 
-func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
+func TestMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	n1 := newMachine(t, f)
@@ -90,7 +90,7 @@ func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 	}
 }
 
-func TestATokenForSeveralMachines(t *testing.T) {
+func TestTokenForSeveralMachinesIsLimited(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	file := token(t, f, "--count", "2")
@@ -153,7 +153,7 @@ func connectProxy(t *testing.T) (address string, connected *atomic.Int32) {
 	return proxy.Listener.Addr().String(), connected
 }
 
-func TestAMachineJoinsThroughAProxy(t *testing.T) {
+func TestMachineJoinsThroughProxy(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	address, connected := connectProxy(t)

@@ -31,7 +31,7 @@ func member(t *testing.T, file string) map[string]any {
 	return content
 }
 
-func TestRelaysJoinAndNodesAreToldWhereToHang(t *testing.T) {
+func TestRelaysJoinAndNodesGetParents(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	r1 := joinRelay(t, f, "r1")
@@ -87,7 +87,7 @@ func rewritten(t *testing.T, file string, change func(map[string]any)) string {
 	return copied
 }
 
-func TestAMachineThatReachesOnlyARelayJoinsThroughIt(t *testing.T) {
+func TestMachineJoinsThroughRelay(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	r1 := joinRelay(t, f, "r1")
@@ -129,7 +129,7 @@ func TestAMachineThatReachesOnlyARelayJoinsThroughIt(t *testing.T) {
 	}
 }
 
-func TestTokensOfRelaysAreForRelaysAlone(t *testing.T) {
+func TestRelayTokensAreOnlyForRelays(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	relay := token(t, f, "--relay", "r1")

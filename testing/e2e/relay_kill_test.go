@@ -94,7 +94,7 @@ func (r *restFollower) take(record *musterv1.JobRecord) {
 
 // Every program on the route is killed, one after the other, while a job prints, a result is delivered and a file is
 // sent to another node; a slow link keeps these transfers active.
-func TestEachProgramIsKilledInTurn(t *testing.T) {
+func TestTransfersSurviveKillOfEachProgram(t *testing.T) {
 	t.Parallel()
 	if !inOwnNetwork(t) {
 		return

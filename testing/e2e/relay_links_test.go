@@ -13,7 +13,7 @@ const eachWay = 150 * time.Millisecond
 func asItIs(*fleet.Fleet, *fleet.Link) {}
 
 // With a slow link, a branch joins and works like any other.
-func TestALinkThatTakesLong(t *testing.T) {
+func TestBranchWorksOverSlowLink(t *testing.T) {
 	t.Parallel()
 	if !inOwnNetwork(t) {
 		return
@@ -32,7 +32,7 @@ func TestALinkThatTakesLong(t *testing.T) {
 }
 
 // A half-open link: both sides detect it, and r2 has a second parent.
-func TestAHalfOpenLinkIsLeftForAnotherParent(t *testing.T) {
+func TestRelayLeavesHalfOpenLinkForAnotherParent(t *testing.T) {
 	t.Parallel()
 	if !inOwnNetwork(t) {
 		return
@@ -67,7 +67,7 @@ func TestAHalfOpenLinkIsLeftForAnotherParent(t *testing.T) {
 }
 
 // First one direction is silent, then the other; the side that detects it reports it in the other direction.
-func TestALinkThatIsSilentOneWayIsNoticedAndHeals(t *testing.T) {
+func TestOneWaySilentLinkIsDetectedAndHeals(t *testing.T) {
 	t.Parallel()
 	if !inOwnNetwork(t) {
 		return
@@ -93,7 +93,7 @@ func TestALinkThatIsSilentOneWayIsNoticedAndHeals(t *testing.T) {
 }
 
 // Transfers that take a while are resumed after resets.
-func TestALinkThatIsCutAgainAndAgain(t *testing.T) {
+func TestTransfersSurviveRepeatedResets(t *testing.T) {
 	t.Parallel()
 	if !inOwnNetwork(t) {
 		return

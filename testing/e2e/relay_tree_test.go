@@ -12,7 +12,7 @@ import (
 
 // A root relay, a relay r1 with a child r2 behind it, a node n1 that reaches only a proxy beside r2, and a node n2
 // attached to a relay r3 of another branch. r1, in the middle, is killed during transfers.
-func TestATreeOfRelaysInNetworksOfTheirOwn(t *testing.T) {
+func TestRelayTreeAcrossSeparateNetworksWorks(t *testing.T) {
 	t.Parallel()
 	if !inOwnNetwork(t) {
 		return

@@ -27,7 +27,7 @@ func completeWithResults(t *testing.T, f *fleet.Fleet) string {
 	return id
 }
 
-func TestResultsInEachMode(t *testing.T) {
+func TestResultsPrintsEachMode(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := completeWithResults(t, f)
@@ -83,7 +83,7 @@ func TestResultsInEachMode(t *testing.T) {
 }
 
 // Before there is an archive, the command prints the results so far.
-func TestResultsOfARunThatGoesOn(t *testing.T) {
+func TestResultsOfUnfinishedRunAreListed(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
@@ -108,7 +108,7 @@ func TestResultsOfARunThatGoesOn(t *testing.T) {
 }
 
 // Only data is printed to stdout; messages for people go to stderr.
-func TestStdoutHoldsDataAlone(t *testing.T) {
+func TestStdoutHasOnlyData(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := completeWithResults(t, f)

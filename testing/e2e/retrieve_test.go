@@ -112,7 +112,7 @@ func largeArchive(t *testing.T, f *fleet.Fleet) (id string, content []byte) {
 }
 
 // The connection breaks, and the aggregator is killed: the download resumes within one call.
-func TestADownloadGoesOnAfterEachBreak(t *testing.T) {
+func TestDownloadResumesAfterEachBreak(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id, content := largeArchive(t, f)
@@ -147,7 +147,7 @@ func TestADownloadGoesOnAfterEachBreak(t *testing.T) {
 
 // The program itself is killed: the next call resumes its partial download, and until then no file has the name of the
 // whole.
-func TestADownloadGoesOnAfterItsProgramWasKilled(t *testing.T) {
+func TestDownloadResumesAfterKillOfProgram(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id, content := largeArchive(t, f)
@@ -178,7 +178,7 @@ func TestADownloadGoesOnAfterItsProgramWasKilled(t *testing.T) {
 }
 
 // A partial download is not trusted: damaged bytes are detected and downloaded again.
-func TestADownloadWithDamagedLeftoversIsWholeInTheEnd(t *testing.T) {
+func TestDownloadWithDamagedPartCompletes(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id, content := largeArchive(t, f)

@@ -122,7 +122,7 @@ func (r rudderRelay) get(t *testing.T, path string) string {
 }
 
 // Attached nodes run what their own policy admits for gateways; the others are reached by the command.
-func TestRudderReachesAttachedNodesByTheirStreams(t *testing.T) {
+func TestRudderReachesAttachedNodesOverStreams(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	script := filepath.Join(t.TempDir(), "rudder")
@@ -169,7 +169,7 @@ func TestRudderReachesAttachedNodesByTheirStreams(t *testing.T) {
 }
 
 // The gateway is killed right after it accepted a file for a node elsewhere, while the policy server is unreachable.
-func TestASharedFileOutlivesTheGateway(t *testing.T) {
+func TestSharedFileSurvivesKillOfGateway(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	var away atomic.Bool

@@ -83,7 +83,7 @@ func parseStatus(t *testing.T, text string) (status scanStatus) {
 
 // A product's back end creates a run by the API, shows it to its end by polling and by events, and keeps its
 // credentials in its session only.
-func TestAProductStartsARunAndShowsItToItsEnd(t *testing.T) {
+func TestProductStartsRunAndShowsItToItsEnd(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	s := startScanner(t, filepath.Join(f.Home, "context.json"))

@@ -84,7 +84,7 @@ func awaitHalf(t *testing.T, name, home string) {
 
 // Source and target are in different branches; every relay on the route is killed while the file arrives there. The
 // file arrives complete, once.
-func TestASharedFileArrivesThoughEveryRelayOnTheWayIsKilled(t *testing.T) {
+func TestSharedFileArrivesAfterKillOfEveryRelay(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	east, eastAddress := localRelay(t, f, "east", "")
@@ -156,7 +156,7 @@ func TestASharedFileArrivesThoughEveryRelayOnTheWayIsKilled(t *testing.T) {
 }
 
 // An operator lists and removes files of a branch that never pass the root relay.
-func TestAnOperatorSeesAndRemovesSharedFilesAtAnyRelay(t *testing.T) {
+func TestOperatorListsAndRemovesSharedFilesAtAnyRelay(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	_, address := localRelay(t, f, "r1", "")
@@ -199,7 +199,7 @@ func TestAnOperatorSeesAndRemovesSharedFilesAtAnyRelay(t *testing.T) {
 
 // A target that never joined is refused immediately, also by a root relay that has just started; the source gets the
 // error.
-func TestASharedFileForNobodyIsRefusedAtOnce(t *testing.T) {
+func TestSharedFileForUnknownTargetIsRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	_, address := localRelay(t, f, "r1", "")

@@ -47,7 +47,7 @@ func outcome(t *testing.T, n *node, peer ...string) (file sharedFile) {
 	return file
 }
 
-func TestANodeSharesAFileWithAnother(t *testing.T) {
+func TestNodeSharesFileWithAnother(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	n1, n2 := attached(t, f, "n1"), attached(t, f, "n2")

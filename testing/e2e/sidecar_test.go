@@ -122,7 +122,7 @@ func (s *sidecar) report(t *testing.T, body string) (code int, text string) {
 	return code, text
 }
 
-func TestAnOldSidecarDeliversAGlobalAndAByNodeResultWithProgress(t *testing.T) {
+func TestOldSidecarDeliversGlobalAndByNodeResultsWithProgress(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("e2e", "Job"), sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -150,7 +150,7 @@ func TestAnOldSidecarDeliversAGlobalAndAByNodeResultWithProgress(t *testing.T) {
 }
 
 // An empty file is a result.
-func TestAnOldSidecarDeliversAnEmptyFile(t *testing.T) {
+func TestOldSidecarDeliversEmptyFile(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("e2e", "Job")})
@@ -163,7 +163,7 @@ func TestAnOldSidecarDeliversAnEmptyFile(t *testing.T) {
 
 // A restarted sidecar delivers the same result successfully; one with another result gets 409, which it treats as
 // success.
-func TestAnOldSidecarMayDeliverTwice(t *testing.T) {
+func TestOldSidecarMayDeliverTwice(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
@@ -179,7 +179,7 @@ func TestAnOldSidecarMayDeliverTwice(t *testing.T) {
 }
 
 // A sidecar of a DaemonSet never ends unless it is killed: the run must not depend on it.
-func TestAnOldSidecarThatSleepsForEverHarmsNobody(t *testing.T) {
+func TestOldSidecarThatNeverEndsDoesNotBlockRun(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")

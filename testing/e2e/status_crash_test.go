@@ -69,7 +69,7 @@ func wantAllThrough(t *testing.T, f *fleet.Fleet, run string, nodes int) {
 	wantExit(t, err, 0)
 }
 
-func TestStatusServesWhileTheAggregatorIsAwayAndCatchesUp(t *testing.T) {
+func TestStatusIsServedWhileAggregatorIsDownAndCatchesUp(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	quickBeats(t, f)
@@ -91,7 +91,7 @@ func TestStatusServesWhileTheAggregatorIsAwayAndCatchesUp(t *testing.T) {
 }
 
 // No agent is reported as lost before the service had time to receive heartbeats: its grace is the usual one.
-func TestAgentsOutliveTheStatusServiceAndAreNotCalledLost(t *testing.T) {
+func TestAgentsAreNotReportedLostAfterStatusServiceRestart(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	check(t, f.Configure("status", map[string]string{"heartbeats.interval": "2s"}))

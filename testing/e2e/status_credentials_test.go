@@ -59,7 +59,7 @@ func changed(t *testing.T, f *fleet.Fleet, run, name string, change func(*fleet.
 	return must(f.WriteFile(name, string(must(json.Marshal(viewer))(t))))(t)
 }
 
-func TestAMachineNeedsNothingButTheCredentialsFile(t *testing.T) {
+func TestStatusRequiresOnlyCredentialsFile(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	plan := []string{sidecarPlugin("logs", "DaemonSet")}
@@ -100,7 +100,7 @@ func TestAMachineNeedsNothingButTheCredentialsFile(t *testing.T) {
 }
 
 // The path of the original design, in a private /tmp.
-func TestTheOriginalPlaceOfTheFile(t *testing.T) {
+func TestCredentialsFileInOriginalPlaceIsUsedSafely(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -141,7 +141,7 @@ func TestTheOriginalPlaceOfTheFile(t *testing.T) {
 	}
 }
 
-func TestBadCredentialsFilesAreRefusedEachWithItsReason(t *testing.T) {
+func TestInvalidCredentialsFilesAreRefusedWithReason(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")

@@ -38,7 +38,7 @@ func blocks(t *testing.T, page, section string) []block {
 }
 
 // The commands of the original design in docs/status.md work as documented.
-func TestTheOriginalDesignLineByLine(t *testing.T) {
+func TestOriginalDesignCommandsWork(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	all := blocks(t, "../../docs/status.md", "The original design, line by line")
@@ -46,7 +46,7 @@ func TestTheOriginalDesignLineByLine(t *testing.T) {
 	for i, b := range all {
 		commands := strings.Join(b.commands, "\n")
 		if strings.Contains(commands, "/tmp/") {
-			commands = "" // TestTheOriginalPlaceOfTheFile runs it in a private /tmp
+			commands = "" // TestCredentialsFileInOriginalPlaceIsUsedSafely runs it in a private /tmp
 		}
 		fmt.Fprintf(&script, "echo @block %d\n%s\n", i, commands)
 	}

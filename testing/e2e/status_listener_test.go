@@ -41,7 +41,7 @@ func brought(t *testing.T) (file func(name string) string) {
 }
 
 // The first design: the creator of a run provides the server's certificate and the CA of clients.
-func TestARunHasAStatusListenerWithWhatWasBrought(t *testing.T) {
+func TestRunHasStatusListenerWithGivenCertificate(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	file := brought(t)

@@ -77,7 +77,7 @@ func TestProgressOfOldSidecarsIsShownEverywhere(t *testing.T) {
 }
 
 // Invalid progress of an old sidecar is refused without effect; unusual progress is shown safely.
-func TestBadProgressIsRefusedOrShownSafely(t *testing.T) {
+func TestInvalidProgressIsRefusedOrShownSafely(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("e2e", "Job")})
@@ -123,7 +123,7 @@ func TestBadProgressIsRefusedOrShownSafely(t *testing.T) {
 }
 
 // Posted to the agent's local endpoint, as plugins written for Sonobuoy do.
-func TestProgressByTheAgentsLocalEndpointIsShownEverywhere(t *testing.T) {
+func TestProgressByAgentEndpointIsShownEverywhere(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	quickBeats(t, f)
@@ -145,7 +145,7 @@ func TestProgressByTheAgentsLocalEndpointIsShownEverywhere(t *testing.T) {
 }
 
 // The heartbeat of the original design: a periodic GET to the run's listener.
-func TestTheOriginalHeartbeat(t *testing.T) {
+func TestOriginalHeartbeatIsAccepted(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("e2e", "Job"), sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")

@@ -10,7 +10,7 @@ import (
 )
 
 // A silent agent's pair times out, and its result still replaces the time-out.
-func TestAKilledAgentTimesOutAndItsResultRevokesThat(t *testing.T) {
+func TestKilledAgentTimesOutAndItsResultReplacesTimeout(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	quickBeats(t, f)
@@ -50,7 +50,7 @@ func awaitPair(t *testing.T, f *fleet.Fleet, run, node, what string, says func(f
 	}
 }
 
-func TestFailFastEndsTheRunAtTheFirstLostAgent(t *testing.T) {
+func TestFailFastEndsRunAtFirstLostAgent(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	quickBeats(t, f)
@@ -73,7 +73,7 @@ func TestFailFastEndsTheRunAtTheFirstLostAgent(t *testing.T) {
 }
 
 // A run without any reachable node fails automatically, with the known facts of each node.
-func TestARunToWhichNobodyComesFailsByItself(t *testing.T) {
+func TestRunWithoutAgentsFailsAfterStartGrace(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	quickBeats(t, f)
@@ -100,7 +100,7 @@ func TestARunToWhichNobodyComesFailsByItself(t *testing.T) {
 }
 
 // Old sidecars are silent until they deliver: their runs have a start grace only on request.
-func TestOnlyRunsOfAgentsHaveAStartGrace(t *testing.T) {
+func TestOnlyRunsWithAgentsHaveStartGrace(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	a := operator(t, f)

@@ -134,7 +134,7 @@ func trailing(text string) string {
 func (s screen) text() string { return strings.Join(s.lines, "\n") }
 
 // The watch redraws one picture in place, fits the window, and restores the terminal.
-func TestWatchingOnATerminalRedrawsInPlace(t *testing.T) {
+func TestWatchOnTerminalRedrawsInPlace(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("logs", "DaemonSet"), sidecarPlugin("e2e", "Job")}, "n1", "n2")

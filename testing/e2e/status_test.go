@@ -151,7 +151,7 @@ func agentsOnThreeNodes(t *testing.T, f *fleet.Fleet, host *fleet.Host, argument
 
 // One agent is stopped, one is killed, one is disconnected: each interface reports which is which. An agent that
 // returns is running.
-func TestStatusTellsStoppedKilledAndCutOffApart(t *testing.T) {
+func TestStatusDistinguishesStoppedKilledAndDisconnected(t *testing.T) {
 	t.Parallel()
 	if !inOwnNetwork(t) {
 		return

@@ -24,7 +24,7 @@ func wantRefusedAtEveryDoor(t *testing.T, what string, credential *fleet.Credent
 }
 
 // Valid except for its time: refused in every handshake, counted, and detected by our own programs before they connect.
-func TestAnExpiredCertificateIsRefused(t *testing.T) {
+func TestExpiredCertificateIsRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
@@ -62,7 +62,7 @@ func TestAnExpiredCertificateIsRefused(t *testing.T) {
 }
 
 // A stolen run CA can sign any identity, but it is not accepted outside of its run.
-func TestAStolenRunsAuthorityOpensNoOtherDoor(t *testing.T) {
+func TestStolenRunCAIsRefusedByOtherRuns(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	mine := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")

@@ -12,7 +12,7 @@ import (
 )
 
 // A minimal run: plan, gather on two nodes, deliver, archive, retrieve, verify.
-func TestResultsTravelFromAgentsToACheckedArchive(t *testing.T) {
+func TestResultsReachVerifiedArchive(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	const script = `echo "from $NODE_NAME" > "$RESULTS_DIR/out.txt"; echo "$RESULTS_DIR/out.txt" > "$RESULTS_DIR/done"`
@@ -37,7 +37,7 @@ func TestResultsTravelFromAgentsToACheckedArchive(t *testing.T) {
 }
 
 // The built-in modules on this machine: facts have to be real; without a journal there is a named error.
-func TestBuiltInPluginsGatherThisMachine(t *testing.T) {
+func TestBuiltInPluginsGatherFacts(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := must(f.CreateRun("--plugin", "hostfacts", "--plugin", "systemd-logs", "--node", "n1"))(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestThePageIsWhatTheCodeSays(t *testing.T) {
+func TestErrorsPageMatchesCode(t *testing.T) {
 	want, err := page("../..")
 	if err != nil {
 		t.Fatal(err)

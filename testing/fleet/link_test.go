@@ -83,7 +83,7 @@ func wantReset(t *testing.T, connection net.Conn) {
 	}
 }
 
-func TestALinkPassesEverythingBothWaysAndEndsInPeace(t *testing.T) {
+func TestLinkPassesBothDirectionsAndEndsCleanly(t *testing.T) {
 	l, client, server := linked(t)
 	up, down := noise(3<<20), noise(3<<20)
 	go func() { _, _ = client.Write(up); _ = client.(*net.TCPConn).CloseWrite() }()
@@ -98,7 +98,7 @@ func TestALinkPassesEverythingBothWaysAndEndsInPeace(t *testing.T) {
 	}
 }
 
-func TestASlowLinkLetsBytesTravel(t *testing.T) {
+func TestSlowLinkDelaysBytes(t *testing.T) {
 	l, client, server := linked(t)
 	const delay, rate = 30 * time.Millisecond, 1 << 20
 	l.Slow(delay, rate)
@@ -112,7 +112,7 @@ func TestASlowLinkLetsBytesTravel(t *testing.T) {
 	}
 }
 
-func TestASilentLinkHoldsAndHeals(t *testing.T) {
+func TestSilentLinkHoldsBytesUntilHealed(t *testing.T) {
 	l, client, server := linked(t)
 	l.Silence(Up)
 	_, err := client.Write([]byte("held"))
@@ -136,7 +136,7 @@ func TestASilentLinkHoldsAndHeals(t *testing.T) {
 	}
 }
 
-func TestASilentLinkHoldsLittle(t *testing.T) {
+func TestSilentLinkBuffersLittle(t *testing.T) {
 	l, client, _ := linked(t)
 	l.Silence(Up)
 	fatal(t, client.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
@@ -145,7 +145,7 @@ func TestASilentLinkHoldsLittle(t *testing.T) {
 	}
 }
 
-func TestWhoSendsToAnEndThatIsGoneLearnsIt(t *testing.T) {
+func TestSenderToClosedEndGetsError(t *testing.T) {
 	_, client, server := linked(t)
 	fatal(t, server.Close())
 	if _, err := client.Write(noise(64 << 20)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -153,7 +153,7 @@ func TestWhoSendsToAnEndThatIsGoneLearnsIt(t *testing.T) {
 	}
 }
 
-func TestACutLinkResetsWhatThereIsAndTakesMore(t *testing.T) {
+func TestCutLinkResetsConnectionsAndAcceptsMore(t *testing.T) {
 	l, client, server := linked(t)
 	l.Cut()
 	wantReset(t, client)
@@ -168,7 +168,7 @@ func TestACutLinkResetsWhatThereIsAndTakesMore(t *testing.T) {
 	nothingComes(t, dialed(t, l))
 }
 
-func TestALinkIsCutInTheMiddle(t *testing.T) {
+func TestCutAfterCutsInTheMiddle(t *testing.T) {
 	l, client, server := linked(t)
 	cut := l.CutAfter(1 << 20)
 	go func() { _, _ = client.Write(noise(4 << 20)) }()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestFindsAndKillsTheProcessesOfItsHomeAlone(t *testing.T) {
+func TestProcessesAreLimitedToOwnHome(t *testing.T) {
 	mine, other := &Fleet{Home: t.TempDir()}, &Fleet{Home: t.TempDir()}
 	var started []*exec.Cmd
 	for _, f := range []*Fleet{mine, other} {
@@ -41,7 +41,7 @@ func TestFindsAndKillsTheProcessesOfItsHomeAlone(t *testing.T) {
 }
 
 // The end of a killed test only closes its end of the pipe.
-func TestTheReaperEndsWhatItsMakerLeft(t *testing.T) {
+func TestReaperKillsLeftProcesses(t *testing.T) {
 	home, err := os.MkdirTemp("", "reaper")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestTheReaperEndsWhatItsMakerLeft(t *testing.T) {
 }
 
 // A killed program cannot remove its temporary files and its children; the reaper does.
-func TestAKilledProgramLeavesNoTemporaryFiles(t *testing.T) {
+func TestKilledProgramLeavesNoTemporaryFiles(t *testing.T) {
 	if os.Getenv("FLEET_TEST_TO_BE_KILLED") != "" {
 		if _, err := KeepTemporaryFiles(); err != nil {
 			t.Fatal(err)

@@ -138,7 +138,7 @@ func finish(t *testing.T, folder, name string, content []byte) {
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
-func TestSendsTheWholeFileAsOneChunkWithoutALPN(t *testing.T) {
+func TestFileIsSentAsOneChunkWithoutALPN(t *testing.T) {
 	a := newAuthority(t)
 	server := newRecorder(t, a, ok)
 	folder := server.configure(t, a)
@@ -167,7 +167,7 @@ func TestSendsTheWholeFileAsOneChunkWithoutALPN(t *testing.T) {
 	}
 }
 
-func TestTriesThreeTimesThenFails(t *testing.T) {
+func TestDeliveryFailsAfterThreeAttempts(t *testing.T) {
 	const unavailable = "HTTP/1.1 503 no\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 	for replies, want := range map[[3]string]bool{{unavailable, unavailable, ok}: true,
 		{unavailable, unavailable, unavailable}: false} {
@@ -197,7 +197,7 @@ func TestConflictIsSuccessAndForbiddenIsNot(t *testing.T) {
 	}
 }
 
-func TestTakesNoKeyButSEC1(t *testing.T) {
+func TestOnlySEC1KeyIsAccepted(t *testing.T) {
 	a := newAuthority(t)
 	newRecorder(t, a).configure(t, a)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(a.key)

@@ -8,7 +8,7 @@ import (
 )
 
 // The version exists once for C++ and once for Go: they have to agree.
-func TestVersion(t *testing.T) {
+func TestVersionMatchesHeader(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run([]string{"--version"}, &out, &errs); code != exitOK || errs.Len() > 0 {
 		t.Fatal(code, errs.String())

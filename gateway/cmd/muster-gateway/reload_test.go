@@ -43,7 +43,7 @@ func (o *output) await(t *testing.T, line string) {
 	}
 }
 
-func TestSIGHUPHasTheNodesListReadAgain(t *testing.T) {
+func TestSIGHUPReloadsNodesList(t *testing.T) {
 	fleet := mustertest.NewFleet()
 	own := fleet.Service("gateway", "g1")
 	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)

@@ -105,7 +105,7 @@ func bytesOf(size int) []byte {
 	return content
 }
 
-func TestFilesAndStreamsArriveAndAreSigned(t *testing.T) {
+func TestSubmittedFilesAndStreamsAreCommittedAndSigned(t *testing.T) {
 	for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, 3<<20 + 5} {
 		for _, stream := range []bool{false, true} {
 			w := start(t)
@@ -149,7 +149,7 @@ func checkSignature(t *testing.T, w *world, got *mustertest.Committed) {
 	}
 }
 
-func TestResumesAfterALossAtAnyPlace(t *testing.T) {
+func TestUploadResumesAfterLossAtAnyByte(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		w := start(t, func(w *world) { w.aggregator.ChunkMax, w.aggregator.Window = 64<<10, 256<<10 })
 		content := bytesOf(2<<20 + 77)
@@ -183,7 +183,7 @@ func TestResumesAfterALossAtAnyPlace(t *testing.T) {
 }
 
 // A killed sender resumes, because the attempt's number is the file's time.
-func TestAnotherProcessResumesTheFile(t *testing.T) {
+func TestUploadOfFileResumesInAnotherProcess(t *testing.T) {
 	w := start(t)
 	path := w.file("r", bytesOf(3<<20))
 	ctx, kill := context.WithCancel(t.Context())
@@ -210,7 +210,7 @@ func TestAnotherProcessResumesTheFile(t *testing.T) {
 	}
 }
 
-func TestWhatARelayHoldsIsWaitedForOrLeft(t *testing.T) {
+func TestSpooledResultIsAwaitedOrLeft(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *world) { w.aggregator.CutOff = 2 })
 	client := w.client()
@@ -230,7 +230,7 @@ func TestWhatARelayHoldsIsWaitedForOrLeft(t *testing.T) {
 	}
 }
 
-func TestFinalAnswers(t *testing.T) {
+func TestFinalErrorsAreNotRetried(t *testing.T) {
 	w := start(t)
 	client := w.client()
 	if _, err := client.SubmitFile(t.Context(), w.file("a", []byte("a")), muster.Delivery{}); err != nil {
@@ -256,7 +256,7 @@ func TestFinalAnswers(t *testing.T) {
 	}
 }
 
-func TestTheServerMustBeAnAggregatorOfTheFleet(t *testing.T) {
+func TestServerMustBeAggregatorOfFleet(t *testing.T) {
 	w := start(t)
 	w.config["grpc_targets"] = w.config["status_targets"]
 	if _, err := w.client().Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x"), Hold: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "not an instance of aggregator") {
@@ -268,7 +268,7 @@ func TestTheServerMustBeAnAggregatorOfTheFleet(t *testing.T) {
 	}
 }
 
-func TestProgress(t *testing.T) {
+func TestProgressIsReported(t *testing.T) {
 	w := start(t)
 	err := w.client().ReportProgress(t.Context(), muster.Key{}, muster.Progress{Message: "m", Total: 3, Failures: []string{"f"}})
 	if err != nil || len(w.aggregator.Reports) != 1 || w.aggregator.Reports[0].Message != "m" || w.aggregator.Reports[0].Key.Node != "n1" {
@@ -276,7 +276,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-func TestWorkerDeliversWhatTheDoneFileNames(t *testing.T) {
+func TestWorkerDeliversFileOfDoneFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(w *world) string // returns the done file's content
 		want    string                // the result; an error result if it begins with "!"
@@ -321,7 +321,7 @@ func TestWorkerDeliversWhatTheDoneFileNames(t *testing.T) {
 	}
 }
 
-func TestWorkerPacksAFolder(t *testing.T) {
+func TestWorkerPacksFolder(t *testing.T) {
 	w := start(t)
 	folder := filepath.Join(w.results, "out")
 	if err := errors.Join(os.MkdirAll(filepath.Join(folder, "sub"), 0o700), os.WriteFile(filepath.Join(folder, "sub", "f"), []byte("x"), 0o600)); err != nil {

@@ -10,7 +10,7 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-func TestConfigMistakesAreNamed(t *testing.T) {
+func TestConfigErrorsNameField(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(map[string]any)
 		want   string
@@ -42,7 +42,7 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 	}
 }
 
-func TestEnvironmentWinsOverTheFile(t *testing.T) {
+func TestEnvironmentOverridesFile(t *testing.T) {
 	w := start(t)
 	for name, value := range map[string]string{
 		"MUSTER_GRPC_TARGETS": "a:1,b:2", "RESULT_TYPE": "q", "NODE_NAME": "n7", "SONOBUOY_RESULTS_DIR": "/r",
@@ -64,7 +64,7 @@ func TestEnvironmentWinsOverTheFile(t *testing.T) {
 	}
 }
 
-func TestTheCertificateNamesRunAndNode(t *testing.T) {
+func TestRunAndNodeComeFromCertificate(t *testing.T) {
 	w := start(t)
 	config, err := w.load()
 	if err != nil || config.Run != run || config.Node != "n1" {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestBeatsAreSpreadByAFifth(t *testing.T) {
+func TestHeartbeatsAreSpreadByAFifth(t *testing.T) {
 	now := time.Now()
 	s := newBeatSchedule(now)
 	if s.due(now, false) > 0 {
@@ -22,7 +22,7 @@ func TestBeatsAreSpreadByAFifth(t *testing.T) {
 	}
 }
 
-func TestNewsProbesAndSilence(t *testing.T) {
+func TestScheduleHandlesChangesProbesAndSilence(t *testing.T) {
 	now := time.Now()
 	s := newBeatSchedule(now)
 	if s.patience(now) != answerLimit {

@@ -62,7 +62,7 @@ func phase(p musterv1.Phase) func(*musterv1.Activity) bool {
 	return func(a *musterv1.Activity) bool { return a.Phase == p }
 }
 
-func TestHeartbeatsSayWhoAndWhatAndGoodbye(t *testing.T) {
+func TestHeartbeatsHaveIdentityActivityAndFarewell(t *testing.T) {
 	w := start(t)
 	client := w.client()
 	beats := client.StartHeartbeats(nil)
@@ -90,7 +90,7 @@ func TestHeartbeatsSayWhoAndWhatAndGoodbye(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsKeepTheServersPaceAndAnswerProbes(t *testing.T) {
+func TestHeartbeatsFollowServerIntervalAndProbes(t *testing.T) {
 	w := start(t, func(w *world) { w.aggregator.Interval = 250 * time.Millisecond })
 	beats := w.client().StartHeartbeats(nil)
 	until(t, "five beats", func() bool { return len(w.aggregator.Beats()) >= 5 })
@@ -109,7 +109,7 @@ func TestHeartbeatsKeepTheServersPaceAndAnswerProbes(t *testing.T) {
 	until(t, "the answer to a probe", func() bool { return len(w.aggregator.Beats()) == 2 })
 }
 
-func TestManyNewsAreFewBeats(t *testing.T) {
+func TestManyChangesAreSentInFewHeartbeats(t *testing.T) {
 	w := start(t)
 	beats := w.client().StartHeartbeats(nil)
 	for range 1000 {
@@ -124,7 +124,7 @@ func TestManyNewsAreFewBeats(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsComeBack(t *testing.T) {
+func TestHeartbeatsReconnect(t *testing.T) {
 	w, seen := start(t), &watcher{}
 	beats := w.client().StartHeartbeats(seen.hear)
 	until(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
@@ -148,7 +148,7 @@ func duplicateAgent(t *testing.T) error {
 	return s.Err()
 }
 
-func TestASecondAgentEndsHeartbeatsForGoodButNoDelivery(t *testing.T) {
+func TestDuplicateAgentEndsHeartbeatsButNotDelivery(t *testing.T) {
 	refusal, seen := duplicateAgent(t), &watcher{}
 	w := start(t, func(w *world) {
 		w.aggregator.JudgeBeat = func(*musterv1.StreamHeartbeatsRequest) error { return refusal }
@@ -165,7 +165,7 @@ func TestASecondAgentEndsHeartbeatsForGoodButNoDelivery(t *testing.T) {
 	}
 }
 
-func TestAServiceWithoutHeartbeatsIsLeftInPeace(t *testing.T) {
+func TestServiceWithoutHeartbeatsIsRarelyRetried(t *testing.T) {
 	w, seen := start(t, func(w *world) { w.aggregator.NoHeartbeats = true }), &watcher{}
 	client := w.client()
 	client.StartHeartbeats(seen.hear)
@@ -177,7 +177,7 @@ func TestAServiceWithoutHeartbeatsIsLeftInPeace(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsTellPhasesOfADelivery(t *testing.T) {
+func TestHeartbeatsHavePhasesOfDelivery(t *testing.T) {
 	w := start(t)
 	w.aggregator.Refuse(run, codes.ResourceExhausted, "TOO_MANY_UPLOADS")
 	client := w.client()
@@ -196,7 +196,7 @@ func TestHeartbeatsTellPhasesOfADelivery(t *testing.T) {
 	}
 }
 
-func TestAReportThatDidNotGetThroughGoesWithTheNextBeat(t *testing.T) {
+func TestFailedReportIsSentWithNextHeartbeat(t *testing.T) {
 	w := start(t)
 	w.aggregator.Refuse(run, codes.Unavailable, "STATUS_NOT_READY")
 	client := w.client()
@@ -209,7 +209,7 @@ func TestAReportThatDidNotGetThroughGoesWithTheNextBeat(t *testing.T) {
 	})
 }
 
-func TestAReportOfAnythingArrivesAsText(t *testing.T) {
+func TestReportWithInvalidTextIsSanitized(t *testing.T) {
 	w := start(t)
 	progress := muster.Progress{Message: "\xff" + strings.Repeat("m", 1<<20), Failures: make([]string, 1000)}
 	if err := w.client().ReportProgress(t.Context(), muster.Key{}, progress); err != nil {
@@ -265,7 +265,7 @@ func (r *requests) all() []string {
 	return append([]string(nil), r.paths...)
 }
 
-func TestHeartbeatsToAListenerAreGets(t *testing.T) {
+func TestHeartbeatsToListenerAreGETs(t *testing.T) {
 	w, seen := start(t), &watcher{}
 	listener := w.oldListener()
 	beats := w.client().StartHeartbeats(seen.hear)
@@ -279,7 +279,7 @@ func TestHeartbeatsToAListenerAreGets(t *testing.T) {
 	beats.Stop()
 }
 
-func TestAnOlderListenerIsLeftInPeaceARefusalIsTold(t *testing.T) {
+func TestOldListenerIsRarelyRetriedAndRefusalIsReported(t *testing.T) {
 	w, seen := start(t), &watcher{}
 	listener := w.oldListener(404)
 	client := w.client()

@@ -10,7 +10,7 @@ import (
 )
 
 // A done file has to exist for its delay: another sidecar may remove it to add to the results.
-func TestWorkerWaitsAnewIfTheDoneFileGoes(t *testing.T) {
+func TestWorkerWaitsAgainIfDoneFileIsRemoved(t *testing.T) {
 	folder := t.TempDir()
 	done := filepath.Join(folder, "done")
 	names := func(result string) {

@@ -12,7 +12,7 @@ import (
 
 // Of three agents one is stopped, one killed, one disconnected: within a minute the terminal, /status and the dashboard
 // each report which is which.
-func TestEachPlaceTellsStoppedKilledAndCutOffApart(t *testing.T) {
+func TestEachInterfaceDistinguishesStoppedKilledAndDisconnected(t *testing.T) {
 	t.Parallel()
 	if !fleet.InOwnNetwork() {
 		check(t, fleet.RunInOwnNetwork(t.Name()))

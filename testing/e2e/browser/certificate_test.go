@@ -78,7 +78,7 @@ func (p profile) newPage() *page {
 
 // A browser with a client certificate needs no link. The server's certificate is verified with only the fleet's root
 // CA.
-func TestACertificateInTheBrowserSignsIn(t *testing.T) {
+func TestBrowserCertificateSignsIn(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := plan(t, f, "Seen with a certificate", []string{"n1"}, delivered("packages", "DaemonSet"))

@@ -19,7 +19,7 @@ func straggler(node, kind string) string {
 
 // A run is followed from its beginning to its end; meanwhile one node is killed, another one stopped, and each is shown
 // with its reason.
-func TestARunIsFollowedToItsEnd(t *testing.T) {
+func TestDashboardFollowsRunToItsEnd(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	nodes := names(240, "node")

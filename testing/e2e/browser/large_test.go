@@ -7,7 +7,7 @@ import (
 )
 
 // All of 100,000 cells arrive, and the last one is found and shown.
-func TestAHundredThousandPairs(t *testing.T) {
+func TestDashboardShowsHundredThousandPairs(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	nodes := names(33_334, "machine")

@@ -10,7 +10,7 @@ import (
 
 // While the gateway is unreachable the page shows since when; afterwards it continues automatically. A restarted
 // gateway knows no session: the page shows how to sign in.
-func TestThePageSaysSinceWhenItIsStale(t *testing.T) {
+func TestDashboardShowsSinceWhenItIsStale(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := plan(t, f, "", []string{"n1"}, delivered("packages", "DaemonSet"))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAReservedAddressIsForListenersThatAskForIt(t *testing.T) {
+func TestReservedAddressAcceptsOneListener(t *testing.T) {
 	address := ReserveAddress(t)
 	for range 3 {
 		listener, err := net.Listen("tcp", address)
@@ -30,7 +30,7 @@ func TestAReservedAddressIsForListenersThatAskForIt(t *testing.T) {
 }
 
 // A server that is stopped before its first Accept releases its address, too.
-func TestAnAggregatorStopsAndStartsAtItsAddress(t *testing.T) {
+func TestAggregatorRestartsAtItsAddress(t *testing.T) {
 	aggregator := NewAggregator(t, NewFleet())
 	address := aggregator.Start()
 	for range 100 {
