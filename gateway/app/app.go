@@ -140,7 +140,7 @@ func (a *App) connect() (to rest.Services, err error) {
 			return to, err
 		}
 	}
-	to.Relay = noRelay{}
+	to.Relay = missingRelay{}
 	if len(a.config.RelayTargets) > 0 {
 		if to.Relay, err = a.dial("relay", a.config.RelayTargets); err != nil {
 			return to, err

@@ -14,7 +14,7 @@ import (
 )
 
 // oldConfig returns the client configuration of an old sidecar: only the listener's address and the run's CA.
-func oldConfig(t *testing.T, w *world, plugin, node string) *muster.Config {
+func oldConfig(t *testing.T, w *testGateway, plugin, node string) *muster.Config {
 	t.Helper()
 	chain, key := mustertest.PEM(w.leaf(plugin, node))
 	for name, value := range map[string]string{

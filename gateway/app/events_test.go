@@ -16,7 +16,7 @@ import (
 type event struct{ kind, id, data string }
 
 // events sends the events of a stream to a channel and closes it with the stream.
-func (w *world) events(client *http.Client, path string) <-chan event {
+func (w *testGateway) events(client *http.Client, path string) <-chan event {
 	w.t.Helper()
 	request, _ := http.NewRequest("GET", w.page(path), nil)
 	request.Header.Set("Accept", "text/event-stream")
@@ -80,8 +80,8 @@ func completed(t *testing.T, e event) int64 {
 // the end of the run.
 func TestEventStreamSendsEachChangeUntilRunEnds(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
-		w, _ := started(t)
-		client := w.looker(viewer(w.runA))
+		w, _ := startWithStatus(t)
+		client := w.statusClient(viewer(w.runA))
 		client.Transport.(*http.Transport).ForceAttemptHTTP2 = http2
 		sent := w.events(client, "/status")
 		first, _ := next(t, sent)
@@ -125,11 +125,11 @@ func TestEventStreamSendsEachChangeUntilRunEnds(t *testing.T) {
 }
 
 func TestEventStreamOfEndedRunHasTwoEvents(t *testing.T) {
-	w, _ := started(t)
+	w, _ := startWithStatus(t)
 	status := progressOf(runA)
 	status.State = musterv1.RunState_RUN_STATE_FAILED
 	w.aggregator.SetStatus(status)
-	sent := w.events(w.looker(viewer(w.runA)), "/status?only=attention")
+	sent := w.events(w.statusClient(viewer(w.runA)), "/status?only=attention")
 	first, _ := next(t, sent)
 	second, _ := next(t, sent)
 	if _, open := next(t, sent); open || !strings.Contains(first.data, `"status":"failed"`) || second.kind != "end" {
@@ -138,9 +138,9 @@ func TestEventStreamOfEndedRunHasTwoEvents(t *testing.T) {
 }
 
 func TestRefusedEventStreamHasErrorResponse(t *testing.T) {
-	w, _ := started(t)
+	w, _ := startWithStatus(t)
 	user := w.fleet.Intermediate.Leaf(alice)
-	a := call(t, w.looker(user), "GET", w.page("/status?run=0000000000000000"), nil, "Accept", "text/event-stream")
+	a := call(t, w.statusClient(user), "GET", w.page("/status?run=0000000000000000"), nil, "Accept", "text/event-stream")
 	if a.code != 404 || a.header.Get("Content-Type") != "application/json" || decode(t, a.body)["reason"] != "RUN_NOT_FOUND" {
 		t.Errorf("%d %v %s", a.code, a.header, a.body)
 	}
@@ -148,7 +148,7 @@ func TestRefusedEventStreamHasErrorResponse(t *testing.T) {
 
 // A client that requests events and does not read them must not block others.
 func TestEventStreamWithoutReaderDoesNotBlockOthers(t *testing.T) {
-	w, _ := started(t)
+	w, _ := startWithStatus(t)
 	leaf := viewer(w.runA)
 	conn, err := tls.Dial("tcp", w.gateway.Addresses.Status, &tls.Config{RootCAs: w.fleet.Root.Pool(), Certificates: []tls.Certificate{leaf}})
 	if err != nil {
@@ -159,7 +159,7 @@ func TestEventStreamWithoutReaderDoesNotBlockOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the stream is open", func() bool { return w.aggregator.Watchers() == 1 })
-	sent := w.events(w.looker(leaf), "/status")
+	sent := w.events(w.statusClient(leaf), "/status")
 	next(t, sent)
 	status := progressOf(runA)
 	status.Pairs[1].Detail = strings.Repeat("x", 200_000)

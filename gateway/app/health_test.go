@@ -10,7 +10,7 @@ import (
 
 // Heartbeats of legacy clients.
 func TestHealthReturnsInterval(t *testing.T) {
-	w := start(t, func(w *world) { w.aggregator.Interval = 12 * time.Second })
+	w := start(t, func(w *testGateway) { w.aggregator.Interval = 12 * time.Second })
 	const health = "/api/v1/health/"
 	get := func(method, plugin, node, path string) answer {
 		return call(t, oldClient(w.runA, w.leaf(plugin, node)), method, "https://"+w.address()+health+path, nil)

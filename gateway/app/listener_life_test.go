@@ -20,7 +20,7 @@ func isOpen(port int32) bool {
 	return err == nil
 }
 
-func (w *world) endRun(id string, at time.Time) {
+func (w *testGateway) endRun(id string, at time.Time) {
 	w.aggregator.Tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: &musterv1.Run{
 		Id: id, State: musterv1.RunState_RUN_STATE_COMPLETE, EndTime: timestamppb.New(at),
 		Plugins: []*musterv1.Plugin{{Name: "logs"}}}}})
@@ -51,7 +51,7 @@ func TestRunWithoutFreePortWaitsForOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := socket.Addr().(*net.TCPAddr).Port
-	w := start(t, func(w *world) { w.config.LegacyPorts = fmt.Sprintf("%d-%d", port, port) })
+	w := start(t, func(w *testGateway) { w.config.LegacyPorts = fmt.Sprintf("%d-%d", port, port) })
 	until(t, "the failure is counted", func() bool { return w.metric("run_listener_faults_total", "") > 0 })
 	socket.Close()
 	if got := w.aggregator.Port(runA); int(got) != port {
@@ -66,7 +66,7 @@ func TestRunWithoutFreePortWaitsForOne(t *testing.T) {
 // After a restart the shared port opens as soon as one run has its certificate: clients of the other runs wait for
 // theirs.
 func TestClientBeforeItsListenerWaits(t *testing.T) {
-	w, other := named(t)
+	w, other := startNamed(t)
 	w.aggregator.Port(runA)
 	w.aggregator.Port(runB)
 	w.gateway.Stop()

@@ -231,7 +231,7 @@ func TestOpenAPIDocumentMatchesRouter(t *testing.T) {
 			var a answer
 			switch first := strings.Split(path, "/"); {
 			case first[1] != "api":
-				a = call(t, w.looker(w.fleet.Intermediate.Leaf(alice)), method, w.page(concrete), nil)
+				a = call(t, w.statusClient(w.fleet.Intermediate.Leaf(alice)), method, w.page(concrete), nil)
 				if a.header.Get("Content-Type") == "text/html; charset=utf-8" {
 					t.Errorf("%s %s is in the document, and a page of the dashboard", method, path)
 				}

@@ -12,7 +12,7 @@ import (
 )
 
 // relaying adds a listener for Rudder's API with a nodes list to the gateway.
-func relaying(w *world) {
+func relaying(w *testGateway) {
 	leaf := w.fleet.Intermediate.Leaf(alice)
 	key, err := x509.MarshalPKCS8PrivateKey(leaf.PrivateKey)
 	if err != nil {
@@ -65,9 +65,9 @@ func TestRudderListenerIsOffByDefault(t *testing.T) {
 func TestRudderReachesAttachedNodesOverStreams(t *testing.T) {
 	let := make(chan struct{})
 	close(let)
-	w := start(t, relaying, func(w *world) {
+	w := start(t, relaying, func(w *testGateway) {
 		w.config.Rudder.Dialect, w.config.Rudder.SharedFilesNodes = "extended", filepath.Join(w.t.TempDir(), "files")
-		w.relay.Hang("one.example", says("by stream\n", let))
+		w.relay.AddNode("one.example", printer("by stream\n", let))
 	})
 	own, err := tls.LoadX509KeyPair(w.config.Rudder.CertificateFile, w.config.Rudder.KeyFile)
 	if err != nil {

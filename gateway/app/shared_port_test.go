@@ -13,15 +13,15 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// named starts a gateway whose runs have host names, with two runs.
-func named(t *testing.T) (*world, *mustertest.Run) {
+// startNamed starts a gateway whose runs have host names, with two runs.
+func startNamed(t *testing.T) (*testGateway, *mustertest.Run) {
 	t.Helper()
-	w := start(t, supervised, func(w *world) { w.aggregator.LegacyHost = "{run}.collect.example.org" })
+	w := start(t, supervised, func(w *testGateway) { w.aggregator.LegacyHost = "{run}.collect.example.org" })
 	return w, w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1", "n2"})
 }
 
 // hostClient returns an old client whose URL has a host name.
-func (w *world) hostClient(run *mustertest.Run, leaf tls.Certificate) *http.Client {
+func (w *testGateway) hostClient(run *mustertest.Run, leaf tls.Certificate) *http.Client {
 	client := oldClient(run, leaf)
 	client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		_, port, _ := net.SplitHostPort(address)
@@ -30,7 +30,7 @@ func (w *world) hostClient(run *mustertest.Run, leaf tls.Certificate) *http.Clie
 	return client
 }
 
-func (w *world) hostURL(run string) string {
+func (w *testGateway) hostURL(run string) string {
 	return fmt.Sprintf("https://%s.collect.example.org:%d/api/v1/results/by-node/n1/logs", run, w.aggregator.Port(run))
 }
 
@@ -39,7 +39,7 @@ func credential(run *mustertest.Run) tls.Certificate {
 }
 
 func TestRunsWithHostNamesShareOnePort(t *testing.T) {
-	w, other := named(t)
+	w, other := startNamed(t)
 	if a, b := w.aggregator.Port(runA), w.aggregator.Port(runB); a != b {
 		t.Fatalf("they listen on %d and %d", a, b)
 	}
@@ -56,7 +56,7 @@ func TestRunsWithHostNamesShareOnePort(t *testing.T) {
 }
 
 func TestLeafOfAnotherRunIsRefusedUnderHostName(t *testing.T) {
-	w, other := named(t)
+	w, other := startNamed(t)
 	w.aggregator.Port(runA)
 	if a, err := try(w.hostClient(other, credential(w.runA)), "PUT", w.hostURL(runB), strings.NewReader("x")); err == nil {
 		t.Errorf("answered %d %s", a.code, a.body)
@@ -77,7 +77,7 @@ func TestLeafOfAnotherRunIsRefusedUnderHostName(t *testing.T) {
 }
 
 func TestHelloWithUnknownNameIsRefused(t *testing.T) {
-	w, _ := named(t)
+	w, _ := startNamed(t)
 	address := fmt.Sprintf("127.0.0.1:%d", w.aggregator.Port(runA))
 	for name, reason := range map[string]string{"": "no_name", "00000000000000cc.collect.example.org": "unknown_name", "localhost": "unknown_name"} {
 		_, err := tls.Dial("tcp", address, &tls.Config{ServerName: name, InsecureSkipVerify: true,
@@ -92,7 +92,7 @@ func TestHelloWithUnknownNameIsRefused(t *testing.T) {
 // Neither the end of a run nor a restart of the gateway moves a run to another port. A deleted run accepts nothing more
 // while the other continues.
 func TestSharedPortIsKeptOverRunsAndRestarts(t *testing.T) {
-	w, other := named(t)
+	w, other := startNamed(t)
 	before := w.aggregator.Port(runA)
 	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", before), &tls.Config{ServerName: runA + ".collect.example.org",
 		RootCAs: w.runA.SelfSigned.Pool(), Certificates: []tls.Certificate{credential(w.runA)}})
@@ -141,8 +141,8 @@ func TestRunsWithAndWithoutHostNamesCoexist(t *testing.T) {
 }
 
 func TestRunListenersDoNotResumeSessions(t *testing.T) {
-	byName, _ := named(t)
-	for _, w := range []*world{byName, start(t)} {
+	byName, _ := startNamed(t)
+	for _, w := range []*testGateway{byName, start(t)} {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			cache := tls.NewLRUClientSessionCache(1)
 			for range 2 {

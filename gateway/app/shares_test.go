@@ -47,7 +47,7 @@ func TestRESTServesSharedFiles(t *testing.T) {
 }
 
 func TestSharedFilesWithoutRelayAreUnavailable(t *testing.T) {
-	w := start(t, func(w *world) { w.config.RelayTargets = nil })
+	w := start(t, func(w *testGateway) { w.config.RelayTargets = nil })
 	for method, path := range map[string]string{"GET": "/api/v1/shares", "DELETE": "/api/v1/shares/n1/n2/f"} {
 		if a := call(t, w.operator(alice), method, w.url(path), nil); a.code != 503 || !strings.Contains(a.body, `"NO_RELAY"`) {
 			t.Errorf("%s %s: %d %s", method, path, a.code, a.body)

@@ -39,8 +39,8 @@ func progressOf(run string) *musterv1.RunStatus {
 	}
 }
 
-// started starts a gateway with the status of run A and of the newer run B.
-func started(t *testing.T, change ...func(*world)) (*world, *mustertest.Run) {
+// startWithStatus starts a gateway with the status of run A and of the newer run B.
+func startWithStatus(t *testing.T, change ...func(*testGateway)) (*testGateway, *mustertest.Run) {
 	t.Helper()
 	w := start(t, change...)
 	other := w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1"})
@@ -51,10 +51,10 @@ func started(t *testing.T, change ...func(*world)) (*world, *mustertest.Run) {
 
 func viewer(run *mustertest.Run) tls.Certificate { return run.Signed.Leaf(run.URI("viewer")) }
 
-func (w *world) page(path string) string { return "https://" + w.gateway.Addresses.Status + path }
+func (w *testGateway) page(path string) string { return "https://" + w.gateway.Addresses.Status + path }
 
-// looker returns a client of the status listener, with or without a certificate.
-func (w *world) looker(leaf ...tls.Certificate) *http.Client {
+// statusClient returns a client of the status listener, with or without a certificate.
+func (w *testGateway) statusClient(leaf ...tls.Certificate) *http.Client {
 	settings := &tls.Config{RootCAs: w.fleet.Root.Pool()}
 	if len(leaf) > 0 { // sent whatever the server requests
 		settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &leaf[0], nil }
@@ -67,8 +67,8 @@ func (w *world) looker(leaf ...tls.Certificate) *http.Client {
 
 // The first fields of the response and of each pair are exactly those of the original design.
 func TestStatusHasFormatOfDesign(t *testing.T) {
-	w, _ := started(t, func(w *world) { w.aggregator.PageSize = 3 }) // the rest is on a second page
-	a := call(t, w.looker(viewer(w.runA)), "GET", w.page("/status"), nil)
+	w, _ := startWithStatus(t, func(w *testGateway) { w.aggregator.PageSize = 3 }) // the rest is on a second page
+	a := call(t, w.statusClient(viewer(w.runA)), "GET", w.page("/status"), nil)
 	if a.code != 200 || a.header.Get("Content-Type") != "application/json" || a.header.Get("Cache-Control") != "no-store" ||
 		a.header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Fatalf("%d %v %s", a.code, a.header, a.body)
@@ -115,7 +115,7 @@ func TestStatusHasFormatOfDesign(t *testing.T) {
 }
 
 func TestRunStatesHaveNamesOfDesign(t *testing.T) {
-	w, _ := started(t)
+	w, _ := startWithStatus(t)
 	for state, want := range map[musterv1.RunState]string{
 		musterv1.RunState_RUN_STATE_PLANNED: "running", musterv1.RunState_RUN_STATE_RUNNING: "running",
 		musterv1.RunState_RUN_STATE_POST_PROCESSING: "post-processing", musterv1.RunState_RUN_STATE_COMPLETE: "complete",
@@ -124,7 +124,7 @@ func TestRunStatesHaveNamesOfDesign(t *testing.T) {
 		status := progressOf(runA)
 		status.State, status.Pairs = state, nil
 		w.aggregator.SetStatus(status)
-		a := call(t, w.looker(viewer(w.runA)), "GET", w.page("/status"), nil)
+		a := call(t, w.statusClient(viewer(w.runA)), "GET", w.page("/status"), nil)
 		if members := decode(t, a.body); members["status"] != want || fmt.Sprint(members["plugins"]) != "[]" {
 			t.Errorf("%s: %s", state, a.body)
 		}
@@ -132,7 +132,7 @@ func TestRunStatesHaveNamesOfDesign(t *testing.T) {
 }
 
 func TestStatusIsAuthorizedByCaller(t *testing.T) {
-	w, other := started(t)
+	w, other := startWithStatus(t)
 	user := w.fleet.Intermediate.Leaf(alice)
 	for _, c := range []struct {
 		name, query string
@@ -155,7 +155,7 @@ func TestStatusIsAuthorizedByCaller(t *testing.T) {
 		{"a service's", "", w.fleet.Service("status", "s1"), 403, "ROLE_NOT_ALLOWED"},
 		{"another fleet's name", "", w.fleet.Intermediate.Leaf("spiffe://other.muster/user/alice"), 403, "ROLE_NOT_ALLOWED"},
 	} {
-		a := call(t, w.looker(c.leaf), "GET", w.page("/status"+c.query), nil)
+		a := call(t, w.statusClient(c.leaf), "GET", w.page("/status"+c.query), nil)
 		if a.code != c.code || !strings.Contains(a.body, c.says) {
 			t.Errorf("%s: %d %s", c.name, a.code, a.body)
 		}
@@ -165,24 +165,24 @@ func TestStatusIsAuthorizedByCaller(t *testing.T) {
 		if c.code == 200 {
 			continue
 		}
-		a = call(t, w.looker(c.leaf), "GET", w.page("/status"+c.query), nil, "Accept", "text/event-stream")
+		a = call(t, w.statusClient(c.leaf), "GET", w.page("/status"+c.query), nil, "Accept", "text/event-stream")
 		if a.code != c.code || !strings.Contains(a.body, c.says) || a.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s asks for events: %d %v %s", c.name, a.code, a.header, a.body)
 		}
 	}
-	a := call(t, w.looker(), "GET", w.page("/status"), nil)
+	a := call(t, w.statusClient(), "GET", w.page("/status"), nil)
 	if a.code != 401 || decode(t, a.body)["reason"] != "CERTIFICATE_MISSING" || a.header.Get("Content-Type") != "application/json" {
 		t.Errorf("without a certificate: %d %s", a.code, a.body)
 	}
 	w.aggregator.Stop()
-	if a := call(t, w.looker(user), "GET", w.page("/status"), nil); a.code != 503 || decode(t, a.body)["reason"] != "UNAVAILABLE" {
+	if a := call(t, w.statusClient(user), "GET", w.page("/status"), nil); a.code != 503 || decode(t, a.body)["reason"] != "UNAVAILABLE" {
 		t.Errorf("without a status service: %d %s", a.code, a.body)
 	}
 }
 
 // A certificate that does not chain to the fleet's root fails in the handshake and is counted by reason.
 func TestInvalidCertificateFailsHandshake(t *testing.T) {
-	w, other := started(t)
+	w, other := startWithStatus(t)
 	for _, c := range []struct {
 		name, reason string
 		leaf         tls.Certificate
@@ -194,7 +194,7 @@ func TestInvalidCertificateFailsHandshake(t *testing.T) {
 		{"expired", "expired", w.runA.Signed.Expired(w.runA.URI("viewer"))},
 	} {
 		before := w.metric("refused_handshakes_total", `listener="status"`)
-		if a, err := try(w.looker(c.leaf), "GET", w.page("/status"), nil); err == nil {
+		if a, err := try(w.statusClient(c.leaf), "GET", w.page("/status"), nil); err == nil {
 			t.Errorf("%s: answered %d %s", c.name, a.code, a.body)
 		}
 		until(t, c.name+" is counted", func() bool { return w.metric("refused_handshakes_total", `listener="status"`) == before+1 })
@@ -204,14 +204,14 @@ func TestInvalidCertificateFailsHandshake(t *testing.T) {
 	}
 }
 
-func (w *world) revoke(subject string) {
+func (w *testGateway) revoke(subject string) {
 	w.aggregator.Tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Revoked_{
 		Revoked: &musterv1.FollowChangesResponse_Revoked{Subject: subject}}})
 }
 
 func TestRevokedViewerIsRefused(t *testing.T) {
-	w, _ := started(t)
-	client := w.looker(viewer(w.runA))
+	w, _ := startWithStatus(t)
+	client := w.statusClient(viewer(w.runA))
 	w.revoke(w.runA.URI("viewer"))
 	until(t, "the viewer is refused", func() bool {
 		a := call(t, client, "GET", w.page("/status"), nil)
@@ -220,8 +220,8 @@ func TestRevokedViewerIsRefused(t *testing.T) {
 }
 
 func TestUnchangedStatusReturns304(t *testing.T) {
-	w, _ := started(t)
-	client := w.looker(viewer(w.runA))
+	w, _ := startWithStatus(t)
+	client := w.statusClient(viewer(w.runA))
 	tag := call(t, client, "GET", w.page("/status"), nil).header.Get("ETag")
 	status := progressOf(runA)
 	status.Time = timestamppb.New(time.Now().Add(time.Hour)) // the time alone does not change the ETag
@@ -243,7 +243,7 @@ func TestUnchangedStatusReturns304(t *testing.T) {
 }
 
 func TestAttentionReturnsOnlyPairsThatNeedIt(t *testing.T) {
-	w, _ := started(t)
+	w, _ := startWithStatus(t)
 	status := progressOf(runA)
 	status.Stragglers = []*musterv1.PairStatus{status.Pairs[1]}
 	for i := range 30 {
@@ -257,7 +257,7 @@ func TestAttentionReturnsOnlyPairsThatNeedIt(t *testing.T) {
 		Outcome: musterv1.Outcome_OUTCOME_PENDING, Reason: musterv1.Reason_REASON_RUNNING})
 	w.aggregator.SetStatus(status)
 	var got struct{ Plugins []struct{ Node string } }
-	a := call(t, w.looker(viewer(w.runA)), "GET", w.page("/status?only=attention"), nil)
+	a := call(t, w.statusClient(viewer(w.runA)), "GET", w.page("/status?only=attention"), nil)
 	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -273,8 +273,8 @@ func TestAttentionReturnsOnlyPairsThatNeedIt(t *testing.T) {
 
 // No caller can change anything through the status listener.
 func TestStatusListenerIsReadOnly(t *testing.T) {
-	w, _ := started(t)
-	client := w.looker(w.fleet.Intermediate.Leaf(alice))
+	w, _ := startWithStatus(t)
+	client := w.statusClient(w.fleet.Intermediate.Leaf(alice))
 	for _, path := range []string{"/status", "/api/v1/runs", "/api/v1/dashboard-links", "/api/v1/runs/" + runA + ":cancel"} {
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 			a := call(t, client, method, w.page(path), strings.NewReader("{}"))
@@ -286,10 +286,10 @@ func TestStatusListenerIsReadOnly(t *testing.T) {
 	if a := call(t, client, "GET", w.page("/api/v1/runs"), nil); a.code != 200 || !strings.Contains(a.body, runA) {
 		t.Errorf("reading: %d %s", a.code, a.body)
 	}
-	if a := call(t, w.looker(), "GET", w.page("/api/v1/runs"), nil); a.code != 401 {
+	if a := call(t, w.statusClient(), "GET", w.page("/api/v1/runs"), nil); a.code != 401 {
 		t.Errorf("reading without an identity: %d %s", a.code, a.body)
 	}
-	if a := call(t, w.looker(), "GET", w.page("/"), nil); a.code != 200 || !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src") {
+	if a := call(t, w.statusClient(), "GET", w.page("/"), nil); a.code != 200 || !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src") {
 		t.Errorf("the dashboard's page: %d %v", a.code, a.header)
 	}
 }
@@ -297,12 +297,12 @@ func TestStatusListenerIsReadOnly(t *testing.T) {
 func TestCORSRequiresConfiguredOrigin(t *testing.T) {
 	const product = "https://product.example"
 	for _, configured := range []bool{false, true} {
-		w, _ := started(t, func(w *world) {
+		w, _ := startWithStatus(t, func(w *testGateway) {
 			if configured {
 				w.config.StatusOrigins = []string{product}
 			}
 		})
-		client := w.looker(viewer(w.runA))
+		client := w.statusClient(viewer(w.runA))
 		for _, origin := range []string{product, "https://evil.example", "null", product + ".evil.example"} {
 			want := ""
 			if configured && origin == product {
@@ -314,7 +314,7 @@ func TestCORSRequiresConfiguredOrigin(t *testing.T) {
 				t.Errorf("configured %v, from %s: %d %v", configured, origin, a.code, a.header)
 			}
 			// A CORS preflight has no certificate.
-			a = call(t, w.looker(), "OPTIONS", w.page("/status"), nil, "Origin", origin, "Access-Control-Request-Method", "GET")
+			a = call(t, w.statusClient(), "OPTIONS", w.page("/status"), nil, "Origin", origin, "Access-Control-Request-Method", "GET")
 			if want != "" && (a.code != 204 || a.header.Get("Access-Control-Allow-Methods") != "GET") || want == "" && a.code != 401 {
 				t.Errorf("configured %v, may %s: %d %v", configured, origin, a.code, a.header)
 			}

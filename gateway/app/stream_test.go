@@ -32,12 +32,12 @@ func digestOf(size int64) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func (w *world) putStream(plugin, node string, body io.Reader, header ...string) (answer, error) {
+func (w *testGateway) putStream(plugin, node string, body io.Reader, header ...string) (answer, error) {
 	return try(oldClient(w.runA, w.leaf(plugin, node)), "PUT",
 		"https://"+w.address()+"/api/v1/results/by-node/"+node+"/"+plugin, body, header...)
 }
 
-func (w *world) wantDigest(k mustertest.Key, size int64) {
+func (w *testGateway) wantDigest(k mustertest.Key, size int64) {
 	w.t.Helper()
 	got := w.aggregator.Get(k)
 	if got == nil {
@@ -71,7 +71,7 @@ func TestPutAcceptsSizesAroundLimits(t *testing.T) {
 // Real workers send a whole file as one HTTP chunk.
 func TestHugeChunkUsesLittleMemory(t *testing.T) {
 	const size = 1 << 30
-	w := start(t, func(w *world) { w.aggregator.Forget = true })
+	w := start(t, func(w *testGateway) { w.aggregator.Forget = true })
 	conn := w.dial(w.leaf("logs", "n1"))
 	fmt.Fprintf(conn, "%s%x\r\n", request("PUT", "/api/v1/results/by-node/n1/logs",
 		"Transfer-Encoding: chunked\r\nContent-Type: \r\nContent-Disposition: attachment;filename=x.gz\r\n", ""), size)
@@ -198,7 +198,7 @@ func TestPutBeforeAggregatorStartsIsHeld(t *testing.T) {
 }
 
 func TestHeldPutFailsWith503(t *testing.T) {
-	w := start(t, func(w *world) { w.config.Hold = 300 * time.Millisecond })
+	w := start(t, func(w *testGateway) { w.config.Hold = 300 * time.Millisecond })
 	w.address()
 	w.aggregator.Stop()
 	for _, size := range []int64{100, 3 << 20} {
@@ -230,7 +230,7 @@ func TestPutOnFullDiskFailsImmediately(t *testing.T) {
 }
 
 func TestAggregatorErrorsMapToHTTPCodes(t *testing.T) {
-	w := start(t, func(w *world) { w.config.Hold = 10 * time.Millisecond })
+	w := start(t, func(w *testGateway) { w.config.Hold = 10 * time.Millisecond })
 	for _, c := range []struct {
 		code   codes.Code
 		reason string
@@ -278,7 +278,7 @@ func (c *counting) Read(p []byte) (int, error) {
 }
 
 func TestTooLargePutReturns413(t *testing.T) {
-	w := start(t, func(w *world) { w.config.ResultBytes = 1 << 20 })
+	w := start(t, func(w *testGateway) { w.config.ResultBytes = 1 << 20 })
 	for name, body := range map[string]io.Reader{"chunked": stream(3 << 20), "with a length": bytes.NewReader(make([]byte, 3<<20))} {
 		if a, err := w.putStream("logs", "n1", body); err != nil || a.code != 413 {
 			t.Errorf("%s: %v %d", name, err, a.code)
@@ -325,7 +325,7 @@ func TestStopWaitsForDelivery(t *testing.T) {
 }
 
 func TestStopCancelsStalledDelivery(t *testing.T) {
-	w := start(t, func(w *world) { w.config.Drain = 200 * time.Millisecond })
+	w := start(t, func(w *testGateway) { w.config.Drain = 200 * time.Millisecond })
 	conn := w.dial(w.leaf("logs", "n1"))
 	_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 100\r\n", "x"))
 	until(t, "the delivery is in progress", func() bool { return w.metric("deliveries_active", "") == 1 })

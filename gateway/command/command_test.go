@@ -19,21 +19,21 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// place is a runner with an in-memory aggregator and relay.
-type place struct {
+// fixture is a runner with an in-memory aggregator and relay.
+type fixture struct {
 	aggregator *mustertest.Aggregator
 	relay      *mustertest.Relay
 	runner     *Runner
 }
 
-func open(t *testing.T) *place {
+func open(t *testing.T) *fixture {
 	t.Helper()
 	f := mustertest.NewFleet()
 	keys, err := fleet.Open(f.Folder(t, f.Service("gateway", "g1")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{aggregator: mustertest.NewAggregator(t, f), relay: mustertest.NewRelay(t, f)}
+	p := &fixture{aggregator: mustertest.NewAggregator(t, f), relay: mustertest.NewRelay(t, f)}
 	dial := func(role, target string) *grpc.ClientConn {
 		connection, err := channel.Dial(role, []string{target}, keys.Roots, keys.Certificate, fleet.Interceptors()...)
 		if err != nil {
@@ -56,7 +56,7 @@ func answers(text string, code int32) mustertest.Node {
 	}
 }
 
-func (p *place) run(t *testing.T, nodes ...string) (records []*musterv1.JobRecord, err error) {
+func (p *fixture) run(t *testing.T, nodes ...string) (records []*musterv1.JobRecord, err error) {
 	t.Helper()
 	err = p.runner.Run(t.Context(), Job{Nodes: nodes, Classes: []string{"info"}, TimeLimit: time.Minute},
 		func(record *musterv1.JobRecord) bool {
@@ -68,8 +68,8 @@ func (p *place) run(t *testing.T, nodes ...string) (records []*musterv1.JobRecor
 
 func TestCommandIsSignedForItsNodesOnly(t *testing.T) {
 	p := open(t)
-	p.relay.Hang("n1", answers("one\n", 0))
-	p.relay.Hang("n2", answers("two\n", 7))
+	p.relay.AddNode("n1", answers("one\n", 0))
+	p.relay.AddNode("n2", answers("two\n", 7))
 	if records, err := p.run(t, "n2", "n1", "n2"); err != nil || len(records) != 6 {
 		t.Fatal(records, err)
 	}
@@ -110,7 +110,7 @@ func TestCommandIsSignedForItsNodesOnly(t *testing.T) {
 }
 
 // nodesOf returns the nodes of a command's target set.
-func (p *place) nodesOf(c *musterv1.Command) []string {
+func (p *fixture) nodesOf(c *musterv1.Command) []string {
 	if c.Targets.Count == 1 {
 		return []string{"n1"}
 	}
@@ -120,7 +120,7 @@ func (p *place) nodesOf(c *musterv1.Command) []string {
 func TestSigningCertificateIsRenewedAtHalfOfValidity(t *testing.T) {
 	p := open(t)
 	p.aggregator.Commands.Life = time.Second // it was issued a second ago: half of its validity has passed
-	p.relay.Hang("n1", answers("", 0))
+	p.relay.AddNode("n1", answers("", 0))
 	for range 3 {
 		if _, err := p.run(t, "n1"); err != nil {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func TestSubmitWithoutCertificateFails(t *testing.T) {
 func TestBrokenWatchIsResumed(t *testing.T) {
 	p := open(t)
 	let := make(chan struct{})
-	p.relay.Hang("n1", func(context.Context, *musterv1.Command, func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+	p.relay.AddNode("n1", func(context.Context, *musterv1.Command, func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 		<-let
 		return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_EXITED}
 	})
@@ -173,7 +173,7 @@ func TestBrokenWatchIsResumed(t *testing.T) {
 
 func TestJobWithoutFollowerIsCancelled(t *testing.T) {
 	p := open(t)
-	p.relay.Hang("n1", func(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+	p.relay.AddNode("n1", func(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 		<-ctx.Done()
 		return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_CANCELLED}
 	})
@@ -196,7 +196,7 @@ func TestAttachedNodesAreCachedWhileRelayIsDown(t *testing.T) {
 	}
 	p = open(t)
 	for _, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
-		p.relay.Hang(name, answers("", 0))
+		p.relay.AddNode(name, answers("", 0))
 	}
 	if got := p.runner.Attached(t.Context()); len(got) != 5 || !got["n5"] {
 		t.Error(got)

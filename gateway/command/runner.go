@@ -29,7 +29,7 @@ const (
 
 	beginTime  = time.Minute      // for a node that has just disconnected to return
 	listTime   = 20 * time.Second // for the list of attached nodes
-	listKept   = 5 * time.Second  // before it is requested again
+	listTTL    = 5 * time.Second  // before it is requested again
 	cancelTime = 10 * time.Second
 	submitTry  = 4
 	pause      = 250 * time.Millisecond // before a retry
@@ -55,10 +55,10 @@ type Runner struct {
 	attached musterv1.AttachServiceClient
 	log      *slog.Logger
 
-	mu    sync.Mutex // also held during a request of the list: one request serves all callers
-	list  map[string]bool
-	asked time.Time
-	away  bool // the last request failed
+	mu          sync.Mutex // also held during a request of the list: one request serves all callers
+	list        map[string]bool
+	asked       time.Time
+	unreachable bool // the last request failed
 }
 
 // NewRunner creates a runner. Calls over the connections are made with the identity of the gateway itself.
@@ -74,14 +74,14 @@ func NewRunner(fleet string, aggregator, relay grpc.ClientConnInterface, log *sl
 func (r *Runner) Attached(ctx context.Context) map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Since(r.asked) < listKept {
+	if time.Since(r.asked) < listTTL {
 		return r.list
 	}
 	fresh, err := r.ask(ctx)
-	if err != nil && !r.away {
+	if err != nil && !r.unreachable {
 		r.log.Warn("cannot list attached nodes", "error", muster.AsError(err), "known", len(r.list))
 	}
-	r.asked, r.away = time.Now(), err != nil
+	r.asked, r.unreachable = time.Now(), err != nil
 	if err == nil {
 		r.list = fresh
 	}
@@ -109,14 +109,14 @@ func (r *Runner) ask(ctx context.Context) (map[string]bool, error) {
 	}
 }
 
-// Run passes each record of a job in order to `take`, up to the last; `take` returns false to stop. The job is
-// cancelled when the context ends or `take` stops. The error states why records are missing.
-func (r *Runner) Run(ctx context.Context, job Job, take func(*musterv1.JobRecord) bool) error {
+// Run passes each record of a job in order to `handle`, up to the last; `handle` returns false to stop. The job is
+// cancelled when the context ends or `handle` stops. The error states why records are missing.
+func (r *Runner) Run(ctx context.Context, job Job, handle func(*musterv1.JobRecord) bool) error {
 	id, err := r.submit(ctx, job)
 	if err != nil {
 		return err
 	}
-	err = r.watch(ctx, id, take)
+	err = r.watch(ctx, id, handle)
 	if err == nil {
 		return nil
 	}
@@ -162,10 +162,10 @@ func (r *Runner) submit(ctx context.Context, job Job) (string, error) {
 var errStopped = errors.New("the caller stopped the watch")
 
 // watch follows a job to its end, and reconnects as often as necessary.
-func (r *Runner) watch(ctx context.Context, id string, take func(*musterv1.JobRecord) bool) error {
+func (r *Runner) watch(ctx context.Context, id string, handle func(*musterv1.JobRecord) bool) error {
 	position := int64(0)
 	for {
-		err := r.follow(ctx, id, &position, take)
+		err := r.follow(ctx, id, &position, handle)
 		if err == nil || errors.Is(err, errStopped) {
 			return err
 		}
@@ -180,7 +180,7 @@ func (r *Runner) watch(ctx context.Context, id string, take func(*musterv1.JobRe
 }
 
 // follow watches over one stream from a position, and advances it.
-func (r *Runner) follow(ctx context.Context, id string, position *int64, take func(*musterv1.JobRecord) bool) error {
+func (r *Runner) follow(ctx context.Context, id string, position *int64, handle func(*musterv1.JobRecord) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := r.jobs.WatchJob(ctx, &musterv1.WatchJobRequest{Job: id, Position: *position})
@@ -196,7 +196,7 @@ func (r *Runner) follow(ctx context.Context, id string, position *int64, take fu
 			return err
 		}
 		for _, record := range answer.Records {
-			if !take(record) {
+			if !handle(record) {
 				return errStopped
 			}
 		}

@@ -23,8 +23,8 @@ var (
 	errStalled  = errors.New("the bytes came too slowly")
 )
 
-// noRoom is the answer for a full disk. The log names the file of the aggregator; the client does not see it.
-const noRoom = "the aggregator's disk is full (DISK_FULL): free space on the aggregator's disk, or delete old " +
+// diskFullText is the answer for a full disk. The log names the file of the aggregator; the client does not see it.
+const diskFullText = "the aggregator's disk is full (DISK_FULL): free space on the aggregator's disk, or delete old " +
 	"runs, and send it again; earlier results are not affected"
 
 // reasons maps reasons whose codes do not follow from their class.
@@ -80,7 +80,7 @@ func failure(err error) (code int, text string, retryAfter time.Duration) {
 	}
 	text = answer.Error()
 	if answer.Reason == "DISK_FULL" {
-		text = noRoom
+		text = diskFullText
 	}
 	return code, text, answer.RetryAfter
 }
@@ -101,8 +101,8 @@ type pace struct {
 	bytes  int
 }
 
-// usualPace is 1 KiB/s over a minute.
-var usualPace = pace{60 * time.Second, 60 << 10}
+// defaultPace is 1 KiB/s over a minute.
+var defaultPace = pace{60 * time.Second, 60 << 10}
 
 // body reads a request's body with a minimum rate and a size limit. The gateway's own time between reads does not
 // count.

@@ -38,7 +38,7 @@ type handler struct {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if clean := cleaned(r.URL.Path); clean != r.URL.Path {
+	if clean := cleanPath(r.URL.Path); clean != r.URL.Path {
 		to := url.URL{Path: clean, RawQuery: r.URL.RawQuery}
 		w.Header().Set("Location", to.String())
 		h.answered(r, "none", w, http.StatusMovedPermanently, "")
@@ -103,7 +103,7 @@ func (h *handler) forbidden(r *http.Request, key muster.Key) string {
 
 // body returns the request's body with the limits for legacy clients, and counts its bytes.
 func (h *handler) body(w http.ResponseWriter, r *http.Request) *body {
-	return &body{from: r.Body, control: http.NewResponseController(w), pace: usualPace, limit: h.limit,
+	return &body{from: r.Body, control: http.NewResponseController(w), pace: defaultPace, limit: h.limit,
 		count: func(n int) { h.metrics.DeliveredBytes.Add(float64(n)) }}
 }
 

@@ -17,7 +17,7 @@ func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Req
 		Key: &musterv1.ResultKey{Run: key.Run, Plugin: key.Plugin, Node: key.Node},
 	})
 	if err != nil {
-		h.count(route.Path, answerFailure(w, notYetHeard(muster.AsError(err))))
+		h.count(route.Path, answerFailure(w, retryIfUnknown(muster.AsError(err))))
 		return
 	}
 	h.count(route.Path, http.StatusOK)
@@ -27,8 +27,8 @@ func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}{max(1, taken.Interval.GetSeconds())})
 }
 
-// notYetHeard makes an error retryable if the status service does not know the run yet.
-func notYetHeard(err error) error {
+// retryIfUnknown makes an error retryable if the status service does not know the run yet.
+func retryIfUnknown(err error) error {
 	if answer := muster.AsError(err); answer.Reason == "RUN_NOT_FOUND" {
 		answer.Code, answer.Reason = "UNAVAILABLE", "STATUS_NOT_READY"
 		return answer

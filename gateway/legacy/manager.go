@@ -43,10 +43,10 @@ type Manager struct {
 	living context.Context // the context of deliveries
 	kill   context.CancelFunc
 
-	mu     sync.Mutex
-	doors  map[string]*door
-	closed bool
-	ended  sync.WaitGroup
+	mu           sync.Mutex
+	runListeners map[string]*runListener
+	closed       bool
+	ended        sync.WaitGroup
 }
 
 // NewManager creates a manager without listeners. The connection of `beats` requires fleet.Interceptors.
@@ -55,7 +55,7 @@ func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, del
 	living, kill := context.WithCancel(context.Background())
 	m := &Manager{
 		settings: settings, listeners: listeners, deliver: deliver, beats: beats, sockets: sockets, revoked: revoked,
-		metrics: metrics, probes: probes, log: log, living: living, kill: kill, doors: map[string]*door{},
+		metrics: metrics, probes: probes, log: log, living: living, kill: kill, runListeners: map[string]*runListener{},
 		refusals: refusalLog{metrics: metrics, log: log},
 	}
 	m.ports = &ports{
@@ -74,7 +74,7 @@ func (m *Manager) options(refused func(reason string, remote net.Addr, err error
 func (m *Manager) awaited(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for run, d := range m.doors {
+	for run, d := range m.runListeners {
 		if strings.Contains(name, run) && d.ctx.Err() == nil && !d.listening.Load() {
 			return true
 		}
@@ -93,9 +93,9 @@ func (m *Manager) Snapshot(all []*musterv1.Run, revoked []string) {
 		there[run.Id] = true
 		m.changed(run)
 	}
-	for run, d := range m.doors {
+	for run, d := range m.runListeners {
 		if !there[run] {
-			d.stop(errGone)
+			d.stop(errWiped)
 		}
 	}
 }
@@ -110,15 +110,15 @@ func (m *Manager) Changed(run *musterv1.Run) {
 
 // changed opens a listener for a run without one. The lock is held.
 func (m *Manager) changed(run *musterv1.Run) {
-	d := m.doors[run.Id]
+	d := m.runListeners[run.Id]
 	if d == nil {
 		if m.closed || runs.AuthorityEnd(run).Before(time.Now()) {
 			return
 		}
-		d = newDoor(m, run.Id)
-		m.doors[run.Id] = d
+		d = newRunListener(m, run.Id)
+		m.runListeners[run.Id] = d
 		m.ended.Add(1)
-		go d.keep()
+		go d.maintain()
 	}
 	d.update(run)
 }
@@ -128,8 +128,8 @@ func (m *Manager) Deleted(run string) {
 	m.metrics.FeedEvents.Inc()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d := m.doors[run]; d != nil {
-		d.stop(errGone)
+	if d := m.runListeners[run]; d != nil {
+		d.stop(errWiped)
 	}
 }
 
@@ -149,11 +149,11 @@ func (m *Manager) Connected(ok bool, fault string) {
 }
 
 // forget removes an ended listener.
-func (m *Manager) forget(d *door) {
+func (m *Manager) forget(d *runListener) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.doors[d.run] == d {
-		delete(m.doors, d.run)
+	if m.runListeners[d.run] == d {
+		delete(m.runListeners, d.run)
 	}
 	m.ended.Done()
 }
@@ -163,7 +163,7 @@ func (m *Manager) forget(d *door) {
 func (m *Manager) Close(ctx context.Context) {
 	m.mu.Lock()
 	m.closed = true
-	for _, d := range m.doors {
+	for _, d := range m.runListeners {
 		d.stop(errRestarting)
 	}
 	m.mu.Unlock()

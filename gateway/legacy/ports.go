@@ -42,7 +42,7 @@ func (p *ports) at(ctx context.Context, port int) (*listen.Shared, error) {
 
 // bind opens a port unless it is open. The lock is held.
 func (p *ports) bind(ctx context.Context, port int) (*listen.Shared, error) {
-	if there := p.open[port]; there != nil && !there.Over() {
+	if there := p.open[port]; there != nil && !there.Closed() {
 		return there, nil
 	}
 	name := "legacy-port/" + strconv.Itoa(port)

@@ -53,7 +53,7 @@ func (h *handler) progress(ctx context.Context, w http.ResponseWriter, r *http.R
 		OnBehalfOf: id.URI,
 	})
 	if err != nil {
-		code := answerFailure(w, notYetHeard(err))
+		code := answerFailure(w, retryIfUnknown(err))
 		h.count(route.Path, code)
 		h.log.Debug("progress not accepted", "plugin", key.Plugin, "node", key.Node, "code", code, "error", err)
 		return

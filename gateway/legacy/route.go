@@ -47,7 +47,7 @@ func match(method, decoded string) (route *Route, node, plugin string, known boo
 				fits = fits && want == segments[j]
 			}
 		}
-		if !fits || climbs(node) || climbs(plugin) {
+		if !fits || isDotSegment(node) || isDotSegment(plugin) {
 			continue
 		}
 		if Routes[i].Method == method {
@@ -58,13 +58,13 @@ func match(method, decoded string) (route *Route, node, plugin string, known boo
 	return nil, "", "", known
 }
 
-// climbs reports whether a segment is empty or a dot segment.
-func climbs(segment string) bool { return segment == "" || segment == "." || segment == ".." }
+// isDotSegment reports whether a segment is empty or a dot segment.
+func isDotSegment(segment string) bool { return segment == "" || segment == "." || segment == ".." }
 
 var slashes = regexp.MustCompile("/{2,}")
 
-// cleaned returns the path without repeated slashes.
-func cleaned(decoded string) string { return slashes.ReplaceAllString(decoded, "/") }
+// cleanPath returns the path without repeated slashes.
+func cleanPath(decoded string) string { return slashes.ReplaceAllString(decoded, "/") }
 
 // splitExtension handles the oldest clients, which append the file's extension to the plugin's name: everything from
 // the first dot on, if the whole is not a plugin of the run and the rest is.

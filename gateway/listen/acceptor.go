@@ -27,19 +27,19 @@ type Options struct {
 
 // acceptor accepts connections and performs their handshakes concurrently: a slow or failing one does not delay others.
 type acceptor struct {
-	socket  net.Listener
-	options Options
-	open    chan struct{} // one token for each connection
-	shaking chan struct{} // one token for each handshake
-	once    sync.Once
-	over    chan struct{} // closed when it stops accepting
-	failure error         // the reason; set before over is closed
+	socket      net.Listener
+	options     Options
+	open        chan struct{} // one token for each connection
+	handshaking chan struct{} // one token for each handshake
+	once        sync.Once
+	over        chan struct{} // closed when it stops accepting
+	failure     error         // the reason; set before over is closed
 }
 
 func newAcceptor(socket net.Listener, options Options) *acceptor {
 	return &acceptor{
 		socket: socket, options: options, over: make(chan struct{}),
-		open: make(chan struct{}, options.MaxConnections), shaking: make(chan struct{}, handshakesAtOnce),
+		open: make(chan struct{}, options.MaxConnections), handshaking: make(chan struct{}, handshakesAtOnce),
 	}
 }
 
@@ -53,10 +53,10 @@ func (a *acceptor) end(failure error) (err error) {
 	return err
 }
 
-// run accepts until the end; it calls `shake` for each connection in a separate goroutine, with a token of `shaking`.
-func (a *acceptor) run(shake func(*counted)) {
+// run accepts until the end; it calls `handshake` for each connection in a separate goroutine, with a token of `handshaking`.
+func (a *acceptor) run(handshake func(*counted)) {
 	for {
-		for _, tokens := range []chan struct{}{a.open, a.shaking} {
+		for _, tokens := range []chan struct{}{a.open, a.handshaking} {
 			select {
 			case tokens <- struct{}{}:
 			case <-a.over:
@@ -66,7 +66,7 @@ func (a *acceptor) run(shake func(*counted)) {
 		conn, err := a.socket.Accept()
 		if err != nil {
 			<-a.open
-			<-a.shaking
+			<-a.handshaking
 			var temporary net.Error
 			if errors.As(err, &temporary) && temporary.Timeout() || isTransient(err) {
 				time.Sleep(10 * time.Millisecond) // for example, out of file descriptors: some will be freed
@@ -75,17 +75,17 @@ func (a *acceptor) run(shake func(*counted)) {
 			_ = a.end(err)
 			return
 		}
-		go shake(&counted{Conn: conn, tokens: a.open})
+		go handshake(&counted{Conn: conn, tokens: a.open})
 	}
 }
 
-// shake returns a connection after its handshake, or the reason for its failure; a failed connection is closed.
-func (a *acceptor) shake(raw *counted, config *tls.Config) (conn *tls.Conn, reason string, err error) {
+// handshake returns a connection after its handshake, or the reason for its failure; a failed connection is closed.
+func (a *acceptor) handshake(raw *counted, config *tls.Config) (conn *tls.Conn, reason string, err error) {
 	conn = tls.Server(raw, config)
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	err = conn.HandshakeContext(ctx)
 	cancel()
-	<-a.shaking
+	<-a.handshaking
 	if err == nil {
 		return conn, "", nil
 	}

@@ -66,8 +66,8 @@ func (s *Shared) Listen(name string, config *tls.Config,
 // Port returns the bound port.
 func (s *Shared) Port() int { return s.socket.Addr().(*net.TCPAddr).Port }
 
-// Over reports whether the socket has stopped accepting.
-func (s *Shared) Over() bool {
+// Closed reports whether the socket has stopped accepting.
+func (s *Shared) Closed() bool {
 	select {
 	case <-s.over:
 		return true
@@ -79,7 +79,7 @@ func (s *Shared) Over() bool {
 // Close stops accepting for all names.
 func (s *Shared) Close() error { return s.end(net.ErrClosed) }
 
-var strangers = map[string]error{
+var unknownNames = map[string]error{
 	"no_name":      errors.New("the client named no server (SNI)"),
 	"unknown_name": errors.New("the client asked for an unknown server name"),
 }
@@ -87,15 +87,15 @@ var strangers = map[string]error{
 // receive determines the listener of a connection, and delivers it after the handshake.
 func (s *Shared) receive(raw *counted) {
 	var whose *named
-	stranger := "" // why no listener has the client's name
-	conn, reason, err := s.shake(raw, &tls.Config{
+	unknown := "" // why no listener has the client's name
+	conn, reason, err := s.handshake(raw, &tls.Config{
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			if whose = s.find(hello.Context(), hello.ServerName); whose != nil {
 				return whose.config, nil
 			}
-			stranger = "unknown_name"
+			unknown = "unknown_name"
 			if hello.ServerName == "" {
-				stranger = "no_name"
+				unknown = "no_name"
 			}
 			// Settings without a certificate end the handshake with the alert "unrecognized name".
 			return &tls.Config{}, nil
@@ -103,11 +103,11 @@ func (s *Shared) receive(raw *counted) {
 	})
 	switch {
 	case err == nil:
-		whose.take(conn, raw)
+		whose.deliver(conn, raw)
 	case whose != nil:
 		whose.refused(reason, raw.RemoteAddr(), err)
-	case stranger != "":
-		s.options.Refused(stranger, raw.RemoteAddr(), strangers[stranger])
+	case unknown != "":
+		s.options.Refused(unknown, raw.RemoteAddr(), unknownNames[unknown])
 	default:
 		s.options.Refused(reason, raw.RemoteAddr(), err)
 	}
@@ -133,8 +133,8 @@ func (s *Shared) find(ctx context.Context, name string) *named {
 	}
 }
 
-// take delivers a connection to Accept.
-func (n *named) take(conn *tls.Conn, raw *counted) {
+// deliver delivers a connection to Accept.
+func (n *named) deliver(conn *tls.Conn, raw *counted) {
 	select {
 	case n.ready <- conn:
 	case <-n.closed:

@@ -14,15 +14,15 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// party is a run that listens under a name.
-type party struct {
+// newRun is a run that listens under a name.
+type testRun struct {
 	run      *mustertest.Run
 	host     string
 	listener net.Listener
 }
 
-// hall is a shared socket that records refusals as "run reason"; "-" is an unknown run.
-type hall struct {
+// sharedSocket is a shared socket that records refusals as "run reason"; "-" is an unknown run.
+type sharedSocket struct {
 	t        *testing.T
 	fleet    *mustertest.Fleet
 	shared   *Shared
@@ -31,13 +31,13 @@ type hall struct {
 	awaits   map[string]bool
 }
 
-func openHall(t *testing.T) *hall {
+func openSharedSocket(t *testing.T) *sharedSocket {
 	t.Helper()
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hall{t: t, fleet: mustertest.NewFleet(), awaits: map[string]bool{}}
+	h := &sharedSocket{t: t, fleet: mustertest.NewFleet(), awaits: map[string]bool{}}
 	h.shared = Share(socket, Options{MaxConnections: 100, PlainHTTP: "speak TLS", Refused: h.note("-")}, func(name string) bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -47,7 +47,7 @@ func openHall(t *testing.T) *hall {
 	return h
 }
 
-func (h *hall) note(whose string) func(string, net.Addr, error) {
+func (h *sharedSocket) note(whose string) func(string, net.Addr, error) {
 	return func(reason string, _ net.Addr, _ error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -55,13 +55,13 @@ func (h *hall) note(whose string) func(string, net.Addr, error) {
 	}
 }
 
-func (h *hall) forget() {
+func (h *sharedSocket) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.refusals = nil
 }
 
-func (h *hall) wantRefusal(want string) {
+func (h *sharedSocket) wantRefusal(want string) {
 	h.t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		h.mu.Lock()
@@ -77,19 +77,19 @@ func (h *hall) wantRefusal(want string) {
 	}
 }
 
-// join opens a run's listener; it answers every connection with its host and closes it.
-func (h *hall) join(id string) *party {
+// addRun opens a run's listener; it answers every connection with its host and closes it.
+func (h *sharedSocket) addRun(id string) *testRun {
 	h.t.Helper()
-	p := h.party(id)
-	h.enter(p)
+	p := h.newRun(id)
+	h.listen(p)
 	return p
 }
 
-func (h *hall) party(id string) *party {
-	return &party{run: h.fleet.NewRun(id), host: id + ".example.org"}
+func (h *sharedSocket) newRun(id string) *testRun {
+	return &testRun{run: h.fleet.NewRun(id), host: id + ".example.org"}
 }
 
-func (h *hall) enter(p *party) {
+func (h *sharedSocket) listen(p *testRun) {
 	h.t.Helper()
 	own := p.run.SelfSigned.Leaf(p.run.URI("listener"), func(c *x509.Certificate) { c.DNSNames = []string{p.host} })
 	config := &tls.Config{
@@ -114,7 +114,7 @@ func (h *hall) enter(p *party) {
 }
 
 // dial connects to the listener of `whose` with a leaf of `of`, and returns what it reads.
-func (h *hall) dial(whose, of *party, change ...func(*tls.Config)) (string, error) {
+func (h *sharedSocket) dial(whose, of *testRun, change ...func(*tls.Config)) (string, error) {
 	leaf := of.run.SelfSigned.Leaf(of.run.URI("plugin/p/node/n"))
 	config := &tls.Config{RootCAs: whose.run.SelfSigned.Pool(), ServerName: whose.host,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &leaf, nil }}
@@ -131,9 +131,9 @@ func (h *hall) dial(whose, of *party, change ...func(*tls.Config)) (string, erro
 }
 
 func TestServerNameSelectsListener(t *testing.T) {
-	h := openHall(t)
-	a, b := h.join("a"), h.join("b")
-	for _, p := range []*party{a, b} {
+	h := openSharedSocket(t)
+	a, b := h.addRun("a"), h.addRun("b")
+	for _, p := range []*testRun{a, b} {
 		for _, spelling := range []string{p.host, strings.ToUpper(p.host)} {
 			got, err := h.dial(p, p, func(c *tls.Config) { c.ServerName = spelling })
 			if err != nil || got != p.host {
@@ -147,8 +147,8 @@ func TestServerNameSelectsListener(t *testing.T) {
 }
 
 func TestLeafOfAnotherRunFailsHandshake(t *testing.T) {
-	h := openHall(t)
-	a, b := h.join("a"), h.join("b")
+	h := openSharedSocket(t)
+	a, b := h.addRun("a"), h.addRun("b")
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		h.forget()
 		if got, err := h.dial(b, a, func(c *tls.Config) { c.MaxVersion = version }); err == nil || got != "" {
@@ -159,8 +159,8 @@ func TestLeafOfAnotherRunFailsHandshake(t *testing.T) {
 }
 
 func TestUnknownServerNameFailsHandshake(t *testing.T) {
-	h := openHall(t)
-	a := h.join("a")
+	h := openSharedSocket(t)
+	a := h.addRun("a")
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for name, reason := range map[string]string{"": "no_name", "127.0.0.1": "no_name", "b.example.org": "unknown_name", "example.org": "unknown_name"} {
 			h.forget()
@@ -186,8 +186,8 @@ func TestUnknownServerNameFailsHandshake(t *testing.T) {
 }
 
 func TestReleasedNameIsFree(t *testing.T) {
-	h := openHall(t)
-	a, b := h.join("a"), h.join("b")
+	h := openSharedSocket(t)
+	a, b := h.addRun("a"), h.addRun("b")
 	if _, err := h.shared.Listen("A.example.org", &tls.Config{}, h.note("twice")); err == nil {
 		t.Error("a name got two listeners")
 	}
@@ -199,21 +199,21 @@ func TestReleasedNameIsFree(t *testing.T) {
 	if got, err := h.dial(b, b); err != nil || got != b.host {
 		t.Errorf("the other one: %q %v", got, err)
 	}
-	h.enter(a)
+	h.listen(a)
 	if got, err := h.dial(a, a); err != nil || got != a.host {
 		t.Errorf("after it came back: %q %v", got, err)
 	}
 	h.shared.Close()
-	if _, err := b.listener.Accept(); err == nil || !h.shared.Over() {
+	if _, err := b.listener.Accept(); err == nil || !h.shared.Closed() {
 		t.Error("a listener outlives the socket")
 	}
 }
 
 // After a restart a client may connect before its listener is open.
 func TestClientOfAwaitedNameWaits(t *testing.T) {
-	h := openHall(t)
-	h.join("a")
-	late := h.party("late")
+	h := openSharedSocket(t)
+	h.addRun("a")
+	late := h.newRun("late")
 	h.awaits[late.host] = true
 	asked := make(chan struct{})
 	got := make(chan string)
@@ -231,7 +231,7 @@ func TestClientOfAwaitedNameWaits(t *testing.T) {
 		t.Fatalf("the client did not wait: %s", text)
 	case <-time.After(50 * time.Millisecond): // probably in its handshake by now; the test does not depend on it
 	}
-	h.enter(late)
+	h.listen(late)
 	if text := <-got; text != late.host {
 		t.Error(text)
 	}
@@ -240,8 +240,8 @@ func TestClientOfAwaitedNameWaits(t *testing.T) {
 // A session of one run would admit its client to another run's listener without a certificate of that run. The client
 // cache returns any session.
 func TestSessionsAreNotResumed(t *testing.T) {
-	h := openHall(t)
-	a, b := h.join("a"), h.join("b")
+	h := openSharedSocket(t)
+	a, b := h.addRun("a"), h.addRun("b")
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		cache := &anySession{}
 		use := func(c *tls.Config) {

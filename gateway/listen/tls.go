@@ -11,7 +11,7 @@ import (
 func TLS(socket net.Listener, config *tls.Config, options Options) net.Listener {
 	l := &listener{acceptor: newAcceptor(socket, options), ready: make(chan net.Conn)}
 	go l.run(func(raw *counted) {
-		conn, reason, err := l.shake(raw, config)
+		conn, reason, err := l.handshake(raw, config)
 		if err != nil {
 			options.Refused(reason, raw.RemoteAddr(), err)
 			return

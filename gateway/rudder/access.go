@@ -12,14 +12,14 @@ import (
 	"muster.example/gateway/config"
 )
 
-// place is a part of the API with its own access rules.
-type place int
+// area is a part of the API with its own access rules.
+type area int
 
 const (
-	placeLocal        place = iota // loopback only
-	placeRemoteRun                 // the policy server, loopback; extended dialect: with its certificate
-	placeSharedFiles               // the allowed networks, loopback
-	placeSharedFolder              // the same, always with a certificate
+	areaLocal        area = iota // loopback only
+	areaRemoteRun                // the policy server, loopback; extended dialect: with its certificate
+	areaSharedFiles              // the allowed networks, loopback
+	areaSharedFolder             // the same, always with a certificate
 )
 
 // networks are the sources of requests, besides loopback.
@@ -47,18 +47,18 @@ func parseNetworks(c *config.Rudder) (n networks, err error) {
 }
 
 // holds reports whether requests for a place may come from an address.
-func (n *networks) holds(where place, remote netip.Addr) bool {
+func (n *networks) holds(where area, remote netip.Addr) bool {
 	if remote.IsLoopback() {
 		return true
 	}
 	switch where {
-	case placeRemoteRun:
+	case areaRemoteRun:
 		for _, address := range n.policyServer {
 			if address == remote {
 				return true
 			}
 		}
-	case placeSharedFiles, placeSharedFolder:
+	case areaSharedFiles, areaSharedFolder:
 		for _, network := range n.allowed {
 			if network.Contains(remote) {
 				return true
@@ -69,25 +69,25 @@ func (n *networks) holds(where place, remote netip.Addr) bool {
 }
 
 // admitted reports whether a request is allowed; otherwise it has answered it.
-func (s *Server) admitted(w http.ResponseWriter, r *http.Request, where place) bool {
+func (s *Server) admitted(w http.ResponseWriter, r *http.Request, where area) bool {
 	remote, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !s.networks.holds(where, remote.Addr().Unmap().WithZone("")) {
 		s.refuse(w, r, "requests from this address are not allowed")
 		return false
 	}
-	if where == placeRemoteRun && s.extended() {
+	if where == areaRemoteRun && s.extended() {
 		if err := s.fromPolicyServer(r, remote.Addr().Unmap().IsLoopback()); err != nil {
 			s.refuse(w, r, "remote run is only allowed for this relay's policy server: "+err.Error())
 			return false
 		}
 		return true
 	}
-	if where == placeSharedFolder || where != placeLocal && !s.pinning() {
+	if where == areaSharedFolder || where != areaLocal && !s.pinning() {
 		if r.TLS == nil {
 			s.refuse(w, r, "a client certificate is required")
 			return false
 		}
-		if err := vouched(r.TLS.PeerCertificates, s.state.Load().clients, x509.ExtKeyUsageClientAuth); err != nil {
+		if err := verifyChain(r.TLS.PeerCertificates, s.state.Load().clients, x509.ExtKeyUsageClientAuth); err != nil {
 			s.refuse(w, r, "a client certificate is required: "+err.Error())
 			return false
 		}
@@ -122,7 +122,7 @@ func (s *Server) fromPolicyServer(r *http.Request, local bool) error {
 		}
 		return errors.New("it is the certificate of another node")
 	}
-	if err := vouched(r.TLS.PeerCertificates, known.clients, x509.ExtKeyUsageClientAuth); err != nil {
+	if err := verifyChain(r.TLS.PeerCertificates, known.clients, x509.ExtKeyUsageClientAuth); err != nil {
 		return err
 	}
 	return leaf.VerifyHostname(s.config.UpstreamHost)

@@ -39,22 +39,22 @@ func (s *Server) bounded(w http.ResponseWriter, r *http.Request, limit int64) bo
 // drain reads the rest of the body, unless the client waits for 100 Continue.
 func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
-		_, _ = io.CopyN(io.Discard, s.newPatient(w, r), maxDrain)
+		_, _ = io.CopyN(io.Discard, s.newIdleReader(w, r), maxDrain)
 	}
 }
 
-// patient reads a body as long as data arrives.
-type patient struct {
+// idleReader reads a body as long as data arrives.
+type idleReader struct {
 	body    io.Reader
 	client  *http.ResponseController
 	silence time.Duration
 }
 
-func (s *Server) newPatient(w http.ResponseWriter, r *http.Request) *patient {
-	return &patient{r.Body, http.NewResponseController(w), s.config.ClientSilence}
+func (s *Server) newIdleReader(w http.ResponseWriter, r *http.Request) *idleReader {
+	return &idleReader{r.Body, http.NewResponseController(w), s.config.ClientSilence}
 }
 
-func (p *patient) Read(into []byte) (int, error) {
+func (p *idleReader) Read(into []byte) (int, error) {
 	_ = p.client.SetReadDeadline(time.Now().Add(p.silence))
 	n, err := p.body.Read(into)
 	if errors.Is(err, io.EOF) { // the following work waits for the client without a limit

@@ -169,17 +169,17 @@ func (s *Server) plan(ctx context.Context, known *state, run *remoteRun) *plan {
 		attached = s.streams.Attached(ctx)
 	}
 	p.attached = map[string]string{}
-	p.here = p.withoutAttached(known, here, attached)
+	p.here = p.splitAttached(known, here, attached)
 	for relay, ids := range branches {
-		if left := p.withoutAttached(known, ids, attached); len(left) > 0 {
+		if left := p.splitAttached(known, ids, attached); len(left) > 0 {
 			p.branches[relay] = branch{run.all && len(left) == len(ids), left}
 		}
 	}
 	return p
 }
 
-// withoutAttached records which nodes are attached, by id or host name, and returns the others.
-func (p *plan) withoutAttached(known *state, ids []string, attached map[string]bool) []string {
+// splitAttached records which nodes are attached, by id or host name, and returns the others.
+func (p *plan) splitAttached(known *state, ids []string, attached map[string]bool) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		for _, name := range []string{id, known.nodes[id].Hostname} {
 			if _, taken := p.attached[name]; attached[name] && !taken {
@@ -191,12 +191,12 @@ func (p *plan) withoutAttached(known *state, ids []string, attached map[string]b
 	})
 }
 
-// execute runs on all nodes concurrently, and waits for all; it calls `over` when the local command has ended. It
+// execute runs on all nodes concurrently, and waits for all; it calls `endIfStale` when the local command has ended. It
 // returns false only if that cannot be started in the strict dialect, which cannot report it otherwise.
 func (s *Server) execute(ctx context.Context, run *remoteRun, here, elsewhere sink, over func()) bool {
 	known := s.state.Load()
 	p := s.plan(ctx, known, run)
-	s.tellLost(known, p.lost, run, here)
+	s.reportUnreachable(known, p.lost, run, here)
 	var working sync.WaitGroup
 	for relay, b := range p.branches {
 		working.Go(func() {
@@ -226,8 +226,8 @@ func (s *Server) execute(ctx context.Context, run *remoteRun, here, elsewhere si
 	return whole
 }
 
-// tellLost reports which nodes are unreachable, and why.
-func (s *Server) tellLost(known *state, ids []string, run *remoteRun, to sink) {
+// reportUnreachable reports which nodes are unreachable, and why.
+func (s *Server) reportUnreachable(known *state, ids []string, run *remoteRun, to sink) {
 	if len(ids) == 0 {
 		return
 	}

@@ -227,20 +227,20 @@ func (h *hop) check(line []byte) []byte {
 		}
 		return line
 	}
-	var told struct {
+	var event struct {
 		Node, Event string
 	}
-	if err := json.Unmarshal(line, &told); err != nil {
+	if err := json.Unmarshal(line, &event); err != nil {
 		return nil
 	}
-	begun, open := h.open[told.Node]
+	begun, open := h.open[event.Node]
 	switch {
-	case !open, told.Event == "start" && begun, told.Event == "end" && !begun:
+	case !open, event.Event == "start" && begun, event.Event == "end" && !begun:
 		return nil
-	case told.Event == "start":
-		h.open[told.Node] = true
-	case told.Event == "end", told.Event == "unknown":
-		delete(h.open, told.Node)
+	case event.Event == "start":
+		h.open[event.Node] = true
+	case event.Event == "end", event.Event == "unknown":
+		delete(h.open, event.Node)
 	default:
 		return nil
 	}

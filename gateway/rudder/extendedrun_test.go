@@ -15,39 +15,39 @@ import (
 	"unicode/utf8"
 )
 
-// single starts root with the extended dialect, without working child relays.
-func single(t *testing.T, change ...func(*site)) *site {
+// startExtended starts root with the extended dialect, without working child relays.
+func startExtended(t *testing.T, change ...func(*testRelay)) *testRelay {
 	t.Helper()
 	return start(t, "root", "127.0.0.1", 0, listOf(lines("root root.example root\n"+deep+broken)...),
-		append([]func(*site){extended}, change...)...)
+		append([]func(*testRelay){extended}, change...)...)
 }
 
-// woods starts root, r1 with its child r2, and r3, with the extended dialect.
-func woods(t *testing.T, changeBelow ...func(*site)) *forest {
+// startExtendedTree starts root, r1 with its child r2, and r3, with the extended dialect.
+func startExtendedTree(t *testing.T, changeBelow ...func(*testRelay)) *relayTree {
 	t.Helper()
-	f := &forest{}
-	f.root = single(t, trusts("root", "n-a", "n-b", "n-c", "n-d", "n-e", "r1", "r2", "r3"))
+	f := &relayTree{}
+	f.root = startExtended(t, withCertificates("root", "n-a", "n-b", "n-c", "n-d", "n-e", "r1", "r2", "r3"))
 	port := f.root.config.HTTPSPort
-	below := func(id, host, list string, more ...func(*site)) *site {
-		return start(t, id, host, port, list, append(append([]func(*site){extended}, more...), changeBelow...)...)
+	below := func(id, host, list string, more ...func(*testRelay)) *testRelay {
+		return start(t, id, host, port, list, append(append([]func(*testRelay){extended}, more...), changeBelow...)...)
 	}
-	f.r1 = below("r1", "127.0.0.2", listOf("n-c c.example r1", "r2 127.0.0.3 r1", "n-d d.example r2"), under("root", "127.0.0.1"), trusts("r2", "n-c", "n-d"))
-	f.r2 = below("r2", "127.0.0.3", listOf("n-d d.example r2"), under("r1", "127.0.0.2"), trusts("n-d"))
-	f.r3 = below("r3", "127.0.0.4", listOf("n-e e.example r3"), under("root", "127.0.0.1"), trusts("n-e"))
+	f.r1 = below("r1", "127.0.0.2", listOf("n-c c.example r1", "r2 127.0.0.3 r1", "n-d d.example r2"), withUpstream("root", "127.0.0.1"), withCertificates("r2", "n-c", "n-d"))
+	f.r2 = below("r2", "127.0.0.3", listOf("n-d d.example r2"), withUpstream("r1", "127.0.0.2"), withCertificates("n-d"))
+	f.r3 = below("r3", "127.0.0.4", listOf("n-e e.example r3"), withUpstream("root", "127.0.0.1"), withCertificates("n-e"))
 	return f
 }
 
-// told is the parsed answer of a remote run.
-type told struct {
+// runAnswer is the parsed answer of a remote run.
+type runAnswer struct {
 	events []string            // of nodes, in order: "n-a start"
 	lines  map[string][]string // without labels
 	ends   map[string]endRecord
 }
 
 // parse parses an answer and checks its format.
-func parse(t *testing.T, body string) *told {
+func parse(t *testing.T, body string) *runAnswer {
 	t.Helper()
-	got := &told{lines: map[string][]string{}, ends: map[string]endRecord{}}
+	got := &runAnswer{lines: map[string][]string{}, ends: map[string]endRecord{}}
 	begun := map[string]bool{}
 	for line := range strings.Lines(body) {
 		if !strings.HasPrefix(line, "{") {
@@ -80,7 +80,7 @@ func parse(t *testing.T, body string) *told {
 }
 
 // run requests a remote run and parses the answer.
-func (s *site) run(path string) *told {
+func (s *testRelay) run(path string) *runAnswer {
 	s.t.Helper()
 	got := s.call("GET", "remote-run/"+path, nil)
 	if got.code != 200 {
@@ -89,7 +89,7 @@ func (s *site) run(path string) *told {
 	return parse(s.t, got.body)
 }
 
-func (g *told) ended(t *testing.T, node string, code int, fault string) {
+func (g *runAnswer) ended(t *testing.T, node string, code int, fault string) {
 	t.Helper()
 	e, found := g.ends[node]
 	switch {
@@ -103,7 +103,7 @@ func (g *told) ended(t *testing.T, node string, code int, fault string) {
 }
 
 func TestLinesBetweenRecordsAreLabelled(t *testing.T) {
-	s := single(t)
+	s := startExtended(t)
 	got := s.call("GET", "remote-run/node/n%2Da?classes=class2,class3", nil)
 	first, rest, _ := strings.Cut(got.body, "\n")
 	second, last, _ := strings.Cut(rest, "\n")
@@ -118,7 +118,7 @@ func TestLinesBetweenRecordsAreLabelled(t *testing.T) {
 }
 
 func TestEndRecordHasExitCodeAndStderr(t *testing.T) {
-	s := single(t, script(`printf 'out\377put {"node":"n-a"}\nlast'; printf 'bad\377 "quoted"\n\001' >&2; exit 3`))
+	s := startExtended(t, script(`printf 'out\377put {"node":"n-a"}\nlast'; printf 'bad\377 "quoted"\n\001' >&2; exit 3`))
 	got := s.run("node/n-a")
 	got.ended(t, "n-a", 3, "")
 	if e := got.ends["n-a"]; e.Stderr != "bad\uFFFD \"quoted\"\n\x01" || e.Duration < 0 {
@@ -130,14 +130,14 @@ func TestEndRecordHasExitCodeAndStderr(t *testing.T) {
 }
 
 func TestStderrInRecordIsBounded(t *testing.T) {
-	s := single(t, script(`head -c 100000 /dev/zero >&2`))
+	s := startExtended(t, script(`head -c 100000 /dev/zero >&2`))
 	if e := s.run("node/n-a").ends["n-a"]; len(e.Stderr) != maxStderr+len("[cut]") || !strings.HasSuffix(e.Stderr, "\x00[cut]") {
 		t.Error(len(e.Stderr))
 	}
 }
 
 func TestDiscardDropsOutputButNotRecords(t *testing.T) {
-	s := single(t, script(`echo said; exit 2`))
+	s := startExtended(t, script(`echo said; exit 2`))
 	got := s.run("nodes?nodes=n-a,n-b&output=discard&async=no")
 	got.ended(t, "n-a", 2, "")
 	got.ended(t, "n-b", 2, "")
@@ -147,14 +147,14 @@ func TestDiscardDropsOutputButNotRecords(t *testing.T) {
 }
 
 func TestAsyncDiscardAnswersEmptyImmediately(t *testing.T) {
-	s := single(t, script(`while [ ! -e "$0.go" ]; do sleep 0.02; done; echo "$@" >>"$0.calls"`))
+	s := startExtended(t, script(`while [ ! -e "$0.go" ]; do sleep 0.02; done; echo "$@" >>"$0.calls"`))
 	s.want(s.call("GET", "remote-run/nodes?nodes=n-a,nobody&output=discard&async=yes", nil), 200, "")
 	s.write("agent.go", "")
 	until(t, "the command ran", func() bool { return s.calls() == "remote run -- a.example\n" })
 }
 
 func TestAsyncKeepStreamsAndOutlivesClient(t *testing.T) {
-	s := single(t, script(`echo first; while [ ! -e "$0.go" ]; do sleep 0.02; done; echo over >"$0.over"`))
+	s := startExtended(t, script(`echo first; while [ ! -e "$0.go" ]; do sleep 0.02; done; echo over >"$0.over"`))
 	response, err := s.client.Get(s.base + basePath + "remote-run/node/n-a?async=yes")
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestAsyncKeepStreamsAndOutlivesClient(t *testing.T) {
 }
 
 func TestSynchronousRunEndsWithClient(t *testing.T) {
-	s := single(t, script(`trap 'echo >"$0.ended"; exit' TERM; echo begun; while :; do sleep 0.02; done`))
+	s := startExtended(t, script(`trap 'echo >"$0.ended"; exit' TERM; echo begun; while :; do sleep 0.02; done`))
 	response, err := s.client.Get(s.base + basePath + "remote-run/node/n-a")
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestSynchronousRunEndsWithClient(t *testing.T) {
 }
 
 func TestStalledReaderIsDisconnected(t *testing.T) {
-	s := single(t, script(`exec cat /dev/zero`), impatient)
+	s := startExtended(t, script(`exec cat /dev/zero`), withShortTimeout)
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"),
 		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{identityOf("root").certificate}})
 	if err != nil {
@@ -203,7 +203,7 @@ func TestStalledReaderIsDisconnected(t *testing.T) {
 }
 
 func TestUnreachableNodesHaveRecords(t *testing.T) {
-	s := single(t)
+	s := startExtended(t)
 	got := s.run("nodes?nodes=nobody,n-a,loop1,lost")
 	got.ended(t, "n-a", 0, "")
 	got.ended(t, "loop1", 0, "no route from this relay")
@@ -215,7 +215,7 @@ func TestUnreachableNodesHaveRecords(t *testing.T) {
 }
 
 func TestInvalidQueryFailsWithField(t *testing.T) {
-	s := single(t)
+	s := startExtended(t)
 	for query, field := range map[string]string{
 		"nodes?nodes=n-a&output=KEEP": "output", "nodes?nodes=n-a&output=": "output", "all?output=true": "output",
 		"nodes?nodes=n-a&async=true": "async", "nodes?nodes=n-a&async=Yes": "async", "all?async=yes&async=no": "async",
@@ -248,7 +248,7 @@ func TestInvalidQueryFailsWithField(t *testing.T) {
 }
 
 func TestEachRelayGetsItsBranchAndAllIncludesEveryNodeOnce(t *testing.T) {
-	f := woods(t)
+	f := startExtendedTree(t)
 	got := f.root.run("nodes?nodes=n-a,n-d,n-c,nobody&classes=deep,er")
 	for id, host := range map[string]string{"n-a": "a.example", "n-c": "c.example", "n-d": "d.example"} {
 		got.ended(t, id, 0, "")
@@ -256,12 +256,12 @@ func TestEachRelayGetsItsBranchAndAllIncludesEveryNodeOnce(t *testing.T) {
 			t.Error(id, got.lines[id])
 		}
 	}
-	for site, want := range map[*site]string{
+	for testRelay, want := range map[*testRelay]string{
 		f.root: "remote run -D deep,er -- a.example\n", f.r1: "remote run -D deep,er -- c.example\n",
 		f.r2: "remote run -D deep,er -- d.example\n", f.r3: "",
 	} {
-		if calls := site.calls(); calls != want {
-			t.Errorf("%s was called %q, want %q", site.config.NodeID, calls, want)
+		if calls := testRelay.calls(); calls != want {
+			t.Errorf("%s was called %q, want %q", testRelay.config.NodeID, calls, want)
 		}
 	}
 	all := f.root.run("all?async=yes")
@@ -277,7 +277,7 @@ func TestEachRelayGetsItsBranchAndAllIncludesEveryNodeOnce(t *testing.T) {
 }
 
 func TestLostBranchHasEndForEachNode(t *testing.T) {
-	f := woods(t)
+	f := startExtendedTree(t)
 	f.r1.stop()
 	got := f.root.run("nodes?nodes=n-a,n-c,n-d,n-e")
 	got.ended(t, "n-a", 0, "")
@@ -287,8 +287,8 @@ func TestLostBranchHasEndForEachNode(t *testing.T) {
 }
 
 func TestRelayIsAuthenticatedByCertificate(t *testing.T) {
-	f := woods(t)
-	imposter := start(t, "r9", "127.0.0.9", f.root.config.HTTPSPort, listOf("n-c c.example r9"), extended, under("root", "127.0.0.1"))
+	f := startExtendedTree(t)
+	imposter := start(t, "r9", "127.0.0.9", f.root.config.HTTPSPort, listOf("n-c c.example r9"), extended, withUpstream("root", "127.0.0.1"))
 	list := f.root.read("nodeslist.json")
 	f.root.write("nodeslist.json", strings.ReplaceAll(list, "127.0.0.2", "127.0.0.9"))
 	if err := f.root.server.Reload(); err != nil {
@@ -299,16 +299,16 @@ func TestRelayIsAuthenticatedByCertificate(t *testing.T) {
 		t.Error("the imposter got a request")
 	}
 	f.root.write("nodeslist.json", list)
-	trusts("r2", "r3")(f.root)
+	withCertificates("r2", "r3")(f.root)
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
 	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "no certificate authenticates it")
-	trusts("r1")(f.root)
+	withCertificates("r1")(f.root)
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
 	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "")
 }
 
 func TestHangingBranchHasEndAndDelaysNoOther(t *testing.T) {
-	f := woods(t, script("echo begun; exec sleep 1000"))
+	f := startExtendedTree(t, script("echo begun; exec sleep 1000"))
 	f.root.config.BranchSilence = 500 * time.Millisecond
 	f.r3.write("agent", agent)
 	got := f.root.run("nodes?nodes=n-c,n-e")
@@ -320,7 +320,7 @@ func TestHangingBranchHasEndAndDelaysNoOther(t *testing.T) {
 }
 
 func TestRelayCanReportOnlyItsOwnNodes(t *testing.T) {
-	s := single(t, trusts("r3"))
+	s := startExtended(t, withCertificates("r3"))
 	listener, err := tls.Listen("tcp", net.JoinHostPort("127.0.0.4", strconv.Itoa(s.config.HTTPSPort)),
 		&tls.Config{Certificates: []tls.Certificate{identityOf("r3").certificate}})
 	if err != nil {
@@ -342,16 +342,16 @@ func TestRelayCanReportOnlyItsOwnNodes(t *testing.T) {
 }
 
 func TestCommandThatCannotStartFailsItsNodes(t *testing.T) {
-	s := single(t, func(s *site) { s.config.RemoteRunCommand = []string{s.folder + "/none"} })
+	s := startExtended(t, func(s *testRelay) { s.config.RemoteRunCommand = []string{s.folder + "/none"} })
 	got := s.run("nodes?nodes=n-a,n-b")
 	got.ended(t, "n-a", 0, "cannot be started")
 	got.ended(t, "n-b", 0, "cannot be started")
 }
 
 func TestRunBeyondTimeLimitHasReason(t *testing.T) {
-	s := single(t, script("echo begun; exec sleep 1000"), func(s *site) { s.config.RemoteRunTime = 300 * time.Millisecond })
+	s := startExtended(t, script("echo begun; exec sleep 1000"), func(s *testRelay) { s.config.RemoteRunTime = 300 * time.Millisecond })
 	s.run("node/n-a").ended(t, "n-a", 0, "took longer")
-	killed := single(t, script("kill -9 $$"))
+	killed := startExtended(t, script("kill -9 $$"))
 	killed.run("node/n-a").ended(t, "n-a", 0, "signal killed")
 }
 
@@ -372,7 +372,7 @@ func TestLongListsAreSplit(t *testing.T) {
 }
 
 func TestExtendedRemoteRunRequiresPolicyServerAddressAndCertificate(t *testing.T) {
-	s := start(t, "r1", "127.0.0.1", 0, listOf("n-c c.example r1"), extended, under("root", "127.0.0.1"), trusts("n-c"))
+	s := start(t, "r1", "127.0.0.1", 0, listOf("n-c c.example r1"), extended, withUpstream("root", "127.0.0.1"), withCertificates("n-c"))
 	for id, want := range map[string]int{"": 403, "n-c": 403, "stranger": 403, "root": 200, "r1": 200} {
 		if got := s.callAs(s.clientOf(id), "GET", s.base+basePath+"remote-run/nodes?nodes=", nil); got.code != want {
 			t.Errorf("%q: %s", id, got)
@@ -388,13 +388,13 @@ func TestExtendedRemoteRunRequiresPolicyServerAddressAndCertificate(t *testing.T
 		remote, id string
 		want       int
 	}{{"192.0.2.1:9", "root", 200}, {"192.0.2.1:9", "r1", 403}, {"192.0.2.1:9", "n-c", 403}, {"192.0.2.1:9", "", 403}, {"192.0.2.2:9", "root", 403}} {
-		if got := s.asked("GET", "remote-run/nodes?nodes=", c.remote, c.id); got != c.want {
+		if got := s.codeFrom("GET", "remote-run/nodes?nodes=", c.remote, c.id); got != c.want {
 			t.Errorf("%s %q: %d, want %d", c.remote, c.id, got, c.want)
 		}
 	}
 }
 
 func TestRemoteRunCanBeDisabledInExtendedDialect(t *testing.T) {
-	s := single(t, func(s *site) { s.config.RemoteRun = false })
+	s := startExtended(t, func(s *testRelay) { s.config.RemoteRun = false })
 	s.want(s.call("GET", "remote-run/all", nil), 404, "remote run is switched off")
 }

@@ -22,14 +22,14 @@ func methods(t *testing.T) string {
 }
 
 // agentOf returns the environment of a node's agent whose policy server is this relay.
-func (s *site) agentOf(id string) []string {
+func (s *testRelay) agentOf(id string) []string {
 	return append(os.Environ(), "RUDDER_UUID="+id, "RUDDER_POLICY_SERVER="+strings.TrimPrefix(s.base, "https://"),
 		"RUDDER_SERVER_CERTIFICATE="+s.write("policy_server_of_agent.pem", identityOf(s.config.NodeID).pem()),
 		"RUDDER_KEY="+s.write("agent.key", identityOf(id).keyPEM()), "RUDDER_TIMEOUT=20")
 }
 
 // tool runs the script for a file of a node, and returns its exit code and output.
-func (s *site) tool(environment []string, arguments ...string) (int, string) {
+func (s *testRelay) tool(environment []string, arguments ...string) (int, string) {
 	s.t.Helper()
 	command := exec.CommandContext(s.t.Context(), filepath.Join(methods(s.t), "muster-shared-file"), arguments...)
 	command.Env = environment
@@ -42,7 +42,7 @@ func (s *site) tool(environment []string, arguments ...string) (int, string) {
 }
 
 func TestScriptSendsOnlyMissingFiles(t *testing.T) {
-	s := single(t, trusts("n-a"))
+	s := startExtended(t, withCertificates("n-a"))
 	agent, file := s.agentOf("n-a"), s.write("a file.conf", content)
 	for _, want := range []int{10, 0, 0} {
 		if code, said := s.tool(agent, "n-b", "file", file, "1d 12h"); code != want || said != "" {
@@ -62,7 +62,7 @@ func TestScriptSendsOnlyMissingFiles(t *testing.T) {
 }
 
 func TestScriptSharesFileWithNodeElsewhere(t *testing.T) {
-	f := woods(t)
+	f := startExtendedTree(t)
 	agent, file := f.r1.agentOf("n-c"), f.r1.write("file", content)
 	f.root.stop()
 	for _, want := range []int{11, 0} { // sent; in transit
@@ -75,7 +75,7 @@ func TestScriptSharesFileWithNodeElsewhere(t *testing.T) {
 }
 
 func TestScriptReportsErrors(t *testing.T) {
-	s := single(t, trusts("n-a"))
+	s := startExtended(t, withCertificates("n-a"))
 	agent, file := s.agentOf("n-a"), s.write("file", content)
 	for _, c := range []struct {
 		change    string // of the environment
@@ -102,7 +102,7 @@ func TestScriptReportsErrors(t *testing.T) {
 }
 
 // cfAgent runs a policy of CFEngine that calls a method, and returns the classes that it defined.
-func (s *site) cfAgent(environment []string, call, report string) string {
+func (s *testRelay) cfAgent(environment []string, call, report string) string {
 	s.t.Helper()
 	home := filepath.Join(s.folder, "cfengine")
 	environment = append(environment, "CFENGINE_TEST_OVERRIDE_WORKDIR="+home)
@@ -153,7 +153,7 @@ bundle agent main
 	return out
 }
 
-func (s *site) program(environment []string, name string, arguments ...string) (string, error) {
+func (s *testRelay) program(environment []string, name string, arguments ...string) (string, error) {
 	command := exec.CommandContext(s.t.Context(), name, arguments...)
 	command.Env = environment
 	var out bytes.Buffer
@@ -166,7 +166,7 @@ func TestCFEngineMethodSharesFile(t *testing.T) {
 	if _, err := exec.LookPath("cf-agent"); err != nil {
 		t.Skip("cfengine3 is not installed")
 	}
-	s := single(t, trusts("n-a"))
+	s := startExtended(t, withCertificates("n-a"))
 	agent, file := s.agentOf("n-a"), s.write("a file.conf", content)
 	call := fmt.Sprintf(`sharedfile_to_node("n-b", "file.conf", "%s", "1d 12h")`, file)
 	for _, want := range []string{"_repaired", "_kept"} {
@@ -188,7 +188,7 @@ func TestCFEngineMethodFetchesFile(t *testing.T) {
 	if _, err := exec.LookPath("cf-agent"); err != nil {
 		t.Skip("cfengine3 is not installed")
 	}
-	s := single(t, trusts("n-a"))
+	s := startExtended(t, withCertificates("n-a"))
 	s.want(s.share("n-b", "n-a", "file.conf", content), 200, "")
 	to := filepath.Join(s.folder, "fetched")
 	call := fmt.Sprintf(`sharedfile_from_node("n-a", "file.conf", "%s")`, to)
@@ -210,7 +210,7 @@ func TestCFEngineMethodFetchesFilesForRelay(t *testing.T) {
 	if _, err := exec.LookPath("cf-agent"); err != nil {
 		t.Skip("cfengine3 is not installed")
 	}
-	f := woods(t)
+	f := startExtendedTree(t)
 	f.root.want(f.root.share("n-d", "n-a", "file", content), 200, "")
 	// As r1, and then r2, would do with root's disk: r1/r2/n-d/... becomes r2/n-d/..., and n-d/...
 	for i, path := range []string{"r2/n-d/n-a/file", "n-d/n-a/file"} {

@@ -100,8 +100,8 @@ func (t *tree) nextHop(id string) (hop string, found bool) {
 	return "", false
 }
 
-// way returns the relays between this one and a node, the nearest first; false as for nextHop.
-func (t *tree) way(id string) (relays []string, found bool) {
+// route returns the relays between this one and a node, the nearest first; false as for nextHop.
+func (t *tree) route(id string) (relays []string, found bool) {
 	current, known := t.nodes[id]
 	for range maxDepth {
 		if !known {

@@ -140,7 +140,7 @@ func TestKeyHashHasTwoForms(t *testing.T) {
 }
 
 func TestCertificatesAreGroupedByNode(t *testing.T) {
-	s := start(t, "root", "127.0.0.1", 0, listOf("n-a a.example root", "n-b b.example root"), trusts("n-a", "stranger", "n-b", "n-a"))
+	s := start(t, "root", "127.0.0.1", 0, listOf("n-a a.example root", "n-b b.example root"), withCertificates("n-a", "stranger", "n-b", "n-a"))
 	found := s.server.state.Load().certificates
 	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, []string{"n-a", "n-b"}) || len(found["n-a"]) != 2 {
 		t.Error(got)

@@ -40,7 +40,7 @@ func (s *state) client(pinning bool, pinned []*x509.Certificate, shown ...tls.Ce
 		}
 		settings.InsecureSkipVerify = true // not skipped: VerifyConnection verifies without the host name
 		settings.VerifyConnection = func(connection tls.ConnectionState) error {
-			return vouched(connection.PeerCertificates, poolOf(pinned), x509.ExtKeyUsageServerAuth)
+			return verifyChain(connection.PeerCertificates, poolOf(pinned), x509.ExtKeyUsageServerAuth)
 		}
 	}
 	return &http.Client{
@@ -60,8 +60,8 @@ func poolOf(certificates []*x509.Certificate) *x509.CertPool {
 	return pool
 }
 
-// vouched verifies a chain as it was sent. A certificate that is in the pool itself is valid.
-func vouched(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage) error {
+// verifyChain verifies a chain as it was sent. A certificate that is in the pool itself is valid.
+func verifyChain(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage) error {
 	if len(chain) == 0 {
 		return errors.New("no certificate")
 	}
@@ -76,9 +76,9 @@ func (s *Server) peerURL(host, path, query string) string {
 	return to.String()
 }
 
-// pass adds this relay to the relays that a request to another relay has passed; it refuses a request that has passed
+// addVia adds this relay to the relays that a request to another relay has passed; it refuses a request that has passed
 // this relay before, or too many.
-func (s *Server) pass(to http.Header, came http.Header) error {
+func (s *Server) addVia(to http.Header, came http.Header) error {
 	hops := came.Values("Via")
 	if len(hops) >= maxDepth || slices.Contains(hops, s.via()) {
 		return errLoop
@@ -117,7 +117,7 @@ func (s *Server) ask(client *http.Client, request *http.Request, run *remoteRun,
 		cancel(fmt.Errorf("it has sent nothing for %s", s.config.BranchSilence))
 	})
 	defer silence.Stop()
-	if err := s.pass(request.Header, run.came); err != nil {
+	if err := s.addVia(request.Header, run.came); err != nil {
 		return err
 	}
 	response, err := client.Do(request.WithContext(ctx))
@@ -130,7 +130,7 @@ func (s *Server) ask(client *http.Client, request *http.Request, run *remoteRun,
 		return fmt.Errorf("it answered %s: %s", response.Status, why)
 	}
 	// The silence does not count while a slow reader holds lines up.
-	err = eachLine(&heard{response.Body, func() { silence.Reset(s.config.BranchSilence) }}, limit, func(lines []byte) bool {
+	err = eachLine(&activityReader{response.Body, func() { silence.Reset(s.config.BranchSilence) }}, limit, func(lines []byte) bool {
 		silence.Stop()
 		defer silence.Reset(s.config.BranchSilence)
 		return emit(lines)
@@ -138,13 +138,13 @@ func (s *Server) ask(client *http.Client, request *http.Request, run *remoteRun,
 	return errors.Join(err, context.Cause(ctx))
 }
 
-// heard calls `note` after every read with data.
-type heard struct {
+// activityReader calls `note` after every read with data.
+type activityReader struct {
 	from io.Reader
 	note func()
 }
 
-func (h *heard) Read(into []byte) (int, error) {
+func (h *activityReader) Read(into []byte) (int, error) {
 	n, err := h.from.Read(into)
 	h.note()
 	return n, err

@@ -39,9 +39,9 @@ func parseRun(target string, form url.Values) (*remoteRun, error) {
 	if run.conditions, err = parseConditions(conditions); err != nil {
 		return nil, err
 	}
-	id, single := strings.CutPrefix(target, "nodes/")
+	id, startExtended := strings.CutPrefix(target, "nodes/")
 	switch {
-	case single:
+	case startExtended:
 		run.nodes = []string{id}
 	case run.all:
 	case !form.Has("nodes"):
@@ -124,7 +124,7 @@ func (s *Server) readForm(w http.ResponseWriter, r *http.Request) (url.Values, b
 			return nil, false
 		}
 	}
-	text, err := io.ReadAll(s.newPatient(w, r))
+	text, err := io.ReadAll(s.newIdleReader(w, r))
 	if err != nil {
 		answer(w, http.StatusInternalServerError, "INTERNAL SERVER ERROR")
 		return nil, false

@@ -68,7 +68,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		config: o.Config, version: o.Version, configuration: o.Configuration, requests: o.Requests, streams: o.Streams, log: o.Log,
 		runs: make(chan struct{}, o.Config.RemoteRuns), uploads: make(chan struct{}, uploadsAtOnce),
-		senders: make(chan struct{}, sending), askers: make(chan struct{}, asking),
+		senders: make(chan struct{}, maxSenders), askers: make(chan struct{}, maxAskers),
 	}
 	var err error
 	if s.self, err = readID(s.config); err != nil {
@@ -100,7 +100,7 @@ func (s *Server) openSpool(pause func(tries int) time.Duration) error {
 		pause = retryPause
 	}
 	s.spool = &spool{
-		store: s.store, log: s.log, life: s.config.SpoolTime, carry: s.carry, pause: pause, uploads: map[string]*upload{},
+		store: s.store, log: s.log, life: s.config.SpoolTime, forward: s.forward, pause: pause, uploads: map[string]*upload{},
 		newest: map[[3]string]*upload{}, counts: map[string]int{}, living: s.living, working: &s.working,
 	}
 	if !s.extended() {
@@ -179,7 +179,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { s.requests.WithLabelValues("rudder", route, strconv.Itoa(noted.code)).Inc() }()
 	path := r.URL.EscapedPath()
 	if path == "/metrics" {
-		if route = "metrics"; s.admitted(noted, r, placeLocal) {
+		if route = "metrics"; s.admitted(noted, r, areaLocal) {
 			s.serveMetrics(noted, r)
 		}
 		return
@@ -221,11 +221,11 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, path string, segm
 			found = s.routeFiles(w, r, segments[1:])
 		}
 	case "shared-folder":
-		if found = len(segments) > 1; found && s.admitted(w, r, placeSharedFolder) {
+		if found = len(segments) > 1; found && s.admitted(w, r, areaSharedFolder) {
 			s.serveSharedFolder(w, r, strings.Join(segments[1:], "/"))
 		}
 	case "system":
-		if found = slices.Contains([]string{"system/info", "system/status", "system/reload"}, path); found && s.admitted(w, r, placeLocal) {
+		if found = slices.Contains([]string{"system/info", "system/status", "system/reload"}, path); found && s.admitted(w, r, areaLocal) {
 			s.serveSystem(w, r, segments[1])
 		}
 	}
@@ -239,11 +239,11 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, path string, segm
 // routeRun answers paths under remote-run/, and reports whether the path exists.
 func (s *Server) routeRun(w http.ResponseWriter, r *http.Request, path string, below []string) bool {
 	one := map[bool]string{false: "nodes", true: "node"}[s.extended()]
-	single := len(below) == 2 && below[0] == one && below[1] != ""
-	if path != "remote-run/all" && path != "remote-run/nodes" && !single {
+	startExtended := len(below) == 2 && below[0] == one && below[1] != ""
+	if path != "remote-run/all" && path != "remote-run/nodes" && !startExtended {
 		return false
 	}
-	if !s.admitted(w, r, placeRemoteRun) {
+	if !s.admitted(w, r, areaRemoteRun) {
 		return true
 	}
 	if !s.extended() {
@@ -251,7 +251,7 @@ func (s *Server) routeRun(w http.ResponseWriter, r *http.Request, path string, b
 		return true
 	}
 	id := ""
-	if single {
+	if startExtended {
 		id = below[1]
 	}
 	s.serveExtendedRun(w, r, below[0] == "all", id)
@@ -262,15 +262,15 @@ func (s *Server) routeRun(w http.ResponseWriter, r *http.Request, path string, b
 func (s *Server) routeFiles(w http.ResponseWriter, r *http.Request, below []string) bool {
 	switch {
 	case !s.extended() && len(below) == 3:
-		if s.admitted(w, r, placeSharedFiles) {
+		if s.admitted(w, r, areaSharedFiles) {
 			s.serveSharedFiles(w, r, sharedID{below[0], below[1], below[2]})
 		}
 	case s.extended() && len(below) == 3 && below[0] == "node":
-		if s.admitted(w, r, placeSharedFiles) {
+		if s.admitted(w, r, areaSharedFiles) {
 			s.serveShare(w, r, below[1], below[2])
 		}
 	case s.extended() && len(below) == 2 && below[0] == "uploads":
-		if s.admitted(w, r, placeSharedFiles) {
+		if s.admitted(w, r, areaSharedFiles) {
 			s.serveUpload(w, r, below[1])
 		}
 	default:

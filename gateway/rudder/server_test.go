@@ -13,7 +13,7 @@ import (
 )
 
 func TestUnknownRouteIsNotFound(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	for _, path := range []string{"/", "/rudder", "/rudder/relay-api", "/rudder/relay-api/", "/rudder/relay-api/1/", "/rudder/relay-api/2/remote-run/all",
 		"/rudder/relay-api/1/1/system/info", "/rudder/relay-api/remote-run", "/rudder/relay-api/remote-run/nodes/", "/rudder/relay-api/remote-run/all/x",
 		"/rudder/relay-api/remote-run/node/n-a", "/rudder/relay-api/shared-folder", "/rudder/relay-api/system/none", "/rudder/relay-api/1/metrics"} {
@@ -28,7 +28,7 @@ func TestUnknownRouteIsNotFound(t *testing.T) {
 }
 
 func TestVersionSegmentIsOptional(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	for _, base := range []string{"1/", ""} {
 		s.want(s.callAs(s.client, "GET", s.base+basePath+base+"system/info", nil), 200,
 			`{"result":"success","action":"getSystemInfo","data":{"major-version":"4.5","full-version":"4.5.6"}}`)
@@ -36,7 +36,7 @@ func TestVersionSegmentIsOptional(t *testing.T) {
 }
 
 func TestSystemStatusChecksConfiguration(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	s.want(s.call("GET", "system/status", nil), 200, `{"result":"success","action":"getStatus","data":{"configuration":{"status":"success"}}}`)
 	if err := os.Remove(s.config.CertificateFile); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestSystemStatusChecksConfiguration(t *testing.T) {
 }
 
 func TestFailedReloadKeepsOldState(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	for _, malformed := range []string{"{", `{"n-a":{"hostname":"x"}}`} {
 		s.write("nodeslist.json", malformed)
 		got := s.call("POST", "system/reload", nil)
@@ -70,7 +70,7 @@ func TestFailedReloadKeepsOldState(t *testing.T) {
 }
 
 func TestStartWithMalformedListFails(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	s.write("nodeslist.json", "{")
 	if _, err := New(Options{Config: &s.config, Log: s.server.log}); err == nil || !strings.Contains(err.Error(), "nodeslist.json") {
 		t.Error(err)
@@ -109,7 +109,7 @@ func TestMetricsHaveFamiliesOfRelay(t *testing.T) {
 }
 
 func TestAccessDependsOnAddressAndPath(t *testing.T) {
-	s := alone(t, func(s *site) {
+	s := startRoot(t, func(s *testRelay) {
 		s.config.PolicyServer, s.config.Networks = []string{"192.0.2.1"}, []string{"198.51.100.0/24", "2001:db8::/32"}
 	})
 	asked := func(method, path, remote string) int {
@@ -141,7 +141,7 @@ func TestAccessDependsOnAddressAndPath(t *testing.T) {
 }
 
 func TestCertValidationRequiresCertificate(t *testing.T) {
-	s := alone(t, trusts("n-a"), func(s *site) { s.config.PeerAuthentication = "cert_validation" })
+	s := startRoot(t, withCertificates("n-a"), func(s *testRelay) { s.config.PeerAuthentication = "cert_validation" })
 	for id, want := range map[string]int{"": 403, "stranger": 403, "n-a": 200} {
 		url := s.base + basePath + "remote-run/nodes"
 		got := s.callAs(s.clientOf(id), "POST", url, strings.NewReader("nodes="), "Content-Type", "application/x-www-form-urlencoded")
@@ -156,7 +156,7 @@ func TestCertValidationRequiresCertificate(t *testing.T) {
 
 func TestMinimumTLSVersionIsConfigurable(t *testing.T) {
 	for minimum, want := range map[string]bool{"1.2": true, "1.3": false} {
-		s := alone(t, func(s *site) { s.config.TLSMinimum = minimum })
+		s := startRoot(t, func(s *testRelay) { s.config.TLSMinimum = minimum })
 		conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
 		if (err == nil) != want {
 			t.Error(minimum, err)

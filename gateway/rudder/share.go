@@ -74,7 +74,7 @@ func checkID(id string) error {
 			return fmt.Errorf("must not end in %s", suffix)
 		}
 	}
-	if !isName(id) || !isName(id+shareSuffix) || id == incoming || id == spooled {
+	if !isName(id) || !isName(id+shareSuffix) || id == incoming || id == spoolFolder {
 		return errors.New("should be 1 to 248 letters, digits, '-', '_' and '.', and not a dot segment")
 	}
 	return nil
@@ -89,8 +89,8 @@ func (h *share) expiry(now time.Time) (int64, error) {
 }
 
 // path returns the file's path, under the relays on the route to its target.
-func (h *share) path(way []string) string {
-	return path.Join(append(way, h.target, h.source, h.file)...)
+func (h *share) path(route []string) string {
+	return path.Join(append(route, h.target, h.source, h.file)...)
 }
 
 // received describes received bytes.
@@ -167,7 +167,7 @@ func (s *Server) serveShare(w http.ResponseWriter, r *http.Request, target, file
 		w.WriteHeader(s.findShare(r, h))
 		return
 	}
-	accepted, err := s.takeShare(w, r, h)
+	accepted, err := s.receiveShare(w, r, h)
 	switch {
 	case err != nil:
 		s.refuseShare(w, r, err)
@@ -214,14 +214,14 @@ func refusalOf(err error) refusal {
 	return refusal{http.StatusInternalServerError, "the relay cannot store the file: see its log"}
 }
 
-// takeShare receives a POST. It stores the file here or, for an unknown target, spools it for the policy server and
+// receiveShare receives a POST. It stores the file here or, for an unknown target, spools it for the policy server and
 // returns the upload.
-func (s *Server) takeShare(w http.ResponseWriter, r *http.Request, h *share) (*upload, error) {
+func (s *Server) receiveShare(w http.ResponseWriter, r *http.Request, h *share) (*upload, error) {
 	known := s.state.Load()
 	if !known.knows(h.target) && s.self == rootID {
 		return nil, refusal{http.StatusNotFound, "target_uuid: node not found"}
 	}
-	way, found := known.way(h.target)
+	route, found := known.route(h.target)
 	if known.knows(h.target) && !found {
 		return nil, refusal{http.StatusInternalServerError, "the nodes list has no route to the target: one of its policy servers is missing, or there is a loop"}
 	}
@@ -229,7 +229,7 @@ func (s *Server) takeShare(w http.ResponseWriter, r *http.Request, h *share) (*u
 		return nil, refusal{http.StatusInternalServerError, "the target is unknown, and rudder.upstream_host has no value"}
 	}
 	if !found {
-		if err := s.pass(http.Header{}, r.Header); err != nil {
+		if err := s.addVia(http.Header{}, r.Header); err != nil {
 			return nil, refusal{http.StatusLoopDetected, err.Error()}
 		}
 	}
@@ -253,7 +253,7 @@ func (s *Server) takeShare(w http.ResponseWriter, r *http.Request, h *share) (*u
 		return nil, err
 	}
 	defer s.store.discard(file, name)
-	got, err := h.receive(file, s.newPatient(w, r), key)
+	got, err := h.receive(file, s.newIdleReader(w, r), key)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +263,7 @@ func (s *Server) takeShare(w http.ResponseWriter, r *http.Request, h *share) (*u
 		return nil, err
 	}
 	if found {
-		return nil, s.store.keep(h.path(way), file, name, h.describe(got, now, expires))
+		return nil, s.store.keep(h.path(route), file, name, h.describe(got, now, expires))
 	}
 	return s.spool.add(h, got, expires, r.Header.Values("Via"), file, name)
 }
@@ -317,13 +317,13 @@ func (s *Server) findShare(r *http.Request, h *share) int {
 		}
 		return s.askUpstream(r, h, known)
 	}
-	way, found := known.way(h.target)
+	route, found := known.route(h.target)
 	if !found {
 		return http.StatusNotFound
 	}
-	kept, err := s.kept(h.path(way))
+	kept, err := s.findFile(h.path(route))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.log.Warn("cannot read a shared file", "file", h.path(way), "error", err)
+		s.log.Warn("cannot read a shared file", "file", h.path(route), "error", err)
 	}
 	if err == nil && (kept[lineHash] == h.hash || kept[lineShort] == h.hash) {
 		return http.StatusOK
@@ -331,8 +331,8 @@ func (s *Server) findShare(r *http.Request, h *share) int {
 	return http.StatusNotFound
 }
 
-// kept returns the description of a complete file that has not expired.
-func (s *Server) kept(file string) (map[string]string, error) {
+// findFile returns the description of a complete file that has not expired.
+func (s *Server) findFile(file string) (map[string]string, error) {
 	described, err := s.store.described(file)
 	if err != nil {
 		return nil, err

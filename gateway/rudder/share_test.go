@@ -31,7 +31,7 @@ func signed(source, content string) string {
 }
 
 // share sends a file; parameters are "name=value" and replace the defaults.
-func (s *site) share(target, source, file, content string, parameters ...string) reply {
+func (s *testRelay) share(target, source, file, content string, parameters ...string) reply {
 	s.t.Helper()
 	query := url.Values{"source-uuid": {source}, "signature": {signed(source, content)}}
 	for _, parameter := range parameters {
@@ -44,16 +44,16 @@ func (s *site) share(target, source, file, content string, parameters ...string)
 	return s.call("POST", "shared-files/node/"+target+"/"+file+"?"+query.Encode(), strings.NewReader(content))
 }
 
-func (s *site) has(target, source, file, hash string) int {
+func (s *testRelay) has(target, source, file, hash string) int {
 	s.t.Helper()
 	return s.call("HEAD", "shared-files/node/"+target+"/"+file+"?source-uuid="+source+"&hash="+hash, nil).code
 }
 
 // files returns all files of the folder of shared files, except the spool.
-func (s *site) files() (names []string) {
+func (s *testRelay) files() (names []string) {
 	root := s.config.FilesFolder()
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && entry.Name() == spooled {
+		if err == nil && entry.IsDir() && entry.Name() == spoolFolder {
 			return filepath.SkipDir
 		}
 		if err == nil && !entry.IsDir() {
@@ -67,7 +67,7 @@ func (s *site) files() (names []string) {
 	return names
 }
 
-func (s *site) wantFiles(want ...string) {
+func (s *testRelay) wantFiles(want ...string) {
 	s.t.Helper()
 	if got := s.files(); strings.Join(got, " ") != strings.Join(want, " ") {
 		s.t.Errorf("there are %q, want %q", got, want)
@@ -75,7 +75,7 @@ func (s *site) wantFiles(want ...string) {
 }
 
 func TestShareIsStoredUnderRelaysOfRoute(t *testing.T) {
-	f := woods(t)
+	f := startExtendedTree(t)
 	f.root.want(f.root.share("n-d", "n-a", "file", content, "ttl=1h"), 200, "")
 	f.root.wantFiles("r1/r2/n-d/n-a/file", "r1/r2/n-d/n-a/file.medata")
 	if got := f.root.read("shared-files-nodes/r1/r2/n-d/n-a/file"); got != content {
@@ -112,7 +112,7 @@ func TestShareIsStoredUnderRelaysOfRoute(t *testing.T) {
 }
 
 func TestShareWithWrongSignatureFails(t *testing.T) {
-	s := single(t, trusts("n-a", "n-b", "r1"))
+	s := startExtended(t, withCertificates("n-a", "n-b", "r1"))
 	for why, c := range map[string]struct {
 		source, signature string
 		code              int
@@ -142,7 +142,7 @@ func TestShareWithWrongSignatureFails(t *testing.T) {
 }
 
 func TestShareWithUnlistedKeyFails(t *testing.T) {
-	s := single(t, trusts("n-a"), func(s *site) {
+	s := startExtended(t, withCertificates("n-a"), func(s *testRelay) {
 		s.write("nodeslist.json", strings.Replace(listOf("n-a a root", "n-b b root"), identityOf("n-a").keyHash(), identityOf("n-b").keyHash(), 1))
 	})
 	if got := s.share("n-b", "n-a", "file", content); got.code != 403 || !strings.Contains(got.body, "no certificate of the node has the key of the nodes list") {
@@ -159,7 +159,7 @@ func TestShareWithUnlistedKeyFails(t *testing.T) {
 }
 
 func TestInvalidShareFailsWithField(t *testing.T) {
-	s := single(t, trusts("n-a"))
+	s := startExtended(t, withCertificates("n-a"))
 	long := strings.Repeat("x", 4096)
 	for _, id := range []string{"x.metadata", "x.MetaData", "x.medata", "x.MEDATA", ".medata", "%2e%2e", "%2E", "a%2Fb", "..%2f..%2fx", "a%00b", "a%20b", "%C3%A9", long,
 		".incoming", ".spool", strings.Repeat("x", 249)} {
@@ -210,7 +210,7 @@ func TestInvalidShareFailsWithField(t *testing.T) {
 }
 
 func TestShareBodyLengthIsChecked(t *testing.T) {
-	s := single(t, trusts("n-a"), func(s *site) { s.config.MaxBodySize = 1000 })
+	s := startExtended(t, withCertificates("n-a"), func(s *testRelay) { s.config.MaxBodySize = 1000 })
 	path := "shared-files/node/n-b/file?source-uuid=n-a&signature=" + signed("n-a", content)
 	s.want(s.call("POST", path, io.LimitReader(strings.NewReader(content), 100)), 411, "LENGTH REQUIRED")
 	s.want(s.share("n-b", "n-a", "file", strings.Repeat("x", 1001)), 413, "PAYLOAD TOO LARGE")
@@ -231,7 +231,7 @@ func TestShareBodyLengthIsChecked(t *testing.T) {
 }
 
 func TestShareExpires(t *testing.T) {
-	s := single(t, trusts("n-a"))
+	s := startExtended(t, withCertificates("n-a"))
 	s.want(s.share("n-b", "n-a", "short", content, "ttl=1h"), 200, "")
 	s.want(s.share("n-b", "n-a", "ever", content), 200, "")
 	if strings.Contains(s.read("shared-files-nodes/n-b/n-a/ever.medata"), "expires") {
@@ -255,7 +255,7 @@ func TestShareExpires(t *testing.T) {
 }
 
 func TestShareIsStoredAtomically(t *testing.T) {
-	s := single(t, trusts("n-a"))
+	s := startExtended(t, withCertificates("n-a"))
 	// Killed between the two steps of storing, or damaged later.
 	s.write("shared-files-nodes/n-b/n-a/file", content)
 	if got := s.has("n-b", "n-a", "file", sumOf(content)); got != 404 {
@@ -279,7 +279,7 @@ func TestShareIsStoredAtomically(t *testing.T) {
 }
 
 func TestShareCannotReplaceFolderOfAnotherNode(t *testing.T) {
-	f := woods(t)
+	f := startExtendedTree(t)
 	f.root.want(f.root.share("r1", "n-c", "n-a", "a file"), 200, "") // r1/n-c/n-a
 	if got := f.root.share("n-c", "n-a", "file", content); got.code != 409 {
 		t.Error(got) // it would be r1/n-c/n-a/file
@@ -291,7 +291,7 @@ func TestShareCannotReplaceFolderOfAnotherNode(t *testing.T) {
 }
 
 func TestShareWithoutRouteFails(t *testing.T) {
-	s := single(t, trusts("n-a"))
+	s := startExtended(t, withCertificates("n-a"))
 	for _, target := range []string{"loop1", "lost"} {
 		if got := s.share(target, "n-a", "file", content); got.code != 500 || !strings.Contains(got.body, "no route to the target") {
 			t.Error(got)
@@ -304,7 +304,7 @@ func TestShareWithoutRouteFails(t *testing.T) {
 }
 
 func TestShareBeyondQuotaFails(t *testing.T) {
-	s := single(t, trusts("n-a"), func(s *site) { s.config.SharedFilesQuota = 100 << 10 })
+	s := startExtended(t, withCertificates("n-a"), func(s *testRelay) { s.config.SharedFilesQuota = 100 << 10 })
 	old := strings.Repeat("o", 40<<10)
 	s.want(s.share("n-b", "n-a", "one", old), 200, "")
 	if got := s.share("n-b", "n-a", "never", strings.Repeat("x", 101<<10)); got.code != 413 || !strings.Contains(got.body, "shared_files_quota") {
@@ -324,7 +324,7 @@ func TestShareBeyondQuotaFails(t *testing.T) {
 	if s.read("shared-files-nodes/n-b/n-a/one") != old {
 		t.Error("an accepted file is missing")
 	}
-	if used, _ := s.server.store.space.state(); used != taken(40<<10)+taken(30<<10)+2*leastTaken {
+	if used, _ := s.server.store.space.state(); used != roundedSize(40<<10)+roundedSize(30<<10)+2*minSize {
 		t.Error(used)
 	}
 	if s.leftovers() != 0 {
@@ -333,7 +333,7 @@ func TestShareBeyondQuotaFails(t *testing.T) {
 }
 
 func TestStrictUploadBeyondQuotaFails(t *testing.T) {
-	s := alone(t, func(s *site) { s.config.SharedFilesQuota = 100 << 10 })
+	s := startRoot(t, func(s *testRelay) { s.config.SharedFilesQuota = 100 << 10 })
 	put := func(name string, size int) reply {
 		text := strings.Repeat("x", size)
 		return s.put(name+"?ttl=1d", block("n-a", "sha512", text), text)
@@ -346,7 +346,7 @@ func TestStrictUploadBeyondQuotaFails(t *testing.T) {
 }
 
 func TestStalledSenderIsAnswered(t *testing.T) {
-	s := single(t, trusts("n-a"), impatient)
+	s := startExtended(t, withCertificates("n-a"), withShortTimeout)
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)

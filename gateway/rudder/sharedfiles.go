@@ -66,7 +66,7 @@ func (s *Server) sharedFile(w http.ResponseWriter, r *http.Request, id sharedID,
 		return spaceCode(err), err
 	}
 	defer release()
-	return s.receive(s.newPatient(w, r), id, source, parameter)
+	return s.receive(s.newIdleReader(w, r), id, source, parameter)
 }
 
 // spaceCode returns the answer for missing space.
@@ -115,7 +115,7 @@ func (s *Server) receive(body io.Reader, id sharedID, source node, ttl string) (
 		return http.StatusInternalServerError, err
 	}
 	defer s.store.discard(file, name)
-	if err := m.take(file, buffered); err != nil {
+	if err := m.receive(file, buffered); err != nil {
 		return http.StatusInternalServerError, err
 	}
 	if m.expires, err = expiry(time.Now(), ttl); err != nil {
@@ -127,8 +127,8 @@ func (s *Server) receive(body io.Reader, id sharedID, source node, ttl string) (
 	return http.StatusOK, nil
 }
 
-// take writes the content to disk and checks its signature with the digest of the written bytes.
-func (m *metadata) take(file *os.File, content io.Reader) error {
+// receive writes the content to disk and checks its signature with the digest of the written bytes.
+func (m *metadata) receive(file *os.File, content io.Reader) error {
 	digest := m.algorithm.New()
 	if _, err := io.Copy(io.MultiWriter(file, digest), content); err != nil {
 		return err
@@ -153,9 +153,9 @@ func (s *Server) upstream(w http.ResponseWriter, r *http.Request, id sharedID, k
 		return http.StatusInternalServerError, err
 	}
 	if r.Method == http.MethodPut && r.ContentLength > 0 {
-		request.Body, request.ContentLength = io.NopCloser(s.newPatient(w, r)), r.ContentLength
+		request.Body, request.ContentLength = io.NopCloser(s.newIdleReader(w, r)), r.ContentLength
 	}
-	if err := s.pass(request.Header, r.Header); err != nil {
+	if err := s.addVia(request.Header, r.Header); err != nil {
 		return http.StatusInternalServerError, err
 	}
 	response, err := client.Do(request)

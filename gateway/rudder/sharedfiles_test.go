@@ -20,15 +20,15 @@ import (
 const content = "what one node has for another\n\x00\xff"
 
 // put uploads for the target n-b, from n-a; `head` is its header block.
-func (s *site) put(name, head, content string) reply {
+func (s *testRelay) put(name, head, content string) reply {
 	s.t.Helper()
 	return s.call("PUT", "shared-files/n-b/n-a/"+name, strings.NewReader(head+"\n"+content))
 }
 
-func (s *site) stored(name string) string { return s.read("shared-files/n-b/files/n-a/" + name) }
+func (s *testRelay) stored(name string) string { return s.read("shared-files/n-b/files/n-a/" + name) }
 
 // leftovers counts partial uploads.
-func (s *site) leftovers() int {
+func (s *testRelay) leftovers() int {
 	found, err := os.ReadDir(filepath.Join(s.config.FilesFolder(), incoming))
 	if err != nil {
 		s.t.Error(err)
@@ -47,7 +47,7 @@ func expires(t *testing.T, metadata string) int64 {
 }
 
 func TestUploadIsStoredWithHeaderBlock(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	for _, algorithm := range []string{"sha512", "sha256"} {
 		head := block("n-a", algorithm, content)
 		s.want(s.put("file?ttl=1d", head, content), 200, "")
@@ -66,7 +66,7 @@ func TestUploadIsStoredWithHeaderBlock(t *testing.T) {
 }
 
 func TestHeadComparesStoredHash(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	s.want(s.put("file?ttl=1d", block("n-a", "sha512", content), content), 200, "")
 	sum := sumOf(content)
 	for query, want := range map[string]int{
@@ -86,7 +86,7 @@ func TestHeadComparesStoredHash(t *testing.T) {
 }
 
 func TestUploadWithWrongSignatureStoresNothing(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	wrong := block("n-a", "sha512", content, func(values map[string]string) {
 		last := "0"
 		if strings.HasSuffix(values["digest"], "0") {
@@ -104,7 +104,7 @@ func TestUploadWithWrongSignatureStoresNothing(t *testing.T) {
 }
 
 func TestInvalidHeaderBlockIsRefused(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	good := block("n-a", "sha512", content)
 	for _, name := range metadataKeys {
 		missing := block("n-a", "sha512", content, func(values map[string]string) { delete(values, name) })
@@ -126,7 +126,7 @@ func TestInvalidHeaderBlockIsRefused(t *testing.T) {
 }
 
 func TestHeaderBlockVariantsAreAccepted(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	odd := block("n-a", "sha512", content, func(values map[string]string) {
 		values["expires"], values["other"], values["hash_value"] = "12", "dropped", strings.ToUpper(values["hash_value"])
 	})
@@ -147,7 +147,7 @@ func TestHeaderBlockVariantsAreAccepted(t *testing.T) {
 }
 
 func TestIdsWithDotSegmentsAreRefused(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	good := block("n-a", "sha512", content)
 	s.want(s.put("file?ttl=1d", good, content), 200, "")
 	before := s.stored("file.metadata")
@@ -186,7 +186,7 @@ func TestTimeToLiveFormats(t *testing.T) {
 			t.Errorf("%q is %d", text, got)
 		}
 	}
-	s := alone(t)
+	s := startRoot(t)
 	good := block("n-a", "sha512", content)
 	for _, ttl := range []string{"18446744073709551615", "not-a-duration", ""} {
 		s.want(s.put("file?ttl="+ttl, good, content), 400, "")
@@ -199,7 +199,7 @@ func TestTimeToLiveFormats(t *testing.T) {
 }
 
 func TestUploadOfUnknownNodeFails(t *testing.T) {
-	s := alone(t, func(s *site) {
+	s := startRoot(t, func(s *testRelay) {
 		list := listOf("n-a a.example root", "n-b b.example root", "other o.example root")
 		list = strings.Replace(list, identityOf("other").keyHash(), "sha256:", 1)
 		s.write("nodeslist.json", list)
@@ -216,7 +216,7 @@ func TestUploadOfUnknownNodeFails(t *testing.T) {
 }
 
 func TestUploadLengthsAndMethodsAreChecked(t *testing.T) {
-	s := alone(t, func(s *site) { s.config.MaxBodySize = 8192 })
+	s := startRoot(t, func(s *testRelay) { s.config.MaxBodySize = 8192 })
 	s.want(s.put("big?ttl=1d", "", strings.Repeat("x", 9000)), 413, "PAYLOAD TOO LARGE")
 	s.want(s.put("small?ttl=1d", "", strings.Repeat("x", 100)), 500, "")
 	path := "shared-files/n-b/n-a/file?ttl=1d"
@@ -239,7 +239,7 @@ func TestUploadLengthsAndMethodsAreChecked(t *testing.T) {
 }
 
 func TestRootRefusesUnknownTarget(t *testing.T) {
-	root := alone(t, func(s *site) {
+	root := startRoot(t, func(s *testRelay) {
 		s.config.UpstreamHost, s.config.UpstreamCertificateFile = "127.0.0.2", s.write("policy_server.pem", identityOf("r1").pem())
 	})
 	other := start(t, "r1", "127.0.0.2", root.config.HTTPSPort, listOf("stranger s.example r1", "n-a a.example r1"))
@@ -251,7 +251,7 @@ func TestRootRefusesUnknownTarget(t *testing.T) {
 
 func TestUnknownTargetIsForwardedUpstreamOnce(t *testing.T) {
 	root := start(t, "root", "127.0.0.1", 0, listOf("root r root", "n-a a.example r1", "r1 127.0.0.2 root", "n-b b.example root"))
-	r1 := start(t, "r1", "127.0.0.2", root.config.HTTPSPort, listOf("n-a a.example r1"), func(s *site) {
+	r1 := start(t, "r1", "127.0.0.2", root.config.HTTPSPort, listOf("n-a a.example r1"), func(s *testRelay) {
 		s.config.UpstreamHost, s.config.UpstreamCertificateFile = "127.0.0.1", s.write("policy_server.pem", identityOf("root").pem())
 	})
 	good := block("n-a", "sha512", content)
@@ -273,7 +273,7 @@ func TestUnknownTargetIsForwardedUpstreamOnce(t *testing.T) {
 
 func TestUnreachableUpstreamOrLoopFails(t *testing.T) {
 	upstream := "127.0.0.2" // this relay itself
-	s := start(t, "r1", "127.0.0.2", 0, listOf("n-a a.example r1"), func(s *site) {
+	s := start(t, "r1", "127.0.0.2", 0, listOf("n-a a.example r1"), func(s *testRelay) {
 		s.config.UpstreamHost, s.config.UpstreamCertificateFile = upstream, s.config.CertificateFile
 	})
 	s.want(s.put("file?ttl=1h", block("n-a", "sha512", content), content), 500, "")
@@ -284,7 +284,7 @@ func TestUnreachableUpstreamOrLoopFails(t *testing.T) {
 }
 
 func TestSignatureOfOpenSSLIsAccepted(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	file := s.write("content", content)
 	key := s.write("signer.key", identityOf("n-a").keyPEM())
 	if out, err := exec.Command("openssl", "dgst", "-sha512", "-sign", key, "-out", file+".sig", file).CombinedOutput(); err != nil {
@@ -297,7 +297,7 @@ func TestSignatureOfOpenSSLIsAccepted(t *testing.T) {
 }
 
 func TestLargeUploadUsesLittleMemory(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	const size = 32 << 20
 	source, keys := s.server.state.Load().nodes["n-a"], strings.Repeat("0123456789abcdef", size/16)
 	head := block("n-a", "sha512", keys) + "\n"

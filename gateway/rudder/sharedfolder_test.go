@@ -12,8 +12,8 @@ import (
 )
 
 // folder starts a relay with files, with a client that may read them.
-func folder(t *testing.T) *site {
-	s := alone(t, trusts("n-a"))
+func folder(t *testing.T) *testRelay {
+	s := startRoot(t, withCertificates("n-a"))
 	s.client = s.clientOf("n-a")
 	s.write("shared-folder/file", "123\n")
 	s.write("shared-folder/sub/with space.txt", "123\n")

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-const leastTaken = 4 << 10 // the minimum that a file counts for
+const minSize = 4 << 10 // the minimum that a file counts for
 
 var (
 	errNeverFits = errors.New("the file is larger than the space for shared files (rudder.shared_files_quota)")
@@ -22,11 +22,11 @@ type space struct {
 	changes  int
 }
 
-func taken(size int64) int64 { return (size + leastTaken - 1) / leastTaken * leastTaken }
+func roundedSize(size int64) int64 { return (size + minSize - 1) / minSize * minSize }
 
 // reserve reserves space for an upload and its description, until `release`.
 func (s *space) reserve(size int64) (release func(), err error) {
-	need := taken(size) + 2*leastTaken
+	need := roundedSize(size) + 2*minSize
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -50,9 +50,9 @@ func (s *space) add(size int64) {
 	defer s.mu.Unlock()
 	s.changes++
 	if size < 0 {
-		s.used -= taken(-size)
+		s.used -= roundedSize(-size)
 	} else {
-		s.used += taken(size)
+		s.used += roundedSize(size)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	spooled = ".spool" // uploads for targets elsewhere, in the store's folder
+	spoolFolder = ".spool" // uploads for targets elsewhere, in the store's folder
 
 	maxPending   = 10_000             // pending uploads
 	maxOutcomes  = 20_000             // ended uploads
@@ -59,7 +59,7 @@ type upload struct {
 }
 
 // file returns the name of its content; the description has a suffix.
-func (u *upload) file() string { return path.Join(spooled, u.ID) }
+func (u *upload) file() string { return path.Join(spoolFolder, u.ID) }
 
 // key identifies the shared file: a newer upload with the same key replaces an older one.
 func (u *upload) key() [3]string { return [3]string{u.Target, u.Source, u.File} }
@@ -69,8 +69,8 @@ type spool struct {
 	store *store
 	log   *slog.Logger
 	life  time.Duration // after which an upload expires
-	// carry tries to forward an upload: true if it has ended.
-	carry func(ctx context.Context, u *upload) (ended bool)
+	// forward tries to forward an upload: true if it has ended.
+	forward func(ctx context.Context, u *upload) (ended bool)
 	// pause returns the time before the next attempt.
 	pause func(tries int) time.Duration
 
@@ -87,10 +87,10 @@ type spool struct {
 // open loads the uploads of an earlier process.
 func (p *spool) open() error {
 	root := p.store.root
-	if err := root.MkdirAll(spooled, 0o700); err != nil {
+	if err := root.MkdirAll(spoolFolder, 0o700); err != nil {
 		return fmt.Errorf("rudder.shared_files_nodes: %w", err)
 	}
-	folder, err := root.Open(spooled)
+	folder, err := root.Open(spoolFolder)
 	if err != nil {
 		return fmt.Errorf("rudder.shared_files_nodes: %w", err)
 	}
@@ -104,11 +104,11 @@ func (p *spool) open() error {
 		id, described := strings.CutSuffix(name, ".json")
 		if !described {
 			if !slices.Contains(names, name+".json") { // it was not acknowledged
-				err = errors.Join(err, p.store.remove(path.Join(spooled, name)))
+				err = errors.Join(err, p.store.remove(path.Join(spoolFolder, name)))
 			}
 			continue
 		}
-		text, fault := root.ReadFile(path.Join(spooled, name))
+		text, fault := root.ReadFile(path.Join(spoolFolder, name))
 		u := &upload{}
 		if fault == nil {
 			fault = json.Unmarshal(text, u)
@@ -187,7 +187,7 @@ func (p *spool) write(u *upload) error {
 		return err
 	}
 	p.store.space.add(int64(len(text)))
-	return p.store.syncFolders(spooled)
+	return p.store.syncFolders(spoolFolder)
 }
 
 // begin starts to forward an upload, after an older one of the same id. The lock is held.
@@ -195,11 +195,11 @@ func (p *spool) begin(u *upload) {
 	u.done, u.before = make(chan struct{}), p.newest[u.key()]
 	p.newest[u.key()] = u
 	p.pending++
-	p.working.Go(func() { p.bring(u) })
+	p.working.Go(func() { p.deliver(u) })
 }
 
-// bring tries until the upload has ended, or the gateway stops.
-func (p *spool) bring(u *upload) {
+// deliver tries until the upload has ended, or the gateway stops.
+func (p *spool) deliver(u *upload) {
 	if u.before != nil {
 		select {
 		case <-u.before.done:
@@ -211,7 +211,7 @@ func (p *spool) bring(u *upload) {
 		p.mu.Unlock()
 	}
 	for p.living.Err() == nil {
-		if p.over(u) || p.carry(p.living, u) {
+		if p.endIfStale(u) || p.forward(p.living, u) {
 			return
 		}
 		wait := p.pause(u.Tries)
@@ -225,8 +225,8 @@ func (p *spool) bring(u *upload) {
 	}
 }
 
-// over ends an upload that has expired, or that a newer one replaces.
-func (p *spool) over(u *upload) bool {
+// endIfStale ends an upload that has expired, or that a newer one replaces.
+func (p *spool) endIfStale(u *upload) bool {
 	p.mu.Lock()
 	newer := p.newest[u.key()]
 	p.mu.Unlock()

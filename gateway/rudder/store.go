@@ -204,7 +204,7 @@ func (s *store) walk(ctx context.Context, visit func(name string)) {
 			return fs.SkipDir
 		case entry.Type().IsRegular():
 			if info, err := entry.Info(); err == nil {
-				sum += taken(info.Size())
+				sum += roundedSize(info.Size())
 			}
 			visit(name)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestConcurrentUploadsOfOneIDAreNotMixed(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	contents := map[string]string{}
 	for i := range 8 {
 		one := strings.Repeat(strconv.Itoa(i), 200_000+i)
@@ -31,7 +31,7 @@ func TestConcurrentUploadsOfOneIDAreNotMixed(t *testing.T) {
 }
 
 func TestContentAndHeaderBlockAreReplacedTogether(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	s.write("shared-files/x", "")
 	for range 200 {
 		var working sync.WaitGroup
@@ -53,7 +53,7 @@ func TestContentAndHeaderBlockAreReplacedTogether(t *testing.T) {
 }
 
 func TestSweepRemovesOnlyExpiredFiles(t *testing.T) {
-	s := alone(t)
+	s := startRoot(t)
 	s.want(s.put("application.properties?ttl=1h", block("n-a", "sha512", content), content), 200, "")
 	s.want(s.put("other.properties?ttl=3h", block("n-a", "sha512", content), content), 200, "")
 	s.write("shared-files/n-b/files/n-a/endless", "x")
@@ -77,7 +77,7 @@ func TestSweepRemovesOnlyExpiredFiles(t *testing.T) {
 }
 
 func TestIncompleteUploadsOfEarlierProcessAreRemoved(t *testing.T) {
-	s := alone(t, func(s *site) { s.write("shared-files/.incoming/half", "half of a file") })
+	s := startRoot(t, func(s *testRelay) { s.write("shared-files/.incoming/half", "half of a file") })
 	if s.leftovers() != 0 {
 		t.Error("the file still exists")
 	}
@@ -89,7 +89,7 @@ func TestIncompleteUploadsOfEarlierProcessAreRemoved(t *testing.T) {
 
 func TestLinkCannotLeaveFolder(t *testing.T) {
 	outside := t.TempDir()
-	s := alone(t, func(s *site) {
+	s := startRoot(t, func(s *testRelay) {
 		if err := os.MkdirAll(s.config.SharedFiles, 0o700); err != nil {
 			t.Fatal(err)
 		}

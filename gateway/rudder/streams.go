@@ -39,7 +39,7 @@ func (s *Server) runStreams(ctx context.Context, run *remoteRun, ids map[string]
 			}
 			err := s.streams.Run(ctx, command.Job{Nodes: part, Classes: run.conditions,
 				Discard: run.async && !run.keep, TimeLimit: s.config.RemoteRunTime},
-				func(r *musterv1.JobRecord) bool { return takeRecord(nodes, r) })
+				func(r *musterv1.JobRecord) bool { return handleRecord(nodes, r) })
 			s.endStreams(ctx, nodes, err)
 		})
 	}
@@ -61,8 +61,8 @@ func (s *Server) endStreams(ctx context.Context, nodes map[string]*streamed, err
 	}
 }
 
-// takeRecord forwards a record of a node; an ended node is removed.
-func takeRecord(nodes map[string]*streamed, r *musterv1.JobRecord) bool {
+// handleRecord forwards a record of a node; an ended node is removed.
+func handleRecord(nodes map[string]*streamed, r *musterv1.JobRecord) bool {
 	node := nodes[r.Node]
 	if node == nil {
 		return true // of a branch, or unknown

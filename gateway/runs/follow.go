@@ -37,7 +37,7 @@ func Follow(ctx context.Context, changes musterv1.ChangeServiceClient, follower 
 	var cursor *int64
 	var lastFault string
 	for failures := 0; ctx.Err() == nil; failures++ {
-		count, err := once(ctx, changes, &cursor, follower)
+		count, err := followOnce(ctx, changes, &cursor, follower)
 		if ctx.Err() != nil {
 			return
 		}
@@ -59,8 +59,8 @@ func Follow(ctx context.Context, changes musterv1.ChangeServiceClient, follower 
 	}
 }
 
-// once follows one stream to its end, and returns the number of events. Its error is never nil.
-func once(ctx context.Context, changes musterv1.ChangeServiceClient, cursor **int64, follower Follower) (count int, err error) {
+// followOnce follows one stream to its end, and returns the number of events. Its error is never nil.
+func followOnce(ctx context.Context, changes musterv1.ChangeServiceClient, cursor **int64, follower Follower) (count int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(silence, func() { cancel(errors.New("the feed is silent")) })
@@ -85,7 +85,7 @@ func once(ctx context.Context, changes musterv1.ChangeServiceClient, cursor **in
 		if count == 0 && *cursor != nil {
 			follower.Connected(true, "")
 		}
-		told.take(event)
+		told.handle(event)
 	}
 }
 
@@ -102,8 +102,8 @@ type snapshot struct {
 	revoked []string
 }
 
-// take handles an event; those of a snapshot together, at its end.
-func (t *events) take(event *musterv1.FollowChangesResponse) {
+// handle handles an event; those of a snapshot together, at its end.
+func (t *events) handle(event *musterv1.FollowChangesResponse) {
 	switch e := event.Event.(type) {
 	case *musterv1.FollowChangesResponse_SnapshotBegin_:
 		t.building = &snapshot{}

@@ -26,17 +26,17 @@ const PlainHelp = "This port speaks HTTPS only: use https:// (muster dashboard p
 
 // Listeners keeps the separate status listeners of runs. It implements runs.Follower. Safe for concurrent use.
 type Listeners struct {
-	server   *Server
-	signer   musterv1.ListenerServiceClient
-	sockets  *listen.Sockets
-	mu       sync.Mutex
-	doors    map[string]*door
-	closed   bool
-	finished sync.WaitGroup
+	server       *Server
+	signer       musterv1.ListenerServiceClient
+	sockets      *listen.Sockets
+	mu           sync.Mutex
+	runListeners map[string]*statusListener
+	closed       bool
+	finished     sync.WaitGroup
 }
 
-// door is the status listener of one run.
-type door struct {
+// statusListener is the status listener of one run.
+type statusListener struct {
 	run  string
 	ctx  context.Context
 	stop context.CancelFunc
@@ -44,11 +44,11 @@ type door struct {
 }
 
 // name returns the socket's name for the supervisor.
-func (d *door) name() string { return "status/" + d.run }
+func (d *statusListener) name() string { return "status/" + d.run }
 
 // NewListeners creates it without listeners.
 func NewListeners(server *Server, signer musterv1.ListenerServiceClient, sockets *listen.Sockets) *Listeners {
-	return &Listeners{server: server, signer: signer, sockets: sockets, doors: map[string]*door{}}
+	return &Listeners{server: server, signer: signer, sockets: sockets, runListeners: map[string]*statusListener{}}
 }
 
 // Snapshot implements runs.Follower.
@@ -60,7 +60,7 @@ func (l *Listeners) Snapshot(all []*musterv1.Run, _ []string) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for run, d := range l.doors {
+	for run, d := range l.runListeners {
 		if !there[run] {
 			d.stop()
 		}
@@ -75,16 +75,16 @@ func (l *Listeners) Changed(run *musterv1.Run) {
 	left := time.Until(runs.AuthorityEnd(run))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := l.doors[run.Id]
+	d := l.runListeners[run.Id]
 	if d == nil {
 		if l.closed || left <= 0 {
 			return
 		}
-		d = &door{run: run.Id}
+		d = &statusListener{run: run.Id}
 		d.ctx, d.stop = context.WithCancel(context.Background())
 		d.end = time.AfterFunc(left, d.stop)
-		l.doors[run.Id] = d
-		l.finished.Go(func() { l.keep(d) })
+		l.runListeners[run.Id] = d
+		l.finished.Go(func() { l.maintain(d) })
 		return
 	}
 	d.end.Reset(left)
@@ -94,7 +94,7 @@ func (l *Listeners) Changed(run *musterv1.Run) {
 func (l *Listeners) Deleted(run string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d := l.doors[run]; d != nil {
+	if d := l.runListeners[run]; d != nil {
 		d.stop()
 	}
 }
@@ -109,20 +109,20 @@ func (l *Listeners) Connected(bool, string) {}
 func (l *Listeners) Close() {
 	l.mu.Lock()
 	l.closed = true
-	for _, d := range l.doors {
+	for _, d := range l.runListeners {
 		d.stop()
 	}
 	l.mu.Unlock()
 	l.finished.Wait()
 }
 
-// keep opens the listener repeatedly until it is stopped.
-func (l *Listeners) keep(d *door) {
+// maintain opens the listener repeatedly until it is stopped.
+func (l *Listeners) maintain(d *statusListener) {
 	log := l.server.log.With("run", d.run)
 	defer func() {
 		d.end.Stop()
 		l.mu.Lock()
-		delete(l.doors, d.run)
+		delete(l.runListeners, d.run)
 		l.mu.Unlock()
 	}()
 	for failures := 0; d.ctx.Err() == nil; failures++ {
@@ -159,7 +159,7 @@ func (l *Listeners) isClosed() bool {
 }
 
 // open serves until the listener is stopped; its error says why it could not.
-func (l *Listeners) open(d *door, log *slog.Logger) error {
+func (l *Listeners) open(d *statusListener, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(d.ctx, 30*time.Second)
 	defer cancel()
 	given, err := l.signer.GetStatusListener(ctx, &musterv1.GetStatusListenerRequest{Run: d.run})
@@ -218,7 +218,7 @@ func (l *Listeners) settings(given *musterv1.GetStatusListenerResponse) (*tls.Co
 }
 
 // report reports the port of the listener, or why it is not open, to the aggregator.
-func (l *Listeners) report(d *door, port int, fault string) error {
+func (l *Listeners) report(d *statusListener, port int, fault string) error {
 	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 	defer cancel()
 	_, err := l.signer.ReportStatusListener(ctx, &musterv1.ReportStatusListenerRequest{
@@ -249,12 +249,12 @@ func (h *runHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.server.allowOrigin(counted, r) {
 		return
 	}
-	h.server.as(counted, r, h.callerOf(r), func(r *http.Request, _ *party) { h.server.serveStatus(counted, r, h.run) })
+	h.server.serveAs(counted, r, h.callerOf(r), func(r *http.Request, _ *caller) { h.server.serveStatus(counted, r, h.run) })
 }
 
 // callerOf returns the caller: a viewer of this run, an operator, or a client of the CA that was given with the run;
 // such a client sees what the run's viewers see.
-func (h *runHandler) callerOf(r *http.Request) *party {
+func (h *runHandler) callerOf(r *http.Request) *caller {
 	leaf := r.TLS.PeerCertificates[0]
 	for _, chain := range r.TLS.VerifiedChains {
 		root := chain[len(chain)-1]
@@ -264,11 +264,11 @@ func (h *runHandler) callerOf(r *http.Request) *party {
 				if err != nil {
 					return nil
 				}
-				return &party{id: id, certificate: leaf}
+				return &caller{id: id, certificate: leaf}
 			}
 		}
 	}
-	p := h.server.certified(leaf)
+	p := h.server.callerOfCertificate(leaf)
 	if p == nil || p.id.Kind == peer.Viewer && p.id.Run != h.run {
 		return nil
 	}

@@ -81,9 +81,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if s.allowOrigin(counted, r) {
 			return
 		}
-		s.as(counted, r, s.callerOf(r), func(r *http.Request, p *party) { s.serveStatus(counted, r, runFor(p, r)) })
+		s.serveAs(counted, r, s.callerOf(r), func(r *http.Request, p *caller) { s.serveStatus(counted, r, runFor(p, r)) })
 	case strings.HasPrefix(r.URL.Path, "/api/"):
-		s.as(counted, r, s.callerOf(r), func(r *http.Request, _ *party) { s.serveAPI(counted, r) })
+		s.serveAs(counted, r, s.callerOf(r), func(r *http.Request, _ *caller) { s.serveAPI(counted, r) })
 	default:
 		s.pages.ServeHTTP(counted, r)
 	}
@@ -101,25 +101,25 @@ func routeOf(r *http.Request) string {
 }
 
 // callerOf returns the identity of the certificate or the session, or nil.
-func (s *Server) callerOf(r *http.Request) *party {
+func (s *Server) callerOf(r *http.Request) *caller {
 	if len(r.TLS.PeerCertificates) == 0 {
 		return s.sessions.of(r)
 	}
-	return s.certified(r.TLS.PeerCertificates[0])
+	return s.callerOfCertificate(r.TLS.PeerCertificates[0])
 }
 
-// certified returns the identity of a verified certificate of the fleet; nil if its role may not read the status, such
+// callerOfCertificate returns the identity of a verified certificate of the fleet; nil if its role may not read the status, such
 // as a sidecar or a service.
-func (s *Server) certified(leaf *x509.Certificate) *party {
+func (s *Server) callerOfCertificate(leaf *x509.Certificate) *caller {
 	id, err := peer.FromCertificate(leaf)
 	if err != nil || id.Fleet != s.keys.Identity().Fleet || id.Kind != peer.User && id.Kind != peer.Viewer {
 		return nil
 	}
-	return &party{id: id, certificate: leaf}
+	return &caller{id: id, certificate: leaf}
 }
 
-// as serves a request for a caller, unless or until it is revoked.
-func (s *Server) as(w http.ResponseWriter, r *http.Request, p *party, serve func(*http.Request, *party)) {
+// serveAs serves a request for a caller, unless or until it is revoked.
+func (s *Server) serveAs(w http.ResponseWriter, r *http.Request, p *caller, serve func(*http.Request, *caller)) {
 	if p == nil {
 		s.metrics.RefusedIdentities.WithLabelValues("status").Inc()
 		if len(r.TLS.PeerCertificates) == 0 {
@@ -143,7 +143,7 @@ func (s *Server) as(w http.ResponseWriter, r *http.Request, p *party, serve func
 }
 
 // runFor returns the run that a caller sees: its own; operators may name one, or see the newest.
-func runFor(p *party, r *http.Request) string {
+func runFor(p *caller, r *http.Request) string {
 	if p.id.Run != "" {
 		return p.id.Run
 	}

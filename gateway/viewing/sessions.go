@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	linkLife    = time.Minute // of a link of `muster dashboard`
-	sessionLife = 12 * time.Hour
-	cookieName  = "__Host-muster"
-	maxKept     = 10_000 // links and sessions, each
+	linkValidity = time.Minute // of a link of `muster dashboard`
+	sessionLife  = 12 * time.Hour
+	cookieName   = "__Host-muster"
+	maxEntries   = 10_000 // links and sessions, each
 )
 
-// party is the identity of a link or a session.
-type party struct {
+// caller is the identity of a link or a session.
+type caller struct {
 	id          peer.Identity
 	certificate *x509.Certificate
 	until       time.Time
@@ -31,21 +31,21 @@ type Sessions struct {
 	address  string
 	now      func() time.Time
 	mu       sync.Mutex
-	links    map[string]party
-	sessions map[string]party
+	links    map[string]caller
+	sessions map[string]caller
 }
 
 // NewSessions returns an empty set. Browsers reach the status listener at the address, "https://host:port".
 func NewSessions(address string) *Sessions {
-	return &Sessions{address: strings.TrimRight(address, "/"), now: time.Now, links: map[string]party{}, sessions: map[string]party{}}
+	return &Sessions{address: strings.TrimRight(address, "/"), now: time.Now, links: map[string]caller{}, sessions: map[string]caller{}}
 }
 
 // New implements rest.Links: Open accepts the URL's token once, within linkLife.
 func (s *Sessions) New(certificate *x509.Certificate, id peer.Identity) (address string, life time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	token := s.keep(s.links, party{id, certificate, s.now().Add(linkLife)})
-	return s.address + "/login?token=" + token, linkLife
+	token := s.store(s.links, caller{id, certificate, s.now().Add(linkValidity)})
+	return s.address + "/login?token=" + token, linkValidity
 }
 
 // Open creates a session for a link's token; it returns "" if the token is not valid.
@@ -61,11 +61,11 @@ func (s *Sessions) Open(token string) (session string) {
 	if end := link.certificate.NotAfter; end.Before(until) {
 		until = end
 	}
-	return s.keep(s.sessions, party{link.id, link.certificate, until})
+	return s.store(s.sessions, caller{link.id, link.certificate, until})
 }
 
 // of returns the identity of a request's session, or nil.
-func (s *Sessions) of(r *http.Request) *party {
+func (s *Sessions) of(r *http.Request) *caller {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {
 		return nil
@@ -100,9 +100,9 @@ func (s *Sessions) Count() (count int) {
 	return count
 }
 
-// keep stores a party under a random name. To make space it drops expired entries, then those that expire first. The
+// store stores a party under a random name. To make space it drops expired entries, then those that expire first. The
 // lock is held.
-func (s *Sessions) keep(all map[string]party, p party) string {
+func (s *Sessions) store(all map[string]caller, p caller) string {
 	first := ""
 	for name, other := range all {
 		if s.now().After(other.until) {
@@ -111,7 +111,7 @@ func (s *Sessions) keep(all map[string]party, p party) string {
 			first = name
 		}
 	}
-	if len(all) >= maxKept {
+	if len(all) >= maxEntries {
 		delete(all, first)
 	}
 	name := rand.Text()

@@ -67,7 +67,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 		return
 	}
 	if r.Method == http.MethodGet {
-		_ = (&paced{w, http.NewResponseController(w), s.writeLimit}).write(pieces...)
+		_ = (&timedWriter{w, http.NewResponseController(w), s.writeLimit}).write(pieces...)
 	}
 }
 
@@ -125,7 +125,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, atte
 	s.metrics.EventStreams.Inc()
 	defer s.metrics.EventStreams.Dec()
 	w.Header().Set("Content-Type", "text/event-stream")
-	events := &eventWriter{out: paced{w, http.NewResponseController(w), s.writeLimit}}
+	events := &eventWriter{out: timedWriter{w, http.NewResponseController(w), s.writeLimit}}
 	changes := s.changes(ctx, answer.Run)
 	for {
 		size, err := events.status(answer)
@@ -204,7 +204,7 @@ func finished(answer *Answer) bool {
 
 // eventWriter writes server-sent events.
 type eventWriter struct {
-	out paced
+	out timedWriter
 	tag string
 }
 
@@ -231,14 +231,14 @@ func (e *eventWriter) send(pieces ...[]byte) error {
 	return e.out.control.Flush()
 }
 
-// paced disconnects a client that does not read.
-type paced struct {
+// timedWriter disconnects a client that does not read.
+type timedWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	limit   time.Duration // for each writePiece
 }
 
-func (p *paced) write(pieces ...[]byte) error {
+func (p *timedWriter) write(pieces ...[]byte) error {
 	for _, content := range pieces {
 		for piece := range slices.Chunk(content, writePiece) {
 			if err := p.control.SetWriteDeadline(time.Now().Add(p.limit)); err != nil {

@@ -65,11 +65,11 @@ func TestLinksAndSessionsExpire(t *testing.T) {
 
 func TestNumberOfLinksIsBounded(t *testing.T) {
 	s := NewSessions("https://h")
-	for i := range maxKept {
-		s.links[fmt.Sprint(i)] = party{until: s.now().Add(time.Hour + time.Duration(i))}
+	for i := range maxEntries {
+		s.links[fmt.Sprint(i)] = caller{until: s.now().Add(time.Hour + time.Duration(i))}
 	}
 	s.New(&x509.Certificate{}, peer.Identity{})
-	if _, first := s.links["0"]; len(s.links) != maxKept || first {
+	if _, first := s.links["0"]; len(s.links) != maxEntries || first {
 		t.Errorf("%d links are kept, the oldest too: %v", len(s.links), first)
 	}
 }

@@ -20,7 +20,7 @@ import (
 const (
 	floodAgents  = 200
 	floodSeconds = 20
-	mostPerAgent = 126 << 10
+	maxPerAgent  = 126 << 10
 	connectRate  = 100 // per second: a handshake costs both sides several ms of CPU
 	backWithin   = 60 * time.Second
 )
@@ -101,7 +101,7 @@ func hold(s settings, f *fleet.Fleet, out *strings.Builder) error {
 	each := (server.PeakMemory() - empty) / int64(s.agents)
 	fmt.Fprintf(out, "**%d agents, each with its own certificate and connection, one heartbeat every 10 s**\n\n", s.agents)
 	fmt.Fprintf(out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
-	fmt.Fprintf(out, "| memory of the service per connected agent | %d KiB | 126 KiB | %.2f |\n", each>>10, float64(each)/mostPerAgent)
+	fmt.Fprintf(out, "| memory of the service per connected agent | %d KiB | 126 KiB | %.2f |\n", each>>10, float64(each)/maxPerAgent)
 	fmt.Fprintf(out, "| time until all are connected (%d new ones a second) | %.0f s | | |\n", connectRate, connected.Seconds)
 	server.Kill()
 	back, err := agents.await("all connected")
@@ -152,8 +152,8 @@ type agents struct {
 	lines   *bufio.Scanner
 }
 
-// happening is one line of its output.
-type happening struct {
+// loadEvent is one line of its output.
+type loadEvent struct {
 	Event   string
 	Error   string
 	Seconds float64
@@ -191,9 +191,9 @@ func startLoad(s settings, name string, flags ...string) (*agents, error) {
 }
 
 // await reads until this event.
-func (a *agents) await(event string) (happening, error) {
+func (a *agents) await(event string) (loadEvent, error) {
 	for a.lines.Scan() {
-		var line happening
+		var line loadEvent
 		if err := json.Unmarshal(a.lines.Bytes(), &line); err != nil {
 			return line, fmt.Errorf("%s: %w in %q", a.name(), err, a.lines.Text())
 		}
@@ -204,7 +204,7 @@ func (a *agents) await(event string) (happening, error) {
 			return line, nil
 		}
 	}
-	return happening{}, fmt.Errorf("%s ended before %q", a.name(), event)
+	return loadEvent{}, fmt.Errorf("%s ended before %q", a.name(), event)
 }
 
 func (a *agents) name() string { return filepath.Base(a.command.Path) }

@@ -15,8 +15,8 @@ import (
 
 const (
 	relayCount     = 4
-	mostSeconds    = 2.0
-	mostUpstream   = 10_000 // bytes per second of an idle relay
+	maxSeconds     = 2.0
+	maxUpstream    = 10_000 // bytes per second of an idle relay
 	outputNodes    = 1_000
 	outputBytes    = 100 << 20
 	idleFor        = time.Minute
@@ -58,22 +58,22 @@ func relay(s settings) (table string, err error) {
 type bench struct {
 	settings
 	fleet  *fleet.Fleet
-	relays []*lowerRelay
+	relays []*childRelay
 	nodes  *agents
 	client *jobClient
 	out    strings.Builder
-	spent  []spent // of killed processes
+	usage  []usage // of killed processes
 }
 
-// spent is the consumption of a process until it ended.
-type spent struct {
+// usage is the consumption of a process until it ended.
+type usage struct {
 	name string
 	cpu  time.Duration
 	peak int64
 }
 
-// lowerRelay is a relay that joined.
-type lowerRelay struct {
+// childRelay is a relay that joined.
+type childRelay struct {
 	name    string
 	folder  string
 	address string
@@ -118,21 +118,21 @@ func (b *bench) startRelays() error {
 }
 
 // endRelays kills some relays, and records their consumption.
-func (b *bench) endRelays(relays []*lowerRelay) {
+func (b *bench) endRelays(relays []*childRelay) {
 	for _, r := range relays {
-		b.spent = append(b.spent, spent{r.name + " until it was killed", r.running.CPU(), r.running.PeakMemory()})
+		b.usage = append(b.usage, usage{r.name + " until it was killed", r.running.CPU(), r.running.PeakMemory()})
 	}
 	for _, r := range relays {
 		r.running.End()
 	}
 }
 
-func (b *bench) joinRelay(name string) (*lowerRelay, error) {
+func (b *bench) joinRelay(name string) (*childRelay, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	r := &lowerRelay{name: name, folder: filepath.Join(b.fleet.Home, name), address: fmt.Sprintf("127.0.0.1:%d", port)}
+	r := &childRelay{name: name, folder: filepath.Join(b.fleet.Home, name), address: fmt.Sprintf("127.0.0.1:%d", port)}
 	r.config = r.folder + ".yaml"
 	token := r.folder + ".token"
 	if _, err := b.fleet.Muster("token", "create", "--relay", name, "-o", token); err != nil {
@@ -146,7 +146,7 @@ func (b *bench) joinRelay(name string) (*lowerRelay, error) {
 	return r, os.WriteFile(r.config, []byte(text), 0o600)
 }
 
-func (b *bench) startRelay(r *lowerRelay) error {
+func (b *bench) startRelay(r *childRelay) error {
 	var err error
 	r.running, err = b.fleet.Start(nil, nil, fleet.Relay, "--config", r.config)
 	return err
@@ -175,24 +175,24 @@ func (b *bench) row(what, figure, bar string, ratio float64) {
 }
 
 // attach starts nodes, and returns how long it took until the root relay knew all of them.
-func (b *bench) attach(count int) (happening, error) {
+func (b *bench) attach(count int) (loadEvent, error) {
 	var targets []string
 	for _, r := range b.relays {
 		targets = append(targets, r.address)
 	}
 	operator, err := b.fleet.Operator()
 	if err != nil {
-		return happening{}, err
+		return loadEvent{}, err
 	}
 	b.nodes, err = startLoad(b.settings, "attach_load", "--home="+b.fleet.Home, "--fleet="+operator.Fleet,
 		"--targets="+strings.Join(targets, ","), "--nodes="+strconv.Itoa(count),
 		"--connect_rate="+strconv.Itoa(connectRate), "--command_ca="+filepath.Join(b.relays[0].folder, "command-ca.pem"))
 	if err != nil {
-		return happening{}, err
+		return loadEvent{}, err
 	}
 	all, err := b.nodes.await("all connected")
 	if err != nil {
-		return happening{}, err
+		return loadEvent{}, err
 	}
 	return all, b.client.awaitAttached(relayCount + count)
 }
@@ -237,12 +237,12 @@ func (b *bench) idle() error {
 		perSecond = max(perSecond, int64(float64(bytes-before[i])/seconds))
 	}
 	each := memory / int64(b.agents)
-	b.row("memory of a relay per idle node", fmt.Sprintf("%d KiB", each>>10), "126 KiB", float64(each)/mostPerAgent)
+	b.row("memory of a relay per idle node", fmt.Sprintf("%d KiB", each>>10), "126 KiB", float64(each)/maxPerAgent)
 	b.row(fmt.Sprintf("upstream traffic of an idle relay with %d nodes, both directions, the busiest of four", b.agents/relayCount),
-		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/mostUpstream)
+		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/maxUpstream)
 	perSecond += coming / int64(statementEvery.Seconds())
 	b.row(fmt.Sprintf("the same including the attach statements, %d KB every %v", coming/1000, statementEvery),
-		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/mostUpstream)
+		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/maxUpstream)
 	return nil
 }
 
@@ -268,7 +268,7 @@ func (b *bench) runs() error {
 		p50, p99 := times[len(times)/2], times[min(len(times)-1, len(times)*99/100)]
 		b.row(fmt.Sprintf("remote run, submitted to the last final record at the client, %s, p50 of %d", of.what, b.times),
 			fmt.Sprintf("%.2f s", p50), "", 0)
-		b.row("p99 (the slowest)", fmt.Sprintf("%.2f s", p99), "2 s", p99/mostSeconds)
+		b.row("p99 (the slowest)", fmt.Sprintf("%.2f s", p99), "2 s", p99/maxSeconds)
 	}
 	return nil
 }
@@ -334,7 +334,7 @@ func (b *bench) killOne() error { return b.kill(b.relays[:1]) }
 func (b *bench) killAll() error { return b.kill(b.relays) }
 
 // kill kills relays, starts them again, and waits until their nodes are reattached.
-func (b *bench) kill(relays []*lowerRelay) error {
+func (b *bench) kill(relays []*childRelay) error {
 	b.endRelays(relays)
 	for _, r := range relays {
 		if err := b.startRelay(r); err != nil {
@@ -387,10 +387,10 @@ func (b *bench) processes() {
 		}
 	}
 	for _, server := range servers {
-		b.spent = append(b.spent, spent{server.Name, server.CPU(), server.PeakMemory()})
+		b.usage = append(b.usage, usage{server.Name, server.CPU(), server.PeakMemory()})
 	}
 	fmt.Fprintf(&b.out, "\n| process | CPU s | peak memory |\n|---|---|---|\n")
-	for _, one := range b.spent {
+	for _, one := range b.usage {
 		fmt.Fprintf(&b.out, "| %s | %.1f | %s |\n", one.name, one.cpu.Seconds(), mib(one.peak))
 	}
 }

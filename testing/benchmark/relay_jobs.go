@@ -124,7 +124,7 @@ func (c *jobClient) watch(job string, each int64) (seen, error) {
 				node = &watchedNode{}
 				nodes[record.Node] = node
 			}
-			if err := node.take(record); err != nil {
+			if err := node.check(record); err != nil {
 				return all, fmt.Errorf("job %s: %s: %w", job, record.Node, err)
 			}
 			if final := record.GetFinal(); final != nil {
@@ -146,8 +146,8 @@ type watchedNode struct {
 	bytes    int64
 }
 
-// take checks that no record is missing, duplicated or foreign.
-func (n *watchedNode) take(record *musterv1.JobRecord) error {
+// check checks that no record is missing, duplicated or foreign.
+func (n *watchedNode) check(record *musterv1.JobRecord) error {
 	if record.Sequence == 0 {
 		return nil // made by the root relay
 	}

@@ -46,7 +46,7 @@ func shares(s settings) (table string, err error) {
 		if one.node == "" {
 			continue
 		}
-		home, agent, err := b.nodeBelow(one.node, b.relays[len(b.relays)-1])
+		home, agent, err := b.joinNode(one.node, b.relays[len(b.relays)-1])
 		if err != nil {
 			return "", err
 		}
@@ -103,8 +103,8 @@ func (b *bench) chainRelay(name, above string) error {
 	return b.awaitAttached(name)
 }
 
-// nodeBelow joins a node that knows one relay, and starts its agent.
-func (b *bench) nodeBelow(name string, r *lowerRelay) (home string, agent *fleet.RunningProgram, err error) {
+// joinNode joins a node that knows one relay, and starts its agent.
+func (b *bench) joinNode(name string, r *childRelay) (home string, agent *fleet.RunningProgram, err error) {
 	home = filepath.Join(b.fleet.Home, "machine-"+name)
 	token := home + ".token"
 	if _, err := b.fleet.Muster("token", "create", "--node", name, "-o", token); err != nil {

@@ -27,9 +27,9 @@ func awaitFinal(t *testing.T, f *fleet.Fleet, job, node string) map[string]any {
 func execDetached(t *testing.T, f *fleet.Fleet, command ...string) (job string) {
 	t.Helper()
 	until(t, "a command is accepted", func() bool {
-		out, said, code := execOn(t, f, append([]string{"--node", "n1", "--detach", "--"}, command...)...)
-		if code != 0 && !strings.Contains(said, "NO_COMMAND_AUTHORITY") {
-			t.Fatalf("exec: exit %d: %s", code, said)
+		out, stderr, code := execOn(t, f, append([]string{"--node", "n1", "--detach", "--"}, command...)...)
+		if code != 0 && !strings.Contains(stderr, "NO_COMMAND_AUTHORITY") {
+			t.Fatalf("exec: exit %d: %s", code, stderr)
 		}
 		job = strings.TrimSpace(out)
 		return code == 0
@@ -57,12 +57,12 @@ func TestAgentAttachesThroughProxy(t *testing.T) {
 func TestSecondAgentOfFolderFails(t *testing.T) {
 	t.Parallel()
 	n := attached(t, up(t), "n1")
-	if _, said, code := n.muster(t, nil, "agent", "attach"); code != 1 || !strings.Contains(said, "ALREADY_ATTACHED") &&
-		!strings.Contains(said, "another process is attached") {
-		t.Errorf("a second agent: exit %d: %s", code, said)
+	if _, stderr, code := n.muster(t, nil, "agent", "attach"); code != 1 || !strings.Contains(stderr, "ALREADY_ATTACHED") &&
+		!strings.Contains(stderr, "another process is attached") {
+		t.Errorf("a second agent: exit %d: %s", code, stderr)
 	}
-	if _, said, code := newMachine(t, n.fleet).muster(t, nil, "agent", "attach"); code != 1 || !strings.Contains(said, "muster node join") {
-		t.Errorf("without an identity: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, n.fleet).muster(t, nil, "agent", "attach"); code != 1 || !strings.Contains(stderr, "muster node join") {
+		t.Errorf("without an identity: exit %d: %s", code, stderr)
 	}
 }
 

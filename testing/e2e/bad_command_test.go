@@ -32,8 +32,8 @@ func TestCommandOfRevokedOperatorIsRefused(t *testing.T) {
 	if fileExists(marker) {
 		t.Error("the command ran")
 	}
-	if _, said, code := execOn(t, f, "--context", bob, "--node", "n1", "--", "/bin/echo", "again"); code == 0 || !strings.Contains(said, "revoked") {
-		t.Errorf("a revoked operator submits: exit %d: %s", code, said)
+	if _, stderr, code := execOn(t, f, "--context", bob, "--node", "n1", "--", "/bin/echo", "again"); code == 0 || !strings.Contains(stderr, "revoked") {
+		t.Errorf("a revoked operator submits: exit %d: %s", code, stderr)
 	}
 }
 
@@ -55,9 +55,9 @@ func TestFloodOfOneNodeIsTruncatedAndDelaysNoOther(t *testing.T) {
 		return false
 	})
 	// Another node and the flooding node answer meanwhile.
-	out, said, code := execOn(t, f, "--all", "--", "/bin/echo", "hello")
+	out, stderr, code := execOn(t, f, "--all", "--", "/bin/echo", "hello")
 	if code != 0 || !strings.Contains(out, "n1: hello\n") || !strings.Contains(out, "n2: hello\n") {
-		t.Errorf("beside a flood: exit %d: %s%s", code, out, said)
+		t.Errorf("beside a flood: exit %d: %s%s", code, out, stderr)
 	}
 	must(f.Muster("job", "cancel", flood))(t)
 	if final := awaitFinal(t, f, flood, "n1"); final["outcome"] != "cancelled" {
@@ -68,8 +68,8 @@ func TestFloodOfOneNodeIsTruncatedAndDelaysNoOther(t *testing.T) {
 	if kept, cut := shown["output_bytes"].(float64), shown["cut_bytes"].(float64); kept == 0 || kept > 1<<20 || cut < 1 {
 		t.Errorf("%v bytes were stored, %v dropped", kept, cut)
 	}
-	if _, said, _ := (machine{fleet: f, home: f.Home}).muster(t, nil, "job", "logs", flood); !strings.Contains(said, "of output were left out here") {
-		t.Errorf("the truncation is not shown: %.400s", said)
+	if _, stderr, _ := (machine{fleet: f, home: f.Home}).muster(t, nil, "job", "logs", flood); !strings.Contains(stderr, "of output were left out here") {
+		t.Errorf("the truncation is not shown: %.400s", stderr)
 	}
 }
 

@@ -33,8 +33,8 @@ func join(t *testing.T, f *fleet.Fleet, name, policy string, on *fleet.Host, env
 	n := &node{machine: newMachine(t, f), name: name, extra: environment}
 	n.on = on
 	file := token(t, f, append([]string{"--node", name}, arguments...)...)
-	if _, said, code := n.muster(t, environment, "node", "join", "--token-file", file); code != 0 {
-		t.Fatalf("%s joins: exit %d: %s", name, code, said)
+	if _, stderr, code := n.muster(t, environment, "node", "join", "--token-file", file); code != 0 {
+		t.Fatalf("%s joins: exit %d: %s", name, code, stderr)
 	}
 	if policy != "" {
 		check(t, os.WriteFile(filepath.Join(n.folder(), "policy.yaml"), []byte(policy), 0o600))
@@ -55,7 +55,7 @@ func (n *node) start(t *testing.T) {
 	t.Helper()
 	n.agent = must(n.fleet.Start(n.on, append([]string{"MUSTER_HOME=" + n.home}, n.extra...), fleet.Muster, "agent", "attach"))(t)
 	agent := n.agent
-	t.Cleanup(func() { endAndTell(t, n.name, agent) })
+	t.Cleanup(func() { endAndLog(t, n.name, agent) })
 }
 
 func (n *node) awaitAttached(t *testing.T, attached bool) {
@@ -114,21 +114,21 @@ func TestExecShowsOutputAndOutcomes(t *testing.T) {
 	f := up(t)
 	attached(t, f, "n1", "--label", "rack=b1")
 	attached(t, f, "n2")
-	out, said, code := execOn(t, f, "--all", "--", "/bin/sh", "-c", "echo to stdout; echo to stderr >&2; printf tail")
+	out, stderr, code := execOn(t, f, "--all", "--", "/bin/sh", "-c", "echo to stdout; echo to stderr >&2; printf tail")
 	if code != 0 {
-		t.Fatalf("exit %d: %s", code, said)
+		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	for _, name := range []string{"n1", "n2"} {
-		if !strings.Contains(out, name+": to stdout\n") || !strings.Contains(out, name+": tail\n") || !strings.Contains(said, name+": to stderr\n") {
-			t.Errorf("%s is missing:\n%s\n%s", name, out, said)
+		if !strings.Contains(out, name+": to stdout\n") || !strings.Contains(out, name+": tail\n") || !strings.Contains(stderr, name+": to stderr\n") {
+			t.Errorf("%s is missing:\n%s\n%s", name, out, stderr)
 		}
 	}
 	if out, _, _ := execOn(t, f, "--label", "rack=b1", "--", "/bin/echo", "hello"); out != "n1: hello\n" {
 		t.Errorf("by label: %q", out)
 	}
-	out, said, code = execOn(t, f, "--node", "n1,n2,n9", "--json", "--", "/bin/sh", "-c", "exit 3")
+	out, stderr, code = execOn(t, f, "--node", "n1,n2,n9", "--json", "--", "/bin/sh", "-c", "exit 3")
 	if code != 9 {
-		t.Errorf("a command that fails: exit %d: %s", code, said)
+		t.Errorf("a command that fails: exit %d: %s", code, stderr)
 	}
 	ends := finals(t, out)
 	if len(ends) != 3 || ends["n1"]["exit_code"] != 3.0 || ends["n9"]["outcome"] != "unknown" {
@@ -163,9 +163,9 @@ func TestDetachedJobRunsUntilCancelled(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	attached(t, f, "n1")
-	out, said, code := execOn(t, f, "--node", "n1", "--detach", "--deadline", "10m", "--", "/bin/sh", "-c", "echo begun; exec sleep 600")
+	out, stderr, code := execOn(t, f, "--node", "n1", "--detach", "--deadline", "10m", "--", "/bin/sh", "-c", "echo begun; exec sleep 600")
 	if code != 0 {
-		t.Fatalf("exit %d: %s", code, said)
+		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	job := strings.TrimSpace(out)
 	until(t, "its output is shown", func() bool {

@@ -18,8 +18,8 @@ import (
 func joined(t *testing.T, f *fleet.Fleet, name string) *fleet.Operator {
 	t.Helper()
 	m := newMachine(t, f)
-	if _, said, code := m.muster(t, nil, "node", "join", "--token-file", token(t, f, "--node", name)); code != 0 {
-		t.Fatalf("join: exit %d: %s", code, said)
+	if _, stderr, code := m.muster(t, nil, "node", "join", "--token-file", token(t, f, "--node", name)); code != 0 {
+		t.Fatalf("join: exit %d: %s", code, stderr)
 	}
 	read := func(file string) string {
 		return string(must(os.ReadFile(filepath.Join(m.home, "node/tls", file)))(t))

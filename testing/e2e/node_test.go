@@ -42,8 +42,8 @@ func TestMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 	if info := must(os.Stat(file))(t); info.Mode().Perm() != 0o600 {
 		t.Errorf("the token's file has mode %v", info.Mode())
 	}
-	if _, said, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
-		t.Fatalf("join: exit %d: %s", code, said)
+	if _, stderr, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
+		t.Fatalf("join: exit %d: %s", code, stderr)
 	}
 	key := must(os.Stat(filepath.Join(n1.home, "node/tls/key.pem")))(t)
 	if key.Mode().Perm() != 0o600 {
@@ -55,18 +55,18 @@ func TestMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 	}
 
 	// Another machine is too late with the same token, and another has a damaged one.
-	_, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file)
-	if code != 71 || !strings.Contains(said, "TOKEN_USED") {
-		t.Errorf("a used token: exit %d: %s", code, said)
+	_, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file)
+	if code != 71 || !strings.Contains(stderr, "TOKEN_USED") {
+		t.Errorf("a used token: exit %d: %s", code, stderr)
 	}
 	torn := filepath.Join(t.TempDir(), "torn")
 	check(t, os.WriteFile(torn, []byte("{"), 0o600))
-	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", torn); code == 0 || !strings.Contains(said, "INVALID_TOKEN_FILE") {
-		t.Errorf("a damaged token: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", torn); code == 0 || !strings.Contains(stderr, "INVALID_TOKEN_FILE") {
+		t.Errorf("a damaged token: exit %d: %s", code, stderr)
 	}
 	check(t, os.Chmod(file, 0o644))
-	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code == 0 || !strings.Contains(said, "SECRET_FILE_EXPOSED") {
-		t.Errorf("a token that others can read: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code == 0 || !strings.Contains(stderr, "SECRET_FILE_EXPOSED") {
+		t.Errorf("a token that others can read: exit %d: %s", code, stderr)
 	}
 
 	for _, arguments := range [][]string{
@@ -94,17 +94,17 @@ func TestTokenForSeveralMachinesIsLimited(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	file := token(t, f, "--count", "2")
-	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code != 2 {
-		t.Errorf("a join without a name: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code != 2 {
+		t.Errorf("a join without a name: exit %d: %s", code, stderr)
 	}
 	for _, name := range []string{"n1", "n2"} {
-		if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file, "--node", name); code != 0 {
-			t.Fatalf("%s: exit %d: %s", name, code, said)
+		if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file, "--node", name); code != 0 {
+			t.Fatalf("%s: exit %d: %s", name, code, stderr)
 		}
 	}
-	_, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file, "--node", "n3")
-	if code != 71 || !strings.Contains(said, "TOKEN_USED") {
-		t.Errorf("a third machine: exit %d: %s", code, said)
+	_, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file, "--node", "n3")
+	if code != 71 || !strings.Contains(stderr, "TOKEN_USED") {
+		t.Errorf("a third machine: exit %d: %s", code, stderr)
 	}
 	if all := nodes(t, f); len(all) != 2 {
 		t.Errorf("the list has %v", all)
@@ -158,9 +158,9 @@ func TestMachineJoinsThroughProxy(t *testing.T) {
 	f := up(t)
 	address, connected := connectProxy(t)
 	file := token(t, f, "--node", "n1")
-	_, said, code := newMachine(t, f).muster(t, []string{"https_proxy=http://" + address, "no_proxy="}, "node", "join", "--token-file", file)
+	_, stderr, code := newMachine(t, f).muster(t, []string{"https_proxy=http://" + address, "no_proxy="}, "node", "join", "--token-file", file)
 	if code != 0 {
-		t.Fatalf("join: exit %d: %s", code, said)
+		t.Fatalf("join: exit %d: %s", code, stderr)
 	}
 	if connected.Load() == 0 {
 		t.Error("the join did not go through the proxy")

@@ -86,9 +86,9 @@ func (p *printing) awaitMore(t *testing.T, nodes ...string) {
 
 func (p *printing) logs(t *testing.T, node string) string {
 	t.Helper()
-	out, said, code := machine{fleet: p.Fleet, home: p.Home}.muster(t, nil, "job", "logs", "--node", node, p.id)
+	out, stderr, code := machine{fleet: p.Fleet, home: p.Home}.muster(t, nil, "job", "logs", "--node", node, p.id)
 	if code != 0 && code != 9 { // 9: it failed on some node
-		t.Fatalf("job logs: exit %d: %s", code, said)
+		t.Fatalf("job logs: exit %d: %s", code, stderr)
 	}
 	return out
 }
@@ -211,10 +211,10 @@ func (s *sharing) wantDelivered(t *testing.T) {
 	}
 }
 
-// awaitHangs waits until a relay or node is attached to a parent; "": detached.
-func (b *branch) awaitHangs(t *testing.T, name, below string) {
+// awaitParent waits until a relay or node is attached to a parent; "": detached.
+func (b *branch) awaitParent(t *testing.T, name, parent string) {
 	t.Helper()
-	check(t, fleet.Until(crashSoon, fmt.Sprintf("%s is attached to %q", name, below), func() bool {
+	check(t, fleet.Until(crashSoon, fmt.Sprintf("%s is attached to %q", name, parent), func() bool {
 		var list []struct {
 			Name, Relay string
 			Attached    bool
@@ -225,7 +225,7 @@ func (b *branch) awaitHangs(t *testing.T, name, below string) {
 		}
 		for _, is := range list {
 			if is.Name == name {
-				return is.Attached == (below != "") && (below == "" || is.Relay == below)
+				return is.Attached == (parent != "") && (parent == "" || is.Relay == parent)
 			}
 		}
 		return false

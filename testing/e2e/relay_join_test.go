@@ -16,9 +16,9 @@ func joinRelay(t *testing.T, f *fleet.Fleet, name string, arguments ...string) s
 	t.Helper()
 	file := token(t, f, append([]string{"--relay", name}, arguments...)...)
 	folder := filepath.Join(t.TempDir(), name)
-	if _, said, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", file, "--dir", folder,
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", file, "--dir", folder,
 		"--advertise", name+".example:7445,10.9.8.7:7445", "--join-advertise", name+".example:7446"); code != 0 {
-		t.Fatalf("relay join: exit %d: %s", code, said)
+		t.Fatalf("relay join: exit %d: %s", code, stderr)
 	}
 	return folder
 }
@@ -50,8 +50,8 @@ func TestRelaysJoinAndNodesGetParents(t *testing.T) {
 	n1 := newMachine(t, f)
 	file := token(t, f, "--node", "n1", "--parent", "r2,r1")
 	// The parents are unreachable: the join continues to the root relay.
-	if _, said, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
-		t.Fatalf("join: exit %d: %s", code, said)
+	if _, stderr, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
+		t.Fatalf("join: exit %d: %s", code, stderr)
 	}
 	targets := member(t, filepath.Join(n1.home, "node/node.json"))["relay_targets"].([]any)
 	want := []any{"r2.example:7445", "10.9.8.7:7445", "r1.example:7445", "10.9.8.7:7445"}
@@ -109,23 +109,23 @@ func TestMachineJoinsThroughRelay(t *testing.T) {
 		token["join_targets"] = []any{member(t, addresses)["join"]}
 	})
 	n1 := newMachine(t, f)
-	if _, said, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
-		t.Fatalf("join: exit %d: %s", code, said)
+	if _, stderr, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
+		t.Fatalf("join: exit %d: %s", code, stderr)
 	}
 	if node := nodes(t, f)["n1"]; node == nil || !reflect.DeepEqual(node["parents"], []any{"r1"}) {
 		t.Errorf("the list has %v", node)
 	}
 	// The relay answers with the same error as the aggregator.
-	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code != 71 || !strings.Contains(said, "TOKEN_USED") {
-		t.Errorf("a used token: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code != 71 || !strings.Contains(stderr, "TOKEN_USED") {
+		t.Errorf("a used token: exit %d: %s", code, stderr)
 	}
 	must(f.Muster("node", "revoke", "r1"))(t)
 	until(t, "the revoked relay is detached", func() bool { return nodes(t, f)["r1"]["attached"] == false })
 	other := rewritten(t, token(t, f, "--node", "n2"), func(token map[string]any) {
 		token["join_targets"] = []any{member(t, addresses)["join"]}
 	})
-	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", other); code == 0 {
-		t.Errorf("a machine joined through a revoked relay: %s", said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", other); code == 0 {
+		t.Errorf("a machine joined through a revoked relay: %s", stderr)
 	}
 }
 
@@ -133,16 +133,16 @@ func TestRelayTokensAreOnlyForRelays(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	relay := token(t, f, "--relay", "r1")
-	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", relay); code != 71 || !strings.Contains(said, "muster relay join") {
-		t.Errorf("a node with a relay's token: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", relay); code != 71 || !strings.Contains(stderr, "muster relay join") {
+		t.Errorf("a node with a relay's token: exit %d: %s", code, stderr)
 	}
 	node := token(t, f, "--node", "n1")
 	folder := filepath.Join(t.TempDir(), "r")
-	if _, said, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", node, "--dir", folder, "--advertise", "r:1"); code != 71 || !strings.Contains(said, "muster node join") {
-		t.Errorf("a relay with a node's token: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", node, "--dir", folder, "--advertise", "r:1"); code != 71 || !strings.Contains(stderr, "muster node join") {
+		t.Errorf("a relay with a node's token: exit %d: %s", code, stderr)
 	}
-	if _, said, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", relay, "--dir", folder, "--advertise", "r"); code != 2 || !strings.Contains(said, "--advertise") {
-		t.Errorf("no port: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", relay, "--dir", folder, "--advertise", "r"); code != 2 || !strings.Contains(stderr, "--advertise") {
+		t.Errorf("no port: exit %d: %s", code, stderr)
 	}
 	for what, arguments := range map[string][]string{
 		"RELAY_NOT_FOUND": {"--node", "n2", "--parent", "r9"},

@@ -74,7 +74,7 @@ func (r *restFollower) read(client *http.Client, request *http.Request) (ended b
 			return false, err
 		}
 		for _, record := range message.Records {
-			r.take(record)
+			r.add(record)
 		}
 		r.position = message.Position
 		ended = message.Job.GetState() == musterv1.JobState_JOB_STATE_ENDED
@@ -82,7 +82,7 @@ func (r *restFollower) read(client *http.Client, request *http.Request) (ended b
 	return ended, lines.Err()
 }
 
-func (r *restFollower) take(record *musterv1.JobRecord) {
+func (r *restFollower) add(record *musterv1.JobRecord) {
 	if record.Node != "n1" || record.Sequence == 0 {
 		return
 	}
@@ -131,7 +131,7 @@ func TestTransfersSurviveKillOfEachProgram(t *testing.T) {
 	} {
 		t.Logf("%s is killed after %d bytes", victim.name, b.link.Passed(fleet.Up))
 		victim.kill()
-		b.awaitHangs(t, "n1", "r2")
+		b.awaitParent(t, "n1", "r2")
 		p.awaitMore(t, "n1", "n2")
 	}
 	p.wantComplete(t, "n1", "n2")
@@ -166,18 +166,18 @@ func TestTransfersSurviveKillOfEachProgram(t *testing.T) {
 // wantNoBugs fails if a log has a sign of a defect.
 func wantNoBugs(t *testing.T, b *branch) {
 	t.Helper()
-	said := map[string]string{}
+	stderr := map[string]string{}
 	for name, program := range map[string]*fleet.RunningProgram{
 		"r1": b.r1.program, "r2": b.r2.program, "n1": b.n1.agent, "n2": b.n2.agent,
 	} {
 		program.End()
-		said[name] = program.Output.String()
+		stderr[name] = program.Output.String()
 	}
 	files, _ := filepath.Glob(filepath.Join(b.Home, "log", "*"))
 	for _, file := range files {
-		said[filepath.Base(file)] = string(must(os.ReadFile(file))(t))
+		stderr[filepath.Base(file)] = string(must(os.ReadFile(file))(t))
 	}
-	for name, text := range said {
+	for name, text := range stderr {
 		for _, line := range strings.Split(text, "\n") {
 			for _, sign := range []string{"panic", "terminate called", "Check failed", "assertion", "runtime error", " ERROR "} {
 				if strings.Contains(line, sign) {

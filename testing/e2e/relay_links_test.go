@@ -10,7 +10,7 @@ import (
 
 const eachWay = 150 * time.Millisecond
 
-func asItIs(*fleet.Fleet, *fleet.Link) {}
+func unchanged(*fleet.Fleet, *fleet.Link) {}
 
 // With a slow link, a branch joins and works like any other.
 func TestBranchWorksOverSlowLink(t *testing.T) {
@@ -19,9 +19,9 @@ func TestBranchWorksOverSlowLink(t *testing.T) {
 		return
 	}
 	b := newBranch(t, func(_ *fleet.Fleet, l *fleet.Link) { l.Slow(eachWay, 0) })
-	out, said, code := execOn(t, b.Fleet, "--all", "--", "/bin/sh", "-c", "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done")
+	out, stderr, code := execOn(t, b.Fleet, "--all", "--", "/bin/sh", "-c", "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done")
 	if code != 0 {
-		t.Fatalf("exec: exit %d: %s", code, said)
+		t.Fatalf("exec: exit %d: %s", code, stderr)
 	}
 	wantLines(t, out, 20000, "n1", "n2")
 	c := b.collect(t, 2_000_000)
@@ -37,16 +37,16 @@ func TestRelayLeavesHalfOpenLinkForAnotherParent(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
 	}
-	b := newBranch(t, func(f *fleet.Fleet, _ *fleet.Link) { quickBeats(t, f) }, "r3")
-	b.awaitHangs(t, "r2", "r1")
+	b := newBranch(t, func(f *fleet.Fleet, _ *fleet.Link) { shortHeartbeats(t, f) }, "r3")
+	b.awaitParent(t, "r2", "r1")
 	p := b.print(t, "n1", "n2")
 	c := b.collect(t, 2_000_000)
 	awaitPair(t, b.Fleet, c.id, "n1", "the agent is online", func(pair fleet.ShownPair) bool { return pair.Presence == "online" })
 	b.link.Silence(fleet.Up, fleet.Down)
 	c.release(t)
 	s := b.share(t, "meanwhile", 2_000_000)
-	b.awaitHangs(t, "r2", "")
-	b.awaitHangs(t, "n1", "")
+	b.awaitParent(t, "r2", "")
+	b.awaitParent(t, "n1", "")
 	awaitPair(t, b.Fleet, c.id, "n1", "n1 is reported as silent, and nothing else", func(pair fleet.ShownPair) bool {
 		return pair.Presence != "online" && pair.Status == "running"
 	})
@@ -54,8 +54,8 @@ func TestRelayLeavesHalfOpenLinkForAnotherParent(t *testing.T) {
 	if ends := finals(t, out); ends["n1"]["outcome"] != "unreachable" {
 		t.Errorf("a node behind a dead link: %v", ends)
 	}
-	b.awaitHangs(t, "r2", "r3")
-	b.awaitHangs(t, "n1", "r2")
+	b.awaitParent(t, "r2", "r3")
+	b.awaitParent(t, "n1", "r2")
 	p.awaitMore(t, "n1", "n2")
 	b.link.Heal() // the held bytes arrive at closed streams
 	p.wantComplete(t, "n1", "n2")
@@ -72,16 +72,16 @@ func TestOneWaySilentLinkIsDetectedAndHeals(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
 	}
-	b := newBranch(t, asItIs)
+	b := newBranch(t, unchanged)
 	p := b.print(t, "n1", "n2")
 	for _, way := range []fleet.Direction{fleet.Up, fleet.Down} {
 		c := b.collect(t, 500_000)
 		b.link.Silence(way)
 		c.release(t)
 		s := b.share(t, map[fleet.Direction]string{fleet.Up: "up", fleet.Down: "down"}[way], 500_000)
-		b.awaitHangs(t, "r2", "")
+		b.awaitParent(t, "r2", "")
 		b.link.Heal()
-		b.awaitHangs(t, "n1", "r2")
+		b.awaitParent(t, "n1", "r2")
 		p.awaitMore(t, "n1", "n2")
 		c.wantComplete(t)
 		s.wantDelivered(t)

@@ -44,9 +44,9 @@ func newRelay(t *testing.T, f *fleet.Fleet, name string, on *fleet.Host, address
 	file := token(t, f, append([]string{"--relay", name}, arguments...)...)
 	host, _, err := net.SplitHostPort(address)
 	check(t, err)
-	if _, said, code := r.muster(t, nil, "relay", "join", "--token-file", file, "--dir", r.home,
+	if _, stderr, code := r.muster(t, nil, "relay", "join", "--token-file", file, "--dir", r.home,
 		"--advertise", address, "--join-advertise", fmt.Sprintf("%s:%d", host, joinPort)); code != 0 {
-		t.Fatalf("relay %s joins: exit %d: %s", name, code, said)
+		t.Fatalf("relay %s joins: exit %d: %s", name, code, stderr)
 	}
 	config := fmt.Sprintf("state_folder: %s\nlisten: 0.0.0.0:%d\njoin_listen: 0.0.0.0:%d\ninterval: 2s\n", r.home, relayPort, joinPort)
 	check(t, os.WriteFile(r.config(), []byte(config), 0o600))
@@ -60,12 +60,12 @@ func (r *relay) start(t *testing.T) {
 	t.Helper()
 	r.program = must(r.fleet.Start(r.on, nil, fleet.Relay, "--config", r.config()))(t)
 	program := r.program
-	t.Cleanup(func() { endAndTell(t, r.name, program) })
+	t.Cleanup(func() { endAndLog(t, r.name, program) })
 	until(t, "relay "+r.name+" is attached", func() bool { return nodes(t, r.fleet)[r.name]["attached"] == true })
 }
 
-// endAndTell ends a program; if the test failed, it logs the program's output.
-func endAndTell(t *testing.T, name string, program *fleet.RunningProgram) {
+// endAndLog ends a program; if the test failed, it logs the program's output.
+func endAndLog(t *testing.T, name string, program *fleet.RunningProgram) {
 	program.End()
 	if t.Failed() {
 		t.Logf("--- %s\n%s", name, program.Output)

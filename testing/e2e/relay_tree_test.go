@@ -33,8 +33,8 @@ func TestRelayTreeAcrossSeparateNetworksWorks(t *testing.T) {
 	n2 := join(t, f, "n2", policy, hn2, nil, "--parent", "r3")
 	n1.attach(t)
 	n2.attach(t)
-	if below := nodes(t, f); below["n1"]["relay"] != "r2" || below["r2"]["relay"] != "r1" || below["n2"]["relay"] != "r3" {
-		t.Fatalf("wrong topology: %v", below)
+	if byName := nodes(t, f); byName["n1"]["relay"] != "r2" || byName["r2"]["relay"] != "r1" || byName["n2"]["relay"] != "r3" {
+		t.Fatalf("wrong topology: %v", byName)
 	}
 
 	// The output of a command is complete and in order, although the relay in the middle is killed twice.
@@ -81,8 +81,8 @@ func TestRelayTreeAcrossSeparateNetworksWorks(t *testing.T) {
 	content := strings.Repeat("a line of the report\n", 200_000)
 	report := filepath.Join(t.TempDir(), "report")
 	check(t, os.WriteFile(report, []byte(content), 0o600))
-	if _, said, code := n1.muster(t, n1.extra, "share", report, "--to", "n2", "--wait", "1s"); code != 0 {
-		t.Fatalf("share: exit %d: %s", code, said)
+	if _, stderr, code := n1.muster(t, n1.extra, "share", report, "--to", "n2", "--wait", "1s"); code != 0 {
+		t.Fatalf("share: exit %d: %s", code, stderr)
 	}
 	r1.killAndStart(t)
 	got := filepath.Join(t.TempDir(), "got")

@@ -23,9 +23,9 @@ func localRelay(t *testing.T, f *fleet.Fleet, name, parents string) (r *relay, a
 	r = &relay{machine: newMachine(t, f), name: name}
 	address = mustertest.ReserveAddress(t)
 	file := token(t, f, "--relay", name)
-	if _, said, code := r.muster(t, nil, "relay", "join", "--token-file", file, "--dir", r.home,
+	if _, stderr, code := r.muster(t, nil, "relay", "join", "--token-file", file, "--dir", r.home,
 		"--advertise", address, "--join-advertise", mustertest.ReserveAddress(t)); code != 0 {
-		t.Fatalf("relay %s joins: exit %d: %s", name, code, said)
+		t.Fatalf("relay %s joins: exit %d: %s", name, code, stderr)
 	}
 	config := fmt.Sprintf("state_folder: %s\nlisten: %s\ninterval: 2s\n", r.home, address)
 	if parents != "" {
@@ -36,8 +36,8 @@ func localRelay(t *testing.T, f *fleet.Fleet, name, parents string) (r *relay, a
 	return r, address
 }
 
-// below joins a node that knows only the relay at an address, and attaches it.
-func below(t *testing.T, f *fleet.Fleet, name, address string) *node {
+// joinAt joins a node that knows only the relay at an address, and attaches it.
+func joinAt(t *testing.T, f *fleet.Fleet, name, address string) *node {
 	t.Helper()
 	n := join(t, f, name, openPolicy, nil, nil)
 	file := filepath.Join(n.folder(), "node.json")
@@ -90,7 +90,7 @@ func TestSharedFileArrivesAfterKillOfEveryRelay(t *testing.T) {
 	east, eastAddress := localRelay(t, f, "east", "")
 	west, westAddress := localRelay(t, f, "west", "")
 	far, farAddress := localRelay(t, f, "far", westAddress)
-	n1, n2 := below(t, f, "n1", eastAddress), below(t, f, "n2", farAddress)
+	n1, n2 := joinAt(t, f, "n1", eastAddress), joinAt(t, f, "n2", farAddress)
 	if at := nodes(t, f); at["n1"]["relay"] != "east" || at["n2"]["relay"] != "far" || at["far"]["relay"] != "west" {
 		t.Fatalf("wrong topology: %v", at)
 	}
@@ -106,11 +106,11 @@ func TestSharedFileArrivesAfterKillOfEveryRelay(t *testing.T) {
 		defer cancel()
 		command := f.Command(ctx, "share", path, "--to", "n2", "--wait", "4m", "--json")
 		command.Env = append(command.Env, "MUSTER_HOME="+n1.home)
-		var said bytes.Buffer
-		command.Stderr = &said
+		var stderr bytes.Buffer
+		command.Stderr = &stderr
 		out, err := command.Output()
 		if err != nil {
-			err = fmt.Errorf("%w: %s", err, said.String())
+			err = fmt.Errorf("%w: %s", err, stderr.String())
 		}
 		shared <- answer{string(out), err}
 	}()
@@ -160,8 +160,8 @@ func TestOperatorListsAndRemovesSharedFilesAtAnyRelay(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	_, address := localRelay(t, f, "r1", "")
-	n1 := below(t, f, "n1", address)
-	below(t, f, "n2", address)
+	n1 := joinAt(t, f, "n1", address)
+	joinAt(t, f, "n2", address)
 	path, _ := fileOf(t, n1, 1000)
 	n1.must(t, "share", path, "--to", "n2", "--ttl", "1h")
 	until(t, "it has arrived", func() bool { return outcome(t, n1, "--to", "n2").State == "delivered" })
@@ -203,17 +203,17 @@ func TestSharedFileForUnknownTargetIsRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	_, address := localRelay(t, f, "r1", "")
-	n1, n2 := below(t, f, "n1", address), attached(t, f, "n2")
+	n1, n2 := joinAt(t, f, "n1", address), attached(t, f, "n2")
 	path, _ := fileOf(t, n1, 1000)
 	for name, n := range map[string]*node{"attached to r1": n1, "attached to the root relay": n2} {
-		_, said, code := n.muster(t, n.extra, "share", path, "--to", "nobody")
-		if code == 0 || !strings.Contains(said, "TARGET_UNKNOWN") || !strings.Contains(said, "has joined the fleet") {
-			t.Errorf("%s: exit %d: %s", name, code, said)
+		_, stderr, code := n.muster(t, n.extra, "share", path, "--to", "nobody")
+		if code == 0 || !strings.Contains(stderr, "TARGET_UNKNOWN") || !strings.Contains(stderr, "has joined the fleet") {
+			t.Errorf("%s: exit %d: %s", name, code, stderr)
 		}
 	}
 	// A node that has joined may attach later: its file waits.
 	join(t, f, "n3", openPolicy, nil, nil)
-	if _, said, code := n1.muster(t, n1.extra, "share", path, "--to", "n3", "--wait", "1s"); code != 0 || !strings.Contains(said, "is kept by relay") {
-		t.Errorf("for one that is not attached yet: exit %d: %s", code, said)
+	if _, stderr, code := n1.muster(t, n1.extra, "share", path, "--to", "n3", "--wait", "1s"); code != 0 || !strings.Contains(stderr, "is kept by relay") {
+		t.Errorf("for one that is not attached yet: exit %d: %s", code, stderr)
 	}
 }

@@ -32,9 +32,9 @@ func fileOf(t *testing.T, n *node, size int) (path string, content []byte) {
 // must runs a command on a node, which has to succeed.
 func (n *node) must(t *testing.T, arguments ...string) string {
 	t.Helper()
-	out, said, code := n.muster(t, n.extra, arguments...)
+	out, stderr, code := n.muster(t, n.extra, arguments...)
 	if code != 0 {
-		t.Fatalf("%s: muster %s: exit %d: %s", n.name, strings.Join(arguments, " "), code, said)
+		t.Fatalf("%s: muster %s: exit %d: %s", n.name, strings.Join(arguments, " "), code, stderr)
 	}
 	return out
 }
@@ -86,9 +86,9 @@ func TestNodeSharesFileWithAnother(t *testing.T) {
 		{"INVALID_SHARE", "--to n2 --id %2e%2e"},
 		{"--ttl", "--to n2 --ttl soon"},
 	} {
-		_, said, code := n1.muster(t, nil, append([]string{"share", path}, strings.Fields(refused.arguments)...)...)
-		if code == 0 || !strings.Contains(said, refused.says) {
-			t.Errorf("share %s: exit %d: %s", refused.arguments, code, said)
+		_, stderr, code := n1.muster(t, nil, append([]string{"share", path}, strings.Fields(refused.arguments)...)...)
+		if code == 0 || !strings.Contains(stderr, refused.says) {
+			t.Errorf("share %s: exit %d: %s", refused.arguments, code, stderr)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// held kills a service as a crash would; it restarts when `back` is called and not before.
-func held(t *testing.T, f *fleet.Fleet, service string) (back func()) {
+// killAndHold kills a service as a crash would; it restarts when `back` is called and not before.
+func killAndHold(t *testing.T, f *fleet.Fleet, service string) (back func()) {
 	t.Helper()
 	supervisor := must(f.Process(fleet.Muster, "supervise"))(t)
 	check(t, supervisor.Stop())
@@ -21,8 +21,8 @@ func held(t *testing.T, f *fleet.Fleet, service string) (back func()) {
 	return func() { check(t, supervisor.Continue()) }
 }
 
-// beatingRun creates a run with a working agent on each node.
-func beatingRun(t *testing.T, f *fleet.Fleet, count int) (run string, nodes []string) {
+// runWithAgents creates a run with a working agent on each node.
+func runWithAgents(t *testing.T, f *fleet.Fleet, count int) (run string, nodes []string) {
 	t.Helper()
 	for i := range count {
 		nodes = append(nodes, fmt.Sprintf("n%d", i+1))
@@ -38,8 +38,8 @@ func beatingRun(t *testing.T, f *fleet.Fleet, count int) (run string, nodes []st
 	return run, nodes
 }
 
-// wantAllThrough waits for the end and compares the run in aggregator, /status and gRPC.
-func wantAllThrough(t *testing.T, f *fleet.Fleet, run string, nodes int) {
+// wantAllComplete waits for the end and compares the run in aggregator, /status and gRPC.
+func wantAllComplete(t *testing.T, f *fleet.Fleet, run string, nodes int) {
 	t.Helper()
 	a := operator(t, f)
 	check(t, fleet.Until(2*time.Minute, "the run is complete", func() bool {
@@ -72,10 +72,10 @@ func wantAllThrough(t *testing.T, f *fleet.Fleet, run string, nodes int) {
 func TestStatusIsServedWhileAggregatorIsDownAndCatchesUp(t *testing.T) {
 	t.Parallel()
 	f := up(t)
-	quickBeats(t, f)
-	run, nodes := beatingRun(t, f, 3)
+	shortHeartbeats(t, f)
+	run, nodes := runWithAgents(t, f, 3)
 	for i, node := range nodes {
-		back := held(t, f, fleet.Aggregator)
+		back := killAndHold(t, f, fleet.Aggregator)
 		release(t, f, node) // delivered when the aggregator is available again
 		for range 5 {
 			if at := shown(t, f, run); at.Status != "running" || at.Counts.Genuine != i || at.Counts.Planned != len(nodes) {
@@ -87,7 +87,7 @@ func TestStatusIsServedWhileAggregatorIsDownAndCatchesUp(t *testing.T) {
 		back()
 		awaitPair(t, f, run, node, "the pair is complete", func(pair fleet.ShownPair) bool { return pair.Status == "complete" })
 	}
-	wantAllThrough(t, f, run, len(nodes))
+	wantAllComplete(t, f, run, len(nodes))
 }
 
 // No agent is reported as lost before the service had time to receive heartbeats: its grace is the usual one.
@@ -95,8 +95,8 @@ func TestAgentsAreNotReportedLostAfterStatusServiceRestart(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	check(t, f.Configure("status", map[string]string{"heartbeats.interval": "2s"}))
-	run, nodes := beatingRun(t, f, 3)
-	back := held(t, f, fleet.Status)
+	run, nodes := runWithAgents(t, f, 3)
+	back := killAndHold(t, f, fleet.Status)
 	release(t, f, "n1") // goes to the aggregator, which does not need the status service
 	a := operator(t, f)
 	until(t, "the result is committed", func() bool {
@@ -132,5 +132,5 @@ func TestAgentsAreNotReportedLostAfterStatusServiceRestart(t *testing.T) {
 	}
 	release(t, f, "n2")
 	release(t, f, "n3")
-	wantAllThrough(t, f, run, len(nodes))
+	wantAllComplete(t, f, run, len(nodes))
 }

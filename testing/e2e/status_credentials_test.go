@@ -45,10 +45,10 @@ func (m machine) muster(t *testing.T, environment []string, arguments ...string)
 	if m.on != nil {
 		command = m.on.Inside(command)
 	}
-	var out, said bytes.Buffer
-	command.Stdout, command.Stderr = &out, &said
+	var printed, failed bytes.Buffer
+	command.Stdout, command.Stderr = &printed, &failed
 	_ = command.Run()
-	return out.String(), said.String(), command.ProcessState.ExitCode()
+	return printed.String(), failed.String(), command.ProcessState.ExitCode()
 }
 
 // changed writes a changed copy of a credentials file.
@@ -72,9 +72,9 @@ func TestStatusRequiresOnlyCredentialsFile(t *testing.T) {
 	seen := func(run string, environment []string, arguments ...string) {
 		t.Helper()
 		until(t, "the run is known", func() bool {
-			out, said, code := m.muster(t, environment, append([]string{"status"}, arguments...)...)
+			out, stderr, code := m.muster(t, environment, append([]string{"status"}, arguments...)...)
 			if code != 7 && code != 69 {
-				t.Fatalf("muster status %v: exit code %d: %s", arguments, code, said)
+				t.Fatalf("muster status %v: exit code %d: %s", arguments, code, stderr)
 			}
 			return code == 7 && strings.Contains(out, "Run "+run)
 		})
@@ -85,9 +85,9 @@ func TestStatusRequiresOnlyCredentialsFile(t *testing.T) {
 	if left := must(os.ReadDir(m.home))(t); len(left) != 0 {
 		t.Errorf("the command left %v in the home", left)
 	}
-	_, said, code := m.muster(t, nil, "status")
-	if code != 1 || !strings.Contains(said, "next:") {
-		t.Errorf("without any file: exit code %d: %s", code, said)
+	_, stderr, code := m.muster(t, nil, "status")
+	if code != 1 || !strings.Contains(stderr, "next:") {
+		t.Errorf("without any file: exit code %d: %s", code, stderr)
 	}
 	// In the home: the newest file, or the named one. Without the operator's context the credentials are from this
 	// file.
@@ -162,14 +162,14 @@ func TestInvalidCredentialsFilesAreRefusedWithReason(t *testing.T) {
 		{"missing", text + "-not", "CREDENTIALS_NOT_FOUND"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, said, code := m.muster(t, nil, "status", "--credentials", c.file)
-			if code != 1 || !strings.Contains(said, c.says) || !strings.Contains(said, c.file) || !strings.Contains(said, "next:") {
-				t.Errorf("exit code %d, %q; want 1, and %q with the file and the next step", code, said, c.says)
+			_, stderr, code := m.muster(t, nil, "status", "--credentials", c.file)
+			if code != 1 || !strings.Contains(stderr, c.says) || !strings.Contains(stderr, c.file) || !strings.Contains(stderr, "next:") {
+				t.Errorf("exit code %d, %q; want 1, and %q with the file and the next step", code, stderr, c.says)
 			}
 		})
 	}
-	if out, said, code := m.muster(t, nil, "status", "--credentials", old, "--max-age", "48h"); code != 7 {
-		t.Errorf("an old file that was allowed: exit code %d: %s%s", code, out, said)
+	if out, stderr, code := m.muster(t, nil, "status", "--credentials", old, "--max-age", "48h"); code != 7 {
+		t.Errorf("an old file that was allowed: exit code %d: %s%s", code, out, stderr)
 	}
 }
 

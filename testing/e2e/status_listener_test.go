@@ -28,8 +28,8 @@ for who in "client ca" "stranger other-ca"; do
 done
 chmod 600 ./*.key`
 
-// brought creates the files and returns their paths.
-func brought(t *testing.T) (file func(name string) string) {
+// makeCertificates creates the files and returns their paths.
+func makeCertificates(t *testing.T) (file func(name string) string) {
 	t.Helper()
 	folder := t.TempDir()
 	command := exec.Command("/bin/sh", "-c", certificates)
@@ -44,7 +44,7 @@ func brought(t *testing.T) (file func(name string) string) {
 func TestRunHasStatusListenerWithGivenCertificate(t *testing.T) {
 	t.Parallel()
 	f := up(t)
-	file := brought(t)
+	file := makeCertificates(t)
 	plan := must(f.WriteFile("plan.yaml", sidecarPlugin("logs", "DaemonSet")))(t)
 	other := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n9")
 	run := must(f.CreateRun("-f", plan, "--node", "n1", "--status-client-ca", file("ca.pem"),

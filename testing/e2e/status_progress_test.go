@@ -33,7 +33,7 @@ func wantProgress(t *testing.T, f *fleet.Fleet, run, plugin, node, message strin
 		last.LastHeartbeat == nil {
 		t.Errorf("/status shows %+v of %+v, want 5 of 10, one failure, running, and a last heartbeat", got, last)
 	}
-	if text, _ := f.Muster("status", run); !lineSays(text, plugin, message) || !lineSays(text, node, "5/10") {
+	if text, _ := f.Muster("status", run); !lineContains(text, plugin, message) || !lineContains(text, node, "5/10") {
 		t.Errorf("muster status does not show it:\n%s", text)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -116,7 +116,7 @@ func TestInvalidProgressIsRefusedOrShownSafely(t *testing.T) {
 		}); err != nil {
 			t.Errorf("%s: %v: got %.200q (%d bytes)", name, err, last, len(last))
 		}
-		if text, _ := f.Muster("status", run); strings.Contains(text, "\x1b") || !utf8.ValidString(text) || !lineSays(text, "e2e", "running") {
+		if text, _ := f.Muster("status", run); strings.Contains(text, "\x1b") || !utf8.ValidString(text) || !lineContains(text, "e2e", "running") {
 			t.Errorf("%s: muster status shows %q", name, text)
 		}
 	}
@@ -126,7 +126,7 @@ func TestInvalidProgressIsRefusedOrShownSafely(t *testing.T) {
 func TestProgressByAgentEndpointIsShownEverywhere(t *testing.T) {
 	t.Parallel()
 	f := up(t)
-	quickBeats(t, f)
+	shortHeartbeats(t, f)
 	run := run(t, f, []string{untilReleased(f, "work"), execPlugin("once", "Job", "sleep 600")}, "n1")
 	for plugin, node := range map[string]string{"once": "global", "work": "n1"} {
 		port := freePort(t)

@@ -13,7 +13,7 @@ import (
 func TestKilledAgentTimesOutAndItsResultReplacesTimeout(t *testing.T) {
 	t.Parallel()
 	f := up(t)
-	quickBeats(t, f)
+	shortHeartbeats(t, f)
 	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
 	run := must(f.CreateRun("-f", file, "--node", "n1,n2", "--lost-after", "10s"))(t)
 	killed := startAgent(t, f, nil, run, "work", "n1")
@@ -22,7 +22,7 @@ func TestKilledAgentTimesOutAndItsResultReplacesTimeout(t *testing.T) {
 	killed.Kill()
 
 	awaitPair(t, f, run, "n1", "the pair is timed out", func(pair fleet.ShownPair) bool { return pair.Status == "timed_out" })
-	if text, err := f.Muster("status", run); exitCode(err) != 7 || !lineSays(text, "n1", "without a goodbye") {
+	if text, err := f.Muster("status", run); exitCode(err) != 7 || !lineContains(text, "n1", "without a goodbye") {
 		t.Errorf("muster status does not say why n1 has no result (%v):\n%s", err, text)
 	}
 	if pair := shown(t, f, run).Pair("work", "n2"); pair.Status != "running" {
@@ -53,7 +53,7 @@ func awaitPair(t *testing.T, f *fleet.Fleet, run, node, what string, says func(f
 func TestFailFastEndsRunAtFirstLostAgent(t *testing.T) {
 	t.Parallel()
 	f := up(t)
-	quickBeats(t, f)
+	shortHeartbeats(t, f)
 	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
 	run := must(f.CreateRun("-f", file, "--node", "n1,n2", "--lost-after", "10s", "--fail-fast"))(t)
 	killed := startAgent(t, f, nil, run, "work", "n1")
@@ -67,7 +67,7 @@ func TestFailFastEndsRunAtFirstLostAgent(t *testing.T) {
 	}
 	text, err := f.Muster("status", run)
 	wantExit(t, err, 4)
-	if !lineSays(text, "n1", "failed") {
+	if !lineContains(text, "n1", "failed") {
 		t.Errorf("muster status does not name n1:\n%s", text)
 	}
 }
@@ -76,7 +76,7 @@ func TestFailFastEndsRunAtFirstLostAgent(t *testing.T) {
 func TestRunWithoutAgentsFailsAfterStartGrace(t *testing.T) {
 	t.Parallel()
 	f := up(t)
-	quickBeats(t, f)
+	shortHeartbeats(t, f)
 	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
 	run := must(f.CreateRun("-f", file, "--node", "n1,n2", "--start-grace", "15s"))(t)
 	astray := must(f.Export(run, "work", "n1"))(t)

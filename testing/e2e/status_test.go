@@ -14,9 +14,9 @@ import (
 // withinAMinute is the time limit for consequences of silence; issue 4 demands a minute.
 const withinAMinute = time.Minute
 
-// quickBeats shortens the detection of missing heartbeats to seconds. On a busy machine a shorter interval would make
+// shortHeartbeats shortens the detection of missing heartbeats to seconds. On a busy machine a shorter interval would make
 // heartbeats late, and the service would be in doubt.
-func quickBeats(t *testing.T, f *fleet.Fleet) {
+func shortHeartbeats(t *testing.T, f *fleet.Fleet) {
 	t.Helper()
 	check(t, f.Configure("status", map[string]string{"heartbeats.interval": "2s", "heartbeats.grace": "6s"}))
 }
@@ -89,7 +89,7 @@ func awaitReasons(t *testing.T, f *fleet.Fleet, run, plugin string, want map[str
 			pair := status.Pair(plugin, node)
 			name := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(grpc[node].GetReason().String(), "REASON_")), "_", "-")
 			fmt.Fprintf(&all, "%s: /status %q, gRPC %q (%s)\n", node, pair.Reason, name, grpc[node])
-			good = good && pair.Reason == reason && name == reason && (reason == "running" || lineSays(text, node, reason))
+			good = good && pair.Reason == reason && name == reason && (reason == "running" || lineContains(text, node, reason))
 		}
 		last = all.String() + text
 		return good
@@ -99,8 +99,8 @@ func awaitReasons(t *testing.T, f *fleet.Fleet, run, plugin string, want map[str
 	}
 }
 
-// lineSays reports whether one line has the node and the reason, in words for people.
-func lineSays(text, node, reason string) bool {
+// lineContains reports whether one line has the node and the reason, in words for people.
+func lineContains(text, node, reason string) bool {
 	for _, line := range strings.Split(text, "\n") {
 		if strings.Contains(line, node) && (strings.Contains(line, reason) ||
 			strings.Contains(line, strings.ReplaceAll(reason, "-", " "))) {
@@ -159,7 +159,7 @@ func TestStatusDistinguishesStoppedKilledAndDisconnected(t *testing.T) {
 	host := must(fleet.NewHost())(t)
 	t.Cleanup(func() { check(t, host.Close()) })
 	f := up(t, "--advertise", host.Address+",127.0.0.1")
-	quickBeats(t, f)
+	shortHeartbeats(t, f)
 	run, agents := agentsOnThreeNodes(t, f, host)
 
 	check(t, agents["n1"].Stop())

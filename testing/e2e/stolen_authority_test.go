@@ -13,8 +13,8 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// wantRefusedAtEveryDoor fails unless the run's listener and gRPC refuse this credential.
-func wantRefusedAtEveryDoor(t *testing.T, what string, credential *fleet.Credential, run, node string) {
+// wantRefusedEverywhere fails unless the run's listener and gRPC refuse this credential.
+func wantRefusedEverywhere(t *testing.T, what string, credential *fleet.Credential, run, node string) {
 	t.Helper()
 	code, err := put(t, credential, node, "x")
 	wantHandshakeRefused(t, what+", at the listener", code, err)
@@ -34,7 +34,7 @@ func TestExpiredCertificateIsRefused(t *testing.T) {
 	uri := leafURI(t, credential)
 	expired := must(authority.Sign(credential, uri, now.Add(-time.Hour), now.Add(-time.Second)))(t)
 
-	wantRefusedAtEveryDoor(t, "an expired certificate", expired, id, "n1")
+	wantRefusedEverywhere(t, "an expired certificate", expired, id, "n1")
 	file := must(f.WriteFile("result", "x"))(t)
 	if code, message := curl(t, expired, "-T", file, expired.AggregatorURL+"/api/v1/results/by-node/n1/logs"); code != "" ||
 		!strings.Contains(message, "expired") {
@@ -79,7 +79,7 @@ func TestStolenRunCAIsRefusedByOtherRuns(t *testing.T) {
 		"spiffe://" + mine + ".another/plugin/logs/node/n1",
 	} {
 		forged := must(authority.Sign(victim, uri, now.Add(-time.Hour), now.Add(time.Hour)))(t)
-		wantRefusedAtEveryDoor(t, "a leaf for "+uri, forged, other, "n1")
+		wantRefusedEverywhere(t, "a leaf for "+uri, forged, other, "n1")
 	}
 	if got := operator(t, f).result(t, other, "logs", "n1"); got.Outcome != musterv1.Outcome_OUTCOME_PENDING {
 		t.Errorf("the other run has changed: %v", got)

@@ -206,8 +206,8 @@ func (l *Link) cross(from *net.TCPConn) {
 	for _, way := range []Direction{Up, Down} {
 		pieces := make(chan piece, linkPieces)
 		ways.Add(2)
-		go func() { defer ways.Done(); l.take(c, way, pieces) }()
-		go func() { defer ways.Done(); l.give(c, way, pieces) }()
+		go func() { defer ways.Done(); l.readDirection(c, way, pieces) }()
+		go func() { defer ways.Done(); l.writeDirection(c, way, pieces) }()
 	}
 	ways.Wait()
 	c.end(false)
@@ -223,8 +223,8 @@ type piece struct {
 	due   time.Time
 }
 
-// take reads one direction. When the buffer is full it waits, and so does the sender.
-func (l *Link) take(c *crossing, way Direction, pieces chan<- piece) {
+// readDirection reads one direction. When the buffer is full it waits, and so does the sender.
+func (l *Link) readDirection(c *crossing, way Direction, pieces chan<- piece) {
 	defer close(pieces)
 	put := func(p piece) bool {
 		l.mutex.Lock()
@@ -250,8 +250,8 @@ func (l *Link) take(c *crossing, way Direction, pieces chan<- piece) {
 	}
 }
 
-// give writes pieces to the other end when they are due.
-func (l *Link) give(c *crossing, way Direction, pieces <-chan piece) {
+// writeDirection writes pieces to the other end when they are due.
+func (l *Link) writeDirection(c *crossing, way Direction, pieces <-chan piece) {
 	other := c.ends[1-way]
 	for p := range pieces {
 		if !l.await(c, way, p) {

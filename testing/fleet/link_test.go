@@ -58,8 +58,8 @@ func noise(size int) []byte {
 	return content
 }
 
-// nothingComes fails if bytes or the end of the connection arrive.
-func nothingComes(t *testing.T, connection net.Conn) {
+// wantNothing fails if bytes or the end of the connection arrive.
+func wantNothing(t *testing.T, connection net.Conn) {
 	t.Helper()
 	fatal(t, connection.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 	if n, err := connection.Read(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -121,12 +121,12 @@ func TestSilentLinkHoldsBytesUntilHealed(t *testing.T) {
 	fatal(t, err)
 	wantNext(t, client, []byte("down"))
 	fatal(t, client.(*net.TCPConn).CloseWrite())
-	nothingComes(t, server)
+	wantNothing(t, server)
 	l.Silence(Down)
 	_, err = server.Write([]byte("held too"))
 	fatal(t, err)
-	nothingComes(t, client)
-	nothingComes(t, dialed(t, l))
+	wantNothing(t, client)
+	wantNothing(t, dialed(t, l))
 	l.Heal()
 	for connection, want := range map[net.Conn]string{server: "held", client: "held too"} {
 		wantNext(t, connection, []byte(want))
@@ -165,7 +165,7 @@ func TestCutLinkResetsConnectionsAndAcceptsMore(t *testing.T) {
 		t.Error(err)
 	}
 	l.Heal()
-	nothingComes(t, dialed(t, l))
+	wantNothing(t, dialed(t, l))
 }
 
 func TestCutAfterCutsInTheMiddle(t *testing.T) {

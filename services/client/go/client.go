@@ -32,7 +32,7 @@ type Options struct {
 // Client delivers results and reports progress over the API. Safe for concurrent use.
 type Client struct {
 	config     *Config   // set by New, otherwise nil
-	old        *listener // used instead of the API, otherwise nil
+	legacy     *listener // used instead of the API, otherwise nil
 	results    []musterv1.ResultServiceClient
 	next       atomic.Uint64
 	uploads    atomic.Int64
@@ -79,8 +79,8 @@ func New(config *Config) (*Client, error) {
 		}
 	}
 	if len(config.GRPCTargets) == 0 {
-		old, err := newListener(config)
-		return &Client{config: config, old: old}, err
+		legacy, err := newListener(config)
+		return &Client{config: config, legacy: legacy}, err
 	}
 	roots := pool(config.FleetCA)
 	client, err := Dial(Options{
@@ -106,8 +106,8 @@ func (c *Client) key(k Key) Key {
 func (c *Client) Close() error {
 	var all []error
 	c.beats.Load().Stop()
-	if c.old != nil {
-		c.old.http.CloseIdleConnections()
+	if c.legacy != nil {
+		c.legacy.http.CloseIdleConnections()
 	}
 	for _, closeOne := range c.close {
 		all = append(all, closeOne())
@@ -145,16 +145,16 @@ type Progress struct {
 func (c *Client) ReportProgress(ctx context.Context, key Key, p Progress) error {
 	err := c.reportOnce(ctx, c.key(key), p)
 	if c.key(key) == c.key(Key{}) {
-		c.beats.Load().keep(p, err)
+		c.beats.Load().saveReport(p, err)
 	}
 	return err
 }
 
 func (c *Client) reportOnce(ctx context.Context, key Key, p Progress) error {
-	if c.old != nil {
+	if c.legacy != nil {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		return c.old.progress(ctx, key, p)
+		return c.legacy.progress(ctx, key, p)
 	}
 	if c.progress == nil {
 		return &Error{Code: "UNAVAILABLE", Reason: "STATUS_NOT_CONFIGURED", Message: "no status service is configured",

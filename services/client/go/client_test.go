@@ -30,7 +30,7 @@ import (
 
 const run = "00000000000000aa"
 
-type world struct {
+type fixture struct {
 	t          *testing.T
 	aggregator *mustertest.Aggregator
 	run        *mustertest.Run
@@ -41,10 +41,10 @@ type world struct {
 
 // start starts an in-memory aggregator with a run, and returns the configuration of plugin p on node n1. The
 // changes are made before the aggregator starts.
-func start(t *testing.T, change ...func(*world)) *world {
+func start(t *testing.T, change ...func(*fixture)) *fixture {
 	t.Helper()
 	fleet := mustertest.NewFleet()
-	w := &world{t: t, aggregator: mustertest.NewAggregator(t, fleet), results: t.TempDir()}
+	w := &fixture{t: t, aggregator: mustertest.NewAggregator(t, fleet), results: t.TempDir()}
 	for _, c := range change {
 		c(w)
 	}
@@ -58,7 +58,7 @@ func start(t *testing.T, change ...func(*world)) *world {
 	return w
 }
 
-func (w *world) load() (*muster.Config, error) {
+func (w *fixture) load() (*muster.Config, error) {
 	text, err := json.Marshal(w.config)
 	if err != nil {
 		w.t.Fatal(err)
@@ -70,7 +70,7 @@ func (w *world) load() (*muster.Config, error) {
 	return muster.LoadConfig(w.path)
 }
 
-func (w *world) client() *muster.Client {
+func (w *fixture) client() *muster.Client {
 	w.t.Helper()
 	config, err := w.load()
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *world) client() *muster.Client {
 	return client
 }
 
-func (w *world) file(name string, content []byte) string {
+func (w *fixture) file(name string, content []byte) string {
 	w.t.Helper()
 	path := filepath.Join(w.results, name)
 	if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -93,7 +93,7 @@ func (w *world) file(name string, content []byte) string {
 	return path
 }
 
-func (w *world) committed(node string) *mustertest.Committed {
+func (w *fixture) committed(node string) *mustertest.Committed {
 	return w.aggregator.Get(mustertest.Key{Run: run, Plugin: "p", Node: node})
 }
 
@@ -133,7 +133,7 @@ func TestSubmittedFilesAndStreamsAreCommittedAndSigned(t *testing.T) {
 	}
 }
 
-func checkSignature(t *testing.T, w *world, got *mustertest.Committed) {
+func checkSignature(t *testing.T, w *fixture, got *mustertest.Committed) {
 	t.Helper()
 	block, _ := pem.Decode([]byte(got.Signature.GetCertificateChainPem()))
 	certificate, err := x509.ParseCertificate(block.Bytes)
@@ -151,7 +151,7 @@ func checkSignature(t *testing.T, w *world, got *mustertest.Committed) {
 
 func TestUploadResumesAfterLossAtAnyByte(t *testing.T) {
 	for _, stream := range []bool{false, true} {
-		w := start(t, func(w *world) { w.aggregator.ChunkMax, w.aggregator.Window = 64<<10, 256<<10 })
+		w := start(t, func(w *fixture) { w.aggregator.ChunkMax, w.aggregator.Window = 64<<10, 256<<10 })
 		content := bytesOf(2<<20 + 77)
 		var chunks, highest atomic.Int64
 		w.aggregator.OnChunk(func(_ mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {
@@ -212,7 +212,7 @@ func TestUploadOfFileResumesInAnotherProcess(t *testing.T) {
 
 func TestSpooledResultIsAwaitedOrLeft(t *testing.T) {
 	t.Parallel()
-	w := start(t, func(w *world) { w.aggregator.CutOff = 2 })
+	w := start(t, func(w *fixture) { w.aggregator.SpoolCount = 2 })
 	client := w.client()
 	key := muster.Key{Run: run, Plugin: "p", Node: "n1"}
 	small := func(leave bool) *muster.Delivery {
@@ -278,22 +278,22 @@ func TestProgressIsReported(t *testing.T) {
 
 func TestWorkerDeliversFileOfDoneFile(t *testing.T) {
 	for name, c := range map[string]struct {
-		prepare func(w *world) string // returns the done file's content
-		want    string                // the result; an error result if it begins with "!"
+		prepare func(w *fixture) string // returns the done file's content
+		want    string                  // the result; an error result if it begins with "!"
 	}{
-		"a file":     {func(w *world) string { return w.file("r", []byte("result")) }, "result"},
-		"with space": {func(w *world) string { return "  " + w.file("r x", []byte("result")) + " \n\n" }, "result"},
-		"relative":   {func(w *world) string { w.file("r", []byte("result")); return "r" }, "result"},
-		"missing":    {func(w *world) string { return "/tmp/none-of-this" }, "!cannot open"},
-		"empty":      {func(*world) string { return " \n" }, "!does not name a file"},
-		"outside":    {func(*world) string { return "/etc/hostname" }, "!outside"},
-		"climbing":   {func(*world) string { return "../../../../etc/hostname" }, "!outside"},
-		"huge":       {func(*world) string { return strings.Repeat("x", 70<<10) }, "!is not a file of at most"},
-		"a result too big": {func(w *world) string {
+		"a file":     {func(w *fixture) string { return w.file("r", []byte("result")) }, "result"},
+		"with space": {func(w *fixture) string { return "  " + w.file("r x", []byte("result")) + " \n\n" }, "result"},
+		"relative":   {func(w *fixture) string { w.file("r", []byte("result")); return "r" }, "result"},
+		"missing":    {func(w *fixture) string { return "/tmp/none-of-this" }, "!cannot open"},
+		"empty":      {func(*fixture) string { return " \n" }, "!does not name a file"},
+		"outside":    {func(*fixture) string { return "/etc/hostname" }, "!outside"},
+		"climbing":   {func(*fixture) string { return "../../../../etc/hostname" }, "!outside"},
+		"huge":       {func(*fixture) string { return strings.Repeat("x", 70<<10) }, "!is not a file of at most"},
+		"a result too big": {func(w *fixture) string {
 			w.config["max_result_bytes"] = 3
 			return w.file("r", []byte("result"))
 		}, "!more than max_result_bytes"},
-		"a link outside": {func(w *world) string {
+		"a link outside": {func(w *fixture) string {
 			path := filepath.Join(w.results, "link")
 			if err := os.Symlink("/etc/hostname", path); err != nil {
 				w.t.Fatal(err)

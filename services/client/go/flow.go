@@ -27,7 +27,7 @@ func (f *flow) wait(ctx context.Context, room int64) error {
 	for {
 		select {
 		case ack, ok := <-f.acks:
-			if err := f.take(ack, ok); err != nil {
+			if err := f.receive(ack, ok); err != nil {
 				return err
 			}
 			continue
@@ -44,7 +44,7 @@ func (f *flow) wait(ctx context.Context, room int64) error {
 		}
 		select {
 		case ack, ok := <-f.acks:
-			if err := f.take(ack, ok); err != nil {
+			if err := f.receive(ack, ok); err != nil {
 				return err
 			}
 		case <-patience:
@@ -55,7 +55,7 @@ func (f *flow) wait(ctx context.Context, room int64) error {
 	}
 }
 
-func (f *flow) take(ack int64, open bool) error {
+func (f *flow) receive(ack int64, open bool) error {
 	if !open {
 		return io.EOF
 	}
@@ -70,7 +70,7 @@ func (f *flow) take(ack int64, open bool) error {
 // drain receives the remaining acknowledgements of an ended stream.
 func (f *flow) drain() {
 	for ack := range f.acks {
-		if f.take(ack, true) != nil {
+		if f.receive(ack, true) != nil {
 			return
 		}
 	}

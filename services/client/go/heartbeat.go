@@ -92,7 +92,7 @@ var (
 // permanently because a newer process sends heartbeats with the same identity for the same node. It must not
 // block.
 func (c *Client) StartHeartbeats(onChange func(error)) *Heartbeats {
-	if c.config == nil || (c.old == nil && c.heartbeats == nil) {
+	if c.config == nil || (c.legacy == nil && c.heartbeats == nil) {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -196,9 +196,9 @@ func (c *Client) waiting(why *Error) {
 
 const maxCount = 1_000_000_000_000 // the status service's limit
 
-// keep saves a failed report for the next heartbeat, unless it has the append form, which might be counted
+// saveReport saves a failed report for the next heartbeat, unless it has the append form, which might be counted
 // twice, or no service would accept it. A nil error: a newer report succeeded.
-func (h *Heartbeats) keep(p Progress, err error) {
+func (h *Heartbeats) saveReport(p Progress, err error) {
 	if h == nil {
 		return
 	}
@@ -217,8 +217,8 @@ func (h *Heartbeats) keep(p Progress, err error) {
 	h.change(func(a *activity) { a.progress, a.reported = &p, a.version })
 }
 
-// told drops a report that the fleet has received.
-func (h *Heartbeats) told(version int64) {
+// markReported drops a report that the fleet has received.
+func (h *Heartbeats) markReported(version int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.activity.reported <= version {
@@ -226,8 +226,8 @@ func (h *Heartbeats) told(version int64) {
 	}
 }
 
-// heard records the time of an answer.
-func (h *Heartbeats) heard(server time.Time) {
+// received records the time of an answer.
+func (h *Heartbeats) setServerTime(server time.Time) {
 	offset := time.Until(server)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -254,7 +254,7 @@ func isDuplicateAgent(err error) bool {
 func (h *Heartbeats) run(ctx context.Context) {
 	defer close(h.ended)
 	live, wait := h.stream, reconnect{}
-	if h.client.old != nil {
+	if h.client.legacy != nil {
 		live = h.listener
 	}
 	for ctx.Err() == nil {

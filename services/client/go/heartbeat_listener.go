@@ -12,7 +12,7 @@ import (
 // listener sends heartbeats to a run's listener for legacy clients, until one fails.
 func (h *Heartbeats) listener(ctx context.Context, wait *reconnect) error {
 	for {
-		interval, err := h.client.old.health(ctx, h)
+		interval, err := h.client.legacy.health(ctx, h)
 		if err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (l *listener) health(ctx context.Context, h *Heartbeats) (time.Duration, er
 		return 0, answerOf(request, response, text)
 	}
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		h.heard(date)
+		h.setServerTime(date)
 	}
 	var answer struct {
 		Seconds float64 `json:"interval_seconds"`

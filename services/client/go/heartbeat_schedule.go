@@ -20,8 +20,8 @@ const (
 // spread returns a time 20 % shorter or longer, at random.
 func spread(d time.Duration) time.Duration { return d*8/10 + rand.N(d*4/10) }
 
-// beatSchedule computes the times of one connection's heartbeats. Not safe for concurrent use.
-type beatSchedule struct {
+// heartbeatSchedule computes the times of one connection's heartbeats. Not safe for concurrent use.
+type heartbeatSchedule struct {
 	interval   time.Duration
 	regular    time.Time // when the next one is due without changes
 	newsSent   time.Time
@@ -31,11 +31,11 @@ type beatSchedule struct {
 	probed     bool
 }
 
-func newBeatSchedule(now time.Time) *beatSchedule {
-	return &beatSchedule{interval: firstInterval, regular: now, unanswered: now, last: now, factor: 1}
+func newHeartbeatSchedule(now time.Time) *heartbeatSchedule {
+	return &heartbeatSchedule{interval: firstInterval, regular: now, unanswered: now, last: now, factor: 1}
 }
 
-func (s *beatSchedule) sent(now time.Time, news bool) {
+func (s *heartbeatSchedule) sent(now time.Time, news bool) {
 	s.last, s.probed = now, false
 	s.factor = float64(spread(time.Second)) / float64(time.Second)
 	s.regular = now.Add(time.Duration(float64(s.interval) * s.factor))
@@ -48,7 +48,7 @@ func (s *beatSchedule) sent(now time.Time, news bool) {
 }
 
 // answered sets the interval that the server asks for; 0: unchanged.
-func (s *beatSchedule) answered(interval time.Duration) {
+func (s *heartbeatSchedule) answered(interval time.Duration) {
 	if interval != 0 {
 		s.interval = min(max(interval, shortestInterval), longestInterval)
 	}
@@ -57,7 +57,7 @@ func (s *beatSchedule) answered(interval time.Duration) {
 }
 
 // due returns the time until the next heartbeat; not positive: now.
-func (s *beatSchedule) due(now time.Time, news bool) time.Duration {
+func (s *heartbeatSchedule) due(now time.Time, news bool) time.Duration {
 	if s.probed {
 		return 0
 	}
@@ -68,8 +68,8 @@ func (s *beatSchedule) due(now time.Time, news bool) time.Duration {
 	return wait
 }
 
-// patience returns how long to wait for an outstanding answer.
-func (s *beatSchedule) patience(now time.Time) time.Duration {
+// answerTimeout returns how long to wait for an outstanding answer.
+func (s *heartbeatSchedule) answerTimeout(now time.Time) time.Duration {
 	if s.unanswered.IsZero() {
 		return longestInterval
 	}

@@ -7,7 +7,7 @@ import (
 
 func TestHeartbeatsAreSpreadByAFifth(t *testing.T) {
 	now := time.Now()
-	s := newBeatSchedule(now)
+	s := newHeartbeatSchedule(now)
 	if s.due(now, false) > 0 {
 		t.Error("the first heartbeat waits")
 	}
@@ -24,9 +24,9 @@ func TestHeartbeatsAreSpreadByAFifth(t *testing.T) {
 
 func TestScheduleHandlesChangesProbesAndSilence(t *testing.T) {
 	now := time.Now()
-	s := newBeatSchedule(now)
-	if s.patience(now) != answerLimit {
-		t.Errorf("a silent connection is closed after %v", s.patience(now))
+	s := newHeartbeatSchedule(now)
+	if s.answerTimeout(now) != answerLimit {
+		t.Errorf("a silent connection is closed after %v", s.answerTimeout(now))
 	}
 	s.sent(now, true)
 	if got := s.due(now, true); got != newsGap {

@@ -31,23 +31,23 @@ func until(t *testing.T, what string, condition func() bool) {
 
 // watcher records the calls of onChange.
 type watcher struct {
-	mu   sync.Mutex
-	told []error
+	mu       sync.Mutex
+	reported []error
 }
 
-func (w *watcher) hear(err error) {
+func (w *watcher) onChange(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, err)
+	w.reported = append(w.reported, err)
 }
 
 func (w *watcher) all() []error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]error(nil), w.told...)
+	return append([]error(nil), w.reported...)
 }
 
-func heard(a *mustertest.Aggregator, what func(*musterv1.Activity) bool) bool {
+func received(a *mustertest.Aggregator, what func(*musterv1.Activity) bool) bool {
 	for _, beat := range a.Beats() {
 		for _, activity := range beat.Activities {
 			if what(activity) {
@@ -72,7 +72,7 @@ func TestHeartbeatsHaveIdentityActivityAndFarewell(t *testing.T) {
 	beats.SetPhase(muster.PhaseBlocked, "for \xff")
 	beats.SetFault(&muster.Fault{Check: muster.CheckTLS, Address: "h:1", Message: "refused", NextStep: "Ask."})
 	until(t, "the change", func() bool {
-		return heard(w.aggregator, func(a *musterv1.Activity) bool {
+		return received(w.aggregator, func(a *musterv1.Activity) bool {
 			return a.Phase == musterv1.Phase_PHASE_BLOCKED && a.Message == "for \uFFFD" &&
 				a.Fault.GetCheck() == musterv1.Fault_CHECK_TLS && a.Fault.NextStep == "Ask." && a.Key.Node == "n1"
 		})
@@ -91,7 +91,7 @@ func TestHeartbeatsHaveIdentityActivityAndFarewell(t *testing.T) {
 }
 
 func TestHeartbeatsFollowServerIntervalAndProbes(t *testing.T) {
-	w := start(t, func(w *world) { w.aggregator.Interval = 250 * time.Millisecond })
+	w := start(t, func(w *fixture) { w.aggregator.Interval = 250 * time.Millisecond })
 	beats := w.client().StartHeartbeats(nil)
 	until(t, "five beats", func() bool { return len(w.aggregator.Beats()) >= 5 })
 	beats.Stop()
@@ -117,7 +117,7 @@ func TestManyChangesAreSentInFewHeartbeats(t *testing.T) {
 	}
 	beats.SetPhase(muster.PhaseWorking, "last")
 	until(t, "the last", func() bool {
-		return heard(w.aggregator, func(a *musterv1.Activity) bool { return a.Message == "last" })
+		return received(w.aggregator, func(a *musterv1.Activity) bool { return a.Message == "last" })
 	})
 	if count := len(w.aggregator.Beats()); count > 20 {
 		t.Errorf("%d beats", count)
@@ -126,16 +126,16 @@ func TestManyChangesAreSentInFewHeartbeats(t *testing.T) {
 
 func TestHeartbeatsReconnect(t *testing.T) {
 	w, seen := start(t), &watcher{}
-	beats := w.client().StartHeartbeats(seen.hear)
+	beats := w.client().StartHeartbeats(seen.onChange)
 	until(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
-	w.aggregator.CutBeats()
+	w.aggregator.CloseHeartbeats()
 	until(t, "another stream", func() bool { return len(seen.all()) == 2 })
 	all := w.aggregator.Beats()
 	if all[1].InstanceId != all[0].InstanceId || len(all[1].Activities) != 1 || all[1].Sequence <= all[0].Sequence {
 		t.Errorf("%v after %v", all[1], all[0])
 	}
-	if told := seen.all(); told[0] == nil || told[1] != nil || beats.Err() != nil {
-		t.Errorf("onChange got %v", told)
+	if reported := seen.all(); reported[0] == nil || reported[1] != nil || beats.Err() != nil {
+		t.Errorf("onChange got %v", reported)
 	}
 }
 
@@ -150,11 +150,11 @@ func duplicateAgent(t *testing.T) error {
 
 func TestDuplicateAgentEndsHeartbeatsButNotDelivery(t *testing.T) {
 	refusal, seen := duplicateAgent(t), &watcher{}
-	w := start(t, func(w *world) {
-		w.aggregator.JudgeBeat = func(*musterv1.StreamHeartbeatsRequest) error { return refusal }
+	w := start(t, func(w *fixture) {
+		w.aggregator.CheckHeartbeat = func(*musterv1.StreamHeartbeatsRequest) error { return refusal }
 	})
 	client := w.client()
-	client.StartHeartbeats(seen.hear)
+	client.StartHeartbeats(seen.onChange)
 	until(t, "the end", func() bool { return len(seen.all()) == 1 })
 	var answer *muster.Error
 	if !errors.As(seen.all()[0], &answer) || answer.Reason != "DOUBLE_AGENT" {
@@ -166,9 +166,9 @@ func TestDuplicateAgentEndsHeartbeatsButNotDelivery(t *testing.T) {
 }
 
 func TestServiceWithoutHeartbeatsIsRarelyRetried(t *testing.T) {
-	w, seen := start(t, func(w *world) { w.aggregator.NoHeartbeats = true }), &watcher{}
+	w, seen := start(t, func(w *fixture) { w.aggregator.NoHeartbeats = true }), &watcher{}
 	client := w.client()
-	client.StartHeartbeats(seen.hear)
+	client.StartHeartbeats(seen.onChange)
 	if _, err := client.Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x")}); err != nil {
 		t.Error(err)
 	}
@@ -187,9 +187,9 @@ func TestHeartbeatsHavePhasesOfDelivery(t *testing.T) {
 		_, err := client.WaitAndDeliver(t.Context())
 		waiting <- err
 	}()
-	until(t, "waiting", func() bool { return heard(w.aggregator, phase(musterv1.Phase_PHASE_WAITING)) })
+	until(t, "waiting", func() bool { return received(w.aggregator, phase(musterv1.Phase_PHASE_WAITING)) })
 	w.file("done", []byte(w.file("r", []byte("result"))))
-	until(t, "backpressured", func() bool { return heard(w.aggregator, phase(musterv1.Phase_PHASE_BACKPRESSURED)) })
+	until(t, "backpressured", func() bool { return received(w.aggregator, phase(musterv1.Phase_PHASE_BACKPRESSURED)) })
 	w.aggregator.Admit(run)
 	if err := <-waiting; err != nil {
 		t.Error(err)
@@ -205,7 +205,7 @@ func TestFailedReportIsSentWithNextHeartbeat(t *testing.T) {
 		t.Error("the report succeeded")
 	}
 	until(t, "the report", func() bool {
-		return heard(w.aggregator, func(a *musterv1.Activity) bool { return a.GetProgress().GetCompleted() == 5 })
+		return received(w.aggregator, func(a *musterv1.Activity) bool { return a.GetProgress().GetCompleted() == 5 })
 	})
 }
 
@@ -220,8 +220,8 @@ func TestReportWithInvalidTextIsSanitized(t *testing.T) {
 	}
 }
 
-// oldListener is a run's listener for legacy clients that answers with the given codes, then with 200.
-func (w *world) oldListener(codes ...int) *requests {
+// legacyListener is a run's listener for legacy clients that answers with the given codes, then with 200.
+func (w *fixture) legacyListener(codes ...int) *requests {
 	w.t.Helper()
 	seen := &requests{answers: codes}
 	server := httptest.NewUnstartedServer(seen)
@@ -267,8 +267,8 @@ func (r *requests) all() []string {
 
 func TestHeartbeatsToListenerAreGETs(t *testing.T) {
 	w, seen := start(t), &watcher{}
-	listener := w.oldListener()
-	beats := w.client().StartHeartbeats(seen.hear)
+	listener := w.legacyListener()
+	beats := w.client().StartHeartbeats(seen.onChange)
 	until(t, "three", func() bool { return len(listener.all()) >= 3 })
 	if path := listener.all()[2]; path != "GET /api/v1/health/by-node/n1/p" {
 		t.Error(path)
@@ -281,16 +281,16 @@ func TestHeartbeatsToListenerAreGETs(t *testing.T) {
 
 func TestOldListenerIsRarelyRetriedAndRefusalIsReported(t *testing.T) {
 	w, seen := start(t), &watcher{}
-	listener := w.oldListener(404)
+	listener := w.legacyListener(404)
 	client := w.client()
-	client.StartHeartbeats(seen.hear)
+	client.StartHeartbeats(seen.onChange)
 	until(t, "one", func() bool { return len(listener.all()) == 1 })
 	if err := client.Close(); err != nil || len(seen.all()) != 0 {
 		t.Error(err, seen.all())
 	}
 	w = start(t)
-	w.oldListener(403)
-	w.client().StartHeartbeats(seen.hear)
+	w.legacyListener(403)
+	w.client().StartHeartbeats(seen.onChange)
 	until(t, "the refusal", func() bool { return len(seen.all()) == 1 })
 	var answer *muster.Error
 	if !errors.As(seen.all()[0], &answer) || answer.Reason != "NOT_YOURS" {

@@ -37,8 +37,8 @@ func onBehalf(ctx context.Context, uri string) context.Context {
 func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 	d = c.prepared(d)
 	defer c.beats.Load().scope(PhaseDelivering)()
-	if c.old != nil {
-		return c.submitOld(ctx, d)
+	if c.legacy != nil {
+		return c.submitLegacy(ctx, d)
 	}
 	rpc := c.pick()
 	ctx = onBehalf(ctx, d.OnBehalfOf)
@@ -75,7 +75,7 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 	return persist(ctx, d.Hold, c.waiting, u.once, d.LeaveWhenSpooled)
 }
 
-func (c *Client) submitOld(ctx context.Context, d *Delivery) (*Result, error) {
+func (c *Client) submitLegacy(ctx context.Context, d *Delivery) (*Result, error) {
 	file, ok := d.Body.(*os.File)
 	if !ok {
 		var err error
@@ -84,7 +84,7 @@ func (c *Client) submitOld(ctx context.Context, d *Delivery) (*Result, error) {
 		}
 		defer file.Close()
 	}
-	return c.old.submit(ctx, d, file, c.waiting)
+	return c.legacy.submit(ctx, d, file, c.waiting)
 }
 
 // SubmitError delivers an error result with the reason why there is no result; the text is truncated to 64

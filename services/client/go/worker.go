@@ -39,52 +39,52 @@ func (c *Client) WaitAndDeliver(ctx context.Context) (*Result, error) {
 	if c.config == nil {
 		return nil, errors.New("muster: a worker needs a client made by New")
 	}
-	lasting, cancel := c.lasting(ctx)
+	withGrace, cancel := c.withGrace(ctx)
 	defer cancel()
 	defer c.beats.Load().scope(PhaseWaiting)()
-	path, err := c.waitForDone(lasting)
+	path, err := c.waitForDone(withGrace)
 	var result *Result
 	switch {
-	case lasting.Err() != nil:
+	case withGrace.Err() != nil:
 	case err == nil:
-		result, err = c.SubmitFile(lasting, path, Delivery{})
+		result, err = c.SubmitFile(withGrace, path, Delivery{})
 		var unreadable *BodyError
-		if errors.As(err, &unreadable) && lasting.Err() == nil {
-			err = c.tellWhy(lasting, unreadable.Error())
+		if errors.As(err, &unreadable) && withGrace.Err() == nil {
+			err = c.deliverError(withGrace, unreadable.Error())
 		}
 	default:
-		err = c.tellWhy(lasting, err.Error())
+		err = c.deliverError(withGrace, err.Error())
 	}
-	if err != nil && ctx.Err() != nil && lasting.Err() != nil {
+	if err != nil && ctx.Err() != nil && withGrace.Err() != nil {
 		return nil, errors.Join(ErrInterrupted, err)
 	}
 	return result, err
 }
 
-func (c *Client) tellWhy(ctx context.Context, why string) error {
+func (c *Client) deliverError(ctx context.Context, why string) error {
 	if _, err := c.SubmitError(ctx, Key{}, why); err != nil {
 		return fmt.Errorf("%s; cannot deliver this error: %w", why, err)
 	}
 	return &NoResult{why}
 }
 
-// lasting returns a context that outlives the caller's by the grace, but not the deadline.
-func (c *Client) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+// withGrace returns a context that outlives the caller's by the grace, but not the deadline.
+func (c *Client) withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := c.config.certificate.Leaf.NotAfter
 	if d := c.config.Deadline; !d.IsZero() && d.Add(sealGrace).Before(end) {
 		end = d.Add(sealGrace)
 	}
-	lasting, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
+	withGrace, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.NewTimer(stopGrace)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
 			cancel()
-		case <-lasting.Done():
+		case <-withGrace.Done():
 		}
 	})
-	return lasting, func() {
+	return withGrace, func() {
 		stop()
 		cancel()
 	}
@@ -108,7 +108,7 @@ func (c *Client) waitForDone(ctx context.Context) (string, error) {
 			return "", err
 		}
 		if there() {
-			return c.usable(done)
+			return c.resultPath(done)
 		}
 	}
 }
@@ -124,8 +124,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// usable reads the done file: the path of a regular file or of a folder in the results folder.
-func (c *Client) usable(done string) (string, error) {
+// resultPath reads the done file: the path of a regular file or of a folder in the results folder.
+func (c *Client) resultPath(done string) (string, error) {
 	if info, err := os.Stat(done); err != nil || !info.Mode().IsRegular() || info.Size() > maxDoneFile {
 		return "", fmt.Errorf("the done file %s is not a file of at most 64 KiB (%v)", done, err)
 	}

@@ -41,7 +41,7 @@ func TestEachInterfaceDistinguishesStoppedKilledAndDisconnected(t *testing.T) {
 	want := map[string]string{"stopped": "not responding", "killed": "crashed", "cut-off": "network lost"}
 	var missing []string
 	if err := fleet.Until(time.Minute, "each place shows the right reasons", func() bool {
-		missing = notTold(t, f, p, run, want)
+		missing = missingReasons(t, f, p, run, want)
 		return len(missing) == 0
 	}); err != nil {
 		t.Errorf("%v: %s", err, strings.Join(missing, "; "))
@@ -58,8 +58,8 @@ func status(t *testing.T, f *fleet.Fleet, run string) *fleet.Shown {
 	return shown
 }
 
-// notTold lists what one of the three places does not report of a node.
-func notTold(t *testing.T, f *fleet.Fleet, p *page, run string, want map[string]string) (missing []string) {
+// missingReasons lists what one of the three places does not report of a node.
+func missingReasons(t *testing.T, f *fleet.Fleet, p *page, run string, want map[string]string) (missing []string) {
 	t.Helper()
 	shown := status(t, f, run)
 	text, _ := f.Muster("status", run) // the exit code says that the run is still running

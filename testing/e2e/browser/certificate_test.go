@@ -45,11 +45,11 @@ func (p profile) importOperator(f *fleet.Fleet) {
 	p.t.Helper()
 	file := filepath.Join(p.home, "me.p12")
 	export := f.Command(context.Background(), "credentials", "export", "--p12", "-o", file)
-	said, err := export.CombinedOutput()
+	stderr, err := export.CombinedOutput()
 	check(p.t, err)
-	password := regexp.MustCompile(`Its password: (\S+)`).FindSubmatch(said)
+	password := regexp.MustCompile(`Its password: (\S+)`).FindSubmatch(stderr)
 	if password == nil {
-		p.t.Fatalf("no password was printed: %s", said)
+		p.t.Fatalf("no password was printed: %s", stderr)
 	}
 	p.do("pk12util", "-i", file, "-w", p.write("password", string(password[1])), "-K", "")
 }

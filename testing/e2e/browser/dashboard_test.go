@@ -57,8 +57,8 @@ func TestDashboardFollowsRunToItsEnd(t *testing.T) {
 	p.untilShown(straggler(killed, "crashed"))
 	p.untilShown(straggler(stopped, "not_responding"))
 	for _, selector := range []string{straggler(killed, "crashed"), straggler(stopped, "not_responding")} {
-		if said := p.text(selector + " .detail"); !strings.Contains(said, "Next:") {
-			t.Errorf("%s has no next step: %q", selector, said)
+		if stderr := p.text(selector + " .detail"); !strings.Contains(stderr, "Next:") {
+			t.Errorf("%s has no next step: %q", selector, stderr)
 		}
 	}
 	p.until("the timeline shows both", `[...document.querySelectorAll(".events b")].filter((b) => /Crashed|Not responding/.test(b.innerText)).length === 2`)

@@ -36,13 +36,13 @@ type Aggregator struct {
 	Fleet            *Fleet
 	Commands         *CommandAuthority
 	ChunkMax, Window int64
-	// CutOff is how many finished uploads it spools like a disconnected relay before it commits.
-	CutOff int
+	// SpoolCount is how many finished uploads it spools like a disconnected relay before it commits.
+	SpoolCount int
 	// Forget: bytes are hashed but not stored.
 	Forget bool
 	// NoHeartbeats: behave as a service without heartbeats. JudgeBeat may refuse a heartbeat.
-	NoHeartbeats bool
-	JudgeBeat    func(*musterv1.StreamHeartbeatsRequest) error
+	NoHeartbeats   bool
+	CheckHeartbeat func(*musterv1.StreamHeartbeatsRequest) error
 	// Interval is sent in answers to heartbeats.
 	Interval time.Duration
 	// LegacyHost is the pattern of the host names of runs, with {run} in it; empty: no host names.
@@ -199,7 +199,7 @@ func (a *Aggregator) AddRun(id string, plugins, nodes []string) *Run {
 	defer a.mu.Unlock()
 	state.host = strings.ReplaceAll(a.LegacyHost, "{run}", id)
 	a.runs[id] = state
-	a.tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
+	a.addEvent(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
 	return run
 }
 
@@ -207,10 +207,10 @@ func (a *Aggregator) AddRun(id string, plugins, nodes []string) *Run {
 func (a *Aggregator) Tell(event *musterv1.FollowChangesResponse) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.tell(event)
+	a.addEvent(event)
 }
 
-func (a *Aggregator) tell(event *musterv1.FollowChangesResponse) {
+func (a *Aggregator) addEvent(event *musterv1.FollowChangesResponse) {
 	cursor := int64(len(a.events) + 1)
 	event.Cursor = &cursor
 	a.events = append(a.events, event)

@@ -27,7 +27,7 @@ const Domain = "fleet-01234567.muster"
 type Authority struct {
 	Certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	above       []*Authority // the chain to the root, without the root
+	issuers     []*Authority // the chain to the root, without the root
 }
 
 // Fleet is a root CA with an intermediate CA.
@@ -73,7 +73,7 @@ func authority(name string, key *ecdsa.PrivateKey, parent *Authority, host strin
 	}
 	a := &Authority{Certificate: issue(template, key, parent), key: key}
 	if parent != nil {
-		a.above = append([]*Authority{a}, parent.above...)
+		a.issuers = append([]*Authority{a}, parent.issuers...)
 	}
 	return a
 }
@@ -100,7 +100,7 @@ func (a *Authority) Leaf(uri string, change ...func(*x509.Certificate)) tls.Cert
 func (a *Authority) certify(uri string, key *ecdsa.PrivateKey, change ...func(*x509.Certificate)) tls.Certificate {
 	leaf := issue(leafTemplate(uri, change...), key, a)
 	chain := [][]byte{leaf.Raw}
-	for _, above := range a.above {
+	for _, above := range a.issuers {
 		chain = append(chain, above.Certificate.Raw)
 	}
 	return tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}
@@ -139,7 +139,7 @@ func (a *Authority) SignRequest(csrPEM, uri string, change ...func(*x509.Certifi
 		return "", err
 	}
 	text := toPEM(der)
-	for _, above := range a.above {
+	for _, above := range a.issuers {
 		text += above.PEM()
 	}
 	return text, nil

@@ -85,7 +85,7 @@ func (c *CommandAuthority) Check(signed *musterv1.SignedCommand) (*musterv1.Comm
 func (a *Aggregator) IssueCommandCertificate(ctx context.Context, r *musterv1.IssueCommandCertificateRequest) (*musterv1.CommandCertificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	chain, _, err := a.Commands.Issue(r.PublicKeyPem)
 	if err != nil {
 		return nil, fault(codes.InvalidArgument, "INVALID_KEY", err.Error()).Err()

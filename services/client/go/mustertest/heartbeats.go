@@ -26,8 +26,8 @@ func (a *Aggregator) Probe() {
 	}
 }
 
-// CutBeats ends every stream, as a restart would.
-func (a *Aggregator) CutBeats() {
+// CloseHeartbeats ends every stream, as a restart would.
+func (a *Aggregator) CloseHeartbeats() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, cut := range a.streams {
@@ -48,7 +48,7 @@ func (a *Aggregator) StreamHeartbeats(stream musterv1.HeartbeatService_StreamHea
 		delete(a.streams, stream)
 	}()
 	ended := make(chan error, 1)
-	go func() { ended <- a.hear(stream) }()
+	go func() { ended <- a.receiveHeartbeats(stream) }()
 	select {
 	case err := <-ended:
 		return err
@@ -57,7 +57,7 @@ func (a *Aggregator) StreamHeartbeats(stream musterv1.HeartbeatService_StreamHea
 	}
 }
 
-func (a *Aggregator) hear(stream musterv1.HeartbeatService_StreamHeartbeatsServer) error {
+func (a *Aggregator) receiveHeartbeats(stream musterv1.HeartbeatService_StreamHeartbeatsServer) error {
 	for {
 		beat, err := stream.Recv()
 		if err != nil {
@@ -66,8 +66,8 @@ func (a *Aggregator) hear(stream musterv1.HeartbeatService_StreamHeartbeatsServe
 		a.mu.Lock()
 		a.beats = append(a.beats, beat)
 		a.mu.Unlock()
-		if a.JudgeBeat != nil {
-			if err := a.JudgeBeat(beat); err != nil {
+		if a.CheckHeartbeat != nil {
+			if err := a.CheckHeartbeat(beat); err != nil {
 				return err
 			}
 		}

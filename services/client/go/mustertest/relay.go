@@ -101,8 +101,8 @@ func (r *Relay) Stop() {
 	}
 }
 
-// Hang attaches a node; nil detaches it.
-func (r *Relay) Hang(name string, node Node) {
+// AddNode attaches a node; nil detaches it.
+func (r *Relay) AddNode(name string, node Node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.nodes, name)
@@ -135,8 +135,8 @@ func (r *Relay) Signed() (all []*musterv1.SignedCommand) {
 	return all
 }
 
-// heard records the caller. The lock is held.
-func (r *Relay) heard(ctx context.Context) {
+// recordCall records the caller. The lock is held.
+func (r *Relay) recordCall(ctx context.Context) {
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	r.callers = append(r.callers, fmt.Sprint(incoming.Get("muster-forwarded-identity")))
 }
@@ -145,7 +145,7 @@ func (r *Relay) heard(ctx context.Context) {
 func (r *Relay) ListAttached(ctx context.Context, request *musterv1.ListAttachedRequest) (*musterv1.ListAttachedResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	var names []string
 	for name := range r.nodes {
 		names = append(names, name)
@@ -173,7 +173,7 @@ func (r *Relay) SubmitJob(ctx context.Context, request *musterv1.SubmitJobReques
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	if r.jobs[command.Job] != nil {
 		return r.describe(r.jobs[command.Job]), nil
 	}
@@ -234,7 +234,7 @@ func (r *Relay) find(id string) (*relayJob, error) {
 func (r *Relay) GetJob(ctx context.Context, request *musterv1.GetJobRequest) (*musterv1.Job, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	job, err := r.find(request.Job)
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (r *Relay) GetJob(ctx context.Context, request *musterv1.GetJobRequest) (*m
 func (r *Relay) ListJobs(ctx context.Context, _ *musterv1.ListJobsRequest) (*musterv1.ListJobsResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	answer := &musterv1.ListJobsResponse{}
 	for _, job := range r.jobs {
 		answer.Jobs = append(answer.Jobs, r.describe(job))
@@ -259,7 +259,7 @@ func (r *Relay) ListJobs(ctx context.Context, _ *musterv1.ListJobsRequest) (*mus
 func (r *Relay) CancelJob(ctx context.Context, request *musterv1.CancelJobRequest) (*musterv1.Job, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	job, err := r.find(request.Job)
 	if err != nil {
 		return nil, err

@@ -22,8 +22,8 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// heard records the identity and the metadata of a call. The lock is held.
-func (a *Aggregator) heard(ctx context.Context) {
+// recordCall records the identity and the metadata of a call. The lock is held.
+func (a *Aggregator) recordCall(ctx context.Context) {
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	a.Callers = append(a.Callers, fmt.Sprint(incoming.Get("muster-forwarded-identity")))
 	a.MetadataNames = append(a.MetadataNames, slices.Collect(maps.Keys(incoming)))
@@ -33,9 +33,9 @@ func (a *Aggregator) heard(ctx context.Context) {
 func (a *Aggregator) SubmitResult(ctx context.Context, r *musterv1.SubmitResultRequest) (*musterv1.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	key := keyOf(r.Description.Key)
-	if a.CutOff > 0 {
+	if a.SpoolCount > 0 {
 		return nil, fault(codes.Unavailable, "RELAY_CUT_OFF", "disconnected").Err()
 	}
 	if err := a.admit(key); err != nil {
@@ -52,7 +52,7 @@ func (a *Aggregator) SubmitResult(ctx context.Context, r *musterv1.SubmitResultR
 func (a *Aggregator) OpenUpload(ctx context.Context, r *musterv1.OpenUploadRequest) (*musterv1.OpenUploadResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	key := keyOf(r.Description.Key)
 	a.Opened[key]++
 	if err := a.admit(key); err != nil {
@@ -112,8 +112,8 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 			if u.size != finish.Size || string(digest) != string(finish.Sha256) {
 				return fault(codes.DataLoss, "SIZE_MISMATCH", fmt.Sprintf("%d of %d bytes", u.size, finish.Size)).Err()
 			}
-			if a.CutOff > 0 {
-				a.CutOff--
+			if a.SpoolCount > 0 {
+				a.SpoolCount--
 				spooled := &musterv1.Spooled{Relay: "r1", ExpireTime: timestamppb.Now()}
 				return stream.Send(&musterv1.UploadResponse{Message: &musterv1.UploadResponse_Spooled{Spooled: spooled}})
 			}
@@ -124,7 +124,7 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 			delete(a.uploads, key)
 			return stream.Send(&musterv1.UploadResponse{Message: &musterv1.UploadResponse_Committed{Committed: result}})
 		}
-		ack, err := a.take(key, u, epoch, message.GetChunk())
+		ack, err := a.writeChunk(key, u, epoch, message.GetChunk())
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 	}
 }
 
-func (a *Aggregator) take(key Key, u *upload, epoch int64, chunk *musterv1.UploadRequest_Chunk) (int64, error) {
+func (a *Aggregator) writeChunk(key Key, u *upload, epoch int64, chunk *musterv1.UploadRequest_Chunk) (int64, error) {
 	a.mu.Lock()
 	onChunk := a.onChunk
 	a.mu.Unlock()
@@ -170,7 +170,7 @@ func (a *Aggregator) take(key Key, u *upload, epoch int64, chunk *musterv1.Uploa
 func (a *Aggregator) GetResult(ctx context.Context, r *musterv1.GetResultRequest) (*musterv1.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	if a.Results[keyOf(r.Key)] == nil {
 		return &musterv1.Result{Key: r.Key, Outcome: musterv1.Outcome_OUTCOME_PENDING}, nil
 	}
@@ -186,7 +186,7 @@ func (a *Aggregator) ReadResult(r *musterv1.ReadResultRequest, stream grpc.Serve
 func (a *Aggregator) GetArchive(ctx context.Context, r *musterv1.GetArchiveRequest) (*musterv1.Archive, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	content, ok := a.Archives[r.Run]
 	if !ok {
 		return nil, fault(codes.FailedPrecondition, "ARCHIVE_NOT_READY", "not complete").Err()
@@ -219,7 +219,7 @@ func (a *Aggregator) read(content []byte, offset int64, stream grpc.ServerStream
 func (a *Aggregator) SignListenerCertificate(ctx context.Context, r *musterv1.SignListenerCertificateRequest) (*musterv1.SignListenerCertificateResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	state := a.runs[r.Run]
 	if state == nil {
 		return nil, fault(codes.NotFound, "RUN_NOT_FOUND", "no run").Err()
@@ -312,7 +312,7 @@ func (a *Aggregator) Reported() []*musterv1.ReportProgressRequest {
 func (a *Aggregator) ReportProgress(ctx context.Context, r *musterv1.ReportProgressRequest) (*musterv1.ReportProgressResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	if err := a.admit(keyOf(r.Key)); err != nil {
 		return nil, err
 	}
@@ -337,7 +337,7 @@ func (a *Aggregator) RenewCertificate(_ context.Context, r *musterv1.RenewCertif
 func (a *Aggregator) ListRuns(ctx context.Context, _ *musterv1.ListRunsRequest) (*musterv1.ListRunsResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	answer := &musterv1.ListRunsResponse{}
 	for _, state := range a.runs {
 		answer.Runs = append(answer.Runs, state.proto)

@@ -32,7 +32,7 @@ func (r *Relay) findShare(key *musterv1.ShareKey, relay string) (int, error) {
 func (r *Relay) ListShares(ctx context.Context, request *musterv1.ListSharesRequest) (*musterv1.ListSharesResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	relay := request.Relay
 	if relay == "" {
 		relay = "root"
@@ -52,7 +52,7 @@ func (r *Relay) ListShares(ctx context.Context, request *musterv1.ListSharesRequ
 func (r *Relay) GetShare(ctx context.Context, request *musterv1.GetShareRequest) (*musterv1.Share, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	at, err := r.findShare(request.Key, request.Relay)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (r *Relay) GetShare(ctx context.Context, request *musterv1.GetShareRequest)
 func (r *Relay) RemoveShare(ctx context.Context, request *musterv1.RemoveShareRequest) (*musterv1.RemoveShareResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	at, err := r.findShare(request.Key, request.Relay)
 	if err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ func (a *Aggregator) findStatus(ctx context.Context, run string) (*shownRun, err
 func (a *Aggregator) GetStatus(ctx context.Context, r *musterv1.GetStatusRequest) (*musterv1.RunStatus, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	a.asked++
 	shown, err := a.findStatus(ctx, r.Run)
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *Aggregator) WatchStatus(r *musterv1.WatchStatusRequest, stream grpc.Ser
 func (a *Aggregator) SendHeartbeat(ctx context.Context, r *musterv1.SendHeartbeatRequest) (*musterv1.SendHeartbeatResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	if err := a.admit(keyOf(r.Key)); err != nil {
 		return nil, err
 	}
@@ -142,15 +142,15 @@ type statusListener struct {
 	port  int32
 }
 
-// BringStatusListener gives a run its own status listener, and adds a change to the feed.
-func (a *Aggregator) BringStatusListener(run string, given *musterv1.GetStatusListenerResponse) {
+// AddStatusListener gives a run its own status listener, and adds a change to the feed.
+func (a *Aggregator) AddStatusListener(run string, given *musterv1.GetStatusListenerResponse) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	state := a.runs[run]
 	state.status = &statusListener{given: given}
 	state.proto = proto.CloneOf(state.proto)
 	state.proto.StatusListener = &musterv1.StatusListener{}
-	a.tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
+	a.addEvent(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
 }
 
 // StatusPort returns the port of a run's own status listener; 0 before it is open.

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	retryBase = time.Second
-	retryMax  = 5 * time.Minute
-	pollTime  = 30 * time.Second // for a request without a body
-	sending   = 4                // simultaneous uploads to the policy server
-	asking    = 8                // simultaneous requests for their outcomes
+	retryBase  = time.Second
+	retryMax   = 5 * time.Minute
+	pollTime   = 30 * time.Second // for a request without a body
+	maxSenders = 4                // simultaneous uploads to the policy server
+	maxAskers  = 8                // simultaneous requests for their outcomes
 )
 
 // retryPause returns an exponential back-off with full jitter.
@@ -38,15 +38,15 @@ func (s *Server) toUpstream(ctx context.Context, known *state, method, path stri
 		return nil, err
 	}
 	request.ContentLength = size
-	if err := s.pass(request.Header, http.Header{"Via": via}); err != nil {
+	if err := s.addVia(request.Header, http.Header{"Via": via}); err != nil {
 		return nil, err
 	}
 	return client.Do(request)
 }
 
-// carry forwards an upload to the policy server, or requests its outcome there. It reports whether the upload has
+// forward forwards an upload to the policy server, or requests its outcome there. It reports whether the upload has
 // ended.
-func (s *Server) carry(ctx context.Context, u *upload) bool {
+func (s *Server) forward(ctx context.Context, u *upload) bool {
 	turn, step := s.senders, s.send
 	if u.Above != "" {
 		turn, step = s.askers, s.follow
@@ -80,7 +80,7 @@ func (s *Server) send(ctx context.Context, u *upload) bool {
 		body = http.NoBody
 	}
 	response, err := s.toUpstream(ctx, s.state.Load(), http.MethodPost, h.upstreamPath(), query, u.Via, body, u.Size)
-	return s.judge(u, "", response, err)
+	return s.recordOutcome(u, "", response, err)
 }
 
 // follow requests the outcome from the policy server, which is still forwarding the upload.
@@ -93,31 +93,31 @@ func (s *Server) follow(ctx context.Context, u *upload) bool {
 		s.spool.note(u, "", "the policy server does not know the upload: it is sent again")
 		return false
 	}
-	return s.judge(u, u.Above, response, err)
+	return s.recordOutcome(u, u.Above, response, err)
 }
 
-// judge records the outcome of a response; without an outcome there is a retry.
-func (s *Server) judge(u *upload, above string, response *http.Response, err error) (ended bool) {
+// recordOutcome records the outcome of a response; without an outcome there is a retry.
+func (s *Server) recordOutcome(u *upload, above string, response *http.Response, err error) (ended bool) {
 	if err != nil {
 		s.spool.note(u, above, err.Error())
 		return false
 	}
 	defer response.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxMetadata))
-	var told upload
+	var current upload
 	switch code := response.StatusCode; {
 	case code == http.StatusOK && above == "":
 		s.spool.end(u, stateDelivered, 0, "")
 	case code == http.StatusOK || code == http.StatusAccepted:
-		if err := json.Unmarshal(text, &told); err != nil || !isName(told.ID) {
+		if err := json.Unmarshal(text, &current); err != nil || !isName(current.ID) {
 			s.spool.note(u, above, fmt.Sprintf("the policy server answered %d without a valid upload", code))
 			return false
 		}
-		if told.State == statePending {
-			s.spool.note(u, told.ID, told.Reason)
+		if current.State == statePending {
+			s.spool.note(u, current.ID, current.Reason)
 			return false
 		}
-		s.spool.end(u, told.State, told.Code, told.Reason)
+		s.spool.end(u, current.State, current.Code, current.Reason)
 	case code/100 == 4 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests:
 		s.spool.end(u, stateRefused, code, string(text[:min(len(text), maxReason)]))
 	default:
@@ -142,9 +142,9 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request, id string) 
 
 // answerUpload sends the state of an upload.
 func answerUpload(w http.ResponseWriter, code int, u *upload) {
-	told := *u
-	told.Signature, told.Via, told.Above = "", nil, ""
-	text, err := json.Marshal(&told)
+	current := *u
+	current.Signature, current.Via, current.Above = "", nil, ""
+	text, err := json.Marshal(&current)
 	if err != nil {
 		answer(w, http.StatusInternalServerError, "INTERNAL SERVER ERROR")
 		return

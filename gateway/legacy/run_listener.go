@@ -21,15 +21,15 @@ import (
 
 // Reasons for which a listener closes.
 var (
-	errGone       = errors.New("the run CA was wiped")
+	errWiped      = errors.New("the run CA was wiped")
 	errRestarting = errors.New("the gateway is stopping")
 )
 
 const plainHTTPHelp = "This port speaks HTTPS only: use https:// and the client certificate of the run " +
 	"(muster credentials export)."
 
-// door is the listener of one run, from its first certificate until the run CA is wiped.
-type door struct {
+// runListener is the listener of one run, from its first certificate until the run CA is wiped.
+type runListener struct {
 	run     string
 	m       *Manager
 	log     *slog.Logger
@@ -43,16 +43,16 @@ type door struct {
 	refusals    refusalLog
 }
 
-func newDoor(m *Manager, run string) *door {
-	d := &door{run: run, m: m, log: m.log.With("run", run)}
+func newRunListener(m *Manager, run string) *runListener {
+	d := &runListener{run: run, m: m, log: m.log.With("run", run)}
 	d.ctx, d.stop = context.WithCancelCause(context.Background())
-	d.end = time.AfterFunc(time.Hour, func() { d.stop(errGone) })
+	d.end = time.AfterFunc(time.Hour, func() { d.stop(errWiped) })
 	d.refusals = refusalLog{metrics: m.metrics, log: d.log}
 	return d
 }
 
 // update sets the current state of the run. The manager's lock is held.
-func (d *door) update(run *musterv1.Run) {
+func (d *runListener) update(run *musterv1.Run) {
 	plugins := make(map[string]bool, len(run.Plugins))
 	for _, plugin := range run.Plugins {
 		plugins[plugin.Name] = true
@@ -61,10 +61,10 @@ func (d *door) update(run *musterv1.Run) {
 	d.end.Reset(time.Until(runs.AuthorityEnd(run)))
 }
 
-func (d *door) planned(plugin string) bool { return (*d.plugins.Load())[plugin] }
+func (d *runListener) planned(plugin string) bool { return (*d.plugins.Load())[plugin] }
 
-// keep opens the listener repeatedly until it is stopped.
-func (d *door) keep() {
+// maintain opens the listener repeatedly until it is stopped.
+func (d *runListener) maintain() {
 	defer d.m.forget(d)
 	defer d.end.Stop()
 	for failures := 0; d.ctx.Err() == nil; failures++ {
@@ -75,7 +75,7 @@ func (d *door) keep() {
 		}
 		if answer := muster.AsError(err); answer.Reason == "RUN_NOT_FOUND" || answer.Reason == "RUN_ENDED" {
 			d.log.Info("listener of the run not opened", "error", err)
-			d.stop(errGone)
+			d.stop(errWiped)
 			break
 		}
 		if time.Since(started) > time.Minute {
@@ -89,7 +89,7 @@ func (d *door) keep() {
 		case <-d.ctx.Done():
 		}
 	}
-	if errors.Is(context.Cause(d.ctx), errGone) {
+	if errors.Is(context.Cause(d.ctx), errWiped) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := d.m.sockets.Release(ctx, d.name()); err != nil {
@@ -99,10 +99,10 @@ func (d *door) keep() {
 }
 
 // name returns the socket's name for the supervisor.
-func (d *door) name() string { return "legacy/" + d.run }
+func (d *runListener) name() string { return "legacy/" + d.run }
 
 // open serves until the listener is stopped; its error says why it could not.
-func (d *door) open() error {
+func (d *runListener) open() error {
 	signed, renew, err := d.sign()
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (d *door) open() error {
 }
 
 // listen opens the run's own port, or registers the run's name on the shared port.
-func (d *door) listen(signed *musterv1.SignListenerCertificateResponse, config *tls.Config) (net.Listener, error) {
+func (d *runListener) listen(signed *musterv1.SignListenerCertificateResponse, config *tls.Config) (net.Listener, error) {
 	if signed.ServerName != "" {
 		shared, err := d.m.ports.at(d.ctx, int(signed.Port))
 		if err != nil {
@@ -150,7 +150,7 @@ func (d *door) listen(signed *musterv1.SignListenerCertificateResponse, config *
 }
 
 // serve answers requests until the listener fails or is stopped, and renews the certificate.
-func (d *door) serve(listener net.Listener, renew time.Time) error {
+func (d *runListener) serve(listener net.Listener, renew time.Time) error {
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := listen.NewServer(&handler{
 		run: d.run, planned: d.planned, deliver: d.m.deliver, beats: d.m.beats, revoked: d.m.revoked, metrics: d.m.metrics,
@@ -164,7 +164,7 @@ func (d *door) serve(listener net.Listener, renew time.Time) error {
 	defer d.m.metrics.RunListeners.Dec()
 
 	d.log.Info("listener of the run open", "port", port)
-	err := d.stay(served, port, renew)
+	err := d.watch(served, port, renew)
 	if d.ctx.Err() == nil {
 		server.Close()
 		return err
@@ -176,9 +176,9 @@ func (d *door) serve(listener net.Listener, renew time.Time) error {
 	return context.Cause(d.ctx)
 }
 
-// stay reports the listener to the aggregator, renews its certificate, and waits until it has to close. It remains open
+// watch reports the listener to the aggregator, renews its certificate, and waits until it has to close. It remains open
 // while the aggregator is unreachable: legacy clients wait for their answers.
-func (d *door) stay(served <-chan error, port int, renew time.Time) error {
+func (d *runListener) watch(served <-chan error, port int, renew time.Time) error {
 	reported, next := false, time.Now()
 	for failures := 0; ; {
 		timer := time.NewTimer(time.Until(next))
@@ -212,7 +212,7 @@ func (d *door) stay(served <-chan error, port int, renew time.Time) error {
 }
 
 // sign requests a certificate of the run CA, and returns it with the time of its renewal.
-func (d *door) sign() (*musterv1.SignListenerCertificateResponse, time.Time, error) {
+func (d *runListener) sign() (*musterv1.SignListenerCertificateResponse, time.Time, error) {
 	key, csr, err := fleet.NewKey()
 	if err != nil {
 		return nil, time.Time{}, err
@@ -234,7 +234,7 @@ func (d *door) sign() (*musterv1.SignListenerCertificateResponse, time.Time, err
 }
 
 // report reports the port of the listener, or why it is not open, to the aggregator.
-func (d *door) report(port int, fault string) error {
+func (d *runListener) report(port int, fault string) error {
 	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 	defer cancel()
 	_, err := d.m.listeners.ReportListener(ctx, &musterv1.ReportListenerRequest{
