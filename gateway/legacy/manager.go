@@ -18,7 +18,7 @@ import (
 // Settings of all listeners of runs.
 type Settings struct {
 	Host                string
-	FirstPort, LastPort int // of runs with a port of their own; 0, 0: any
+	FirstPort, LastPort int // of runs with a separate port; 0, 0: any
 	SharedPort          int // of runs with host names; 0: any
 	Hold                time.Duration
 	MaxResultBytes      int64
@@ -49,7 +49,7 @@ type Manager struct {
 	ended        sync.WaitGroup
 }
 
-// NewManager creates a manager without listeners. The connection of `beats` requires fleet.Interceptors.
+// NewManager creates a manager without listeners. The heartbeat connection requires fleet.Interceptors.
 func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, deliver Deliverer,
 	beats musterv1.HeartbeatServiceClient, sockets *listen.Sockets, revoked *fleet.Revoked, metrics *inspect.Metrics, probes *inspect.Probes, log *slog.Logger) *Manager {
 	living, kill := context.WithCancel(context.Background())

@@ -14,7 +14,7 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// newRun is a run that listens under a name.
+// testRun is a run that listens under a name.
 type testRun struct {
 	run      *mustertest.Run
 	host     string

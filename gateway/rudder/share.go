@@ -104,7 +104,7 @@ func (c *received) has(hash string) bool {
 	return hash == hex.EncodeToString(c.sha256) || hash == hex.EncodeToString(c.sha512)
 }
 
-// The lines that describe a stored file.
+// Names of the lines that describe a stored file.
 const (
 	lineDate, lineHash, lineShort, lineSignature, lineSize, lineExpires = "date", "hash", "hash-sha256", "signature", "size", "expires"
 )

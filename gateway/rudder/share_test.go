@@ -315,7 +315,7 @@ func TestShareBeyondQuotaFails(t *testing.T) {
 	}
 	s.want(s.share("n-b", "n-a", "two", strings.Repeat("x", 30<<10), "ttl=0"), 200, "")
 	s.wantFiles("n-b/n-a/one", "n-b/n-a/one.medata", "n-b/n-a/two", "n-b/n-a/two.medata")
-	s.restart() // existing files count, whoever stored them
+	s.restart() // existing files count, including those of other programs
 	if got := s.share("n-b", "n-a", "three", strings.Repeat("x", 30<<10)); got.code != 507 {
 		t.Error(got)
 	}

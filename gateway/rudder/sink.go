@@ -72,11 +72,11 @@ func (l *labelled) start(node string) bool { return l.write(record{Node: node, E
 func (l *labelled) unknown(node string) bool { return l.write(record{Node: node, Event: "unknown"}) }
 
 func (l *labelled) end(node string, e ending) bool {
-	told := &endRecord{Code: e.code, Duration: e.took.Milliseconds(), Stderr: string(e.stderr)}
+	line := &endRecord{Code: e.code, Duration: e.took.Milliseconds(), Stderr: string(e.stderr)}
 	if e.fault != "" {
-		told.Error = &e.fault
+		line.Error = &e.fault
 	}
-	return l.write(record{node, "end", told})
+	return l.write(record{node, "end", line})
 }
 
 func (l *labelled) lines(node string, whole []byte) bool {

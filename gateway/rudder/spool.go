@@ -163,8 +163,8 @@ func (p *spool) add(h *share, got *received, expires int64, via []string, file *
 	}
 	p.uploads[u.ID] = u
 	p.begin(u)
-	told := *u
-	return &told, nil
+	copied := *u
+	return &copied, nil
 }
 
 // write makes the state of an upload durable. The lock is held.

@@ -69,7 +69,7 @@ func followOnce(ctx context.Context, changes musterv1.ChangeServiceClient, curso
 	if err != nil {
 		return 0, err
 	}
-	told := events{follower: follower, cursor: cursor}
+	state := events{follower: follower, cursor: cursor}
 	for ; ; count++ {
 		event, err := stream.Recv()
 		if err != nil {
@@ -85,7 +85,7 @@ func followOnce(ctx context.Context, changes musterv1.ChangeServiceClient, curso
 		if count == 0 && *cursor != nil {
 			follower.Connected(true, "")
 		}
-		told.handle(event)
+		state.handle(event)
 	}
 }
 

@@ -92,7 +92,7 @@ func (n *notes) Connected(ok bool, fault string) {
 // cursors.
 func follow(t *testing.T, want []string, streams ...stream) []int64 {
 	t.Helper()
-	f, heard := &feed{streams: streams}, &notes{}
+	f, recorded := &feed{streams: streams}, &notes{}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -110,22 +110,22 @@ func follow(t *testing.T, want []string, streams ...stream) []int64 {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		Follow(ctx, musterv1.NewChangeServiceClient(conn), heard, slog.New(slog.DiscardHandler))
+		Follow(ctx, musterv1.NewChangeServiceClient(conn), recorded, slog.New(slog.DiscardHandler))
 	}()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		heard.mu.Lock()
-		enough := len(heard.all) >= len(want)
-		heard.mu.Unlock()
+		recorded.mu.Lock()
+		enough := len(recorded.all) >= len(want)
+		recorded.mu.Unlock()
 		if enough || time.Now().After(end) {
 			break
 		}
 	}
 	cancel()
 	<-ended // Follow returns when its context ends
-	heard.mu.Lock()
-	defer heard.mu.Unlock()
-	if !slices.Equal(heard.all, want) {
-		t.Errorf("heard\n%s\nwant\n%s", strings.Join(heard.all, "\n"), strings.Join(want, "\n"))
+	recorded.mu.Lock()
+	defer recorded.mu.Unlock()
+	if !slices.Equal(recorded.all, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(recorded.all, "\n"), strings.Join(want, "\n"))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

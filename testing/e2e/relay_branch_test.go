@@ -97,17 +97,17 @@ func (p *printing) logs(t *testing.T, node string) string {
 func (p *printing) follow(t *testing.T) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*crashSoon)
-	told, ended := make(chan string, 1), make(chan struct{})
+	output, ended := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
 		out, err := p.Run(ctx, "job", "logs", "-f", "--node", "n1", p.id)
 		if err != nil {
 			out += err.Error()
 		}
-		told <- out
+		output <- out
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
-	return told
+	return output
 }
 
 // wantComplete ends the job and fails unless every line arrived once and in order.

@@ -77,7 +77,7 @@ func awaitReasons(t *testing.T, f *fleet.Fleet, run, plugin string, want map[str
 	t.Helper()
 	service := statusService(t, f)
 	var last string
-	told := func() bool {
+	reported := func() bool {
 		var all strings.Builder
 		good := true
 		text, err := f.Muster("status", run)
@@ -94,7 +94,7 @@ func awaitReasons(t *testing.T, f *fleet.Fleet, run, plugin string, want map[str
 		last = all.String() + text
 		return good
 	}
-	if err := fleet.Until(withinAMinute, "the reasons are reported", told); err != nil {
+	if err := fleet.Until(withinAMinute, "the reasons are reported", reported); err != nil {
 		t.Fatalf("%v: want %v, got\n%s", err, want, last)
 	}
 }

@@ -19,7 +19,7 @@ func (g goTest) parents() []goTest {
 	return all
 }
 
-// golang adds the results of `go test -json`. Of nested tests only the innermost count, unless the outer one failed
+// golang adds the results of `go test -json`. It counts only the innermost of nested tests, unless the outer one failed
 // itself.
 func (t *tally) golang(events io.Reader) error {
 	outcome := map[goTest]string{}

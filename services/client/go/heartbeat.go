@@ -88,8 +88,8 @@ var (
 // returns the first one's.
 //
 // `onChange`, which may be nil, is called with an error when heartbeats begin to fail (once for each outage),
-// with nil when they succeed again, and with an *Error with the reason DOUBLE_AGENT when they have ended
-// permanently because a newer process sends heartbeats with the same identity for the same node. It must not
+// and with nil when they succeed again. An *Error with the reason DOUBLE_AGENT means that they have ended
+// permanently: a newer process sends heartbeats with the same identity for the same node. onChange must not
 // block.
 func (c *Client) StartHeartbeats(onChange func(error)) *Heartbeats {
 	if c.config == nil || (c.legacy == nil && c.heartbeats == nil) {
@@ -226,7 +226,7 @@ func (h *Heartbeats) markReported(version int64) {
 	}
 }
 
-// received records the time of an answer.
+// setServerTime records the time of an answer.
 func (h *Heartbeats) setServerTime(server time.Time) {
 	offset := time.Until(server)
 	h.mu.Lock()

@@ -48,7 +48,7 @@ func (w *watcher) all() []error {
 }
 
 func received(a *mustertest.Aggregator, what func(*musterv1.Activity) bool) bool {
-	for _, beat := range a.Beats() {
+	for _, beat := range a.ReceivedHeartbeats() {
 		for _, activity := range beat.Activities {
 			if what(activity) {
 				return true
@@ -77,14 +77,14 @@ func TestHeartbeatsHaveIdentityActivityAndFarewell(t *testing.T) {
 				a.Fault.GetCheck() == musterv1.Fault_CHECK_TLS && a.Fault.NextStep == "Ask." && a.Key.Node == "n1"
 		})
 	})
-	first := w.aggregator.Beats()[0]
+	first := w.aggregator.ReceivedHeartbeats()[0]
 	if first.Node != "n1" || first.InstanceId == "" || first.BootId == "" || first.Sequence < 1 || first.Uptime == nil || first.Time == nil {
 		t.Errorf("the first beat is %v", first)
 	}
 	if err := client.Close(); err != nil {
 		t.Error(err)
 	}
-	all := w.aggregator.Beats()
+	all := w.aggregator.ReceivedHeartbeats()
 	if !all[len(all)-1].Goodbye {
 		t.Error("no goodbye")
 	}
@@ -93,9 +93,9 @@ func TestHeartbeatsHaveIdentityActivityAndFarewell(t *testing.T) {
 func TestHeartbeatsFollowServerIntervalAndProbes(t *testing.T) {
 	w := start(t, func(w *fixture) { w.aggregator.Interval = 250 * time.Millisecond })
 	beats := w.client().StartHeartbeats(nil)
-	until(t, "five beats", func() bool { return len(w.aggregator.Beats()) >= 5 })
+	until(t, "five beats", func() bool { return len(w.aggregator.ReceivedHeartbeats()) >= 5 })
 	beats.Stop()
-	all := w.aggregator.Beats()
+	all := w.aggregator.ReceivedHeartbeats()
 	for i := range all[1:] {
 		if all[i+1].Sequence <= all[i].Sequence || len(all[i+1].Activities) != 0 {
 			t.Errorf("beat %d is %v", i+1, all[i+1])
@@ -106,7 +106,7 @@ func TestHeartbeatsFollowServerIntervalAndProbes(t *testing.T) {
 	beats = w.client().StartHeartbeats(nil)
 	until(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
 	w.aggregator.Probe()
-	until(t, "the answer to a probe", func() bool { return len(w.aggregator.Beats()) == 2 })
+	until(t, "the answer to a probe", func() bool { return len(w.aggregator.ReceivedHeartbeats()) == 2 })
 }
 
 func TestManyChangesAreSentInFewHeartbeats(t *testing.T) {
@@ -119,7 +119,7 @@ func TestManyChangesAreSentInFewHeartbeats(t *testing.T) {
 	until(t, "the last", func() bool {
 		return received(w.aggregator, func(a *musterv1.Activity) bool { return a.Message == "last" })
 	})
-	if count := len(w.aggregator.Beats()); count > 20 {
+	if count := len(w.aggregator.ReceivedHeartbeats()); count > 20 {
 		t.Errorf("%d beats", count)
 	}
 }
@@ -130,7 +130,7 @@ func TestHeartbeatsReconnect(t *testing.T) {
 	until(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
 	w.aggregator.CloseHeartbeats()
 	until(t, "another stream", func() bool { return len(seen.all()) == 2 })
-	all := w.aggregator.Beats()
+	all := w.aggregator.ReceivedHeartbeats()
 	if all[1].InstanceId != all[0].InstanceId || len(all[1].Activities) != 1 || all[1].Sequence <= all[0].Sequence {
 		t.Errorf("%v after %v", all[1], all[0])
 	}

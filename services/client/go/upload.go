@@ -43,7 +43,7 @@ func (u *upload) once(ctx context.Context) (*Result, bool, error) {
 		if _, ok := u.source.whole(); ok {
 			return fromResult(opened.Committed), true, nil
 		}
-		// A result is committed already. Whether it is the same one is known at the end of the body.
+		// A result is committed already. The end of the body shows if it is the same one.
 		if err := u.source.finish(); err != nil {
 			return nil, false, err
 		}

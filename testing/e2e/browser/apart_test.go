@@ -10,7 +10,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// Of three agents one is stopped, one killed, one disconnected: within a minute the terminal, /status and the dashboard
+// One agent is stopped, one killed, one disconnected: within a minute the terminal, /status and the dashboard
 // each report which is which.
 func TestEachInterfaceDistinguishesStoppedKilledAndDisconnected(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// page is a tab of its own browser. Uncaught errors of scripts and violations of the page's policy fail the test.
+// page is a tab in a separate browser. Uncaught errors of scripts and violations of the page's policy fail the test.
 type page struct {
 	t   *testing.T
 	ctx context.Context

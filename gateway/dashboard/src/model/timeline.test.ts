@@ -51,7 +51,7 @@ test("simultaneous events of one kind are merged", () => {
 });
 
 test("the end of a run has its reason", () => {
-  const m = run([], { state: "RUN_STATE_FAILED", stateReason: "nobody came", endTime: at(300) });
+  const m = run([], { state: "RUN_STATE_FAILED", stateReason: "no agent reported", endTime: at(300) });
   const [last] = timelineEvents(m, zero + 400_000, 100);
-  assert.deepEqual([last!.title, last!.text], ["Run failed", "nobody came"]);
+  assert.deepEqual([last!.title, last!.text], ["Run failed", "no agent reported"]);
 });

@@ -1,10 +1,9 @@
-// Example is a whole plugin in Go: it counts the files of a folder, says how far it is, and delivers
-// what it found.
+// Example is a complete plugin in Go: it counts the files of a folder, reports its progress, and delivers the count.
 //
 //	muster credentials export RUN --plugin count --node n1 --format json >node.json
 //	example --config node.json /etc
 //
-// In a module of your own:
+// In another module:
 //
 //	go mod edit -require muster.example@v0.0.0 -replace muster.example=PATH-OF-MUSTER
 //	go mod tidy && go mod vendor

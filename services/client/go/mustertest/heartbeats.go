@@ -10,8 +10,8 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// Beats returns all received heartbeats.
-func (a *Aggregator) Beats() []*musterv1.StreamHeartbeatsRequest {
+// ReceivedHeartbeats returns all received heartbeats.
+func (a *Aggregator) ReceivedHeartbeats() []*musterv1.StreamHeartbeatsRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.beats)

@@ -103,18 +103,18 @@ func (a *Aggregator) WatchStatus(r *musterv1.WatchStatusRequest, stream grpc.Ser
 	defer a.mu.Unlock()
 	a.watchers++
 	defer func() { a.watchers-- }()
-	for told := int64(0); stream.Context().Err() == nil; {
+	for sentVersion := int64(0); stream.Context().Err() == nil; {
 		shown, err := a.findStatus(stream.Context(), r.Run)
 		if err != nil {
 			return err
 		}
-		if shown.version == told {
+		if shown.version == sentVersion {
 			a.changed.Wait()
 			continue
 		}
 		cursor := strconv.FormatInt(shown.version, 10)
-		message := &musterv1.WatchStatusResponse{Cursor: cursor, Reset_: told == 0, Status: &musterv1.RunStatus{State: shown.status.State}}
-		told = shown.version
+		message := &musterv1.WatchStatusResponse{Cursor: cursor, Reset_: sentVersion == 0, Status: &musterv1.RunStatus{State: shown.status.State}}
+		sentVersion = shown.version
 		a.mu.Unlock()
 		err = stream.Send(message)
 		a.mu.Lock()
