@@ -128,7 +128,7 @@ func check(files [3][]byte, now time.Time) (*material, error) {
 		return nil, fmt.Errorf("cert.pem: %w", err)
 	}
 	if identity.Kind != peer.Service || identity.Role != "gateway" {
-		return nil, fmt.Errorf("cert.pem names %s, not a gateway", identity.URI)
+		return nil, fmt.Errorf("cert.pem is for %s, not for a gateway", identity.URI)
 	}
 	return &material{certificate: &pair, roots: roots, identity: identity, files: files}, nil
 }

@@ -20,7 +20,7 @@ func refuse(w http.ResponseWriter, code int, text string) {
 
 var (
 	errTooLarge = errors.New("the result is larger than this gateway accepts (limits.result_bytes)")
-	errStalled  = errors.New("the bytes came too slowly")
+	errStalled  = errors.New("the body was sent too slowly")
 )
 
 // diskFullText is the answer for a full disk. The log names the file of the aggregator; the client does not see it.

@@ -96,7 +96,7 @@ func (h *handler) forbidden(r *http.Request, key muster.Key) string {
 	}
 	if err != nil {
 		h.metrics.RefusedIdentities.WithLabelValues("run").Inc()
-		return "not yours to deliver: " + pair + ": " + err.Error()
+		return "the certificate does not permit to deliver " + pair + ": " + err.Error()
 	}
 	return ""
 }

@@ -80,7 +80,7 @@ func (s *Shared) Closed() bool {
 func (s *Shared) Close() error { return s.end(net.ErrClosed) }
 
 var unknownNames = map[string]error{
-	"no_name":      errors.New("the client named no server (SNI)"),
+	"no_name":      errors.New("the client sent no server name (SNI)"),
 	"unknown_name": errors.New("the client asked for an unknown server name"),
 }
 

@@ -151,7 +151,7 @@ func describe(header http.Header, file *stored) (etag string) {
 }
 
 var (
-	errShort   = errors.New("the file ended too early")
+	errShort   = errors.New("the file is truncated")
 	errDamaged = errors.New("bytes were damaged in transit")
 )
 

@@ -301,7 +301,7 @@ func TestRelayIsAuthenticatedByCertificate(t *testing.T) {
 	f.root.write("nodeslist.json", list)
 	withCertificates("r2", "r3")(f.root)
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
-	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "no certificate authenticates it")
+	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "no certificate of this relay is known")
 	withCertificates("r1")(f.root)
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
 	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "")

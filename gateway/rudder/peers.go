@@ -25,7 +25,7 @@ const (
 )
 
 var (
-	errUnpinned = errors.New("no certificate authenticates it")
+	errUnpinned = errors.New("no certificate of this relay is known")
 	errLoop     = errors.New("the request has passed this relay before, or too many relays: the tree has a loop")
 )
 

@@ -275,7 +275,7 @@ func (p *spool) end(u *upload, state string, code int, why string) {
 	p.ended = append(p.ended, u)
 	p.drop(u.Ended)
 	close(u.done)
-	p.log.Info("an upload has ended", "upload", u.ID, "target", u.Target, "source", u.Source, "file", u.File, "state", state,
+	p.log.Info("upload ended", "upload", u.ID, "target", u.Target, "source", u.Source, "file", u.File, "state", state,
 		"code", code, "reason", why)
 }
 

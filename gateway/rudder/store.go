@@ -227,7 +227,7 @@ func (s *store) expire(name string, now time.Time) {
 	ends, err := s.expiry(described)
 	described.Close()
 	if err != nil {
-		s.log.Warn("a shared file without an expiry is kept", "file", name, "error", err)
+		s.log.Warn("shared file without an expiry is kept", "file", name, "error", err)
 		return
 	}
 	if ends == 0 || ends >= now.Unix() {
@@ -240,7 +240,7 @@ func (s *store) expire(name string, now time.Time) {
 		s.log.Warn("cannot remove an expired shared file", "file", name, "error", err)
 		return
 	}
-	s.log.Info("an expired shared file was removed", "file", name)
+	s.log.Info("expired shared file removed", "file", name)
 }
 
 // remove deletes a file, if it exists.

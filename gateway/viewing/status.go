@@ -140,7 +140,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, atte
 			return
 		}
 		if answer, err = s.fetch(ctx, answer.Run, attention); err != nil {
-			s.log.Debug("an event stream ends", "error", err)
+			s.log.Debug("event stream ended", "error", err)
 			return // the client reconnects
 		}
 	}

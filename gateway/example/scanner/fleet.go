@@ -44,7 +44,7 @@ func openFleet(file string) (*fleet, error) {
 		return nil, fmt.Errorf("%s is not a valid context: %w", file, err)
 	}
 	if len(c.URLs) == 0 {
-		return nil, errors.New(file + " names no gateway")
+		return nil, errors.New(file + " has no gateway")
 	}
 	certificate, err := tls.X509KeyPair([]byte(c.Chain), []byte(c.Key))
 	if err != nil {
@@ -58,7 +58,7 @@ func openFleet(file string) (*fleet, error) {
 func newClient(ca string, certificate tls.Certificate) (*http.Client, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(ca)) {
-		return nil, errors.New("the CA is not a certificate in PEM")
+		return nil, errors.New("the CA is not a PEM certificate")
 	}
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{certificate}},

@@ -21,7 +21,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 2 {
-		return fmt.Errorf("want two files: the generated document and the fragment")
+		return fmt.Errorf("usage: merge GENERATED FRAGMENT")
 	}
 	var documents [2]map[string]any
 	for i, name := range args {

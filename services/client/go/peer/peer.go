@@ -131,5 +131,5 @@ func (id Identity) DeliversFor(run, plugin, node string) error {
 			return nil
 		}
 	}
-	return errors.New("the certificate names " + id.URI)
+	return errors.New("the certificate is for " + id.URI)
 }
