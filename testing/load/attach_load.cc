@@ -128,7 +128,7 @@ class Fleet {
   const std::unique_ptr<TimerService> timers_;
   Mutex mutex_;
   int connected_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the beginning, or of the first loss.
+  // The time of the beginning, or of the first loss.
   absl::Time since_ ABSL_GUARDED_BY(mutex_) = absl::Now();
   int64_t timed_out_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
