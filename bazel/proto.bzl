@@ -82,7 +82,10 @@ def cc_proto(name, src, deps = [], grpc = False, alwayslink = False, **kwargs):
         alwayslink = alwayslink,
         copts = ["-w"],
         includes = ["."],
-        deps = deps + ["@sys//:grpcpp"],
+        deps = deps + [
+            "//services/common/rpc:message_text",  # text is UTF-8, in and out
+            "@sys//:grpcpp",
+        ],
         **kwargs
     )
 

@@ -21,14 +21,14 @@ struct State {
   int next_id ABSL_GUARDED_BY(mutex) = 0;
 };
 
-// Never destroyed: the thread that waits for signals lives as long as the process.
-State& Shared() {
+// Never destroyed: the signal thread uses it until the process exits.
+State& SharedState() {
   static State* state = new State;
   return *state;
 }
 
 void OnSignal() {
-  State& state = Shared();
+  State& state = SharedState();
   const MutexLock lock(state.mutex);
   if (state.interrupted) ::_exit(kExitInterrupted);
   state.interrupted = true;
@@ -51,13 +51,13 @@ void CatchInterrupts() {
 }
 
 bool Interrupted() {
-  State& state = Shared();
+  State& state = SharedState();
   const MutexLock lock(state.mutex);
   return state.interrupted;
 }
 
 bool SleepUnlessInterrupted(absl::Duration duration) {
-  State& state = Shared();
+  State& state = SharedState();
   MutexLock lock(state.mutex);
   state.changed.WaitFor(state.mutex, duration, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
     return state.interrupted;
@@ -67,7 +67,7 @@ bool SleepUnlessInterrupted(absl::Duration duration) {
 
 InterruptHook::InterruptHook(std::function<void()> on_interrupt)
     : id_([&] {
-        State& state = Shared();
+        State& state = SharedState();
         const MutexLock lock(state.mutex);
         if (state.interrupted) on_interrupt();
         state.hooks[state.next_id] = std::move(on_interrupt);
@@ -75,7 +75,7 @@ InterruptHook::InterruptHook(std::function<void()> on_interrupt)
       }()) {}
 
 InterruptHook::~InterruptHook() {
-  State& state = Shared();
+  State& state = SharedState();
   const MutexLock lock(state.mutex);
   state.hooks.erase(id_);
 }

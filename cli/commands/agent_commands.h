@@ -1,4 +1,4 @@
-// agent, submit.
+// The commands `muster agent` and `muster submit`.
 #ifndef MUSTER_CLI_COMMANDS_AGENT_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_AGENT_COMMANDS_H_
 

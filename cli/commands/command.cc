@@ -7,7 +7,7 @@
 namespace muster::cli {
 namespace {
 
-std::string Indented(const std::string& text) {
+std::string Indent(const std::string& text) {
   std::string out;
   for (absl::string_view line : absl::StrSplit(text, '\n')) absl::StrAppend(&out, "  ", line, "\n");
   return out;
@@ -25,7 +25,7 @@ CLI::App& AddCommand(CLI::App& parent, const CommandText& text) {
   CLI::App& command = *parent.add_subcommand(text.name, text.summary);
   std::string footer;
   if (!text.details.empty()) absl::StrAppend(&footer, text.details, "\n\n");
-  absl::StrAppend(&footer, "Example:\n", Indented(text.example));
+  absl::StrAppend(&footer, "Example:\n", Indent(text.example));
   footer.pop_back();
   command.footer(footer);
   return command;
@@ -33,7 +33,7 @@ CLI::App& AddCommand(CLI::App& parent, const CommandText& text) {
 
 void SetAction(CommandLine& line, CLI::App& command, Action action) {
   command.callback([&line, &command, action = std::move(action)] {
-    // It is also called when one below it was named, after that one.
+    // CLI11 also calls it when a subcommand was named, after that one.
     if (!command.get_subcommands().empty()) return;
     line.command = FullName(command);
     line.action = action;
@@ -47,8 +47,8 @@ void AddJsonOption(CommandLine& line, CLI::App& command) {
 void AddContextOption(CommandLine& line, CLI::App& command) {
   command
       .add_option("--context", line.context_file,
-                  "Whose identity to use and which fleet to talk to "
-                  "(default: $MUSTER_CONTEXT, then $MUSTER_HOME/context.json)")
+                  "The operator's context file: identity and fleet (default: $MUSTER_CONTEXT, then "
+                  "$MUSTER_HOME/context.json)")
       ->type_name(kFileValue);
 }
 
@@ -59,7 +59,7 @@ void AllowOnly(CLI::Option& option, const std::string& choices) {
     for (const std::string& word : words) {
       if (value == word) return std::string();
     }
-    return absl::StrCat("\"", value, "\" is none of ", choices);
+    return absl::StrCat("\"", value, "\" is not one of ", choices);
   });
 }
 
@@ -67,7 +67,7 @@ void AllowRange(CLI::Option& option, int min, int max) {
   option.check([min, max](const std::string& value) {
     int number = 0;
     if (absl::SimpleAtoi(value, &number) && min <= number && number <= max) return std::string();
-    return absl::StrCat("\"", value, "\" is no whole number from ", min, " to ", max);
+    return absl::StrCat("\"", value, "\" is not a whole number from ", min, " to ", max);
   });
 }
 

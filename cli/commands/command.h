@@ -1,8 +1,8 @@
-// How a command is made known: its arguments, its help, and what it does.
+// Declares a command: its arguments, its help, and its action.
 //
-// A group of commands is one file with one function `Add...Commands(CommandLine&)` that is called
-// in app.cc. It declares the arguments with CLI11 and leaves an Action behind, which runs once all
-// arguments were found right.
+// A group of commands is one file with one function `Add...Commands(CommandLine&)`, which app.cc
+// calls. The function declares the arguments with CLI11 and sets an Action, which runs after all
+// arguments were parsed.
 #ifndef MUSTER_CLI_COMMANDS_COMMAND_H_
 #define MUSTER_CLI_COMMANDS_COMMAND_H_
 
@@ -15,14 +15,14 @@
 
 namespace muster::cli {
 
-// Does the work of a command and gives the exit code. An error is printed by the caller.
+// Runs a command and returns its exit code. The caller prints an error.
 using Action = std::function<absl::StatusOr<int>(Console&)>;
 
-// Not thread-safe. Options of commands write into it while the arguments are parsed.
+// Not thread-safe. The options write into it while the arguments are parsed.
 struct CommandLine {
   CLI::App app{"Gathers results, status and files from every node of a fleet."};
-  Action action;             // of the command that was named
-  std::string command;       // its whole name: "muster operator add"
+  Action action;             // of the innermost command
+  std::string command;       // its full name: "muster operator add"
   bool json = false;         // --json
   std::string context_file;  // --context; empty if not given
 };
@@ -30,24 +30,23 @@ struct CommandLine {
 struct CommandText {
   std::string name;
   std::string summary;  // one sentence
-  std::string details;  // more about it, or empty
+  std::string details;  // further sentences, or empty
   std::string example;  // one or more lines
 };
 
-// Adds a command below `parent` (line.app, or a command that only groups others).
+// Adds a command to `parent` (line.app, or a command that groups others).
 CLI::App& AddCommand(CLI::App& parent, const CommandText& text);
 
-// What to do when `command` is the one that was named.
+// Sets the action of `command`.
 void SetAction(CommandLine& line, CLI::App& command, Action action);
 
-// --json: for every command that prints data.
+// Adds --json, for commands that print data.
 void AddJsonOption(CommandLine& line, CLI::App& command);
 
-// --context FILE: for every command that talks to services.
+// Adds --context FILE, for commands that call services.
 void AddContextOption(CommandLine& line, CLI::App& command);
 
-// Options whose value has a kind that help and completion know by this name. A choice is written
-// "json|env|kubernetes".
+// Type names of option values, for help and completion. A choice is written "json|env|kubernetes".
 inline constexpr char kFileValue[] = "FILE";
 inline constexpr char kFolderValue[] = "FOLDER";
 

@@ -1,6 +1,6 @@
-// All three scripts work alike: find the command by walking the words before the cursor, then offer
-// the values of the option before the cursor if it takes one, else the command's own commands and
-// options. A command is written as a path: "" for the program, "/operator/add".
+// All three scripts work in the same way. They follow the words before the cursor to find the
+// command. If the option before the cursor takes a value, they offer its values, else the commands
+// and options of the command. A path names a command: "" for the program, "/operator/add".
 #include "cli/commands/completion.h"
 
 #include <vector>
@@ -92,7 +92,8 @@ std::vector<std::string> Words(const CommandInfo& command) {
   return words;
 }
 
-// Both bash and zsh: lines of a `case` over "PATH,OPTION" with what `files` and `none` do there.
+// Returns the lines of a `case` over "PATH,OPTION", for bash and zsh. `files` completes file names;
+// the `choices_` texts enclose a list of words.
 std::string ValueCases(const CommandInfo& root, const std::string& files,
                        const std::string& choices_before, const std::string& choices_after) {
   std::string cases;
@@ -144,7 +145,7 @@ complete -F _@NAME@ @NAME@
        {"@WORDS@", words}});
 }
 
-// For a list that zsh's _describe takes: 'word:what it is'.
+// Returns an item for zsh's _describe: 'word:summary'.
 std::string ZshItem(const std::string& word, const std::string& summary) {
   return absl::StrCat(" '", word, ":",
                       absl::StrReplaceAll(summary, {{"'", "'\\''"}, {"\\", "\\\\"}, {":", "\\:"}}),

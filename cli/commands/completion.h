@@ -1,4 +1,4 @@
-// Completion scripts for shells, made from the commands as they are declared.
+// Completion scripts for shells, generated from the declared commands.
 #ifndef MUSTER_CLI_COMMANDS_COMPLETION_H_
 #define MUSTER_CLI_COMMANDS_COMPLETION_H_
 
@@ -10,8 +10,8 @@ namespace muster::cli {
 
 enum class Shell { kBash, kZsh, kFish };
 
-// A script that completes `app`'s visible commands, their options, and the values of options that
-// have a fixed choice or name a file.
+// Returns a script that completes `app`'s visible commands, their options, and the values of
+// options that have a fixed choice or name a file.
 std::string CompletionScript(const CLI::App& app, Shell shell);
 
 }  // namespace muster::cli

@@ -11,7 +11,7 @@
 namespace muster::cli {
 namespace {
 
-// A program with what the scripts tell apart: nested commands, a hidden one, choices, files.
+// Declares a program with nested commands, a hidden command, choices and files.
 void Declare(CLI::App& app) {
   app.name("prog");
   CLI::App* run = app.add_subcommand("run", "It's a run: it runs");
@@ -24,7 +24,7 @@ void Declare(CLI::App& app) {
   app.add_subcommand("secret", "Not shown")->group("");
 }
 
-// What bash offers after the words of `line`, the last of which is being typed.
+// Returns the words that bash offers after `line`, whose last word is incomplete.
 std::string BashOffers(const std::string& line) {
   CLI::App app;
   Declare(app);
@@ -41,21 +41,21 @@ std::string BashOffers(const std::string& line) {
   return output;
 }
 
-TEST(BashCompletion, OffersCommandsAndOptions) {
+TEST(BashCompletionTest, IncompleteCommandOffersCommandsAndOptions) {
   EXPECT_EQ(BashOffers("prog ''"), "run operator -h --help\n");
   EXPECT_EQ(BashOffers("prog op"), "operator\n");
   EXPECT_EQ(BashOffers("prog operator a"), "add\n");
   EXPECT_EQ(BashOffers("prog run --t"), "--title\n");
 }
 
-TEST(BashCompletion, OffersTheValuesOfAnOption) {
+TEST(BashCompletionTest, OptionOffersItsValues) {
   EXPECT_EQ(BashOffers("prog run --mode ''"), "fast slow\n");
   EXPECT_EQ(BashOffers("prog run --mode s"), "slow\n");
   EXPECT_EQ(BashOffers("prog run --title ''"), "\n");  // any text
   EXPECT_EQ(BashOffers("prog run -f /proc/self/statu"), "/proc/self/status\n");
 }
 
-TEST(ZshCompletion, QuotesWhatZshWouldRead) {
+TEST(ZshCompletionTest, SpecialCharactersAreQuoted) {
   CLI::App app;
   Declare(app);
   const std::string script = CompletionScript(app, Shell::kZsh);
@@ -67,7 +67,7 @@ TEST(ZshCompletion, QuotesWhatZshWouldRead) {
   EXPECT_EQ(script.find("secret"), std::string::npos);
 }
 
-TEST(FishCompletion, OneLineForEachWord) {
+TEST(FishCompletionTest, EveryCommandAndOptionHasOneLine) {
   CLI::App app;
   Declare(app);
   const std::string script = CompletionScript(app, Shell::kFish);

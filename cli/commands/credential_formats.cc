@@ -24,9 +24,9 @@ Json TextList(const google::protobuf::RepeatedPtrField<std::string>& list) {
   return json;
 }
 
-// What is no secret. The certificate comes with what leads to the fleet's root; old clients read
-// the first block alone.
-Json PublicPart(const KeyedCredential& keyed) {
+// Returns the fields that are not secret. The certificate includes its chain to the fleet's root;
+// legacy clients read only the first block.
+Json PublicFields(const KeyedCredential& keyed) {
   const v1::Credential& credential = keyed.credential;
   Json json = {{"run", keyed.run}, {"plugin", keyed.plugin}};
   if (!keyed.node.empty()) json["node"] = keyed.node;
@@ -39,13 +39,13 @@ Json PublicPart(const KeyedCredential& keyed) {
   return json;
 }
 
-// In single quotes, for every POSIX shell.
-std::string Quoted(std::string_view text) {
+// Quotes `text` for any POSIX shell.
+std::string Quote(std::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(ToAbsl(text), {{"'", "'\\''"}}), "'");
 }
 
-// A YAML literal block below a key, `indent` spaces deep.
-std::string Block(std::string_view text, int indent) {
+// Returns a YAML literal block, `indent` spaces deep.
+std::string LiteralBlock(std::string_view text, int indent) {
   std::string out = "|\n";
   for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(ToAbsl(text), "\n"), '\n')) {
     absl::StrAppend(&out, std::string(indent, ' '), line, "\n");
@@ -57,7 +57,7 @@ std::string Block(std::string_view text, int indent) {
 
 absl::StatusOr<std::string> AgentJson(const KeyedCredential& credential) {
   ASSIGN_OR_RETURN(const auto key, credential.key.ToSec1Pem());
-  Json json = PublicPart(credential);
+  Json json = PublicFields(credential);
   json["client_key"] = std::string(key.view());
   return json.dump(2) + "\n";
 }
@@ -67,7 +67,7 @@ absl::StatusOr<std::string> ShellEnvironment(const KeyedCredential& keyed) {
   std::string out = absl::StrCat("# Credential for plugin ", keyed.plugin, " in run ", keyed.run,
                                  ", for a shell: . FILE\n");
   const auto add = [&out](std::string_view name, std::string_view value) {
-    absl::StrAppend(&out, "export ", ToAbsl(name), "=", Quoted(value), "\n");
+    absl::StrAppend(&out, "export ", ToAbsl(name), "=", Quote(value), "\n");
   };
   const v1::Credential& credential = keyed.credential;
   const std::string url = credential.legacy_urls().empty() ? "" : credential.legacy_urls(0);
@@ -89,7 +89,7 @@ std::string KubernetesName(const KeyedCredential& credential) {
   for (char& c : name) {
     if (!absl::ascii_isalnum(c)) c = '-';
   }
-  // A name that had to be changed could be that of another credential as well.
+  // A changed or cut name may equal that of another credential: append a digest.
   if (name != absl::StrCat("muster-", whole) || name.size() > kMaxObjectName) {
     const std::string digest =
         ToHex(Sha256::Of(absl::StrCat(credential.plugin, "/", credential.node))).substr(0, 8);
@@ -101,18 +101,19 @@ std::string KubernetesName(const KeyedCredential& credential) {
 absl::StatusOr<std::string> KubernetesObjects(const KeyedCredential& keyed) {
   ASSIGN_OR_RETURN(const auto key, keyed.key.ToSec1Pem());
   const std::string name = KubernetesName(keyed);
-  Json config = PublicPart(keyed);
+  Json config = PublicFields(keyed);
   config["client_key_file"] = absl::StrCat(kSecretMount, "/tls.key");
   const std::string certificate = config["client_cert"].get<std::string>();
   return absl::StrCat(
       "# Mount the Secret at ", kSecretMount,
-      ", the ConfigMap anywhere: muster agent --config "
-      "FILE.\n# An old sidecar takes CLIENT_CERT, CLIENT_KEY and CA_CERT from the Secret's keys.\n",
+      ", the ConfigMap anywhere: muster agent --config FILE.\n"
+      "# A legacy sidecar takes CLIENT_CERT, CLIENT_KEY and CA_CERT from the Secret's keys.\n",
       "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata:\n  name: ", name,
-      "\nstringData:\n  tls.crt: ", Block(certificate, 4), "  tls.key: ", Block(key.view(), 4),
-      "  ca.crt: ", Block(keyed.credential.run_ca_pem(), 4),
+      "\nstringData:\n  tls.crt: ", LiteralBlock(certificate, 4),
+      "  tls.key: ", LiteralBlock(key.view(), 4),
+      "  ca.crt: ", LiteralBlock(keyed.credential.run_ca_pem(), 4),
       "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ", name,
-      "\ndata:\n  agent.json: ", Block(config.dump(2), 4));
+      "\ndata:\n  agent.json: ", LiteralBlock(config.dump(2), 4));
 }
 
 }  // namespace muster::cli

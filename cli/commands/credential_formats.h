@@ -1,4 +1,4 @@
-// The forms in which a credential is handed over.
+// The formats of an exported credential.
 #ifndef MUSTER_CLI_COMMANDS_CREDENTIAL_FORMATS_H_
 #define MUSTER_CLI_COMMANDS_CREDENTIAL_FORMATS_H_
 
@@ -10,7 +10,7 @@
 
 namespace muster::cli {
 
-// A credential with the key it was issued for.
+// A credential with its key.
 struct KeyedCredential {
   std::string run;
   std::string plugin;
@@ -19,21 +19,21 @@ struct KeyedCredential {
   PrivateKey key;
 };
 
-// The agent's configuration file (docs/agent-config.schema.json), with the key in it.
+// Returns the agent's configuration file (docs/agent-config.schema.json), with the key.
 absl::StatusOr<std::string> AgentJson(const KeyedCredential& credential);
 
-// Lines for a shell to read, under the names that old sidecars know; the key is SEC1, which is all
-// they load.
+// Returns lines for a shell, with the names of variables that legacy sidecars read. The key is
+// SEC1, the only format that they load.
 absl::StatusOr<std::string> ShellEnvironment(const KeyedCredential& credential);
 
-// A Secret (tls.crt, tls.key, ca.crt) and a ConfigMap with the agent's configuration without key,
-// in YAML. They are to be mounted at kSecretMount and wherever the agent is told.
+// Returns a Secret (tls.crt, tls.key, ca.crt) and a ConfigMap with the agent's configuration
+// without the key, in YAML. Pods mount the Secret at kSecretMount and the ConfigMap anywhere.
 absl::StatusOr<std::string> KubernetesObjects(const KeyedCredential& credential);
 
 inline constexpr char kSecretMount[] = "/etc/muster/credential";
 
-// The name of both objects: lower-case letters, digits and hyphens, at most 63 characters; two
-// credentials never share one.
+// Returns the name of both objects: lower-case letters, digits and hyphens, at most 63 characters.
+// Different credentials have different names.
 std::string KubernetesName(const KeyedCredential& credential);
 
 }  // namespace muster::cli

@@ -29,7 +29,7 @@ std::string KeyText(const KeyedCredential& credential) {
   return std::string(credential.key.ToSec1Pem().value().view());
 }
 
-TEST(AgentJson, HoldsAllThatAnAgentNeeds) {
+TEST(AgentJsonTest, CredentialBecomesACompleteConfiguration) {
   const KeyedCredential credential = Example();
   const auto json = nlohmann::json::parse(AgentJson(credential).value());
   EXPECT_EQ(json["run"], "3f2a0123456789ab");
@@ -45,7 +45,7 @@ TEST(AgentJson, HoldsAllThatAnAgentNeeds) {
   EXPECT_FALSE(nlohmann::json::parse(AgentJson(Example("")).value()).contains("node"));
 }
 
-TEST(ShellEnvironment, NamesThatOldSidecarsKnow) {
+TEST(ShellEnvironmentTest, CredentialHasTheNamesOfLegacySidecars) {
   const KeyedCredential credential = Example();
   EXPECT_EQ(ShellEnvironment(credential).value(),
             "# Credential for plugin e2e in run 3f2a0123456789ab, for a shell: . FILE\n"
@@ -60,7 +60,7 @@ TEST(ShellEnvironment, NamesThatOldSidecarsKnow) {
   EXPECT_EQ(KeyText(credential).rfind("-----BEGIN EC PRIVATE KEY-----", 0), 0U);
 }
 
-TEST(KubernetesObjects, TheKeyIsInTheSecretAlone) {
+TEST(KubernetesObjectsTest, KeyIsOnlyInTheSecret) {
   const KeyedCredential credential = Example();
   const std::string yaml = KubernetesObjects(credential).value();
   const std::string secret = yaml.substr(0, yaml.find("---\napiVersion"));
@@ -75,7 +75,7 @@ TEST(KubernetesObjects, TheKeyIsInTheSecretAlone) {
   EXPECT_EQ(config.find("PRIVATE KEY"), std::string::npos);
 }
 
-TEST(KubernetesName, ValidAndNeverShared) {
+TEST(KubernetesNameTest, DifferentCredentialsHaveDifferentValidNames) {
   EXPECT_EQ(KubernetesName(Example()), "muster-3f2a0123456789ab-e2e-n1");
   EXPECT_EQ(KubernetesName(Example("")), "muster-3f2a0123456789ab-e2e");
   const std::string upper = KubernetesName(Example("N1"));

@@ -50,13 +50,14 @@ absl::StatusOr<KeyedCredential> Issue(Client& client, const ExportArguments& arg
                          .key = std::move(key)};
 }
 
-absl::StatusOr<std::string> InFormat(const KeyedCredential& credential, const std::string& format) {
+absl::StatusOr<std::string> FormatCredential(const KeyedCredential& credential,
+                                             const std::string& format) {
   if (format == "env") return ShellEnvironment(credential);
   if (format == "kubernetes") return KubernetesObjects(credential);
   return AgentJson(credential);
 }
 
-// What a browser signs in with: the operator's own certificate.
+// Exports the operator's own certificate, with which a browser signs in.
 absl::StatusOr<int> ExportForBrowser(Console& console, const CommandLine& line,
                                      const ExportArguments& arguments) {
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
@@ -65,34 +66,34 @@ absl::StatusOr<int> ExportForBrowser(Console& console, const CommandLine& line,
   const std::string password = RandomHex(kPasswordBytes);
   ASSIGN_OR_RETURN(const auto file, MakePkcs12(key, chain, context.fleet, password));
   RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, file.view()));
-  Say(console, absl::StrCat(arguments.output,
-                            " is you, for a browser: import it, then remove it. "
-                            "Its password: ",
-                            password));
+  PrintMessage(console, absl::StrCat(arguments.output,
+                                     " contains your certificate and key: import it into the "
+                                     "browser, then delete it. Password: ",
+                                     password));
   return kExitOk;
 }
 
 absl::Status CheckForBrowser(const ExportArguments& arguments) {
   if (!arguments.run.empty() || !arguments.plugin.empty() || !arguments.node.empty() ||
       arguments.any_node) {
-    return UsageError("--p12 is the operator's own certificate, not one of a run",
-                      "Leave out the run, --plugin, --node and --any-node.");
+    return UsageError("--p12 exports the operator's own certificate, not one of a run",
+                      "Omit the run, --plugin, --node and --any-node.");
   }
   if (arguments.output.empty() || arguments.output == "-") {
-    return UsageError("--p12 writes a binary file", "Say where: -o FILE.");
+    return UsageError("--p12 writes a binary file", "Name the file: -o FILE.");
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckForDelivery(const ExportArguments& arguments) {
   if (arguments.run.empty() || arguments.plugin.empty()) {
-    return UsageError("it is not said for what the credential is",
-                      "Name the run and --plugin; or --p12 for a browser.");
+    return UsageError("the run and --plugin are required",
+                      "Name the run and --plugin, or use --p12 for a browser.");
   }
   if (arguments.any_node == !arguments.node.empty()) {
-    return UsageError("say for which node: exactly one of --node and --any-node is needed",
-                      "--node NODE names one (\"global\" for a plugin that runs once); --any-node "
-                      "is good for all planned ones.");
+    return UsageError("exactly one of --node and --any-node is required",
+                      "Use --node NODE for one node (\"global\" for a plugin that runs once), or "
+                      "--any-node for all planned nodes.");
   }
   return absl::OkStatus();
 }
@@ -103,11 +104,12 @@ absl::StatusOr<int> Export(Console& console, const CommandLine& line,
   if (arguments.pkcs12) return ExportForBrowser(console, line, arguments);
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   ASSIGN_OR_RETURN(const auto credential, Issue(*client, arguments));
-  ASSIGN_OR_RETURN(const auto text, InFormat(credential, arguments.format));
+  ASSIGN_OR_RETURN(const auto text, FormatCredential(credential, arguments.format));
   RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, text));
-  Say(console, absl::StrCat("Credential for ", arguments.plugin, " on ",
+  PrintMessage(console,
+               absl::StrCat("Credential for ", arguments.plugin, " on ",
                             arguments.any_node ? "any planned node" : arguments.node, " in run ",
-                            credential.run, ", good until ",
+                            credential.run, ", valid until ",
                             HumanTime(FromProto(credential.credential.expire_time()), absl::Now(),
                                       absl::LocalTimeZone()),
                             arguments.output.empty() ? "" : absl::StrCat(": ", arguments.output)));
@@ -119,33 +121,36 @@ absl::StatusOr<int> Export(Console& console, const CommandLine& line,
 void AddCredentialsCommands(CommandLine& line) {
   CLI::App& group =
       AddCommand(line.app, {.name = "credentials",
-                            .summary = "Let others deliver into a run",
+                            .summary = "Export credentials for a run",
                             .example = "muster credentials export 3f2a --plugin e2e --any-node"});
   group.require_subcommand(1);
   CLI::App& command = AddCommand(
       group,
       {.name = "export",
-       .summary = "Make a credential for an agent, a sidecar or a node",
-       .details = "json is the agent's configuration file, env lines for a shell under the names\n"
-                  "that old sidecars know, kubernetes a Secret and a ConfigMap. The key is made\n"
-                  "here; only a request for its certificate travels. -o writes with mode 0600.\n"
-                  "--p12 instead puts your own certificate into a file that browsers import.",
+       .summary = "Export a credential for an agent or a sidecar",
+       .details =
+           "Formats: json is the agent's configuration file; env is a list of shell variables\n"
+           "with the names that legacy sidecars read; kubernetes is a Secret and a ConfigMap.\n"
+           "The key is generated here and never sent. -o writes the file with mode 0600.\n"
+           "--p12 exports your own certificate instead, in a file that browsers import.",
        .example = "muster credentials export 3f2a --plugin hostfacts --node n1 -o node.json\n"
                   "muster agent --config node.json\n"
                   "muster credentials export 3f2a --plugin e2e --any-node --format kubernetes | "
                   "kubectl apply -f -\n"
                   "muster credentials export --p12 -o me.p12"});
   const auto arguments = std::make_shared<ExportArguments>();
-  command.add_option("RUN", arguments->run, "Its id or the beginning of it")->type_name("");
-  command.add_option("--plugin", arguments->plugin, "Whose results it delivers")->type_name("NAME");
-  command.add_option("--node", arguments->node, "For which node; \"global\" if it runs once")
+  command.add_option("RUN", arguments->run, "The id of the run, or a unique prefix of it")
+      ->type_name("");
+  command.add_option("--plugin", arguments->plugin, "The plugin whose results it delivers")
+      ->type_name("NAME");
+  command.add_option("--node", arguments->node, "The node; \"global\" for a plugin that runs once")
       ->type_name("NAME");
   command.add_flag("--any-node", arguments->any_node,
-                   "For every planned node; its results are marked: node unproven");
-  command.add_flag("--p12", arguments->pkcs12, "Your own certificate, for a browser");
-  AllowOnly(*command.add_option("--format", arguments->format, "The form (default: json)"),
+                   "Valid for every planned node; the results are marked \"node unproven\"");
+  command.add_flag("--p12", arguments->pkcs12, "Export your own certificate, for a browser");
+  AllowOnly(*command.add_option("--format", arguments->format, "The format (default: json)"),
             "json|env|kubernetes");
-  command.add_option("-o,--output", arguments->output, "Where to write it (default: stdout)")
+  command.add_option("-o,--output", arguments->output, "The file to write (default: stdout)")
       ->type_name(kFileValue);
   AddContextOption(line, command);
   SetAction(line, command,

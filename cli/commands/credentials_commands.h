@@ -1,4 +1,4 @@
-// credentials export.
+// The command `muster credentials export`.
 #ifndef MUSTER_CLI_COMMANDS_CREDENTIALS_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_CREDENTIALS_COMMANDS_H_
 

@@ -8,21 +8,19 @@
 #include "cli/output/json_view.h"
 #include "cli/rpc/https_client.h"
 #include "cli/rpc/session.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr char kPath[] = "/api/v1/dashboard-links";
 
-// Asks one gateway after the other until one answers.
-absl::StatusOr<HttpsAnswer> AskForLink(const OperatorContext& context) {
+// Asks one gateway after another until one is reachable.
+absl::StatusOr<HttpsAnswer> RequestLink(const OperatorContext& context) {
   HttpsClient https(context.fleet_ca_pem, context.certificate_chain_pem,
                     context.private_key_pem.view());
-  absl::StatusOr<HttpsAnswer> answer =
-      MakeError(absl::StatusCode::kFailedPrecondition, "NO_GATEWAY", "the context names no gateway",
-                "Have a new one made: muster operator add.");
+  absl::StatusOr<HttpsAnswer> answer = errors::NoGateway();
   for (const std::string& gateway : context.gateway_urls) {
     answer = https.Post(absl::StrCat(absl::StripSuffix(gateway, "/"), kPath));
     if (!absl::IsUnavailable(answer.status())) break;
@@ -32,16 +30,14 @@ absl::StatusOr<HttpsAnswer> AskForLink(const OperatorContext& context) {
 
 absl::StatusOr<int> PrintLink(Console& console, const CommandLine& line) {
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
-  ASSIGN_OR_RETURN(const auto answer, AskForLink(context));
+  ASSIGN_OR_RETURN(const auto answer, RequestLink(context));
   const Json json = Json::parse(answer.body, nullptr, false);
   if (!json.is_object() || !json.contains("url") || !json["url"].is_string()) {
-    return MakeError(absl::StatusCode::kInternal, "INVALID_ANSWER",
-                     "the gateway's answer holds no link",
-                     "Check that gateway and command line are of one version.");
+    return errors::InvalidGatewayAnswer();
   }
   console.out << (line.json ? Dump(json) : json["url"].get<std::string>() + "\n");
-  Say(console, absl::StrCat("Open it within ", json.value("expires_in_seconds", 60),
-                            " seconds; it can be used once."));
+  PrintMessage(console, absl::StrCat("Open the link within ", json.value("expires_in_seconds", 60),
+                                     " seconds. It can be used once."));
   return kExitOk;
 }
 
@@ -49,11 +45,12 @@ absl::StatusOr<int> PrintLink(Console& console, const CommandLine& line) {
 
 void AddDashboardCommand(CommandLine& line) {
   CLI::App& command = AddCommand(
-      line.app, {.name = "dashboard",
-                 .summary = "Print a link that opens the dashboard in a browser",
-                 .details = "The link signs in whoever opens it, for looking only. The browser has "
-                            "to trust the\nfleet's root certificate.",
-                 .example = "muster dashboard\nxdg-open \"$(muster dashboard)\""});
+      line.app,
+      {.name = "dashboard",
+       .summary = "Print a link that opens the dashboard in a browser",
+       .details = "The link gives its first user read access. The browser must trust the fleet's\n"
+                  "root certificate.",
+       .example = "muster dashboard\nxdg-open \"$(muster dashboard)\""});
   AddJsonOption(line, command);
   AddContextOption(line, command);
   SetAction(line, command, [&line](Console& console) { return PrintLink(console, line); });

@@ -1,4 +1,4 @@
-// dashboard.
+// The command `muster dashboard`.
 #ifndef MUSTER_CLI_COMMANDS_DASHBOARD_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_DASHBOARD_COMMANDS_H_
 

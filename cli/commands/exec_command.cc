@@ -26,8 +26,8 @@ namespace {
 constexpr int kPage = 1'000;
 constexpr absl::Duration kDefaultDeadline = absl::Seconds(60);
 constexpr absl::Duration kDefaultTtl = absl::Seconds(10);
-// With --parallel nobody can say how long the last one has to wait for its turn.
-constexpr absl::Duration kTurnsWithin = absl::Hours(12);
+// With --parallel, the time until the last node starts is unknown.
+constexpr absl::Duration kParallelWindow = absl::Hours(12);
 
 struct ExecArguments {
   bool all = false;
@@ -44,8 +44,8 @@ struct ExecArguments {
   std::vector<std::string> command;
 };
 
-absl::StatusOr<absl::Duration> DurationOr(const std::string& text, absl::Duration otherwise) {
-  return text.empty() ? absl::StatusOr<absl::Duration>(otherwise) : DurationArgument(text);
+absl::StatusOr<absl::Duration> DurationOr(const std::string& text, absl::Duration fallback) {
+  return text.empty() ? absl::StatusOr<absl::Duration>(fallback) : DurationArgument(text);
 }
 
 absl::Status AddEnvironment(const std::vector<std::string>& texts, v1::Command* command) {
@@ -53,8 +53,8 @@ absl::Status AddEnvironment(const std::vector<std::string>& texts, v1::Command* 
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos) {
-      return UsageError(absl::StrCat("\"", text, "\" is no variable"),
-                        "Write it as NAME=value: --env LANG=C.");
+      return UsageError(absl::StrCat("\"", text, "\" is not a variable"),
+                        "Write NAME=value, such as --env LANG=C.");
     }
     sorted[text.substr(0, equals)] = text.substr(equals + 1);
   }
@@ -75,7 +75,7 @@ absl::StatusOr<v1::Command> MakeCommand(const ExecArguments& arguments, absl::Du
   RETURN_IF_ERROR(AddEnvironment(arguments.environment, &command));
   const absl::Time now = absl::Now();
   ToProto(now, command.mutable_not_before());
-  ToProto(now + (arguments.parallel > 0 ? kTurnsWithin : std::max(ttl, deadline)),
+  ToProto(now + (arguments.parallel > 0 ? kParallelWindow : std::max(ttl, deadline)),
           command.mutable_not_after());
   ToProto(deadline, command.mutable_time_limit());
   command.set_discard_output(arguments.discard);
@@ -98,7 +98,8 @@ absl::StatusOr<std::vector<std::string>> LabelledNodes(const OperatorContext& co
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   if (nodes.empty()) {
-    return UsageError("no node has these labels", "`muster nodes` shows the labels of each.");
+    return UsageError("no node has these labels",
+                      "List the nodes and their labels with `muster nodes`.");
   }
   return nodes;
 }
@@ -106,9 +107,9 @@ absl::StatusOr<std::vector<std::string>> LabelledNodes(const OperatorContext& co
 absl::StatusOr<v1::Job> Submit(JobClient& client, const OperatorContext& context,
                                const ExecArguments& arguments) {
   const auto deadline = DurationOr(arguments.deadline, kDefaultDeadline);
-  if (!deadline.ok()) return About(deadline.status(), "--deadline");
+  if (!deadline.ok()) return WithSubject(deadline.status(), "--deadline");
   const auto ttl = DurationOr(arguments.ttl, kDefaultTtl);
-  if (!ttl.ok()) return About(ttl.status(), "--ttl");
+  if (!ttl.ok()) return WithSubject(ttl.status(), "--ttl");
   ASSIGN_OR_RETURN(auto command, MakeCommand(arguments, *ttl, *deadline));
   std::vector<std::string> nodes = arguments.nodes;
   if (!arguments.labels.empty()) {
@@ -125,14 +126,15 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
   const int kinds = static_cast<int>(arguments.all) + static_cast<int>(!arguments.nodes.empty()) +
                     static_cast<int>(!arguments.labels.empty());
   if (kinds != 1) {
-    return UsageError("say on which nodes: exactly one of --all, --node and --label is needed",
-                      "`muster exec --help` shows an example.");
+    return UsageError("exactly one of --all, --node and --label is required",
+                      "See the example in `muster exec --help`.");
   }
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   if (context.relay_targets.empty()) {
-    return UsageError("the context file names no relay",
-                      "Renew it where the fleet runs: muster up, or muster operator add.");
+    return UsageError(
+        "the context file names no relay",
+        "Create a new context on the machine of the services: muster up, or muster operator add.");
   }
   JobClient client(context);
   ASSIGN_OR_RETURN(const auto job, Submit(client, context, arguments));
@@ -144,51 +146,53 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
   v1::WatchJobRequest request;
   request.set_job(job.job());
   const auto end = client.Watch(request, [&](const v1::WatchJobResponse& response) {
-    output.Take(response);
+    output.HandleResponse(response);
     return true;
   });
   if (Interrupted()) {
-    Say(console, absl::StrCat("\nThe job goes on. See it: muster job logs -f ", job.job(),
-                              "\nEnd it: muster job cancel ", job.job()));
+    PrintMessage(console, absl::StrCat("\nThe job is still running. Follow it: muster job logs -f ",
+                                       job.job(), "\nCancel it: muster job cancel ", job.job()));
     return kExitInterrupted;
   }
   if (!end.ok()) return end.status();
   return output.Finish(*end);
 }
 
-void AddTargets(CLI::App& command, ExecArguments& arguments) {
-  command.add_flag("--all", arguments.all, "Every node that is attached, or was in the last week");
-  command.add_option("--node", arguments.nodes, "Names, separated by commas; may be repeated")
+void AddTargetOptions(CLI::App& command, ExecArguments& arguments) {
+  command.add_flag("--all", arguments.all,
+                   "Every node that is attached, or was attached in the last week");
+  command.add_option("--node", arguments.nodes, "Node names, separated by commas")
       ->type_name("NAME,...")
       ->delimiter(',');
-  command
-      .add_option("--label", arguments.labels,
-                  "Enrolled nodes with this label; repeated: with all of them")
+  command.add_option("--label", arguments.labels, "Enrolled nodes with all given labels")
       ->type_name("KEY=VALUE");
 }
 
-void AddHow(CLI::App& command, ExecArguments& arguments) {
-  command.add_option("--deadline", arguments.deadline, "How long it may run (default: 60s)")
+void AddExecutionOptions(CLI::App& command, ExecArguments& arguments) {
+  command
+      .add_option("--deadline", arguments.deadline,
+                  "The time limit of the command on each node (default: 60s)")
       ->type_name("DURATION");
   command
       .add_option("--ttl", arguments.ttl,
-                  "How long the command waits for nodes that are away (default: 10s)")
+                  "How long the job waits for unreachable nodes (default: 10s)")
       ->type_name("DURATION");
-  CLI::Option* parallel =
-      command.add_option("--parallel", arguments.parallel, "At most so many nodes at a time");
+  CLI::Option* parallel = command.add_option(
+      "--parallel", arguments.parallel, "The maximum number of nodes that run it at the same time");
   parallel->type_name("N");
   AllowRange(*parallel, 1, 1'000'000);
-  command.add_option("--class", arguments.classes, "Classes, for nodes that know such")
+  command
+      .add_option("--class", arguments.classes,
+                  "Rudder classes of the command, separated by commas")
       ->type_name("NAME,...")
       ->delimiter(',');
   command
       .add_option("--env", arguments.environment,
-                  "A variable for the command, where the node's policy admits it")
+                  "An environment variable; the node's policy must admit it")
       ->type_name("NAME=VALUE");
-  command.add_flag("--detach", arguments.detach, "Print the job's id and do not wait");
-  CLI::Option* keep =
-      command.add_flag("--keep", arguments.keep, "Keep what it prints (the default)");
-  command.add_flag("--discard", arguments.discard, "Do not keep what it prints")->excludes(keep);
+  command.add_flag("--detach", arguments.detach, "Print the job id and do not wait");
+  CLI::Option* keep = command.add_flag("--keep", arguments.keep, "Store the output (the default)");
+  command.add_flag("--discard", arguments.discard, "Do not store the output")->excludes(keep);
 }
 
 }  // namespace
@@ -197,19 +201,25 @@ void AddExecCommand(CommandLine& line) {
   CLI::App& command = AddCommand(
       line.app,
       {.name = "exec",
-       .summary = "Run a command on many nodes, and show what they print",
-       .details = "The command is signed by you, and each node's own policy decides whether it "
-                  "runs. There is no shell.\nThe job goes on if this program ends: `muster job` "
-                  "shows and cancels it. Exit code 9 if a node did not end with 0.",
+       .summary = "Run a command on many nodes, and print its output",
+       .details =
+           "The command is signed with your identity. The policy of each node decides whether it "
+           "runs.\n"
+           "No shell interprets it.\n"
+           "The options end at `--` or at the program: all words after the program are its "
+           "arguments.\n"
+           "The job continues if this program is interrupted; `muster job` shows and cancels it.\n"
+           "The exit code is 9 if the command failed on a node.",
        .example =
            "muster exec --all -- /usr/bin/uptime\n"
            "muster exec --label rack=b1 --deadline 5m --parallel 10 -- /usr/sbin/fstrim -v /"});
+  command.positionals_at_end();  // do not parse the program's options
   const auto arguments = std::make_shared<ExecArguments>();
-  AddTargets(command, *arguments);
-  AddHow(command, *arguments);
+  AddTargetOptions(command, *arguments);
+  AddExecutionOptions(command, *arguments);
   command
       .add_option("COMMAND", arguments->command,
-                  "The program, by its whole path, and its arguments")
+                  "The absolute path of the program, and its arguments")
       ->required()
       ->type_name("");
   AddJsonOption(line, command);

@@ -1,4 +1,4 @@
-// `muster exec`.
+// The command `muster exec`.
 #ifndef MUSTER_CLI_COMMANDS_EXEC_COMMAND_H_
 #define MUSTER_CLI_COMMANDS_EXEC_COMMAND_H_
 

@@ -16,46 +16,47 @@
 namespace muster::cli {
 namespace {
 
-using Asked = std::vector<std::pair<std::string, absl::StatusOr<FleetShares::AtRelay>>>;
+// The answer of each relay, by name.
+using RelayAnswers = std::vector<std::pair<std::string, absl::StatusOr<FleetShares::RelayShares>>>;
 
-absl::StatusOr<Asked> Ask(FleetShares& fleet, const std::string& relay) {
-  Asked asked;
+absl::StatusOr<RelayAnswers> ListRelays(FleetShares& fleet, const std::string& relay) {
+  RelayAnswers answers;
   if (!relay.empty()) {
-    auto at = fleet.List(relay);
-    if (!at.ok()) return at.status();
-    asked.emplace_back(relay, std::move(at));
-    return asked;
+    auto listed = fleet.List(relay);
+    if (!listed.ok()) return listed.status();
+    answers.emplace_back(relay, std::move(listed));
+    return answers;
   }
-  auto centre = fleet.List("");
-  if (!centre.ok()) return centre.status();
-  const std::string name = centre->usage.relay();
-  asked.emplace_back(name, std::move(centre));
-  ASSIGN_OR_RETURN(const auto relays, fleet.Relays());
-  for (const std::string& other : relays) asked.emplace_back(other, fleet.List(other));
-  return asked;
+  auto root = fleet.List("");
+  if (!root.ok()) return root.status();
+  const std::string name = root->usage.relay();
+  answers.emplace_back(name, std::move(root));
+  ASSIGN_OR_RETURN(const auto relays, fleet.ListRelays());
+  for (const std::string& other : relays) answers.emplace_back(other, fleet.List(other));
+  return answers;
 }
 
-std::string Fault(const absl::Status& status) {
+std::string ErrorText(const absl::Status& status) {
   return absl::StrCat(ReasonOf(status), ": ", status.message());
 }
 
-Json ToJson(const Asked& asked) {
+Json ToJson(const RelayAnswers& answers) {
   Json json = Json::array();
-  for (const auto& [relay, at] : asked) {
-    Json one;
-    one["relay"] = relay;
-    if (!at.ok()) {
-      one["fault"] = Fault(at.status());
-      json.push_back(std::move(one));
+  for (const auto& [relay, listed] : answers) {
+    Json entry;
+    entry["relay"] = relay;
+    if (!listed.ok()) {
+      entry["fault"] = ErrorText(listed.status());
+      json.push_back(std::move(entry));
       continue;
     }
-    one["files"] = at->usage.files();
-    one["max_files"] = at->usage.max_files();
-    one["bytes"] = at->usage.bytes();
-    one["quota"] = at->usage.quota();
-    one["shares"] = Json::array();
-    for (const v1::Share& share : at->shares) one["shares"].push_back(cli::ToJson(share));
-    json.push_back(std::move(one));
+    entry["files"] = listed->usage.files();
+    entry["max_files"] = listed->usage.max_files();
+    entry["bytes"] = listed->usage.bytes();
+    entry["quota"] = listed->usage.quota();
+    entry["shares"] = Json::array();
+    for (const v1::Share& share : listed->shares) entry["shares"].push_back(cli::ToJson(share));
+    json.push_back(std::move(entry));
   }
   return json;
 }
@@ -64,9 +65,9 @@ Json ToJson(const Asked& asked) {
 
 absl::StatusOr<int> ListFleetShares(Console& console, const CommandLine& line, FleetShares& fleet,
                                     const std::string& relay) {
-  ASSIGN_OR_RETURN(const auto asked, Ask(fleet, relay));
+  ASSIGN_OR_RETURN(const auto answers, ListRelays(fleet, relay));
   if (line.json) {
-    console.out << Dump(ToJson(asked));
+    console.out << Dump(ToJson(answers));
     return kExitOk;
   }
   Table files({{"RELAY"},
@@ -77,16 +78,16 @@ absl::StatusOr<int> ListFleetShares(Console& console, const CommandLine& line, F
                {"SHARED"},
                {"EXPIRES"},
                {"STATE"}});
-  Table room({{"RELAY"}, {"FILES"}, {"BYTES"}});
-  for (const auto& [name, at] : asked) {
-    if (!at.ok()) {
-      room.AddRow({name, "?", Fault(at.status())});
+  Table usage_table({{"RELAY"}, {"FILES"}, {"BYTES"}});
+  for (const auto& [name, listed] : answers) {
+    if (!listed.ok()) {
+      usage_table.AddRow({name, "?", ErrorText(listed.status())});
       continue;
     }
-    const v1::ShareUsage& usage = at->usage;
-    room.AddRow({name, absl::StrCat(usage.files(), " of ", usage.max_files()),
-                 absl::StrCat(HumanSize(usage.bytes()), " of ", HumanSize(usage.quota()))});
-    for (const v1::Share& share : at->shares) {
+    const v1::ShareUsage& usage = listed->usage;
+    usage_table.AddRow({name, absl::StrCat(usage.files(), " of ", usage.max_files()),
+                        absl::StrCat(HumanSize(usage.bytes()), " of ", HumanSize(usage.quota()))});
+    for (const v1::Share& share : listed->shares) {
       const v1::SharedFile& file = share.file();
       files.AddRow({name, file.key().source(), file.key().target(), file.key().id(),
                     HumanSize(file.size()), SharedAt(file), Expiry(file),
@@ -94,7 +95,7 @@ absl::StatusOr<int> ListFleetShares(Console& console, const CommandLine& line, F
     }
   }
   if (!files.empty()) console.out << files.Render(console.width) << "\n";
-  console.out << room.Render(console.width);
+  console.out << usage_table.Render(console.width);
   return kExitOk;
 }
 

@@ -1,4 +1,4 @@
-// `muster shared list` for an operator.
+// `muster shared list` for operators.
 #ifndef MUSTER_CLI_COMMANDS_FLEET_LIST_H_
 #define MUSTER_CLI_COMMANDS_FLEET_LIST_H_
 
@@ -10,8 +10,8 @@
 
 namespace muster::cli {
 
-// What lies at `relay`, or at all of them if it is empty, and how much room there is. One that
-// cannot be asked is named with the reason; if that is the only one, it is the error.
+// Prints the shared files at `relay`, or at all relays if it is empty, and the used and free quota.
+// Prints the error for a relay that does not answer; returns the error if `relay` names it.
 absl::StatusOr<int> ListFleetShares(Console& console, const CommandLine& line, FleetShares& fleet,
                                     const std::string& relay);
 

@@ -43,7 +43,7 @@ FleetShares::FleetShares(const OperatorContext& context)
     : state_(std::make_unique<State>(context)) {}
 FleetShares::~FleetShares() = default;
 
-absl::StatusOr<std::vector<std::string>> FleetShares::Relays() {
+absl::StatusOr<std::vector<std::string>> FleetShares::ListRelays() {
   std::vector<std::string> relays;
   v1::ListAttachedRequest request;
   do {
@@ -56,20 +56,21 @@ absl::StatusOr<std::vector<std::string>> FleetShares::Relays() {
   return relays;
 }
 
-absl::StatusOr<FleetShares::AtRelay> FleetShares::List(const std::string& relay) {
-  AtRelay at;
+absl::StatusOr<FleetShares::RelayShares> FleetShares::List(const std::string& relay) {
+  RelayShares listed;
   v1::ListSharesRequest request;
   request.set_relay(relay);
   request.set_page_size(kPage);
   do {
     auto page = state_->transfer.List(request);
     if (!page.ok()) return FromService(page.status(), state_->subject);
-    at.usage = std::move(*page->mutable_usage());
-    at.shares.insert(at.shares.end(), std::make_move_iterator(page->mutable_shares()->begin()),
-                     std::make_move_iterator(page->mutable_shares()->end()));
+    listed.usage = std::move(*page->mutable_usage());
+    listed.shares.insert(listed.shares.end(),
+                         std::make_move_iterator(page->mutable_shares()->begin()),
+                         std::make_move_iterator(page->mutable_shares()->end()));
     request.set_page_token(page->next_page_token());
   } while (!request.page_token().empty());
-  return at;
+  return listed;
 }
 
 absl::StatusOr<v1::Share> FleetShares::Get(const v1::ShareKey& key, const std::string& relay) {

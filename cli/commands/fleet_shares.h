@@ -1,4 +1,4 @@
-// Shared files for an operator: what lies at which relay.
+// Shared files of all relays, for an operator.
 #ifndef MUSTER_CLI_COMMANDS_FLEET_SHARES_H_
 #define MUSTER_CLI_COMMANDS_FLEET_SHARES_H_
 
@@ -13,24 +13,24 @@
 
 namespace muster::cli {
 
-// Asks the relay at the centre, which asks the others. Plain calls that block and have a deadline.
-// Errors are marked with FromService (exit_code.h). Not thread-safe.
+// A client of the root relay, which forwards requests to the other relays. The calls block and have
+// a deadline. Errors are marked with FromService (exit_code.h). Not thread-safe.
 class FleetShares {
  public:
   explicit FleetShares(const OperatorContext& context);
   ~FleetShares();
 
-  // The relays that are attached, or were within the last week, by name.
-  absl::StatusOr<std::vector<std::string>> Relays();
+  // Returns the names of the relays that are attached, or were attached in the last week.
+  absl::StatusOr<std::vector<std::string>> ListRelays();
 
-  struct AtRelay {
+  struct RelayShares {
     v1::ShareUsage usage;
     std::vector<v1::Share> shares;
   };
-  // `relay` empty: the one at the centre.
-  absl::StatusOr<AtRelay> List(const std::string& relay);
+  // Lists the shared files at `relay`, or at the root relay if it is empty.
+  absl::StatusOr<RelayShares> List(const std::string& relay);
 
-  // `relay` empty: wherever the relay at the centre finds it.
+  // If `relay` is empty, the root relay searches for the file.
   absl::StatusOr<v1::Share> Get(const v1::ShareKey& key, const std::string& relay);
   absl::Status Remove(const v1::ShareKey& key, const std::string& relay);
 

@@ -1,4 +1,4 @@
-// version, completion.
+// The commands `muster version` and `muster completion`.
 #ifndef MUSTER_CLI_COMMANDS_INFO_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_INFO_COMMANDS_H_
 

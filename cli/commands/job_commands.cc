@@ -29,7 +29,7 @@ struct JobArguments {
   std::vector<std::string> nodes;
 };
 
-std::string Time(const google::protobuf::Timestamp& time) {
+std::string FormatTime(const google::protobuf::Timestamp& time) {
   return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
 }
 
@@ -51,8 +51,8 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line, const JobArg
   }
   Table table({{"JOB"}, {"STATE"}, {"SUBMITTED"}, {"NODES"}, {"COMMAND"}});
   for (const v1::Job& job : list.jobs()) {
-    table.AddRow({job.job(), StateWord(job.state()), Time(job.submit_time()),
-                  absl::StrCat(job.succeeded(), "/", job.targets()), TypedCommand(job)});
+    table.AddRow({job.job(), StateWord(job.state()), FormatTime(job.submit_time()),
+                  absl::StrCat(job.succeeded(), "/", job.targets()), QuotedCommand(job)});
   }
   console.out << table.Render(console.width);
   return kExitOk;
@@ -66,17 +66,19 @@ absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArg
     return kExitOk;
   }
   Table table({{"JOB"}, {job.job()}});
-  table.AddRow({"command", TypedCommand(job)});
+  table.AddRow({"command", QuotedCommand(job)});
   table.AddRow({"state", StateWord(job.state())});
   table.AddRow({"nodes", SummaryLine(job)});
-  table.AddRow({"submitted", absl::StrCat(Time(job.submit_time()), " by ", job.submitted_by())});
-  table.AddRow(job.has_end_time() ? std::vector<std::string>{"ended", Time(job.end_time())}
-                                  : std::vector<std::string>{"ends by", Time(job.deadline())});
+  table.AddRow(
+      {"submitted", absl::StrCat(FormatTime(job.submit_time()), " by ", job.submitted_by())});
+  table.AddRow(job.has_end_time()
+                   ? std::vector<std::string>{"finished", FormatTime(job.end_time())}
+                   : std::vector<std::string>{"deadline", FormatTime(job.deadline())});
   table.AddRow(
       {"output", absl::StrCat(HumanSize(job.output_bytes()),
                               job.cut_bytes() == 0
                                   ? ""
-                                  : absl::StrCat(", ", HumanSize(job.cut_bytes()), " left out"))});
+                                  : absl::StrCat(", ", HumanSize(job.cut_bytes()), " omitted"))});
   for (const v1::JobOutcomeCount& entry : job.outcomes()) {
     table.AddRow({OutcomeWord(entry.outcome()), std::to_string(entry.count())});
   }
@@ -92,9 +94,9 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArg
   request.set_position(arguments.position);
   for (const std::string& node : arguments.nodes) request.add_nodes(node);
   JobOutput output(console, line.json);
-  // Without -f what is there now is enough: the first answer that has caught up.
+  // Without -f, stop at the first response with records: it has caught up.
   const auto end = client->Watch(request, [&](const v1::WatchJobResponse& response) {
-    output.Take(response);
+    output.HandleResponse(response);
     return arguments.follow || response.records_size() > 0;
   });
   if (Interrupted()) return kExitInterrupted;
@@ -107,23 +109,25 @@ absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
   ASSIGN_OR_RETURN(const auto job, client->Cancel(arguments.job));
   if (line.json) console.out << Dump(ToJson(job));
-  Say(console, absl::StrCat("Job ", job.job(), ": ", SummaryLine(job), "."));
+  PrintMessage(console, absl::StrCat("Job ", job.job(), ": ", SummaryLine(job), "."));
   return kExitOk;
 }
 
-CLI::App& AddOne(CommandLine& line, CLI::App& group, const CommandText& text,
-                 const std::shared_ptr<JobArguments>& arguments,
-                 absl::StatusOr<int> (*act)(Console&, const CommandLine&, const JobArguments&)) {
+CLI::App& AddJobCommand(CommandLine& line, CLI::App& group, const CommandText& text,
+                        const std::shared_ptr<JobArguments>& arguments,
+                        absl::StatusOr<int> (*handler)(Console&, const CommandLine&,
+                                                       const JobArguments&)) {
   CLI::App& command = AddCommand(group, text);
   if (text.name != "list") {
-    command.add_option("JOB", arguments->job, "Its id, from muster job list")
+    command.add_option("JOB", arguments->job, "The job id, from muster job list")
         ->required()
         ->type_name("");
   }
   AddJsonOption(line, command);
   AddContextOption(line, command);
-  SetAction(line, command,
-            [&line, arguments, act](Console& console) { return act(console, line, *arguments); });
+  SetAction(line, command, [&line, arguments, handler](Console& console) {
+    return handler(console, line, *arguments);
+  });
   return command;
 }
 
@@ -135,39 +139,41 @@ void AddJobCommands(CommandLine& line) {
                                           .example = "muster job list"});
   group.require_subcommand(1);
   const auto arguments = std::make_shared<JobArguments>();
-  CLI::App& list =
-      AddOne(line, group,
-             {.name = "list", .summary = "List the newest jobs", .example = "muster job list"},
-             arguments, List);
-  CLI::Option* limit = list.add_option("--limit", arguments->limit, "How many (default: 20)");
+  CLI::App& list = AddJobCommand(
+      line, group,
+      {.name = "list", .summary = "List the newest jobs", .example = "muster job list"}, arguments,
+      List);
+  CLI::Option* limit =
+      list.add_option("--limit", arguments->limit, "The maximum number of jobs (default: 20)");
   limit->type_name("N");
   AllowRange(*limit, 1, 1'000);
-  AddOne(line, group,
-         {.name = "show",
-          .summary = "Show how far a job is, and what came of it",
-          .example = "muster job show 0123456789abcdef0123456789abcdef"},
-         arguments, Show);
-  CLI::App& logs = AddOne(line, group,
-                          {.name = "logs",
-                           .summary = "Print what nodes printed, and why they failed",
-                           .details = "Exit code 9 if the job has ended and a node did not end "
-                                      "with 0.",
-                           .example = "muster job logs -f 0123456789abcdef0123456789abcdef"},
-                          arguments, Logs);
-  logs.add_flag("-f,--follow", arguments->follow, "Go on until the job has ended");
-  logs.add_option("--node", arguments->nodes, "Only of these; separated by commas")
+  AddJobCommand(line, group,
+                {.name = "show",
+                 .summary = "Show the progress and the outcomes of a job",
+                 .example = "muster job show 0123456789abcdef0123456789abcdef"},
+                arguments, Show);
+  CLI::App& logs = AddJobCommand(
+      line, group,
+      {.name = "logs",
+       .summary = "Print the output of a job, and the reasons of failures",
+       .details = "The exit code is 9 if the job has ended and the command failed on a node.",
+       .example = "muster job logs -f 0123456789abcdef0123456789abcdef"},
+      arguments, Logs);
+  logs.add_flag("-f,--follow", arguments->follow, "Follow the output until the job has ended");
+  logs.add_option("--node", arguments->nodes, "Only these nodes, separated by commas")
       ->type_name("NAME,...")
       ->delimiter(',');
   logs.add_option("--position", arguments->position,
-                  "Go on after the record with this position (default: from the beginning)")
+                  "Start after the record with this position (default: the first record)")
       ->type_name("N");
-  AddOne(line, group,
-         {.name = "cancel",
-          .summary = "End a job everywhere",
-          .details = "Nodes that have not begun do not begin; commands are ended with SIGTERM, "
-                     "5 s later with SIGKILL.",
-          .example = "muster job cancel 0123456789abcdef0123456789abcdef"},
-         arguments, Cancel);
+  AddJobCommand(line, group,
+                {.name = "cancel",
+                 .summary = "Cancel a job on all nodes",
+                 .details = "Nodes that have not started the command do not start it. Running "
+                            "commands receive SIGTERM,\n"
+                            "and SIGKILL 5 s later.",
+                 .example = "muster job cancel 0123456789abcdef0123456789abcdef"},
+                arguments, Cancel);
 }
 
 }  // namespace muster::cli

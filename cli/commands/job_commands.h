@@ -1,4 +1,4 @@
-// `muster job`: what was asked of nodes, and what came of it.
+// The commands `muster job`: jobs and their records.
 #ifndef MUSTER_CLI_COMMANDS_JOB_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_JOB_COMMANDS_H_
 

@@ -12,11 +12,11 @@ absl::Status AddLabels(const std::vector<std::string>& texts, LabelMap* labels) 
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos) {
-      return UsageError(absl::StrCat("\"", text, "\" is no label"),
-                        "Write it as key=value: --label rack=b1.");
+      return UsageError(absl::StrCat("\"", text, "\" is not a label"),
+                        "Write key=value, such as --label rack=b1.");
     }
     if (!labels->insert({text.substr(0, equals), text.substr(equals + 1)}).second) {
-      return UsageError(absl::StrCat("label \"", text.substr(0, equals), "\" is there twice"),
+      return UsageError(absl::StrCat("label \"", text.substr(0, equals), "\" is repeated"),
                         "Name each key once.");
     }
   }

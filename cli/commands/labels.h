@@ -13,10 +13,10 @@ namespace muster::cli {
 
 using LabelMap = google::protobuf::Map<std::string, std::string>;
 
-// Adds each "key=value". A usage error for anything else, or a key that comes twice.
+// Adds each "key=value". Returns a usage error for any other text and for a repeated key.
 absl::Status AddLabels(const std::vector<std::string>& texts, LabelMap* labels);
 
-// "a=1,b=": by key, "-" for none.
+// Returns "a=1,b=", sorted by key, or "-" for no labels.
 std::string LabelText(const LabelMap& labels);
 
 }  // namespace muster::cli

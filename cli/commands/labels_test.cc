@@ -6,14 +6,14 @@
 namespace muster::cli {
 namespace {
 
-TEST(LabelsTest, KeyAndValueAreParted) {
+TEST(LabelsTest, TextsAreSplitAtTheFirstEqualsSign) {
   LabelMap labels;
   ASSERT_TRUE(AddLabels({"rack=b1", "empty=", "odd=a=b"}, &labels).ok());
   EXPECT_EQ(LabelText(labels), "empty=,odd=a=b,rack=b1");
   EXPECT_EQ(LabelText({}), "-");
 }
 
-TEST(LabelsTest, AnythingElseIsAUsageError) {
+TEST(LabelsTest, InvalidLabelIsAUsageError) {
   for (const std::vector<std::string>& texts :
        std::vector<std::vector<std::string>>{{"rack"}, {"=b1"}, {""}, {"a=1", "a=2"}}) {
     LabelMap labels;

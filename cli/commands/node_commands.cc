@@ -22,7 +22,6 @@
 #include "cli/rpc/attached.h"
 #include "cli/rpc/session.h"
 #include "services/agent/agent_config.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/joining/join_fleet.h"
 
@@ -44,12 +43,12 @@ struct JoinArguments {
   std::string folder;
 };
 
-std::string Time(const google::protobuf::Timestamp& time) {
+std::string FormatTime(const google::protobuf::Timestamp& time) {
   return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
 }
 
-// Presence by node, of those that the status service knows; nothing if it cannot be asked.
-std::optional<std::map<std::string, v1::Node>> Presences(Client& client) {
+// Returns the presence by node, or nothing if the status service does not answer.
+std::optional<std::map<std::string, v1::Node>> FetchPresences(Client& client) {
   std::map<std::string, v1::Node> nodes;
   v1::ListNodesRequest request;
   request.set_page_size(kPage);
@@ -77,22 +76,22 @@ absl::StatusOr<std::vector<v1::EnrolledNode>> FetchNodes(Client& client,
 
 std::string KindOf(const v1::EnrolledNode& node) { return node.is_relay() ? "relay" : "node"; }
 
-// The relays it was told to hang below; the one at the centre comes last, always.
+// Returns the configured parents. The root relay is always the last one.
 std::string ParentsOf(const v1::EnrolledNode& node) {
-  return node.parents().empty() ? "centre" : absl::StrJoin(node.parents(), ", ");
+  return node.parents().empty() ? "root" : absl::StrJoin(node.parents(), ", ");
 }
 
-// What its presence is, in a word.
+// Returns the presence as a word.
 std::string PresenceOf(const v1::EnrolledNode& node,
                        const std::optional<std::map<std::string, v1::Node>>& presences) {
   if (node.revoked()) return "revoked";
-  if (node.is_relay()) return "-";  // it beats for no run
+  if (node.is_relay()) return "-";  // relays send no heartbeats
   if (!presences) return "?";
   const auto found = presences->find(node.name());
   return found == presences->end() ? "never seen" : PresenceWord(found->second.presence());
 }
 
-// The relay that it hangs below now; "-" if below none.
+// Returns the relay to which the node is attached, or "-" for none.
 std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached) {
   if (!attached) return "?";
   const auto found = attached->find(node.name());
@@ -106,7 +105,7 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   Client client(context);
   ASSIGN_OR_RETURN(const auto nodes, FetchNodes(client, std::move(request)));
-  const auto presences = Presences(client);
+  const auto presences = FetchPresences(client);
   const auto attached = FetchAttached(context);
   if (line.json) {
     Json json = Json::array();
@@ -124,19 +123,23 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
   Table table({{"NODE"},
                {"KIND"},
                {"PRESENCE"},
-               {"BELOW"},
+               {"ATTACHED TO"},
                {"JOINED"},
-               {"CERTIFICATE ENDS"},
+               {"CERTIFICATE EXPIRES"},
                {"PARENTS"},
                {"LABELS"}});
   for (const v1::EnrolledNode& node : nodes) {
     table.AddRow({node.name(), KindOf(node), PresenceOf(node, presences), RelayOf(node, attached),
-                  Time(node.join_time()), Time(node.expire_time()), ParentsOf(node),
+                  FormatTime(node.join_time()), FormatTime(node.expire_time()), ParentsOf(node),
                   LabelText(node.labels())});
   }
   console.out << table.Render(console.width);
-  if (!presences) Say(console, "The status service does not answer: no presence is known.");
-  if (!attached) Say(console, "The relay does not answer: who hangs where is not known.");
+  if (!presences) {
+    PrintMessage(console, "The status service does not answer: the presence is unknown.");
+  }
+  if (!attached) {
+    PrintMessage(console, "The root relay does not answer: the attachments are unknown.");
+  }
   return kExitOk;
 }
 
@@ -155,25 +158,26 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
   table.AddRow({"kind", KindOf(node)});
   table.AddRow({"identity", node.uri()});
   table.AddRow({"labels", LabelText(node.labels())});
-  table.AddRow({"joined", absl::StrCat(Time(node.join_time()), ", token ", node.join_token())});
-  table.AddRow({"certificate ends", Time(node.expire_time())});
+  table.AddRow(
+      {"joined", absl::StrCat(FormatTime(node.join_time()), ", token ", node.join_token())});
+  table.AddRow({"certificate expires", FormatTime(node.expire_time())});
   table.AddRow({"parents", ParentsOf(node)});
   if (node.is_relay()) {
-    table.AddRow({"reached at", absl::StrJoin(node.relay_targets(), ", ")});
+    table.AddRow({"addresses", absl::StrJoin(node.relay_targets(), ", ")});
     if (!node.join_targets().empty()) {
-      table.AddRow({"joined through at", absl::StrJoin(node.join_targets(), ", ")});
+      table.AddRow({"join addresses", absl::StrJoin(node.join_targets(), ", ")});
     }
   }
   if (node.revoked()) {
     table.AddRow(
-        {"revoked", absl::StrCat(Time(node.revoke_time()), " by ", node.revoked_by(),
+        {"revoked", absl::StrCat(FormatTime(node.revoke_time()), " by ", node.revoked_by(),
                                  node.revoke_reason().empty() ? "" : ": ", node.revoke_reason())});
   }
   if (presence.ok()) {
     table.AddRow({"presence", absl::StrCat(PresenceWord(presence->presence()), " since ",
-                                           Time(presence->presence_since()))});
+                                           FormatTime(presence->presence_since()))});
     for (const v1::NodeEvent& event : presence->events()) {
-      table.AddRow({Time(event.time()), event.detail()});
+      table.AddRow({FormatTime(event.time()), event.detail()});
     }
   }
   console.out << table.Render(console.width);
@@ -187,13 +191,14 @@ absl::StatusOr<int> LabelNode(Console& console, const CommandLine& line,
   RETURN_IF_ERROR(AddLabels(arguments.labels, request.mutable_set()));
   request.mutable_remove()->Assign(arguments.remove.begin(), arguments.remove.end());
   if (request.set().empty() && request.remove().empty()) {
-    return UsageError("no label was named", "Set one: muster node label n1 rack=b1.");
+    return UsageError("a label to set or remove is required",
+                      "Set a label, such as: muster node label n1 rack=b1.");
   }
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   ASSIGN_OR_RETURN(const auto node, client->LabelNode(request));
   if (line.json) console.out << Dump(ToJson(node));
-  Say(console,
-      absl::StrCat("Node ", node.name(), " has the labels ", LabelText(node.labels()), "."));
+  PrintMessage(console, absl::StrCat("Node ", node.name(), " now has the labels ",
+                                     LabelText(node.labels()), "."));
   return kExitOk;
 }
 
@@ -205,8 +210,9 @@ absl::StatusOr<int> RevokeNode(Console& console, const CommandLine& line,
   request.set_reason(arguments.reason);
   ASSIGN_OR_RETURN(const auto node, client->RevokeNode(request));
   if (line.json) console.out << Dump(ToJson(node));
-  Say(console, absl::StrCat("Node ", node.name(),
-                            " is revoked. Its name is not given again before it is removed."));
+  PrintMessage(console,
+               absl::StrCat("Node ", node.name(),
+                            " is revoked. Its name stays reserved until the node is removed."));
   return kExitOk;
 }
 
@@ -214,8 +220,9 @@ absl::StatusOr<int> RemoveNode(Console& console, const CommandLine& line,
                                const NodeArguments& arguments) {
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   RETURN_IF_ERROR(client->RemoveNode(arguments.node));
-  Say(console, absl::StrCat("Node ", arguments.node,
-                            " is out of the fleet; a machine may join under its name."));
+  PrintMessage(console,
+               absl::StrCat("Node ", arguments.node,
+                            " is removed from the fleet. A machine can join with its name."));
   return kExitOk;
 }
 
@@ -223,14 +230,15 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
   ASSIGN_OR_RETURN(const auto token, ReadTokenFile(arguments.token_file));
   const std::string node = !arguments.node.empty() ? arguments.node : token.node;
   if (node.empty()) {
-    return UsageError("the token is for any node, and no name was given",
-                      "Name the node: --node NAME, such as --node $(hostname).");
+    return UsageError("the token is for any node: --node is required",
+                      "Name the node, such as --node $(hostname).");
   }
   const std::string folder =
       arguments.folder.empty() ? DefaultNodeFolder(::getenv) : arguments.folder;
   const auto joined = JoinFleet(token, node, folder);
-  if (!joined.ok()) return JoinFailure(joined.status(), "node " + node);
-  Say(console,
+  if (!joined.ok()) return MarkJoinError(joined.status(), "node " + node);
+  PrintMessage(
+      console,
       absl::StrCat("This machine is node ", joined->name, " of fleet ", token.fleet,
                    ".\nIts identity is in ", folder, ", valid until ",
                    HumanTime(joined->certificate_ends, absl::Now(), absl::LocalTimeZone()), "."));
@@ -238,30 +246,33 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
 }
 
 void AddJoin(CommandLine& line, CLI::App& group) {
-  CLI::App& command = AddCommand(
-      group, {.name = "join",
-              .summary = "On a machine: join the fleet with a token",
-              .details = "The node's key is made here and never sent. An answer that was lost is "
-                         "asked for again\nby the same command, within the token's time.",
-              .example = "muster node join --token-file n1.token\n"
-                         "ssh n1 muster node join --token-file - < n1.token"});
+  CLI::App& command =
+      AddCommand(group, {.name = "join",
+                         .summary = "Join this machine to the fleet as a node",
+                         .details = "The node's key is generated here and never sent. If the "
+                                    "answer was lost, repeat the same\n"
+                                    "command before the token expires.",
+                         .example = "muster node join --token-file n1.token\n"
+                                    "ssh n1 muster node join --token-file - < n1.token"});
   const auto arguments = std::make_shared<JoinArguments>();
-  command.add_option("--token-file", arguments->token_file, "The token's file; - for stdin")
+  command.add_option("--token-file", arguments->token_file, "The token file, or - for stdin")
       ->required()
       ->type_name(kFileValue);
-  command.add_option("--node", arguments->node, "The name (default: the one in the token)")
+  command
+      .add_option("--node", arguments->node,
+                  "The name of the node (default: the name in the token)")
       ->type_name("NAME");
   command
       .add_option(
           "--dir,--folder", arguments->folder,
-          "Where the identity is kept (default: $MUSTER_HOME/node, for root /var/lib/muster-node)")
+          "The folder of the identity (default: $MUSTER_HOME/node, for root /var/lib/muster-node)")
       ->type_name(kFolderValue);
   SetAction(line, command, [arguments](Console& console) { return Join(console, *arguments); });
 }
 
 using NodeAction = absl::StatusOr<int> (*)(Console&, const CommandLine&, const NodeArguments&);
 
-// A command about one node.
+// Adds a command about one node.
 CLI::App& AddNodeCommand(CommandLine& line, CLI::App& group, const CommandText& text,
                          const std::shared_ptr<NodeArguments>& arguments, NodeAction action) {
   CLI::App& command = AddCommand(group, text);
@@ -280,22 +291,25 @@ void AddLabel(CommandLine& line, CLI::App& group) {
                                       .summary = "Set and remove labels of a node",
                                       .example = "muster node label n1 rack=b1 --remove zone"},
                                      arguments, LabelNode);
-  command.add_option("LABEL", arguments->labels, "key=value, to set")->type_name("");
-  command.add_option("--remove", arguments->remove, "A key to remove; may be repeated")
+  command.add_option("LABEL", arguments->labels, "A label to set, as key=value")->type_name("");
+  command.add_option("--remove", arguments->remove, "The key of a label to remove")
       ->type_name("KEY");
   AddJsonOption(line, command);
 }
 
 void AddRevoke(CommandLine& line, CLI::App& group) {
   const auto arguments = std::make_shared<NodeArguments>();
-  CLI::App& command = AddNodeCommand(
-      line, group,
-      {.name = "revoke",
-       .summary = "Refuse a node from now on",
-       .details = "Its streams end within seconds. It stays in the list until it is removed.",
-       .example = "muster node revoke n1 --reason \"disk was stolen\""},
-      arguments, RevokeNode);
-  command.add_option("--reason", arguments->reason, "Kept with the node")->type_name("TEXT");
+  CLI::App& command =
+      AddNodeCommand(line, group,
+                     {.name = "revoke",
+                      .summary = "Revoke a node",
+                      .details = "All services refuse the node, and its streams end within "
+                                 "seconds. It stays in the list\n"
+                                 "until it is removed.",
+                      .example = "muster node revoke n1 --reason \"disk was stolen\""},
+                     arguments, RevokeNode);
+  command.add_option("--reason", arguments->reason, "The reason, stored with the node")
+      ->type_name("TEXT");
   AddJsonOption(line, command);
 }
 
@@ -306,30 +320,29 @@ void AddNodeCommands(CommandLine& line) {
   CLI::App& list = AddCommand(line.app, {.name = "nodes",
                                          .summary = "List the nodes of the fleet",
                                          .example = "muster nodes\nmuster nodes --label rack=b1"});
-  list.add_option("--label", listed->labels, "Only those with this label; may be repeated")
-      ->type_name("KEY=VALUE");
+  list.add_option("--label", listed->labels, "Only nodes with this label")->type_name("KEY=VALUE");
   AddJsonOption(line, list);
   AddContextOption(line, list);
   SetAction(line, list,
             [&line, listed](Console& console) { return ListNodes(console, line, *listed); });
 
-  CLI::App& group = AddCommand(line.app, {.name = "node",
-                                          .summary = "Join as a node; look after nodes",
-                                          .example = "muster node join --token-file n1.token"});
+  CLI::App& group = AddCommand(
+      line.app, {.name = "node",
+                 .summary = "Join this machine as a node; show, label, revoke and remove nodes",
+                 .example = "muster node join --token-file n1.token"});
   group.require_subcommand(1);
   AddJoin(line, group);
-  CLI::App& show = AddNodeCommand(line, group,
-                                  {.name = "show",
-                                   .summary = "Show one node and what happened to it",
-                                   .example = "muster node show n1"},
-                                  std::make_shared<NodeArguments>(), ShowNode);
+  CLI::App& show = AddNodeCommand(
+      line, group,
+      {.name = "show", .summary = "Show a node and its events", .example = "muster node show n1"},
+      std::make_shared<NodeArguments>(), ShowNode);
   AddJsonOption(line, show);
   AddLabel(line, group);
   AddRevoke(line, group);
   AddNodeCommand(line, group,
                  {.name = "remove",
-                  .summary = "Take a node out of the fleet",
-                  .details = "It is revoked, and its name is free again.",
+                  .summary = "Remove a node from the fleet",
+                  .details = "The node is revoked, and its name can be used again.",
                   .example = "muster node remove n1"},
                  std::make_shared<NodeArguments>(), RemoveNode);
 }

@@ -1,4 +1,4 @@
-// muster node, muster nodes: who belongs to the fleet.
+// The commands `muster node` and `muster nodes`: the nodes and relays of the fleet.
 #ifndef MUSTER_CLI_COMMANDS_NODE_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_NODE_COMMANDS_H_
 

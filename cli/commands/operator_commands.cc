@@ -26,7 +26,7 @@ struct OperatorArguments {
   std::string output;
 };
 
-// The context file of a new operator: the key is made here and never travels to the aggregator.
+// Adds an operator and returns its context. The key is generated here and never sent.
 absl::StatusOr<OperatorContext> NewContext(Client& client, const std::string& name) {
   ASSIGN_OR_RETURN(const auto key, PrivateKey::Generate());
   ASSIGN_OR_RETURN(const auto csr, CreateSigningRequest(key));
@@ -56,10 +56,10 @@ absl::StatusOr<int> AddOperator(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   ASSIGN_OR_RETURN(const auto context, NewContext(*client, arguments.name));
   RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, ContextToJson(context).view()));
-  Say(console, absl::StrCat("Operator ", arguments.name, " is added. Whoever has ",
-                            arguments.output.empty() ? "this output" : arguments.output,
-                            " is that operator: hand it over safely;\nit is used with --context "
-                            "FILE or $MUSTER_CONTEXT."));
+  PrintMessage(console, absl::StrCat("Operator ", arguments.name, " is added. The holder of ",
+                                     arguments.output.empty() ? "this output" : arguments.output,
+                                     " is that operator: transfer it securely.\n"
+                                     "Use it with --context FILE or $MUSTER_CONTEXT."));
   return kExitOk;
 }
 
@@ -71,7 +71,7 @@ absl::StatusOr<int> RevokeOperator(Console& console, const CommandLine& line,
   request.set_reason(arguments.reason);
   ASSIGN_OR_RETURN(const auto person, client->RevokeOperator(request));
   if (line.json) console.out << Dump(ToJson(person));
-  Say(console, absl::StrCat("Operator ", arguments.name, " is revoked, for good."));
+  PrintMessage(console, absl::StrCat("Operator ", arguments.name, " is revoked permanently."));
   return kExitOk;
 }
 
@@ -84,7 +84,7 @@ absl::StatusOr<int> ListOperators(Console& console, const CommandLine& line) {
     console.out << Dump(json);
     return kExitOk;
   }
-  Table table({{"NAME"}, {"STATE"}, {"ADDED"}, {"CERTIFICATE ENDS"}});
+  Table table({{"NAME"}, {"STATE"}, {"ADDED"}, {"CERTIFICATE EXPIRES"}});
   const auto time = [](const google::protobuf::Timestamp& time) {
     return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
   };
@@ -96,16 +96,17 @@ absl::StatusOr<int> ListOperators(Console& console, const CommandLine& line) {
   return kExitOk;
 }
 
-void AddAdd(CommandLine& line, CLI::App& group) {
+void AddAddCommand(CommandLine& line, CLI::App& group) {
   CLI::App& command = AddCommand(
-      group, {.name = "add",
-              .summary = "Add an operator and print the context file",
-              .details = "The key is made here. The file is a secret: -o writes it with mode 0600.",
-              .example = "muster operator add alice -o alice.json\n"
-                         "muster runs --context alice.json"});
+      group,
+      {.name = "add",
+       .summary = "Add an operator and print the context file",
+       .details = "The key is generated here. The file is a secret: -o writes it with mode 0600.",
+       .example = "muster operator add alice -o alice.json\n"
+                  "muster runs --context alice.json"});
   const auto arguments = std::make_shared<OperatorArguments>();
   command.add_option("NAME", arguments->name, "The operator's name")->required()->type_name("");
-  command.add_option("-o,--output", arguments->output, "Where to write it (default: stdout)")
+  command.add_option("-o,--output", arguments->output, "The file to write (default: stdout)")
       ->type_name(kFileValue);
   AddContextOption(line, command);
   SetAction(line, command, [&line, arguments](Console& console) {
@@ -113,15 +114,16 @@ void AddAdd(CommandLine& line, CLI::App& group) {
   });
 }
 
-void AddRevoke(CommandLine& line, CLI::App& group) {
+void AddRevokeCommand(CommandLine& line, CLI::App& group) {
   CLI::App& command =
       AddCommand(group, {.name = "revoke",
-                         .summary = "Refuse an operator from now on",
-                         .details = "It cannot be undone, and the name is never given again.",
+                         .summary = "Revoke an operator",
+                         .details = "This cannot be undone, and the name cannot be used again.",
                          .example = "muster operator revoke alice --reason \"laptop was stolen\""});
   const auto arguments = std::make_shared<OperatorArguments>();
   command.add_option("NAME", arguments->name, "The operator's name")->required()->type_name("");
-  command.add_option("--reason", arguments->reason, "Kept in the audit log")->type_name("TEXT");
+  command.add_option("--reason", arguments->reason, "The reason, stored in the audit log")
+      ->type_name("TEXT");
   AddJsonOption(line, command);
   AddContextOption(line, command);
   SetAction(line, command, [&line, arguments](Console& console) {
@@ -133,11 +135,11 @@ void AddRevoke(CommandLine& line, CLI::App& group) {
 
 void AddOperatorCommands(CommandLine& line) {
   CLI::App& group = AddCommand(line.app, {.name = "operator",
-                                          .summary = "Say who may use this fleet",
+                                          .summary = "Add, list and revoke operators",
                                           .example = "muster operator list"});
   group.require_subcommand(1);
-  AddAdd(line, group);
-  AddRevoke(line, group);
+  AddAddCommand(line, group);
+  AddRevokeCommand(line, group);
   CLI::App& list = AddCommand(
       group,
       {.name = "list", .summary = "List the operators", .example = "muster operator list --json"});

@@ -1,4 +1,4 @@
-// operator add, operator revoke, operator list.
+// The commands `muster operator`.
 #ifndef MUSTER_CLI_COMMANDS_OPERATOR_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_OPERATOR_COMMANDS_H_
 

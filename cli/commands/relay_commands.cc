@@ -28,7 +28,7 @@ absl::Status CheckAddresses(const std::string& option, const std::vector<std::st
     const auto parsed = ParseHostPort(address);
     if (!parsed || parsed->port == 0) {
       return UsageError(absl::StrCat(option, ": \"", address, "\" is not host:port"),
-                        "Name a host and a port, such as relay1.example.org:7445.");
+                        "Write HOST:PORT, such as relay1.example.org:7445.");
     }
   }
   return absl::OkStatus();
@@ -40,11 +40,13 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
   ASSIGN_OR_RETURN(const auto token, ReadTokenFile(arguments.token_file));
   const auto joined =
       JoinAsRelay(token, {arguments.advertise, arguments.join_advertise}, arguments.folder);
-  if (!joined.ok()) return JoinFailure(joined.status(), "relay " + token.node);
-  Say(console, absl::StrCat("This machine is relay ", joined->name, " of fleet ", token.fleet,
+  if (!joined.ok()) return MarkJoinError(joined.status(), "relay " + token.node);
+  PrintMessage(console,
+               absl::StrCat("This machine is relay ", joined->name, " of fleet ", token.fleet,
                             ".\nIts identity is in ", arguments.folder, ", valid until ",
                             HumanTime(joined->certificate_ends, absl::Now(), absl::LocalTimeZone()),
-                            " and renewed by muster-relay while that runs."));
+                            ".\n"
+                            "muster-relay renews it while it is running."));
   return kExitOk;
 }
 
@@ -52,7 +54,7 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
 
 void AddRelayCommands(CommandLine& line) {
   CLI::App& group = AddCommand(line.app, {.name = "relay",
-                                          .summary = "Join as a relay",
+                                          .summary = "Join this machine as a relay",
                                           .example = "muster relay join --token-file r1.token "
                                                      "--dir /var/lib/muster-relay "
                                                      "--advertise r1.example.org:7445"});
@@ -60,29 +62,30 @@ void AddRelayCommands(CommandLine& line) {
   CLI::App& command = AddCommand(
       group,
       {.name = "join",
-       .summary = "On a machine: join the fleet as a relay with a token",
-       .details = "The relay's key is made here and never sent. muster-relay runs with the folder "
-                  "as its\nstate_folder. An answer that was lost is asked for again by the same "
-                  "command, within\nthe token's time.",
+       .summary = "Join this machine to the fleet as a relay",
+       .details =
+           "The relay's key is generated here and never sent. Use the folder as state_folder of\n"
+           "muster-relay. If the answer was lost, repeat the same command before the token "
+           "expires.",
        .example = "muster token create --relay r1 -o r1.token\n"
                   "muster relay join --token-file r1.token --dir /var/lib/muster-relay "
                   "--advertise r1.example.org:7445"});
   const auto arguments = std::make_shared<JoinArguments>();
-  command.add_option("--token-file", arguments->token_file, "The token's file; - for stdin")
+  command.add_option("--token-file", arguments->token_file, "The token file, or - for stdin")
       ->required()
       ->type_name(kFileValue);
-  command.add_option("--dir", arguments->folder, "Where the identity is kept")
+  command.add_option("--dir", arguments->folder, "The folder of the identity")
       ->required()
       ->type_name(kFolderValue);
   command
       .add_option("--advertise", arguments->advertise,
-                  "Where what hangs below it reaches it; may be repeated")
+                  "An address at which nodes and relays reach this relay")
       ->required()
       ->delimiter(',')
       ->type_name("HOST:PORT");
   command
       .add_option("--join-advertise", arguments->join_advertise,
-                  "Where machines join through it; may be repeated (default: nowhere)")
+                  "An address at which machines join through this relay (default: none)")
       ->delimiter(',')
       ->type_name("HOST:PORT");
   SetAction(line, command, [arguments](Console& console) { return Join(console, *arguments); });

@@ -1,4 +1,4 @@
-// `muster relay`: what is done on the machine of a relay.
+// The commands `muster relay`, for the machine of a relay.
 #ifndef MUSTER_CLI_COMMANDS_RELAY_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_RELAY_COMMANDS_H_
 

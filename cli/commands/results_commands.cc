@@ -16,8 +16,8 @@
 #include "cli/rpc/session.h"
 #include "services/common/archive/archive_reader.h"
 #include "services/common/archive/results_yaml.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -38,7 +38,7 @@ class StreamSink : public ByteSink {
   absl::Status Write(std::string_view data) override {
     stream_.write(data.data(), static_cast<std::streamsize>(data.size()));
     return stream_.good() ? absl::OkStatus()
-                          : absl::UnavailableError("standard output takes no more");
+                          : absl::UnavailableError("cannot write to standard output");
   }
 
  private:
@@ -51,7 +51,7 @@ std::string Detail(const v1::Result& result) {
                                            : result.file_name();
 }
 
-// The pairs of a run without an archive, page by page.
+// Lists the pairs of a run without an archive, page by page.
 absl::StatusOr<int> ListPairs(Console& console, Client& client, const v1::Run& run,
                               const ResultsArguments& arguments, bool json) {
   v1::ListResultsRequest request;
@@ -83,17 +83,17 @@ absl::StatusOr<int> ListPairs(Console& console, Client& client, const v1::Run& r
   return kExitOk;
 }
 
-// Shows each plugin's tree as the mode says.
+// Prints the tree of each plugin in the requested mode.
 class TreePrinter {
  public:
   TreePrinter(Console& console, const ResultsArguments& arguments, bool json)
       : console_(console), arguments_(arguments), json_(json) {}
 
-  absl::Status Show(const std::string& plugin, const ResultItem& tree) {
+  absl::Status Print(const std::string& plugin, const ResultItem& tree) {
     const ResultItem* shown = &tree;
     if (!arguments_.node.empty()) {
       shown = FindItem(tree, arguments_.node);
-      if (shown == nullptr) return absl::OkStatus();  // this plugin has nothing of that node
+      if (shown == nullptr) return absl::OkStatus();  // the plugin has no results of that node
     }
     found_ = true;
     if (arguments_.mode == "detailed") {
@@ -113,9 +113,7 @@ class TreePrinter {
 
   absl::Status Finish(const std::string& run) {
     if (!found_) {
-      return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_IN_ARCHIVE",
-                       absl::StrCat("the archive holds nothing of node ", arguments_.node),
-                       "`muster results --json` without --node shows what it holds.");
+      return errors::NodeNotInArchive(arguments_.node);
     }
     if (json_ && arguments_.mode == "report") {
       console_.out << Dump({{"run", run}, {"plugins", reports_}});
@@ -138,11 +136,11 @@ absl::StatusOr<int> ShowArchive(Console& console, Client& client, const v1::Run&
   TreePrinter printer(console, arguments, json);
   absl::Status shown = ReadResultTrees(*archive, arguments.plugin,
                                        [&](const std::string& plugin, const ResultItem& tree) {
-                                         return printer.Show(plugin, tree);
+                                         return printer.Print(plugin, tree);
                                        });
   if (Interrupted()) return kExitInterrupted;
   if (shown.ok()) shown = printer.Finish(run.id());
-  if (!shown.ok()) return About(shown, absl::StrCat("the archive of run ", run.id()));
+  if (!shown.ok()) return WithSubject(shown, absl::StrCat("the archive of run ", run.id()));
   return kExitOk;
 }
 
@@ -156,9 +154,10 @@ absl::StatusOr<int> ShowResults(Console& console, const CommandLine& line,
     if (arguments.mode.empty()) arguments.mode = "report";
     return ShowArchive(console, *client, run, arguments, line.json);
   }
-  Say(console, absl::StrCat("Run ", id, " is ", SummaryLine(ViewOf(run)),
-                            IsFinal(run.state()) ? ". It has no archive; these are its results."
-                                                 : ". There is no archive yet; so far:"));
+  PrintMessage(console,
+               absl::StrCat("Run ", id, " is ", SummaryLine(ViewOf(run)),
+                            IsFinal(run.state()) ? ". It has no archive. Its results:"
+                                                 : ". It has no archive yet. Results so far:"));
   return ListPairs(console, *client, run, arguments, line.json);
 }
 
@@ -168,21 +167,20 @@ void AddResultsCommands(CommandLine& line) {
   CLI::App& command = AddCommand(
       line.app,
       {.name = "results",
-       .summary = "Show what the plugins found",
+       .summary = "Show the results of a run",
        .details =
-           "Of a complete run it reads the archive. Modes: report (numbers and the names of what\n"
-           "failed), detailed (a line of JSON for each item), dump (the tree in YAML). Before "
-           "that\n"
-           "it lists what has come so far.",
+           "For a complete run, reads the archive. Modes: report (counts and the names of failed\n"
+           "items), detailed (a line of JSON for each item), dump (the tree in YAML).\n"
+           "For any other run, lists the results so far.",
        .example = "muster results\nmuster results 3f2a --plugin e2e --mode detailed | jq .name"});
   const auto arguments = std::make_shared<ResultsArguments>();
   command
       .add_option("RUN", arguments->run,
-                  "Its id or the beginning of it; the newest run if left out")
+                  "The id of the run, or a unique prefix of it (default: the newest run)")
       ->type_name("");
   command.add_option("-p,--plugin", arguments->plugin, "Only this plugin")->type_name("NAME");
   command.add_option("-n,--node", arguments->node, "Only this node")->type_name("NAME");
-  AllowOnly(*command.add_option("-m,--mode", arguments->mode, "How (default: report)"),
+  AllowOnly(*command.add_option("-m,--mode", arguments->mode, "The output mode (default: report)"),
             "report|detailed|dump");
   AddJsonOption(line, command);
   AddContextOption(line, command);

@@ -1,4 +1,4 @@
-// results.
+// The command `muster results`.
 #ifndef MUSTER_CLI_COMMANDS_RESULTS_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_RESULTS_COMMANDS_H_
 

@@ -18,11 +18,11 @@
 #include "cli/rpc/run_reference.h"
 #include "cli/rpc/session.h"
 #include "services/common/archive/archive_reader.h"
-#include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/names.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -39,7 +39,8 @@ struct Retrieved {
   std::string sha256;  // lower-case hex
 };
 
-// `output` if it is given (in it, if it is a folder), else the present folder.
+// Returns `output` if it names a file, `file_name` in it if it is a folder, or `file_name` in the
+// current folder if it is empty.
 std::string TargetPath(const std::string& output, const std::string& file_name) {
   std::error_code ignored;
   if (output.empty()) return file_name;
@@ -62,11 +63,11 @@ absl::StatusOr<Retrieved> RetrieveAll(Console& console, Client& client, const v1
             bar->Update(done);
           },
   });
-  if (!fetched.ok()) return About(fetched, absl::StrCat("file ", path));
+  if (!fetched.ok()) return WithSubject(fetched, absl::StrCat("file ", path));
   return Retrieved{.path = path, .size = archive.size(), .sha256 = Hex(archive.sha256())};
 }
 
-// The archive as it comes, hashed and counted on its way.
+// Reads the archive from a source, and computes its size and digest.
 class CheckedSource : public ByteSource {
  public:
   CheckedSource(std::unique_ptr<ByteSource> source, ProgressBar& bar)
@@ -81,7 +82,7 @@ class CheckedSource : public ByteSource {
     return count;
   }
 
-  // Reads what nobody needed; the digest of the whole.
+  // Reads the rest and returns the digest of the whole archive.
   absl::StatusOr<std::string> Finish() {
     std::vector<char> buffer(size_t{64} << 10);
     while (true) {
@@ -112,7 +113,7 @@ class FileSink : public ByteSink {
   int64_t offset_ = 0;
 };
 
-// Writes the plugin's part of the archive into `file` while the archive passes by.
+// Writes the plugin's part of the archive to `file`, while the archive is streamed.
 absl::StatusOr<ContentInfo> FilterInto(Console& console, Client& client, const v1::Archive& archive,
                                        const std::string& plugin, File& file) {
   ProgressBar bar(console, absl::StrCat(plugin, " out of ", archive.file_name()), 0,
@@ -123,8 +124,7 @@ absl::StatusOr<ContentInfo> FilterInto(Console& console, Client& client, const v
   if (!info.ok()) return info.status();
   ASSIGN_OR_RETURN(const std::string digest, source.Finish());
   if (digest != archive.sha256()) {
-    return MakeError(absl::StatusCode::kDataLoss, "DIGEST_MISMATCH",
-                     "the SHA-256 of what arrived is not the archive's", "Try again.");
+    return errors::DownloadDigestMismatch();
   }
   RETURN_IF_ERROR(file.SyncData());
   return info;
@@ -140,16 +140,16 @@ absl::StatusOr<Retrieved> RetrievePlugin(Console& console, Client& client,
   FileOps& ops = PosixFileOps();
   const std::string part_path = path + ".part";
   auto part = ops.Open(part_path, OpenMode::kReadWriteOrCreate);
-  if (!part.ok()) return About(part.status(), subject);
-  if (const auto locked = (*part)->Lock(); !locked.ok()) return About(locked, subject);
+  if (!part.ok()) return WithSubject(part.status(), subject);
+  if (const auto locked = (*part)->Lock(); !locked.ok()) return WithSubject(locked, subject);
   absl::Cleanup remove_part = [&] { (void)ops.Remove(part_path); };
-  if (const auto cut = (*part)->Truncate(0); !cut.ok()) return About(cut, subject);
+  if (const auto cut = (*part)->Truncate(0); !cut.ok()) return WithSubject(cut, subject);
   const auto info = FilterInto(console, client, archive, arguments.plugin, **part);
   if (!info.ok()) {
-    return About(info.status(), absl::StrCat("the archive of run ", archive.run()));
+    return WithSubject(info.status(), absl::StrCat("the archive of run ", archive.run()));
   }
   if (const auto renamed = ops.Rename(part_path, path); !renamed.ok()) {
-    return About(renamed, subject);
+    return WithSubject(renamed, subject);
   }
   std::move(remove_part).Cancel();
   return Retrieved{.path = path, .size = info->size, .sha256 = info->sha256};
@@ -165,7 +165,7 @@ absl::StatusOr<int> Retrieve(Console& console, const CommandLine& line,
                         ? RetrieveAll(console, *client, archive, arguments.output)
                         : RetrievePlugin(console, *client, archive, arguments);
   if (Interrupted()) {
-    Say(console, "Interrupted. The same command goes on from what is there.");
+    PrintMessage(console, "Interrupted. The same command resumes the download.");
     return kExitInterrupted;
   }
   if (!file.ok()) return file.status();
@@ -175,32 +175,32 @@ absl::StatusOr<int> Retrieve(Console& console, const CommandLine& line,
   } else {
     console.out << file->path << "\n";
   }
-  Say(console,
-      absl::StrCat("Run ", run, ": ", HumanSize(file->size), ", checked: SHA-256 ", file->sha256));
+  PrintMessage(console, absl::StrCat("Run ", run, ": ", HumanSize(file->size),
+                                     ", SHA-256 verified: ", file->sha256));
   return kExitOk;
 }
 
 }  // namespace
 
 void AddRetrieveCommands(CommandLine& line) {
-  CLI::App& command = AddCommand(
-      line.app,
-      {.name = "retrieve",
-       .summary = "Get the archive of a run that is complete",
-       .details =
-           "Prints the file's name. What an earlier try left is gone on with, the whole is\n"
-           "compared with its SHA-256, and only then has the file its name. With --plugin a\n"
-           "smaller archive is made of that plugin's part.",
-       .example = "muster retrieve\nmuster retrieve 3f2a -o results.tar.gz\n"
-                  "tar -tzf $(muster retrieve 3f2a --plugin hostfacts)"});
+  CLI::App& command =
+      AddCommand(line.app, {.name = "retrieve",
+                            .summary = "Download the archive of a complete run",
+                            .details = "Prints the path of the file. Resumes a partial download, "
+                                       "and checks the SHA-256 before\n"
+                                       "the file gets its name. With --plugin, extracts the part "
+                                       "of that plugin into a smaller\n"
+                                       "archive.",
+                            .example = "muster retrieve\nmuster retrieve 3f2a -o results.tar.gz\n"
+                                       "tar -tzf $(muster retrieve 3f2a --plugin hostfacts)"});
   const auto arguments = std::make_shared<RetrieveArguments>();
   command
       .add_option("RUN", arguments->run,
-                  "Its id or the beginning of it; the newest run if left out")
+                  "The id of the run, or a unique prefix of it (default: the newest run)")
       ->type_name("");
-  command.add_option("-o,--output", arguments->output, "A file, or a folder to put it into")
+  command.add_option("-o,--output", arguments->output, "The file, or a folder for the file")
       ->type_name(kFileValue);
-  command.add_option("-p,--plugin", arguments->plugin, "Only what belongs to this plugin")
+  command.add_option("-p,--plugin", arguments->plugin, "Only the results of this plugin")
       ->type_name("NAME");
   AddJsonOption(line, command);
   AddContextOption(line, command);

@@ -1,4 +1,4 @@
-// retrieve.
+// The command `muster retrieve`.
 #ifndef MUSTER_CLI_COMMANDS_RETRIEVE_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_RETRIEVE_COMMANDS_H_
 

@@ -23,6 +23,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -43,7 +44,7 @@ struct RunArguments {
   bool wait = false;
 };
 
-// Makes a second try of the same call harmless.
+// Returns an id with which the aggregator recognises a repeated request.
 std::string RequestId() {
   char bytes[16] = {};
   if (::getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) return "";
@@ -54,12 +55,10 @@ absl::StatusOr<std::string> ReadDefinition(const std::string& file) {
   if (file != "-") return ReadFileBounded(file, kMaxDefinition);
   std::string text(std::istreambuf_iterator<char>(std::cin), {});
   if (text.size() <= kMaxDefinition) return text;
-  return MakeError(absl::StatusCode::kResourceExhausted, "FILE_TOO_LARGE",
-                   absl::StrCat("standard input holds more than ", kMaxDefinition, " bytes"),
-                   "A definition is a few lines of YAML.");
+  return errors::DefinitionTooLarge(kMaxDefinition);
 }
 
-// Sets the field if the option was given. "0" is a duration here: never.
+// Sets the field if the option was given. "0" disables the limit.
 absl::Status SetDuration(const char* option, const std::string& text, auto mutable_field) {
   if (text.empty()) return absl::OkStatus();
   if (text == "0") {
@@ -93,41 +92,45 @@ absl::StatusOr<v1::CreateRunRequest> MakeRequest(const RunArguments& arguments) 
   for (const std::string& plugin : arguments.plugins) request.add_plugins(plugin);
   for (const std::string& file : arguments.files) {
     absl::StatusOr<std::string> definition = ReadDefinition(file);
-    if (!definition.ok()) return About(definition.status(), absl::StrCat("plugin file ", file));
+    if (!definition.ok()) {
+      return WithSubject(definition.status(), absl::StrCat("plugin file ", file));
+    }
     request.add_plugins(*std::move(definition));
   }
   if (request.plugins().empty()) {
-    return UsageError("no plugin was named",
-                      "Name one with --plugin (hostfacts, systemd-logs) or give a definition with "
-                      "-f FILE.");
+    return UsageError("a plugin is required",
+                      "Name a built-in plugin with --plugin (hostfacts, systemd-logs), or a "
+                      "definition with -f FILE.");
   }
   for (const std::string& node : arguments.nodes) request.add_nodes(node);
   RETURN_IF_ERROR(SetDurations(arguments, request));
   return request;
 }
 
-void Explain(Console& console, const v1::Run& run) {
-  Say(console,
+void PrintPlan(Console& console, const v1::Run& run) {
+  PrintMessage(
+      console,
       absl::StrCat("Run ", run.id(), " is planned: ", run.counts().planned(),
-                   run.counts().planned() == 1 ? " result until " : " results until ",
+                   run.counts().planned() == 1 ? " result, deadline " : " results, deadline ",
                    HumanTime(FromProto(run.deadline()), absl::Now(), absl::LocalTimeZone()), "."));
   for (const v1::Plugin& plugin : run.plugins()) {
     if (!plugin.has_image()) continue;
-    Say(console,
+    PrintMessage(
+        console,
         absl::StrCat("Plugin ", plugin.name(),
-                     " names a container image, which agents do not start: a sidecar beside its "
-                     "container has to\ndeliver for it. Give that one credentials: muster "
-                     "credentials export ",
+                     " names a container image. Agents do not start images: a sidecar of its "
+                     "container must\n"
+                     "deliver the result. Export credentials for it: muster credentials export ",
                      run.id(), " --plugin ", plugin.name(),
                      plugin.once() ? " --node global" : " --any-node", " --format kubernetes"));
   }
 }
 
-// What the aggregator says of a run, with the details of the status service if that one answers:
-// for an exit code, which must not rest on what may be a moment old.
+// Returns the run from the aggregator, with the details of the status service if it answers. The
+// exit code must not depend on the status service, which may lag behind.
 absl::StatusOr<RunView> FetchRun(Client& client, StatusSource& source, const std::string& run) {
-  ASSIGN_OR_RETURN(const v1::Run truth, client.GetRun(run));
-  RunView view = ViewOf(truth);
+  ASSIGN_OR_RETURN(const v1::Run authoritative, client.GetRun(run));
+  RunView view = ViewOf(authoritative);
   absl::StatusOr<RunView> details = source.Fetch();
   if (!details.ok()) return view;
   details->status.set_state(view.status.state());
@@ -143,20 +146,21 @@ absl::StatusOr<int> Wait(Console& console, const std::shared_ptr<Client>& client
       Follow([&] { return FetchRun(*client, *source, run); },
              {.stream = console.err, .is_terminal = console.err_is_terminal});
   if (Interrupted()) {
-    Say(console, absl::StrCat("The run goes on. Follow it with: muster status ", run, " --watch"));
+    PrintMessage(console, absl::StrCat("The run is still running. Follow it with: muster status ",
+                                       run, " --watch"));
     return kExitInterrupted;
   }
   if (!end.ok()) return end.status();
-  Say(console, absl::StrCat("Run ", run, " is ", SummaryLine(*end), "."));
+  PrintMessage(console, absl::StrCat("Run ", run, " is ", SummaryLine(*end), "."));
   if (end->status.state() == v1::RUN_STATE_COMPLETE) {
-    Say(console, absl::StrCat("Its archive: muster retrieve ", run));
+    PrintMessage(console, absl::StrCat("Download its archive: muster retrieve ", run));
   }
   return OutcomeExitCode(end->status.state(), end->status.counts());
 }
 
-// Writes the credentials file of a run that exists; to stdout for "-".
-absl::Status GiveCredentials(Console& console, Client& client, const RunArguments& arguments,
-                             const std::string& run) {
+// Writes the credentials file of the run, to stdout for "-".
+absl::Status WriteRunCredentials(Console& console, Client& client, const RunArguments& arguments,
+                                 const std::string& run) {
   ASSIGN_OR_RETURN(const auto credentials, IssueViewer(client, run));
   if (!arguments.credentials.empty()) {
     return WriteSecretOutput(console, arguments.credentials, CredentialsJson(credentials).view());
@@ -165,22 +169,23 @@ absl::Status GiveCredentials(Console& console, Client& client, const RunArgument
   return WriteCredentials(home, run, credentials);
 }
 
-// The run exists from here on: what fails now must not hide its id.
-absl::Status MakeVisible(Console& console, Client& client, const RunArguments& arguments,
-                         std::optional<v1::SetStatusListenerRequest> listener,
-                         const std::string& run) {
+// Sets up the status listener and the credentials file. The run exists already: the caller must
+// report its id with an error.
+absl::Status SetUpStatusAccess(Console& console, Client& client, const RunArguments& arguments,
+                               std::optional<v1::SetStatusListenerRequest> listener,
+                               const std::string& run) {
   if (listener) {
     listener->set_run(run);
     RETURN_IF_ERROR(client.SetStatusListener(*listener));
   }
-  return GiveCredentials(console, client, arguments, run);
+  return WriteRunCredentials(console, client, arguments, run);
 }
 
 absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
                              const RunArguments& arguments) {
   const bool prints_credentials = arguments.credentials == "-";
   if (prints_credentials && line.json) {
-    return UsageError("--json and --credentials - both want stdout", "Give one of them.");
+    return UsageError("--json and --credentials - both write to stdout", "Use one of them.");
   }
   ASSIGN_OR_RETURN(const auto request, MakeRequest(arguments));
   std::optional<v1::SetStatusListenerRequest> listener;
@@ -194,11 +199,11 @@ absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
   if (!prints_credentials) {
     console.out << (line.json ? Dump(ToJson(run)) : run.id() + "\n") << std::flush;
   }
-  Explain(console, run);
-  const absl::Status visible =
-      MakeVisible(console, *client, arguments, std::move(listener), run.id());
-  if (!visible.ok()) {
-    return About(visible, absl::StrCat("run ", run.id(), ", which goes on"));
+  PrintPlan(console, run);
+  const absl::Status accessible =
+      SetUpStatusAccess(console, *client, arguments, std::move(listener), run.id());
+  if (!accessible.ok()) {
+    return WithSubject(accessible, absl::StrCat("run ", run.id(), ", which is still running"));
   }
   if (!arguments.wait) return kExitOk;
   return Wait(console, client, run.id());
@@ -210,14 +215,14 @@ void AddRunCommand(CommandLine& line) {
   CLI::App& command = AddCommand(
       line.app,
       {.name = "run",
-       .summary = "Plan a run: what is expected from which nodes",
-       .details = "Prints the run's id. A plugin that runs once is planned for the node "
-                  "\"global\", every\n"
-                  "other for each --node. With --wait the exit code tells how it ended: 0 every "
-                  "result is\n"
-                  "there, 3 some are errors, 6 some did not come in time, 4 failed, 5 cancelled.\n"
-                  "A credentials file that shows the run's status and nothing else is put into\n"
-                  "$MUSTER_HOME/credentials, for `muster status` here or elsewhere.",
+       .summary = "Create a run, with a plan of expected results",
+       .details =
+           "Prints the run id. A plugin that runs once is planned for the node \"global\", any "
+           "other\n"
+           "plugin for each --node. With --wait the exit code is 0 if every result is genuine,\n"
+           "3 if some are errors, 6 if some are timed out, 4 if the run failed, 5 if it was\n"
+           "cancelled. Writes a credentials file to $MUSTER_HOME/credentials, with which\n"
+           "`muster status` can read the status of this run on any machine.",
        .example = "muster run --plugin hostfacts --plugin systemd-logs --node n1 --node n2\n"
                   "muster run -f plugin.yaml --node n1 --timeout 30m --wait"});
   const auto arguments = std::make_shared<RunArguments>();
@@ -227,39 +232,44 @@ void AddRunCommand(CommandLine& line) {
   add_list("-p,--plugin", arguments->plugins, "A built-in plugin: hostfacts, systemd-logs")
       ->type_name("NAME")
       ->delimiter(',');
-  add_list("-f,--file", arguments->files, "A plugin definition in YAML, as Sonobuoy's; - for stdin")
+  add_list("-f,--file", arguments->files,
+           "A plugin definition in YAML, in Sonobuoy's format; - for stdin")
       ->type_name(kFileValue);
   add_list("-n,--node", arguments->nodes, "A node from which results are expected")
       ->type_name("NAME")
       ->delimiter(',');
-  command.add_option("--timeout", arguments->timeout, "From now to the deadline (default: 6h)")
+  command.add_option("--timeout", arguments->timeout, "The time until the deadline (default: 6h)")
       ->type_name("DURATION");
   command
       .add_option("--start-grace", arguments->start_grace,
-                  "The run fails if no agent is heard of for so long from now; 0: never (default: "
-                  "5m if agents run every plugin)")
+                  "The run fails if no agent reports within this time; 0: no limit (default: 5m if "
+                  "agents run every plugin)")
       ->type_name("DURATION");
   command
       .add_option("--lost-after", arguments->lost_after,
-                  "A pair whose heartbeats stop for so long is timed out (default: 3m)")
+                  "A pair is timed out after this time without heartbeats (default: 3m)")
       ->type_name("DURATION");
-  command.add_flag("--fail-fast", arguments->fail_fast, "The first that is timed out ends the run");
+  command.add_flag("--fail-fast", arguments->fail_fast,
+                   "The run fails at the first pair that is timed out");
   command
       .add_option("--credentials", arguments->credentials,
-                  "Where to put the credentials file; -: print it, and nothing else")
+                  "The path of the credentials file; - prints only the credentials")
       ->type_name(kFileValue);
   command
       .add_option("--status-client-ca", arguments->status_listener.client_ca,
-                  "Open a status listener for this run: whose clients may ask (PEM)")
+                  "Open a status listener for this run, for clients of this CA (PEM)")
       ->type_name(kFileValue);
   command
       .add_option("--status-cert", arguments->status_listener.certificate,
-                  "The certificate that listener shows (PEM)")
+                  "The certificate of the status listener (PEM)")
       ->type_name(kFileValue);
-  command.add_option("--status-key", arguments->status_listener.key, "Its key (PEM, mode 0600)")
+  command
+      .add_option("--status-key", arguments->status_listener.key,
+                  "The key of that certificate (PEM, mode 0600)")
       ->type_name(kFileValue);
-  command.add_option("--title", arguments->title, "Free text to know it by")->type_name("TEXT");
-  command.add_flag("--wait", arguments->wait, "Go on until the run has ended");
+  command.add_option("--title", arguments->title, "A title for the run")->type_name("TEXT");
+  command.add_flag("--wait", arguments->wait,
+                   "Wait until the run is complete, failed or cancelled");
   AddJsonOption(line, command);
   AddContextOption(line, command);
   SetAction(line, command,

@@ -1,4 +1,4 @@
-// run, runs, cancel, delete.
+// The commands `muster run`, `runs`, `cancel` and `delete`.
 #ifndef MUSTER_CLI_COMMANDS_RUN_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_RUN_COMMANDS_H_
 

@@ -32,7 +32,7 @@ struct NamedRunArguments {
   std::string reason;
 };
 
-absl::StatusOr<std::vector<v1::Run>> ListNewest(Client& client, int limit, bool* more) {
+absl::StatusOr<std::vector<v1::Run>> ListNewest(Client& client, int limit, bool* has_older) {
   std::vector<v1::Run> runs;
   v1::ListRunsRequest request;
   do {
@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<v1::Run>> ListNewest(Client& client, int limit, bool*
     runs.insert(runs.end(), page.runs().begin(), page.runs().end());
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty() && static_cast<int>(runs.size()) < limit);
-  *more = !request.page_token().empty();
+  *has_older = !request.page_token().empty();
   return runs;
 }
 
@@ -59,18 +59,21 @@ std::string RunsTable(const std::vector<v1::Run>& runs, int width) {
 absl::StatusOr<int> ShowRuns(Console& console, const CommandLine& line,
                              const RunsArguments& arguments) {
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
-  bool more = false;
-  ASSIGN_OR_RETURN(const auto runs, ListNewest(*client, arguments.limit, &more));
+  bool has_older = false;
+  ASSIGN_OR_RETURN(const auto runs, ListNewest(*client, arguments.limit, &has_older));
   if (line.json) {
     Json list = Json::array();
     for (const v1::Run& run : runs) list.push_back(ToJson(run));
     console.out << Dump(list);
   } else if (runs.empty()) {
-    Say(console, "There is no run yet. Make one with: muster run --plugin hostfacts --node NODE");
+    PrintMessage(console,
+                 "There are no runs. Start one with: muster run --plugin hostfacts --node NODE");
   } else {
     console.out << RunsTable(runs, console.width);
   }
-  if (more) Say(console, absl::StrCat("There are older ones: --limit ", arguments.limit * 10));
+  if (has_older) {
+    PrintMessage(console, absl::StrCat("List older runs with --limit ", arguments.limit * 10));
+  }
   return kExitOk;
 }
 
@@ -83,9 +86,10 @@ absl::StatusOr<int> CancelRun(Console& console, const CommandLine& line,
   request.set_reason(arguments.reason);
   ASSIGN_OR_RETURN(const auto run, client->CancelRun(request));
   if (line.json) console.out << Dump(ToJson(run));
-  Say(console, run.state() == v1::RUN_STATE_CANCELLED
+  PrintMessage(console,
+               run.state() == v1::RUN_STATE_CANCELLED
                    ? absl::StrCat("Run ", id, " is cancelled.")
-                   : absl::StrCat("Run ", id, " had ended before: ", StateWord(run.state()), "."));
+                   : absl::StrCat("Run ", id, " was already ", StateWord(run.state()), "."));
   return kExitOk;
 }
 
@@ -95,10 +99,10 @@ absl::StatusOr<int> DeleteRun(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto id, ResolveRun(*client, arguments.run));
   RETURN_IF_ERROR(client->DeleteRun(id));
   if (const auto home = supervisor::HomeFromEnvironment(); home.ok()) {
-    std::error_code ignored;  // it may never have been here
+    std::error_code ignored;  // the file may not exist
     std::filesystem::remove(CredentialsPath(*home, id), ignored);
   }
-  Say(console, absl::StrCat("Run ", id, " is deleted, with its results and its archive."));
+  PrintMessage(console, absl::StrCat("Run ", id, " is deleted, with its results and archive."));
   return kExitOk;
 }
 
@@ -108,9 +112,10 @@ void AddRuns(CommandLine& line) {
                             .summary = "List the runs, newest first",
                             .example = "muster runs\nmuster runs --json | jq -r '.[].id'"});
   const auto arguments = std::make_shared<RunsArguments>();
-  AllowRange(*command.add_option("--limit", arguments->limit, "How many at most (default: 20)")
-                  ->type_name("NUMBER"),
-             1, 1'000'000);
+  AllowRange(
+      *command.add_option("--limit", arguments->limit, "The maximum number of runs (default: 20)")
+           ->type_name("NUMBER"),
+      1, 1'000'000);
   AddJsonOption(line, command);
   AddContextOption(line, command);
   SetAction(line, command,
@@ -118,17 +123,19 @@ void AddRuns(CommandLine& line) {
 }
 
 void AddCancel(CommandLine& line) {
-  CLI::App& command = AddCommand(
-      line.app,
-      {.name = "cancel",
-       .summary = "End a run without an archive",
-       .details = "What was delivered stays until the run is deleted; what comes later is refused.",
-       .example = "muster cancel 3f2a --reason \"wrong nodes\""});
+  CLI::App& command =
+      AddCommand(line.app, {.name = "cancel",
+                            .summary = "Cancel a run",
+                            .details = "No archive is built. Delivered results are kept until the "
+                                       "run is deleted; later results are\n"
+                                       "refused.",
+                            .example = "muster cancel 3f2a --reason \"wrong nodes\""});
   const auto arguments = std::make_shared<NamedRunArguments>();
-  command.add_option("RUN", arguments->run, "Its id or the beginning of it")
+  command.add_option("RUN", arguments->run, "The id of the run, or a unique prefix of it")
       ->required()
       ->type_name("");
-  command.add_option("--reason", arguments->reason, "Kept with the run")->type_name("TEXT");
+  command.add_option("--reason", arguments->reason, "The reason, stored with the run")
+      ->type_name("TEXT");
   AddJsonOption(line, command);
   AddContextOption(line, command);
   SetAction(line, command,
@@ -138,11 +145,11 @@ void AddCancel(CommandLine& line) {
 void AddDelete(CommandLine& line) {
   CLI::App& command =
       AddCommand(line.app, {.name = "delete",
-                            .summary = "Remove a run that has ended, its results and its archive",
-                            .details = "It cannot be undone.",
+                            .summary = "Delete a finished run, its results and its archive",
+                            .details = "This cannot be undone.",
                             .example = "muster delete 3f2a0123456789ab"});
   const auto arguments = std::make_shared<NamedRunArguments>();
-  command.add_option("RUN", arguments->run, "Its id or the beginning of it")
+  command.add_option("RUN", arguments->run, "The id of the run, or a unique prefix of it")
       ->required()
       ->type_name("");
   AddContextOption(line, command);

@@ -12,7 +12,7 @@ absl::Status WriteSecretOutput(Console& console, const std::string& file,
     console.out << content << (content.empty() || content.back() != '\n' ? "\n" : "");
     return absl::OkStatus();
   }
-  return About(WriteFileAtomically(file, content, 0600), absl::StrCat("file ", file));
+  return WithSubject(WriteFileAtomically(file, content, 0600), absl::StrCat("file ", file));
 }
 
 }  // namespace muster::cli

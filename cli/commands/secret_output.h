@@ -1,4 +1,4 @@
-// Where a command puts what others must not see.
+// The output of a secret.
 #ifndef MUSTER_CLI_COMMANDS_SECRET_OUTPUT_H_
 #define MUSTER_CLI_COMMANDS_SECRET_OUTPUT_H_
 
@@ -10,8 +10,7 @@
 
 namespace muster::cli {
 
-// Writes `content` to the file (replaced as one step, mode 0600), or to stdout if `file` is empty
-// or "-".
+// Writes `content` to the file atomically with mode 0600, or to stdout if `file` is empty or "-".
 absl::Status WriteSecretOutput(Console& console, const std::string& file, std::string_view content);
 
 }  // namespace muster::cli

@@ -76,19 +76,20 @@ absl::StatusOr<int> Up(Console& console, const CommandLine& line, const UpArgume
   ASSIGN_OR_RETURN(const auto options, MakeOptions(arguments));
   ASSIGN_OR_RETURN(const auto home, supervisor::HomeFromEnvironment());
   const auto addresses =
-      supervisor::Up(home, options, [&](const std::string& text) { Say(console, text); });
-  if (!addresses.ok()) return About(addresses.status(), absl::StrCat("home ", home.path()));
+      supervisor::Up(home, options, [&](const std::string& text) { PrintMessage(console, text); });
+  if (!addresses.ok()) return WithSubject(addresses.status(), absl::StrCat("home ", home.path()));
   PrintAddresses(console, *addresses, line.json);
-  Say(console, absl::StrCat("The services are ready. State and logs: ", home.path()));
+  PrintMessage(console, absl::StrCat("All services are ready. State and logs: ", home.path()));
   return kExitOk;
 }
 
 absl::StatusOr<int> Down(Console& console) {
   ASSIGN_OR_RETURN(const auto home, supervisor::HomeFromEnvironment());
-  const auto ended = supervisor::Down(home, [&](const std::string& text) { Say(console, text); });
-  if (!ended.ok()) return About(ended.status(), absl::StrCat("home ", home.path()));
-  Say(console,
-      *ended ? "The services have ended." : absl::StrCat("Nothing runs in ", home.path(), "."));
+  const auto stopped =
+      supervisor::Down(home, [&](const std::string& text) { PrintMessage(console, text); });
+  if (!stopped.ok()) return WithSubject(stopped.status(), absl::StrCat("home ", home.path()));
+  PrintMessage(console, *stopped ? "All services are stopped."
+                                 : absl::StrCat("No services are running in ", home.path(), "."));
   return kExitOk;
 }
 
@@ -106,16 +107,16 @@ void AddUp(CommandLine& line) {
       {.name = "up",
        .summary = "Start the services on this machine",
        .details =
-           "Makes the fleet's identities and commented configuration files below $MUSTER_HOME\n"
-           "(default ~/.muster) where there are none, starts the services, and returns when they\n"
-           "are ready. Options that are left out stay as the configuration says. The services\n"
-           "start again by themselves when they end, until `muster down`.",
+           "Creates missing identities and configuration files of the fleet in $MUSTER_HOME\n"
+           "(default ~/.muster), starts the services, and returns when they are ready. Omitted\n"
+           "options keep their configured values. The supervisor restarts a service that exits,\n"
+           "until `muster down`.",
        .example = "muster up\nmuster up --advertise muster.example.com,10.0.0.5"});
   const auto arguments = std::make_shared<UpArguments>();
   command
-      .add_option("--advertise", arguments->advertise,
-                  "Names or addresses by which nodes and clients reach this machine "
-                  "(default: 127.0.0.1)")
+      .add_option(
+          "--advertise", arguments->advertise,
+          "A name or address at which nodes and clients reach this machine (default: 127.0.0.1)")
       ->type_name("HOST")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -127,27 +128,27 @@ void AddUp(CommandLine& line) {
   const auto add_port = [&command](const char* name, int& port, const char* help) {
     AllowRange(*command.add_option(name, port, help)->type_name("PORT"), 0, 65535);
   };
-  add_port(
-      "--port", arguments->port,
-      "The first of the ports: aggregator, status (+1), gateway (+3), old clients (+9, and +10 "
-      "to +509); 0: any free ones (default: 7440)");
-  add_port("--aggregator-port", arguments->aggregator_port, "The aggregator's own");
-  add_port("--status-port", arguments->status_port, "The status service's own");
-  add_port("--gateway-port", arguments->gateway_port, "The gateway's own");
-  command
-      .add_option("--legacy-ports", arguments->legacy_ports,
-                  "Ports of the runs' listeners for old clients; 0: any (default: 7450-7949)")
-      ->type_name("FIRST-LAST");
+  add_port("--port", arguments->port,
+           "The first of the ports: aggregator, status (+1), gateway (+3), legacy clients (+9, and "
+           "+10 to +509); 0: any free ports (default: 7440)");
+  add_port("--aggregator-port", arguments->aggregator_port, "The port of the aggregator");
+  add_port("--status-port", arguments->status_port, "The port of the status service");
+  add_port("--gateway-port", arguments->gateway_port, "The port of the gateway");
   command
       .add_option(
-          "--legacy-host", arguments->legacy_host,
-          "Give each new run a host name for old clients, on a port that all share, such as "
-          "{run}.collect.example.org; \"\": a port for each again")
+          "--legacy-ports", arguments->legacy_ports,
+          "Ports of the runs' listeners for legacy clients; 0: any free ports (default: 7450-7949)")
+      ->type_name("FIRST-LAST");
+  command
+      .add_option("--legacy-host", arguments->legacy_host,
+                  "Give each new run a host name for legacy clients on one shared port, such as "
+                  "{run}.collect.example.org; \"\": a separate port for each run")
       ->type_name("PATTERN");
-  add_port("--legacy-port", arguments->legacy_port, "That port; 0: any free one (default: 7449)");
+  add_port("--legacy-port", arguments->legacy_port,
+           "The shared port; 0: any free port (default: 7449)");
   command
       .add_option("--timeout", arguments->timeout,
-                  "How long the services may take to get ready (default: 60s)")
+                  "The limit for the services to become ready (default: 60s)")
       ->type_name("DURATION");
   AddJsonOption(line, command);
   SetAction(line, command,
@@ -160,8 +161,8 @@ void AddServiceCommands(CommandLine& line) {
   AddUp(line);
   CLI::App& down = AddCommand(
       line.app, {.name = "down",
-                 .summary = "End the services on this machine",
-                 .details = "Deliveries under way are parked and go on after the next `muster up`.",
+                 .summary = "Stop the services on this machine",
+                 .details = "Uploads in progress are resumed after the next `muster up`.",
                  .example = "muster down"});
   SetAction(line, down, [](Console& console) { return Down(console); });
   CLI::App& supervise =

@@ -1,4 +1,4 @@
-// up, down, and what they start: supervise.
+// The commands `muster up`, `down` and `supervise`.
 #ifndef MUSTER_CLI_COMMANDS_SERVICE_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_SERVICE_COMMANDS_H_
 

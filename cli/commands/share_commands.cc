@@ -37,20 +37,20 @@ struct ShareArguments {
   std::string wait;
   std::string output;
   std::string folder;
-  // Of an operator.
+  // For operators.
   std::string relay;
   bool all = false;
 };
 
-void Quiet(int64_t, int64_t) {}
+void IgnoreProgress(int64_t, int64_t) {}
 
 absl::StatusOr<std::unique_ptr<ShareClient>> OpenClient(const ShareArguments& arguments) {
   return ShareClient::Open(arguments.folder.empty() ? DefaultNodeFolder(::getenv)
                                                     : arguments.folder);
 }
 
-// Who names both ends asks as an operator, and who names a relay.
-bool AsOperator(const ShareArguments& arguments) {
+// Returns true for requests that only operators make: they name both nodes, a relay, or --all.
+bool IsOperatorRequest(const ShareArguments& arguments) {
   return arguments.all || !arguments.relay.empty() ||
          (!arguments.source.empty() && !arguments.target.empty());
 }
@@ -60,15 +60,15 @@ absl::StatusOr<std::unique_ptr<FleetShares>> OpenFleet(const CommandLine& line) 
   return std::make_unique<FleetShares>(context);
 }
 
-// What the user named. `self` is the node whose folder it is: the file was shared by it, or with
-// it; nobody, of an operator.
+// Returns the key of the named file. `self` is the node of the folder: the source or the target of
+// the file. It is empty for operators.
 absl::StatusOr<v1::ShareKey> KeyOf(const std::string& self, const ShareArguments& arguments) {
   const bool from = !arguments.source.empty();
   const bool to = !arguments.target.empty();
   if (self.empty() ? !from || !to : from == to) {
-    return UsageError("say which file: --from or --to is needed, by operators both",
-                      "--from NODE for one that was shared with this node, --to NODE for one that "
-                      "this node shared.");
+    return UsageError("--from or --to is required; operators must give both",
+                      "Use --from NODE for a file that was shared with this node, --to NODE for a "
+                      "file that this node shared.");
   }
   v1::ShareKey key;
   key.set_source(from ? arguments.source : self);
@@ -79,47 +79,47 @@ absl::StatusOr<v1::ShareKey> KeyOf(const std::string& self, const ShareArguments
 }
 
 absl::StatusOr<absl::Duration> DurationOption(const std::string& option, const std::string& text,
-                                              absl::Duration usual) {
-  if (text.empty()) return usual;
+                                              absl::Duration fallback) {
+  if (text.empty()) return fallback;
   const auto duration = DurationArgument(text);
   if (duration.ok()) return duration;
   return UsageError(absl::StrCat(option, ": ", std::string(duration.status().message())),
                     NextStepOf(duration.status()));
 }
 
-// Whether a relay that comes back, or an agent that attaches again, may help.
-bool MayPass(const absl::Status& status) {
+// Returns true if the error may disappear when a relay returns or the agent attaches again.
+bool IsRetryable(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          ReasonOf(status) == "NOT_ATTACHED";
 }
 
-// Leaves the file at the relay, going on where it broke until then.
-absl::StatusOr<v1::Share> Leave(Console& console, ShareClient& client,
-                                const ShareArguments& arguments, absl::Duration ttl,
-                                absl::Time until) {
+// Uploads the file to the relay. Retries, and resumes the upload, until `until`.
+absl::StatusOr<v1::Share> UploadWithRetry(Console& console, ShareClient& client,
+                                          const ShareArguments& arguments, absl::Duration ttl,
+                                          absl::Time until) {
   const std::string id = arguments.id.empty()
                              ? std::filesystem::path(arguments.file).filename().string()
                              : arguments.id;
-  auto share = client.Share(arguments.file, arguments.target, id, ttl, Quiet);
-  if (share.ok() || !MayPass(share.status()) || Interrupted()) return share;
-  Say(console, absl::StrCat("It is tried again for up to ", HumanDuration(until - absl::Now()),
-                            ": ", std::string(share.status().message())));
-  while (!share.ok() && MayPass(share.status()) && absl::Now() < until &&
+  auto share = client.Share(arguments.file, arguments.target, id, ttl, IgnoreProgress);
+  if (share.ok() || !IsRetryable(share.status()) || Interrupted()) return share;
+  PrintMessage(console, absl::StrCat("Retrying for up to ", HumanDuration(until - absl::Now()),
+                                     ": ", std::string(share.status().message())));
+  while (!share.ok() && IsRetryable(share.status()) && absl::Now() < until &&
          SleepUnlessInterrupted(kPause)) {
-    share = client.Share(arguments.file, arguments.target, id, ttl, Quiet);
+    share = client.Share(arguments.file, arguments.target, id, ttl, IgnoreProgress);
   }
   return share;
 }
 
-// Until it has arrived, or will not, or `until`.
-absl::StatusOr<v1::Share> Await(ShareClient& client, v1::Share share, absl::Time until) {
+// Waits until the file is delivered, or can no longer be delivered, or until `until`.
+absl::StatusOr<v1::Share> WaitForDelivery(ShareClient& client, v1::Share share, absl::Time until) {
   const v1::ShareKey key = share.file().key();
   while (share.state() == v1::SHARE_STATE_IN_TRANSIT && absl::Now() < until &&
          SleepUnlessInterrupted(kPause)) {
     auto now = client.Get(key);
     if (now.ok()) {
       share = *std::move(now);
-    } else if (!MayPass(now.status())) {
+    } else if (!IsRetryable(now.status())) {
       return now.status();
     }
   }
@@ -134,16 +134,16 @@ absl::StatusOr<int> ShareFile(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto wait, DurationOption("--wait", arguments.wait, absl::Seconds(10)));
   ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
   const absl::Time until = absl::Now() + wait;
-  const auto share = Leave(console, *client, arguments, ttl, until);
+  const auto share = UploadWithRetry(console, *client, arguments, ttl, until);
   if (Interrupted()) return kExitInterrupted;
   if (!share.ok()) return share.status();
-  ASSIGN_OR_RETURN(const auto end, Await(*client, *share, until));
-  return TellOutcome(console, line, end);
+  ASSIGN_OR_RETURN(const auto end, WaitForDelivery(*client, *share, until));
+  return ReportOutcome(console, line, end);
 }
 
 absl::StatusOr<int> List(Console& console, const CommandLine& line,
                          const ShareArguments& arguments) {
-  if (AsOperator(arguments)) {
+  if (IsOperatorRequest(arguments)) {
     const auto fleet = OpenFleet(line);
     return fleet.ok() ? ListFleetShares(console, line, **fleet, arguments.relay) : fleet.status();
   }
@@ -169,17 +169,18 @@ absl::StatusOr<int> Get(Console& console, const CommandLine&, const ShareArgumen
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
   ASSIGN_OR_RETURN(const auto key, KeyOf(client->node(), arguments));
-  const absl::Status fetched = client->Fetch(key, arguments.output, Quiet);
+  const absl::Status fetched = client->Fetch(key, arguments.output, IgnoreProgress);
   if (Interrupted()) return kExitInterrupted;
   if (!fetched.ok()) return fetched;
-  Say(console, absl::StrCat("What ", key.source(), " signed is in ", arguments.output, "."));
+  PrintMessage(console,
+               absl::StrCat("The file of ", key.source(), " is saved as ", arguments.output, "."));
   return kExitOk;
 }
 
 absl::StatusOr<int> Remove(Console& console, const CommandLine& line,
                            const ShareArguments& arguments) {
   absl::Status removed;
-  if (AsOperator(arguments)) {
+  if (IsOperatorRequest(arguments)) {
     ASSIGN_OR_RETURN(const auto key, KeyOf("", arguments));
     const auto fleet = OpenFleet(line);
     removed = fleet.ok() ? (*fleet)->Remove(key, arguments.relay) : fleet.status();
@@ -189,12 +190,12 @@ absl::StatusOr<int> Remove(Console& console, const CommandLine& line,
     removed = key.ok() ? client->Remove(*key) : key.status();
   }
   if (!removed.ok()) return removed;
-  Say(console, absl::StrCat(arguments.id, " is removed."));
+  PrintMessage(console, absl::StrCat(arguments.id, " is removed."));
   return kExitOk;
 }
 
 absl::StatusOr<v1::Share> GetShare(const CommandLine& line, const ShareArguments& arguments) {
-  if (AsOperator(arguments)) {
+  if (IsOperatorRequest(arguments)) {
     ASSIGN_OR_RETURN(const auto key, KeyOf("", arguments));
     ASSIGN_OR_RETURN(const auto fleet, OpenFleet(line));
     return fleet->Get(key, arguments.relay);
@@ -207,66 +208,71 @@ absl::StatusOr<v1::Share> GetShare(const CommandLine& line, const ShareArguments
 absl::StatusOr<int> Outcome(Console& console, const CommandLine& line,
                             const ShareArguments& arguments) {
   ASSIGN_OR_RETURN(const auto share, GetShare(line, arguments));
-  return TellOutcome(console, line, share);
+  return ReportOutcome(console, line, share);
 }
 
-using Act = absl::StatusOr<int> (*)(Console&, const CommandLine&, const ShareArguments&);
+using Handler = absl::StatusOr<int> (*)(Console&, const CommandLine&, const ShareArguments&);
 
-CLI::App& AddOne(CommandLine& line, CLI::App& parent, const CommandText& text,
-                 const std::shared_ptr<ShareArguments>& arguments, Act act) {
+CLI::App& AddCommandWithArguments(CommandLine& line, CLI::App& parent, const CommandText& text,
+                                  const std::shared_ptr<ShareArguments>& arguments,
+                                  Handler handler) {
   CLI::App& command = AddCommand(parent, text);
   command
       .add_option("--dir", arguments->folder,
-                  "What muster node join made (default: $MUSTER_HOME/node, as root "
+                  "The folder from `muster node join` (default: $MUSTER_HOME/node, for root "
                   "/var/lib/muster-node)")
       ->type_name(kFolderValue);
-  SetAction(line, command,
-            [&line, arguments, act](Console& console) { return act(console, line, *arguments); });
+  SetAction(line, command, [&line, arguments, handler](Console& console) {
+    return handler(console, line, *arguments);
+  });
   return command;
 }
 
-void AddKey(CLI::App& command, ShareArguments& arguments, bool both) {
-  command.add_option("--from", arguments.source, "The node that shared it")->type_name("NODE");
+void AddKeyOptions(CLI::App& command, ShareArguments& arguments, bool both) {
+  command.add_option("--from", arguments.source, "The node that shared the file")
+      ->type_name("NODE");
   if (both) {
-    command.add_option("--to", arguments.target, "The node that it was shared with")
+    command.add_option("--to", arguments.target, "The node with which it was shared")
         ->type_name("NODE");
   }
-  command.add_option("--id", arguments.id, "Its id")->required()->type_name("ID");
+  command.add_option("--id", arguments.id, "The id of the file")->required()->type_name("ID");
 }
 
-// For what operators may do, too.
+// Adds the options for operators.
 void AddOperatorOptions(CommandLine& line, CLI::App& command, ShareArguments& arguments) {
   command
       .add_option("--relay", arguments.relay,
-                  "As an operator: the relay that is asked (default: the relays of both nodes)")
+                  "For operators: the relay to ask (default: the relays of both nodes)")
       ->type_name("RELAY");
   AddContextOption(line, command);
 }
 
 void AddShare(CommandLine& line, const std::shared_ptr<ShareArguments>& arguments) {
-  CLI::App& command = AddOne(
+  CLI::App& command = AddCommandWithArguments(
       line, line.app,
       {.name = "share",
-       .summary = "On a node: leave a file for another node",
-       .details = "The file is signed here and goes over the relays to the one that the other node "
-                  "is attached to;\nwhat is there already is not sent again. It is kept on its way "
-                  "as long as a relay cannot be\nreached, and this program ends with 0 then too: "
-                  "`muster shared outcome` tells what came of it.",
+       .summary = "On a node: share a file with another node",
+       .details =
+           "The file is signed here and sent through the relays to the relay of the other node.\n"
+           "Bytes that a relay already has are not sent again. While a relay is unreachable, the "
+           "relay before it stores\n"
+           "the file, and the exit code is 0: `muster shared outcome` shows the outcome.",
        .example = "muster share report.csv --to n2\n"
                   "muster share report.csv --to n2 --id today.csv --ttl 24h"},
       arguments, ShareFile);
   command.add_option("FILE", arguments->file, "The file")->required()->type_name(kFileValue);
-  command.add_option("--to", arguments->target, "The node that may have it")
+  command.add_option("--to", arguments->target, "The node that may read the file")
       ->required()
       ->type_name("NODE");
-  command.add_option("--id", arguments->id, "What it is called there (default: the file's name)")
+  command.add_option("--id", arguments->id, "The id of the shared file (default: the file name)")
       ->type_name("ID");
-  command.add_option("--ttl", arguments->ttl, "How long it is kept (default: it never expires)")
+  command
+      .add_option("--ttl", arguments->ttl,
+                  "The time until the file expires (default: it does not expire)")
       ->type_name("DURATION");
   command
       .add_option("--wait", arguments->wait,
-                  "How long to wait until it has arrived, and for a relay that is away (default: "
-                  "10s)")
+                  "How long to wait for the delivery and for an unreachable relay (default: 10s)")
       ->type_name("DURATION");
   AddJsonOption(line, command);
 }
@@ -276,58 +282,59 @@ void AddShare(CommandLine& line, const std::shared_ptr<ShareArguments>& argument
 void AddShareCommands(CommandLine& line) {
   const auto arguments = std::make_shared<ShareArguments>();
   AddShare(line, arguments);
-  CLI::App& group =
-      AddCommand(line.app, {.name = "shared",
-                            .summary = "Files from and for other nodes; for operators: "
-                                       "all of them",
-                            .example = "muster shared list"});
+  CLI::App& group = AddCommand(line.app, {.name = "shared",
+                                          .summary = "List, get and remove shared files",
+                                          .example = "muster shared list"});
   group.require_subcommand(1);
-  CLI::App& list = AddOne(line, group,
-                          {.name = "list",
-                           .summary = "List what is here for this node, and what it shared",
-                           .details = "With --all or --relay, as an operator: what lies at which "
-                                      "relay, since when, until when,\nand how much of its room "
-                                      "is taken.",
-                           .example = "muster shared list\n"
-                                      "muster shared list --all"},
-                          arguments, List);
-  list.add_flag("--all", arguments->all, "As an operator: what lies at every relay");
-  list.add_option("--relay", arguments->relay, "As an operator: what lies at this relay")
+  CLI::App& list =
+      AddCommandWithArguments(line, group,
+                              {.name = "list",
+                               .summary = "List the files shared with this node and by it",
+                               .details = "With --all or --relay, for operators: the files at "
+                                          "each relay, their times, and the used quota.",
+                               .example = "muster shared list\n"
+                                          "muster shared list --all"},
+                              arguments, List);
+  list.add_flag("--all", arguments->all, "For operators: the files at every relay");
+  list.add_option("--relay", arguments->relay, "For operators: the files at this relay")
       ->type_name("RELAY");
   AddContextOption(line, list);
   AddJsonOption(line, list);
-  CLI::App& get = AddOne(
+  CLI::App& get = AddCommandWithArguments(
       line, group,
       {.name = "get",
-       .summary = "Get a file that another node shared with this one",
-       .details = "It is in its place only when all of it is there and is what the other node "
-                  "signed; what an\ninterrupted try has left in PATH.part is not fetched again.",
+       .summary = "Get a file that another node shared with this node",
+       .details = "The file appears only when it is complete and its signature is "
+                  "verified. A partial download in\n"
+                  "PATH.part is resumed.",
        .example = "muster shared get --from n1 --id report.csv -o report.csv"},
       arguments, Get);
-  AddKey(get, *arguments, /*both=*/false);
-  get.add_option("-o,--output", arguments->output, "Where it goes")
+  AddKeyOptions(get, *arguments, /*both=*/false);
+  get.add_option("-o,--output", arguments->output, "The file to write")
       ->required()
       ->type_name(kFileValue);
-  CLI::App& remove = AddOne(line, group,
-                            {.name = "remove",
-                             .summary = "Remove a shared file from the relays",
-                             .details = "On a node with --from or --to; as an operator with both: "
-                                        "the audit log has it then.",
-                             .example = "muster shared remove --from n1 --id report.csv\n"
-                                        "muster shared remove --to n2 --id report.csv\n"
-                                        "muster shared remove --from n1 --to n2 --id report.csv"},
-                            arguments, Remove);
-  AddKey(remove, *arguments, /*both=*/true);
+  CLI::App& remove = AddCommandWithArguments(
+      line, group,
+      {.name = "remove",
+       .summary = "Remove a shared file from the relays",
+       .details = "On a node, give --from or --to. Operators give both; the audit "
+                  "log records the removal.",
+       .example = "muster shared remove --from n1 --id report.csv\n"
+                  "muster shared remove --to n2 --id report.csv\n"
+                  "muster shared remove --from n1 --to n2 --id report.csv"},
+      arguments, Remove);
+  AddKeyOptions(remove, *arguments, /*both=*/true);
   AddOperatorOptions(line, remove, *arguments);
-  CLI::App& outcome = AddOne(line, group,
-                             {.name = "outcome",
-                              .summary = "Show whether a shared file has arrived",
-                              .details = "Exit code 0 if it has, or is on its way; 1 if it was "
-                                         "refused, has expired or was removed.\nOn a node with "
-                                         "--from or --to; as an operator with both.",
-                              .example = "muster shared outcome --to n2 --id report.csv"},
-                             arguments, Outcome);
-  AddKey(outcome, *arguments, /*both=*/true);
+  CLI::App& outcome = AddCommandWithArguments(
+      line, group,
+      {.name = "outcome",
+       .summary = "Show the state of a shared file",
+       .details = "The exit code is 0 if the file is delivered or in transit, and 1 if it was "
+                  "refused, has\n"
+                  "expired or was removed. On a node, give --from or --to. Operators give both.",
+       .example = "muster shared outcome --to n2 --id report.csv"},
+      arguments, Outcome);
+  AddKeyOptions(outcome, *arguments, /*both=*/true);
   AddOperatorOptions(line, outcome, *arguments);
   AddJsonOption(line, outcome);
 }

@@ -1,4 +1,4 @@
-// `muster share` and `muster shared`: files from one node to another.
+// The commands `muster share` and `muster shared`: files from one node to another.
 #ifndef MUSTER_CLI_COMMANDS_SHARE_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_SHARE_COMMANDS_H_
 

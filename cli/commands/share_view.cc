@@ -4,12 +4,12 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
-#include "services/common/base/error.h"
+#include "services/common/errors/shares.h"
 
 namespace muster::cli {
 namespace {
 
-std::string Human(const google::protobuf::Timestamp& time) {
+std::string FormatTime(const google::protobuf::Timestamp& time) {
   return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
 }
 
@@ -18,7 +18,7 @@ std::string Human(const google::protobuf::Timestamp& time) {
 std::string StateWord(v1::ShareState state) {
   switch (state) {
     case v1::SHARE_STATE_IN_TRANSIT:
-      return "on the way";
+      return "in-transit";
     case v1::SHARE_STATE_DELIVERED:
       return "delivered";
     case v1::SHARE_STATE_REFUSED:
@@ -50,36 +50,39 @@ Json ToJson(const v1::Share& share) {
 }
 
 std::string Expiry(const v1::SharedFile& file) {
-  return file.has_expire_time() ? Human(file.expire_time()) : "never";
+  return file.has_expire_time() ? FormatTime(file.expire_time()) : "never";
 }
 
-std::string SharedAt(const v1::SharedFile& file) { return Human(file.sign_time()); }
+std::string SharedAt(const v1::SharedFile& file) { return FormatTime(file.sign_time()); }
 
-absl::StatusOr<int> TellOutcome(Console& console, const CommandLine& line, const v1::Share& share) {
+absl::StatusOr<int> ReportOutcome(Console& console, const CommandLine& line,
+                                  const v1::Share& share) {
   const v1::ShareKey& key = share.file().key();
   if (line.json) console.out << Dump(ToJson(share));
   const std::string file = absl::StrCat(key.id(), " from ", key.source(), " for ", key.target());
   switch (share.state()) {
     case v1::SHARE_STATE_DELIVERED:
-      Say(console, absl::StrCat(file, " lies at relay ", share.relay(),
-                                ", expires: ", Expiry(share.file()), "."));
+      PrintMessage(console, absl::StrCat(file, " is delivered to relay ", share.relay(),
+                                         ", expires: ", Expiry(share.file()), "."));
       return kExitOk;
     case v1::SHARE_STATE_IN_TRANSIT:
-      Say(console, absl::StrCat(file, " is kept by relay ", share.relay(),
-                                " and is passed on as soon as that can be.\nAsk again: muster "
+      PrintMessage(console,
+                   absl::StrCat(file, " is stored at relay ", share.relay(),
+                                ", which forwards it as soon as possible.\nShow its state: muster "
                                 "shared outcome --to ",
                                 key.target(), " --id ", key.id()));
       return kExitOk;
     default:
       break;
   }
-  return MakeError(absl::StatusCode::kFailedPrecondition,
-                   share.state() == v1::SHARE_STATE_REFUSED   ? "SHARE_REFUSED"
-                   : share.state() == v1::SHARE_STATE_EXPIRED ? "SHARE_EXPIRED"
-                                                              : "SHARE_REMOVED",
-                   absl::StrCat(file, ": ", StateWord(share.state()), " at relay ", share.relay(),
-                                share.reason().empty() ? "" : absl::StrCat(": ", share.reason())),
-                   "Share it again once its cause is dealt with.");
+  switch (share.state()) {
+    case v1::SHARE_STATE_REFUSED:
+      return errors::ShareRefusedAt(file, share.relay(), share.reason());
+    case v1::SHARE_STATE_EXPIRED:
+      return errors::ShareExpiredAt(file, share.relay(), share.reason());
+    default:
+      return errors::ShareRemovedAt(file, share.relay(), share.reason());
+  }
 }
 
 }  // namespace muster::cli

@@ -1,4 +1,4 @@
-// Shared files as the commands show them.
+// Shared files in the output of commands.
 #ifndef MUSTER_CLI_COMMANDS_SHARE_VIEW_H_
 #define MUSTER_CLI_COMMANDS_SHARE_VIEW_H_
 
@@ -11,18 +11,20 @@
 
 namespace muster::cli {
 
-// "on the way", "delivered", ...
+// Returns "in-transit", "delivered", ...
 std::string StateWord(v1::ShareState state);
 
-// When it expires, for a person; "never" if it does not.
+// Returns the time of expiry for people, or "never".
 std::string Expiry(const v1::SharedFile& file);
-// When its source shared it, for a person.
+// Returns the time of sharing for people.
 std::string SharedAt(const v1::SharedFile& file);
 
 Json ToJson(const v1::Share& share);
 
-// Prints what became of a file; its exit code, or an error that says why it did not arrive.
-absl::StatusOr<int> TellOutcome(Console& console, const CommandLine& line, const v1::Share& share);
+// Prints the state of a shared file. Returns the exit code, or an error if the file cannot be
+// delivered.
+absl::StatusOr<int> ReportOutcome(Console& console, const CommandLine& line,
+                                  const v1::Share& share);
 
 }  // namespace muster::cli
 

@@ -19,7 +19,7 @@ namespace muster::cli {
 namespace {
 
 struct StatusArguments {
-  StatusQuestion question;
+  StatusQuery query;
   std::string max_age;
   bool watch = false;
   std::string until = "complete";
@@ -27,7 +27,7 @@ struct StatusArguments {
 
 std::string JsonLine(const RunView& view) {
   v1::RunStatus status = view.status;
-  status.clear_feed_time();  // these change without news
+  status.clear_feed_time();  // these change without a change of the run
   status.clear_time();
   std::string line = Dump(StatusJson(status));
   line.pop_back();
@@ -36,23 +36,23 @@ std::string JsonLine(const RunView& view) {
 
 absl::StatusOr<std::unique_ptr<StatusSource>> Open(const CommandLine& line,
                                                    const StatusArguments& arguments) {
-  StatusQuestion question = arguments.question;
-  question.context_file = line.context_file;
-  question.max_age = kMaxCredentialsAge;
+  StatusQuery query = arguments.query;
+  query.context_file = line.context_file;
+  query.max_age = kMaxCredentialsAge;
   if (!arguments.max_age.empty()) {
     const auto age = DurationArgument(arguments.max_age);
     if (!age.ok()) {
       return UsageError(absl::StrCat("--max-age: ", std::string(age.status().message())),
                         NextStepOf(age.status()));
     }
-    question.max_age = *age;
+    query.max_age = *age;
   }
-  return OpenStatusSource(question);
+  return OpenStatusSource(query);
 }
 
-int ExitCodeFor(const RunView& view) {
+int RunExitCode(const RunView& view) {
   return IsFinal(view.status.state()) ? OutcomeExitCode(view.status.state(), view.status.counts())
-                                      : kExitRunGoesOn;
+                                      : kExitRunUnfinished;
 }
 
 absl::StatusOr<RunView> FollowToEnd(StatusSource& source, std::ostream& stream, bool is_terminal,
@@ -70,18 +70,18 @@ absl::StatusOr<int> ShowStatus(Console& console, const CommandLine& line,
     const auto end = FollowToEnd(*source, console.out, console.out_is_terminal, line.json);
     if (Interrupted()) return kExitInterrupted;
     if (!end.ok()) return end.status();
-    return ExitCodeFor(*end);
+    return RunExitCode(*end);
   }
   if (line.json) {
     ASSIGN_OR_RETURN(const auto json, source->FetchAll());
     const std::string text = Dump(json);
     console.out << text;
     ASSIGN_OR_RETURN(const auto status, ParseStatusJson(text));
-    return ExitCodeFor(ViewOf(status));
+    return RunExitCode(ViewOf(status));
   }
   ASSIGN_OR_RETURN(const auto view, source->Fetch());
   console.out << Render(view, absl::Now(), absl::LocalTimeZone(), console.width);
-  return ExitCodeFor(view);
+  return RunExitCode(view);
 }
 
 absl::StatusOr<int> Wait(Console& console, const CommandLine& line,
@@ -91,22 +91,23 @@ absl::StatusOr<int> Wait(Console& console, const CommandLine& line,
   const auto end = FollowToEnd(*source, console.err, console.err_is_terminal, false);
   if (Interrupted()) return kExitInterrupted;
   if (!end.ok()) return end.status();
-  Say(console, absl::StrCat("Run ", end->status.run(), " is ", SummaryLine(*end), "."));
-  if (arguments.until == "complete") return ExitCodeFor(*end);
-  return end->status.state() == v1::RUN_STATE_FAILED ? kExitOk : kExitOtherEnd;
+  PrintMessage(console, absl::StrCat("Run ", end->status.run(), " is ", SummaryLine(*end), "."));
+  if (arguments.until == "complete") return RunExitCode(*end);
+  return end->status.state() == v1::RUN_STATE_FAILED ? kExitOk : kExitOtherState;
 }
 
-void AddQuestion(CommandLine& line, CLI::App& command, StatusArguments& arguments) {
+void AddQueryOptions(CommandLine& line, CLI::App& command, StatusArguments& arguments) {
   command
-      .add_option("RUN", arguments.question.run,
-                  "Its id or the beginning of it; the newest run if left out")
+      .add_option("RUN", arguments.query.run,
+                  "The id of the run, or a unique prefix of it (default: the newest run)")
       ->type_name("");
   command
-      .add_option("--credentials", arguments.question.credentials_file,
-                  "The file that `muster run` wrote (default: looked for)")
+      .add_option("--credentials", arguments.query.credentials_file,
+                  "The credentials file from `muster run` (default: found as described below)")
       ->type_name(kFileValue);
   command
-      .add_option("--max-age", arguments.max_age, "The greatest age of that file (default: 24h)")
+      .add_option("--max-age", arguments.max_age,
+                  "The maximum age of the credentials file (default: 24h)")
       ->type_name("DURATION");
   AddContextOption(line, command);
 }
@@ -115,20 +116,24 @@ void AddStatusCommand(CommandLine& line) {
   CLI::App& command = AddCommand(
       line.app,
       {.name = "status",
-       .summary = "Show how far a run is, and why it is not further",
+       .summary = "Show the progress of a run and the reasons for delays",
        .details =
-           "Asks with a credentials file: --credentials, else $MUSTER_CREDENTIALS, else the one\n"
-           "that `muster run` wrote for this run (or the newest), else /tmp/sonobuoy.json;\n"
-           "without any, or with --context, the services themselves.\n"
-           "With --watch it goes on until the run has ended: drawn in place on a terminal,\n"
-           "a line for each change elsewhere. The exit code tells how things stand: 0 every\n"
-           "result is there, 3 some are errors, 6 some did not come in time, 4 failed,\n"
-           "5 cancelled, 7 the run goes on, 78 nobody answers.",
+           "Uses the credentials file --credentials, else $MUSTER_CREDENTIALS, else the file that\n"
+           "`muster run` wrote for this run (or the newest), else /tmp/sonobuoy.json. Without a "
+           "file,\n"
+           "or with --context, asks the services as an operator.\n"
+           "With --watch, follows the run until it is complete, failed or cancelled: in place on "
+           "a\n"
+           "terminal, else with a line for each change.\n"
+           "Exit codes: 0 every result is genuine, 3 some are errors, 6 some are timed out, 4 "
+           "failed,\n"
+           "5 cancelled, 7 still running, 78 no answer.",
        .example = "muster status\nmuster status 3f2a --watch\n"
                   "muster status --json | jq '.plugins[] | select(.status == \"failed\")'"});
   const auto arguments = std::make_shared<StatusArguments>();
-  AddQuestion(line, command, *arguments);
-  command.add_flag("-w,--watch", arguments->watch, "Go on until the run has ended");
+  AddQueryOptions(line, command, *arguments);
+  command.add_flag("-w,--watch", arguments->watch,
+                   "Follow the run until it is complete, failed or cancelled");
   AddJsonOption(line, command);
   SetAction(line, command,
             [&line, arguments](Console& console) { return ShowStatus(console, line, *arguments); });
@@ -138,14 +143,15 @@ void AddWaitCommand(CommandLine& line) {
   CLI::App& command = AddCommand(
       line.app,
       {.name = "wait",
-       .summary = "Wait until a run has ended",
-       .details = "Shows what `muster status --watch` shows, on stderr. The exit codes are the\n"
-                  "same; with --until failed 0 is a run that failed, and 8 any other end.",
+       .summary = "Wait until a run is complete, failed or cancelled",
+       .details =
+           "Prints the output of `muster status --watch` on stderr, with the same exit codes.\n"
+           "With --until failed, the exit code is 0 if the run failed, else 8.",
        .example = "muster wait\nmuster wait 3f2a --until failed"});
   const auto arguments = std::make_shared<StatusArguments>();
-  AddQuestion(line, command, *arguments);
+  AddQueryOptions(line, command, *arguments);
   AllowOnly(*command.add_option("--until", arguments->until,
-                                "The end that is hoped for (default: complete)"),
+                                "The expected final state (default: complete)"),
             "complete|failed");
   SetAction(line, command,
             [&line, arguments](Console& console) { return Wait(console, line, *arguments); });

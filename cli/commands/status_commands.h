@@ -1,4 +1,4 @@
-// status.
+// The commands `muster status` and `muster wait`.
 #ifndef MUSTER_CLI_COMMANDS_STATUS_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_STATUS_COMMANDS_H_
 

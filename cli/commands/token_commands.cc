@@ -36,7 +36,7 @@ struct CreateArguments {
   std::string output;
 };
 
-std::string For(const v1::JoinToken& token) {
+std::string TokenScope(const v1::JoinToken& token) {
   if (token.relay()) return absl::StrCat("relay ", token.node());
   return token.node().empty() ? absl::StrCat(token.count(), token.count() == 1 ? " node" : " nodes")
                               : token.node();
@@ -47,10 +47,8 @@ absl::StatusOr<v1::CreateJoinTokenRequest> MakeRequest(const CreateArguments& ar
   const int kinds = (arguments.node.empty() ? 0 : 1) + (arguments.relay.empty() ? 0 : 1) +
                     (arguments.count == 0 ? 0 : 1);
   if (kinds != 1) {
-    return UsageError(
-        "say whom the token is for: exactly one of --node, --count and --relay is "
-        "needed",
-        "`muster token create --help` shows an example.");
+    return UsageError("exactly one of --node, --count and --relay is required",
+                      "See the example in `muster token create --help`.");
   }
   v1::CreateJoinTokenRequest request;
   request.set_id(RandomHex(kTokenIdBytes));
@@ -72,7 +70,7 @@ absl::StatusOr<v1::CreateJoinTokenRequest> MakeRequest(const CreateArguments& ar
   return request;
 }
 
-// The token's key is made here: the fleet hears of its public half alone.
+// Creates a token. Its key is generated here; the fleet receives only the public key.
 absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
                                 const CreateArguments& arguments) {
   ASSIGN_OR_RETURN(const auto key, PrivateKey::Generate());
@@ -92,11 +90,12 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   token.command_ca_pem = created.command_ca_pem();
   ASSIGN_OR_RETURN(token.private_key_pem, key.ToPkcs8Pem());
   RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, JoinTokenToJson(token).view()));
-  Say(console,
-      absl::StrCat("Join token ", token.id, " for ", For(created.token()), ", until ",
-                   HumanTime(token.expires, absl::Now(), absl::LocalTimeZone()), ". Whoever has ",
-                   arguments.output.empty() ? "this output" : arguments.output,
-                   " may join:\non the machine, ",
+  PrintMessage(
+      console,
+      absl::StrCat("Join token ", token.id, " for ", TokenScope(created.token()), ", until ",
+                   HumanTime(token.expires, absl::Now(), absl::LocalTimeZone()),
+                   ".\nThe holder of ", arguments.output.empty() ? "this output" : arguments.output,
+                   " can join. Run on the machine: ",
                    token.relay
                        ? "muster relay join --token-file FILE --dir DIR --advertise HOST:PORT"
                        : "muster node join --token-file FILE",
@@ -104,14 +103,14 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   return kExitOk;
 }
 
-std::string Joined(const v1::JoinToken& token) {
+std::string JoinedText(const v1::JoinToken& token) {
   if (token.joined().empty()) return "-";
   const int more = token.joined_count() - token.joined_size();
   return absl::StrCat(absl::StrJoin(token.joined(), ", "),
-                      more == 0 ? "" : absl::StrCat(" and ", more, " before"));
+                      more == 0 ? "" : absl::StrCat(" and ", more, " more"));
 }
 
-std::string State(const v1::JoinToken& token) {
+std::string TokenState(const v1::JoinToken& token) {
   if (token.revoked()) return "revoked";
   if (token.joined_count() >= token.count()) return "used";
   return FromProto(token.expire_time()) <= absl::Now() ? "expired" : "open";
@@ -128,9 +127,9 @@ absl::StatusOr<int> ListTokens(Console& console, const CommandLine& line) {
   }
   Table table({{"TOKEN"}, {"FOR"}, {"STATE"}, {"EXPIRES"}, {"JOINED"}});
   for (const v1::JoinToken& token : list.tokens()) {
-    table.AddRow({token.id(), For(token), State(token),
+    table.AddRow({token.id(), TokenScope(token), TokenState(token),
                   HumanTime(FromProto(token.expire_time()), absl::Now(), absl::LocalTimeZone()),
-                  Joined(token)});
+                  JoinedText(token)});
   }
   console.out << table.Render(console.width);
   return kExitOk;
@@ -140,44 +139,47 @@ absl::StatusOr<int> RevokeToken(Console& console, const CommandLine& line, const
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   ASSIGN_OR_RETURN(const auto token, client->RevokeJoinToken(id));
   if (line.json) console.out << Dump(ToJson(token));
-  Say(console,
-      absl::StrCat("Nobody joins with token ", id, " any more. ",
-                   token.joined().empty() ? "Nobody did."
-                                          : absl::StrCat("Who did stays: ", Joined(token), ".")));
+  PrintMessage(console, absl::StrCat("Join token ", id, " is revoked. ",
+                                     token.joined().empty()
+                                         ? "No machine has joined with it."
+                                         : absl::StrCat("Machines that joined with it stay: ",
+                                                        JoinedText(token), ".")));
   return kExitOk;
 }
 
 void AddCreate(CommandLine& line, CLI::App& group) {
   CLI::App& command = AddCommand(
-      group, {.name = "create",
-              .summary = "Create a token with which machines join, and print its file",
-              .details = "The token's key is made here and never travels. The file is a secret: -o "
-                         "writes it with mode 0600.\nWho joins with it hangs below the relays "
-                         "that --parent names, tried in turn, and at last\nbelow the one at the "
-                         "centre.",
-              .example = "muster token create --node n1 -o n1.token\n"
-                         "muster token create --count 20 --ttl 1h --label rack=b1 -o rack.token\n"
-                         "muster token create --relay r1 -o r1.token\n"
-                         "muster token create --node n2 --parent r1,r2 -o n2.token"});
+      group,
+      {.name = "create",
+       .summary = "Create a join token and print it",
+       .details =
+           "The token is a secret: -o writes it with mode 0600. A machine that joins with it "
+           "attaches\n"
+           "to the relays that --parent names, in this order, and to the root relay if none is\n"
+           "reachable.",
+       .example = "muster token create --node n1 -o n1.token\n"
+                  "muster token create --count 20 --ttl 1h --label rack=b1 -o rack.token\n"
+                  "muster token create --relay r1 -o r1.token\n"
+                  "muster token create --node n2 --parent r1,r2 -o n2.token"});
   const auto arguments = std::make_shared<CreateArguments>();
-  command.add_option("--node", arguments->node, "The one node that may join with it")
+  command.add_option("--node", arguments->node, "The name of the node that may join")
       ->type_name("NAME");
   CLI::Option* count =
-      command.add_option("--count", arguments->count, "How many new nodes may join with it");
+      command.add_option("--count", arguments->count, "The number of new nodes that may join");
   count->type_name("N");
   AllowRange(*count, 1, 10'000);
-  command.add_option("--relay", arguments->relay, "The one relay that may join with it")
+  command.add_option("--relay", arguments->relay, "The name of the relay that may join")
       ->type_name("NAME");
-  command
-      .add_option("--parent", arguments->parents,
-                  "Relays that have joined, to hang below; may be repeated")
+  command.add_option("--parent", arguments->parents, "A joined relay to attach to")
       ->delimiter(',')
       ->type_name("RELAY");
-  command.add_option("--ttl", arguments->ttl, "From now to its end (default: 15m, at most 24h)")
+  command
+      .add_option("--ttl", arguments->ttl,
+                  "The time until the token expires (default: 15m, at most 24h)")
       ->type_name("DURATION");
-  command.add_option("--label", arguments->labels, "For the nodes that join; may be repeated")
+  command.add_option("--label", arguments->labels, "A label of the nodes that join")
       ->type_name("KEY=VALUE");
-  command.add_option("-o,--output", arguments->output, "Where to write it (default: stdout)")
+  command.add_option("-o,--output", arguments->output, "The file to write (default: stdout)")
       ->type_name(kFileValue);
   AddContextOption(line, command);
   SetAction(line, command, [&line, arguments](Console& console) {
@@ -189,23 +191,26 @@ void AddCreate(CommandLine& line, CLI::App& group) {
 
 void AddTokenCommands(CommandLine& line) {
   CLI::App& group = AddCommand(line.app, {.name = "token",
-                                          .summary = "Let machines join the fleet",
+                                          .summary = "Create, list and revoke join tokens",
                                           .example = "muster token create --node n1 -o n1.token"});
   group.require_subcommand(1);
   AddCreate(line, group);
-  CLI::App& list = AddCommand(group, {.name = "list",
-                                      .summary = "List the join tokens, and who used them",
-                                      .example = "muster token list"});
+  CLI::App& list =
+      AddCommand(group, {.name = "list",
+                         .summary = "List the join tokens and the machines that joined",
+                         .example = "muster token list"});
   AddJsonOption(line, list);
   AddContextOption(line, list);
   SetAction(line, list, [&line](Console& console) { return ListTokens(console, line); });
   CLI::App& revoke =
       AddCommand(group, {.name = "revoke",
-                         .summary = "Let nobody join with a token any more",
-                         .details = "Nodes that joined with it stay.",
+                         .summary = "Revoke a join token",
+                         .details = "Machines that joined with it stay in the fleet.",
                          .example = "muster token revoke 0123456789abcdef0123456789abcdef"});
   const auto id = std::make_shared<std::string>();
-  revoke.add_option("TOKEN", *id, "Its id, from muster token list")->required()->type_name("");
+  revoke.add_option("TOKEN", *id, "The token id, from muster token list")
+      ->required()
+      ->type_name("");
   AddJsonOption(line, revoke);
   AddContextOption(line, revoke);
   SetAction(line, revoke,

@@ -1,4 +1,4 @@
-// muster token: what lets machines join the fleet.
+// The commands `muster token`: join tokens.
 #ifndef MUSTER_CLI_COMMANDS_TOKEN_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_TOKEN_COMMANDS_H_
 

@@ -11,8 +11,8 @@
 namespace muster::cli {
 namespace {
 
-// Whether the fleet said so, or was not reached.
-bool IsAnswer(const absl::Status& status) {
+// Returns true if a service answered, or could not be reached.
+bool IsServiceError(const absl::Status& status) {
   return absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status) ||
          absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
          absl::IsDeadlineExceeded(status);
@@ -26,14 +26,14 @@ absl::StatusOr<JoinToken> ReadTokenFile(const std::string& file) {
     return ParseJoinToken(Secret(std::move(text)).view());
   }
   auto text = ReadSecretFile(file);
-  if (!text.ok()) return About(text.status(), absl::StrCat("token file ", file));
+  if (!text.ok()) return WithSubject(text.status(), absl::StrCat("token file ", file));
   auto token = ParseJoinToken(Secret(*std::move(text)).view());
-  if (!token.ok()) return About(token.status(), absl::StrCat("token file ", file));
+  if (!token.ok()) return WithSubject(token.status(), absl::StrCat("token file ", file));
   return token;
 }
 
-absl::Status JoinFailure(const absl::Status& failure, const std::string& what) {
-  return IsAnswer(failure) ? FromService(failure, what) : failure;
+absl::Status MarkJoinError(const absl::Status& failure, const std::string& subject) {
+  return IsServiceError(failure) ? FromService(failure, subject) : failure;
 }
 
 }  // namespace muster::cli

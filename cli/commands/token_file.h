@@ -1,4 +1,4 @@
-// Join tokens, as a machine that joins gets them.
+// The token file of a machine that joins.
 #ifndef MUSTER_CLI_COMMANDS_TOKEN_FILE_H_
 #define MUSTER_CLI_COMMANDS_TOKEN_FILE_H_
 
@@ -10,12 +10,13 @@
 
 namespace muster::cli {
 
-// From a file that is for its owner alone, or for "-" from the standard input. The error names it.
+// Reads a token from a file that only its owner can read, or from stdin for "-". The error names
+// the file.
 absl::StatusOr<JoinToken> ReadTokenFile(const std::string& file);
 
-// A failure to join, marked as the fleet's answer where it is one (exit_code.h): the others are
-// this machine's. `what`: "node n1".
-absl::Status JoinFailure(const absl::Status& failure, const std::string& what);
+// Marks an error of joining as the answer of a service if it is one (exit_code.h). Other errors are
+// local. `subject`: "node n1".
+absl::Status MarkJoinError(const absl::Status& failure, const std::string& subject);
 
 }  // namespace muster::cli
 

@@ -9,23 +9,24 @@
 #include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 
 namespace muster::cli {
 namespace {
 
-// What helps where a service said nothing of the kind (a connection that failed, a bare status).
-std::string_view UsualNextStep(const absl::Status& status) {
+// Returns a next step for a status without one, such as a failed connection.
+std::string_view DefaultNextStep(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
-      return "Check that the services run (`muster up` on their machine) and that the address in "
-             "your context file is right.";
+      return "Check that the services are running (`muster up` on their machine) and that the "
+             "address in the context file is correct.";
     case absl::StatusCode::kDeadlineExceeded:
-      return "Try again; if it stays like this, look at the logs of the services.";
+      return "Try again. If it fails again, check the logs of the services.";
     case absl::StatusCode::kUnauthenticated:
-      return "Your certificate may have ended or been revoked: ask another operator for "
-             "`muster operator add`.";
+      return "The certificate may have expired or been revoked: ask another operator for `muster "
+             "operator add`.";
     case absl::StatusCode::kUnimplemented:
       return "The service is older than this program: upgrade it.";
     default:
@@ -54,7 +55,7 @@ Console SystemConsole() {
 }
 
 void PrintError(Console& console, const absl::Status& status, std::string_view command) {
-  // The faults of arguments explain themselves; every other reason is there to be looked up.
+  // Usage errors are self-explanatory; any other reason is listed in docs/errors.md.
   const std::string reason = ExitCodeOf(status) == kExitUsage ? "" : ReasonOf(status);
   const std::string message = Printable(ToStd(status.message()));
   console.err << "error: " << (message.empty() ? absl::StatusCodeToString(status.code()) : message)
@@ -62,11 +63,11 @@ void PrintError(Console& console, const absl::Status& status, std::string_view c
   const std::string subject = SubjectOf(status);
   console.err << "   on: " << (subject.empty() ? std::string(command) : Printable(subject)) << "\n";
   const std::string next_step = NextStepOf(status);
-  const std::string_view next = next_step.empty() ? UsualNextStep(status) : next_step;
+  const std::string_view next = next_step.empty() ? DefaultNextStep(status) : next_step;
   if (!next.empty()) console.err << " next: " << Printable(next) << "\n";
 }
 
-void Say(Console& console, std::string_view message) { console.err << message << "\n"; }
+void PrintMessage(Console& console, std::string_view message) { console.err << message << "\n"; }
 
 absl::Status FinishOutput(Console& console) {
   errno = 0;

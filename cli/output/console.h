@@ -1,5 +1,4 @@
-// The two streams of the program: stdout for data and nothing else, stderr for everything said to
-// a person.
+// The two streams of the program: data goes to stdout, messages for people to stderr.
 #ifndef MUSTER_CLI_OUTPUT_CONSOLE_H_
 #define MUSTER_CLI_OUTPUT_CONSOLE_H_
 
@@ -11,7 +10,7 @@
 
 namespace muster::cli {
 
-// Columns and lines of a terminal; 0 where there is none: never cut anything then.
+// Columns and lines of a terminal; 0 without a terminal: then nothing is truncated.
 struct ScreenSize {
   int width = 0;
   int height = 0;
@@ -23,23 +22,24 @@ struct Console {
   std::ostream& err;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
-  int width = 0;  // of the terminal, 0 where there is none
+  int width = 0;  // of the terminal; 0 without one
 };
 
-// The size of the program's terminal now: it may have changed.
+// Returns the current size of the program's terminal.
 ScreenSize CurrentScreenSize();
 
-// std::cout and std::cerr as they are connected now.
+// Returns a console with std::cout and std::cerr.
 Console SystemConsole();
 
-// Three lines on stderr: what happened, to what, what to do next. A line without content is left
-// out.
+// Prints an error in three lines on stderr: the error, its subject, the next step. Omits a line
+// without content.
 void PrintError(Console& console, const absl::Status& status, std::string_view command);
 
-// One line on stderr.
-void Say(Console& console, std::string_view message);
+// Prints one line on stderr.
+void PrintMessage(Console& console, std::string_view message);
 
-// Flushes stdout. An error if not all of the data got out (a full disk, a closed pipe).
+// Flushes stdout. Returns an error if a part of the data was not written (a full disk, a closed
+// pipe).
 absl::Status FinishOutput(Console& console);
 
 }  // namespace muster::cli

@@ -10,7 +10,7 @@
 namespace muster::cli {
 namespace {
 
-std::string Printed(const absl::Status& status) {
+std::string PrintedError(const absl::Status& status) {
   std::ostringstream out;
   std::ostringstream err;
   Console console{.out = out, .err = err};
@@ -19,29 +19,30 @@ std::string Printed(const absl::Status& status) {
   return err.str();
 }
 
-TEST(PrintError, WhatToWhatAndWhatNext) {
-  EXPECT_EQ(Printed(FromService(MakeError(absl::StatusCode::kNotFound, "RUN_NOT_FOUND",
-                                          "there is no run 3f2a", "`muster runs` lists them."),
-                                "run 3f2a at host:7440")),
+TEST(PrintErrorTest, ErrorWithReasonPrintsSubjectAndNextStep) {
+  EXPECT_EQ(PrintedError(FromService(MakeError(absl::StatusCode::kNotFound, "RUN_NOT_FOUND",
+                                               "there is no run 3f2a", "`muster runs` lists them."),
+                                     "run 3f2a at host:7440")),
             "error: there is no run 3f2a (RUN_NOT_FOUND)\n"
             "   on: run 3f2a at host:7440\n"
             " next: `muster runs` lists them.\n");
 }
 
-TEST(PrintError, ABareStatusStillGetsItsLines) {
-  EXPECT_EQ(Printed(absl::UnavailableError("connection refused")),
+TEST(PrintErrorTest, StatusWithoutDetailsPrintsDefaults) {
+  EXPECT_EQ(PrintedError(absl::UnavailableError("connection refused")),
             "error: connection refused\n"
             "   on: muster cancel\n"
-            " next: Check that the services run (`muster up` on their machine) and that the "
-            "address in your context file is right.\n");
-  EXPECT_EQ(Printed(absl::InternalError("")), "error: INTERNAL\n   on: muster cancel\n");
+            " next: Check that the services are running (`muster up` on their machine) and that "
+            "the address in the context file is correct.\n");
+  EXPECT_EQ(PrintedError(absl::InternalError("")), "error: INTERNAL\n   on: muster cancel\n");
 }
 
-TEST(PrintError, AServiceCannotSteerTheTerminal) {
-  EXPECT_EQ(Printed(absl::InternalError("a\x1b[2Jb")), "error: a?[2Jb\n   on: muster cancel\n");
+TEST(PrintErrorTest, ControlCharactersAreReplaced) {
+  EXPECT_EQ(PrintedError(absl::InternalError("a\x1b[2Jb")),
+            "error: a?[2Jb\n   on: muster cancel\n");
 }
 
-TEST(FinishOutput, ALostStreamIsAnError) {
+TEST(FinishOutputTest, FailedStreamIsAnError) {
   std::ostringstream out;
   std::ostringstream err;
   Console console{.out = out, .err = err};

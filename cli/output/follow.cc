@@ -14,15 +14,16 @@ namespace muster::cli {
 namespace {
 
 constexpr absl::Duration kInterval = absl::Seconds(1);
-constexpr absl::Duration kAwayLimit = absl::Minutes(5);
-constexpr absl::Duration kUnknownLimit = absl::Seconds(10);  // a new run has to reach the feed
+constexpr absl::Duration kUnreachableLimit = absl::Minutes(5);
+constexpr absl::Duration kUnknownLimit =
+    absl::Seconds(10);  // the feed may not contain a new run yet
 
-// How long an error of this kind may last before it ends the command.
-absl::Duration Patience(const absl::Status& fault) {
+// Returns how long errors of this kind are retried.
+absl::Duration RetryLimit(const absl::Status& fault) {
   switch (fault.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
-      return kAwayLimit;
+      return kUnreachableLimit;
     case absl::StatusCode::kNotFound:
       return kUnknownLimit;
     default:
@@ -30,7 +31,7 @@ absl::Duration Patience(const absl::Status& fault) {
   }
 }
 
-// Shows views the one way or the other. Not thread-safe.
+// Prints views to a terminal or to a log. Not thread-safe.
 class Presenter {
  public:
   explicit Presenter(const FollowOutput& output) : output_(output), live_(output.stream) {}
@@ -73,9 +74,9 @@ absl::StatusOr<RunView> Follow(const std::function<absl::StatusOr<RunView>()>& f
       if (IsFinal(last->status.state())) return *last;
       continue;
     }
-    if (absl::Now() - answered >= Patience(view.status())) return view.status();
+    if (absl::Now() - answered >= RetryLimit(view.status())) return view.status();
     if (last) {
-      last->note = "no answer from the service: this is the last that was known";
+      last->note = "the service does not answer: this is the last known state";
       presenter.Show(*last);
     }
   } while (SleepUnlessInterrupted(kInterval));

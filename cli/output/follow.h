@@ -1,4 +1,4 @@
-// Following a run to its end.
+// Follows a run until it is complete, failed or cancelled.
 #ifndef MUSTER_CLI_OUTPUT_FOLLOW_H_
 #define MUSTER_CLI_OUTPUT_FOLLOW_H_
 
@@ -13,14 +13,14 @@ namespace muster::cli {
 
 struct FollowOutput {
   std::ostream& stream;
-  bool is_terminal = false;  // draw in place; else a line for each change
-  // How a change is written where it is no terminal; SummaryLine with the time if empty.
+  bool is_terminal = false;  // draw in place, else print a line for each change
+  // Formats a change if the stream is not a terminal; SummaryLine with the time if empty.
   std::function<std::string(const RunView&)> line;
 };
 
-// Fetches each second and shows it, until the run has ended; the last view. A service that is away
-// for less than five minutes is waited for, and said to be away. CANCELLED if the user interrupts
-// (CatchInterrupts was called before the client was made).
+// Fetches and shows the run every second until it is complete, failed or cancelled; returns the
+// last view. Retries an unreachable service for five minutes, with a note in the view. Returns
+// CANCELLED if the user interrupts. CatchInterrupts must be called before the client is created.
 absl::StatusOr<RunView> Follow(const std::function<absl::StatusOr<RunView>()>& fetch,
                                const FollowOutput& output);
 

@@ -6,10 +6,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/text_values.h"
 #include "services/common/base/utf8.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -21,7 +21,7 @@ constexpr std::array<const char*, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB"
 std::string HumanSize(int64_t bytes) {
   if (bytes < 1024) return absl::StrCat(std::max<int64_t>(bytes, 0), " B");
   size_t unit = 0;
-  int64_t whole = bytes;  // in the unit below `unit`
+  int64_t whole = bytes;  // in the unit before `unit`
   while (whole >= 1024 * 1024 && unit + 1 < kUnits.size()) {
     whole /= 1024;
     ++unit;
@@ -32,7 +32,7 @@ std::string HumanSize(int64_t bytes) {
 }
 
 std::string HumanDuration(absl::Duration duration) {
-  if (duration == absl::InfiniteDuration()) return "for ever";
+  if (duration == absl::InfiniteDuration()) return "forever";
   const int64_t seconds = std::max<int64_t>(absl::ToInt64Seconds(duration), 0);
   if (seconds < 60) return absl::StrCat(seconds, "s");
   if (seconds < 3600) return absl::StrFormat("%dm %02ds", seconds / 60, seconds % 60);
@@ -90,9 +90,7 @@ std::string Clip(std::string_view text, int width) {
 absl::StatusOr<absl::Duration> DurationArgument(std::string_view text) {
   const std::optional<absl::Duration> duration = ParseDuration(text);
   if (duration && *duration > absl::ZeroDuration()) return *duration;
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DURATION",
-                   absl::StrCat("\"", ToAbsl(Printable(text)), "\" is no duration"),
-                   "Write a positive number and a unit (s, m or h), such as 90s, 30m or 1h30m.");
+  return errors::InvalidDuration(Printable(text));
 }
 
 }  // namespace muster::cli

@@ -21,8 +21,7 @@ JobOutput::JobOutput(Console& console, bool json)
         PrintLine(node, stream, line);
       }) {}
 
-// What a command printed is data: it is left as it is for programs, and made harmless for a
-// terminal.
+// Prints output unchanged for programs, and without control characters on a terminal.
 void JobOutput::PrintLine(const std::string& node, v1::JobStream stream, std::string_view line) {
   HideSummary();
   std::ostream& to = stream == v1::JOB_STREAM_STDERR ? console_.err : console_.out;
@@ -31,7 +30,7 @@ void JobOutput::PrintLine(const std::string& node, v1::JobStream stream, std::st
   to << node << ": " << (terminal ? Printable(line) : std::string(line)) << "\n";
 }
 
-void JobOutput::TakeRecord(const v1::JobRecord& record) {
+void JobOutput::HandleRecord(const v1::JobRecord& record) {
   if (record.has_final()) {
     const std::string failure = FailureText(record.final());
     if (!failure.empty()) {
@@ -45,28 +44,38 @@ void JobOutput::TakeRecord(const v1::JobRecord& record) {
   }
   switch (record.record_case()) {
     case v1::JobRecord::kOutput:
+      PrintCut(record.node());
       lines_.Add(record.node(), record.output());
       break;
     case v1::JobRecord::kCut:
       lines_.Finish(record.node());
-      HideSummary();
-      Say(console_, absl::StrCat(record.node(), ": [", HumanSize(record.cut().bytes()),
-                                 " of output were left out here]"));
+      cut_[record.node()] += record.cut().bytes();
       break;
     case v1::JobRecord::kFinal:
+      PrintCut(record.node());
       lines_.Finish(record.node());
       break;
     case v1::JobRecord::kBranch:
       HideSummary();
-      Say(console_, record.branch().detail());
+      PrintMessage(console_, record.branch().detail());
       break;
     default:
       break;
   }
 }
 
-void JobOutput::Take(const v1::WatchJobResponse& response) {
-  for (const v1::JobRecord& record : response.records()) TakeRecord(record);
+void JobOutput::PrintCut(const std::string& node) {
+  const auto cut = cut_.find(node);
+  if (cut == cut_.end()) return;
+  const int64_t bytes = cut->second;
+  cut_.erase(cut);
+  if (bytes == 0) return;
+  HideSummary();
+  PrintMessage(console_, absl::StrCat(node, ": [", HumanSize(bytes), " of output omitted]"));
+}
+
+void JobOutput::HandleResponse(const v1::WatchJobResponse& response) {
+  for (const v1::JobRecord& record : response.records()) HandleRecord(record);
   console_.out.flush();
   if (response.has_job()) job_ = response.job();
   if (!json_) ShowSummary(job_);
@@ -90,13 +99,13 @@ int JobOutput::Finish(const v1::Job& job) {
   console_.out.flush();
   if (!json_) {
     for (const auto& [node, failure] : failures_) {
-      Say(console_, absl::StrCat(node, " failed: ", failure));
+      PrintMessage(console_, absl::StrCat(node, " failed: ", failure));
     }
     if (failed_ > failures_.size()) {
-      Say(console_, absl::StrCat("... and ", failed_ - failures_.size(), " more"));
+      PrintMessage(console_, absl::StrCat("... and ", failed_ - failures_.size(), " more"));
     }
-    Say(console_,
-        absl::StrCat(SummaryLine(job), ". Job ", job.job(), ", ", StateWord(job.state()), "."));
+    PrintMessage(console_, absl::StrCat(SummaryLine(job), ". Job ", job.job(), ", ",
+                                        StateWord(job.state()), "."));
   }
   return job.succeeded() == job.targets() ? kExitOk : kExitJobFailed;
 }

@@ -1,4 +1,4 @@
-// Shows what comes of a job as it comes.
+// Shows the output and the progress of a job.
 #ifndef MUSTER_CLI_OUTPUT_JOB_OUTPUT_H_
 #define MUSTER_CLI_OUTPUT_JOB_OUTPUT_H_
 
@@ -11,19 +11,23 @@
 
 namespace muster::cli {
 
-// Lines of nodes go to stdout as "<node>: line", or as a JSON record each. On a terminal one more
-// line says how far the job is; at the end who failed, and why. Not thread-safe.
+// Prints the lines of the nodes to stdout as "<node>: line", or each record as JSON. On a terminal,
+// a last line shows the progress of the job. At the end, prints the failed nodes and the reasons.
+// Not thread-safe.
 class JobOutput {
  public:
   JobOutput(Console& console, bool json);
 
-  void Take(const v1::WatchJobResponse& response);
+  void HandleResponse(const v1::WatchJobResponse& response);
 
-  // Says what there is to say at the end, and gives the exit code: 0 if every node ended with 0.
+  // Prints the failures and a summary. Returns the exit code: 0 if the command succeeded on every
+  // node.
   int Finish(const v1::Job& job);
 
  private:
-  void TakeRecord(const v1::JobRecord& record);
+  void HandleRecord(const v1::JobRecord& record);
+  // Prints how much output of the node was omitted since its last line.
+  void PrintCut(const std::string& node);
   void PrintLine(const std::string& node, v1::JobStream stream, std::string_view line);
   void ShowSummary(const v1::Job& job);
   void HideSummary();
@@ -31,8 +35,9 @@ class JobOutput {
   Console& console_;
   const bool json_;
   NodeLines lines_;
-  std::map<std::string, std::string> failures_;  // the first of them
+  std::map<std::string, std::string> failures_;  // at most 20
   size_t failed_ = 0;
+  std::map<std::string, int64_t> cut_;  // omitted bytes not yet printed, by node
   v1::Job job_;
   bool summary_shown_ = false;
 };

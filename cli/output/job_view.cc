@@ -14,7 +14,7 @@
 namespace muster::cli {
 namespace {
 
-// "JOB_OUTCOME_TIMED_OUT" without its prefix: "timed-out".
+// Returns an enum name without its prefix: "timed-out" for "JOB_OUTCOME_TIMED_OUT".
 std::string Word(std::string name, size_t prefix) {
   name = absl::AsciiStrToLower(name.substr(prefix));
   for (char& c : name) {
@@ -37,8 +37,8 @@ Json FinalJson(const v1::JobRecord::Final& final) {
   return json;
 }
 
-// Quoted for a shell where it has to be.
-std::string Quoted(const std::string& text) {
+// Quotes `text` for a shell if necessary.
+std::string Quote(const std::string& text) {
   const bool plain = !text.empty() && text.find_first_not_of(
                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                           "0123456789_@%+=:,./-") == std::string::npos;
@@ -130,7 +130,7 @@ std::string SummaryLine(const v1::Job& job) {
   if (failed > 0) absl::StrAppend(&line, " (", failed, " failed)");
   const int64_t waiting = job.targets() - done - job.running();
   if (job.running() > 0) absl::StrAppend(&line, ", ", job.running(), " running");
-  if (waiting > 0) absl::StrAppend(&line, ", ", waiting, " to begin");
+  if (waiting > 0) absl::StrAppend(&line, ", ", waiting, " waiting");
   return line;
 }
 
@@ -138,8 +138,9 @@ std::string FailureText(const v1::JobRecord::Final& final) {
   if (final.outcome() == v1::JOB_OUTCOME_EXITED) {
     if (final.signal() != 0) {
       const char* name = ::sigabbrev_np(final.signal());
-      return absl::StrCat("ended by signal ", name == nullptr ? "" : absl::StrCat("SIG", name, " "),
-                          "(", final.signal(), ")");
+      return absl::StrCat("killed by signal ",
+                          name == nullptr ? "" : absl::StrCat("SIG", name, " "), "(",
+                          final.signal(), ")");
     }
     return final.exit_code() == 0 ? "" : absl::StrCat("exit code ", final.exit_code());
   }
@@ -149,9 +150,9 @@ std::string FailureText(const v1::JobRecord::Final& final) {
   return text;
 }
 
-std::string TypedCommand(const v1::Job& job) {
+std::string QuotedCommand(const v1::Job& job) {
   return absl::StrJoin(job.argv(), " ", [](std::string* out, const std::string& argument) {
-    out->append(Quoted(argument));
+    out->append(Quote(argument));
   });
 }
 

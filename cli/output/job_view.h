@@ -9,24 +9,25 @@
 
 namespace muster::cli {
 
-// "exited", "unknown", "unreachable", "refused", ...
+// Returns "exited", "unknown", "unreachable", "refused", ...
 std::string OutcomeWord(v1::JobOutcome outcome);
-// "running", "ended", "cancelled".
+// Returns "running", "ended", "cancelled".
 std::string StateWord(v1::JobState state);
 
-// Field names as in jobs.proto. Output is text where it is UTF-8, else base64 in `data_base64`.
+// Return JSON with the field names of jobs.proto. Output is text if it is UTF-8, else base64 in
+// `data_base64`.
 Json ToJson(const v1::Job& job);
 Json ToJson(const v1::JobRecord& record);
 
-// "12 of 20 nodes done (1 failed), 6 running, 2 to begin".
+// Returns "12 of 20 nodes done (1 failed), 6 running, 2 waiting".
 std::string SummaryLine(const v1::Job& job);
 
-// "exit code 2", "refused: POLICY_REFUSED: ...", for a node that did not end with 0; empty for one
-// that did.
+// Returns "exit code 2", "refused: POLICY_REFUSED: ...", or an empty text if the command exited
+// with 0.
 std::string FailureText(const v1::JobRecord::Final& final);
 
-// The arguments as they could be typed.
-std::string TypedCommand(const v1::Job& job);
+// Returns the arguments quoted for a shell.
+std::string QuotedCommand(const v1::Job& job);
 
 }  // namespace muster::cli
 

@@ -33,7 +33,7 @@ std::string StateWord(v1::RunState state) {
     case v1::RUN_STATE_CANCELLED:
       return "cancelled";
     default:
-      return "unknown";  // of a newer service
+      return "unknown";  // a state of a newer service
   }
 }
 

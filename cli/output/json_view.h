@@ -1,6 +1,5 @@
-// What the API says, as the JSON that --json prints: field names as in proto/muster/v1, states as
-// lower-case words, times in RFC 3339 ("" where there is none), sizes in bytes, digests in hex.
-// docs/cli.md shows each.
+// Messages of the API as the JSON of --json: field names as in proto/muster/v1, states as
+// lower-case words, times in RFC 3339 ("" if not set), sizes in bytes, digests in hex.
 #ifndef MUSTER_CLI_OUTPUT_JSON_VIEW_H_
 #define MUSTER_CLI_OUTPUT_JSON_VIEW_H_
 
@@ -19,13 +18,13 @@ namespace muster::cli {
 
 using Json = nlohmann::ordered_json;
 
-// "planned", "running", "post-processing", "complete", "failed", "cancelled".
+// Returns "planned", "running", "post-processing", "complete", "failed", "cancelled".
 std::string StateWord(v1::RunState state);
 
-// Whether a run in that state has ended for good.
+// Returns true if the state is final: complete, failed or cancelled.
 bool IsFinal(v1::RunState state);
 
-// "pending", "genuine", "error", "timed-out".
+// Returns "pending", "genuine", "error", "timed-out".
 std::string OutcomeWord(v1::Outcome outcome);
 
 Json ToJson(const v1::ResultCounts& counts);
@@ -37,7 +36,7 @@ Json ToJson(const v1::Operator& person);
 Json ToJson(const v1::JoinToken& token);
 Json ToJson(const v1::EnrolledNode& node);
 
-// One line for stdout. Bytes that are no UTF-8 are replaced, so that it never fails.
+// Returns one line for stdout. Replaces bytes that are not UTF-8, so that it never fails.
 std::string Dump(const Json& json);
 
 }  // namespace muster::cli

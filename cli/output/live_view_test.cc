@@ -7,7 +7,7 @@
 namespace muster::cli {
 namespace {
 
-TEST(LiveView, DrawsOverTheLinesBeforeAndGivesTheCursorBack) {
+TEST(LiveViewTest, SecondShowOverwritesTheLinesAndEndShowsTheCursor) {
   std::ostringstream out;
   {
     LiveView view(out);
@@ -20,7 +20,7 @@ TEST(LiveView, DrawsOverTheLinesBeforeAndGivesTheCursorBack) {
             "\r\x1b[K\x1b[?25h");
 }
 
-TEST(LiveView, NeverTallerOrWiderThanTheScreen) {
+TEST(LiveViewTest, LargeTextIsCutToTheScreen) {
   std::ostringstream out;
   {
     LiveView view(out);
@@ -31,7 +31,7 @@ TEST(LiveView, NeverTallerOrWiderThanTheScreen) {
             "...\x1b[K\n\x1b[J\r\x1b[K\x1b[?25h");
 }
 
-TEST(LiveView, OneThatShowedNothingWritesNothing) {
+TEST(LiveViewTest, ViewWithoutShowWritesNothing) {
   std::ostringstream out;
   {
     LiveView view(out);

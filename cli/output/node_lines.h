@@ -1,4 +1,4 @@
-// What many nodes print, as whole lines that say whose they are.
+// The output of many nodes, as whole lines with the name of the node.
 #ifndef MUSTER_CLI_OUTPUT_NODE_LINES_H_
 #define MUSTER_CLI_OUTPUT_NODE_LINES_H_
 
@@ -12,7 +12,7 @@
 
 namespace muster::cli {
 
-// Puts the pieces of each (node, stream) together again. Not thread-safe.
+// Joins the pieces of output of each (node, stream) into lines. Not thread-safe.
 class NodeLines {
  public:
   using Line =
@@ -20,9 +20,9 @@ class NodeLines {
 
   explicit NodeLines(Line line) : line_(std::move(line)) {}
 
-  // A line longer than 64 KiB is broken there.
+  // Splits a line at 64 KiB.
   void Add(const std::string& node, const v1::JobRecord::Output& output);
-  // What is left of a node without a newline at its end.
+  // Emits the last line of a node if it has no newline.
   void Finish(const std::string& node);
 
  private:

@@ -18,30 +18,31 @@ v1::JobRecord::Output Output(const std::string& data,
 
 class NodeLinesTest : public ::testing::Test {
  protected:
-  std::vector<std::string> said_;
+  std::vector<std::string> lines_seen_;
   NodeLines lines_{[this](const std::string& node, v1::JobStream stream, std::string_view line) {
-    said_.push_back(node + (stream == v1::JOB_STREAM_STDERR ? "! " : ": ") + std::string(line));
+    lines_seen_.push_back(node + (stream == v1::JOB_STREAM_STDERR ? "! " : ": ") +
+                          std::string(line));
   }};
 };
 
-TEST_F(NodeLinesTest, LinesOfManyNodesNeverMix) {
+TEST_F(NodeLinesTest, PiecesOfManyNodesAreJoinedPerNode) {
   lines_.Add("n1", Output("one "));
   lines_.Add("n2", Output("two\nthr"));
   lines_.Add("n1", Output("err\n", v1::JOB_STREAM_STDERR));
   lines_.Add("n1", Output("line\n\n"));
   lines_.Add("n2", Output("ee"));
-  EXPECT_EQ(said_, (std::vector<std::string>{"n2: two", "n1! err", "n1: one line", "n1: "}));
+  EXPECT_EQ(lines_seen_, (std::vector<std::string>{"n2: two", "n1! err", "n1: one line", "n1: "}));
   lines_.Finish("n2");
   lines_.Finish("n1");
-  EXPECT_EQ(said_.back(), "n2: three");
+  EXPECT_EQ(lines_seen_.back(), "n2: three");
 }
 
-TEST_F(NodeLinesTest, ALineWithoutEndIsBroken) {
+TEST_F(NodeLinesTest, OverlongLineIsSplit) {
   lines_.Add("n1", Output(std::string(70'000, 'x')));
-  ASSERT_EQ(said_.size(), 1U);
-  EXPECT_EQ(said_[0].size(), 4U + 65'536U);
+  ASSERT_EQ(lines_seen_.size(), 1U);
+  EXPECT_EQ(lines_seen_[0].size(), 4U + 65'536U);
   lines_.Finish("n1");
-  EXPECT_EQ(said_.back().size(), 4U + 70'000U - 65'536U);
+  EXPECT_EQ(lines_seen_.back().size(), 4U + 70'000U - 65'536U);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kBarWidth = 24;
 constexpr absl::Duration kRedraw = absl::Milliseconds(100);
-constexpr absl::Duration kRateNeeds = absl::Seconds(1);  // less is a guess
+constexpr absl::Duration kMinRateTime = absl::Seconds(1);  // a shorter time gives no reliable rate
 
 }  // namespace
 
@@ -45,7 +45,7 @@ ProgressBar::ProgressBar(Console& console, std::string label, int64_t start, int
       start_(start),
       total_(total),
       clock_(clock),
-      begun_(clock.MonotonicNow()),
+      started_(clock.MonotonicNow()),
       done_(start) {}
 
 ProgressBar::~ProgressBar() {
@@ -62,11 +62,11 @@ void ProgressBar::Update(int64_t done) {
 
 void ProgressBar::Draw() {
   drawn_ = clock_.MonotonicNow();
-  const absl::Duration taken = drawn_ - begun_;
-  const int64_t rate = taken < kRateNeeds
+  const absl::Duration elapsed = drawn_ - started_;
+  const int64_t rate = elapsed < kMinRateTime
                            ? 0
                            : static_cast<int64_t>(static_cast<double>(done_ - start_) /
-                                                  absl::ToDoubleSeconds(taken));
+                                                  absl::ToDoubleSeconds(elapsed));
   console_.err << "\r" << ProgressLine(label_, done_, total_, rate, console_.width) << "\x1b[K"
                << std::flush;
 }

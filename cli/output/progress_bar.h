@@ -1,4 +1,4 @@
-// How far a transfer is, on a terminal.
+// The progress of a transfer, on a terminal.
 #ifndef MUSTER_CLI_OUTPUT_PROGRESS_BAR_H_
 #define MUSTER_CLI_OUTPUT_PROGRESS_BAR_H_
 
@@ -12,24 +12,24 @@
 
 namespace muster::cli {
 
-// `[######--------------]`: `width` characters between the brackets, rounded down.
+// Returns `[######--------------]`: `width` characters between the brackets, rounded down.
 std::string Bar(int64_t done, int64_t total, int width);
 
-// One line: label, bar, percent, bytes, rate and the time left. `bytes_per_second` of 0: unknown
-// yet, not shown.
+// Returns one line: label, bar, percent, bytes, rate and remaining time. If `bytes_per_second` is
+// 0, the rate is unknown and omitted.
 std::string ProgressLine(std::string_view label, int64_t done, int64_t total,
                          int64_t bytes_per_second, int width);
 
-// Draws the line on stderr if that is a terminal, at most ten times a second; elsewhere it is
-// silent. Shows what was done, never what is hoped for. Not thread-safe.
+// Draws the line on stderr at most ten times a second. Draws nothing if stderr is not a terminal.
+// Not thread-safe.
 class ProgressBar {
  public:
-  // `start` bytes of `total` were there before (a resumed transfer): they do not count for the
+  // A resumed transfer has `start` bytes of `total` at the beginning; they do not count for the
   // rate.
   ProgressBar(Console& console, std::string label, int64_t start, int64_t total,
               const Clock& clock = SystemClock());
 
-  // Leaves the last state of the line standing.
+  // Draws the last state and ends the line.
   ~ProgressBar();
 
   void Update(int64_t done);
@@ -42,7 +42,7 @@ class ProgressBar {
   const int64_t start_;
   const int64_t total_;
   const Clock& clock_;
-  const absl::Duration begun_;
+  const absl::Duration started_;
   int64_t done_;
   absl::Duration drawn_ = -absl::InfiniteDuration();
 };

@@ -9,14 +9,14 @@
 namespace muster::cli {
 namespace {
 
-TEST(Bar, FullMeansAll) {
+TEST(BarTest, IncompletePartIsNotFull) {
   EXPECT_EQ(Bar(0, 10, 10), "[----------]");
   EXPECT_EQ(Bar(999, 1000, 10), "[#########-]");
   EXPECT_EQ(Bar(1000, 1000, 10), "[##########]");
   EXPECT_EQ(Bar(0, 0, 4), "[----]");
 }
 
-TEST(ProgressLine, RateAndTimeLeftOnlyWhenKnown) {
+TEST(ProgressLineTest, UnknownRateIsOmitted) {
   EXPECT_EQ(ProgressLine("a.tar.gz", 512, 2048, 0, 0),
             "a.tar.gz [######------------------]  25%  512 B of 2 KiB");
   EXPECT_EQ(ProgressLine("a.tar.gz", 1024, 2048, 512, 0),
@@ -24,7 +24,7 @@ TEST(ProgressLine, RateAndTimeLeftOnlyWhenKnown) {
   EXPECT_EQ(ProgressLine("a.tar.gz", 1024, 2048, 512, 20), "a.tar.gz [######...");
 }
 
-TEST(ProgressBar, DrawsOnATerminalOnlyAndNotTooOften) {
+TEST(ProgressBarTest, FrequentUpdatesDrawOnceAndOnlyOnATerminal) {
   for (const bool terminal : {true, false}) {
     std::ostringstream out;
     std::ostringstream err;

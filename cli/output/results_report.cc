@@ -19,11 +19,11 @@ bool IsStandard(std::string_view status) {
   return std::ranges::find(kStandard, status) != kStandard.end();
 }
 
-int64_t Failed(const ResultSummary& summary) {
+int64_t CountFailed(const ResultSummary& summary) {
   return summary.count(kFailed) + summary.count(kTimeout);
 }
 
-// Sonobuoy's names begin with a space where "[It]" was taken away.
+// Names from Sonobuoy begin with a space where "[It]" was removed.
 ResultSummary Summary(const ResultItem& tree) {
   ResultSummary summary = Summarize(tree, kFailedShown);
   for (std::string& name : summary.failed) absl::StripAsciiWhitespace(&name);
@@ -54,7 +54,7 @@ std::string ReportText(const std::string& plugin, const std::string& node, const
   std::string text = absl::StrCat("Plugin: ", Printable(plugin), "\n");
   if (!node.empty()) absl::StrAppend(&text, "Node: ", Printable(node), "\n");
   absl::StrAppend(&text, "Status: ", Printable(summary.status), "\nTotal: ", summary.total(),
-                  "\nPassed: ", summary.count(kPassed), "\nFailed: ", Failed(summary),
+                  "\nPassed: ", summary.count(kPassed), "\nFailed: ", CountFailed(summary),
                   "\nSkipped: ", summary.count(kSkipped), "\n");
   for (const auto& [status, count] : summary.counts) {
     if (!IsStandard(status)) absl::StrAppend(&text, Printable(status), ": ", count, "\n");
@@ -77,7 +77,7 @@ Json ReportJson(const std::string& plugin, const std::string& node, const Result
   json["status"] = summary.status;
   json["total"] = summary.total();
   json["passed"] = summary.count(kPassed);
-  json["failed"] = Failed(summary);
+  json["failed"] = CountFailed(summary);
   json["skipped"] = summary.count(kSkipped);
   json["counts"] = summary.counts;
   json["failed_names"] = summary.failed;

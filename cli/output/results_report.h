@@ -1,4 +1,4 @@
-// What a plugin's tree of results says, in the forms that Sonobuoy's users know.
+// A plugin's tree of results, in the formats of Sonobuoy.
 #ifndef MUSTER_CLI_OUTPUT_RESULTS_REPORT_H_
 #define MUSTER_CLI_OUTPUT_RESULTS_REPORT_H_
 
@@ -11,11 +11,12 @@
 
 namespace muster::cli {
 
-// Name, status, numbers by status, and the names of what failed; `node` empty: of all.
+// Returns the name, status, counts by status, and the names of failed items, of `node` or of all
+// nodes if it is empty.
 std::string ReportText(const std::string& plugin, const std::string& node, const ResultItem& tree);
 Json ReportJson(const std::string& plugin, const std::string& node, const ResultItem& tree);
 
-// One line of JSON for each leaf: plugin, node, name, status, meta, details.
+// Writes a line of JSON for each leaf: plugin, node, name, status, meta, details.
 void WriteDetails(std::ostream& out, const std::string& plugin, const ResultItem& tree);
 
 }  // namespace muster::cli

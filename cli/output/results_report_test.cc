@@ -21,7 +21,7 @@ ResultItem Example() {
   return root;
 }
 
-TEST(ResultsReport, NumbersAndWhatFailed) {
+TEST(ResultsReportTest, TextHasCountsAndFailedItems) {
   EXPECT_EQ(ReportText("e2e", "", Example()),
             "Plugin: e2e\nStatus: failed\nTotal: 4\nPassed: 1\nFailed: 2\nSkipped: 1\n"
             "\nFailed:\n  sings\n  runs\n");
@@ -36,14 +36,14 @@ TEST(ResultsReport, NumbersAndWhatFailed) {
             "blue: 1\n");
 }
 
-TEST(ResultsReport, TheSameAsJson) {
+TEST(ResultsReportTest, JsonHasCountsAndFailedItems) {
   EXPECT_EQ(ReportJson("e2e", "n1", Example()).dump(),
             R"({"plugin":"e2e","node":"n1","status":"failed","total":4,"passed":1,"failed":2,)"
             R"("skipped":1,"counts":{"failed":1,"passed":1,"skipped":1,"timeout":1},)"
             R"("failed_names":["sings","runs"],"failed_not_listed":0})");
 }
 
-TEST(ResultsReport, DetailsAreOneLineForEachLeaf) {
+TEST(ResultsReportTest, DetailsHaveOneLinePerLeaf) {
   std::ostringstream out;
   WriteDetails(out, "e2e", Example());
   EXPECT_EQ(out.str(),

@@ -19,28 +19,28 @@ namespace {
 
 constexpr int kBarWidth = 20;
 
-int64_t Done(const v1::ResultCounts& counts) { return counts.planned() - counts.pending(); }
+int64_t DoneCount(const v1::ResultCounts& counts) { return counts.planned() - counts.pending(); }
 
 std::string DeadlineText(const v1::RunStatus& status, absl::Time now, absl::TimeZone zone) {
   if (!status.has_deadline() || IsFinal(status.state())) return "";
   const absl::Time deadline = FromProto(status.deadline());
   const std::string at = HumanTime(deadline, now, zone);
-  if (deadline <= now) return absl::StrCat("; the deadline was at ", at);
+  if (deadline <= now) return absl::StrCat("; the deadline passed at ", at);
   return absl::StrCat("; deadline in ", HumanDuration(deadline - now), " (", at, ")");
 }
 
-// When the rest is expected, as the range that it is.
+// Returns the estimated time of the pending results, as a range.
 std::string EstimateText(const v1::RunStatus& status, absl::Time now, absl::TimeZone zone) {
   if (!status.has_estimate() || IsFinal(status.state())) return "";
   const absl::Time latest = FromProto(status.estimate().latest());
   if (latest <= now) return "";
   const absl::Time earliest = std::max(now, FromProto(status.estimate().earliest()));
-  return absl::StrCat("Through in ", HumanDuration(earliest - now), " to ",
+  return absl::StrCat("Estimate: done in ", HumanDuration(earliest - now), " to ",
                       HumanDuration(latest - now), " (", HumanTime(earliest, now, zone), " to ",
-                      HumanTime(latest, now, zone), "), by what took how long so far\n");
+                      HumanTime(latest, now, zone), "), from the durations so far\n");
 }
 
-// "2 running, 1 stuck": what the unfinished ones are at.
+// Returns "2 running, 1 stuck": the reasons of the pending results.
 std::string ReasonsText(const v1::PluginStatus& plugin) {
   return absl::StrJoin(plugin.reasons(), ", ", [](std::string* out, const v1::ReasonCount& reason) {
     absl::StrAppend(out, reason.count(), " ",
@@ -56,12 +56,12 @@ std::string PluginTable(const v1::RunStatus& status) {
                {"ERRORS", Align::kRight},
                {"TIMED OUT", Align::kRight},
                {"PENDING", Align::kRight},
-               {"OF THESE"}});
+               {"REASONS"}});
   for (const v1::PluginStatus& plugin : status.plugins()) {
     const v1::ResultCounts& counts = plugin.counts();
     table.AddRow({plugin.plugin(),
-                  absl::StrFormat("%s %3d%%", Bar(Done(counts), counts.planned(), kBarWidth),
-                                  Percent(Done(counts), counts.planned())),
+                  absl::StrFormat("%s %3d%%", Bar(DoneCount(counts), counts.planned(), kBarWidth),
+                                  Percent(DoneCount(counts), counts.planned())),
                   absl::StrCat(counts.genuine()), absl::StrCat(counts.errors()),
                   absl::StrCat(counts.timed_out()), absl::StrCat(counts.pending()),
                   ReasonsText(plugin)});
@@ -69,14 +69,15 @@ std::string PluginTable(const v1::RunStatus& status) {
   return table.Render();
 }
 
-// Why each lags, for how long, and what becomes of it; on a terminal that has a line of its own, so
-// that it is not the part which is cut.
+// Returns the reason, duration and next event of each straggler. On a terminal the next event has
+// its own line, so that it is not truncated.
 std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time now, int width) {
-  Table table({{"PLUGIN"}, {"NODE"}, {"WHY IT LAGS"}, {"SINCE"}, {"HEARTBEAT"}, {"MORE"}});
+  Table table({{"PLUGIN"}, {"NODE"}, {"REASON"}, {"SINCE"}, {"HEARTBEAT"}, {"DETAIL"}});
   for (const v1::PairStatus& pair : pairs) {
-    const std::string said = pair.has_fault() ? pair.fault().message() : pair.progress().message();
+    const std::string message =
+        pair.has_fault() ? pair.fault().message() : pair.progress().message();
     std::string more = pair.detail();
-    if (!said.empty()) absl::StrAppend(&more, more.empty() ? "" : "; ", "it said: ", said);
+    if (!message.empty()) absl::StrAppend(&more, more.empty() ? "" : "; ", "message: ", message);
     const bool own_line = width > 0 && !more.empty() && !pair.next().empty();
     if (!own_line && !pair.next().empty()) {
       absl::StrAppend(&more, more.empty() ? "" : "; ", pair.next());
@@ -93,17 +94,17 @@ std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time 
   return table.Render(width);
 }
 
-std::string TroubleTable(const std::vector<v1::PairStatus>& pairs, int width) {
-  Table table({{"PLUGIN"}, {"NODE"}, {"WHY THERE IS NO RESULT"}});
+std::string FailureTable(const std::vector<v1::PairStatus>& pairs, int width) {
+  Table table({{"PLUGIN"}, {"NODE"}, {"ERROR"}});
   for (const v1::PairStatus& pair : pairs) {
-    const std::string why = pair.error().empty() ? OutcomeWord(pair.outcome()) : pair.error();
-    table.AddRow({pair.plugin(), pair.node(), why});
+    const std::string error = pair.error().empty() ? OutcomeWord(pair.outcome()) : pair.error();
+    table.AddRow({pair.plugin(), pair.node(), error});
   }
   return table.Render(width);
 }
 
 std::string ActiveTable(const std::vector<v1::PairStatus>& pairs, int width) {
-  Table table({{"PLUGIN"}, {"NODE"}, {"DONE", Table::Align::kRight}, {"WHAT IT SAYS"}});
+  Table table({{"PLUGIN"}, {"NODE"}, {"DONE", Table::Align::kRight}, {"MESSAGE"}});
   for (const v1::PairStatus& pair : pairs) {
     const v1::Progress& progress = pair.progress();
     const std::string done = progress.total() > 0
@@ -114,8 +115,8 @@ std::string ActiveTable(const std::vector<v1::PairStatus>& pairs, int width) {
   return table.Render(width);
 }
 
-// How many of the unfinished need a look.
-int64_t Lagging(const v1::RunStatus& status) {
+// Returns the number of pending results that need attention.
+int64_t LaggingCount(const v1::RunStatus& status) {
   int64_t lagging = 0;
   for (const v1::ReasonCount& reason : status.reasons()) {
     if (reason.reason() != v1::REASON_RUNNING && reason.reason() != v1::REASON_NOT_STARTED) {
@@ -125,8 +126,8 @@ int64_t Lagging(const v1::RunStatus& status) {
   return lagging;
 }
 
-// "... and 12 more": what a list that was cut leaves out.
-std::string More(int64_t all, size_t shown) {
+// Returns "... and 12 more" for a truncated list.
+std::string MoreText(int64_t all, size_t shown) {
   const int64_t left = all - static_cast<int64_t>(shown);
   return left > 0 ? absl::StrCat("... and ", left, " more\n") : "";
 }
@@ -136,7 +137,7 @@ std::string More(int64_t all, size_t shown) {
 RunView ViewOf(v1::RunStatus status) {
   RunView view;
   for (v1::PairStatus& pair : *status.mutable_pairs()) {
-    std::vector<v1::PairStatus>& list = pair.outcome() != v1::OUTCOME_PENDING ? view.troubled
+    std::vector<v1::PairStatus>& list = pair.outcome() != v1::OUTCOME_PENDING ? view.failed
                                         : pair.reason() == v1::REASON_RUNNING ? view.active
                                                                               : view.stragglers;
     list.push_back(std::move(pair));
@@ -159,7 +160,7 @@ RunView ViewOf(const v1::Run& run) {
 }
 
 std::string CountsText(const v1::ResultCounts& counts) {
-  std::string text = absl::StrCat(Done(counts), " of ", counts.planned(),
+  std::string text = absl::StrCat(DoneCount(counts), " of ", counts.planned(),
                                   counts.planned() == 1 ? " result" : " results");
   if (counts.errors() > 0) {
     absl::StrAppend(&text, ", ", counts.errors(), counts.errors() == 1 ? " error" : " errors");
@@ -189,12 +190,12 @@ std::string Render(const RunView& view, absl::Time now, absl::TimeZone zone, int
   if (!status.plugins().empty()) absl::StrAppend(&text, "\n", PluginTable(status));
   if (!view.stragglers.empty()) {
     absl::StrAppend(&text, "\n", StragglerTable(view.stragglers, now, width),
-                    More(Lagging(status), view.stragglers.size()));
+                    MoreText(LaggingCount(status), view.stragglers.size()));
   }
-  if (!view.troubled.empty()) {
+  if (!view.failed.empty()) {
     absl::StrAppend(
-        &text, "\n", TroubleTable(view.troubled, width),
-        More(status.counts().errors() + status.counts().timed_out(), view.troubled.size()));
+        &text, "\n", FailureTable(view.failed, width),
+        MoreText(status.counts().errors() + status.counts().timed_out(), view.failed.size()));
   }
   if (!view.active.empty()) absl::StrAppend(&text, "\n", ActiveTable(view.active, width));
   return text;

@@ -46,7 +46,9 @@ RunView Example() {
   pair.set_plugin("systemd-logs");
   pair.set_node("n2");
   pair.set_outcome(v1::OUTCOME_ERROR);
-  pair.set_error("there is no journal\non this machine\x1b[2J");
+  pair.set_error(
+      "journal not found\n"
+      "on this machine\x1b[2J");
   *status.add_pairs() = pair;
   v1::PairStatus& straggler = *status.add_pairs();
   straggler.set_plugin("hostfacts");
@@ -69,37 +71,37 @@ RunView Example() {
   return ViewOf(status);
 }
 
-TEST(RunView, ShowsRunPluginsErrorsAndProgress) {
+TEST(RunViewTest, RunningRunShowsPluginsErrorsAndProgress) {
   EXPECT_EQ(Render(Example(), kNow, kUtc, 0),
             "Run 3f2a0123456789ab  running\n"
             "7 of 9 results, 2 errors, 1 timed out; deadline in 12m 05s (14:12:05)\n"
             "\n"
-            "PLUGIN        RESULTS                      OK  ERRORS  TIMED OUT  PENDING  OF THESE\n"
+            "PLUGIN        RESULTS                      OK  ERRORS  TIMED OUT  PENDING  REASONS\n"
             "hostfacts     [############--------]  60%   3       0          0        2  1 running, "
             "1 not responding\n"
             "systemd-logs  [####################] 100%   1       2          1        0\n"
             "\n"
-            "PLUGIN     NODE  WHY IT LAGS     SINCE  HEARTBEAT  MORE\n"
-            "hostfacts  n5    not responding  25s    42s ago    its machine acknowledges; it said: "
+            "PLUGIN     NODE  REASON          SINCE  HEARTBEAT  DETAIL\n"
+            "hostfacts  n5    not responding  25s    42s ago    its machine acknowledges; message: "
             "disks?[2J; becomes timed out at 14:02:18\n"
             "\n"
-            "PLUGIN        NODE  WHY THERE IS NO RESULT\n"
-            "systemd-logs  n2    there is no journal on this machine?[2J\n"
+            "PLUGIN        NODE  ERROR\n"
+            "systemd-logs  n2    journal not found on this machine?[2J\n"
             "... and 2 more\n"
             "\n"
-            "PLUGIN     NODE  DONE  WHAT IT SAYS\n"
+            "PLUGIN     NODE  DONE  MESSAGE\n"
             "hostfacts  n4    3/10  mounts\n");
 }
 
-TEST(RunView, OnATerminalWhatHappensNextIsNotCut) {
+TEST(RunViewTest, NextEventOnATerminalIsNotTruncated) {
   EXPECT_THAT(
       Render(Example(), kNow, kUtc, 84),
       ::testing::HasSubstr(
-          "\nhostfacts  n5    not responding  25s    42s ago    its machine acknowledges; it s..."
+          "\nhostfacts  n5    not responding  25s    42s ago    its machine acknowledges; mess..."
           "\n                                                   becomes timed out at 14:02:18\n"));
 }
 
-TEST(RunView, OneThatHasEndedHasNoDeadlineButAReason) {
+TEST(RunViewTest, CancelledRunShowsItsReasonAndNoDeadline) {
   v1::Run run;
   run.set_id("3f2a0123456789ab");
   run.set_state(v1::RUN_STATE_CANCELLED);
@@ -111,7 +113,7 @@ TEST(RunView, OneThatHasEndedHasNoDeadlineButAReason) {
             "1 of 1 result\n");
 }
 
-TEST(RunView, WhatIsExpectedIsARangeAndNothingOnceItIsPast) {
+TEST(RunViewTest, EstimateIsARangeAndOmittedOnceItIsPast) {
   RunView view = Example();
   const auto set = [&](absl::Duration earliest, absl::Duration latest) {
     v1::Estimate& estimate = *view.status.mutable_estimate();
@@ -120,31 +122,32 @@ TEST(RunView, WhatIsExpectedIsARangeAndNothingOnceItIsPast) {
     return Render(view, kNow, kUtc, 0);
   };
   EXPECT_THAT(set(absl::Minutes(3), absl::Minutes(8)),
-              ::testing::HasSubstr("Through in 3m 00s to 8m 00s (14:03:00 to 14:08:00), by what "
-                                   "took how long so far\n"));
+              ::testing::HasSubstr("Estimate: done in 3m 00s to 8m 00s (14:03:00 to 14:08:00), "
+                                   "from the durations so far\n"));
   EXPECT_THAT(set(-absl::Minutes(1), absl::Minutes(2)), ::testing::HasSubstr("in 0s to 2m 00s"));
   EXPECT_THAT(set(-absl::Minutes(2), -absl::Minutes(1)),
-              ::testing::Not(::testing::HasSubstr("Through")));
+              ::testing::Not(::testing::HasSubstr("Estimate")));
 }
 
-TEST(RunView, SaysWhenTheFleetDoubtsItsOwnSight) {
+TEST(RunViewTest, DoubtOfTheStatusServiceIsShown) {
   RunView view = Example();
-  view.status.set_doubt("a third of all senders fell silent at once");
-  EXPECT_THAT(Render(view, kNow, kUtc, 0), ::testing::HasSubstr("fell silent at once\n"));
+  view.status.set_doubt("heartbeats of a third of all senders stopped");
+  EXPECT_THAT(Render(view, kNow, kUtc, 0),
+              ::testing::HasSubstr("a third of all senders stopped\n"));
 }
 
-TEST(RunView, SummaryIsOneLine) {
+TEST(RunViewTest, SummaryOfAMultilineReasonIsOneLine) {
   RunView view = Example();
   EXPECT_EQ(SummaryLine(view), "running: 7 of 9 results, 2 errors, 1 timed out");
   view.status.set_state(v1::RUN_STATE_FAILED);
   view.status.set_state_reason("disk\nfull");
-  view.note = "the status service is away";
-  EXPECT_EQ(
-      SummaryLine(view),
-      "failed: 7 of 9 results, 2 errors, 1 timed out (disk full); the status service is away");
+  view.note = "the status service is unreachable";
+  EXPECT_EQ(SummaryLine(view),
+            "failed: 7 of 9 results, 2 errors, 1 timed out (disk full); the status service is "
+            "unreachable");
 }
 
-TEST(OutcomeExitCode, EachWayToEndHasItsOwn) {
+TEST(OutcomeExitCodeTest, EachFinalStateHasItsOwnCode) {
   EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_COMPLETE, Counts(2, 0, 0, 0)), 0);
   EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_COMPLETE, Counts(1, 1, 0, 0)), kExitRunErrors);
   EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_COMPLETE, Counts(0, 1, 1, 0)), kExitRunTimedOut);

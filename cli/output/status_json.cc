@@ -10,24 +10,25 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "cli/output/format.h"
-#include "services/common/base/error.h"
+#include "services/common/errors/cli.h"
 #include "services/common/identity/identity.h"
 
 namespace muster::cli {
 namespace {
 
-// The words of the design that are not those of the API.
+// The words of the original design that differ from those of the API.
 constexpr char kPairRunning[] = "running";
 constexpr char kPairComplete[] = "complete";
 constexpr char kPairFailed[] = "failed";
 constexpr char kPairTimedOut[] = "timed_out";
 
-// "REASON_NOT_STARTED" with the prefix "REASON_" is "not-started"; the zero value is empty.
+// Returns an enum name as a word: "not-started" for "REASON_NOT_STARTED" with the prefix "REASON_",
+// an empty text for the zero value.
 template <typename Enum>
 std::string Word(Enum value, absl::string_view prefix) {
   if (value == 0) return "";
   const auto* name = google::protobuf::GetEnumDescriptor<Enum>()->FindValueByNumber(value);
-  if (name == nullptr) return "unknown";  // of a newer service
+  if (name == nullptr) return "unknown";  // a value of a newer service
   return absl::StrReplaceAll(absl::AsciiStrToLower(name->name().substr(prefix.size())),
                              {{"_", "-"}});
 }
@@ -60,22 +61,22 @@ v1::Outcome OutcomeOf(const std::string& word) {
   return v1::OUTCOME_PENDING;
 }
 
-void PutText(const char* name, const std::string& text, Json& json) {
+void SetText(const char* name, const std::string& text, Json& json) {
   if (!text.empty()) json[name] = text;
 }
 
-void PutTime(const char* name, const google::protobuf::Timestamp& time, Json& json) {
-  PutText(name, Rfc3339(FromProto(time)), json);
+void SetTime(const char* name, const google::protobuf::Timestamp& time, Json& json) {
+  SetText(name, Rfc3339(FromProto(time)), json);
 }
 
 template <typename Holder>
-void PutReasonsAndEstimate(const Holder& from, Json& json) {
+void SetReasonsAndEstimate(const Holder& from, Json& json) {
   for (const v1::ReasonCount& count : from.reasons()) {
     json["reasons"][ReasonWord(count.reason())] = count.count();
   }
   if (!from.has_estimate()) return;
-  PutTime("earliest", from.estimate().earliest(), json["estimate"]);
-  PutTime("latest", from.estimate().latest(), json["estimate"]);
+  SetTime("earliest", from.estimate().earliest(), json["estimate"]);
+  SetTime("latest", from.estimate().latest(), json["estimate"]);
 }
 
 Json ProgressJson(const v1::Progress& progress) {
@@ -85,27 +86,27 @@ Json ProgressJson(const v1::Progress& progress) {
   return json;
 }
 
-// Reading: what is absent or of another type counts as not said.
-std::string Text(const Json& json, const char* name) {
+// The readers return a default if a field is missing or has another type.
+std::string TextField(const Json& json, const char* name) {
   const auto it = json.find(name);
   return it != json.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-int64_t Number(const Json& json, const char* name) {
+int64_t NumberField(const Json& json, const char* name) {
   const auto it = json.find(name);
   return it != json.end() && it->is_number() ? it->get<int64_t>() : 0;
 }
 
-const Json& Part(const Json& json, const char* name) {
+const Json& Child(const Json& json, const char* name) {
   static const Json* const kNothing = new Json(Json::object());
   const auto it = json.find(name);
   return it == json.end() ? *kNothing : *it;
 }
 
-// `field` makes the field that the time goes into, if there is one.
+// Parses a time and, if it is valid, stores it in the timestamp that `field` returns.
 void ReadTime(const Json& json, const char* name, auto field) {
   absl::Time parsed;
-  if (!absl::ParseTime(absl::RFC3339_full, Text(json, name), &parsed, nullptr)) return;
+  if (!absl::ParseTime(absl::RFC3339_full, TextField(json, name), &parsed, nullptr)) return;
   google::protobuf::Timestamp* const time = field();
   const int64_t nanos = absl::ToUnixNanos(parsed);
   time->set_seconds(nanos / 1'000'000'000);
@@ -114,67 +115,62 @@ void ReadTime(const Json& json, const char* name, auto field) {
 
 v1::ResultCounts ReadCounts(const Json& json) {
   v1::ResultCounts counts;
-  counts.set_planned(Number(json, "planned"));
-  counts.set_pending(Number(json, "pending"));
-  counts.set_genuine(Number(json, "genuine"));
-  counts.set_errors(Number(json, "errors"));
-  counts.set_timed_out(Number(json, "timed_out"));
+  counts.set_planned(NumberField(json, "planned"));
+  counts.set_pending(NumberField(json, "pending"));
+  counts.set_genuine(NumberField(json, "genuine"));
+  counts.set_errors(NumberField(json, "errors"));
+  counts.set_timed_out(NumberField(json, "timed_out"));
   return counts;
 }
 
 template <typename Holder>
 void ReadReasonsAndEstimate(const Json& json, Holder* to) {
-  const Json& reasons = Part(json, "reasons");
+  const Json& reasons = Child(json, "reasons");
   for (const auto& item : reasons.items()) {
     v1::ReasonCount* reason = to->add_reasons();
     reason->set_reason(FromWord<v1::Reason>(item.key(), "REASON_"));
-    reason->set_count(Number(reasons, item.key().c_str()));
+    reason->set_count(NumberField(reasons, item.key().c_str()));
   }
-  const Json& estimate = Part(json, "estimate");
+  const Json& estimate = Child(json, "estimate");
   if (estimate.empty()) return;
   ReadTime(estimate, "earliest", [&] { return to->mutable_estimate()->mutable_earliest(); });
   ReadTime(estimate, "latest", [&] { return to->mutable_estimate()->mutable_latest(); });
 }
 
 void ReadProgress(const Json& json, v1::Progress* progress) {
-  progress->set_total(Number(json, "total"));
-  progress->set_completed(Number(json, "completed"));
-  for (const Json& name : Part(json, "failures")) {
+  progress->set_total(NumberField(json, "total"));
+  progress->set_completed(NumberField(json, "completed"));
+  for (const Json& name : Child(json, "failures")) {
     if (name.is_string()) progress->add_failures(name.get<std::string>());
   }
 }
 
 void ReadPair(const Json& json, v1::PairStatus* pair) {
-  pair->set_plugin(Text(json, "name"));
-  const std::string node = Text(json, "node");
+  pair->set_plugin(TextField(json, "name"));
+  const std::string node = TextField(json, "node");
   pair->set_node(node.empty() ? std::string(kGlobalNode) : node);
-  pair->set_outcome(OutcomeOf(Text(json, "status")));
-  pair->set_presence(FromWord<v1::Presence>(Text(json, "state"), "PRESENCE_"));
-  pair->set_reason(FromWord<v1::Reason>(Text(json, "reason"), "REASON_"));
-  pair->set_phase(FromWord<v1::Phase>(Text(json, "phase"), "PHASE_"));
+  pair->set_outcome(OutcomeOf(TextField(json, "status")));
+  pair->set_presence(FromWord<v1::Presence>(TextField(json, "state"), "PRESENCE_"));
+  pair->set_reason(FromWord<v1::Reason>(TextField(json, "reason"), "REASON_"));
+  pair->set_phase(FromWord<v1::Phase>(TextField(json, "phase"), "PHASE_"));
   ReadTime(json, "since", [&] { return pair->mutable_reason_since(); });
-  pair->set_detail(Text(json, "detail"));
-  pair->set_next(Text(json, "next"));
-  pair->set_error(Text(json, "error"));
-  pair->set_size(Number(json, "size"));
+  pair->set_detail(TextField(json, "detail"));
+  pair->set_next(TextField(json, "next"));
+  pair->set_error(TextField(json, "error"));
+  pair->set_size(NumberField(json, "size"));
   if (json.contains("last-heartbeat")) {
-    pair->mutable_heartbeat_age()->set_seconds(Number(json, "last-heartbeat"));
+    pair->mutable_heartbeat_age()->set_seconds(NumberField(json, "last-heartbeat"));
   }
-  if (json.contains("progress")) ReadProgress(Part(json, "progress"), pair->mutable_progress());
-  if (json.contains("message")) pair->mutable_progress()->set_message(Text(json, "message"));
+  if (json.contains("progress")) ReadProgress(Child(json, "progress"), pair->mutable_progress());
+  if (json.contains("message")) pair->mutable_progress()->set_message(TextField(json, "message"));
   if (json.contains("fault")) {
-    const Json& fault = Part(json, "fault");
-    pair->mutable_fault()->set_check(FromWord<v1::Fault::Check>(Text(fault, "check"), "CHECK_"));
-    pair->mutable_fault()->set_address(Text(fault, "address"));
-    pair->mutable_fault()->set_message(Text(fault, "message"));
-    pair->mutable_fault()->set_next_step(Text(fault, "next_step"));
+    const Json& fault = Child(json, "fault");
+    pair->mutable_fault()->set_check(
+        FromWord<v1::Fault::Check>(TextField(fault, "check"), "CHECK_"));
+    pair->mutable_fault()->set_address(TextField(fault, "address"));
+    pair->mutable_fault()->set_message(TextField(fault, "message"));
+    pair->mutable_fault()->set_next_step(TextField(fault, "next_step"));
   }
-}
-
-absl::Status NotAStatus(const std::string& why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_STATUS",
-                   absl::StrCat("the answer is no status of a run: ", why),
-                   "Check that the address in the credentials file is a Muster status listener.");
 }
 
 }  // namespace
@@ -188,22 +184,22 @@ Json StatusJson(const v1::PairStatus& pair) {
                {"node", pair.node() == kGlobalNode ? "" : pair.node()},
                {"status", PairWord(pair.outcome())}};
   if (pair.has_heartbeat_age()) json["last-heartbeat"] = pair.heartbeat_age().seconds();
-  PutText("state", PresenceWord(pair.presence()), json);
-  PutText("reason", ReasonWord(pair.reason()), json);
-  PutTime("since", pair.reason_since(), json);
-  PutText("detail", pair.detail(), json);
-  PutText("next", pair.next(), json);
-  PutText("message", pair.progress().message(), json);
-  PutText("error", pair.error(), json);
+  SetText("state", PresenceWord(pair.presence()), json);
+  SetText("reason", ReasonWord(pair.reason()), json);
+  SetTime("since", pair.reason_since(), json);
+  SetText("detail", pair.detail(), json);
+  SetText("next", pair.next(), json);
+  SetText("message", pair.progress().message(), json);
+  SetText("error", pair.error(), json);
   if (pair.size() > 0) json["size"] = pair.size();
-  PutText("phase", Word(pair.phase(), "PHASE_"), json);
+  SetText("phase", Word(pair.phase(), "PHASE_"), json);
   if (pair.has_progress()) json["progress"] = ProgressJson(pair.progress());
   if (pair.has_fault()) {
     Json& fault = json["fault"];
-    PutText("check", Word(pair.fault().check(), "CHECK_"), fault);
-    PutText("address", pair.fault().address(), fault);
-    PutText("message", pair.fault().message(), fault);
-    PutText("next_step", pair.fault().next_step(), fault);
+    SetText("check", Word(pair.fault().check(), "CHECK_"), fault);
+    SetText("address", pair.fault().address(), fault);
+    SetText("message", pair.fault().message(), fault);
+    SetText("next_step", pair.fault().next_step(), fault);
   }
   return json;
 }
@@ -216,21 +212,21 @@ Json StatusJson(const v1::RunStatus& status) {
   for (const v1::PairStatus& pair : status.pairs()) json["plugins"].push_back(StatusJson(pair));
   json["run"] = status.run();
   json["state"] = StateWord(status.state());
-  PutText("state_reason", status.state_reason(), json);
-  PutTime("created_at", status.create_time(), json);
-  PutTime("deadline", status.deadline(), json);
-  PutTime("ended_at", status.end_time(), json);
-  PutTime("time", status.time(), json);
-  PutTime("feed_time", status.feed_time(), json);
+  SetText("state_reason", status.state_reason(), json);
+  SetTime("created_at", status.create_time(), json);
+  SetTime("deadline", status.deadline(), json);
+  SetTime("ended_at", status.end_time(), json);
+  SetTime("time", status.time(), json);
+  SetTime("feed_time", status.feed_time(), json);
   json["counts"] = ToJson(status.counts());
-  PutReasonsAndEstimate(status, json);
-  PutText("doubt", status.doubt(), json);
+  SetReasonsAndEstimate(status, json);
+  SetText("doubt", status.doubt(), json);
   for (const v1::PluginStatus& plugin : status.plugins()) {
     Json row = {{"name", plugin.plugin()},
                 {"once", plugin.once()},
                 {"percent_complete", plugin.percent_complete()},
                 {"counts", ToJson(plugin.counts())}};
-    PutReasonsAndEstimate(plugin, row);
+    SetReasonsAndEstimate(plugin, row);
     json["summary"].push_back(std::move(row));
   }
   return json;
@@ -238,36 +234,36 @@ Json StatusJson(const v1::RunStatus& status) {
 
 absl::StatusOr<v1::RunStatus> ParseStatusJson(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return NotAStatus("it is no JSON object");
-  if (!json.contains("status") || !Part(json, "plugins").is_array()) {
-    return NotAStatus("it has no status, or no plugins");
+  if (!json.is_object()) return errors::InvalidStatus("not a JSON object");
+  if (!json.contains("status") || !Child(json, "plugins").is_array()) {
+    return errors::InvalidStatus("field \"status\" or \"plugins\" is missing");
   }
   v1::RunStatus status;
-  status.set_run(Text(json, "run"));
-  const std::string state = Text(json, json.contains("state") ? "state" : "status");
+  status.set_run(TextField(json, "run"));
+  const std::string state = TextField(json, json.contains("state") ? "state" : "status");
   status.set_state(FromWord<v1::RunState>(state, "RUN_STATE_"));
-  const Json& percent = Part(json, "percent_complete");
+  const Json& percent = Child(json, "percent_complete");
   if (percent.is_number()) status.set_percent_complete(percent.get<double>());
-  for (const Json& pair : Part(json, "plugins")) {
+  for (const Json& pair : Child(json, "plugins")) {
     if (pair.is_object()) ReadPair(pair, status.add_pairs());
   }
-  status.set_state_reason(Text(json, "state_reason"));
+  status.set_state_reason(TextField(json, "state_reason"));
   ReadTime(json, "created_at", [&] { return status.mutable_create_time(); });
   ReadTime(json, "deadline", [&] { return status.mutable_deadline(); });
   ReadTime(json, "ended_at", [&] { return status.mutable_end_time(); });
   ReadTime(json, "time", [&] { return status.mutable_time(); });
   ReadTime(json, "feed_time", [&] { return status.mutable_feed_time(); });
-  *status.mutable_counts() = ReadCounts(Part(json, "counts"));
+  *status.mutable_counts() = ReadCounts(Child(json, "counts"));
   ReadReasonsAndEstimate(json, &status);
-  status.set_doubt(Text(json, "doubt"));
-  for (const Json& row : Part(json, "summary")) {
+  status.set_doubt(TextField(json, "doubt"));
+  for (const Json& row : Child(json, "summary")) {
     v1::PluginStatus* plugin = status.add_plugins();
-    plugin->set_plugin(Text(row, "name"));
-    const Json& once = Part(row, "once");
+    plugin->set_plugin(TextField(row, "name"));
+    const Json& once = Child(row, "once");
     plugin->set_once(once.is_boolean() && once.get<bool>());
-    const Json& part = Part(row, "percent_complete");
+    const Json& part = Child(row, "percent_complete");
     if (part.is_number()) plugin->set_percent_complete(part.get<double>());
-    *plugin->mutable_counts() = ReadCounts(Part(row, "counts"));
+    *plugin->mutable_counts() = ReadCounts(Child(row, "counts"));
     ReadReasonsAndEstimate(row, plugin);
   }
   return status;

@@ -1,6 +1,5 @@
-// The status of a run as `GET /status` gives it: the fields of the original design (status,
-// percent_complete, plugins with name, node, status and last-heartbeat), and finer ones beside
-// them. docs/status.md lists all.
+// The JSON of `GET /status`: the fields of the original design (status, percent_complete, plugins
+// with name, node, status and last-heartbeat), and additional ones. docs/status.md lists them.
 #ifndef MUSTER_CLI_OUTPUT_STATUS_JSON_H_
 #define MUSTER_CLI_OUTPUT_STATUS_JSON_H_
 
@@ -13,20 +12,20 @@
 
 namespace muster::cli {
 
-// "running", "not-responding", "network-lost", ...; empty for none.
+// Returns "running", "not-responding", "network-lost", ..., or an empty text for none.
 std::string ReasonWord(v1::Reason reason);
 
-// "online", "late", "suspect", "lost", "offline", "unknown"; empty for none.
+// Returns "online", "late", "suspect", "lost", "offline", "unknown", or an empty text for none.
 std::string PresenceWord(v1::Presence presence);
 
-// With an entry of `plugins` for each of the status' pairs.
+// Returns JSON with an entry of `plugins` for each pair of the status.
 Json StatusJson(const v1::RunStatus& status);
 
-// One entry of `plugins`.
+// Returns one entry of `plugins`.
 Json StatusJson(const v1::PairStatus& pair);
 
-// The same backwards; the pairs are those of `plugins`. Fields that are not known are ignored.
-// INVALID_ARGUMENT (INVALID_STATUS) if it is no such JSON.
+// Parses the JSON; the pairs are those of `plugins`. Ignores unknown fields. Returns
+// INVALID_ARGUMENT (INVALID_STATUS) for other JSON.
 absl::StatusOr<v1::RunStatus> ParseStatusJson(std::string_view text);
 
 }  // namespace muster::cli

@@ -24,7 +24,7 @@ v1::RunStatus Example() {
   count->set_count(1);
   status.mutable_estimate()->mutable_earliest()->set_seconds(1'763'730'100);
   status.mutable_estimate()->mutable_latest()->set_seconds(1'763'730'200);
-  status.set_doubt("a third of all senders fell silent at once");
+  status.set_doubt("heartbeats of a third of all senders stopped");
   v1::PluginStatus* plugin = status.add_plugins();
   plugin->set_plugin("hostfacts");
   plugin->set_percent_complete(0.5);
@@ -51,7 +51,7 @@ v1::RunStatus Example() {
   return status;
 }
 
-TEST(StatusJson, HasTheFieldsOfTheDesign) {
+TEST(StatusJsonTest, StatusHasTheFieldsOfTheOriginalDesign) {
   const Json json = StatusJson(Example());
   EXPECT_EQ(json["status"], "running");
   EXPECT_EQ(json["percent_complete"], 0.5);
@@ -68,14 +68,14 @@ TEST(StatusJson, HasTheFieldsOfTheDesign) {
   EXPECT_FALSE(json["plugins"][1].contains("reason"));
 }
 
-TEST(StatusJson, APlannedRunIsRunningForTheDesign) {
+TEST(StatusJsonTest, PlannedRunHasTheStatusRunning) {
   v1::RunStatus status;
   status.set_state(v1::RUN_STATE_PLANNED);
   EXPECT_EQ(StatusJson(status)["status"], "running");
   EXPECT_EQ(StatusJson(status)["state"], "planned");
 }
 
-TEST(StatusJson, EachOutcomeHasItsWord) {
+TEST(StatusJsonTest, EachOutcomeHasItsWord) {
   const auto word = [](v1::Outcome outcome) {
     v1::PairStatus pair;
     pair.set_outcome(outcome);
@@ -87,14 +87,14 @@ TEST(StatusJson, EachOutcomeHasItsWord) {
   EXPECT_EQ(word(v1::OUTCOME_TIMED_OUT), "timed_out");
 }
 
-TEST(StatusJson, ReadsWhatItWrote) {
+TEST(StatusJsonTest, WrittenJsonIsParsedUnchanged) {
   const auto back = ParseStatusJson(Dump(StatusJson(Example())));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(*back, Example()))
       << back->DebugString();
 }
 
-TEST(StatusJson, TheDesignsOwnFieldsAreEnough) {
+TEST(StatusJsonTest, JsonWithOnlyTheOriginalFieldsIsParsed) {
   const auto status = ParseStatusJson(
       R"({"status":"post-processing","percent_complete":1,
           "plugins":[{"name":"e2e","node":"","status":"timed_out","last-heartbeat":200}]})");
@@ -106,14 +106,14 @@ TEST(StatusJson, TheDesignsOwnFieldsAreEnough) {
   EXPECT_EQ(status->pairs(0).heartbeat_age().seconds(), 200);
 }
 
-TEST(StatusJson, WhatIsNoStatusIsSaidToBeNone) {
+TEST(StatusJsonTest, OtherJsonFails) {
   for (const char* text : {"", "[]", "null", "{}", R"({"status":"running"})",
                            R"({"status":"running","plugins":{}})", "<html>"}) {
     EXPECT_EQ(ReasonOf(ParseStatusJson(text).status()), "INVALID_STATUS") << text;
   }
 }
 
-TEST(StatusJson, WrongTypesAreNotSaid) {
+TEST(StatusJsonTest, FieldsOfWrongTypesAreIgnored) {
   const auto status = ParseStatusJson(
       R"({"status":7,"percent_complete":"all","plugins":[3,{"name":1,"last-heartbeat":"x"}],
           "counts":[],"summary":[{"once":"no"}],"reasons":{"slow":"many"}})");

@@ -8,7 +8,7 @@ namespace muster::cli {
 namespace {
 
 constexpr int kGap = 2;
-constexpr int kNarrowestCut = 8;  // of the last column, however small the terminal
+constexpr int kMinLastWidth = 8;  // of the last column, on any terminal
 
 std::string Pad(const std::string& cell, int width, Table::Align align) {
   const std::string spaces(std::max(width - DisplayWidth(cell), 0), ' ');
@@ -33,7 +33,7 @@ std::string Table::Render(int width) const {
     if (i + 1 < columns_.size()) before_last += widest + kGap;
   }
   if (width > 0) {
-    widths.back() = std::min(widths.back(), std::max(width - before_last, kNarrowestCut));
+    widths.back() = std::min(widths.back(), std::max(width - before_last, kMinLastWidth));
   }
 
   std::string text;

@@ -1,4 +1,4 @@
-// Columns of text.
+// A table of text columns.
 #ifndef MUSTER_CLI_OUTPUT_TABLE_H_
 #define MUSTER_CLI_OUTPUT_TABLE_H_
 
@@ -7,8 +7,8 @@
 
 namespace muster::cli {
 
-// A table with a heading. Cells are made printable; columns are as wide as their widest cell, with
-// two spaces between. Not thread-safe.
+// A table with a heading. Control characters in cells are replaced. Each column is as wide as its
+// widest cell; two spaces separate columns. Not thread-safe.
 class Table {
  public:
   enum class Align { kLeft, kRight };
@@ -20,13 +20,13 @@ class Table {
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // Missing cells are empty; there must not be more than columns.
+  // Adds a row. Missing cells are empty. The row must not have more cells than columns.
   void AddRow(std::vector<std::string> cells);
 
   bool empty() const { return rows_.empty(); }
 
-  // Each line ends with a newline and has no space before it. With `width` above 0 the last column
-  // is cut so that a line fits.
+  // Returns the table. Lines end with a newline, without spaces before it. If `width` is above 0,
+  // cuts the last column so that each line fits.
   std::string Render(int width = 0) const;
 
  private:

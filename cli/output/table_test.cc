@@ -8,25 +8,25 @@ namespace {
 Table Example() {
   Table table({{"PLUGIN"}, {"SIZE", Table::Align::kRight}, {"ERROR"}});
   table.AddRow({"hostfacts", "1.5 KiB"});
-  table.AddRow({"logs", "20 MiB", "the journal is not there"});
+  table.AddRow({"logs", "20 MiB", "the journal was not found"});
   return table;
 }
 
-TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
+TEST(TableTest, ColumnIsAsWideAsItsWidestCell) {
   EXPECT_EQ(Example().Render(),
             "PLUGIN        SIZE  ERROR\n"
             "hostfacts  1.5 KiB\n"
-            "logs        20 MiB  the journal is not there\n");
+            "logs        20 MiB  the journal was not found\n");
 }
 
-TEST(Table, TheLastColumnIsCutToTheTerminal) {
+TEST(TableTest, LastColumnIsCutToTheTerminal) {
   EXPECT_EQ(Example().Render(30),
             "PLUGIN        SIZE  ERROR\n"
             "hostfacts  1.5 KiB\n"
             "logs        20 MiB  the jou...\n");
 }
 
-TEST(Table, CellsCannotSteerATerminal) {
+TEST(TableTest, ControlCharactersInCellsAreReplaced) {
   Table table({{"NODE"}});
   table.AddRow({"a\x1b[2Jb\nc"});
   EXPECT_EQ(table.Render(), "NODE\na?[2Jb c\n");

@@ -1,4 +1,4 @@
-// Who hangs below which relay.
+// The relay to which each node and relay is attached.
 #ifndef MUSTER_CLI_RPC_ATTACHED_H_
 #define MUSTER_CLI_RPC_ATTACHED_H_
 
@@ -13,8 +13,8 @@ namespace muster::cli {
 
 using AttachedMap = std::map<std::string, v1::ListAttachedResponse::Child>;
 
-// By name, those that are attached and those that were in the last week; nothing if the relay at
-// the centre cannot be asked.
+// Returns by name the nodes and relays that are attached, or were attached in the last week.
+// Returns nothing if the root relay does not answer.
 std::optional<AttachedMap> FetchAttached(const OperatorContext& context);
 
 }  // namespace muster::cli

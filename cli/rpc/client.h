@@ -1,4 +1,4 @@
-// The services as the CLI sees them: plain calls that block, no gRPC types.
+// Blocking calls to the services, without gRPC types.
 #ifndef MUSTER_CLI_RPC_CLIENT_H_
 #define MUSTER_CLI_RPC_CLIENT_H_
 
@@ -19,9 +19,9 @@
 
 namespace muster::cli {
 
-// A fleet's aggregator and status service, with an operator's identity. Every call has a deadline;
-// one that finds the service away tries again for about two seconds, as long as a restart takes.
-// Errors are marked with FromService (exit_code.h). Not thread-safe.
+// A client of the aggregator and the status service, with the identity of an operator. Every call
+// has a deadline. While a service is unreachable, a call is retried for about two seconds, as long
+// as a restart takes. Errors are marked with FromService (exit_code.h). Not thread-safe.
 class Client {
  public:
   explicit Client(const OperatorContext& context);
@@ -41,9 +41,9 @@ class Client {
 
   absl::StatusOr<v1::Archive> GetArchive(const std::string& run);
 
-  // The bytes from `offset` to the end; the checksum of each chunk is compared (DATA_LOSS,
-  // CRC_MISMATCH). A stream that breaks is opened again where it broke, until nothing has come for
-  // two minutes. CANCELLED when the user interrupts (interrupt.h). Must not outlive this object.
+  // Returns the bytes from `offset` to the end. Compares the checksum of each chunk (DATA_LOSS,
+  // CRC_MISMATCH). Resumes a broken stream until two minutes have passed without data. Returns
+  // CANCELLED when the user interrupts (interrupt.h). The source must not outlive this object.
   std::unique_ptr<ByteSource> ReadArchive(const std::string& run, int64_t offset);
 
   absl::StatusOr<v1::RunStatus> GetStatus(const v1::GetStatusRequest& request);
@@ -62,7 +62,8 @@ class Client {
   absl::StatusOr<v1::EnrolledNode> LabelNode(const v1::LabelNodeRequest& request);
   absl::StatusOr<v1::EnrolledNode> RevokeNode(const v1::RevokeNodeRequest& request);
   absl::Status RemoveNode(const std::string& node);
-  // What the status service knows of its presence; NOT_FOUND (NODE_NOT_FOUND) if nothing.
+  // Returns the presence of a node. NOT_FOUND (NODE_NOT_FOUND) if the status service does not know
+  // it.
   absl::StatusOr<v1::Node> GetNode(const std::string& node);
   absl::StatusOr<v1::ListNodesResponse> ListNodes(const v1::ListNodesRequest& request);
 

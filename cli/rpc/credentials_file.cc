@@ -12,11 +12,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cli/output/format.h"
-#include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/cli.h"
 #include "services/common/identity/certificate.h"
 
 namespace muster::cli {
@@ -25,19 +25,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kSuffix[] = ".json";
-constexpr char kOldPlace[] = "/tmp/sonobuoy.json";
-constexpr char kNextStep[] = "Use the file as `muster run` wrote it, or start a new run.";
+constexpr char kSonobuoyFile[] = "/tmp/sonobuoy.json";
 
 std::string Folder(const Home& home) { return home.path() + "/credentials"; }
 
-absl::Status Invalid(std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CREDENTIALS", why, kNextStep);
-}
-
-absl::Status TakeText(Json& json, const char* name, std::string& value) {
+absl::Status ReadText(Json& json, const char* name, std::string& value) {
   const auto it = json.find(name);
   if (it == json.end() || !it->is_string() || it->get_ref<const std::string&>().empty()) {
-    return Invalid(absl::StrCat("field \"", name, "\" is missing or no text"));
+    return errors::InvalidCredentials(
+        absl::StrCat("field \"", name, "\" is missing or not a string"));
   }
   value = std::move(it->get_ref<std::string&>());
   return absl::OkStatus();
@@ -45,7 +41,7 @@ absl::Status TakeText(Json& json, const char* name, std::string& value) {
 
 absl::StatusOr<StatusCredentials> Parse(std::string_view text) {
   Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return Invalid("it is not a JSON object");
+  if (!json.is_object()) return errors::InvalidCredentials("the file is not a JSON object");
   StatusCredentials credentials;
   std::string created_at;
   std::string key;
@@ -55,15 +51,15 @@ absl::StatusOr<StatusCredentials> Parse(std::string_view text) {
         {"ca_cert", &credentials.ca_cert},
         {"client_cert", &credentials.client_cert},
         {"client_key", &key}}) {
-    RETURN_IF_ERROR(TakeText(json, name, *value));
+    RETURN_IF_ERROR(ReadText(json, name, *value));
   }
   credentials.client_key = Secret(std::move(key));
   if (!absl::StartsWith(credentials.host_address, "https://")) {
-    return Invalid("field \"host_address\" does not begin with https://");
+    return errors::InvalidCredentials("field \"host_address\" does not begin with https://");
   }
-  std::string why;
-  if (!absl::ParseTime(absl::RFC3339_full, created_at, &credentials.created_at, &why)) {
-    return Invalid(absl::StrCat("field \"created_at\" is no time: ", why));
+  std::string cause;
+  if (!absl::ParseTime(absl::RFC3339_full, created_at, &credentials.created_at, &cause)) {
+    return errors::InvalidCredentials(absl::StrCat("field \"created_at\" is not a time: ", cause));
   }
   return credentials;
 }
@@ -71,27 +67,20 @@ absl::StatusOr<StatusCredentials> Parse(std::string_view text) {
 absl::Status Check(const StatusCredentials& credentials, absl::Time now, absl::Duration max_age) {
   const absl::Duration age = now - credentials.created_at;
   if (age > max_age || age < -absl::Minutes(5)) {
-    const std::string what = age > max_age ? absl::StrCat("was made ", HumanDuration(age), " ago")
-                                           : "was made in the future";
-    return MakeError(
-        absl::StatusCode::kFailedPrecondition, "CREDENTIALS_TOO_OLD",
-        absl::StrCat("it ", what, ", and at most ", HumanDuration(max_age), " are allowed"),
-        "Name a newer run, or allow more: --max-age. With an operator's context: "
-        "--context FILE.");
+    const std::string fault = age > max_age ? absl::StrCat("is ", HumanDuration(age), " old")
+                                            : "was created in the future";
+    return errors::CredentialsTooOld(fault, HumanDuration(max_age));
   }
   const auto certificate = Certificate::FromPem(credentials.client_cert);
   if (!certificate.ok()) {
-    return Invalid(absl::StrCat("client_cert: ", certificate.status().message()));
+    return errors::InvalidCredentials(
+        absl::StrCat("client_cert: ", certificate.status().message()));
   }
   if (const auto ca = Certificate::FromPem(credentials.ca_cert); !ca.ok()) {
-    return Invalid(absl::StrCat("ca_cert: ", ca.status().message()));
+    return errors::InvalidCredentials(absl::StrCat("ca_cert: ", ca.status().message()));
   }
   if (now <= certificate->NotAfter()) return absl::OkStatus();
-  return MakeError(
-      absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
-      absl::StrCat("its certificate ended on ", Rfc3339(certificate->NotAfter())),
-      "A run's credentials end a day after its deadline. With an operator's context the run can "
-      "still be seen: --context FILE.");
+  return errors::CredentialsExpired(Rfc3339(certificate->NotAfter()));
 }
 
 std::filesystem::file_time_type ChangeTime(const std::filesystem::path& path) {
@@ -99,7 +88,7 @@ std::filesystem::file_time_type ChangeTime(const std::filesystem::path& path) {
   return std::filesystem::last_write_time(path, ignored);
 }
 
-// The newest file in the home whose run begins with `run`.
+// Returns the newest file in the folder whose run begins with `run`.
 std::optional<std::string> NewestIn(const std::string& folder, const std::string& run) {
   std::optional<std::filesystem::path> newest;
   std::error_code fault;
@@ -143,9 +132,7 @@ absl::Status WriteCredentials(const Home& home, const std::string& run,
   RETURN_IF_ERROR(MakeFolders(PosixFileOps(), folder));
   struct stat info;
   if (lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "SECRET_FILE_EXPOSED",
-                     absl::StrCat(folder, " is not a folder of this user"),
-                     "Remove what is in its place: a link may have been planted there.");
+    return errors::CredentialsFolderExposed(folder);
   }
   return WriteFileAtomically(CredentialsPath(home, run), CredentialsJson(credentials).view());
 }
@@ -154,8 +141,7 @@ absl::StatusOr<StatusCredentials> ReadCredentials(const std::string& path, absl:
                                                   absl::Duration max_age) {
   auto content = ReadSecretFile(path);
   if (absl::IsNotFound(content.status())) {
-    return MakeError(absl::StatusCode::kNotFound, "CREDENTIALS_NOT_FOUND", "there is no such file",
-                     "`muster run` writes one for each run it starts.");
+    return errors::CredentialsNotFound();
   }
   if (!content.ok()) return content.status();
   const Secret text(*std::move(content));
@@ -170,7 +156,7 @@ std::optional<std::string> FindCredentials(const Home& home, const std::string& 
     return std::string(file);
   }
   if (auto file = NewestIn(Folder(home), run)) return file;
-  if (run.empty() && IsOwnPlainFile(kOldPlace)) return kOldPlace;
+  if (run.empty() && IsOwnPlainFile(kSonobuoyFile)) return kSonobuoyFile;
   return std::nullopt;
 }
 

@@ -1,4 +1,5 @@
-// The file that lets its holder see the status of one run: the JSON of the original design.
+// The credentials file, with which its holder can see the status of one run. Its JSON follows the
+// original design:
 //
 //   {
 //     "host_address": "https://172.217.6.206:8002/",
@@ -8,7 +9,7 @@
 //     "client_key": "-----BEGIN PRIVATE KEY-----..."
 //   }
 //
-// It is a secret, though a small one: whoever has it sees that run's status and nothing else.
+// The file is a secret: it permits reading the status of that run and nothing else.
 #ifndef MUSTER_CLI_RPC_CREDENTIALS_FILE_H_
 #define MUSTER_CLI_RPC_CREDENTIALS_FILE_H_
 
@@ -28,35 +29,36 @@ inline constexpr absl::Duration kMaxCredentialsAge = absl::Hours(24);
 struct StatusCredentials {
   std::string host_address;  // "https://host:port/"
   absl::Time created_at;
-  std::string ca_cert;      // PEM: whom to trust as the server
+  std::string ca_cert;      // PEM: the CA of the server
   std::string client_cert;  // PEM
   Secret client_key;        // PEM
 
-  // "<host_address>status", with one slash between.
+  // Returns "<host_address>status", with one slash between.
   std::string StatusUrl() const;
 };
 
-// The file's content.
+// Returns the file's content.
 Secret CredentialsJson(const StatusCredentials& credentials);
 
-// Where `muster run` puts the file of a run: credentials/RUN.json in the home.
+// Returns the path of the file that `muster run` writes: credentials/RUN.json in the home.
 std::string CredentialsPath(const Home& home, const std::string& run);
 
-// Writes that file with mode 0600 and makes its folder (0700). A link in its place is replaced, a
-// link in the folder's place refused (SECRET_FILE_EXPOSED).
+// Writes that file with mode 0600 and creates its folder (0700). Replaces a link in its place;
+// fails for a link in the place of the folder (SECRET_FILE_EXPOSED).
 absl::Status WriteCredentials(const Home& home, const std::string& run,
                               const StatusCredentials& credentials);
 
-// Reads one and checks it. Each fault has its own message: NOT_FOUND (CREDENTIALS_NOT_FOUND);
-// FAILED_PRECONDITION (SECRET_FILE_EXPOSED) if others can read it, (CREDENTIALS_TOO_OLD) if it was
-// made longer than `max_age` before `now`, or after it; INVALID_ARGUMENT (INVALID_CREDENTIALS) if
-// it is no such JSON; UNAUTHENTICATED (CERTIFICATE_EXPIRED).
+// Reads and checks a file. Each error has its own reason: NOT_FOUND (CREDENTIALS_NOT_FOUND);
+// FAILED_PRECONDITION (SECRET_FILE_EXPOSED) if others can read it; FAILED_PRECONDITION
+// (CREDENTIALS_TOO_OLD) if it was created longer than `max_age` before `now`, or after `now`;
+// INVALID_ARGUMENT (INVALID_CREDENTIALS) if the JSON is invalid; UNAUTHENTICATED
+// (CERTIFICATE_EXPIRED).
 absl::StatusOr<StatusCredentials> ReadCredentials(const std::string& path, absl::Time now,
                                                   absl::Duration max_age);
 
-// The file to use for a run (an id, the beginning of one, or empty for the newest file), where none
-// was named: $MUSTER_CREDENTIALS, the run's own in the home, /tmp/sonobuoy.json if that is a plain
-// file of the caller with mode 0600. Nothing if there is none.
+// Returns the file for a run, given by its id, a prefix of its id, or an empty text for the newest
+// file. The order is: $MUSTER_CREDENTIALS, the file of the run in the home, and /tmp/sonobuoy.json
+// if it is a regular file of the caller with mode 0600. Returns nothing if none exists.
 std::optional<std::string> FindCredentials(const Home& home, const std::string& run);
 
 }  // namespace muster::cli

@@ -21,7 +21,7 @@ constexpr char kRun[] = "3f2a0123456789ab";
 
 class CredentialsFileTest : public ::testing::Test {
  protected:
-  // Any certificate does: the file's checks ask for its dates alone.
+  // Uses the certificate of a root CA: the file's checks use only its dates.
   StatusCredentials Make() {
     const auto root = FleetRoot::Create("fleet-01.muster", *PrivateKey::Generate(), now_);
     return {"https://10.0.0.5:8002/", now_, root->certificate().ToPem(),
@@ -42,7 +42,7 @@ class CredentialsFileTest : public ::testing::Test {
   const absl::Time now_ = absl::FromUnixSeconds(1'763'730'000);
 };
 
-TEST_F(CredentialsFileTest, IsReadAsItWasWritten) {
+TEST_F(CredentialsFileTest, WrittenFileIsReadUnchanged) {
   const std::string path = Write();
   struct stat info;
   ASSERT_EQ(stat(path.c_str(), &info), 0);
@@ -56,7 +56,7 @@ TEST_F(CredentialsFileTest, IsReadAsItWasWritten) {
   EXPECT_EQ(back->client_key.view(), "key");
 }
 
-TEST_F(CredentialsFileTest, TheAddressIsJoinedWithOneSlash) {
+TEST_F(CredentialsFileTest, StatusUrlHasOneSlashAfterTheAddress) {
   StatusCredentials credentials;
   credentials.host_address = "https://h:8002/";
   EXPECT_EQ(credentials.StatusUrl(), "https://h:8002/status");
@@ -64,7 +64,7 @@ TEST_F(CredentialsFileTest, TheAddressIsJoinedWithOneSlash) {
   EXPECT_EQ(credentials.StatusUrl(), "https://h:8002/status");
 }
 
-TEST_F(CredentialsFileTest, ALinkIsReplacedNeverFollowed) {
+TEST_F(CredentialsFileTest, WriteOverALinkReplacesIt) {
   std::filesystem::create_directories(folder_ / "home/credentials");
   const std::string elsewhere = folder_ / "elsewhere";
   std::filesystem::create_symlink(elsewhere, CredentialsPath(home_, kRun));
@@ -73,7 +73,7 @@ TEST_F(CredentialsFileTest, ALinkIsReplacedNeverFollowed) {
   EXPECT_FALSE(std::filesystem::is_symlink(CredentialsPath(home_, kRun)));
 }
 
-TEST_F(CredentialsFileTest, AFolderThatIsALinkIsRefused) {
+TEST_F(CredentialsFileTest, WriteThroughALinkedFolderFails) {
   std::filesystem::create_directories(folder_ / "home");
   std::filesystem::create_directories(folder_ / "elsewhere");
   std::filesystem::create_symlink(folder_ / "elsewhere", folder_ / "home/credentials");
@@ -81,7 +81,7 @@ TEST_F(CredentialsFileTest, AFolderThatIsALinkIsRefused) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "elsewhere"));
 }
 
-TEST_F(CredentialsFileTest, EachFaultHasItsOwnReason) {
+TEST_F(CredentialsFileTest, EachInvalidFileHasItsOwnReason) {
   const std::string path = Write();
   EXPECT_EQ(ReasonAt(now_ + absl::Hours(24), path), "");
   EXPECT_EQ(ReasonAt(now_ + absl::Hours(25), path), "CREDENTIALS_TOO_OLD");
@@ -95,7 +95,7 @@ TEST_F(CredentialsFileTest, EachFaultHasItsOwnReason) {
   EXPECT_EQ(ReasonAt(now_, path), "SECRET_FILE_EXPOSED");
 }
 
-TEST_F(CredentialsFileTest, WhatIsNoSuchJsonIsRefused) {
+TEST_F(CredentialsFileTest, InvalidJsonFails) {
   const std::string path = Write();
   const std::string good = *ReadSecretFile(path);
   for (const auto& [what, with] : std::map<std::string, std::string>{
@@ -110,7 +110,7 @@ TEST_F(CredentialsFileTest, WhatIsNoSuchJsonIsRefused) {
   }
 }
 
-TEST_F(CredentialsFileTest, TheNewestOrTheNamedRunsFileIsFound) {
+TEST_F(CredentialsFileTest, FindReturnsTheNewestOrTheNamedFile) {
   EXPECT_EQ(FindCredentials(home_, "aaaa"), std::nullopt);
   Write();
   const std::string second = "aaaa0123456789ab";

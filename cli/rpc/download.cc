@@ -7,26 +7,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr size_t kBuffer = size_t{1} << 20;
-
-absl::Status WrongContent(std::string_view reason, std::string_view message) {
-  return MakeError(absl::StatusCode::kDataLoss, reason, message,
-                   "Try again: it begins anew. If it stays like this, the archive on the server is "
-                   "damaged.");
-}
-
-absl::Status WrongSize(int64_t wanted, int64_t got) {
-  return WrongContent("SIZE_MISMATCH",
-                      absl::StrCat(got, " bytes arrived where the archive has ", wanted));
-}
 
 class FileSource : public ByteSource {
  public:
@@ -61,7 +50,7 @@ absl::Status Hash(File& file, Sha256& hash) {
   });
 }
 
-bool IsThereAlready(FileOps& ops, const Download& download) {
+bool IsComplete(FileOps& ops, const Download& download) {
   const auto file = ops.Open(download.path, OpenMode::kRead);
   if (!file.ok()) return false;
   const auto size = (*file)->Size();
@@ -70,9 +59,9 @@ bool IsThereAlready(FileOps& ops, const Download& download) {
   return Hash(**file, hash).ok() && DigestBytes(hash.Finish()) == download.sha256;
 }
 
-// Appends what is missing to the partial file and compares the whole. `*resumed` tells whether the
-// file had held anything before.
-absl::Status Complete(File& part, const Download& download, bool* resumed) {
+// Appends the missing bytes to the partial file and checks the complete file. Sets `*resumed` if
+// the partial file was not empty.
+absl::Status CompletePart(File& part, const Download& download, bool* resumed) {
   absl::StatusOr<int64_t> size = part.Size();
   if (!size.ok()) return size.status();
   if (*size > download.size) {
@@ -87,7 +76,7 @@ absl::Status Complete(File& part, const Download& download, bool* resumed) {
   const std::unique_ptr<ByteSource> source = download.open(done);
   RETURN_IF_ERROR(ForEachPiece(*source, [&](std::string_view piece) {
     if (done + static_cast<int64_t>(piece.size()) > download.size) {
-      return WrongSize(download.size, done + static_cast<int64_t>(piece.size()));
+      return errors::DownloadSizeMismatch(done + static_cast<int64_t>(piece.size()), download.size);
     }
     hash.Update(piece);
     RETURN_IF_ERROR(part.WriteAt(piece, done));
@@ -95,9 +84,9 @@ absl::Status Complete(File& part, const Download& download, bool* resumed) {
     download.on_progress(done);
     return absl::OkStatus();
   }));
-  if (done != download.size) return WrongSize(download.size, done);
+  if (done != download.size) return errors::DownloadSizeMismatch(done, download.size);
   if (DigestBytes(hash.Finish()) != download.sha256) {
-    return WrongContent("DIGEST_MISMATCH", "the SHA-256 of what arrived is not the archive's");
+    return errors::DownloadDigestMismatch();
   }
   return part.SyncData();
 }
@@ -106,7 +95,7 @@ absl::Status Complete(File& part, const Download& download, bool* resumed) {
 
 absl::Status Fetch(const Download& download) {
   FileOps& ops = PosixFileOps();
-  if (IsThereAlready(ops, download)) {
+  if (IsComplete(ops, download)) {
     download.on_progress(download.size);
     return absl::OkStatus();
   }
@@ -115,11 +104,12 @@ absl::Status Fetch(const Download& download) {
   RETURN_IF_ERROR(part->Lock());
 
   bool resumed = false;
-  absl::Status done = Complete(*part, download, &resumed);
+  absl::Status done = CompletePart(*part, download, &resumed);
   if (done.code() == absl::StatusCode::kDataLoss) {
-    // Wrong bytes are not worth keeping; those of an earlier try may be to blame.
+    // Discard wrong bytes. If the download was resumed, the wrong bytes may be those of an earlier
+    // attempt: fetch the file again.
     RETURN_IF_ERROR(part->Truncate(0));
-    if (resumed) done = Complete(*part, download, &resumed);
+    if (resumed) done = CompletePart(*part, download, &resumed);
   }
   if (!done.ok()) return done;
   RETURN_IF_ERROR(ops.Rename(part_path, download.path));

@@ -1,4 +1,4 @@
-// A file that arrives: resumed where it broke, checked, and in its place only when it is whole.
+// A download that is resumable and checked, and that gets its final name only when it is complete.
 #ifndef MUSTER_CLI_RPC_DOWNLOAD_H_
 #define MUSTER_CLI_RPC_DOWNLOAD_H_
 
@@ -13,20 +13,20 @@
 namespace muster::cli {
 
 struct Download {
-  std::string path;    // where it goes; PATH.part until it is whole
+  std::string path;    // of the complete file; the partial file is PATH.part
   int64_t size = 0;    // bytes
   std::string sha256;  // 32 bytes
-  // The bytes from an offset on.
+  // Returns the bytes from `offset` to the end.
   std::function<std::unique_ptr<ByteSource>(int64_t offset)> open;
-  // Told how many bytes are there, from where an earlier try had stopped to `size`.
+  // Called with the number of bytes present, from the size of the partial file to `size`.
   std::function<void(int64_t done)> on_progress;
 };
 
-// Does it. What an earlier try left in PATH.part is checked with the rest; if the whole is not what
-// it should be, it is fetched once more from the beginning. An existing PATH is replaced at once,
-// or kept if it has that content already. DATA_LOSS (DIGEST_MISMATCH, SIZE_MISMATCH);
-// FAILED_PRECONDITION (FILE_LOCKED) if another program downloads to the same path; errors of the
-// source as they are: the partial file stays for the next try.
+// Downloads the file. Resumes a partial download in PATH.part. If the complete file has a wrong
+// size or digest, fetches it once more from the beginning. Replaces an existing PATH atomically, or
+// keeps it if its content is the same. Returns DATA_LOSS (DIGEST_MISMATCH, SIZE_MISMATCH),
+// FAILED_PRECONDITION (FILE_LOCKED) if another program downloads to the same path, or the errors of
+// the source. After these the partial file is kept.
 absl::Status Fetch(const Download& download);
 
 }  // namespace muster::cli

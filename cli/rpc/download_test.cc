@@ -16,7 +16,7 @@
 namespace muster::cli {
 namespace {
 
-// Gives `content` from an offset on, and breaks after `break_after` bytes.
+// Returns `content` from an offset on, and fails after `break_after` bytes.
 class BreakingSource : public ByteSource {
  public:
   BreakingSource(std::string content, size_t break_after)
@@ -24,7 +24,7 @@ class BreakingSource : public ByteSource {
 
   absl::StatusOr<size_t> Read(std::span<char> buffer) override {
     if (content_.empty()) return 0;
-    if (left_ == 0) return absl::UnavailableError("gone");
+    if (left_ == 0) return absl::UnavailableError("stream closed");
     const size_t count = std::min({buffer.size(), content_.size(), left_, size_t{7}});
     std::memcpy(buffer.data(), content_.data(), count);
     content_.erase(0, count);
@@ -66,14 +66,14 @@ class DownloadTest : public ::testing::Test {
   int64_t progress_ = 0;
 };
 
-TEST_F(DownloadTest, WholeFileInOneGo) {
+TEST_F(DownloadTest, UninterruptedDownloadWritesTheFile) {
   ASSERT_TRUE(Fetch(Get(content_)).ok());
   EXPECT_EQ(Content("a.tar.gz"), content_);
   EXPECT_EQ(progress_, 107);
   EXPECT_FALSE(Exists("a.tar.gz.part"));
 }
 
-TEST_F(DownloadTest, GoesOnWhereItBroke) {
+TEST_F(DownloadTest, BrokenDownloadIsResumed) {
   EXPECT_EQ(Fetch(Get(content_, 35)).code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(Exists("a.tar.gz"));
   EXPECT_TRUE(Exists("a.tar.gz.part"));
@@ -82,7 +82,7 @@ TEST_F(DownloadTest, GoesOnWhereItBroke) {
   EXPECT_EQ(Content("a.tar.gz"), content_);
 }
 
-TEST_F(DownloadTest, APartOfSomethingElseIsFetchedAgain) {
+TEST_F(DownloadTest, PartOfAnotherFileIsFetchedAgain) {
   std::ofstream(folder_ / "a.tar.gz.part") << "not its beginning";
   ASSERT_TRUE(Fetch(Get(content_)).ok());
   EXPECT_EQ(opened_, (std::vector<int64_t>{17, 0}));
@@ -94,7 +94,7 @@ TEST_F(DownloadTest, APartOfSomethingElseIsFetchedAgain) {
   EXPECT_EQ(Content("a.tar.gz"), content_);
 }
 
-TEST_F(DownloadTest, WrongBytesNeverTakeThePlace) {
+TEST_F(DownloadTest, WrongContentKeepsTheOldFile) {
   std::ofstream(folder_ / "a.tar.gz") << "the old one";
   std::string wrong = content_;
   wrong[50] = 'y';
@@ -105,7 +105,7 @@ TEST_F(DownloadTest, WrongBytesNeverTakeThePlace) {
   EXPECT_EQ(Content("a.tar.gz.part"), "");
 }
 
-TEST_F(DownloadTest, WhatIsThereIsNotFetched) {
+TEST_F(DownloadTest, ExistingFileIsNotFetched) {
   std::ofstream(folder_ / "a.tar.gz") << content_;
   ASSERT_TRUE(Fetch(Get(content_)).ok());
   EXPECT_TRUE(opened_.empty());

@@ -9,22 +9,23 @@
 #include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
 #include "services/common/base/error.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr long kConnectSeconds = 10;
 constexpr long kTotalSeconds = 20;
-constexpr size_t kMostAnswer = size_t{256} << 20;
+constexpr size_t kMaxAnswerSize = size_t{256} << 20;
 
-size_t TakeBody(char* data, size_t size, size_t count, void* user) {
+size_t AppendBody(char* data, size_t size, size_t count, void* user) {
   std::string& body = static_cast<HttpsAnswer*>(user)->body;
-  if (body.size() + size * count > kMostAnswer) return 0;
+  if (body.size() + size * count > kMaxAnswerSize) return 0;
   body.append(data, size * count);
   return size * count;
 }
 
-size_t TakeHeader(char* data, size_t size, size_t count, void* user) {
+size_t StoreEtag(char* data, size_t size, size_t count, void* user) {
   constexpr absl::string_view kName = "etag:";
   const absl::string_view line(data, size * count);
   if (absl::StartsWithIgnoreCase(line, kName)) {
@@ -54,8 +55,8 @@ absl::StatusCode CodeOf(long http) {
   }
 }
 
-// The error that the server describes in its answer.
-absl::Status Refusal(long http, const std::string& body) {
+// Returns the error that the server describes in its answer.
+absl::Status ErrorFromAnswer(long http, const std::string& body) {
   const auto json = nlohmann::json::parse(body, nullptr, false);
   const auto field = [&](const char* name) -> std::string {
     const auto it = json.find(name);
@@ -64,7 +65,7 @@ absl::Status Refusal(long http, const std::string& body) {
   const std::string reason = field("reason");
   const std::string message = field("message");
   return MakeError(CodeOf(http), reason.empty() ? "HTTP_REFUSED" : reason,
-                   message.empty() ? absl::StrCat("it answered ", http) : message,
+                   message.empty() ? absl::StrCat("HTTP status ", http) : message,
                    field("next_step"));
 }
 
@@ -87,8 +88,8 @@ HttpsClient::HttpsClient(std::string_view ca_pem, std::string_view certificate_p
   SetBlob(curl_, CURLOPT_CAINFO_BLOB, ca_pem);
   SetBlob(curl_, CURLOPT_SSLCERT_BLOB, certificate_pem);
   SetBlob(curl_, CURLOPT_SSLKEY_BLOB, key_pem);
-  curl_easy_setopt(curl_, CURLOPT_WRITEFUNCTION, TakeBody);
-  curl_easy_setopt(curl_, CURLOPT_HEADERFUNCTION, TakeHeader);
+  curl_easy_setopt(curl_, CURLOPT_WRITEFUNCTION, AppendBody);
+  curl_easy_setopt(curl_, CURLOPT_HEADERFUNCTION, StoreEtag);
 }
 
 HttpsClient::~HttpsClient() { curl_easy_cleanup(curl_); }
@@ -115,15 +116,12 @@ absl::StatusOr<HttpsAnswer> HttpsClient::Perform(const std::string& url,
   curl_easy_setopt(curl_, CURLOPT_HTTPHEADER, nullptr);
   curl_slist_free_all(headers);
   if (code != CURLE_OK) {
-    return FromService(
-        MakeError(absl::StatusCode::kUnavailable, "GATEWAY_UNREACHABLE", curl_easy_strerror(code),
-                  "Check that the services run and that this machine reaches the address."),
-        url);
+    return FromService(errors::GatewayUnreachable(curl_easy_strerror(code)), url);
   }
   long http = 0;
   curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &http);
   answer.unchanged = http == 304;
-  if (http != 200 && http != 304) return FromService(Refusal(http, answer.body), url);
+  if (http != 200 && http != 304) return FromService(ErrorFromAnswer(http, answer.body), url);
   return answer;
 }
 

@@ -14,7 +14,6 @@
 #include "muster/v1/attachment.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
 #include "muster/v1/jobs.grpc.pb.h"
-#include "services/common/base/error.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/signed_command.h"
@@ -27,7 +26,7 @@ namespace muster::cli {
 namespace {
 
 constexpr std::chrono::seconds kCallLimit(20);
-constexpr absl::Duration kAwayLimit = absl::Minutes(2);
+constexpr absl::Duration kRetryLimit = absl::Minutes(2);
 constexpr absl::Duration kPause = absl::Milliseconds(500);
 constexpr size_t kIdBytes = 16;
 
@@ -124,30 +123,31 @@ absl::StatusOr<v1::ListAttachedResponse> JobClient::ListAttached(
 }
 
 absl::StatusOr<v1::Job> JobClient::Watch(
-    v1::WatchJobRequest request, const std::function<bool(const v1::WatchJobResponse&)>& take) {
+    v1::WatchJobRequest request,
+    const std::function<bool(const v1::WatchJobResponse&)>& on_response) {
   const std::string subject = absl::StrCat("job ", request.job(), " at ", stubs_->relay);
   v1::Job job;
-  absl::Time heard = absl::Now();
+  absl::Time last_response = absl::Now();
   while (true) {
     grpc::ClientContext context;
     const InterruptHook hook([&context] { context.TryCancel(); });
     const auto stream = stubs_->jobs->WatchJob(&context, request);
     v1::WatchJobResponse response;
-    bool enough = false;
-    while (!enough && stream->Read(&response)) {
+    bool done = false;
+    while (!done && stream->Read(&response)) {
       request.set_position(response.position());
       if (response.has_job()) job = response.job();
-      enough = !take(response);
-      heard = absl::Now();  // where the output goes may have been stopped meanwhile
+      done = !on_response(response);
+      last_response = absl::Now();  // the callback may have blocked on its output
     }
-    if (enough) context.TryCancel();
+    if (done) context.TryCancel();
     const absl::Status status = FromGrpc(stream->Finish());
-    if (status.ok() || enough) return job;
+    if (status.ok() || done) return job;
     if (Interrupted()) return absl::CancelledError("interrupted");
-    // The relay lets go of a reader that takes nothing for a minute, which is no reason to end.
+    // The relay cancels a stream whose reader does not read for a minute: retry then too.
     const bool lost = absl::IsUnavailable(status) || absl::IsCancelled(status);
-    const bool away = lost && absl::Now() - heard < kAwayLimit;
-    if (!away || !SleepUnlessInterrupted(kPause)) return FromService(status, subject);
+    const bool retryable = lost && absl::Now() - last_response < kRetryLimit;
+    if (!retryable || !SleepUnlessInterrupted(kPause)) return FromService(status, subject);
   }
 }
 

@@ -1,4 +1,4 @@
-// The relay at the centre as the CLI sees it: jobs, and who is attached. Plain calls that block.
+// Blocking calls to the root relay: jobs, and the attached nodes.
 #ifndef MUSTER_CLI_RPC_JOB_CLIENT_H_
 #define MUSTER_CLI_RPC_JOB_CLIENT_H_
 
@@ -16,26 +16,27 @@
 
 namespace muster::cli {
 
-// With an operator's identity. Every call but Watch has a deadline. Errors are marked with
-// FromService (exit_code.h). Not thread-safe.
+// A client of the root relay with the identity of an operator. Every call except Watch has a
+// deadline. Errors are marked with FromService (exit_code.h). Not thread-safe.
 class JobClient {
  public:
   explicit JobClient(const OperatorContext& context);
   ~JobClient();
 
-  // Signs with a key made for this command, with a certificate that the aggregator issues for it,
-  // and submits. The command's fleet, job and nonce are filled in.
+  // Signs the command with a new key, whose signing certificate the aggregator issues, and submits
+  // it. Sets the fleet, job and nonce of the command.
   absl::StatusOr<v1::Job> Submit(v1::Command command, std::vector<std::string> nodes,
                                  v1::SubmitJobRequest request);
   absl::StatusOr<v1::Job> Get(const std::string& job);
   absl::StatusOr<v1::ListJobsResponse> List(const v1::ListJobsRequest& request);
   absl::StatusOr<v1::Job> Cancel(const std::string& job);
 
-  // Hands every answer to `take`, until the job has ended or `take` says false. A stream that
-  // breaks is opened again where it broke, until nothing has come for two minutes. CANCELLED when
-  // the user interrupts (interrupt.h). The job as it was told last.
-  absl::StatusOr<v1::Job> Watch(v1::WatchJobRequest request,
-                                const std::function<bool(const v1::WatchJobResponse&)>& take);
+  // Calls `on_response` with every response until the job has ended or `on_response` returns false.
+  // Resumes a broken stream until two minutes have passed without a response. Returns the last
+  // state of the job, or CANCELLED when the user interrupts (interrupt.h).
+  absl::StatusOr<v1::Job> Watch(
+      v1::WatchJobRequest request,
+      const std::function<bool(const v1::WatchJobResponse&)>& on_response);
 
   absl::StatusOr<v1::ListAttachedResponse> ListAttached(const v1::ListAttachedRequest& request);
 

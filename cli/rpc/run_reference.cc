@@ -7,9 +7,9 @@
 #include "absl/strings/str_join.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/cli.h"
 #include "services/common/identity/identity.h"
 
 namespace muster::cli {
@@ -18,21 +18,16 @@ namespace {
 constexpr int kPage = 1000;
 constexpr size_t kMatchesShown = 5;
 
-absl::Status NoRuns() {
-  return MakeError(absl::StatusCode::kNotFound, "NO_RUNS", "there is no run yet",
-                   "Make one with `muster run --plugin hostfacts --node NODE`.");
-}
-
-absl::StatusOr<std::string> Newest(Client& client) {
+absl::StatusOr<std::string> FindNewest(Client& client) {
   v1::ListRunsRequest request;
   request.set_page_size(1);
   ASSIGN_OR_RETURN(const auto runs, client.ListRuns(request));
-  if (runs.runs().empty()) return FromService(NoRuns(), "the list of runs");
+  if (runs.runs().empty()) return FromService(errors::NoRuns(), "the list of runs");
   return runs.runs(0).id();
 }
 
-// The ids that begin with `prefix`; a few are enough to say that it is not one.
-absl::StatusOr<std::vector<std::string>> Matches(Client& client, const std::string& prefix) {
+// Returns the ids that begin with `prefix`; only a few if there are several.
+absl::StatusOr<std::vector<std::string>> FindMatches(Client& client, const std::string& prefix) {
   std::vector<std::string> ids;
   v1::ListRunsRequest request;
   request.set_page_size(kPage);
@@ -48,28 +43,28 @@ absl::StatusOr<std::vector<std::string>> Matches(Client& client, const std::stri
 
 }  // namespace
 
-absl::Status OrNoRuns(const absl::Status& status) {
-  return absl::IsNotFound(status) ? FromService(NoRuns(), SubjectOf(status)) : status;
+absl::Status RunNotFoundToNoRuns(const absl::Status& status) {
+  return absl::IsNotFound(status) ? FromService(errors::NoRuns(), SubjectOf(status)) : status;
 }
 
 absl::StatusOr<std::string> ResolveRun(Client& client, const std::string& text) {
-  if (text.empty()) return Newest(client);
+  if (text.empty()) return FindNewest(client);
   if (IsRunId(text)) return text;
   if (text.size() > 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    return UsageError(absl::StrCat("\"", Printable(text), "\" is no run: an id is 16 hex digits"),
-                      "`muster runs` lists the runs; the beginning of an id is enough.");
+    return UsageError(
+        absl::StrCat("\"", Printable(text), "\" is not a run: an id is 16 hex digits"),
+        "List the runs with `muster runs`. A unique prefix of an id is enough.");
   }
-  ASSIGN_OR_RETURN(const auto ids, Matches(client, text));
+  ASSIGN_OR_RETURN(const auto ids, FindMatches(client, text));
   if (ids.size() == 1) return ids.front();
   if (ids.empty()) {
-    return MakeError(absl::StatusCode::kNotFound, "RUN_NOT_FOUND",
-                     absl::StrCat("no run begins with ", text), "`muster runs` lists the runs.");
+    return errors::NoRunBeginsWith(text);
   }
   return UsageError(
       absl::StrCat(
           "several runs begin with ", text, ": ",
           absl::StrJoin(ids.begin(), ids.begin() + std::min(ids.size(), kMatchesShown), ", ")),
-      "Write more of the id.");
+      "Give more digits of the id.");
 }
 
 }  // namespace muster::cli

@@ -1,4 +1,4 @@
-// What a user may write for RUN.
+// The argument RUN of a command.
 #ifndef MUSTER_CLI_RPC_RUN_REFERENCE_H_
 #define MUSTER_CLI_RPC_RUN_REFERENCE_H_
 
@@ -9,14 +9,13 @@
 
 namespace muster::cli {
 
-// The id of the run that `text` means: an id, the beginning of exactly one, or the newest run if it
-// is empty. NOT_FOUND (NO_RUNS, RUN_NOT_FOUND); INVALID_ARGUMENT for what can be no id, or for the
-// beginning of several.
+// Returns the id of the run that `text` names: an id, a prefix of exactly one id, or the newest run
+// if it is empty. Returns NOT_FOUND (NO_RUNS, RUN_NOT_FOUND), or INVALID_ARGUMENT if `text` cannot
+// be an id or is a prefix of several.
 absl::StatusOr<std::string> ResolveRun(Client& client, const std::string& text);
 
-// What an error of a service means that was asked for the newest run: RUN_NOT_FOUND becomes
-// NO_RUNS.
-absl::Status OrNoRuns(const absl::Status& status);
+// Converts RUN_NOT_FOUND to NO_RUNS, for a request about the newest run.
+absl::Status RunNotFoundToNoRuns(const absl::Status& status);
 
 }  // namespace muster::cli
 

@@ -24,9 +24,9 @@ absl::StatusOr<OperatorContext> ReadCheckedContext(const std::string& context_op
   ASSIGN_OR_RETURN(const std::string file, ContextFile(context_option));
   const std::string subject = absl::StrCat("context file ", file);
   absl::StatusOr<OperatorContext> context = ReadContext(file);
-  if (!context.ok()) return About(context.status(), subject);
+  if (!context.ok()) return WithSubject(context.status(), subject);
   const absl::Status checked = CheckContext(*context, absl::Now());
-  if (!checked.ok()) return About(checked, subject);
+  if (!checked.ok()) return WithSubject(checked, subject);
   return context;
 }
 

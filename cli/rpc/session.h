@@ -1,4 +1,4 @@
-// The way from the command line to a connected client.
+// Connects a command to the services.
 #ifndef MUSTER_CLI_RPC_SESSION_H_
 #define MUSTER_CLI_RPC_SESSION_H_
 
@@ -10,14 +10,14 @@
 
 namespace muster::cli {
 
-// The context file to use: `option` (--context) if it is given, else $MUSTER_CONTEXT, else
+// Returns the context file to use: `option` (--context) if it is given, else $MUSTER_CONTEXT, else
 // $MUSTER_HOME/context.json.
 absl::StatusOr<std::string> ContextFile(const std::string& option);
 
-// What that file holds, read and checked.
+// Reads and checks that file.
 absl::StatusOr<OperatorContext> ReadCheckedContext(const std::string& context_option);
 
-// A client with the identity of that file.
+// Returns a client with the identity in that file.
 absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& context_option);
 
 }  // namespace muster::cli

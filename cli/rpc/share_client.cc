@@ -16,6 +16,8 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/joining.h"
+#include "services/common/errors/shares.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/share_signature.h"
 #include "services/common/joining/member_file.h"
@@ -27,7 +29,7 @@ namespace {
 
 constexpr size_t kPiece = size_t{256} << 10;
 
-// A file from an offset on. Not thread-safe.
+// Reads a file from an offset on. Not thread-safe.
 class FileBytes : public ByteSource {
  public:
   FileBytes(File& file, int64_t offset) : file_(file), offset_(offset) {}
@@ -43,7 +45,7 @@ class FileBytes : public ByteSource {
   int64_t offset_;
 };
 
-absl::Status Measure(File& file, v1::SharedFile* shared) {
+absl::Status SetSizeAndDigest(File& file, v1::SharedFile* shared) {
   FileBytes bytes(file, 0);
   Sha256 hash;
   std::string piece(kPiece, '\0');
@@ -59,18 +61,18 @@ absl::Status Measure(File& file, v1::SharedFile* shared) {
   return absl::OkStatus();
 }
 
-// Whether another relay of the node may know better.
-bool AskTheNext(const absl::Status& status) {
+// Returns true if another relay of the node may have the result.
+bool ShouldTryNextRelay(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          reason == "NOT_ATTACHED" || reason == "SHARE_NOT_FOUND";
 }
 
-// What a relay answered says more than that another could not be reached, unless it is that the
-// file is not there: the other may have it.
-bool SaysMore(const absl::Status& next, const absl::Status& first) {
-  const bool nowhere = ReasonOf(next) == "SHARE_NOT_FOUND";
-  return (absl::IsUnavailable(first) && !nowhere) ||
+// Returns true if `next` explains more than `first`. An result explains more than an unreachable
+// relay, except SHARE_NOT_FOUND: the unreachable relay may have the file.
+bool ExplainsMore(const absl::Status& next, const absl::Status& first) {
+  const bool not_found = ReasonOf(next) == "SHARE_NOT_FOUND";
+  return (absl::IsUnavailable(first) && !not_found) ||
          (ReasonOf(first) == "SHARE_NOT_FOUND" && absl::IsUnavailable(next));
 }
 
@@ -92,17 +94,18 @@ struct ShareClient::State {
         chain_pem(std::move(chain)),
         roots(std::move(trusted)) {}
 
-  // Asks one relay after another until one gives an answer that counts.
+  // Calls `call` for one relay after another until one gives a final result.
   template <typename T>
-  absl::StatusOr<T> Ask(const std::function<absl::StatusOr<T>(ShareTransfer&)>& ask) {
+  absl::StatusOr<T> TryRelays(const std::function<absl::StatusOr<T>(ShareTransfer&)>& call) {
     std::optional<absl::Status> first;
     for (const std::string& target : member.relay_targets) {
       ShareTransfer transfer(MakeChannel(target, credentials), stopper);
-      auto answer = ask(transfer);
-      if (answer.ok()) return answer;
-      const absl::Status why = FromService(answer.status(), absl::StrCat("the relay at ", target));
-      if (!AskTheNext(answer.status())) return why;
-      if (!first || SaysMore(why, *first)) first = why;
+      auto result = call(transfer);
+      if (result.ok()) return result;
+      const absl::Status error =
+          FromService(result.status(), absl::StrCat("the relay at ", target));
+      if (!ShouldTryNextRelay(result.status())) return error;
+      if (!first || ExplainsMore(error, *first)) first = error;
     }
     return *first;
   }
@@ -116,18 +119,15 @@ const std::string& ShareClient::node() const { return state_->member.name; }
 absl::StatusOr<std::unique_ptr<ShareClient>> ShareClient::Open(const std::string& folder) {
   ASSIGN_OR_RETURN(auto member, ReadMemberFile(folder));
   if (member.is_relay || member.relay_targets.empty()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
-                     absl::StrCat(folder, " is not the folder of a node that has a relay"),
-                     "Join the fleet with a new token and an empty folder: muster node join "
-                     "--token-file FILE.");
+    return errors::NotANodeFolder(folder, "is not the folder of a node with a relay");
   }
   ASSIGN_OR_RETURN(const auto key_pem, ReadSecretFile(folder + "/tls/key.pem"));
   ASSIGN_OR_RETURN(auto chain_pem, ReadFileBounded(folder + "/tls/cert.pem", kMaxSecretFile));
   ASSIGN_OR_RETURN(const auto ca_pem, ReadFileBounded(folder + "/tls/ca.pem", kMaxSecretFile));
   auto key = PrivateKey::FromPem(key_pem);
-  if (!key.ok()) return About(key.status(), folder + "/tls/key.pem");
+  if (!key.ok()) return WithSubject(key.status(), folder + "/tls/key.pem");
   auto roots = ParseChain(ca_pem);
-  if (!roots.ok()) return About(roots.status(), folder + "/tls/ca.pem");
+  if (!roots.ok()) return WithSubject(roots.status(), folder + "/tls/ca.pem");
   const ChannelIdentity identity = {member.fleet, ca_pem, chain_pem, key_pem};
   auto state = std::make_unique<State>(std::move(member), *std::move(key), std::move(chain_pem),
                                        *std::move(roots));
@@ -144,7 +144,7 @@ absl::StatusOr<v1::Share> ShareClient::Share(
   shared.mutable_key()->set_source(node());
   shared.mutable_key()->set_target(target);
   shared.mutable_key()->set_id(id);
-  RETURN_IF_ERROR(Measure(*file, &shared));
+  RETURN_IF_ERROR(SetSizeAndDigest(*file, &shared));
   const int64_t now = absl::ToUnixSeconds(absl::Now());
   shared.mutable_sign_time()->set_seconds(now);
   if (ttl != absl::InfiniteDuration()) {
@@ -153,7 +153,7 @@ absl::StatusOr<v1::Share> ShareClient::Share(
   }
   RETURN_IF_ERROR(ValidateSharedFile(shared));
   RETURN_IF_ERROR(SignSharedFile(state_->key, state_->chain_pem, &shared));
-  return state_->Ask<v1::Share>([&](ShareTransfer& relay) -> absl::StatusOr<v1::Share> {
+  return state_->TryRelays<v1::Share>([&](ShareTransfer& relay) -> absl::StatusOr<v1::Share> {
     ASSIGN_OR_RETURN(auto sent,
                      relay.Send(
                          shared, /*only_if_elsewhere=*/false,
@@ -166,10 +166,11 @@ absl::StatusOr<v1::Share> ShareClient::Share(
 }
 
 absl::StatusOr<v1::Share> ShareClient::Get(const v1::ShareKey& key) {
-  return state_->Ask<v1::Share>([&](ShareTransfer& relay) { return relay.Get(key); });
+  return state_->TryRelays<v1::Share>([&](ShareTransfer& relay) { return relay.Get(key); });
 }
 
-// Of all its relays: what came before it changed from one to another lies at the first.
+// Asks all relays of the node: files that arrived before it was attached to another relay are at
+// the first.
 absl::StatusOr<std::vector<v1::Share>> ShareClient::List() {
   std::vector<v1::Share> shares;
   std::optional<absl::Status> fault;
@@ -195,7 +196,7 @@ absl::StatusOr<std::vector<v1::Share>> ShareClient::List() {
 
 absl::Status ShareClient::Remove(const v1::ShareKey& key) {
   return state_
-      ->Ask<bool>([&](ShareTransfer& relay) -> absl::StatusOr<bool> {
+      ->TryRelays<bool>([&](ShareTransfer& relay) -> absl::StatusOr<bool> {
         RETURN_IF_ERROR(relay.Remove(key));
         return true;
       })
@@ -207,15 +208,13 @@ absl::Status ShareClient::Fetch(const v1::ShareKey& key, const std::string& path
   const auto fetch = [&](ShareTransfer& relay) -> absl::StatusOr<bool> {
     ASSIGN_OR_RETURN(const auto share, relay.Get(key));
     const v1::SharedFile& file = share.file();
-    // The relay is not taken at its word.
+    // Check the answer: the relay may be compromised.
     if (file.key().SerializeAsString() != key.SerializeAsString()) {
-      return absl::DataLossError("the relay answers with another file");
+      return absl::DataLossError("the relay answered with another file");
     }
     RETURN_IF_ERROR(VerifySharedFile(file, state_->member.fleet, state_->roots, absl::Now()));
     if (ExpiryOf(file) <= absl::Now() || share.state() != v1::SHARE_STATE_DELIVERED) {
-      return MakeError(absl::StatusCode::kNotFound, "SHARE_NOT_FOUND",
-                       "the shared file is not there any more, or not yet",
-                       "Look where it is: muster shared outcome.");
+      return errors::ShareNotReady();
     }
     Download download;
     download.path = path;
@@ -226,7 +225,7 @@ absl::Status ShareClient::Fetch(const v1::ShareKey& key, const std::string& path
     RETURN_IF_ERROR(cli::Fetch(download));
     return true;
   };
-  return state_->Ask<bool>(fetch).status();
+  return state_->TryRelays<bool>(fetch).status();
 }
 
 }  // namespace muster::cli

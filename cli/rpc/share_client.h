@@ -1,4 +1,4 @@
-// A node's shared files as its relay has them. Plain calls that block.
+// Blocking calls about a node's shared files.
 #ifndef MUSTER_CLI_RPC_SHARE_CLIENT_H_
 #define MUSTER_CLI_RPC_SHARE_CLIENT_H_
 
@@ -16,17 +16,18 @@
 
 namespace muster::cli {
 
-// With the identity of the node whose folder it is. Asks the node's relays in turn, as the agent
-// attaches to one of them. Errors are marked with FromService (exit_code.h). Not thread-safe.
+// A client of the relays of a node, with the identity in its folder. Asks the relays of the node in
+// turn, because the agent is attached to one of them. Errors are marked with FromService
+// (exit_code.h). Not thread-safe.
 class ShareClient {
  public:
-  // Reads the folder. NOT_JOINED and what is wrong with its files.
+  // Reads the folder. Returns NOT_JOINED, or the error of its files.
   static absl::StatusOr<std::unique_ptr<ShareClient>> Open(const std::string& folder);
   ~ShareClient();
 
   const std::string& node() const;
 
-  // Signs the file at `path` for `target` and leaves it at the relay, unless it is there already.
+  // Signs the file at `path` for `target` and uploads it to the relay, unless the relay has it.
   absl::StatusOr<v1::Share> Share(const std::string& path, const std::string& target,
                                   const std::string& id, absl::Duration ttl,
                                   const std::function<void(int64_t, int64_t)>& progress);
@@ -34,8 +35,8 @@ class ShareClient {
   absl::StatusOr<std::vector<v1::Share>> List();
   absl::Status Remove(const v1::ShareKey& key);
 
-  // What was shared with this node goes to `path`, once all of it is there and is what its source
-  // signed. Goes on where an earlier try stopped.
+  // Downloads a file that was shared with this node to `path`. The file appears only when it is
+  // complete and matches the signature of its source. A partial download is resumed.
   absl::Status Fetch(const v1::ShareKey& key, const std::string& path,
                      const std::function<void(int64_t, int64_t)>& progress);
 

@@ -15,7 +15,7 @@ absl::StatusOr<std::string> StatusEndpoint::Get() {
   return std::move(answer.body);
 }
 
-absl::StatusOr<std::optional<std::string>> StatusEndpoint::GetNews() {
+absl::StatusOr<std::optional<std::string>> StatusEndpoint::GetIfChanged() {
   ASSIGN_OR_RETURN(auto answer, https_.Get(url_ + "?only=attention", etag_));
   if (answer.unchanged) return std::nullopt;
   etag_ = std::move(answer.etag);

@@ -1,4 +1,4 @@
-// `GET /status` over HTTPS, with a credentials file and nothing else.
+// `GET /status` over HTTPS with a credentials file.
 #ifndef MUSTER_CLI_RPC_STATUS_ENDPOINT_H_
 #define MUSTER_CLI_RPC_STATUS_ENDPOINT_H_
 
@@ -11,22 +11,22 @@
 
 namespace muster::cli {
 
-// A kept connection to one status listener. Not thread-safe.
+// A client of one status listener that reuses its connection. Not thread-safe.
 class StatusEndpoint {
  public:
   explicit StatusEndpoint(const StatusCredentials& credentials);
 
-  // The JSON of the run with every pair. Errors as of HttpsClient::Get.
+  // Returns the JSON of the run with every pair. The errors are those of HttpsClient::Get.
   absl::StatusOr<std::string> Get();
 
-  // The same with only the pairs that a person looks at (stragglers, errors, progress); nothing if
-  // it has not changed since the last call.
-  absl::StatusOr<std::optional<std::string>> GetNews();
+  // Returns the JSON with only the pairs that need attention (stragglers, errors, progress), or
+  // nothing if it has not changed since the last call.
+  absl::StatusOr<std::optional<std::string>> GetIfChanged();
 
  private:
   const std::string url_;
   HttpsClient https_;
-  std::string etag_;  // of the news that were told last
+  std::string etag_;  // of the last JSON that GetIfChanged returned
 };
 
 }  // namespace muster::cli

@@ -18,16 +18,16 @@ namespace muster::cli {
 namespace {
 
 constexpr int kPage = 10'000;
-constexpr int kPairsShown = 10;  // of a kind
+constexpr int kPairsShown = 10;  // of each outcome
 
 class EndpointSource final : public StatusSource {
  public:
   explicit EndpointSource(const StatusCredentials& credentials) : endpoint_(credentials) {}
 
   absl::StatusOr<RunView> Fetch() override {
-    ASSIGN_OR_RETURN(auto news, endpoint_.GetNews());
-    if (!news) return last_;
-    ASSIGN_OR_RETURN(auto status, ParseStatusJson(*news));
+    ASSIGN_OR_RETURN(auto json, endpoint_.GetIfChanged());
+    if (!json) return last_;
+    ASSIGN_OR_RETURN(auto status, ParseStatusJson(*json));
     last_ = ViewOf(std::move(status));
     return last_;
   }
@@ -52,7 +52,7 @@ class OperatorSource final : public StatusSource {
   absl::StatusOr<RunView> Fetch() override {
     v1::GetStatusRequest request;
     request.set_run(run_);
-    ASSIGN_OR_RETURN(v1::RunStatus status, Ask(request));
+    ASSIGN_OR_RETURN(v1::RunStatus status, GetStatus(request));
     *status.mutable_pairs() = status.stragglers();
     request.set_run(run_);
     request.set_page_size(kPairsShown);
@@ -73,7 +73,7 @@ class OperatorSource final : public StatusSource {
     v1::GetStatusRequest request;
     request.set_run(run_);
     request.set_page_size(kPage);
-    ASSIGN_OR_RETURN(v1::RunStatus page, Ask(request));
+    ASSIGN_OR_RETURN(v1::RunStatus page, GetStatus(request));
     Json json = StatusJson(page);
     request.set_run(run_);
     while (!page.next_page_token().empty()) {
@@ -85,14 +85,14 @@ class OperatorSource final : public StatusSource {
   }
 
  private:
-  absl::StatusOr<v1::RunStatus> Ask(const v1::GetStatusRequest& request) {
+  absl::StatusOr<v1::RunStatus> GetStatus(const v1::GetStatusRequest& request) {
     auto status = client_->GetStatus(request);
-    if (!status.ok()) return run_.empty() ? OrNoRuns(status.status()) : status.status();
-    run_ = status->run();  // the one that was newest at first
+    if (!status.ok()) return run_.empty() ? RunNotFoundToNoRuns(status.status()) : status.status();
+    run_ = status->run();  // later calls ask for the same run
     return status;
   }
 
-  // Appends the pairs that `request` asks for; of those that run only the ones with progress.
+  // Appends the pairs that `request` selects. Skips running pairs without progress.
   absl::Status AddPairs(const v1::GetStatusRequest& request, v1::RunStatus& status) {
     ASSIGN_OR_RETURN(const auto page, client_->GetStatus(request));
     for (const v1::PairStatus& pair : page.pairs()) {
@@ -105,28 +105,28 @@ class OperatorSource final : public StatusSource {
   std::string run_;
 };
 
-// The credentials file to use, or nothing.
-std::optional<std::string> ChooseFile(const StatusQuestion& question) {
-  if (!question.credentials_file.empty()) return question.credentials_file;
-  if (!question.context_file.empty()) return std::nullopt;
+// Returns the credentials file to use, or nothing.
+std::optional<std::string> ChooseFile(const StatusQuery& query) {
+  if (!query.credentials_file.empty()) return query.credentials_file;
+  if (!query.context_file.empty()) return std::nullopt;
   const auto home = supervisor::HomeFromEnvironment();
-  return home.ok() ? FindCredentials(*home, question.run) : std::nullopt;
+  return home.ok() ? FindCredentials(*home, query.run) : std::nullopt;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuestion& question) {
-  if (const auto file = ChooseFile(question)) {
-    auto credentials = ReadCredentials(*file, absl::Now(), question.max_age);
+absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuery& query) {
+  if (const auto file = ChooseFile(query)) {
+    auto credentials = ReadCredentials(*file, absl::Now(), query.max_age);
     if (!credentials.ok()) {
-      return About(credentials.status(), absl::StrCat("credentials file ", *file));
+      return WithSubject(credentials.status(), absl::StrCat("credentials file ", *file));
     }
     return std::make_unique<EndpointSource>(*credentials);
   }
-  ASSIGN_OR_RETURN(auto client, Connect(question.context_file));
+  ASSIGN_OR_RETURN(auto client, Connect(query.context_file));
   std::string run;
-  if (!question.run.empty()) {  // else the status service knows the newest by itself
-    ASSIGN_OR_RETURN(run, ResolveRun(*client, question.run));
+  if (!query.run.empty()) {  // else the status service returns the newest run
+    ASSIGN_OR_RETURN(run, ResolveRun(*client, query.run));
   }
   return OperatorStatusSource(std::move(client), std::move(run));
 }

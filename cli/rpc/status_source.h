@@ -1,4 +1,5 @@
-// Where the status of a run comes from: a credentials file, or an operator's context.
+// The source of the status of a run: a credentials file, or the services with an operator's
+// context.
 #ifndef MUSTER_CLI_RPC_STATUS_SOURCE_H_
 #define MUSTER_CLI_RPC_STATUS_SOURCE_H_
 
@@ -14,32 +15,32 @@
 namespace muster::cli {
 
 // The arguments that choose a source.
-struct StatusQuestion {
-  std::string run;               // an id, the beginning of one, or empty for the newest
-  std::string credentials_file;  // --credentials; empty: look for one
-  std::string context_file;      // --context; if given, no credentials file is looked for
+struct StatusQuery {
+  std::string run;               // an id, a prefix of one, or empty for the newest
+  std::string credentials_file;  // --credentials; empty: search for one
+  std::string context_file;      // --context; if given, credentials files are ignored
   absl::Duration max_age;        // of a credentials file
 };
 
-// One run's status, asked for again and again. Not thread-safe.
+// The status of one run, for repeated requests. Not thread-safe.
 class StatusSource {
  public:
   virtual ~StatusSource() = default;
 
-  // The run as a whole and the pairs that a person looks at. Stays with the run that was found
-  // first.
+  // Returns the run and the pairs that need attention. All calls return the same run.
   virtual absl::StatusOr<RunView> Fetch() = 0;
 
-  // All that is known, with every pair: the JSON of `GET /status`.
+  // Returns the JSON of `GET /status`, with every pair.
   virtual absl::StatusOr<Json> FetchAll() = 0;
 };
 
-// Looks for a credentials file in this order: the one that was named, $MUSTER_CREDENTIALS, that of
-// the run (or the newest) in $MUSTER_HOME, /tmp/sonobuoy.json; then `GET /status` with it and
-// nothing else. Without any, or with a named context, it asks the services as an operator.
-absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuestion& question);
+// Searches for a credentials file in this order: --credentials, $MUSTER_CREDENTIALS, the file of
+// the run (or the newest) in $MUSTER_HOME, /tmp/sonobuoy.json. With a file, the source sends `GET
+// /status`. Without a file, or with --context, it asks the services as an operator.
+absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuery& query);
 
-// Asks the services as an operator about `run`; empty: the newest.
+// Returns a source that asks the services as an operator about `run`, or about the newest run if it
+// is empty.
 std::unique_ptr<StatusSource> OperatorStatusSource(std::shared_ptr<Client> client, std::string run);
 
 }  // namespace muster::cli

@@ -18,7 +18,7 @@ constexpr size_t kMaxPem = size_t{64} << 10;
 absl::Status ReadInto(const std::string& file, std::string* text) {
   if (file.empty()) return absl::OkStatus();
   auto content = ReadFileBounded(file, kMaxPem);
-  if (!content.ok()) return About(content.status(), absl::StrCat("file ", file));
+  if (!content.ok()) return WithSubject(content.status(), absl::StrCat("file ", file));
   *text = *std::move(content);
   return absl::OkStatus();
 }
@@ -27,13 +27,14 @@ absl::Status ReadInto(const std::string& file, std::string* text) {
 
 absl::StatusOr<v1::SetStatusListenerRequest> ReadStatusListener(const StatusListenerFiles& files) {
   if (files.certificate.empty() != files.key.empty()) {
-    return UsageError("a certificate and its key go together",
-                      "Give both --status-cert and --status-key, or neither: then the listener "
-                      "shows the fleet's certificate.");
+    return UsageError(
+        "a certificate was given without its key, or a key without its certificate",
+        "Give both --status-cert and --status-key, or neither to use the fleet's certificate.");
   }
   if (files.client_ca.empty()) {
-    return UsageError("it is not said who may see the status",
-                      "Give --status-client-ca: the authority of the clients that may ask.");
+    return UsageError(
+        "--status-client-ca is missing",
+        "Name the CA of the clients that may see the status: --status-client-ca FILE.");
   }
   v1::SetStatusListenerRequest request;
   for (const auto& [file, text] :
@@ -43,7 +44,7 @@ absl::StatusOr<v1::SetStatusListenerRequest> ReadStatusListener(const StatusList
   }
   if (files.key.empty()) return request;
   auto key = ReadSecretFile(files.key);
-  if (!key.ok()) return About(key.status(), absl::StrCat("file ", files.key));
+  if (!key.ok()) return WithSubject(key.status(), absl::StrCat("file ", files.key));
   request.set_key_pem(*std::move(key));
   return request;
 }

@@ -1,4 +1,4 @@
-// Gives a new run its credentials file, and the status listener of its own that it may want.
+// The credentials file of a new run, and its optional status listener.
 #ifndef MUSTER_CLI_RPC_VIEWER_H_
 #define MUSTER_CLI_RPC_VIEWER_H_
 
@@ -20,10 +20,10 @@ struct StatusListenerFiles {
   bool any() const { return !client_ca.empty() || !certificate.empty() || !key.empty(); }
 };
 
-// What they hold, read and ready to be sent; the key only from a file that nobody else can read.
+// Reads the files into a request. Reads the key only from a file that no other user can read.
 absl::StatusOr<v1::SetStatusListenerRequest> ReadStatusListener(const StatusListenerFiles& files);
 
-// A viewer's certificate for the run, with a key that is made here.
+// Returns a viewer's certificate for the run, with a new key.
 absl::StatusOr<StatusCredentials> IssueViewer(Client& client, const std::string& run);
 
 }  // namespace muster::cli

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"muster.example/gateway/rest"
 	"muster.example/services/client/go"
 )
 
@@ -12,8 +13,8 @@ import (
 type missingRelay struct{}
 
 func (missingRelay) refusal() error {
-	return &muster.Error{Code: "UNAVAILABLE", Reason: "NO_RELAY", Message: "no relay is configured for this gateway",
-		NextStep: "Set relay_targets in the gateway's configuration to the root relay."}
+	p := rest.NoRelay()
+	return &muster.Error{Code: p.Code, Reason: p.Reason, Message: p.Message, NextStep: p.NextStep}
 }
 
 // Invoke implements grpc.ClientConnInterface.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"muster.example/services/client/go"
+	"muster.example/services/client/go/reasons"
 )
 
 // refuse answers with one line of text, as legacy clients expect.
@@ -27,19 +28,19 @@ var (
 const diskFullText = "the aggregator's disk is full (DISK_FULL): free space on the aggregator's disk, or delete old " +
 	"runs, and send it again; earlier results are not affected"
 
-// reasons maps reasons whose codes do not follow from their class.
-var reasons = map[string]int{
-	"RESULT_CONFLICT":  http.StatusConflict,
-	"RUN_SEALED":       http.StatusGone,
-	"RUN_CANCELLED":    http.StatusGone,
-	"RUN_NOT_FOUND":    http.StatusGone, // this listener is the run's own: the run was deleted
-	"PAIR_NOT_PLANNED": http.StatusForbidden,
-	"NOT_YOURS":        http.StatusForbidden,
-	"DISK_FULL":        http.StatusInsufficientStorage,
-	"TAKEN_OVER":       http.StatusServiceUnavailable, // another sender has taken over: this one may retry
-	"CRC_MISMATCH":     http.StatusServiceUnavailable,
-	"DIGEST_MISMATCH":  http.StatusServiceUnavailable,
-	"SIZE_MISMATCH":    http.StatusServiceUnavailable,
+// reasonStatuses maps reasons whose codes do not follow from their class.
+var reasonStatuses = map[string]int{
+	reasons.ResultConflict: http.StatusConflict,
+	reasons.RunSealed:      http.StatusGone,
+	reasons.RunCancelled:   http.StatusGone,
+	reasons.RunNotFound:    http.StatusGone, // this listener is the run's own: the run was deleted
+	reasons.PairNotPlanned: http.StatusForbidden,
+	reasons.NotYours:       http.StatusForbidden,
+	reasons.DiskFull:       http.StatusInsufficientStorage,
+	reasons.TakenOver:      http.StatusServiceUnavailable, // another sender has taken over: this one may retry
+	reasons.CrcMismatch:    http.StatusServiceUnavailable,
+	reasons.DigestMismatch: http.StatusServiceUnavailable,
+	reasons.SizeMismatch:   http.StatusServiceUnavailable,
 }
 
 // classes maps error classes to codes. Never 201, 202, 204 or 206, which old workers treat as failures, never a
@@ -69,7 +70,7 @@ func failure(err error) (code int, text string, retryAfter time.Duration) {
 	case !errors.As(err, &answer):
 		return http.StatusInternalServerError, err.Error(), 0
 	}
-	code, ok := reasons[answer.Reason]
+	code, ok := reasonStatuses[answer.Reason]
 	if !ok {
 		if code, ok = classes[answer.Code]; !ok {
 			code = http.StatusInternalServerError
@@ -79,7 +80,7 @@ func failure(err error) (code int, text string, retryAfter time.Duration) {
 		}
 	}
 	text = answer.Error()
-	if answer.Reason == "DISK_FULL" {
+	if answer.Reason == reasons.DiskFull {
 		text = diskFullText
 	}
 	return code, text, answer.RetryAfter

@@ -7,6 +7,7 @@ import (
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
+	"muster.example/services/client/go/reasons"
 )
 
 // health accepts a heartbeat of the original design: a periodic GET.
@@ -29,8 +30,8 @@ func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Req
 
 // retryIfUnknown makes an error retryable if the status service does not know the run yet.
 func retryIfUnknown(err error) error {
-	if answer := muster.AsError(err); answer.Reason == "RUN_NOT_FOUND" {
-		answer.Code, answer.Reason = "UNAVAILABLE", "STATUS_NOT_READY"
+	if answer := muster.AsError(err); answer.Reason == reasons.RunNotFound {
+		answer.Code, answer.Reason = "UNAVAILABLE", reasons.StatusNotReady
 		return answer
 	}
 	return err

@@ -17,6 +17,7 @@ import (
 	"muster.example/gateway/runs"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
+	"muster.example/services/client/go/reasons"
 )
 
 // Reasons for which a listener closes.
@@ -73,7 +74,7 @@ func (d *runListener) maintain() {
 		if d.ctx.Err() != nil {
 			break
 		}
-		if answer := muster.AsError(err); answer.Reason == "RUN_NOT_FOUND" || answer.Reason == "RUN_ENDED" {
+		if answer := muster.AsError(err); answer.Reason == reasons.RunNotFound || answer.Reason == reasons.RunEnded {
 			d.log.Info("listener of the run not opened", "error", err)
 			d.stop(errWiped)
 			break

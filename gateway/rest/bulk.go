@@ -61,12 +61,7 @@ func (b *bulk) result(w http.ResponseWriter, r *http.Request, names map[string]s
 		return
 	}
 	if result.Outcome != musterv1.Outcome_OUTCOME_GENUINE && result.Size == 0 {
-		message := fmt.Sprintf("%s on %s has no result yet", key.Plugin, key.Node)
-		if result.Error != "" {
-			message = fmt.Sprintf("%s on %s has no result: %s", key.Plugin, key.Node, result.Error)
-		}
-		AnswerProblem(w, http.StatusNotFound, Problem{message, "RESULT_NOT_THERE",
-			"GET the same path without /content for its outcome."})
+		AnswerProblem(w, http.StatusNotFound, ResultHasNoContent(key.Plugin, key.Node, result.Error))
 		return
 	}
 	mediaType := result.MediaType
@@ -94,8 +89,7 @@ func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 		asked, result := parseRange(text, file.size)
 		switch result {
 		case rangeOutside:
-			AnswerProblem(w, http.StatusRequestedRangeNotSatisfiable, Problem{
-				fmt.Sprintf("the range %q is outside of %d bytes", text, file.size), "RANGE_OUTSIDE", "Request a range within the size."})
+			AnswerProblem(w, http.StatusRequestedRangeNotSatisfiable, RangeOutside(text, file.size))
 			return
 		case rangeGood:
 			part, code = asked, http.StatusPartialContent

@@ -4,7 +4,6 @@ package rest
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -27,6 +26,7 @@ var statuses = map[string]int{
 
 // Problem is the body of every error.
 type Problem struct {
+	Code     string `json:"-"` // the class, such as NOT_FOUND
 	Message  string `json:"message"`
 	Reason   string `json:"reason"`
 	NextStep string `json:"next_step"`
@@ -46,7 +46,15 @@ func AnswerError(w http.ResponseWriter, err error) {
 	if reason == "" {
 		reason = answer.Code
 	}
-	AnswerProblem(w, code, Problem{answer.Message, reason, answer.NextStep})
+	AnswerProblem(w, code, Problem{Message: answer.Message, Reason: reason, NextStep: answer.NextStep})
+}
+
+// optional is a value with what belongs before and after it, or nothing.
+func optional(before, value, after string) string {
+	if value == "" {
+		return ""
+	}
+	return before + value + after
 }
 
 // AnswerProblem answers with an error.
@@ -65,13 +73,12 @@ func grpcError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w ht
 }
 
 func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
-	const next = "GET /api/v1/openapi.json lists all paths."
 	switch code {
 	case http.StatusNotFound:
-		AnswerProblem(w, code, Problem{fmt.Sprintf("path %s not found", r.URL.Path), "PATH_NOT_FOUND", next})
+		AnswerProblem(w, code, PathNotFound(r.URL.Path, "List the paths: GET /api/v1/openapi.json."))
 	case http.StatusMethodNotAllowed:
-		AnswerProblem(w, code, Problem{fmt.Sprintf("%s does not support %s", r.URL.Path, r.Method), "METHOD_NOT_ALLOWED", next})
+		AnswerProblem(w, code, MethodNotAllowed(r.URL.Path, r.Method))
 	default:
-		AnswerProblem(w, code, Problem{"the request is malformed", "BAD_REQUEST", next})
+		AnswerProblem(w, code, BadRequest())
 	}
 }

@@ -127,8 +127,7 @@ func (s *Server) newLink(w http.ResponseWriter, r *http.Request, _ map[string]st
 	_, _ = io.Copy(io.Discard, r.Body)
 	id, ok := fleet.IdentityOf(r.Context())
 	if !ok || id.Kind != peer.User || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		AnswerProblem(w, http.StatusForbidden, Problem{"only operators may create dashboard links", "ROLE_NOT_ALLOWED",
-			"Use an operator's certificate: muster operator add."})
+		AnswerProblem(w, http.StatusForbidden, OperatorsOnly())
 		return
 	}
 	address, life := s.links.New(r.TLS.PeerCertificates[0], id)
@@ -162,15 +161,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, err := peer.FromCertificate(leaf)
 	if err != nil || id.Fleet != s.keys.Identity().Fleet {
 		s.metrics.RefusedIdentities.WithLabelValues("main").Inc()
-		AnswerProblem(answer, http.StatusForbidden, Problem{"the certificate has no identity of this fleet", "IDENTITY_UNKNOWN",
-			"Use a certificate from muster operator add or muster credentials export."})
+		AnswerProblem(answer, http.StatusForbidden, IdentityUnknown())
 		return
 	}
 	uri = id.URI
 	ctx, done, err := s.revoked.Begin(r.Context(), leaf, id)
 	if err != nil {
 		s.metrics.RefusedIdentities.WithLabelValues("main").Inc()
-		AnswerProblem(answer, http.StatusForbidden, Problem{uri + " is revoked", "REVOKED", "Ask an operator for a new identity."})
+		AnswerProblem(answer, http.StatusForbidden, RevokedIdentity(uri))
 		return
 	}
 	defer done()

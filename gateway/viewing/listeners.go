@@ -19,6 +19,7 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
+	"muster.example/services/client/go/reasons"
 )
 
 // PlainHelp is the answer to a client that uses HTTP without TLS.
@@ -131,7 +132,7 @@ func (l *Listeners) maintain(d *statusListener) {
 		if d.ctx.Err() != nil {
 			break
 		}
-		if reason := muster.AsError(err).Reason; reason == "RUN_NOT_FOUND" || reason == "RUN_ENDED" || reason == "NO_STATUS_LISTENER" {
+		if reason := muster.AsError(err).Reason; reason == reasons.RunNotFound || reason == reasons.RunEnded || reason == reasons.NoStatusListener {
 			return
 		}
 		if time.Since(started) > time.Minute {
@@ -242,8 +243,7 @@ func (h *runHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.server.metrics.Requests.WithLabelValues("status", routeOf(r), strconv.Itoa(counted.Code())).Inc()
 	}()
 	if r.URL.Path != "/status" {
-		rest.AnswerProblem(counted, http.StatusNotFound, rest.Problem{Message: "path " + r.URL.Path + " not found",
-			Reason: "PATH_NOT_FOUND", NextStep: "Use GET /status."})
+		rest.AnswerProblem(counted, http.StatusNotFound, rest.PathNotFound(r.URL.Path, "GET /status."))
 		return
 	}
 	if h.server.allowOrigin(counted, r) {

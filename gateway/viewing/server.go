@@ -123,19 +123,16 @@ func (s *Server) serveAs(w http.ResponseWriter, r *http.Request, p *caller, serv
 	if p == nil {
 		s.metrics.RefusedIdentities.WithLabelValues("status").Inc()
 		if len(r.TLS.PeerCertificates) == 0 {
-			rest.AnswerProblem(w, http.StatusUnauthorized, rest.Problem{Message: "the caller is not authenticated", Reason: "CERTIFICATE_MISSING",
-				NextStep: "Use the certificate of a credentials file (muster run writes one), or sign in: muster dashboard."})
+			rest.AnswerProblem(w, http.StatusUnauthorized, rest.CertificateMissing())
 			return
 		}
-		rest.AnswerProblem(w, http.StatusForbidden, rest.Problem{Message: "the certificate's role may not read the status",
-			Reason: "ROLE_NOT_ALLOWED", NextStep: "Use the certificate of a credentials file (muster run writes one), or of an operator."})
+		rest.AnswerProblem(w, http.StatusForbidden, rest.ViewersOnly())
 		return
 	}
 	ctx, done, err := s.revoked.Begin(r.Context(), p.certificate, p.id)
 	if err != nil {
 		s.metrics.RefusedIdentities.WithLabelValues("status").Inc()
-		rest.AnswerProblem(w, http.StatusForbidden, rest.Problem{Message: p.id.URI + " is revoked", Reason: "REVOKED",
-			NextStep: "Ask an operator for a new identity."})
+		rest.AnswerProblem(w, http.StatusForbidden, rest.RevokedIdentity(p.id.URI))
 		return
 	}
 	defer done()
@@ -154,8 +151,7 @@ func runFor(p *caller, r *http.Request) string {
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		rest.AnswerProblem(w, http.StatusMethodNotAllowed, rest.Problem{Message: "this listener is read-only",
-			Reason: "METHOD_NOT_ALLOWED", NextStep: "Send changes to the gateway's main listener, with a certificate."})
+		rest.AnswerProblem(w, http.StatusMethodNotAllowed, rest.ListenerIsReadOnly())
 		return
 	}
 	s.api.ServeAs(w, r)

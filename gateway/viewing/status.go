@@ -32,15 +32,12 @@ const (
 func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		rest.AnswerProblem(w, http.StatusMethodNotAllowed, rest.Problem{Message: "the status can only be read",
-			Reason: "METHOD_NOT_ALLOWED", NextStep: "Use GET."})
+		rest.AnswerProblem(w, http.StatusMethodNotAllowed, rest.StatusIsReadOnly())
 		return
 	}
 	query := r.URL.Query()
 	if other := otherRun(query["run"], run); other != "" {
-		rest.AnswerProblem(w, http.StatusForbidden, rest.Problem{
-			Message: fmt.Sprintf("this caller may not read run %.64q here, only run %s", other, run), Reason: "NOT_YOURS",
-			NextStep: "Omit run=, or ask the fleet's status listener with that run's credentials, or as an operator."})
+		rest.AnswerProblem(w, http.StatusForbidden, rest.RunNotShown(fmt.Sprintf("%.64s", other), run))
 		return
 	}
 	attention := query.Get("only") == "attention"

@@ -18,11 +18,11 @@
 #include "services/agent/stop_on_signal.h"
 #include "services/client/client_status.h"
 #include "services/client/delayed_stop.h"
-#include "services/client/errors.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/client.h"
 
 namespace muster {
 namespace {
@@ -63,7 +63,7 @@ void SayWait(client::Client& client, const absl::Status& why) {
 void LogHeartbeats(const client::Status& status) {
   if (status.ok()) {
     Log(LogLevel::kInfo, "heartbeats get through again");
-  } else if (status.reason == "DOUBLE_AGENT") {
+  } else if (status.reason == "DUPLICATE_AGENT") {
     Log(LogLevel::kError,
         "another agent beats with this identity: ours have ended, the work goes on",
         {{"error", status.message}, {"next_step", status.next_step}});
@@ -84,8 +84,8 @@ absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& conf
     if (built_in || !needed) return std::nullopt;
     if (config.client.grpc_targets.empty()) {
       if (config.mode != "exec") return std::nullopt;
-      return client::ConfigError("configuration", "definition",
-                                 "it is missing: mode exec runs its command");
+      return errors::ConfigInvalid("configuration", "definition",
+                                   "it is missing: mode exec runs its command");
     }
     ASSIGN_OR_RETURN(
         auto planned,
@@ -96,7 +96,8 @@ absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& conf
   }
   auto definition = ParsePluginDefinition(config.definition, "definition");
   if (!definition.ok()) {
-    return client::ConfigError("configuration", "definition", ToStd(definition.status().message()));
+    return errors::ConfigInvalid("configuration", "definition",
+                                 ToStd(definition.status().message()));
   }
   return std::optional(*std::move(definition));
 }
@@ -115,12 +116,12 @@ absl::StatusOr<Assignment> Assign(AgentConfig& config, client::Client& client,
   const bool built_in = module != nullptr && module->built_in;
   if (mode.empty()) mode = built_in || !config.module.empty() ? "module" : "wait";
   if (mode == "module" && !built_in) {
-    return client::ConfigError("configuration", "module",
-                               "this agent has no built-in module \"" + name + "\"");
+    return errors::ConfigInvalid("configuration", "module",
+                                 "this agent has no built-in module \"" + name + "\"");
   }
   if (mode == "exec" && assignment.definition.kind != PluginKind::kExec) {
-    return client::ConfigError("configuration", "definition",
-                               "it has no command to run, or names an image");
+    return errors::ConfigInvalid("configuration", "definition",
+                                 "it has no command to run, or names an image");
   }
   assignment.module = mode == "module" ? module : FindModule(mode);
   return assignment;

@@ -7,10 +7,10 @@
 #include <set>
 #include <utility>
 
-#include "services/client/errors.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/client.h"
 
 namespace muster {
 namespace {
@@ -83,7 +83,7 @@ absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
   const auto fields = AgentFields(config);
   if (!path.empty()) {
     auto text = ReadFileBounded(path, kMaxConfigFile);
-    if (!text.ok()) return client::ConfigError(path, "", ToStd(text.status().message()));
+    if (!text.ok()) return errors::ConfigInvalid(path, "", ToStd(text.status().message()));
     RETURN_IF_ERROR(client::ReadConfigJson(*text, path, fields, {}));
   }
   std::set<std::string> set;

@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/client/attempt_state.h"
-#include "services/client/errors.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/client.h"
 
 namespace muster {
 namespace {
@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& 
   UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.valid()) return ErrnoError(errno, "open", lock_path);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return client::AlreadyRunningError(plugin, node, lock_path);
+    if (errno == EWOULDBLOCK) return errors::DeliveryAlreadyRunning(plugin, node, lock_path);
     return ErrnoError(errno, "lock", lock_path);
   }
   std::unique_ptr<AgentState> state(new AgentState(folder, std::move(lock)));

@@ -11,7 +11,8 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/client.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
 
@@ -75,7 +76,7 @@ absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
         {{"run", config.run}, {"plugin", config.plugin}, {"error", run.status()}});
     on_wait(run.status());
     if (!WaitFor(backoff.Next(RetryAfterOf(run.status())), stop)) {
-      return client::InterruptedError();
+      return errors::Interrupted();
     }
   }
 }

@@ -6,7 +6,7 @@
 #include "services/aggregator/convert.h"
 #include "services/aggregator/file_stream.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
 
 namespace muster {
 

@@ -3,11 +3,11 @@
 #include <string>
 #include <variant>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {
@@ -137,9 +137,7 @@ ResultKey FromProto(const v1::ResultKey& key) { return {key.run(), key.plugin(),
 
 absl::Status CheckRunId(const std::string& run) {
   if (IsRunId(run)) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                   absl::StrCat("\"", run.substr(0, 64), "\" is no run id"),
-                   "A run id is 16 lower-case hex digits: muster runs.");
+  return errors::InvalidRunId(absl::CHexEscape(run.substr(0, 64)));
 }
 
 absl::Status CheckKey(const ResultKey& key) {

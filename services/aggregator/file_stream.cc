@@ -6,7 +6,8 @@
 #include "services/common/base/crc32c.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {

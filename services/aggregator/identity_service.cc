@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/aggregator/convert.h"
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/joining.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {

@@ -2,10 +2,9 @@
 
 #include "services/aggregator/convert.h"
 #include "services/aggregator/nodes/parents.h"
-#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {

@@ -4,7 +4,7 @@
 
 #include "services/aggregator/convert.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/run_host.h"
 
 namespace muster {

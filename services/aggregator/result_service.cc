@@ -10,7 +10,9 @@
 #include "services/common/base/log.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/base/utf8.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
 
 namespace muster {
@@ -61,7 +63,7 @@ absl::StatusOr<UploadRecord> ResultService::ToUpload(Call& call,
   return upload;
 }
 
-// A small result, verified: what it says of itself is true of its bytes.
+// A small result, verified: what it says of itself is true of its bytes, and its signature holds.
 absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
                                                      const v1::SubmitResultRequest& request) const {
   ASSIGN_OR_RETURN(auto upload, Describe(call, request.description(),
@@ -86,11 +88,14 @@ absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
   result.sha256 = sha256;
   result.media_type = upload.media_type;
   result.file_name = upload.file_name;
-  if (upload.is_error) result.error = request.body().substr(0, kMaxErrorText);
+  if (upload.is_error) {
+    result.error = CutUtf8(CleanUtf8(request.body()), kMaxErrorText);
+  }
   result.body = request.body();
   result.delivery = upload.delivery;
   result.delivery.signature = request.signature().value();
   result.delivery.signer_pem = request.signature().certificate_chain_pem();
+  RETURN_IF_ERROR(committer_.CheckSignature(verified));
   return verified;
 }
 
@@ -112,7 +117,7 @@ grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext*
                   ASSIGN_OR_RETURN(auto upload, ToUpload(call, *request));
                   std::optional<absl::Time> signed_at;
                   if (request->has_spooled()) signed_at = AcceptTime(request->spooled());
-                  ASSIGN_OR_RETURN(auto opened, uploads_.Open(std::move(upload), signed_at));
+                  ASSIGN_OR_RETURN(auto opened, uploads_.Open(std::move(upload), PeerOf(call.caller()), signed_at));
                   if (opened.committed) {
                     *response->mutable_committed() = ToProto(*opened.committed);
                     return absl::OkStatus();

@@ -28,6 +28,7 @@ namespace muster {
 namespace {
 
 using testing::CallEmpty;
+using testing::ExpectBadTextIsAnswered;
 using testing::MethodsOf;
 using testing::PathOf;
 using testing::TestFleet;
@@ -78,10 +79,22 @@ TEST_F(RpcTest, NoHandlerForgetsToAsk) {
     SCOPED_TRACE(PathOf(*method));
     for (const auto& channel : {as_operator, as_gateway}) {
       const grpc::Status status = CallEmpty(channel, PathOf(*method));
-      EXPECT_EQ(status.error_message().find("did not ask"), std::string::npos)
+      EXPECT_EQ(status.error_message().find("did not authorise"), std::string::npos)
           << status.error_message();
     }
   }
+}
+
+TEST_F(RpcTest, TextThatIsNotUtf8IsAnsweredAndTheFeedGoesOn) {
+  const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
+  const auto methods = Methods();
+  ExpectBadTextIsAnswered(fleet_.Connect(fleet_.admin()), methods);
+  ExpectBadTextIsAnswered(
+      fleet_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "test"})), methods);
+  ExpectBadTextIsAnswered(fleet_.Connect(fleet_.Credential(run, "hostfacts", "n1")), methods);
+  const auto status = fleet_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kStatus, "test"}));
+  EXPECT_TRUE(CallEmpty(status, "/muster.v1.ChangeService/FollowChanges").ok());
+  fleet_.CreateRun({"hostfacts"}, {"n1"});
 }
 
 TEST_F(RpcTest, AMethodThatDoesNotExistIsRefused) {

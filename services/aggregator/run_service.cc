@@ -5,10 +5,9 @@
 #include <variant>
 
 #include "services/aggregator/convert.h"
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {
@@ -183,9 +182,7 @@ grpc::ServerUnaryReactor* RunService::IssueCredential(grpc::CallbackServerContex
           return finish(allowed);
         }
         if (request->any_node() != request->node().empty()) {
-          return finish(MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                                  "a credential is for one node, or for any: not both, not none",
-                                  "Name a node, or set any_node."));
+          return finish(errors::NodeOrAnyNode());
         }
         const ResultKey key = {request->run(), request->plugin(),
                                request->any_node() ? "any" : request->node()};

@@ -5,7 +5,8 @@
 #include "services/aggregator/convert.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
 
 namespace muster {
@@ -94,11 +95,13 @@ absl::Status UploadReactor::AttachTo(const v1::UploadRequest::Start& start) {
   session_ = *session;
   epoch_ = start.epoch();
   const bool queued = session_->strand().Post([self = shared_from_this()] {
-    const absl::Status status = self->session_->Attach(
-        self->epoch_, [weak = self->weak_from_this()](const absl::Status& why) {
-          if (auto reactor = weak.lock()) reactor->End(why);
-        });
-    if (!status.ok()) self->End(status);
+    const auto attachment =
+        self->session_->Attach(self->epoch_, PeerOf(self->call_.caller()),
+                               [weak = self->weak_from_this()](const absl::Status& why) {
+                                 if (auto reactor = weak.lock()) reactor->End(why);
+                               });
+    if (!attachment.ok()) return self->End(attachment.status());
+    self->attachment_ = *attachment;
   });
   return queued ? absl::OkStatus() : errors::Overloaded();
 }
@@ -144,7 +147,7 @@ void UploadReactor::TakeChunk(v1::UploadRequest::Chunk* chunk) {
   }
   const bool queued = session_->strand().Post(
       [self = shared_from_this(), taken = std::move(taken), bytes, ahead]() mutable {
-        self->ChunkDone(self->session_->Append(self->epoch_, std::move(taken)), bytes, ahead);
+        self->ChunkDone(self->session_->Append(self->attachment_, std::move(taken)), bytes, ahead);
       });
   if (!queued) {
     if (ahead) budget_.Return(bytes);
@@ -194,9 +197,9 @@ void UploadReactor::TakeFinish(const v1::UploadRequest::Finish& finish) {
   }
   const bool queued =
       session_->strand().Post([self = shared_from_this(), taken = std::move(taken)] {
-        self->session_->Complete(self->epoch_, taken, [self](absl::StatusOr<ResultRecord> result) {
-          self->Committed(std::move(result));
-        });
+        self->session_->Complete(
+            self->attachment_, taken,
+            [self](absl::StatusOr<ResultRecord> result) { self->Committed(std::move(result)); });
       });
   if (!queued) End(errors::Overloaded());
 }
@@ -262,11 +265,11 @@ void UploadReactor::OnDone() {
   }
   if (counted) uploads_.RemoveStream();
   if (session_ != nullptr) {
-    const auto session = session_;
-    const int64_t epoch = epoch_;
-    if (!session->strand().Post([session, epoch] { session->Detach(epoch); })) {
+    const bool queued = session_->strand().Post(
+        [self = shared_from_this()] { self->session_->Detach(self->attachment_); });
+    if (!queued) {
       Log(LogLevel::kWarning, "an upload's file stays open until its next stream",
-          {{"upload", session->id()}});
+          {{"upload", session_->id()}});
     }
   }
   self_.reset();

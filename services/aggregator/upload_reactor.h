@@ -71,6 +71,7 @@ class UploadReactor : public grpc::ServerBidiReactor<v1::UploadRequest, v1::Uplo
   std::shared_ptr<UploadReactor> self_;  // until OnDone
   std::shared_ptr<UploadSession> session_;
   int64_t epoch_ = 0;
+  UploadAttachment attachment_;  // of the session's strand alone
   v1::UploadRequest request_;
   v1::UploadResponse response_;
 

@@ -20,7 +20,6 @@
 #include "services/client/delayed_stop.h"
 #include "services/client/delivery.h"
 #include "services/client/done_file.h"
-#include "services/client/errors.h"
 #include "services/client/grpc_transport.h"
 #include "services/client/heartbeat_stream.h"
 #include "services/client/heartbeats.h"
@@ -32,10 +31,13 @@
 #include "services/client/sender_activity.h"
 #include "services/client/status_channels.h"
 #include "services/client/stream_spool.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/base/utf8.h"
+#include "services/common/errors/client.h"
 #include "services/common/identity/certificate.h"
 
 namespace muster::client {
@@ -76,14 +78,15 @@ class Client::Impl {
     if (!file.ok()) return file.status();
     const int64_t size = (*file)->size();
     if (size > config_.max_result_bytes) {
-      return TooLargeError((*file)->path(), size, config_.max_result_bytes);
+      return errors::ResultTooLarge((*file)->path(), size, config_.max_result_bytes);
     }
     ResultInfo info = NewInfo();
     info.file_name = options.file_name.empty()
                          ? std::filesystem::path((*file)->path()).filename().string()
                          : options.file_name;
-    info.media_type =
-        options.media_type.empty() ? std::string(MediaTypeOf(info.file_name)) : options.media_type;
+    info.file_name = CleanUtf8(info.file_name);  // a file may be named by any bytes
+    info.media_type = options.media_type.empty() ? std::string(MediaTypeOf(info.file_name))
+                                                 : CleanUtf8(options.media_type);
     return Send(std::move(info), *std::move(file), stop);
   }
 
@@ -107,7 +110,7 @@ class Client::Impl {
     ResultInfo info = NewInfo();
     info.is_error = true;
     info.media_type = "text/plain; charset=utf-8";
-    std::string body = text.substr(0, kMaxErrorText);
+    std::string body(CutUtf8(CleanUtf8(text), kMaxErrorText));
     if (over_https_) {
       info.media_type = "application/json";
       body = nlohmann::json({{"error", body}})
@@ -202,7 +205,7 @@ class Client::Impl {
  private:
   absl::Status PrepareGrpc() {
     ASSIGN_OR_RETURN(const auto sender, Sender::Make(config_, absl::Now()));
-    if (config_.run.empty()) return ConfigError("configuration", "run", "it is missing");
+    if (config_.run.empty()) return errors::ConfigInvalid("configuration", "run", "it is missing");
     certificate_ends_ = sender->not_after();
     if (!config_.status_targets.empty()) {
       channels_ = MakeStatusChannels(config_.status_targets, *sender);
@@ -214,21 +217,25 @@ class Client::Impl {
 
   absl::Status PrepareHttps() {
     if (!config_.aggregator_url.starts_with("https://")) {
-      return ConfigError("configuration", "aggregator_url", "it does not begin with https://");
+      return errors::ConfigInvalid("configuration", "aggregator_url",
+                                   "it does not begin with https://");
     }
     const auto certificate = Certificate::FromPem(config_.client_cert);
     if (!certificate.ok()) {
-      return ConfigError("configuration", "client_cert", ToStd(certificate.status().message()));
+      return errors::ConfigInvalid("configuration", "client_cert",
+                                   ToStd(certificate.status().message()));
     }
     const auto key = PrivateKey::FromPem(config_.client_key);
-    if (!key.ok()) return ConfigError("configuration", "client_key", ToStd(key.status().message()));
+    if (!key.ok())
+      return errors::ConfigInvalid("configuration", "client_key", ToStd(key.status().message()));
     if (!certificate->Matches(*key)) {
-      return ConfigError("configuration", "client_key", "it is not the key of client_cert");
+      return errors::ConfigInvalid("configuration", "client_key",
+                                   "it is not the key of client_cert");
     }
     certificate_ends_ = certificate->NotAfter();
-    if (certificate_ends_ <= absl::Now()) return CertificateEndedError(certificate_ends_);
+    if (certificate_ends_ <= absl::Now()) return errors::CertificateEnded(certificate_ends_);
     if (auto ca = ParseChain(config_.ca_cert); !ca.ok()) {
-      return ConfigError("configuration", "ca_cert", ToStd(ca.status().message()));
+      return errors::ConfigInvalid("configuration", "ca_cert", ToStd(ca.status().message()));
     }
     over_https_ = true;
     transport_ = MakeHttpsTransport(Https());
@@ -238,7 +245,7 @@ class Client::Impl {
   absl::Status ReportOnce(const Progress& progress) {
     if (reporter_) return reporter_->Report(config_, progress);
     if (config_.aggregator_url.empty()) {
-      return ConfigError("configuration", "status_targets", "it is missing");
+      return errors::ConfigInvalid("configuration", "status_targets", "it is missing");
     }
     const auto answer =
         RelayProgress(Https(), config_.plugin, config_.node, ProgressJson(progress));
@@ -314,7 +321,9 @@ Delivery Client::SubmitFile(const std::string& path, const SubmitOptions& option
   MutexLock lock(impl_->one_at_a_time());
   auto file = SourceFile::Open(path);
   if (!file.ok()) {
-    return {ToClientStatus(ConfigError("result file", "", ToStd(file.status().message()))), {}};
+    return {
+        ToClientStatus(errors::ConfigInvalid("result file", "", ToStd(file.status().message()))),
+        {}};
   }
   return impl_->SubmitOrExplain(std::move(file), options, stop);
 }

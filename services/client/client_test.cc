@@ -91,6 +91,16 @@ TEST_F(ClientTest, AnErrorThenAGenuineResultReplacesIt) {
   EXPECT_EQ(genuine.receipt.generation, 2);
 }
 
+TEST_F(ClientTest, TextThatIsNotUtf8IsCleaned) {
+  const auto client = Make();
+  EXPECT_EQ(client->SubmitError("caf\xe9").status.code, Code::kErrorDelivered);
+  EXPECT_EQ(peer_.committed()->body, "caf\xef\xbf\xbd");
+  const Delivery delivery = client->SubmitFile(Write("caf\xe9.json", "{}"), {});
+  ASSERT_TRUE(delivery.status.ok()) << delivery.status.message;
+  EXPECT_EQ(peer_.committed()->description.file_name(), "caf\xef\xbf\xbd.json");
+  EXPECT_EQ(peer_.committed()->description.media_type(), "application/json");
+}
+
 TEST_F(ClientTest, ATooLargeFileIsAnErrorResult) {
   config_.max_result_bytes = 10;
   const Delivery delivery = Make()->SubmitFile(Write("r", "more than ten bytes"), {});

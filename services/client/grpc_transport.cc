@@ -8,12 +8,12 @@
 
 #include "muster/v1/results.grpc.pb.h"
 #include "services/client/chunk_compressor.h"
-#include "services/client/errors.h"
 #include "services/client/upload_stream.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/client.h"
+#include "services/common/errors/results.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
 
@@ -55,10 +55,10 @@ CommitReceipt ReceiptOf(const v1::Result& result) {
 // An unary call that ran out of its own time says nothing about the result: another try may do.
 absl::Status FromUnary(const grpc::Status& status, const std::stop_token& stop) {
   if (stop.stop_requested() && status.error_code() == grpc::StatusCode::CANCELLED) {
-    return InterruptedError();
+    return errors::Interrupted();
   }
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return StreamBrokenError("no answer within a minute");
+    return errors::StreamBroken("no answer within a minute");
   }
   return FromGrpc(status);
 }
@@ -145,8 +145,8 @@ class GrpcTransport final : public ResultTransport {
     if (!end.ok()) return end.status();
     if (end->has_committed()) return ReceiptOf(end->committed());
     outcome->spooled = true;
-    return SpooledError(end->spooled().relay(),
-                        absl::FromUnixSeconds(end->spooled().expire_time().seconds()));
+    return errors::ResultSpooled(end->spooled().relay(),
+                                 absl::FromUnixSeconds(end->spooled().expire_time().seconds()));
   }
 
   absl::StatusOr<v1::UploadResponse> Send(OutgoingResult& result,
@@ -202,7 +202,7 @@ class GrpcTransport final : public ResultTransport {
   absl::Status DigestUpTo(OutgoingResult& result, int64_t offset, const std::stop_token& stop) {
     std::string raw;
     while (result.digest.position() < offset) {
-      if (stop.stop_requested()) return InterruptedError();
+      if (stop.stop_requested()) return errors::Interrupted();
       const int64_t from = result.digest.position();
       raw.resize(static_cast<size_t>(std::min(kChunkMost, offset - from)));
       RETURN_IF_ERROR(result.file->ReadAt(from, raw));

@@ -13,7 +13,7 @@
 #include "services/client/test_peer.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 
 namespace muster::client {
 namespace {
@@ -237,7 +237,7 @@ TEST_F(GrpcTransportTest, GivesUpAtTheDeadlineWithTheLastReason) {
   const auto receipt = Deliver(Write("nobody"), {}, absl::Seconds(2));
   ASSERT_FALSE(receipt.ok());
   EXPECT_EQ(ReasonOf(receipt.status()), "NOT_COMMITTED_IN_TIME");
-  EXPECT_THAT(std::string(receipt.status().message()), HasSubstr("last try"));
+  EXPECT_THAT(std::string(receipt.status().message()), HasSubstr("last attempt"));
 }
 
 TEST_F(GrpcTransportTest, AnotherFleetIsRefusedInTheHandshake) {

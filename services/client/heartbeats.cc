@@ -5,16 +5,16 @@
 #include <string_view>
 #include <utility>
 
-#include "services/client/errors.h"
 #include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
+#include "services/common/errors/client.h"
 
 namespace muster::client {
 namespace {
 
-constexpr std::string_view kDuplicateAgent = "DOUBLE_AGENT";
+constexpr std::string_view kDuplicateAgent = "DUPLICATE_AGENT";
 
 // Of the process: two clients in it are one sender.
 int64_t NextSequence() {
@@ -135,10 +135,10 @@ absl::Status Heartbeats::Live(const std::stop_token& stop) {
       Note(absl::OkStatus());
       lock.Lock();
     }
-    if (ended_) return ended_->ok() ? HeartbeatsEndedError() : *ended_;
+    if (ended_) return ended_->ok() ? errors::HeartbeatsEnded() : *ended_;
     const bool news = all_is_news_ || activity_.Get().version != told_version_;
     const absl::Duration now = SystemClock().MonotonicNow();
-    if (now >= schedule_.GiveUp()) return HeartbeatsUnansweredError();
+    if (now >= schedule_.GiveUp()) return errors::HeartbeatsUnanswered();
     if (writable_ && (stop.stop_requested() || now >= schedule_.Due(news))) {
       const bool goodbye = stop.stop_requested();
       SendBeat(*connection, goodbye);

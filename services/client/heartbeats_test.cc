@@ -1,4 +1,6 @@
 // Heartbeats as a status service and a run's listener see them.
+#include "services/common/errors/heartbeats.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +16,7 @@
 #include "services/client/test_status_peer.h"
 #include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
 
 namespace muster::client {
 namespace {
@@ -148,14 +150,14 @@ TEST_F(HeartbeatsTest, AfterALostStreamTheSameInstanceSaysEverythingAgain) {
 TEST_F(HeartbeatsTest, ASecondAgentEndsThemForGoodButNoDelivery) {
   status_.Stop();
   status_.judge_beat = [] {
-    return MakeError(absl::StatusCode::kAborted, "DOUBLE_AGENT", "another beats", "End one.");
+    return MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT", "another beats", "End one.");
   };
   status_.Start();
   const auto client = Make();
   client->StartHeartbeats(Watcher());
   ASSERT_TRUE(Until([&] { return !told().empty(); }));
-  EXPECT_EQ(told(), std::vector<std::string>{"DOUBLE_AGENT"});
-  EXPECT_EQ(client->HeartbeatStatus().reason, "DOUBLE_AGENT");
+  EXPECT_EQ(told(), std::vector<std::string>{"DUPLICATE_AGENT"});
+  EXPECT_EQ(client->HeartbeatStatus().reason, "DUPLICATE_AGENT");
   EXPECT_EQ(client->SubmitError("none").status.code, Code::kErrorDelivered);
   client->StopHeartbeats();
   EXPECT_EQ(status_.streams, 1);

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "services/client/errors.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/client.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/rpc/channel.h"
 
@@ -15,9 +15,10 @@ namespace {
 
 absl::StatusOr<SenderIdentity> LoadFolder(const std::string& folder, absl::Time now) {
   const auto key = ReadSecretFile(folder + "/key.pem");
-  if (!key.ok()) return ConfigError("identity_folder", "", ToStd(key.status().message()));
+  if (!key.ok()) return errors::ConfigInvalid("identity_folder", "", ToStd(key.status().message()));
   const auto chain = ReadFileBounded(folder + "/cert.pem", kMaxSecretFile);
-  if (!chain.ok()) return ConfigError("identity_folder", "", ToStd(chain.status().message()));
+  if (!chain.ok())
+    return errors::ConfigInvalid("identity_folder", "", ToStd(chain.status().message()));
   return SenderIdentity::Load(*chain, *key, now);
 }
 
@@ -30,7 +31,7 @@ absl::StatusOr<std::shared_ptr<const Sender>> Sender::Make(const Config& config,
                        : LoadFolder(config.identity_folder, now));
   if (config.identity_folder.empty()) {
     if (auto ca = ParseChain(config.fleet_ca_cert); !ca.ok()) {
-      return ConfigError("configuration", "fleet_ca_cert", ToStd(ca.status().message()));
+      return errors::ConfigInvalid("configuration", "fleet_ca_cert", ToStd(ca.status().message()));
     }
   }
   return std::shared_ptr<const Sender>(new Sender(config, std::move(identity)));
@@ -44,7 +45,7 @@ absl::StatusOr<SenderIdentity> Sender::Identity() const {
     auto newest = LoadFolder(folder_, now);
     if (newest.ok()) identity_ = *std::move(newest);
   }
-  if (identity_.not_after() <= now) return CertificateEndedError(identity_.not_after());
+  if (identity_.not_after() <= now) return errors::CertificateEnded(identity_.not_after());
   return identity_;
 }
 

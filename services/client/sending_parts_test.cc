@@ -8,9 +8,9 @@
 #include "services/client/delivery.h"
 #include "services/client/media_type.h"
 #include "services/common/base/backoff.h"
-#include "services/common/base/error.h"
 #include "services/common/base/zstd_frame.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 
 namespace muster::client {
 namespace {

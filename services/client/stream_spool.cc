@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "services/client/errors.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/client.h"
 
 namespace muster::client {
 namespace {
@@ -51,10 +51,10 @@ absl::StatusOr<std::unique_ptr<SourceFile>> SpoolStream(const Reader& reader, st
   int64_t size = 0;
   while (true) {
     const std::ptrdiff_t got = reader(buffer.data(), buffer.size());
-    if (got < 0) return StreamFailedError(size);
+    if (got < 0) return errors::StreamFailed(size);
     if (got == 0) break;
     size += got;
-    if (size > limit) return TooLargeError("the stream", size, limit);
+    if (size > limit) return errors::ResultTooLarge("the stream", size, limit);
     const std::string_view data(buffer.data(), static_cast<size_t>(got));
     RETURN_IF_ERROR(WriteAll(fd.get(), data));
   }

@@ -11,7 +11,8 @@
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/zstd_frame.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/authority.h"
 #include "services/common/rpc/status.h"
 

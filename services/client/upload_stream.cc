@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "services/client/errors.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/client.h"
 #include "services/common/rpc/status.h"
 
 namespace muster::client {
@@ -76,12 +76,13 @@ absl::Status UploadStream::Await(absl::FunctionRef<bool()> ready) {
         changed_.WaitFor(mutex_, stop_, kStallLimit, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
           return done_ || usable() || events_ != seen;
         });
-    if (stop_.stop_requested()) return InterruptedError();
+    if (stop_.stop_requested()) return errors::Interrupted();
     if (usable()) return absl::OkStatus();
     if (done_) {
-      return status_.ok() ? StreamBrokenError("it ended before the result was committed") : status_;
+      return status_.ok() ? errors::StreamBroken("it ended before the result was committed")
+                          : status_;
     }
-    if (!moved) return StalledError(acknowledged_);
+    if (!moved) return errors::NoUploadProgress(acknowledged_);
   }
 }
 

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/jobs.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/stream.h"
-#include "services/relay/errors.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/watch_source.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/errors/relay.h"
 #include "services/common/identity/identity.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -22,9 +22,7 @@ absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Tree& tr
   if (!bytes.ok()) return bytes.status();
   v1::AttachRequest::TopologyUpdate known;
   if (!known.ParseFromString(*bytes)) {
-    return MakeError(absl::StatusCode::kDataLoss, "KNOWN_NODES_DAMAGED",
-                     absl::StrCat(path_, " is damaged"),
-                     "Remove it: nodes are known again when they attach.");
+    return errors::KnownNodesDamaged(path_);
   }
   std::vector<TreeEntry> entries;
   for (const auto& child : known.descendants()) {

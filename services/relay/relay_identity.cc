@@ -6,6 +6,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/joining.h"
 #include "services/common/identity/identity.h"
 #include "services/common/joining/member_file.h"
 
@@ -28,9 +29,7 @@ absl::StatusOr<std::unique_ptr<RelayIdentity>> RelayIdentity::Open(const std::st
   const Identity identity = made->trio().identity;
   const auto* service = std::get_if<ServiceIdentity>(&identity.name);
   if (service == nullptr || service->role != ServiceRole::kRelay) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "NO_RELAY_IDENTITY",
-                     folder + " holds the identity of a node, not of a relay",
-                     "Join as a relay: muster token create --relay NAME, then muster relay join.");
+    return errors::NoRelayIdentity(folder);
   }
   made->fleet_ = identity.fleet;
   made->name_ = service->name;

@@ -29,6 +29,7 @@ namespace muster {
 namespace {
 
 using testing::CallEmpty;
+using testing::ExpectBadTextIsAnswered;
 using ::testing::HasSubstr;
 using testing::kShareFleet;
 using testing::MethodsOf;
@@ -119,10 +120,18 @@ TEST_F(RelayRpcTest, EachRoleMayCallWhatTheTableSaysAndNoHandlerForgetsToAsk) {
         continue;
       }
       EXPECT_THAT(status.error_message(), Not(StartsWith("ROLE_NOT_ALLOWED")));
-      EXPECT_THAT(status.error_message(), Not(HasSubstr("did not ask")));
+      EXPECT_THAT(status.error_message(), Not(HasSubstr("did not authorise")));
       EXPECT_NE(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
     }
   }
+}
+
+TEST_F(RelayRpcTest, TextThatIsNotUtf8IsAnswered) {
+  for (const Identity::Name& name : Everybody()) {
+    SCOPED_TRACE(std::string(RoleName(RoleOf({kShareFleet, name}))));
+    ExpectBadTextIsAnswered(Connect(name), Methods());
+  }
+  EXPECT_TRUE(CallEmpty(Connect(UserIdentity{"ann"}), "/muster.v1.JobService/ListJobs").ok());
 }
 
 TEST_F(RelayRpcTest, AMethodThatDoesNotExistIsRefused) {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "services/common/errors/relay.h"
 #include "services/common/identity/command_revocations.h"
-#include "services/relay/errors.h"
 
 namespace muster {
 namespace {

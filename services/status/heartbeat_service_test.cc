@@ -221,8 +221,7 @@ TEST_F(HeartbeatServiceTest, BytesThatAreNoMessageEndTheStream) {
       stub.PrepareCall(&context, "/muster.v1.HeartbeatService/StreamHeartbeats", &queue);
   call->StartCall(nullptr);
   ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
-  // instance_id with two bytes that are not UTF-8.
-  const grpc::Slice bytes("\x12\x02\xc3\x28");
+  const grpc::Slice bytes("\x12\x7f");  // instance_id, without its 127 bytes
   call->Write(grpc::ByteBuffer(&bytes, 1), nullptr);
   ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
   grpc::Status status;
@@ -318,12 +317,12 @@ TEST_F(HeartbeatServiceTest, OfTwoAgentsWithOneIdentityTheOlderEnds) {
   first = young.First("i2");
   first.mutable_uptime()->set_seconds(10);
   young.Send(first);
-  EXPECT_EQ(ReasonOf(old.End()), "DOUBLE_AGENT");
+  EXPECT_EQ(ReasonOf(old.End()), "DUPLICATE_AGENT");
   EXPECT_TRUE(GetNode("n1")->duplicate_agent());
   BeatStream again(status_.Connect(identity));
   first = again.First("i1");
   first.mutable_uptime()->set_seconds(1001);
-  EXPECT_EQ(ReasonOf(again.SendAndEnd(first)), "DOUBLE_AGENT");
+  EXPECT_EQ(ReasonOf(again.SendAndEnd(first)), "DUPLICATE_AGENT");
   EXPECT_EQ(young.Send(young.Next()).sequence(), 2);
   Await("written down", [&] {
     const v1::Node node = *GetNode("n1");

@@ -7,7 +7,10 @@
 #include "services/common/base/mutex.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/rpc.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/caller.h"
 
 namespace muster {
@@ -30,11 +33,6 @@ void SetTime(absl::Time time, google::protobuf::Timestamp* to) {
   const int64_t micros = absl::ToUnixMicros(time);
   to->set_seconds(micros / 1'000'000);
   to->set_nanos(static_cast<int32_t>(micros % 1'000'000 * 1000));
-}
-
-absl::Status Revoked() {
-  return MakeError(absl::StatusCode::kPermissionDenied, "REVOKED", "this identity has been revoked",
-                   "Ask an operator for a new credential.");
 }
 
 }  // namespace
@@ -198,7 +196,7 @@ absl::Status RelayBeatReactor::TakeSender(v1::RelayHeartbeatsRequest::Sender& se
 absl::Status RelayBeatReactor::TakeBeat(const std::shared_ptr<Member>& member,
                                         v1::StreamHeartbeatsRequest& beat) {
   const Caller& caller = *member->caller;
-  if (parts_.is_revoked(caller)) return Revoked();
+  if (parts_.is_revoked(caller)) return errors::CallerRevoked();
   if (parts_.clock.Now() >= member->until) return errors::NotAttached(member->uri);
   return member->intake
       .Take(beat, caller.identity,
@@ -211,7 +209,7 @@ void RelayBeatReactor::TakeHeard(int32_t id) {
   const auto it = members_.find(id);
   if (it == members_.end() || !it->second->intake.seat()) return;
   Member& member = *it->second;
-  if (parts_.is_revoked(*member.caller)) return Refuse(id, Revoked());
+  if (parts_.is_revoked(*member.caller)) return Refuse(id, errors::CallerRevoked());
   if (parts_.clock.Now() >= member.until) return Refuse(id, errors::NotAttached(member.uri));
   const Registry::Seat& seat = *member.intake.seat();
   parts_.registry.Beat(seat, 0, seat.sender()->clock_skew());

@@ -18,6 +18,7 @@ namespace muster {
 namespace {
 
 using testing::CallEmpty;
+using testing::ExpectBadTextIsAnswered;
 using testing::MethodsOf;
 using testing::PathOf;
 using testing::TestFleet;
@@ -61,12 +62,23 @@ TEST_F(StatusRpcTest, NoHandlerForgetsToAskAndNoneIsMissing) {
     SCOPED_TRACE(PathOf(*method));
     for (const TestIdentity& caller : callers) {
       const grpc::Status status = CallEmpty(status_.Connect(caller), PathOf(*method));
-      EXPECT_EQ(status.error_message().find("did not ask"), std::string::npos)
+      EXPECT_EQ(status.error_message().find("did not authorise"), std::string::npos)
           << status.error_message();
       EXPECT_NE(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
       EXPECT_NE(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
     }
   }
+}
+
+TEST_F(StatusRpcTest, TextThatIsNotUtf8IsAnswered) {
+  const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
+  const TestIdentity callers[] = {fleet_.admin(), fleet_.Credential(run, "hostfacts", "n1"),
+                                  fleet_.Issue(NodeIdentity{"n1"}),
+                                  fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"})};
+  for (const TestIdentity& caller : callers) {
+    ExpectBadTextIsAnswered(status_.Connect(caller), Methods());
+  }
+  EXPECT_TRUE(status_.Get(run).ok());
 }
 
 TEST_F(StatusRpcTest, VerdictsAreForTheAggregatorItself) {

@@ -1,5 +1,4 @@
 // The status service as its callers meet it: real mutual TLS, a real feed.
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <string>
@@ -14,11 +13,13 @@
 #include "muster/v1/verdicts.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
+#include "services/common/rpc/testing/rpc_walk.h"
 #include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {
 
+using testing::CallWith;
 using testing::PairOf;
 using testing::TestFleet;
 using testing::TestIdentity;
@@ -249,29 +250,18 @@ TEST_F(StatusApiTest, HugeProgressIsCutAndBadProgressIsRefused) {
   EXPECT_EQ(PairOf(*status_.Get(run), "n1").progress().completed(), 4);
 }
 
-// A string of proto3 is UTF-8. Old clients reach this service through the gateway, which replaces
-// what is broken; who calls it directly is told.
-TEST_F(StatusApiTest, BrokenUtf8IsRefusedWithItsReason) {
+TEST_F(StatusApiTest, ProgressThatIsNotUtf8IsCleanedAndBytesThatAreNoMessageAreRefused) {
   const std::string run = CreateRun({"n1"});
   v1::ReportProgressRequest progress = Progress(run, "n1");
   progress.set_message("QQ");
   std::string bytes = progress.SerializeAsString();
   bytes.replace(bytes.find("QQ"), 2, "\xff\xfe");
-  const grpc::Slice slice(bytes);
-  grpc::GenericStub stub(status_.Connect(fleet_.Credential(run, "hostfacts", "n1")));
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  const auto call = stub.PrepareUnaryCall(&context, "/muster.v1.StatusService/ReportProgress",
-                                          grpc::ByteBuffer(&slice, 1), &queue);
-  call->StartCall();
-  grpc::ByteBuffer answer;
-  grpc::Status status;
-  call->Finish(&answer, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  EXPECT_EQ(ReasonOf(FromGrpc(status)), "INVALID_PROGRESS") << status.error_message();
+  const auto channel = status_.Connect(fleet_.Credential(run, "hostfacts", "n1"));
+  const char path[] = "/muster.v1.StatusService/ReportProgress";
+  EXPECT_EQ(ReasonOf(FromGrpc(CallWith(channel, path, "\x0a\x7f"))), "INVALID_PROGRESS");
   EXPECT_FALSE(PairOf(*status_.Get(run), "n1").has_progress());
+  EXPECT_TRUE(CallWith(channel, path, bytes).ok());
+  EXPECT_EQ(PairOf(*status_.Get(run), "n1").progress().message(), "\xef\xbf\xbd\xef\xbf\xbd");
 }
 
 TEST_F(StatusApiTest, InventedRunsCursorsAndPagesAreRefused) {

@@ -6,10 +6,10 @@
 #include <utility>
 #include <variant>
 
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/stream.h"
 #include "services/status/board/watch_source.h"
 
@@ -55,12 +55,6 @@ bool Parse(const grpc::ByteBuffer& from, Message* message) {
   return grpc::SerializationTraits<Message>::Deserialize(&bytes, message).ok();
 }
 
-absl::Status InvalidRequest() {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST",
-                   "the request cannot be read, or its text is not UTF-8",
-                   "Send what proto/muster/v1/status.proto says.");
-}
-
 // Takes the bytes over without a copy.
 grpc::ByteBuffer ToByteBuffer(std::string bytes) {
   auto* const owned = new std::string(std::move(bytes));
@@ -93,7 +87,7 @@ grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* 
   return Answer(runtime_, context, "/muster.v1.StatusService/GetStatus",
                 [this, request, response](Call& call) -> absl::Status {
                   v1::GetStatusRequest wanted;
-                  if (!Parse(*request, &wanted)) return InvalidRequest();
+                  if (!Parse(*request, &wanted)) return errors::InvalidStatusRequest();
                   // A name that was left out is a run like any other: what it stands for is what
                   // has to be allowed.
                   ASSIGN_OR_RETURN(auto run, board_.Resolve(wanted.run()));
@@ -116,7 +110,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* StatusService::WatchStatus(
       [this, request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<grpc::ByteBuffer>>> {
         v1::WatchStatusRequest wanted;
-        if (!Parse(*request, &wanted)) return InvalidRequest();
+        if (!Parse(*request, &wanted)) return errors::InvalidStatusRequest();
         ASSIGN_OR_RETURN(auto run, board_.Resolve(wanted.run()));
         RETURN_IF_ERROR(call.Authorize(Resource::Run(run)));
         wanted.set_run(std::move(run));
@@ -134,7 +128,7 @@ grpc::ServerUnaryReactor* StatusService::ReportProgress(grpc::CallbackServerCont
       [this, request, response](Call& call) -> absl::Status {
         v1::ReportProgressRequest report;
         if (!Parse(*request, &report)) {
-          return errors::InvalidProgress("it cannot be read, or its text is not UTF-8");
+          return errors::InvalidProgress("it cannot be read");
         }
         const v1::ResultKey& key = report.key();
         RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node())));

@@ -14,8 +14,8 @@
 namespace muster {
 
 // GetStatus and WatchStatus answer with bytes (board/pair_writer.h). Progress is parsed here and
-// not by gRPC, which answers a text that is not UTF-8 with UNIMPLEMENTED: it comes from plugins,
-// and who sent it has to learn what was wrong.
+// not by gRPC, which answers bytes that are no message with UNIMPLEMENTED: it comes from plugins,
+// and their authors have to learn what is wrong.
 using RawStatusMethods = v1::StatusService::WithRawCallbackMethod_GetStatus<
     v1::StatusService::WithRawCallbackMethod_WatchStatus<
         v1::StatusService::WithRawCallbackMethod_ReportProgress<

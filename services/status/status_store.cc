@@ -5,6 +5,7 @@
 
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/rpc/message_text.h"
 #include "services/common/store/sqlite/schema.h"
 
 namespace muster {
@@ -156,7 +157,7 @@ absl::StatusOr<StatusStore::Contents> StatusStore::Load() {
     while (rows.Next()) {
       auto& [key, progress] = contents.progress.emplace_back();
       read_key(rows, &key);
-      if (!progress.ParseFromString(rows.Text())) contents.progress.pop_back();
+      if (!ParseCleaned(rows.Text(), &progress)) contents.progress.pop_back();
     }
   }
   RETURN_IF_ERROR(reader_->TakeStatus());

@@ -68,7 +68,7 @@ func TestFloodOfOneNodeIsTruncatedAndDelaysNoOther(t *testing.T) {
 	if kept, cut := shown["output_bytes"].(float64), shown["cut_bytes"].(float64); kept == 0 || kept > 1<<20 || cut < 1 {
 		t.Errorf("%v bytes were stored, %v dropped", kept, cut)
 	}
-	if _, stderr, _ := (machine{fleet: f, home: f.Home}).muster(t, nil, "job", "logs", flood); !strings.Contains(stderr, "of output were left out here") {
+	if _, stderr, _ := (machine{fleet: f, home: f.Home}).muster(t, nil, "job", "logs", flood); !strings.Contains(stderr, "of output omitted") {
 		t.Errorf("the truncation is not shown: %.400s", stderr)
 	}
 }

@@ -126,6 +126,11 @@ func TestExecShowsOutputAndOutcomes(t *testing.T) {
 	if out, _, _ := execOn(t, f, "--label", "rack=b1", "--", "/bin/echo", "hello"); out != "n1: hello\n" {
 		t.Errorf("by label: %q", out)
 	}
+	for _, words := range [][]string{{"--node", "n1", "--", "/bin/echo"}, {"--node", "n1", "/bin/echo"}} {
+		if out, _, _ := execOn(t, f, append(words, "[a,b]", "--node", "n2", "--json")...); out != "n1: [a,b] --node n2 --json\n" {
+			t.Errorf("%v printed %q", words, out)
+		}
+	}
 	out, stderr, code = execOn(t, f, "--node", "n1,n2,n9", "--json", "--", "/bin/sh", "-c", "exit 3")
 	if code != 9 {
 		t.Errorf("a command that fails: exit %d: %s", code, stderr)

@@ -128,7 +128,7 @@ func TestExitCodesOfAnswers(t *testing.T) {
 	_, err = f.Muster("retrieve", id, "-o", filepath.Join(f.Home, "x"))
 	wantExit(t, err, 64+9, "not complete", "muster status --watch")
 	_, err = f.Muster("delete", id)
-	wantExit(t, err, 64+9, "Cancel it first")
+	wantExit(t, err, 64+9, "Cancel the run")
 }
 
 // Exit codes on which scripts on a node, or Kubernetes, rely.

@@ -207,13 +207,13 @@ func TestSharedFileForUnknownTargetIsRefused(t *testing.T) {
 	path, _ := fileOf(t, n1, 1000)
 	for name, n := range map[string]*node{"attached to r1": n1, "attached to the root relay": n2} {
 		_, stderr, code := n.muster(t, n.extra, "share", path, "--to", "nobody")
-		if code == 0 || !strings.Contains(stderr, "TARGET_UNKNOWN") || !strings.Contains(stderr, "has joined the fleet") {
+		if code == 0 || !strings.Contains(stderr, "TARGET_UNKNOWN") || !strings.Contains(stderr, "has not joined the fleet") {
 			t.Errorf("%s: exit %d: %s", name, code, stderr)
 		}
 	}
 	// A node that has joined may attach later: its file waits.
 	join(t, f, "n3", openPolicy, nil, nil)
-	if _, stderr, code := n1.muster(t, n1.extra, "share", path, "--to", "n3", "--wait", "1s"); code != 0 || !strings.Contains(stderr, "is kept by relay") {
+	if _, stderr, code := n1.muster(t, n1.extra, "share", path, "--to", "n3", "--wait", "1s"); code != 0 || !strings.Contains(stderr, "is stored at relay") {
 		t.Errorf("for one that is not attached yet: exit %d: %s", code, stderr)
 	}
 }

@@ -47,7 +47,7 @@ func TestExpiredCertificateIsRefused(t *testing.T) {
 	path := must(f.WriteCredential("expired.json", expired))(t)
 	for _, arguments := range [][]string{{"submit", file}, {"agent"}} {
 		_, err := f.Muster(append(arguments, "--config", path)...)
-		wantExit(t, err, 2, "ended at", "muster credentials export")
+		wantExit(t, err, 2, "expired at", "muster credentials export")
 	}
 	if got := operator(t, f).result(t, id, "logs", "n1"); got.Outcome != musterv1.Outcome_OUTCOME_PENDING {
 		t.Errorf("the run has changed: %v", got)

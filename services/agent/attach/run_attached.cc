@@ -12,6 +12,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/process_setup.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/agent.h"
 #include "services/common/joining/identity_keeper.h"
 
 namespace muster {
@@ -28,9 +29,7 @@ absl::StatusOr<std::unique_ptr<File>> TakeFolder(const std::string& folder) {
   const absl::Status taken = (*lock)->Lock();
   if (taken.ok()) return lock;
   if (ReasonOf(taken) != "FILE_LOCKED") return taken;
-  return MakeError(absl::StatusCode::kAborted, "ALREADY_ATTACHED",
-                   absl::StrCat("another process is attached as the node of ", folder),
-                   "Let that one run, or stop it first.");
+  return errors::AlreadyAttached(folder);
 }
 
 }  // namespace

@@ -6,9 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/agent/modules.h"
-#include "services/common/base/error.h"
 #include "services/common/base/fork_exec.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/agent.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/plugin/plugin_definition.h"
 
 namespace muster {
@@ -17,10 +18,7 @@ namespace {
 absl::Status CheckModule(const PluginDefinition& definition, const NodePolicy& policy) {
   const ModuleEntry* module = FindModule(definition.name);
   if (module == nullptr || !module->built_in) {
-    return MakeError(
-        absl::StatusCode::kNotFound, "MODULE_UNKNOWN",
-        absl::StrCat("this node's agent has no built-in module \"", definition.name, "\""),
-        "Give the plugin a command, or update the agent.");
+    return errors::ModuleUnknown(definition.name);
   }
   return policy.AllowModule(definition.name);
 }
@@ -37,10 +35,7 @@ absl::StatusOr<CommandRule> CheckCommand(const PluginDefinition& definition,
   if (!rule.ok() || rule->user.empty()) return rule;
   ASSIGN_OR_RETURN(const auto user, ProcessUser::Find(rule->user));
   if (user.uid == geteuid()) return rule;
-  return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
-                   absl::StrCat("the rule for this plugin's command names the user ", rule->user,
-                                "; plugins run as the agent does"),
-                   "Write a rule for collect without user.");
+  return errors::PolicyNamesUser(rule->user);
 }
 
 }  // namespace
@@ -54,8 +49,7 @@ absl::StatusOr<AgentConfig> PlanPlugin(client::Config client, std::string defini
   config.progress_port = 0;  // one for each plugin there is not
   switch (definition.kind) {
     case PluginKind::kContainer:
-      return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_FOR_AGENTS",
-                       "the plugin has an image: a sidecar beside its container delivers", "");
+      return errors::NotForAgents();
     case PluginKind::kModule:
       RETURN_IF_ERROR(CheckModule(definition, *rules));
       config.mode = "module";

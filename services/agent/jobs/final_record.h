@@ -10,14 +10,14 @@
 
 namespace muster {
 
-// `detail` is cut at the 1024 characters of jobs.proto.
+// `detail` is cut at the 1024 characters of jobs.proto; it may name a file by any bytes.
 inline v1::JobRecord FinalRecord(v1::JobOutcome outcome, std::string_view reason,
                                  std::string_view detail) {
   constexpr size_t kMaxDetail = 1024;
   v1::JobRecord record;
   record.mutable_final()->set_outcome(outcome);
   record.mutable_final()->set_reason(std::string(reason));
-  record.mutable_final()->set_detail(std::string(CutUtf8(detail, kMaxDetail)));
+  record.mutable_final()->set_detail(std::string(CutUtf8(CleanUtf8(detail), kMaxDetail)));
   return record;
 }
 

@@ -16,10 +16,10 @@
 #include "services/agent/child.h"
 #include "services/agent/jobs/final_record.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -84,10 +84,7 @@ absl::StatusOr<SubprocessOptions> JobProcess::Options() {
   if (!plan_.user.empty()) {
     ASSIGN_OR_RETURN(auto user, ProcessUser::Find(plan_.user));
     if (geteuid() != 0 && user.uid != geteuid()) {
-      return MakeError(
-          absl::StatusCode::kPermissionDenied, "USER_NOT_POSSIBLE",
-          absl::StrCat("the agent does not run as root: it cannot run a command as ", plan_.user),
-          "Run the agent as root, or leave user out of the rule.");
+      return errors::UserNotPossible(plan_.user);
     }
     for (const auto& [name, value] : {std::pair<const char*, const std::string&>{"HOME", user.home},
                                       {"SHELL", user.shell},
@@ -216,7 +213,8 @@ void JobProcess::AppendPatiently(v1::JobRecord record) {
     if (status.ok()) return on_records_();
     Log(LogLevel::kError, "what became of a job cannot be written down; tried again",
         {{"job", job_}, {"error", status}});
-    if (stop_ == JobStop::kAgentStops) return;  // the next life calls it lost
+    // The next life calls it lost. Neither does a record that is refused become a good one.
+    if (stop_ == JobStop::kAgentStops || absl::IsInvalidArgument(status)) return;
     pollfd wake = {wake_.get(), POLLIN, 0};
     poll(&wake, 1, PollMilliseconds(kDiskRetry));
     Drain(wake_);

@@ -14,13 +14,14 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/identity/signed_command.h"
+#include "services/common/jobs/job_record.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kMaxRecords = size_t{256} << 10;  // of one message, by jobs.proto
 // For so long after a command is not valid any more it is remembered.
 constexpr absl::Duration kRemember = absl::Hours(1);
 constexpr absl::Duration kForgetEvery = absl::Minutes(10);
@@ -37,18 +38,6 @@ v1::JobCommand::Target TargetFor(const v1::JobCommand& command, const std::strin
     if (target.node() == node) return target;
   }
   return command.targets().empty() ? v1::JobCommand::Target() : command.targets(0);
-}
-
-v1::JobRecord Refusal(const absl::Status& why) {
-  const std::string reason = ReasonOf(why);
-  return FinalRecord(
-      reason == "COMMAND_EXPIRED" ? v1::JOB_OUTCOME_EXPIRED : v1::JOB_OUTCOME_REFUSED, reason,
-      ToStd(why.message()));
-}
-
-v1::JobRecord TooManyJobs(size_t limit) {
-  return FinalRecord(v1::JOB_OUTCOME_FAILED, "TOO_MANY_JOBS",
-                     absl::StrCat("this node has ", limit, " jobs already"));
 }
 
 JobPlan PlanOf(const v1::JobCommand& command, const Verdict& verdict) {
@@ -108,7 +97,14 @@ absl::Status JobRunner::Recover() {
   for (const FolderEntry& entry : entries) {
     if (entry.type != FileType::kFolder) continue;
     auto found = RecoverJob(PosixFileOps(), folder_, entry.name, options_.trust.node);
-    if (!found.ok()) return Annotate(found.status(), "job " + entry.name);
+    if (!found.ok()) {
+      // One job that cannot be read does not stop the agent, and does not run again; its folder
+      // stays for a person, or for the next start.
+      Log(LogLevel::kError, "a job cannot be read and is left out",
+          {{"job", entry.name}, {"error", found.status()}});
+      told_[entry.name] = {"", absl::InfiniteFuture()};
+      continue;
+    }
     if (*found) Remember(entry.name, *std::move(found));
   }
   return absl::OkStatus();
@@ -139,9 +135,7 @@ void JobRunner::Take(const v1::JobCommand& command) {
       judge_->Judge(command.command(), TargetFor(command, options_.trust.node), absl::Now());
   if (verdict.genuine && verdict.command.job() != command.job()) {
     verdict.genuine = false;
-    verdict.status = MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
-                               "the command was sent as another job than the one that was signed",
-                               "Send it as it was signed.");
+    verdict.status = errors::CommandOfOtherJob();
   }
   if (!verdict.status.ok()) {
     Log(LogLevel::kWarning, "a command is refused",
@@ -183,7 +177,6 @@ void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
   if (!folder.ok()) {
     Log(LogLevel::kError, "a job cannot be written down, and is not run",
         {{"job", id}, {"error", folder.status()}});
-    RemoveTree(PosixFileOps(), absl::StrCat(folder_, "/", id)).IgnoreError();
     return refusals_.Add(id, FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(folder.status()),
                                          ToStd(folder.status().message())));
   }
@@ -226,7 +219,7 @@ void JobRunner::Cancel(const v1::JobCancel& cancel) {
 
 bool JobRunner::NextRecords(v1::JobRecords* records) {
   MutexLock lock(mutex_);
-  refusals_.Take(kMaxRecords, records);
+  refusals_.Take(kMaxJobRecords, records);
   bool any = records->records_size() > 0;
   // From the job after the last one that was served, once around.
   auto next = jobs_.upper_bound(last_served_);
@@ -234,7 +227,7 @@ bool JobRunner::NextRecords(v1::JobRecords* records) {
     if (next == jobs_.end()) next = jobs_.begin();
     Job& job = *next->second;
     if (job.unreadable || job.folder->log() == nullptr) continue;
-    const auto added = job.folder->log()->Take(kMaxRecords, records);
+    const auto added = job.folder->log()->Take(kMaxJobRecords, records);
     if (!added.ok()) {
       job.unreadable = true;
       Log(LogLevel::kError, "the records of a job cannot be told",
@@ -285,7 +278,7 @@ bool JobRunner::AwaitTold(absl::Duration limit) {
 
 bool JobRunner::all_told() const {
   return refusals_.empty() && std::ranges::none_of(jobs_, [](const auto& entry) {
-           const NodeRecordLog* log = entry.second->folder->log();
+           const RecordOutbox* log = entry.second->folder->log();
            return log != nullptr && log->has_final() && !log->final_acknowledged();
          });
 }

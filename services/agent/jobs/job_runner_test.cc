@@ -61,10 +61,8 @@ class JobRunnerTest : public ::testing::Test {
     });
     ASSERT_TRUE(opened.ok()) << opened.status();
     runner_ = *std::move(opened);
-    {
-      MutexLock lock(mutex_);
-      stop_ = false;
-    }
+    stop_ = false;
+    news_ = true;  // a new attachment asks for what is there
     centre_ = std::thread([this] { PlayCentre(); });
   }
 
@@ -352,7 +350,7 @@ TEST_F(JobRunnerTest, NothingRunsTwice) {
   runner_->Rewind();
   ASSERT_TRUE(runner_->AwaitTold(absl::Minutes(1)));
   ASSERT_TRUE(WaitUntil(
-      [&] { return std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/done"); }));
+      [&] { return !std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"); }));
   runner_->Take(sent);
   End();
   Begin();
@@ -366,7 +364,7 @@ TEST_F(JobRunnerTest, ACommandThatIsPlayedBackIsRefused) {
   runner_->Take(sent);
   EXPECT_EQ(AwaitFinal(sent.job()).started, 1);
   ASSERT_TRUE(WaitUntil(
-      [&] { return std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/done"); }));
+      [&] { return !std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"); }));
   {
     MutexLock lock(mutex_);  // somebody who never heard of it
     reached_.erase(sent.job());
@@ -548,6 +546,53 @@ TEST_F(JobRunnerTest, AfterAKillOfTheAgentTheNextLifeEndsTheGroupAndCallsItLost)
   EXPECT_EQ(told.final->reason(), "AGENT_DIED");
   runner_->Take(sent);
   EXPECT_EQ(AwaitFinal(command.job()).started, 1);
+}
+
+TEST_F(JobRunnerTest, DamagedJobDoesNotStopTheAgentAndIsNotRunAgain) {
+  const std::string marks = folder_ + "/marks";
+  const v1::JobCommand sent =
+      commands_.ForNode(TestCommands::Exec({"/bin/sh", "-c", "echo x >> " + marks}), kNode);
+  runner_->Take(sent);
+  AwaitFinal(sent.job());
+  End();
+  std::fstream(folder_ + "/jobs/" + sent.job() + "/job", std::ios::in | std::ios::out)
+      .seekp(100)
+      .put('#');
+  Begin();
+  {
+    MutexLock lock(mutex_);
+    reached_.erase(sent.job());
+    told_.erase(sent.job());
+  }
+  ExpectRefused(sent, "REPLAYED");
+  EXPECT_EQ(Shell("cat " + marks).out, "x\n");
+}
+
+TEST_F(JobRunnerTest, JobWithDamagedRecordsIsLost) {
+  acknowledges_ = false;
+  const std::string go_on = folder_ + "/go-on";
+  const v1::JobCommand sent = commands_.ForNode(
+      TestCommands::Exec({"/bin/sh", "-c", "until test -e " + go_on + "; do sleep 0.01; done"}),
+      kNode);
+  runner_->Take(sent);
+  Await(sent.job(), [](const Told& told) { return told.started > 0; });
+  std::ofstream(go_on) << "";
+  ASSERT_EQ(AwaitFinal(sent.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
+  End();
+  // In the first record; the next proves that it was synced.
+  std::fstream(folder_ + "/jobs/" + sent.job() + "/records", std::ios::in | std::ios::out)
+      .seekp(45)
+      .put('#');
+  {
+    MutexLock lock(mutex_);
+    reached_.erase(sent.job());
+    told_.erase(sent.job());
+  }
+  acknowledges_ = true;
+  Begin();
+  const Told told = AwaitFinal(sent.job());
+  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_LOST);
+  EXPECT_EQ(told.final->reason(), "RECORDS_DAMAGED");
 }
 
 TEST_F(JobRunnerTest, AStrangerWithTheNumberOfAnOldProcessIsLeftAlone) {

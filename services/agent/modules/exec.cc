@@ -11,9 +11,10 @@
 #include "services/agent/module_error.h"
 #include "services/client/directory_archive.h"
 #include "services/client/done_file.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/agent.h"
 
 namespace muster {
 namespace {
@@ -45,8 +46,7 @@ absl::Status WriteConfigMap(const ModuleContext& context, const std::string& fol
   if (error) return ErrnoError(error.value(), "make folder", folder);
   for (const auto& [name, content] : context.definition.config_map) {
     if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos) {
-      return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PLUGIN",
-                       absl::StrCat("config-map: \"", name, "\" is not a file name"), "");
+      return errors::InvalidConfigMapKey(name);
     }
     RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(folder, "/", name), content));
   }

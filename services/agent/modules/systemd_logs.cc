@@ -14,7 +14,7 @@
 #include "absl/time/clock.h"
 #include "services/agent/child.h"
 #include "services/agent/module_error.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
 
 namespace muster {

@@ -12,7 +12,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/text_values.h"
-#include "services/common/errors.h"
+#include "services/common/errors/joining.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/join_token.h"
 #include "services/common/identity/signing_request.h"
@@ -76,7 +76,9 @@ absl::StatusOr<JoinTokenRecord> Joining::ProvenToken(const JoinWish& wish) {
   }
   // A relay says where it is reached, a node does not.
   const bool as_relay = !wish.relay_targets.empty() || !wish.join_targets.empty();
-  if (as_relay != token->relay) return errors::TokenOfOtherKind(token->relay);
+  if (as_relay != token->relay) {
+    return token->relay ? errors::TokenIsRelays() : errors::TokenIsNodes();
+  }
   if (as_relay && wish.relay_targets.empty()) {
     return errors::InvalidTarget("none is named for what hangs below it");
   }

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/joining.h"
 
 namespace muster {
 namespace {

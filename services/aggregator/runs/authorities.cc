@@ -9,7 +9,8 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/text_values.h"
-#include "services/common/errors.h"
+#include "services/common/errors/joining.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/signing_request.h"
 
 namespace muster {

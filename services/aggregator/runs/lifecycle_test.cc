@@ -111,10 +111,10 @@ TEST_F(LifecycleTest, WhoComesBackWithinTheGraceIsTheLastToBeWaitedFor) {
 TEST_F(LifecycleTest, ALostSenderThatIsDeliveringHoldsTheSealUntilItsTimeIsOver) {
   state_.Plan({"n1"});
   Start();
-  const auto opened = state_.uploads().Open(Opening(KeyOf("n1"), "").upload);
+  const auto opened = state_.uploads().Open(Opening(KeyOf("n1"), "").upload, UploadPeer());
   ASSERT_TRUE(opened.ok()) << opened.status();
   const auto session = *state_.uploads().Find(opened->id);
-  ASSERT_TRUE(session->Attach(opened->epoch, [](const absl::Status&) {}).ok());
+  ASSERT_TRUE(session->Attach(opened->epoch, UploadPeer(), [](const absl::Status&) {}).ok());
   Lose("n1");
   const absl::Duration held = absl::Microseconds(kDeadline + kGrace) -
                               (state_.clock.Now() - absl::UnixEpoch()) - absl::Seconds(1);
@@ -184,7 +184,7 @@ TEST_F(LifecycleTest, TheAuthorityOfARunThatEndedStaysForAnHour) {
 TEST_F(LifecycleTest, UploadsOfARunThatWasCancelledEndWithTheReason) {
   state_.Plan({"n1"});
   UploadRecord upload = Opening(KeyOf("n1"), "").upload;
-  const auto opened = state_.uploads().Open(upload);
+  const auto opened = state_.uploads().Open(upload, UploadPeer());
   ASSERT_TRUE(opened.ok()) << opened.status();
   Start();
   EXPECT_TRUE(state_.uploads().Find(opened->id).ok());

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 

@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/common/plugin/plugin_definition.h"
 
 namespace muster {
@@ -66,13 +65,10 @@ absl::Status CheckNodes(const std::vector<std::string>& nodes) {
   for (const std::string& node : nodes) {
     RETURN_IF_ERROR(ValidateName("node", node));
     if (node == "global") {
-      return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                       "\"global\" is no node: it stands for plugins that run once",
-                       "Name the node otherwise.");
+      return errors::GlobalIsNoNode();
     }
     if (!seen.insert(node).second) {
-      return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                       absl::StrCat("the node \"", node, "\" is named twice"), "Name it once.");
+      return errors::NodeNamedTwice(node);
     }
   }
   return absl::OkStatus();

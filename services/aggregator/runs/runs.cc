@@ -8,7 +8,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/run_host.h"
 
 namespace muster {

@@ -15,7 +15,6 @@
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
-#include "services/common/errors.h"
 #include "services/common/plugin/plugin_definition.h"
 #include "services/common/version.h"
 

@@ -5,7 +5,7 @@
 
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/brought_certificate.h"
 
 namespace muster {

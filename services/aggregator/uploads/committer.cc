@@ -5,7 +5,8 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/result_signature.h"
 
@@ -76,11 +77,6 @@ absl::Status Committer::CheckSignature(const VerifiedResult& verified) const {
 }
 
 void Committer::Commit(VerifiedResult verified, Done done) {
-  if (const absl::Status status = CheckSignature(verified); !status.ok()) {
-    RemoveLater(verified.result.blob);
-    done(status);
-    return;
-  }
   CommitResult command;
   command.upload_id = verified.upload_id;
   command.epoch = verified.epoch;
@@ -94,9 +90,7 @@ void Committer::Commit(VerifiedResult verified, Done done) {
                                        absl::StatusOr<CommitResult::Result> outcome) mutable {
     // A failed commit is undecided for us, so the blob stays: a retry finds it again.
     if (!outcome.ok()) return done(outcome.status());
-    if (outcome->verdict != Verdict::kCommitted && outcome->verdict != Verdict::kTakenOver) {
-      RemoveLater(blob);
-    }
+    if (outcome->blob_unused) RemoveLater(blob);
     if (const absl::Status refusal = Refusal(outcome->verdict, key, upload_id); !refusal.ok()) {
       Log(LogLevel::kWarning, "delivery refused",
           {{"run", key.run},

@@ -19,7 +19,8 @@
 
 namespace muster {
 
-// A result whose bytes were verified and are durable (or inline, to be made so by the commit).
+// A result whose bytes were verified. When it is committed they are durable (or inline, to be made
+// so by the commit).
 struct VerifiedResult {
   ResultRecord result;  // generation and time are set by the commit
   std::string upload_id;
@@ -39,7 +40,13 @@ class ResultSink {
 
   virtual ~ResultSink() = default;
 
-  // `done` gets what the pair has now, or the refusal; it must not block.
+  // Returns OK if the result carries a signature that the sink accepts, or needs none. To be asked
+  // before the bytes are published and the result is committed: a refusal leaves the upload as it
+  // was. Computes for less than a millisecond and does not wait.
+  virtual absl::Status CheckSignature(const VerifiedResult& verified) const = 0;
+
+  // Commits a result whose signature was checked. `done` gets what the pair has now, or the
+  // refusal; it must not block.
   virtual void Commit(VerifiedResult verified, Done done) = 0;
 };
 
@@ -50,14 +57,15 @@ class Committer : public ResultSink {
   Committer(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
             std::string fleet, Certificate fleet_root, const RevocationList& revocations);
 
-  // Checks the signature, which what a relay forwarded must have, and commits. `done` gets what the
-  // pair has now: the result itself, or the same content that was there before; or the refusal
-  // (errors.h). It runs on the store's thread and must not block. A blob that is not needed is
-  // removed.
+  // A result that a relay forwarded has to be signed. SIGNATURE_REQUIRED, INVALID_SIGNATURE.
+  absl::Status CheckSignature(const VerifiedResult& verified) const override;
+
+  // `done` gets what the pair has now: the result itself, or the same content that was there
+  // before; or the refusal (errors.h). It runs on the store's thread and must not block. A blob
+  // that neither a result nor a later owner of the upload needs is removed.
   void Commit(VerifiedResult verified, Done done) override;
 
  private:
-  absl::Status CheckSignature(const VerifiedResult& verified) const;
   void RemoveLater(const std::string& blob);
 
   StateStore& store_;

@@ -90,6 +90,26 @@ TEST_F(CommitterTest, ABlobStaysIfItIsTheResultAndGoesIfNot) {
   EXPECT_FALSE(IsThere("stray"));
 }
 
+TEST_F(CommitterTest, BlobThatTheResultNamesStaysWhenItsCommitIsRepeated) {
+  CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
+  open.run.deadline_at = 0;
+  state_.Apply(std::move(open));
+  state_.Apply(Opening(KeyOf("n1"), "u1"));
+  VerifiedResult upload = InBlob("n1", "u1", "content");
+  upload.upload_id = "u1";
+  upload.epoch = 1;
+  EXPECT_TRUE(Commit(upload).ok());
+  EXPECT_EQ(ReasonOf(Commit(upload).status()), "TAKEN_OVER");
+  EXPECT_TRUE(IsThere("u1"));
+  VerifiedResult bare = upload;
+  bare.upload_id.clear();
+  EXPECT_TRUE(Commit(bare).ok());
+  EXPECT_TRUE(IsThere("u1"));
+  state_.Apply(EndRun{.run = kRun, .state = RunState::kCancelled, .at = 1});
+  EXPECT_EQ(ReasonOf(Commit(upload).status()), "RUN_CANCELLED");
+  EXPECT_TRUE(IsThere("u1"));
+}
+
 TEST_F(CommitterTest, ARunThatHasEndedSaysHow) {
   state_.Plan({"n1"});  // its deadline was long ago
   EXPECT_EQ(ReasonOf(Commit(Small("n1", "late")).status()), "RUN_SEALED");
@@ -121,16 +141,14 @@ TEST_F(CommitterTest, ASignatureHasToBeTheNodesOverThisResult) {
   result.delivery.signer_pem = chain;
   result.delivery.signature =
       *SignResult(key, {kRun, "facts", "n1", good.attempt, result.size, result.sha256});
-  VerifiedResult forged = InBlob("n1", "forged", "other");
+  VerifiedResult forged = Small("n1", "other");
   forged.result.delivery = result.delivery;
-  EXPECT_EQ(ReasonOf(Commit(forged).status()), "INVALID_SIGNATURE");
-  EXPECT_FALSE(IsThere("forged"));
-  EXPECT_EQ(state_.Run().genuine, 0);
-  VerifiedResult revoked = InBlob("n1", "revoked", "content");
-  revoked.result.delivery = result.delivery;
+  EXPECT_EQ(ReasonOf(committer_.CheckSignature(forged)), "INVALID_SIGNATURE");
   state_.revocations().Add(CertificateSubject(leaf.IssuerKeyId(), leaf.Serial()));
-  EXPECT_EQ(ReasonOf(Commit(revoked).status()), "INVALID_SIGNATURE");
+  EXPECT_EQ(ReasonOf(committer_.CheckSignature(good)), "INVALID_SIGNATURE");
   state_.revocations().Replace({});
+  const absl::Status checked = committer_.CheckSignature(good);
+  EXPECT_TRUE(checked.ok()) << checked;
   EXPECT_TRUE(Commit(good).ok());
   EXPECT_TRUE(IsThere("signed"));
 }

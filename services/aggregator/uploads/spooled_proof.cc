@@ -1,8 +1,7 @@
 #include "services/aggregator/uploads/spooled_proof.h"
 
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
 #include "services/common/identity/result_signature.h"
 
 namespace muster {
@@ -38,8 +37,7 @@ absl::Status SpooledProofs::Check(const v1::SpooledProof& proof, const Caller& r
     return errors::InvalidSignature("only enrolled nodes leave results with relays");
   }
   if (is_revoked_(node)) {
-    return MakeError(absl::StatusCode::kPermissionDenied, "REVOKED",
-                     "the node that signed this has been revoked", "Let it join again.");
+    return errors::SignerRevoked();
   }
   upload->delivery = {};
   upload->delivery.uri = *ToUri(node.identity);

@@ -11,8 +11,10 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/base/utf8.h"
 #include "services/common/base/zstd_frame.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {
@@ -60,14 +62,18 @@ UploadSession::UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& 
       strand_(executor, kMaxStrandQueue),
       upload_(std::move(upload)) {}
 
-absl::StatusOr<int64_t> UploadSession::Reopen(const UploadRecord& upload,
+absl::StatusOr<int64_t> UploadSession::Reopen(const UploadRecord& upload, const UploadPeer& opener,
                                               std::optional<absl::Time> signed_at) {
   if (ended_) return errors::UploadNotFound(id_);
   if (upload.epoch < upload_.epoch) return errors::TakenOver(id_);
-  EndStream(errors::TakenOver(id_));
+  Release(errors::TakenOver(id_));
   upload_ = upload;
+  opener_ = opener;
   signed_at_ = signed_at;
-  completing_ = false;  // a commit that failed may be tried again
+  {
+    MutexLock lock(stream_mutex_);
+    completing_ = {};
+  }
   RETURN_IF_ERROR(OpenStaged());
   return published_ ? *published_ : staged_->written();
 }
@@ -89,29 +95,40 @@ absl::Status UploadSession::OpenStaged() {
   return absl::OkStatus();
 }
 
-absl::Status UploadSession::CheckEpoch(int64_t epoch) const {
+absl::Status UploadSession::CheckAttached(const UploadAttachment& attachment) const {
   if (ended_) return errors::UploadNotFound(id_);
-  return epoch == upload_.epoch ? absl::OkStatus() : errors::TakenOver(id_);
+  MutexLock lock(stream_mutex_);
+  return attached_ && attachment == current_ ? absl::OkStatus() : errors::TakenOver(id_);
 }
 
-absl::Status UploadSession::Attach(int64_t epoch, std::function<void(absl::Status)> on_detached) {
-  RETURN_IF_ERROR(CheckEpoch(epoch));
-  EndStream(errors::TakenOver(id_));
+bool UploadSession::completing() const {
+  MutexLock lock(stream_mutex_);
+  return completing_ != UploadAttachment();
+}
+
+absl::StatusOr<UploadAttachment> UploadSession::Attach(
+    int64_t epoch, const UploadPeer& peer, std::function<void(absl::Status)> on_detached) {
+  if (ended_ || opener_ != peer) return errors::UploadNotFound(id_);
+  if (epoch != upload_.epoch) return errors::TakenOver(id_);
+  if (completing()) return errors::UploadCompleting(id_);
   RETURN_IF_ERROR(OpenStaged());
-  progress_at_ = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
+  Release(errors::TakenOver(id_));
   since_progress_ = 0;
   MutexLock lock(stream_mutex_);
-  on_detached_ = std::move(on_detached);
+  current_ = UploadAttachment(++attachments_);
   attached_ = true;
-  return absl::OkStatus();
+  on_detached_ = std::move(on_detached);
+  progress_at_ = clock_.MonotonicNow();
+  return current_;
 }
 
-void UploadSession::Detach(int64_t epoch) {
-  if (epoch != upload_.epoch || completing_) return;
+void UploadSession::Detach(const UploadAttachment& attachment) {
   {
     MutexLock lock(stream_mutex_);
-    on_detached_ = nullptr;
+    if (attachment == UploadAttachment() || attachment != current_) return;
+    current_ = {};
     attached_ = false;
+    on_detached_ = nullptr;
   }
   // Open files are for streams; the hash would be of no use without them.
   staged_.reset();
@@ -119,27 +136,49 @@ void UploadSession::Detach(int64_t epoch) {
   hashed_ = 0;
 }
 
-void UploadSession::EndStream(const absl::Status& why) {
+// Ends the attached stream, whose files stay open for the next one.
+void UploadSession::Release(const absl::Status& why) {
   std::function<void(absl::Status)> on_detached;
   {
     MutexLock lock(stream_mutex_);
-    on_detached = std::move(on_detached_);
-    on_detached_ = nullptr;
+    current_ = {};
     attached_ = false;
+    on_detached = std::exchange(on_detached_, nullptr);
   }
   if (on_detached) on_detached(why);
 }
 
+void UploadSession::EndStalledStream(absl::Duration limit) {
+  std::function<void(absl::Status)> on_detached;
+  {
+    MutexLock lock(stream_mutex_);
+    if (StalledForLocked() <= limit) return;
+    attached_ = false;
+    on_detached = std::exchange(on_detached_, nullptr);
+  }
+  if (on_detached) on_detached(errors::UploadStalled());
+}
+
+absl::Duration UploadSession::StalledForLocked() const {
+  return attached_ ? clock_.MonotonicNow() - progress_at_ : absl::ZeroDuration();
+}
+
 absl::Duration UploadSession::StalledFor() const {
-  if (!attached_) return absl::ZeroDuration();
-  return clock_.MonotonicNow() - absl::Nanoseconds(progress_at_.load());
+  MutexLock lock(stream_mutex_);
+  return StalledForLocked();
+}
+
+bool UploadSession::attached() const {
+  MutexLock lock(stream_mutex_);
+  return attached_;
 }
 
 void UploadSession::NoteProgress(int64_t bytes) {
   since_progress_ += bytes;
   if (since_progress_ < kProgressBytes) return;
   since_progress_ = 0;
-  progress_at_ = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
+  MutexLock lock(stream_mutex_);
+  progress_at_ = clock_.MonotonicNow();
 }
 
 absl::StatusOr<std::string> UploadSession::RawBytes(UploadChunk chunk) const {
@@ -169,9 +208,10 @@ absl::Status UploadSession::CheckOverlap(const UploadChunk& chunk, const std::st
                        : errors::InvalidChunk("other bytes were stored at its offset");
 }
 
-absl::StatusOr<UploadAck> UploadSession::Append(int64_t epoch, UploadChunk chunk) {
-  RETURN_IF_ERROR(CheckEpoch(epoch));
-  if (completing_) return errors::InvalidChunk("it comes after the finish");
+absl::StatusOr<UploadAck> UploadSession::Append(const UploadAttachment& attachment,
+                                                UploadChunk chunk) {
+  RETURN_IF_ERROR(CheckAttached(attachment));
+  if (completing()) return errors::InvalidChunk("it comes after the finish");
   const int64_t written = published_ ? *published_ : staged_->written();
   if (chunk.offset < 0 || chunk.offset > INT64_MAX - chunk.raw_size) {
     return errors::InvalidOffset(chunk.offset);
@@ -231,8 +271,10 @@ absl::StatusOr<std::string> UploadSession::Head(int64_t limit) {
   return ReadUpTo(*source, static_cast<size_t>(limit));
 }
 
-void UploadSession::Complete(int64_t epoch, const UploadFinish& finish, Committed committed) {
-  if (const absl::Status status = CheckEpoch(epoch); !status.ok()) return committed(status);
+void UploadSession::Complete(const UploadAttachment& attachment, const UploadFinish& finish,
+                             Committed committed) {
+  if (const absl::Status status = CheckAttached(attachment); !status.ok()) return committed(status);
+  if (completing()) return committed(errors::UploadCompleting(id_));
   const int64_t written = published_ ? *published_ : staged_->written();
   if (hashed_ != written || written == 0) {
     if (const absl::Status status = HashAgain(); !status.ok()) return committed(status);
@@ -246,7 +288,7 @@ void UploadSession::Complete(int64_t epoch, const UploadFinish& finish, Committe
   }
   VerifiedResult verified;
   verified.upload_id = id_;
-  verified.epoch = epoch;
+  verified.epoch = upload_.epoch;
   verified.attempt = upload_.attempt;
   verified.signed_at = signed_at_;
   ResultRecord& result = verified.result;
@@ -260,15 +302,34 @@ void UploadSession::Complete(int64_t epoch, const UploadFinish& finish, Committe
   result.delivery = upload_.delivery;
   result.delivery.signature = finish.signature;
   result.delivery.signer_pem = finish.signer_chain_pem;
+  // Before the bytes are published: after a refusal the upload goes on as it was.
+  if (const absl::Status status = sink_.CheckSignature(verified); !status.ok()) {
+    return committed(status);
+  }
   if (const absl::Status status = StoreBytes(&result); !status.ok()) return committed(status);
-  completing_ = true;
-  sink_.Commit(std::move(verified), std::move(committed));
+  {
+    MutexLock lock(stream_mutex_);
+    completing_ = attachment;
+  }
+  sink_.Commit(std::move(verified),
+               [self = shared_from_this(), attachment,
+                committed = std::move(committed)](absl::StatusOr<ResultRecord> result) mutable {
+                 if (!result.ok()) self->CompletionFailed(attachment);
+                 committed(std::move(result));
+               });
+}
+
+// The upload may be completed again, unless a later open has changed that already.
+void UploadSession::CompletionFailed(const UploadAttachment& attachment) {
+  MutexLock lock(stream_mutex_);
+  if (completing_ == attachment) completing_ = {};
 }
 
 // Small ones go into the store with their row, others are published before it.
 absl::Status UploadSession::StoreBytes(ResultRecord* result) {
   if (upload_.is_error) {
-    ASSIGN_OR_RETURN(result->error, Head(kMaxErrorText));
+    ASSIGN_OR_RETURN(const auto text, Head(kMaxErrorText));
+    result->error = CutUtf8(CleanUtf8(text), kMaxErrorText);
   }
   if (result->size <= kInlineLimit) {
     ASSIGN_OR_RETURN(result->body, Head(kInlineLimit));
@@ -283,7 +344,7 @@ absl::Status UploadSession::StoreBytes(ResultRecord* result) {
 }
 
 void UploadSession::Discard(const absl::Status& why) {
-  EndStream(why);
+  Release(why);
   Close();
 }
 
@@ -297,7 +358,7 @@ void UploadSession::Close() {
 }
 
 absl::StatusOr<int64_t> UploadSession::KeepPartial(const std::string& name) {
-  EndStream(errors::RunSealed(key_.run));
+  Release(errors::RunSealed(key_.run));
   ended_ = true;
   if (staged_ == nullptr) {
     auto staged = blobs_.Resume(id_);

@@ -5,7 +5,6 @@
 #ifndef MUSTER_SERVICES_AGGREGATOR_UPLOADS_UPLOAD_SESSION_H_
 #define MUSTER_SERVICES_AGGREGATOR_UPLOADS_UPLOAD_SESSION_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +21,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/base/sha256.h"
 #include "services/common/blob/blob_store.h"
+#include "services/common/identity/policy.h"
 #include "services/common/store/records.h"
 
 namespace muster {
@@ -50,8 +50,32 @@ struct UploadFinish {
   std::string signer_chain_pem;
 };
 
-// Thread-safe where it says so; all else runs on the session's strand, one call at a time.
-class UploadSession {
+// Who opens an upload, or carries its stream. A plain value.
+struct UploadPeer {
+  Identity identity;
+  std::optional<Identity> via;  // the gateway or relay that forwards for it
+  bool operator==(const UploadPeer&) const = default;
+};
+
+inline UploadPeer PeerOf(const Caller& caller) { return {caller.identity, caller.via}; }
+
+// Names one attachment of a stream to an UploadSession: only the calls of the stream that is
+// attached now have an effect. A plain value; the default one names no attachment.
+class UploadAttachment {
+ public:
+  UploadAttachment() = default;
+  bool operator==(const UploadAttachment&) const = default;
+
+ private:
+  friend class UploadSession;
+  explicit UploadAttachment(uint64_t number) : number_(number) {}
+
+  uint64_t number_ = 0;
+};
+
+// At most one stream is attached at a time, and at most one completion is in progress. Thread-safe
+// where it says so; all else runs on the session's strand, one call at a time.
+class UploadSession : public std::enable_shared_from_this<UploadSession> {
  public:
   using Committed = absl::AnyInvocable<void(absl::StatusOr<ResultRecord>)>;
 
@@ -65,23 +89,32 @@ class UploadSession {
   Strand& strand() { return strand_; }
 
   // Takes what a later open said: its epoch rises, and a stream that was attached before is told so
-  // (its `on_detached` runs, once). Opens the staged bytes, or makes them. Returns the offset.
-  // `signed_at`: as in VerifiedResult.
-  absl::StatusOr<int64_t> Reopen(const UploadRecord& upload,
+  // (its `on_detached` runs, once). Opens the staged bytes, or makes them. Returns the offset. A
+  // completion in progress does not prevent this: the sink refuses the lower epoch. From here on
+  // streams of `opener` alone may attach. `signed_at`: as in VerifiedResult.
+  absl::StatusOr<int64_t> Reopen(const UploadRecord& upload, const UploadPeer& opener,
                                  std::optional<absl::Time> signed_at = std::nullopt);
 
-  // A stream takes hold of the session with the epoch of its open. ABORTED (TAKEN_OVER) if a later
-  // open was there. `on_detached` must not block.
-  absl::Status Attach(int64_t epoch, std::function<void(absl::Status)> on_detached);
+  // Attaches a stream of `peer` with the epoch of its open. The stream that was attached before is
+  // detached with TAKEN_OVER: its `on_detached` runs, once, and its later calls fail. NOT_FOUND
+  // (UPLOAD_NOT_FOUND) if another opened the upload; ABORTED (TAKEN_OVER) if a later open exists;
+  // UNAVAILABLE (UPLOAD_COMPLETING) while a completion is in progress. `on_detached` must not
+  // block.
+  absl::StatusOr<UploadAttachment> Attach(int64_t epoch, const UploadPeer& peer,
+                                          std::function<void(absl::Status)> on_detached);
 
-  // The stream has ended: files are closed until the next open. Ignored for a lower epoch.
-  void Detach(int64_t epoch);
+  // The stream has ended: files are closed until the next attach. Ignored for a stream that was
+  // taken over.
+  void Detach(const UploadAttachment& attachment);
 
-  // Verifies and stores one chunk.
-  absl::StatusOr<UploadAck> Append(int64_t epoch, UploadChunk chunk);
+  // Verifies and stores one chunk. ABORTED (TAKEN_OVER) unless the stream is attached.
+  absl::StatusOr<UploadAck> Append(const UploadAttachment& attachment, UploadChunk chunk);
 
-  // Verifies the whole, makes it durable, commits it. `committed` runs once, on any thread.
-  void Complete(int64_t epoch, const UploadFinish& finish, Committed committed);
+  // Verifies the whole and its signature, makes it durable, commits it. `committed` runs once, on
+  // any thread. ABORTED (TAKEN_OVER) unless the stream is attached; UNAVAILABLE (UPLOAD_COMPLETING)
+  // while a completion is in progress.
+  void Complete(const UploadAttachment& attachment, const UploadFinish& finish,
+                Committed committed);
 
   // Ends the attached stream with `why`, and the upload with it.
   void Discard(const absl::Status& why);
@@ -96,14 +129,19 @@ class UploadSession {
   // The time since the stream last brought 64 KiB; zero while no stream is attached. Thread-safe.
   absl::Duration StalledFor() const;
 
-  // Ends the attached stream with `why`; the upload stays open. Thread-safe.
-  void EndStream(const absl::Status& why);
+  // Ends the attached stream with UPLOAD_STALLED if it has been stalled for longer than `limit`;
+  // the upload stays open. Thread-safe.
+  void EndStalledStream(absl::Duration limit);
 
   // Whether a stream is attached. Thread-safe.
-  bool attached() const { return attached_; }
+  bool attached() const;
 
  private:
-  absl::Status CheckEpoch(int64_t epoch) const;
+  absl::Status CheckAttached(const UploadAttachment& attachment) const;
+  bool completing() const;
+  void Release(const absl::Status& why);
+  void CompletionFailed(const UploadAttachment& attachment);
+  absl::Duration StalledForLocked() const;
   absl::Status OpenStaged();
   absl::Status HashAgain();
   absl::StatusOr<std::string> RawBytes(UploadChunk chunk) const;
@@ -122,19 +160,24 @@ class UploadSession {
   Strand strand_;
 
   UploadRecord upload_;
+  std::optional<UploadPeer> opener_;  // of the last Reopen
   std::optional<absl::Time> signed_at_;
   std::unique_ptr<StagedBlob> staged_;
   std::optional<int64_t> published_;  // size, if a crash came between publishing and committing
   Sha256 sha256_;
   int64_t hashed_ = 0;  // bytes that sha256_ has seen
   bool ended_ = false;
-  bool completing_ = false;
+  uint64_t attachments_ = 0;
+  int64_t since_progress_ = 0;
 
   mutable Mutex stream_mutex_;
+  // The last attachment, until its Detach: the open files are its own.
+  UploadAttachment current_ ABSL_GUARDED_BY(stream_mutex_);
+  bool attached_ ABSL_GUARDED_BY(stream_mutex_) = false;  // its stream has not been ended
   std::function<void(absl::Status)> on_detached_ ABSL_GUARDED_BY(stream_mutex_);
-  std::atomic<bool> attached_ = false;
-  std::atomic<int64_t> progress_at_ = 0;  // monotonic nanoseconds
-  int64_t since_progress_ = 0;
+  absl::Duration progress_at_ ABSL_GUARDED_BY(stream_mutex_);  // monotonic
+  // Whose completion is in progress, or has succeeded.
+  UploadAttachment completing_ ABSL_GUARDED_BY(stream_mutex_);
 };
 
 }  // namespace muster

@@ -2,93 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
-#include <memory>
 #include <string>
-#include <utility>
 
-#include "services/aggregator/testing/test_state.h"
 #include "services/aggregator/uploads/blob_names.h"
-#include "services/common/base/crc32c.h"
-#include "services/common/base/error.h"
+#include "services/aggregator/uploads/upload_session_fixture.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/zstd_frame.h"
-#include "services/common/blob/blob_test_util.h"
 
 namespace muster {
 namespace {
-
-using testing::kFleet;
-using testing::TestState;
-
-UploadChunk Chunk(int64_t offset, const std::string& data) {
-  return {.offset = offset,
-          .raw_size = static_cast<int64_t>(data.size()),
-          .crc32c = Crc32c(data),
-          .data = data};
-}
-
-UploadFinish FinishOf(const std::string& data) {
-  return {.size = static_cast<int64_t>(data.size()),
-          .crc32c = Crc32c(data),
-          .sha256 = DigestBytes(Sha256::Of(data))};
-}
-
-// The session runs on the test's own thread, as if that were its strand.
-class UploadSessionTest : public ::testing::Test {
- protected:
-  void SetUp() override { state_.Plan({"n1", "n2"}); }
-
-  // Opens "u1" for n1 as a sender does before each stream.
-  UploadRecord OpenInStore() {
-    return state_.Apply(Opening(KeyOf("n1"), "u1", 1, kCreated)).upload;
-  }
-
-  std::unique_ptr<UploadSession> Session(const UploadRecord& upload) {
-    return std::make_unique<UploadSession>(upload, state_.blobs(), committer_, state_.executor(),
-                                           state_.clock);
-  }
-
-  // A session that a stream holds.
-  std::unique_ptr<UploadSession> Attached() {
-    upload_ = OpenInStore();
-    auto session = Session(upload_);
-    EXPECT_TRUE(session->Reopen(upload_).ok());
-    Attach(*session);
-    return session;
-  }
-
-  void Attach(UploadSession& session) {
-    const absl::Status attached =
-        session.Attach(upload_.epoch, [this](const absl::Status& why) { detached_ = why; });
-    EXPECT_TRUE(attached.ok()) << attached;
-  }
-
-  absl::StatusOr<int64_t> Append(UploadSession& session, UploadChunk chunk) {
-    ASSIGN_OR_RETURN(const auto ack, session.Append(upload_.epoch, std::move(chunk)));
-    return ack.written;
-  }
-
-  absl::StatusOr<ResultRecord> Complete(UploadSession& session, const UploadFinish& finish) {
-    std::promise<absl::StatusOr<ResultRecord>> answer;
-    session.Complete(upload_.epoch, finish, [&](absl::StatusOr<ResultRecord> result) {
-      answer.set_value(std::move(result));
-    });
-    return answer.get_future().get();
-  }
-
-  std::string Stored(const std::string& node) {
-    const auto result = **state_.store().GetResult(KeyOf(node));
-    return result.blob.empty() ? result.body : ReadAll(**state_.blobs().Open(result.blob, 0));
-  }
-
-  TestState state_;
-  Committer committer_{state_.store(),      state_.blobs(), state_.executor(),
-                       state_.clock,        kFleet,         state_.root().certificate(),
-                       state_.revocations()};
-  UploadRecord upload_;
-  absl::Status detached_;
-};
 
 TEST_F(UploadSessionTest, ALargeResultBecomesABlobASmallOneAPartOfTheStore) {
   const std::string large = Pattern(200'000);
@@ -103,7 +25,7 @@ TEST_F(UploadSessionTest, ALargeResultBecomesABlobASmallOneAPartOfTheStore) {
 
   upload_ = state_.Apply(Opening(KeyOf("n2"), "u2", 1, kCreated)).upload;
   auto second = Session(upload_);
-  ASSERT_TRUE(second->Reopen(upload_).ok());
+  ASSERT_TRUE(second->Reopen(upload_, kPeer).ok());
   Attach(*second);
   EXPECT_TRUE(Append(*second, Chunk(0, "small")).ok());
   EXPECT_EQ(Complete(*second, FinishOf("small"))->blob, "");
@@ -148,20 +70,6 @@ TEST_F(UploadSessionTest, ACompressedChunkCountsAsWhatItHolds) {
   EXPECT_EQ(Stored("n1"), text);
 }
 
-TEST_F(UploadSessionTest, ALaterOpenTakesOver) {
-  auto session = Attached();
-  EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
-  const UploadRecord before = upload_;
-  upload_ = OpenInStore();
-  EXPECT_GT(upload_.epoch, before.epoch);
-  EXPECT_EQ(*session->Reopen(upload_), 5);
-  EXPECT_EQ(ReasonOf(detached_), "TAKEN_OVER");
-  EXPECT_EQ(ReasonOf(session->Attach(before.epoch, nullptr)), "TAKEN_OVER");
-  EXPECT_EQ(ReasonOf(session->Append(before.epoch, Chunk(5, "!")).status()), "TAKEN_OVER");
-  session->Detach(before.epoch);  // the dead stream's end does not close the new one's file
-  EXPECT_EQ(*Append(*session, Chunk(5, "!")), 6);
-}
-
 TEST_F(UploadSessionTest, AnotherProcessGoesOnWhereThisOneStopped) {
   const std::string data = Pattern(100'000);
   {
@@ -169,7 +77,7 @@ TEST_F(UploadSessionTest, AnotherProcessGoesOnWhereThisOneStopped) {
     EXPECT_TRUE(Append(*session, Chunk(0, data.substr(0, 70'000))).ok());
   }
   auto session = Session(upload_ = OpenInStore());
-  EXPECT_EQ(*session->Reopen(upload_), 70'000);
+  EXPECT_EQ(*session->Reopen(upload_, kPeer), 70'000);
   Attach(*session);
   EXPECT_TRUE(Append(*session, Chunk(70'000, data.substr(70'000))).ok());
   const auto result = Complete(*session, FinishOf(data));
@@ -186,7 +94,7 @@ TEST_F(UploadSessionTest, WhatWasPublishedBeforeACrashIsCommittedAfterIt) {
     ASSERT_TRUE(staged->Publish(ResultBlobName(kRun, "u1")).ok());
   }
   auto session = Session(upload_);
-  EXPECT_EQ(*session->Reopen(upload_), 100'000);
+  EXPECT_EQ(*session->Reopen(upload_, kPeer), 100'000);
   Attach(*session);
   EXPECT_EQ(ReasonOf(Append(*session, Chunk(100'000, "more")).status()), "INVALID_CHUNK");
   ASSERT_TRUE(Complete(*session, FinishOf(data)).ok());
@@ -207,12 +115,35 @@ TEST_F(UploadSessionTest, WhatIsNotWhatWasMeantIsNotCommitted) {
   EXPECT_EQ(state_.Run().genuine, 0);
 }
 
+TEST_F(UploadSessionTest, UploadGoesOnAfterABadSignature) {
+  const std::string data = Pattern(100'000);
+  const std::string half = data.substr(0, 80'000);
+  auto session = Attached(held_);
+  EXPECT_TRUE(Append(*session, Chunk(0, half)).ok());
+  held_.signature = absl::PermissionDeniedError("forged");
+  EXPECT_EQ(Complete(*session, FinishOf(half)).status(), held_.signature);
+  // Nothing was published, and the next stream adds to what was stored.
+  EXPECT_TRUE(absl::IsNotFound(state_.blobs().Size(ResultBlobName(kRun, "u1")).status()));
+  session->Detach(attachment_);
+  upload_ = OpenInStore();
+  EXPECT_EQ(*session->Reopen(upload_, kPeer), 80'000);
+  Attach(*session);
+  EXPECT_TRUE(Append(*session, Chunk(80'000, data.substr(80'000))).ok());
+  EXPECT_EQ(Complete(*session, FinishOf(data)).status(), held_.signature);
+  held_.signature = absl::OkStatus();
+  const auto outcome = BeginComplete(*session, attachment_, data);
+  ASSERT_EQ(held_.held.size(), 1u);
+  EXPECT_TRUE(Decide(0).ok());
+  EXPECT_TRUE(outcome->ok()) << outcome->status();
+  EXPECT_EQ(Stored("n1"), data);
+}
+
 TEST_F(UploadSessionTest, AnErrorIsKeptAsItsTextToo) {
   OpenUpload opening = Opening(KeyOf("n1"), "u1", 1, kCreated);
   opening.upload.is_error = true;
   upload_ = state_.Apply(std::move(opening)).upload;
   auto session = Session(upload_);
-  ASSERT_TRUE(session->Reopen(upload_).ok());
+  ASSERT_TRUE(session->Reopen(upload_, kPeer).ok());
   Attach(*session);
   const std::string text(10'000, 'e');
   EXPECT_TRUE(Append(*session, Chunk(0, text)).ok());
@@ -223,6 +154,20 @@ TEST_F(UploadSessionTest, AnErrorIsKeptAsItsTextToo) {
   EXPECT_EQ(Stored("n1"), text);
 }
 
+TEST_F(UploadSessionTest, ErrorThatIsNotUtf8IsStoredAsTextThatIs) {
+  OpenUpload opening = Opening(KeyOf("n1"), "u1", 1, kCreated);
+  opening.upload.is_error = true;
+  upload_ = state_.Apply(std::move(opening)).upload;
+  auto session = Session(upload_);
+  ASSERT_TRUE(session->Reopen(upload_).ok());
+  Attach(*session);
+  EXPECT_TRUE(Append(*session, Chunk(0, "caf\xe9")).ok());
+  const auto result = Complete(*session, FinishOf("caf\xe9"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->error, "caf\xef\xbf\xbd");
+  EXPECT_EQ(Stored("n1"), "caf\xe9") << "the bytes that were delivered";
+}
+
 TEST_F(UploadSessionTest, WhatHadArrivedCanBeKept) {
   auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, "half a")).ok());
@@ -230,19 +175,6 @@ TEST_F(UploadSessionTest, WhatHadArrivedCanBeKept) {
   EXPECT_EQ(ReasonOf(detached_), "RUN_SEALED");
   EXPECT_EQ(ReadAll(**state_.blobs().Open("runs/x/partial", 0)), "half a");
   EXPECT_EQ(ReasonOf(Append(*session, Chunk(6, "x")).status()), "UPLOAD_NOT_FOUND");
-}
-
-TEST_F(UploadSessionTest, AStreamCountsAsAliveByWhatItBrings) {
-  auto session = Attached();
-  state_.clock.Advance(absl::Seconds(61));
-  EXPECT_GE(session->StalledFor(), absl::Seconds(61));
-  EXPECT_TRUE(Append(*session, Chunk(0, "a little")).ok());
-  EXPECT_GE(session->StalledFor(), absl::Seconds(61));
-  EXPECT_TRUE(Append(*session, Chunk(8, Pattern(70'000))).ok());
-  EXPECT_EQ(session->StalledFor(), absl::ZeroDuration());
-  session->Detach(upload_.epoch);
-  state_.clock.Advance(absl::Seconds(61));
-  EXPECT_EQ(session->StalledFor(), absl::ZeroDuration());  // nobody is there to be slow
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 #include "services/common/base/random_id.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
 
 namespace muster {
@@ -83,7 +84,7 @@ absl::Status Uploads::Recover() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<OpenedUpload> Uploads::Open(UploadRecord upload,
+absl::StatusOr<OpenedUpload> Uploads::Open(UploadRecord upload, const UploadPeer& opener,
                                            std::optional<absl::Time> signed_at) {
   upload.id = RandomHex(16);
   upload.opened_at = absl::ToUnixMicros(clock_.Now());
@@ -100,12 +101,12 @@ absl::StatusOr<OpenedUpload> Uploads::Open(UploadRecord upload,
   if (!outcome.abandoned.empty()) Abandon(outcome.abandoned, upload);
   const std::shared_ptr<UploadSession> session = Session(outcome.upload);
   auto offset =
-      OnStrand<int64_t>(*session, [&] { return session->Reopen(outcome.upload, signed_at); });
+      OnStrand<int64_t>(*session, [&] { return session->Reopen(outcome.upload, opener, signed_at); });
   if (absl::IsNotFound(offset.status()) && !outcome.created) {
     // What had arrived was found wrong at its end: nothing of it can be gone on with.
     RETURN_IF_ERROR(store_.ApplyAndWait(AbandonUpload{outcome.upload.id}));
     Forget(outcome.upload.id);
-    return Open(std::move(upload), signed_at);
+    return Open(std::move(upload), opener, signed_at);
   }
   if (!offset.ok()) return offset.status();
   OpenedUpload opened;
@@ -219,7 +220,7 @@ void Uploads::Sweep() {
       if (session->StalledFor() > kStallLimit) stalled.push_back(session);
     }
   }
-  for (const auto& session : stalled) session->EndStream(errors::UploadStalled());
+  for (const auto& session : stalled) session->EndStalledStream(kStallLimit);
   // Beyond those that a stream still carries.
   const auto expired = store_.ExpiredUploads(absl::ToUnixMicros(clock_.Now()),
                                              static_cast<int>(limits_.max_streams) + kSweepStep);

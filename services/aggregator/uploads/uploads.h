@@ -50,9 +50,9 @@ class Uploads {
   // Before the first Open.
   absl::Status Recover();
 
-  // Opens or takes over. `upload` names key, attempt, size and the rest; id, epoch and times are
-  // set here. `signed_at`: as in VerifiedResult.
-  absl::StatusOr<OpenedUpload> Open(UploadRecord upload,
+  // Opens or takes over for `opener`. `upload` names key, attempt, size and the rest; id, epoch and
+  // times are set here. `signed_at`: as in VerifiedResult.
+  absl::StatusOr<OpenedUpload> Open(UploadRecord upload, const UploadPeer& opener,
                                     std::optional<absl::Time> signed_at = std::nullopt);
 
   // The session of an upload that was opened since this process began; else UPLOAD_NOT_FOUND.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +21,8 @@ namespace {
 using testing::kFleet;
 using testing::TestState;
 
+const UploadPeer kPeer = {{kFleet, NodeIdentity{"n1"}}, {}};
+
 class UploadsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -36,6 +39,10 @@ class UploadsTest : public ::testing::Test {
     return {.key = KeyOf(node), .attempt = 1, .file_name = "f"};
   }
 
+  absl::StatusOr<OpenedUpload> Open(const UploadRecord& upload) {
+    return uploads_->Open(upload, kPeer);
+  }
+
   // What a strand did before this is done.
   void Settle(UploadSession& session) {
     std::promise<void> done;
@@ -47,8 +54,10 @@ class UploadsTest : public ::testing::Test {
   std::shared_ptr<UploadSession> Attach(const OpenedUpload& opened) {
     auto session = *uploads_->Find(opened.id);
     EXPECT_TRUE(session->strand().Post([&, session] {
-      EXPECT_TRUE(
-          session->Attach(opened.epoch, [this](const absl::Status& why) { ended_ = why; }).ok());
+      const auto attachment =
+          session->Attach(opened.epoch, kPeer, [this](const absl::Status& why) { ended_ = why; });
+      EXPECT_TRUE(attachment.ok()) << attachment.status();
+      attachments_[opened.id] = attachment.value_or(UploadAttachment());
     }));
     Settle(*session);
     return session;
@@ -56,14 +65,21 @@ class UploadsTest : public ::testing::Test {
 
   void Append(UploadSession& session, const OpenedUpload& opened, const std::string& data) {
     ASSERT_TRUE(session.strand().Post([&] {
-      EXPECT_TRUE(session
-                      .Append(opened.epoch, {.offset = opened.offset,
-                                             .raw_size = static_cast<int64_t>(data.size()),
-                                             .crc32c = Crc32c(data),
-                                             .data = data})
-                      .ok());
+      EXPECT_TRUE(
+          session
+              .Append(attachments_[opened.id], {.offset = opened.offset,
+                                                .raw_size = static_cast<int64_t>(data.size()),
+                                                .crc32c = Crc32c(data),
+                                                .data = data})
+              .ok());
     }));
     Settle(session);
+  }
+
+  void Detach(const OpenedUpload& opened) {
+    const auto session = *uploads_->Find(opened.id);
+    ASSERT_TRUE(session->strand().Post([&] { session->Detach(attachments_[opened.id]); }));
+    Settle(*session);
   }
 
   TestState state_;
@@ -73,47 +89,48 @@ class UploadsTest : public ::testing::Test {
   std::optional<Uploads> uploads_;
   Executor disk_{{"disk", 1, 100}};
   absl::Status ended_;
+  std::map<std::string, UploadAttachment> attachments_;  // by upload
 };
 
 TEST_F(UploadsTest, OpeningAgainGoesOnWithAHigherEpoch) {
-  const auto first = uploads_->Open(Of("n1"));
+  const auto first = Open(Of("n1"));
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(first->offset, 0);
   EXPECT_EQ(first->chunk_max, kChunkMaxLarge);
   EXPECT_EQ(first->expires_at, kCreated + 50'000'000);
   Append(*Attach(*first), *first, "hello");
-  const auto second = uploads_->Open(Of("n1"));
+  const auto second = Open(Of("n1"));
   EXPECT_EQ(second->id, first->id);
   EXPECT_GT(second->epoch, first->epoch);
   EXPECT_EQ(second->offset, 5);
   EXPECT_EQ(ReasonOf(ended_), "TAKEN_OVER");
   EXPECT_EQ(ReasonOf(uploads_->Find("0123").status()), "UPLOAD_NOT_FOUND");
-  EXPECT_EQ(ReasonOf(uploads_->Open(Of("n9")).status()), "PAIR_NOT_PLANNED");
+  EXPECT_EQ(ReasonOf(Open(Of("n9")).status()), "PAIR_NOT_PLANNED");
 }
 
 TEST_F(UploadsTest, AHigherAttemptStartsFromNothing) {
-  const auto first = *uploads_->Open(Of("n1"));
+  const auto first = *Open(Of("n1"));
   Append(*Attach(first), first, "hello");
   UploadRecord again = Of("n1");
   again.attempt = 2;
-  const auto second = *uploads_->Open(again);
+  const auto second = *Open(again);
   EXPECT_NE(second.id, first.id);
   EXPECT_EQ(second.offset, 0);
   Settle(**uploads_->Find(second.id));
   EXPECT_EQ(*state_.blobs().ListStaged(), std::vector<std::string>{second.id});
-  EXPECT_EQ(ReasonOf(uploads_->Open(Of("n1")).status()), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(Open(Of("n1")).status()), "TAKEN_OVER");
 }
 
 TEST_F(UploadsTest, TheSweepForgetsWhatHasExpired) {
-  const auto forgotten = *uploads_->Open(Of("n1"));
-  const auto carried = *uploads_->Open(Of("n2"));
+  const auto forgotten = *Open(Of("n1"));
+  const auto carried = *Open(Of("n2"));
   const auto session = Attach(carried);
   Append(*Attach(forgotten), forgotten, "hello");
-  (*uploads_->Find(forgotten.id))->EndStream(absl::OkStatus());
+  Detach(forgotten);
   uploads_->Sweep();
   EXPECT_TRUE(uploads_->Find(forgotten.id).ok());
   state_.clock.Advance(absl::Seconds(51));
-  const auto young = *uploads_->Open(Of("n3"));
+  const auto young = *Open(Of("n3"));
   uploads_->Sweep();
   Settle(*session);
   EXPECT_EQ(ReasonOf(uploads_->Find(forgotten.id).status()), "UPLOAD_NOT_FOUND");
@@ -125,17 +142,17 @@ TEST_F(UploadsTest, TheSweepForgetsWhatHasExpired) {
 }
 
 TEST_F(UploadsTest, TheSweepForgetsWhatAnEarlierProcessLeft) {
-  const auto opened = *uploads_->Open(Of("n1"));
+  const auto opened = *Open(Of("n1"));
   Begin();
   state_.clock.Advance(absl::Seconds(51));
   uploads_->Sweep();
   EXPECT_FALSE(state_.store().GetUpload(opened.id)->has_value());
-  EXPECT_EQ(uploads_->Open(Of("n1"))->offset, 0);
+  EXPECT_EQ(Open(Of("n1"))->offset, 0);
 }
 
 TEST_F(UploadsTest, TheSweepEndsStreamsThatBringNothing) {
   Begin({.expiry = absl::Hours(1)});
-  const auto opened = *uploads_->Open(Of("n1"));
+  const auto opened = *Open(Of("n1"));
   Attach(opened);
   state_.clock.Advance(absl::Seconds(59));
   uploads_->Sweep();
@@ -147,7 +164,7 @@ TEST_F(UploadsTest, TheSweepEndsStreamsThatBringNothing) {
 }
 
 TEST_F(UploadsTest, RecoveryKeepsWhatTheStoreKnows) {
-  const auto opened = *uploads_->Open(Of("n1"));
+  const auto opened = *Open(Of("n1"));
   ASSERT_TRUE((*state_.blobs().Stage("stray", -1))->Append("x", Crc32c("x")).ok());
   Begin();
   ASSERT_TRUE(uploads_->Recover().ok());
@@ -156,32 +173,32 @@ TEST_F(UploadsTest, RecoveryKeepsWhatTheStoreKnows) {
 
 TEST_F(UploadsTest, UploadsAndStreamsAreLimited) {
   Begin({.max_uploads = 1, .max_streams = 20});
-  ASSERT_TRUE(uploads_->Open(Of("n1")).ok());
-  EXPECT_EQ(ReasonOf(uploads_->Open(Of("n2")).status()), "TOO_MANY_UPLOADS");
+  ASSERT_TRUE(Open(Of("n1")).ok());
+  EXPECT_EQ(ReasonOf(Open(Of("n2")).status()), "TOO_MANY_UPLOADS");
   Begin({.max_uploads = 10, .max_streams = 20});
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(uploads_->AddStream().ok());
   EXPECT_EQ(ReasonOf(uploads_->AddStream()), "TOO_MANY_UPLOADS");
   EXPECT_EQ(uploads_->streams(), 20);
   // With many streams each chunk takes less memory.
-  EXPECT_EQ(uploads_->Open(Of("n2"))->chunk_max, kChunkMaxSmall);
+  EXPECT_EQ(Open(Of("n2"))->chunk_max, kChunkMaxSmall);
 }
 
 TEST_F(UploadsTest, WhoComesWithAResultThatIsThereIsTold) {
   CommitResult there = Genuine(KeyOf("n1"), "content", kCreated);
   const std::string sha256 = there.result.sha256;
   state_.Apply(std::move(there));
-  EXPECT_EQ(uploads_->Open(Of("n1"))->committed->sha256, sha256);
+  EXPECT_EQ(Open(Of("n1"))->committed->sha256, sha256);
   UploadRecord same = Of("n1");
   same.sha256 = sha256;
-  EXPECT_TRUE(uploads_->Open(same)->committed.has_value());
+  EXPECT_TRUE(Open(same)->committed.has_value());
   UploadRecord other = Of("n1");
   other.sha256 = std::string(32, 'z');
-  EXPECT_EQ(ReasonOf(uploads_->Open(other).status()), "RESULT_CONFLICT");
+  EXPECT_EQ(ReasonOf(Open(other).status()), "RESULT_CONFLICT");
   EXPECT_EQ(state_.store().Audit(kRun, "", 100)->items.back().kind, AuditKind::kConflict);
 }
 
 TEST_F(UploadsTest, AnEndedRunEndsItsUploads) {
-  const auto opened = *uploads_->Open(Of("n1"));
+  const auto opened = *Open(Of("n1"));
   Attach(opened);
   uploads_->EndRun(kRun, absl::CancelledError("over"));
   EXPECT_EQ(ended_.message(), "over");
@@ -190,9 +207,9 @@ TEST_F(UploadsTest, AnEndedRunEndsItsUploads) {
 }
 
 TEST_F(UploadsTest, WhatHadArrivedIsKeptForEachPair) {
-  const auto one = *uploads_->Open(Of("n1"));
+  const auto one = *Open(Of("n1"));
   Append(*Attach(one), one, "half");
-  ASSERT_TRUE(uploads_->Open(Of("n2")).ok());  // brought nothing
+  ASSERT_TRUE(Open(Of("n2")).ok());  // brought nothing
   const auto kept = uploads_->KeepPartials(kRun);
   ASSERT_TRUE(kept.ok()) << kept.status();
   ASSERT_EQ(kept->size(), 1u);

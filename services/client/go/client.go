@@ -157,8 +157,7 @@ func (c *Client) reportOnce(ctx context.Context, key Key, p Progress) error {
 		return c.legacy.progress(ctx, key, p)
 	}
 	if c.progress == nil {
-		return &Error{Code: "UNAVAILABLE", Reason: "STATUS_NOT_CONFIGURED", Message: "no status service is configured",
-			NextStep: "Configure the addresses of the status service."}
+		return errStatusNotConfigured()
 	}
 	ctx, cancel := context.WithTimeout(onBehalf(ctx, p.OnBehalfOf), callTimeout)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
 // Error is an error of a service. Find it with errors.As.
@@ -47,7 +48,7 @@ func (e *Error) Retryable() bool {
 		return true
 	case "INTERNAL", "UNKNOWN", "CANCELLED", "DEADLINE_EXCEEDED":
 		// These come from the transport when a connection breaks; from Muster they are final.
-		return e.Reason == "" || e.Reason == "UPLOAD_STALLED"
+		return e.Reason == "" || e.Reason == reasons.UploadStalled
 	}
 	return false
 }
@@ -70,7 +71,7 @@ type HandedOverError struct {
 
 // Error implements error.
 func (e *HandedOverError) Error() string {
-	return fmt.Sprintf("relay %s is disconnected and has spooled the result until %s (RESULT_SPOOLED)",
+	return fmt.Sprintf("relay %s cannot reach its parent and keeps the result until %s (RESULT_SPOOLED)",
 		e.Relay, e.Until.UTC().Format(time.DateTime))
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"muster.example/services/client/go/reasons"
 )
 
 // Phase is the activity of a sender in its heartbeats.
@@ -88,7 +90,7 @@ var (
 // returns the first one's.
 //
 // `onChange`, which may be nil, is called with an error when heartbeats begin to fail (once for each outage),
-// and with nil when they succeed again. An *Error with the reason DOUBLE_AGENT means that they have ended
+// and with nil when they succeed again. An *Error with the reason DUPLICATE_AGENT means that they have ended
 // permanently: a newer process sends heartbeats with the same identity for the same node. onChange must not
 // block.
 func (c *Client) StartHeartbeats(onChange func(error)) *Heartbeats {
@@ -247,7 +249,7 @@ func (h *Heartbeats) note(err error) {
 
 func isDuplicateAgent(err error) bool {
 	var answer *Error
-	return errors.As(err, &answer) && answer.Reason == "DOUBLE_AGENT"
+	return errors.As(err, &answer) && answer.Reason == reasons.DuplicateAgent
 }
 
 // run keeps a connection until Stop.

@@ -112,8 +112,7 @@ func (h *Heartbeats) stream(ctx context.Context, wait *reconnect) error {
 			continue
 		}
 		if patience <= 0 {
-			return &Error{Code: "UNAVAILABLE", Reason: "HEARTBEATS_LOST", Message: "the status service does not respond to heartbeats",
-				NextStep: "Check that muster-status is running and that status_targets has its address."}
+			return errHeartbeatsUnanswered()
 		}
 		timer := time.NewTimer(min(due, patience))
 		select {
@@ -147,7 +146,7 @@ func await[T any](items <-chan T, ended <-chan error) error {
 // endOf returns why a stream ended; never nil.
 func endOf(err error) error {
 	if errors.Is(err, io.EOF) {
-		return &Error{Code: "UNAVAILABLE", Reason: "HEARTBEATS_LOST", Message: "the status service ended the stream of heartbeats"}
+		return errHeartbeatsEnded()
 	}
 	return fromRPC(err)
 }

@@ -141,7 +141,7 @@ func TestHeartbeatsReconnect(t *testing.T) {
 
 func duplicateAgent(t *testing.T) error {
 	t.Helper()
-	s, err := status.New(codes.Aborted, "another process sends heartbeats").WithDetails(&musterv1.ErrorDetail{Reason: "DOUBLE_AGENT"})
+	s, err := status.New(codes.Aborted, "another process sends heartbeats").WithDetails(&musterv1.ErrorDetail{Reason: "DUPLICATE_AGENT"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestDuplicateAgentEndsHeartbeatsButNotDelivery(t *testing.T) {
 	client.StartHeartbeats(seen.onChange)
 	until(t, "the end", func() bool { return len(seen.all()) == 1 })
 	var answer *muster.Error
-	if !errors.As(seen.all()[0], &answer) || answer.Reason != "DOUBLE_AGENT" {
+	if !errors.As(seen.all()[0], &answer) || answer.Reason != "DUPLICATE_AGENT" {
 		t.Error(seen.all())
 	}
 	if _, err := client.Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x")}); err != nil {

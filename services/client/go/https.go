@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"muster.example/services/client/go/reasons"
 )
 
 // listener delivers to a run's listener for legacy clients: plain HTTPS. Safe for concurrent use.
@@ -119,12 +121,12 @@ func (l *listener) progress(ctx context.Context, key Key, p Progress) error {
 
 // listenerAnswers maps answers of a legacy listener to errors of the API.
 var listenerAnswers = map[int]Error{
-	http.StatusForbidden:             {Code: "PERMISSION_DENIED", Reason: "NOT_YOURS"},
-	http.StatusNotFound:              {Code: "NOT_FOUND", Reason: "PATH_NOT_FOUND"},
-	http.StatusConflict:              {Code: "ALREADY_EXISTS", Reason: "RESULT_CONFLICT"},
-	http.StatusGone:                  {Code: "FAILED_PRECONDITION", Reason: "RUN_SEALED"},
-	http.StatusRequestEntityTooLarge: {Code: "INVALID_ARGUMENT", Reason: "RESULT_TOO_LARGE"},
-	http.StatusBadRequest:            {Code: "INVALID_ARGUMENT", Reason: "BAD_REQUEST"},
+	http.StatusForbidden:             {Code: "PERMISSION_DENIED", Reason: reasons.NotYours},
+	http.StatusNotFound:              {Code: "NOT_FOUND", Reason: reasons.PathNotFound},
+	http.StatusConflict:              {Code: "ALREADY_EXISTS", Reason: reasons.ResultConflict},
+	http.StatusGone:                  {Code: "FAILED_PRECONDITION", Reason: reasons.RunSealed},
+	http.StatusRequestEntityTooLarge: {Code: "INVALID_ARGUMENT", Reason: reasons.ResultTooLarge},
+	http.StatusBadRequest:            {Code: "INVALID_ARGUMENT", Reason: reasons.BadRequest},
 }
 
 func (l *listener) do(request *http.Request) error {
@@ -146,7 +148,7 @@ func answerOf(request *http.Request, response *http.Response, text []byte) error
 	if !ok {
 		answer = Error{Code: "UNAVAILABLE"}
 		if response.StatusCode < 500 {
-			answer = Error{Code: "FAILED_PRECONDITION", Reason: "UNEXPECTED_ANSWER"}
+			answer = *errUnexpectedAnswer("")
 		}
 	}
 	answer.Message = fmt.Sprintf("%s: %s: %s", request.URL, response.Status, strings.TrimSpace(string(text)))

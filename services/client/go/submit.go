@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
 // ForwardedIdentity is the metadata key with which a gateway names its client.
@@ -147,7 +148,7 @@ func (c *Client) submitSmall(ctx context.Context, rpc musterv1.ResultServiceClie
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		result, err := rpc.SubmitResult(ctx, request)
-		if err != nil && AsError(err).Reason == "RELAY_CUT_OFF" {
+		if err != nil && AsError(err).Reason == reasons.RelayCutOff {
 			return c.uploadSmall(ctx, rpc, d, body)
 		}
 		if err != nil {
@@ -195,7 +196,7 @@ func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once
 			if leave {
 				return nil, err
 			}
-			err = &Error{Code: "UNAVAILABLE", Reason: "RESULT_SPOOLED", Message: held.Error()}
+			err = &Error{Code: "UNAVAILABLE", Reason: reasons.ResultSpooled, Message: held.Error()}
 		}
 		var answer *Error
 		if !errors.As(err, &answer) || !again(answer, &damaged) {
@@ -208,7 +209,7 @@ func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once
 			}
 			wait.reset()
 		}
-		if hold > 0 && (answer.Reason == "DISK_FULL" || time.Since(stuck) >= hold) {
+		if hold > 0 && (answer.Reason == reasons.DiskFull || time.Since(stuck) >= hold) {
 			return nil, err
 		}
 		waiting(answer)
@@ -222,9 +223,9 @@ func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once
 // again reports whether to open the upload again.
 func again(answer *Error, damaged *int) bool {
 	switch answer.Reason {
-	case "UPLOAD_NOT_FOUND", "OFFSET_TOO_HIGH":
+	case reasons.UploadNotFound, reasons.OffsetTooHigh:
 		return true
-	case "CRC_MISMATCH":
+	case reasons.CrcMismatch:
 		*damaged++
 		return *damaged <= maxDamaged
 	}

@@ -10,6 +10,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/results.h"
 
 namespace muster {
 namespace {
@@ -19,11 +20,7 @@ constexpr std::string_view kTree = "/sonobuoy_results.yaml";
 constexpr size_t kMaxTree = size_t{256} << 20;
 
 absl::Status NoPlugin(std::string_view plugin) {
-  return MakeError(absl::StatusCode::kNotFound, "PLUGIN_NOT_IN_ARCHIVE",
-                   plugin.empty()
-                       ? "the archive holds no plugin"
-                       : absl::StrCat("the archive holds nothing of plugin ", ToAbsl(plugin)),
-                   "Look at the plugins of the run with: muster status RUN");
+  return plugin.empty() ? errors::NoPluginInArchive() : errors::PluginNotInArchive(plugin);
 }
 
 using Visit = std::function<absl::Status(const TarEntry& entry, TarGzReader& content)>;
@@ -84,9 +81,7 @@ absl::Status ReadArchiveFile(ByteSource& archive, std::string_view path, ByteSin
     return CopyContent(content, [&sink](std::string_view piece) { return sink.Write(piece); });
   });
   if (!walked.ok() || found) return walked;
-  return MakeError(absl::StatusCode::kNotFound, "FILE_NOT_IN_ARCHIVE",
-                   absl::StrCat("the archive holds no file ", ToAbsl(path)),
-                   "List its files with: tar tzf ARCHIVE");
+  return errors::FileNotInArchive(path);
 }
 
 absl::Status ReadResultTrees(

@@ -8,17 +8,13 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/archive/utf8_locale.h"
-#include "services/common/base/error.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/results.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kBlock = 64 * 1024;
-
-absl::Status Malformed(std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "TAR_GZ_MALFORMED", why, "");
-}
 
 std::string Oddity(archive_entry* entry) {
   if (archive_entry_hardlink(entry) != nullptr) return "a hard link";
@@ -66,7 +62,7 @@ absl::StatusOr<std::unique_ptr<TarGzReader>> TarGzReader::Open(ByteSource& sourc
   }
   // gzip alone, once: the other filter is the identity at the source's end.
   if (archive_filter_count(a) != 2 || archive_filter_code(a, 0) != ARCHIVE_FILTER_GZIP) {
-    return Malformed("it is not gzip-compressed (once)");
+    return errors::TarGzMalformed("it is not gzip-compressed (once)");
   }
   return reader;
 }
@@ -92,10 +88,11 @@ long TarGzReader::Fill(const void** data) {
 absl::Status TarGzReader::Failure() {
   if (!source_status_.ok()) return source_status_;
   if (over_ratio_) {
-    return Malformed(absl::StrCat("it unpacks to more than ", limits_.ratio, " times its size"));
+    return errors::TarGzMalformed(
+        absl::StrCat("it unpacks to more than ", limits_.ratio, " times its size"));
   }
   const char* text = archive_error_string(archive_.get());
-  return Malformed(text == nullptr ? "it is no gzip-compressed tar" : text);
+  return errors::TarGzMalformed(text == nullptr ? "it is no gzip-compressed tar" : text);
 }
 
 absl::StatusOr<std::optional<TarEntry>> TarGzReader::Next() {
@@ -107,7 +104,7 @@ absl::StatusOr<std::optional<TarEntry>> TarGzReader::Next() {
   if (result != ARCHIVE_OK && result != ARCHIVE_WARN) return Failure();
   TarEntry out;
   const char* path = archive_entry_pathname(entry);
-  if (path == nullptr) return Malformed("an entry has no readable name");
+  if (path == nullptr) return errors::TarGzMalformed("an entry has no readable name");
   out.path = path;
   out.oddity = Oddity(entry);
   out.size = archive_entry_size(entry);

@@ -12,18 +12,12 @@
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/results.h"
 
 namespace muster {
 namespace {
 
 constexpr int kBlock = 64 * 1024;
-
-absl::Status SizeMismatch(std::string_view path, int64_t announced, std::string_view found) {
-  return MakeError(
-      absl::StatusCode::kDataLoss, "ARCHIVE_SIZE_MISMATCH",
-      absl::StrCat(ToAbsl(path), ": ", announced, " bytes were announced, ", ToAbsl(found)),
-      "Check the stored bytes of this result and the disk below them.");
-}
 
 }  // namespace
 
@@ -63,9 +57,7 @@ long TarGzWriter::Emit(const void* data, size_t size) {
 absl::Status TarGzWriter::Failure(std::string_view what) {
   if (!sink_status_.ok()) return sink_status_;
   const char* text = archive_error_string(archive_.get());
-  return MakeError(absl::StatusCode::kInternal, "ARCHIVE_WRITE_FAILED",
-                   absl::StrCat("cannot ", ToAbsl(what), ": ", text == nullptr ? "?" : text),
-                   "See the log of the service.");
+  return errors::ArchiveWriteFailed(what, text == nullptr ? "?" : text);
 }
 
 absl::Status TarGzWriter::WriteHeader(std::string_view path, int64_t size, unsigned type,
@@ -119,7 +111,7 @@ absl::Status TarGzWriter::BeginFile(std::string_view path, int64_t size, bool ex
 
 absl::Status TarGzWriter::Write(std::string_view data) {
   if (static_cast<int64_t>(data.size()) > announced_ - written_) {
-    return SizeMismatch(path_, announced_, "there are more");
+    return errors::ArchiveSizeMismatch(path_, announced_, "there are more");
   }
   file_digest_.Update(data);
   written_ += static_cast<int64_t>(data.size());
@@ -133,7 +125,7 @@ absl::Status TarGzWriter::Write(std::string_view data) {
 
 absl::StatusOr<ContentInfo> TarGzWriter::EndFile() {
   if (written_ != announced_) {
-    return SizeMismatch(path_, announced_, absl::StrCat("there are ", written_));
+    return errors::ArchiveSizeMismatch(path_, announced_, absl::StrCat("there are ", written_));
   }
   return ContentInfo{.size = written_, .sha256 = ToHex(file_digest_.Finish())};
 }

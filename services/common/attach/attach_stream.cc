@@ -8,9 +8,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/key.h"
@@ -33,12 +33,6 @@ constexpr size_t kRoomAgain = 1 << 20;
 
 absl::Duration Now() { return SystemClock().MonotonicNow(); }
 
-absl::Status Refused(std::string_view why) {
-  return MakeError(absl::StatusCode::kUnauthenticated, "RELAY_REFUSED",
-                   absl::StrCat("the relay: ", std::string(why)),
-                   "Check the addresses of the relays, and that they are of this fleet.");
-}
-
 // The statement for the relay that greeted, by the newest key and certificate in the folder.
 absl::StatusOr<v1::AttachStatement> MakeStatement(const AttachClientOptions& options,
                                                   const v1::AttachResponse::Greeting& greeting) {
@@ -59,13 +53,13 @@ absl::Status CheckGreeting(const grpc::ClientContext& context,
   const auto auth = context.auth_context();
   const auto pem =
       auth == nullptr ? std::vector<grpc::string_ref>() : auth->FindPropertyValues("x509_pem_cert");
-  if (pem.size() != 1) return Refused("it showed no certificate");
+  if (pem.size() != 1) return errors::RelayRefused("it showed no certificate");
   ASSIGN_OR_RETURN(const auto certificate, Certificate::FromPem({pem[0].data(), pem[0].size()}));
   ASSIGN_OR_RETURN(const auto uri, certificate.Uri());
   ASSIGN_OR_RETURN(const auto key, certificate.Key());
   ASSIGN_OR_RETURN(const auto sha256, key.Sha256());
   if (uri != greeting.relay() || sha256 != greeting.key_sha256()) {
-    return Refused("it greets as another than its certificate says");
+    return errors::RelayRefused("it greets as another than its certificate says");
   }
   return absl::OkStatus();
 }

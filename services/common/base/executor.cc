@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -56,10 +56,8 @@ absl::Status Executor::Drain(absl::Duration limit) {
   if (limit == absl::InfiniteDuration()) {
     while (!drained()) idle_.Wait(mutex_);
   } else if (!idle_.WaitFor(mutex_, limit, drained)) {
-    return MakeError(absl::StatusCode::kDeadlineExceeded, "DRAIN_TIMEOUT",
-                     ToStd(absl::StrCat(queue_.size() + running_, " tasks of ", options_.name,
-                                        " did not end within ", absl::FormatDuration(limit))),
-                     "");
+    return errors::DrainTimeout(static_cast<int64_t>(queue_.size() + running_), options_.name,
+                                limit);
   }
   return absl::OkStatus();
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "services/common/errors/base.h"
+
 namespace muster {
 
 FakeClock::FakeClock(absl::Time start, size_t max_timers)
@@ -21,7 +23,7 @@ absl::Duration FakeClock::MonotonicNow() const {
 absl::StatusOr<TimerId> FakeClock::Schedule(absl::Duration delay,
                                             absl::AnyInvocable<void()> callback) {
   MutexLock lock(mutex_);
-  if (queue_.size() >= max_timers_) return TooManyTimers(max_timers_);
+  if (queue_.size() >= max_timers_) return errors::TooManyTimers(static_cast<int64_t>(max_timers_));
   return queue_.Add(elapsed_ + std::max(delay, absl::ZeroDuration()), std::move(callback));
 }
 

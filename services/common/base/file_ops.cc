@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 
@@ -20,9 +20,7 @@ absl::Status MakeFolders(FileOps& ops, const std::string& path) {
   if (absl::IsAlreadyExists(made)) {
     ASSIGN_OR_RETURN(auto info, ops.Stat(path));
     if (info.type == FileType::kFolder) return absl::OkStatus();
-    return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_A_FOLDER",
-                     absl::StrCat(path, " is there, but it is not a folder."),
-                     "Move it away or choose another path.");
+    return errors::NotAFolder(path);
   }
   if (absl::IsNotFound(made)) {
     RETURN_IF_ERROR(MakeFolders(ops, ParentFolder(path)));
@@ -58,9 +56,7 @@ absl::StatusOr<std::string> ReadSmallFile(FileOps& ops, const std::string& path,
                      file->ReadAt({content.data() + have, step}, static_cast<int64_t>(have)));
     content.resize(have + got);
     if (static_cast<int64_t>(content.size()) > limit) {
-      return MakeError(absl::StatusCode::kOutOfRange, "FILE_TOO_LARGE",
-                       absl::StrCat(path, " holds more than ", limit, " bytes."),
-                       "Check that this is the right file.");
+      return errors::FileLongerThan(path, limit);
     }
     if (got < step) return content;
   }

@@ -14,9 +14,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -109,9 +110,7 @@ absl::StatusOr<ProcessUser> ProcessUser::Find(const std::string& name) {
   passwd* found = nullptr;
   getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
   if (found == nullptr) {
-    return MakeError(absl::StatusCode::kNotFound, "NO_SUCH_USER",
-                     absl::StrCat("this machine knows no user \"", name, "\""),
-                     "Name a user of this machine.");
+    return errors::NoSuchUser(name);
   }
   ProcessUser user;
   user.uid = entry.pw_uid;

@@ -4,8 +4,9 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -110,15 +111,14 @@ class SimulatedFile final : public File {
     if (!folder->names.emplace(BaseName(path), node_).second) {
       return ErrnoError(EEXIST, "link", path);
     }
-    folder.unsynced_names.push_back({BaseName(path), node_, nullptr, {}, ""});
+    folder->unsynced_names.push_back({BaseName(path), node_, nullptr, {}, ""});
     return absl::OkStatus();
   }
 
   absl::Status Lock() override {
     MutexLock lock(disk_->mutex_);
     if (node_->locked && !locked_) {
-      return MakeError(absl::StatusCode::kFailedPrecondition, "FILE_LOCKED",
-                       absl::StrCat(path_, " is locked."), "Stop the other process first.");
+      return errors::FileLocked(path_);
     }
     node_->locked = locked_ = true;
     return absl::OkStatus();

@@ -1,7 +1,7 @@
 // Faults and the loss of power.
 #include <algorithm>
 
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/simulated_disk.h"
 
 namespace muster {

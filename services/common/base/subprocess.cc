@@ -19,10 +19,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -35,24 +36,22 @@ constexpr int kParkingFd = 100;
 // for ever. Twice what a pipe holds.
 constexpr size_t kMaxLateOutput = size_t{128} * 1024;
 
-absl::Status Invalid(std::string_view message) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND", message,
-                   "Correct the command.");
-}
-
 absl::Status Check(const SubprocessOptions& options) {
-  if (options.argv.empty() || options.argv[0].empty()) return Invalid("the command is empty");
+  if (options.argv.empty() || options.argv[0].empty())
+    return errors::InvalidProcessCommand("the command is empty");
   for (const std::string& argument : options.argv) {
-    if (argument.find('\0') != std::string::npos) return Invalid("an argument holds a NUL byte");
+    if (argument.find('\0') != std::string::npos)
+      return errors::InvalidProcessCommand("an argument holds a NUL byte");
   }
   for (const std::string& entry : options.environment) {
     const size_t equals = entry.find('=');
     if (equals == 0 || equals == std::string::npos || entry.find('\0') != std::string::npos) {
-      return Invalid("an environment entry is not NAME=value");  // its value may be a secret
+      return errors::InvalidProcessCommand(
+          "an environment entry is not NAME=value");  // its value may be a secret
     }
   }
   if (options.out.kind == ChildOutput::Kind::kSameAsStdout) {
-    return Invalid("stdout cannot go to where stdout goes");
+    return errors::InvalidProcessCommand("stdout cannot go to where stdout goes");
   }
   if (!options.working_directory.empty()) {
     struct stat info;

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/timer_queue.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -31,7 +31,8 @@ class ThreadTimerService final : public TimerService {
   absl::StatusOr<TimerId> Schedule(absl::Duration delay,
                                    absl::AnyInvocable<void()> callback) override {
     MutexLock lock(mutex_);
-    if (queue_.size() >= max_timers_) return TooManyTimers(max_timers_);
+    if (queue_.size() >= max_timers_)
+      return errors::TooManyTimers(static_cast<int64_t>(max_timers_));
     const TimerId id = queue_.Add(clock_.MonotonicNow() + std::max(delay, absl::ZeroDuration()),
                                   std::move(callback));
     wake_.NotifyOne();
@@ -75,12 +76,6 @@ class ThreadTimerService final : public TimerService {
 };
 
 }  // namespace
-
-absl::Status TooManyTimers(size_t max_timers) {
-  return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_TIMERS",
-                   ToStd(absl::StrCat("all ", max_timers, " timers of this process are in use")),
-                   "Try again later.");
-}
 
 std::unique_ptr<TimerService> MakeTimerService(size_t max_timers) {
   return std::make_unique<ThreadTimerService>(max_timers);

@@ -1,6 +1,7 @@
 #include "services/common/base/utf8.h"
 
 #include <cstdint>
+#include <cstring>
 
 namespace muster {
 namespace {
@@ -37,6 +38,16 @@ size_t Decode(std::string_view text, uint32_t* character) {
   return c < smallest || c > 0x10ffff || surrogate ? 0 : length;
 }
 
+// How many bytes at the beginning are ASCII, or a little fewer: eight at a time.
+size_t AsciiLength(std::string_view text) {
+  size_t length = 0;
+  for (uint64_t eight; length + sizeof eight <= text.size(); length += sizeof eight) {
+    std::memcpy(&eight, text.data() + length, sizeof eight);
+    if ((eight & 0x8080808080808080) != 0) break;
+  }
+  return length;
+}
+
 }  // namespace
 
 size_t PrintableLength(std::string_view text) {
@@ -47,12 +58,27 @@ size_t PrintableLength(std::string_view text) {
 
 bool IsUtf8(std::string_view text) {
   uint32_t character = 0;
-  while (!text.empty()) {
+  for (;;) {
+    text.remove_prefix(AsciiLength(text));
+    if (text.empty()) return true;
     const size_t length = Decode(text, &character);
     if (length == 0) return false;
     text.remove_prefix(length);
   }
-  return true;
+}
+
+std::string CleanUtf8(std::string_view text) {
+  static constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+  if (IsUtf8(text)) return std::string(text);
+  std::string clean;
+  clean.reserve(text.size() + kReplacement.size());
+  uint32_t character = 0;
+  while (!text.empty()) {
+    const size_t length = Decode(text, &character);
+    clean += length == 0 ? kReplacement : text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return clean;
 }
 
 std::string_view CutUtf8(std::string_view text, size_t max_bytes) {

@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_COMMON_BASE_UTF8_H_
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace muster {
@@ -14,6 +15,9 @@ size_t PrintableLength(std::string_view text);
 
 // Whether all of `text` is characters in UTF-8, printable or not.
 bool IsUtf8(std::string_view text);
+
+// `text` with U+FFFD in place of every byte that is not UTF-8.
+std::string CleanUtf8(std::string_view text);
 
 // The beginning of `text`, at most `max_bytes` of it, not cut within a character.
 std::string_view CutUtf8(std::string_view text, size_t max_bytes);

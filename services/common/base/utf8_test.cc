@@ -34,6 +34,24 @@ TEST(IsUtf8Test, TakesControlCharactersAndRefusesHalves) {
   EXPECT_FALSE(IsUtf8("a\xffz"));
 }
 
+TEST(IsUtf8Test, LooksAtEveryByteOfALongText) {
+  for (size_t at = 0; at < 40; ++at) {
+    std::string text(40, 'x');
+    text[at] = '\xe9';
+    EXPECT_FALSE(IsUtf8(text)) << at;
+    text.replace(at, 1, "\xc3\xa9");
+    EXPECT_TRUE(IsUtf8(text)) << at;
+  }
+}
+
+TEST(CleanUtf8Test, ReplacesWhatIsNotUtf8AndNothingElse) {
+  EXPECT_EQ(CleanUtf8(""), "");
+  EXPECT_EQ(CleanUtf8("a\tb\xc3\xa4\x1b"), "a\tb\xc3\xa4\x1b");
+  EXPECT_EQ(CleanUtf8("caf\xe9"), "caf\xef\xbf\xbd");
+  EXPECT_EQ(CleanUtf8("\xff\xc3\xa9\xc3"), "\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd");
+  EXPECT_EQ(CleanUtf8(std::string_view("\0\x80", 2)), std::string_view("\0\xef\xbf\xbd", 4));
+}
+
 TEST(CutUtf8Test, CutsBetweenCharacters) {
   EXPECT_EQ(CutUtf8("abc", 3), "abc");
   EXPECT_EQ(CutUtf8("abc", 2), "ab");

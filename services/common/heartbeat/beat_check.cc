@@ -7,7 +7,7 @@
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
 
 namespace muster {
 namespace {

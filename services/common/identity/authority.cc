@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/certificate_builder.h"
 
 namespace muster {
@@ -21,22 +23,18 @@ constexpr absl::Duration kViewerMargin = absl::Hours(24);
 // An authority's one URI is its trust domain, which is nobody's identity.
 std::string DomainUri(std::string_view host) { return absl::StrCat("spiffe://", ToAbsl(host)); }
 
-absl::Status Mismatch(std::string_view what, std::string_view why) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_MISMATCH",
-                   absl::StrCat(ToAbsl(what), ": ", ToAbsl(why)),
-                   "Restore the matching key and certificate from a backup.");
-}
-
 // That key and certificate belong together and are the authority of `host`.
 absl::Status CheckAuthority(std::string_view what, std::string_view host, const PrivateKey& key,
                             const Certificate& certificate) {
-  if (!certificate.Matches(key)) return Mismatch(what, "the key is not the certificate's");
+  if (!certificate.Matches(key))
+    return errors::AuthorityMismatch(what, "the key is not the certificate's");
   if (X509_check_ca(certificate.get()) != 1) {
-    return Mismatch(what, "the certificate is not an authority's");
+    return errors::AuthorityMismatch(what, "the certificate is not an authority's");
   }
   const auto uri = certificate.Uri();
   if (!uri.ok() || *uri != DomainUri(host)) {
-    return Mismatch(what, absl::StrCat("the certificate is not one of ", ToAbsl(host)));
+    return errors::AuthorityMismatch(what,
+                                     absl::StrCat("the certificate is not one of ", ToAbsl(host)));
   }
   return absl::OkStatus();
 }
@@ -47,13 +45,7 @@ absl::Status CheckSigned(std::string_view what, const Certificate& certificate,
       X509_verify(certificate.get(), X509_get0_pubkey(issuer.get())) == 1) {
     return absl::OkStatus();
   }
-  return Mismatch(what, "the certificate was not signed by the one above it");
-}
-
-absl::Status MayNotSign(std::string_view issuer, std::string_view uri, std::string_view why) {
-  return MakeError(absl::StatusCode::kPermissionDenied, "ISSUER_MAY_NOT_SIGN",
-                   absl::StrCat(ToAbsl(issuer), " may not sign ", ToAbsl(uri), ": ", ToAbsl(why)),
-                   "Ask for a certificate of a name that this authority is for.");
+  return errors::AuthorityMismatch(what, "the certificate was not signed by the one above it");
 }
 
 CertificateSpec AuthoritySpec(std::string name, std::string_view host, int path_length,
@@ -104,7 +96,8 @@ absl::StatusOr<CertificateSpec> LeafSpec(const Identity& identity,
   spec.not_before = now - kBackdate;
   spec.not_after = not_after;
   if (spec.usage == Usage::kClient && !hosts.empty()) {
-    return MayNotSign("an authority", spec.uri, "a client's certificate names no hosts");
+    return errors::IssuerMayNotSign("an authority", spec.uri,
+                                    "a client's certificate names no hosts");
   }
   return spec;
 }
@@ -147,8 +140,8 @@ absl::StatusOr<Certificate> RunAuthority::Issue(const RunName& name, const Publi
   const Identity identity{fleet_, Widen(name)};
   ASSIGN_OR_RETURN(auto spec, LeafSpec(identity, hosts, now, std::min(not_after, NotAfter())));
   if (RunOf(identity) != run_) {
-    return MayNotSign(absl::StrCat("the authority of run ", run_), spec.uri,
-                      "it belongs to another run");
+    return errors::IssuerMayNotSign(absl::StrCat("the authority of run ", run_), spec.uri,
+                                    "it belongs to another run");
   }
   return BuildCertificate(spec, key, &self_signed_, key_);
 }
@@ -172,16 +165,10 @@ absl::StatusOr<Certificate> Intermediate::Issue(const FleetName& name, const Pub
 absl::StatusOr<RunAuthority> Intermediate::CreateRunAuthority(std::string_view run, absl::Time now,
                                                               absl::Time not_after) const {
   if (!IsRunId(run)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                     "a run id is 16 lower-case hexadecimal digits", "");
+    return errors::InvalidRunId(absl::CHexEscape(ToAbsl(run.substr(0, 64))));
   }
   if (not_after > certificate_.NotAfter()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_ENDS_EARLIER",
-                     absl::StrCat("the fleet's intermediate certificate ends at ",
-                                  absl::FormatTime(certificate_.NotAfter(), absl::UTCTimeZone()),
-                                  ", before the run's credentials would"),
-                     "Renew the intermediate with \"muster up\" where the root key is, or give the "
-                     "run a shorter timeout.");
+    return errors::AuthorityEndsEarlier(certificate_.NotAfter());
   }
   ASSIGN_OR_RETURN(auto key, PrivateKey::Generate());
   const std::string host = RunHost(run, fleet_);

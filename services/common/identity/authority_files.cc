@@ -7,6 +7,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/pem_files.h"
 
 namespace muster {
@@ -26,10 +27,7 @@ std::string PinnedRoot(const Home& home) {
 }
 
 absl::Status RootKeyOffline(const Home& home, std::string_view why) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "ROOT_KEY_OFFLINE",
-                   absl::StrCat("the fleet's root key ", home.RootKey(),
-                                " is needed and is not there: ", ToAbsl(why)),
-                   "Put the root key back for a moment and run \"muster up\" again.");
+  return errors::RootKeyOffline(home.RootKey(), why);
 }
 
 absl::StatusOr<Certificate> SignIntermediate(const Home& home, const FleetRoot& root,
@@ -54,12 +52,6 @@ absl::StatusOr<Intermediate> LoadUnder(std::string_view fleet, const PrivateKey&
 }
 
 }  // namespace
-
-absl::Status HomeIncomplete(std::string_view file, std::string_view why,
-                            std::string_view next_step) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "HOME_INCOMPLETE",
-                   absl::StrCat(ToAbsl(file), " is missing although ", ToAbsl(why)), next_step);
-}
 
 absl::StatusOr<Intermediate> LoadIntermediate(const std::string& aggregator_folder) {
   ASSIGN_OR_RETURN(const auto key, ReadKeyFile(aggregator_folder + "/intermediate.key"));
@@ -86,14 +78,14 @@ absl::StatusOr<RootFiles> EnsureRoot(const Home& home, std::string_view fleet, a
   if (!has_key && (has_certificate || in_use)) {
     const std::string path = has_certificate ? home.RootCertificate() : PinnedRoot(home);
     if (!FileExists(path)) {
-      return HomeIncomplete(home.RootCertificate(), "the fleet is in use",
-                            "Restore it from a backup.");
+      return errors::HomeIncomplete(home.RootCertificate(), "the fleet is in use",
+                                    "Restore it from a backup.");
     }
     ASSIGN_OR_RETURN(auto certificate, ReadCertificateFile(path));
     return RootFiles{std::move(certificate), std::nullopt};
   }
   if (!has_certificate && in_use) {
-    return HomeIncomplete(
+    return errors::HomeIncomplete(
         home.RootCertificate(), "the fleet is in use",
         absl::StrCat("Restore it from a backup; ", PinnedRoot(home), " is a copy of it."));
   }
@@ -115,8 +107,8 @@ absl::StatusOr<Intermediate> EnsureIntermediate(const Home& home, const RootFile
                                                 std::vector<std::string>& done) {
   const bool has_certificate = FileExists(home.IntermediateCertificate());
   if (has_certificate && !FileExists(home.IntermediateKey())) {
-    return HomeIncomplete(
-        home.IntermediateKey(), "its certificate is there",
+    return errors::HomeIncomplete(
+        home.IntermediateKey(), "its certificate exists",
         absl::StrCat("Restore it from a backup, or remove ", home.IntermediateCertificate(),
                      " to have a new intermediate made (the root key has to be "
                      "there); what the old one signed stays valid."));

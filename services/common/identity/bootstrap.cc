@@ -19,6 +19,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/authority_files.h"
 #include "services/common/identity/certificate_builder.h"
 #include "services/common/identity/certificate_files.h"
@@ -101,18 +102,14 @@ absl::Status Bootstrapper::EnsureFleetName() {
   if (fleet.ok()) {
     report_.fleet = *std::move(fleet);
     if (options_.fleet.empty() || options_.fleet == report_.fleet) return absl::OkStatus();
-    return MakeError(
-        absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
-        absl::StrCat(home_.path(), " belongs to fleet ", report_.fleet, ", not to ",
-                     options_.fleet),
-        "Use another MUSTER_HOME for another fleet; a fleet's name cannot be changed.");
+    return errors::FleetExists(home_.path(), report_.fleet, options_.fleet);
   }
   if (fleet.status().code() != absl::StatusCode::kNotFound) return fleet.status();
   for (const std::string& file : {home_.RootKey(), home_.RootCertificate(), home_.IntermediateKey(),
                                   home_.IntermediateCertificate()}) {
     if (FileExists(file)) {
-      return HomeIncomplete(home_.FleetFile(), absl::StrCat(file, " is there"),
-                            "Restore it from a backup.");
+      return errors::HomeIncomplete(home_.FleetFile(), absl::StrCat(file, " exists"),
+                                    "Restore it from a backup.");
     }
   }
   report_.fleet = options_.fleet;
@@ -131,9 +128,10 @@ absl::Status Bootstrapper::EnsureFleetName() {
 
 absl::Status Bootstrapper::EnsureStoreKey() {
   if (!FileExists(home_.StoreKey()) && FileExists(home_.StateDatabase())) {
-    return HomeIncomplete(home_.StoreKey(), absl::StrCat(home_.StateDatabase(), " is there"),
-                          "Restore it from a backup: the keys of live runs cannot be read without "
-                          "it.");
+    return errors::HomeIncomplete(
+        home_.StoreKey(), absl::StrCat(home_.StateDatabase(), " exists"),
+        "Restore it from a backup: the keys of live runs cannot be read without "
+        "it.");
   }
   return KeyWrap::OpenOrCreate(home_.StoreKey()).status();
 }
@@ -148,9 +146,7 @@ absl::Status Bootstrapper::EnsureService(const Intermediate& intermediate, Servi
       return trio.status();
     }
     if (trio.ok() && trio->identity.fleet != report_.fleet) {
-      return MakeError(absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
-                       absl::StrCat(folder, " belongs to fleet ", trio->identity.fleet),
-                       "Move it away to have a new certificate made.");
+      return errors::CertificateOfOtherFleet(folder, trio->identity.fleet);
     }
     if (trio.ok() && IsCurrent(*trio)) return absl::OkStatus();
   }
@@ -184,9 +180,7 @@ absl::Status Bootstrapper::IssueServiceCertificate(const Intermediate& intermedi
   }
   ASSIGN_OR_RETURN(const auto roots, ReadChainFile(ca));
   if (std::find(roots.begin(), roots.end(), intermediate.root()) == roots.end()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_MISMATCH",
-                     absl::StrCat(ca, " does not hold the fleet's root"),
-                     absl::StrCat("Add ", home_.RootCertificate(), " to it."));
+    return errors::RootNotInFile(ca, home_.RootCertificate());
   }
   const ServiceIdentity name = {role, role == ServiceRole::kRelay ? kRootRelay : kServiceName};
   ASSIGN_OR_RETURN(const auto certificate, intermediate.Issue(name, key.public_key(), hosts_, now_,
@@ -257,10 +251,7 @@ absl::Status Bootstrapper::EnsureOperator(const Intermediate& intermediate) {
   if (context.status().code() == absl::StatusCode::kNotFound) context = NewContext(intermediate);
   if (!context.ok()) return context.status();
   if (context->fleet != report_.fleet) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
-                     absl::StrCat(home_.ContextFile(), " is for fleet ", context->fleet,
-                                  ", this home's fleet is ", report_.fleet),
-                     "Move the file away to have one made for this fleet.");
+    return errors::ContextOfOtherFleet(home_.ContextFile(), context->fleet, report_.fleet);
   }
   RETURN_IF_ERROR(UpdateContext(intermediate, *context, changed));
   if (!changed) return absl::OkStatus();
@@ -281,16 +272,12 @@ absl::StatusOr<BootstrapReport> Bootstrap(const Home& home, const BootstrapOptio
 absl::StatusOr<std::string> ReadFleet(const Home& home) {
   const auto content = ReadFileBounded(home.FleetFile(), kMaxFleetFile);
   if (content.status().code() == absl::StatusCode::kNotFound) {
-    return MakeError(absl::StatusCode::kNotFound, "HOME_NOT_SET_UP",
-                     absl::StrCat("there is no fleet in ", home.path()),
-                     "Run \"muster up\", or set MUSTER_HOME.");
+    return errors::HomeNotSetUp(home.path());
   }
   if (!content.ok()) return content.status();
   const auto json = nlohmann::json::parse(*content, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("fleet") || !json["fleet"].is_string()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "HOME_INCOMPLETE",
-                     absl::StrCat(home.FleetFile(), " names no fleet"),
-                     "Restore it from a backup.");
+    return errors::FleetFileDamaged(home.FleetFile());
   }
   auto fleet = json["fleet"].get<std::string>();
   if (absl::Status s = CheckFleet(fleet); !s.ok()) return Annotate(s, home.FleetFile());

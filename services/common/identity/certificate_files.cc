@@ -11,11 +11,13 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/folder_lock.h"
 #include "services/common/identity/pem_files.h"
@@ -31,13 +33,6 @@ std::string In(std::string_view folder, std::string_view name) {
   return absl::StrCat(ToAbsl(folder), "/", ToAbsl(name));
 }
 
-absl::Status Unusable(std::string_view file, std::string_view why) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "CERTIFICATE_FILES_UNUSABLE",
-                   absl::StrCat(ToAbsl(file), ": ", ToAbsl(why)),
-                   "\"muster up\" on the machine of the fleet's root makes what is missing; give "
-                   "key, certificate and root of one service of one fleet.");
-}
-
 // The key of `leaf`: key.pem, or next-key.pem where a crash kept that from its new name.
 absl::StatusOr<PrivateKey> ReadKeyOf(const Certificate& leaf, const std::string& folder) {
   auto key = ReadKeyFile(In(folder, "key.pem"));
@@ -45,7 +40,7 @@ absl::StatusOr<PrivateKey> ReadKeyOf(const Certificate& leaf, const std::string&
   auto next = ReadKeyFile(In(folder, "next-key.pem"));
   if (!next.ok() || !leaf.Matches(*next)) {
     if (!key.ok()) return key.status();
-    return Unusable(In(folder, "key.pem"), "it is not the key of cert.pem");
+    return errors::CertificateFilesUnusable(In(folder, "key.pem"), "it is not the key of cert.pem");
   }
   FileOps& files = PosixFileOps();
   absl::Status s = files.Rename(In(folder, "next-key.pem"), In(folder, "key.pem"));
@@ -57,7 +52,7 @@ absl::StatusOr<PrivateKey> ReadKeyOf(const Certificate& leaf, const std::string&
 absl::Status CheckTrio(const CertificateTrio& trio, const std::string& folder, Role role,
                        absl::Time now) {
   if (RoleOf(trio.identity) != role) {
-    return Unusable(
+    return errors::CertificateFilesUnusable(
         In(folder, "cert.pem"),
         absl::StrCat("it is the certificate of ", trio.chain.front().Uri().value_or("nobody"),
                      ", not of role ", ToAbsl(RoleName(role))));
@@ -73,9 +68,12 @@ absl::StatusOr<CertificateTrio> MakeTrio(PrivateKey key, std::vector<Certificate
                                          std::vector<Certificate> roots, const std::string& folder,
                                          Role role, absl::Time now) {
   const auto uri = chain.front().Uri();
-  if (!uri.ok()) return Unusable(In(folder, "cert.pem"), ToStd(uri.status().message()));
+  if (!uri.ok())
+    return errors::CertificateFilesUnusable(In(folder, "cert.pem"), ToStd(uri.status().message()));
   auto identity = ParseOwnIdentity(*uri);
-  if (!identity.ok()) return Unusable(In(folder, "cert.pem"), ToStd(identity.status().message()));
+  if (!identity.ok())
+    return errors::CertificateFilesUnusable(In(folder, "cert.pem"),
+                                            ToStd(identity.status().message()));
   CertificateTrio trio{std::move(key), std::move(chain), std::move(roots), *std::move(identity)};
   RETURN_IF_ERROR(CheckTrio(trio, folder, role, now));
   return trio;
@@ -115,9 +113,9 @@ absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(std::st
   ASSIGN_OR_RETURN(auto trio, LoadCertificateTrio(folder, role, now));
   RETURN_IF_ERROR(MakeFolders(PosixFileOps(), runtime_folder));
   std::unique_ptr<CertificateFiles> files(
-      new CertificateFiles(std::move(folder), std::move(runtime_folder), role, *trio));
+      new CertificateFiles(std::move(folder), std::move(runtime_folder), role, trio));
   const MutexLock lock(files->mutex_);
-  RETURN_IF_ERROR(files->Publish(*trio));
+  RETURN_IF_ERROR(files->Publish(trio));
   return files;
 }
 
@@ -156,17 +154,16 @@ absl::StatusOr<std::string> CertificateFiles::BeginRenewal() {
 absl::Status CertificateFiles::CompleteRenewal(std::string_view chain_pem, absl::Time now) {
   const MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto folder_lock, FolderLock::Take(folder_));
-  auto chain = ParseChain(chain_pem);
-  if (!chain.ok()) return chain.status();
-  auto key = ReadKeyFile(In(folder_, "next-key.pem"));
-  if (!key.ok()) return key.status();
-  if (!chain->front().Matches(*key)) {
-    return Unusable("the renewed certificate", "it is not for the key that was asked for");
+  ASSIGN_OR_RETURN(auto chain, ParseChain(chain_pem));
+  ASSIGN_OR_RETURN(auto key, ReadKeyFile(In(folder_, "next-key.pem")));
+  if (!chain.front().Matches(key)) {
+    return errors::CertificateFilesUnusable("the renewed certificate",
+                                            "it is not for the key that was asked for");
   }
   ASSIGN_OR_RETURN(const auto trio,
                    MakeTrio(std::move(key), chain, trio_.roots, folder_, role_, now));
   if (trio.identity != trio_.identity) {
-    return Unusable("the renewed certificate", "it is for another name");
+    return errors::CertificateFilesUnusable("the renewed certificate", "it is for another name");
   }
   RETURN_IF_ERROR(WriteFileAtomically(In(folder_, "cert.pem"), ChainToPem(chain), 0644));
   ASSIGN_OR_RETURN(const auto settled, LoadLocked(folder_, role_, now));

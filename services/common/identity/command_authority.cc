@@ -10,6 +10,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/certificate_builder.h"
 #include "services/common/identity/pem_files.h"
@@ -21,9 +22,7 @@ constexpr absl::Duration kAuthorityValidity = absl::Hours(24 * 365 * 20);
 constexpr unsigned kPublic = 0644;
 
 absl::Status Mismatch(std::string_view why) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_MISMATCH",
-                   absl::StrCat("the fleet's command authority: ", ToAbsl(why)),
-                   "Restore the matching key and certificate from a backup.");
+  return errors::AuthorityMismatch("the fleet's command authority", why);
 }
 
 bool MaySign(const FleetName& name) {
@@ -67,9 +66,8 @@ absl::StatusOr<CommandAuthority> CommandAuthority::Ensure(const std::string& fol
   const std::string certificate_file = folder + "/command-ca.crt";
   const bool has_certificate = FileExists(certificate_file);
   if (has_certificate && !FileExists(key_file)) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "HOME_INCOMPLETE",
-                     absl::StrCat(key_file, " is missing although its certificate is there"),
-                     "Restore it from a backup: nodes obey this key alone.");
+    return errors::HomeIncomplete(key_file, "its certificate exists",
+                                  "Restore it from a backup: nodes obey this key alone.");
   }
   ASSIGN_OR_RETURN(auto key, EnsureKeyFile(key_file));
   if (has_certificate) {
@@ -89,10 +87,8 @@ absl::StatusOr<Certificate> CommandAuthority::Issue(const FleetName& name,
                                                     absl::Time now) const {
   ASSIGN_OR_RETURN(auto uri, ToUri(Identity{fleet_, Widen(name)}));
   if (!MaySign(name)) {
-    return MakeError(absl::StatusCode::kPermissionDenied, "ISSUER_MAY_NOT_SIGN",
-                     absl::StrCat("the command authority may not sign ", uri,
-                                  ": it is neither an operator nor a gateway"),
-                     "Ask for a certificate of a name that this authority is for.");
+    return errors::IssuerMayNotSign("the command authority", uri,
+                                    "it is neither an operator nor a gateway");
   }
   CertificateSpec spec;
   spec.common_name = absl::StrCat("commands of ", uri);

@@ -15,10 +15,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/openssl_support.h"
 
 namespace muster {
@@ -54,12 +54,6 @@ absl::StatusOr<std::string> KeyId(std::string_view key) {
     return OpenSslError("hash the store key");
   }
   return std::string(reinterpret_cast<const char*>(digest.data()), kKeyIdSize);
-}
-
-absl::Status DataLoss(std::string_view reason, std::string_view run, std::string_view why,
-                      std::string_view next_step) {
-  return MakeError(absl::StatusCode::kDataLoss, reason,
-                   absl::StrCat("a key of run ", ToAbsl(run), " ", ToAbsl(why)), next_step);
 }
 
 bool Seal(std::string_view key, std::string_view nonce, std::string_view associated,
@@ -117,10 +111,7 @@ absl::StatusOr<KeyWrap> KeyWrap::Open(const std::string& path) {
   constexpr std::string_view kHexDigits = "0123456789abcdef";
   if (text.view().size() != 2 * kKeySize + 1 || text.view().back() != '\n' ||
       text.view().find_first_not_of(kHexDigits) != 2 * kKeySize) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "STORE_KEY_MALFORMED",
-                     absl::StrCat(path, " does not hold a store key"),
-                     "Restore the file from a backup: the keys of live runs cannot be read without "
-                     "it.");
+    return errors::StoreKeyMalformed(path);
   }
   Secret key(absl::HexStringToBytes(ToAbsl(text.view().substr(0, 2 * kKeySize))));
   ASSIGN_OR_RETURN(auto id, KeyId(key.view()));
@@ -144,8 +135,7 @@ absl::StatusOr<Secret> KeyWrap::UnwrapText(std::string_view label, std::string_v
                                            std::string_view run) const {
   const auto damaged = [&] {
     DrainOpenSslErrors();
-    return DataLoss("WRAPPED_KEY_DAMAGED", run, "is damaged in the store",
-                    "Restore the store from a backup, or cancel the run.");
+    return errors::WrappedKeyDamaged(run);
   };
   if (wrapped.size() <= kHeaderSize + kNonceSize + kTagSize || wrapped.size() > kMaxWrapped ||
       wrapped.front() != kVersion) {
@@ -153,8 +143,7 @@ absl::StatusOr<Secret> KeyWrap::UnwrapText(std::string_view label, std::string_v
   }
   const std::string_view header = wrapped.substr(0, kHeaderSize);
   if (header.substr(1) != key_id_) {
-    return DataLoss("STORE_KEY_MISMATCH", run, "was encrypted under another store key",
-                    "Restore the store.key that belongs to this store.");
+    return errors::StoreKeyMismatch(run);
   }
   const std::string_view nonce = wrapped.substr(kHeaderSize, kNonceSize);
   const std::string_view sealed = wrapped.substr(kHeaderSize + kNonceSize);

@@ -12,6 +12,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/joining.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/join_token.h"
 #include "services/common/identity/pem_files.h"
@@ -166,10 +167,7 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::Ask(const std::string& csr) 
   const CertificateTrio trio = files_->trio();
   const std::vector<std::string> targets =
       options_.join_targets.empty() ? member().join_targets : options_.join_targets;
-  absl::StatusOr<v1::NodeCertificate> answer =
-      MakeError(absl::StatusCode::kFailedPrecondition, "NO_JOIN_TARGET",
-                absl::StrCat(options_.folder, " names no address where to renew"),
-                "Name the fleet's join addresses in its join_targets.");
+  absl::StatusOr<v1::NodeCertificate> answer = errors::NoJoinTarget(options_.folder);
   for (const std::string& target : targets) {
     answer = AskAt(target, csr, trio);
     if (answer.ok() || IsRefusal(answer.status())) break;

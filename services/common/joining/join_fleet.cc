@@ -16,7 +16,7 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/joining.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/pem_files.h"
@@ -29,12 +29,6 @@ namespace muster {
 namespace {
 
 constexpr std::chrono::seconds kLimit{20};
-
-absl::Status Unusable(const std::string& why) {
-  return MakeError(absl::StatusCode::kUnauthenticated, "JOIN_ANSWER_UNUSABLE",
-                   absl::StrCat("what the fleet answered cannot be used: ", why),
-                   "Join again; if that stays, ask an operator for a new token.");
-}
 
 // The key of an earlier try, or a new one.
 absl::StatusOr<PrivateKey> KeepKey(const std::string& path) {
@@ -86,23 +80,24 @@ absl::StatusOr<v1::NodeCertificate> Ask(const JoinToken& token, const v1::JoinRe
 absl::Status Check(const v1::NodeCertificate& answer, const JoinToken& token,
                    const PrivateKey& key) {
   const auto chain = ParseChain(answer.certificate_chain_pem());
-  if (!chain.ok()) return Unusable(std::string(chain.status().message()));
+  if (!chain.ok()) return errors::JoinAnswerUnusable(std::string(chain.status().message()));
   ASSIGN_OR_RETURN(const auto root, Certificate::FromPem(token.fleet_ca_pem));
-  if (!chain->front().Matches(key)) return Unusable("it is a certificate for another key");
+  if (!chain->front().Matches(key))
+    return errors::JoinAnswerUnusable("it is a certificate for another key");
   const auto uri = chain->front().Uri();
-  if (!uri.ok()) return Unusable(std::string(uri.status().message()));
+  if (!uri.ok()) return errors::JoinAnswerUnusable(std::string(uri.status().message()));
   const auto identity = ParseIdentity(*uri, token.fleet);
   const Identity::Name wanted =
       token.relay ? Identity::Name(ServiceIdentity{ServiceRole::kRelay, answer.node()})
                   : Identity::Name(NodeIdentity{answer.node()});
   if (!identity.ok() || identity->name != wanted) {
-    return Unusable("it is a certificate for another name");
+    return errors::JoinAnswerUnusable("it is a certificate for another name");
   }
   const Certificate roots[] = {root};
   const absl::Status trusted =
       VerifyChain(chain->front(), std::span(*chain).subspan(1), roots,
                   token.relay ? Usage::kClientAndServer : Usage::kClient, absl::Now());
-  return trusted.ok() ? trusted : Unusable(std::string(trusted.message()));
+  return trusted.ok() ? trusted : errors::JoinAnswerUnusable(std::string(trusted.message()));
 }
 
 MemberFile ToMember(const v1::NodeCertificate& answer, const JoinToken& token) {
@@ -139,9 +134,7 @@ absl::StatusOr<MemberJoined> JoinInto(const JoinToken& token, const std::string&
   const std::string tls = absl::StrCat(folder, "/tls");
   RETURN_IF_ERROR(MakeFolders(PosixFileOps(), tls));
   if (!absl::IsNotFound(ReadFileBounded(tls + "/cert.pem", kMaxSecretFile).status())) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_JOINED",
-                     absl::StrCat(folder, " holds an identity already"),
-                     "To join anew, remove that folder first, or name another.");
+    return errors::AlreadyJoined(folder);
   }
   ASSIGN_OR_RETURN(const auto key, KeepKey(tls + "/key.pem"));
   ASSIGN_OR_RETURN(const auto request, MakeRequest(token, name, addresses, key));
@@ -155,13 +148,13 @@ absl::StatusOr<MemberJoined> JoinInto(const JoinToken& token, const std::string&
 
 absl::StatusOr<MemberJoined> JoinFleet(const JoinToken& token, const std::string& node,
                                        const std::string& folder) {
-  if (token.relay) return errors::TokenOfOtherKind(/*token_is_relays=*/true);
+  if (token.relay) return errors::TokenIsRelays();
   return JoinInto(token, node, {}, folder);
 }
 
 absl::StatusOr<MemberJoined> JoinAsRelay(const JoinToken& token, const RelayAddresses& addresses,
                                          const std::string& folder) {
-  if (!token.relay) return errors::TokenOfOtherKind(/*token_is_relays=*/false);
+  if (!token.relay) return errors::TokenIsNodes();
   return JoinInto(token, token.node, addresses, folder);
 }
 

@@ -8,20 +8,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {
-
-constexpr char kNextStep[] = "Correct the definition; docs/plugins.md describes it.";
-
-absl::Status Invalid(std::string_view message) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PLUGIN", message, kNextStep);
-}
 
 // Walks the document and notes every mistake.
 class Reader {
@@ -41,7 +35,7 @@ class Reader {
 
   absl::Status Result() const {
     if (mistakes_.empty()) return absl::OkStatus();
-    return Invalid(absl::StrJoin(mistakes_, "\n"));
+    return errors::InvalidPluginDefinition(absl::StrJoin(mistakes_, "\n"));
   }
 
  private:
@@ -218,30 +212,33 @@ class Reader {
 
 absl::Status ValidatePluginName(std::string_view name) {
   RETURN_IF_ERROR(ValidateName("a plugin", name));
-  if (name == "sonobuoy") return Invalid("the plugin name \"sonobuoy\" is taken");
+  if (name == "sonobuoy")
+    return errors::InvalidPluginDefinition("the plugin name \"sonobuoy\" is taken");
   return absl::OkStatus();
 }
 
 absl::StatusOr<PluginDefinition> ParsePluginDefinition(std::string_view yaml,
                                                        std::string_view file) {
   if (yaml.size() > kMaxPluginDefinition) {
-    return Invalid(absl::StrCat(ToAbsl(file), ": ", yaml.size(), " bytes; at most ",
-                                kMaxPluginDefinition, " are read"));
+    return errors::InvalidPluginDefinition(absl::StrCat(
+        ToAbsl(file), ": ", yaml.size(), " bytes; at most ", kMaxPluginDefinition, " are read"));
   }
   PluginDefinition definition{.yaml = std::string(yaml)};
   Reader reader(file, definition);
   try {
     std::vector<YAML::Node> documents = YAML::LoadAll(definition.yaml);
     std::erase_if(documents, [](const YAML::Node& d) { return d.IsNull(); });
-    if (documents.empty()) return Invalid(absl::StrCat(ToAbsl(file), ": it is empty"));
+    if (documents.empty())
+      return errors::InvalidPluginDefinition(absl::StrCat(ToAbsl(file), ": it is empty"));
     if (documents.size() > 1) {
-      return Invalid(absl::StrCat(ToAbsl(file), ":", documents[1].Mark().line + 1,
-                                  ": a second document; give each plugin a file"));
+      return errors::InvalidPluginDefinition(
+          absl::StrCat(ToAbsl(file), ":", documents[1].Mark().line + 1,
+                       ": a second document; give each plugin a file"));
     }
     reader.Read(documents[0]);
   } catch (const YAML::Exception& e) {
-    return Invalid(absl::StrCat(ToAbsl(file), ":", e.mark.is_null() ? 1 : e.mark.line + 1, ": ",
-                                "no YAML: ", e.msg));
+    return errors::InvalidPluginDefinition(absl::StrCat(
+        ToAbsl(file), ":", e.mark.is_null() ? 1 : e.mark.line + 1, ": ", "no YAML: ", e.msg));
   }
   RETURN_IF_ERROR(reader.Result());
   return definition;

@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/errors/rpc.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/rpc_metrics.h"
 #include "services/common/rpc/status.h"
@@ -30,9 +31,7 @@ absl::Status Call::Authorize(const Resource& resource) {
 grpc::Status Call::Final(const absl::Status& status) {
   absl::Status answer = status;
   if (answer.ok() && !asked_) {
-    answer = MakeError(absl::StatusCode::kInternal, "NOT_AUTHORIZED_BY_HANDLER",
-                       absl::StrCat(std::string(method_), " did not ask whether it is allowed"),
-                       "This is a defect of the service: report it.");
+    answer = errors::NotAuthorizedByHandler(method_);
   }
   runtime_.metrics->Count(method_, answer.code(), SystemClock().MonotonicNow() - began_);
   live_.reset();

@@ -19,7 +19,6 @@
 #include "absl/status/status.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
-#include "services/common/errors.h"
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/live_calls.h"
 

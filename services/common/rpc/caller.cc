@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/rpc.h"
 #include "services/common/identity/attach_statement.h"
 
 namespace muster {
@@ -22,11 +22,7 @@ constexpr size_t kMaxStatement = 20 * 1024;
 using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
 absl::Status NotForwardable(std::string_view why) {
-  return MakeError(
-      absl::StatusCode::kPermissionDenied, "IDENTITY_NOT_FORWARDABLE",
-      absl::StrCat("metadata ", kForwardedIdentity, ": ", ToAbsl(why)),
-      "A gateway may name the identity of its client, and a relay that of a node whose "
-      "live attach statement it sends along; each once.");
+  return errors::IdentityNotForwardable(kForwardedIdentity, why);
 }
 
 // The value of a key that is there once.
@@ -42,9 +38,7 @@ absl::StatusOr<std::string_view> OnlyValue(const Metadata& metadata, const char*
 absl::StatusOr<CallerResolver::Peer> CallerResolver::PeerOf(const grpc::AuthContext& context) {
   const std::vector<grpc::string_ref> pem = context.FindPropertyValues("x509_pem_cert");
   if (!context.IsPeerAuthenticated() || pem.size() != 1) {
-    return MakeError(absl::StatusCode::kUnauthenticated, "NO_CERTIFICATE",
-                     "the connection carries no verified certificate",
-                     "Connect over TLS with a client certificate of this fleet.");
+    return errors::NoCertificate();
   }
   const std::string_view key(pem[0].data(), pem[0].size());
   {
@@ -75,8 +69,7 @@ absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
     const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
   ASSIGN_OR_RETURN(auto peer, PeerOf(context));
   if (clock_.Now() > peer.not_after) {
-    return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
-                     "the certificate of this connection has ended", "Renew it and connect again.");
+    return errors::ConnectionCertificateExpired();
   }
   if (metadata.find(kForwardedIdentity) == metadata.end()) return std::move(peer.caller);
   const Role role = RoleOf(peer.caller->identity);

@@ -1,5 +1,6 @@
 #include "services/common/rpc/process.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/channelz_service_plugin.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
@@ -47,6 +48,11 @@ void RouteGrpcLog() {
     const std::string_view failure = HandshakeFailure(args->message);
     if (!failure.empty()) HandshakeObservers::Get().Tell(failure);
   });
+  // It has a line for each text that is not UTF-8, which any peer can send.
+  google::protobuf::SetLogHandler(
+      [](google::protobuf::LogLevel, const char*, int, const std::string& message) {
+        Log(LogLevel::kDebug, "protobuf", {{"said", message}});
+      });
 }
 
 std::string_view HandshakeFailure(std::string_view line) {

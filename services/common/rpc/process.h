@@ -14,8 +14,8 @@ namespace muster {
 // suites of TLS 1.3 are not touched by that list. Call it first in main.
 void RequireTls13();
 
-// Sends what gRPC itself logs to our log: its errors as information (a peer that fails a handshake
-// is one), all else as debugging.
+// Sends what gRPC and protobuf log to our log: gRPC's errors as information (a peer that fails a
+// handshake is one), all else as debugging.
 void RouteGrpcLog();
 
 // Why a TLS handshake failed, from what gRPC's log said of it: "bad_certificate" (expired, of

@@ -7,15 +7,19 @@
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
+#include "services/common/errors/rpc.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kMaxMessage = 1024;
 
+// What names a file or quotes a program may hold any bytes; a status with such a detail is not
+// readable for its receiver.
 std::string Bounded(std::string_view text) {
-  if (text.size() <= kMaxMessage) return std::string(text);
-  return std::string(CutUtf8(text, kMaxMessage - 3)) + "...";
+  std::string clean = CleanUtf8(text);
+  if (clean.size() <= kMaxMessage) return clean;
+  return std::string(CutUtf8(clean, kMaxMessage - 3)) + "...";
 }
 
 std::string EncodeDetails(const absl::Status& status, const std::string& message) {
@@ -60,10 +64,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
     return error;
   }
   if (code == absl::StatusCode::kUnavailable) {
-    return MakeError(code, "UNREACHABLE", status.error_message(),
-                     "Check that the service runs and that the address is right; a certificate "
-                     "that is expired, revoked or of another fleet looks the same from here, and "
-                     "the service's log then says so.");
+    return errors::Unreachable(status.error_message());
   }
   return absl::Status(code, status.error_message());
 }

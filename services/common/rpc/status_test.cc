@@ -28,6 +28,15 @@ TEST(StatusTest, LongMessagesAreCutBetweenCharacters) {
   EXPECT_EQ(wire.error_message().substr(wire.error_message().size() - 5), "\xC3\xA9...");
 }
 
+TEST(StatusTest, TextThatIsNotUtf8LosesNoDetail) {
+  const absl::Status sent = MakeError(absl::StatusCode::kNotFound, "FILE_NOT_FOUND",
+                                      "caf\xe9 not found", "Look at \xe9.");
+  const absl::Status received = FromGrpc(ToGrpc(sent));
+  EXPECT_EQ(ReasonOf(received), "FILE_NOT_FOUND");
+  EXPECT_EQ(received.message(), "caf\xef\xbf\xbd not found");
+  EXPECT_EQ(NextStepOf(received), "Look at \xef\xbf\xbd.");
+}
+
 TEST(StatusTest, AFailedConnectionSaysWhatToCheck) {
   const absl::Status status =
       FromGrpc(grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed"));

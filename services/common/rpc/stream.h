@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "services/common/base/mutex.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/call.h"
 
 namespace muster {

@@ -9,7 +9,7 @@
 #include "muster/v1/shares.grpc.pb.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {

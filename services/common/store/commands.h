@@ -94,7 +94,8 @@ struct OpenUpload {
 
 // Commits a result. `result.generation` is set by the store. If the pair was the last without an
 // outcome, the run goes to kPostProcessing in the same transaction. Ends the pair's open upload
-// when `upload_id` names it; an upload that was taken over (epoch) cannot commit.
+// when `upload_id` names it; an upload that was taken over (epoch), or has ended, cannot commit,
+// also not the content that is there.
 struct CommitResult {
   ResultRecord result;
   std::string upload_id;  // empty: a small result, delivered in one piece
@@ -104,19 +105,23 @@ struct CommitResult {
 
   enum class Verdict {
     kCommitted,  // stored, durable
-    kSame,       // this content was there already: a success, also after the seal
+    kSame,       // this content was there already: a success of the upload's owner, also after
+                 // the seal
     kConflict,   // another content is there: audited, not stored
     kNotPlanned,
     kRunNotFound,
     kSealed,  // audited
     kCancelled,
-    kTakenOver,  // a later open owns the upload
+    kTakenOver,  // a later open owns the upload, or it has ended
     kErrorKept,  // an error after a genuine result or after another error: ignored, audited
   };
   struct Result {
     Verdict verdict = Verdict::kCommitted;
     ResultRecord head;  // what is there now, without its body
     bool last = false;  // this was the last pair: the run moved on
+    // No result, current or replaced, and no later owner of the upload needs the blob of the
+    // command: the caller removes it.
+    bool blob_unused = false;
   };
 };
 

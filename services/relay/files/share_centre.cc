@@ -8,6 +8,7 @@
 #include "muster/v1/enrollment.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/shares.h"
 #include "services/relay/files/share_call.h"
 #include "services/relay/files/share_errors.h"
 

@@ -5,7 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
+#include "services/common/errors/shares.h"
 #include "services/relay/files/share_errors.h"
 
 namespace muster {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "services/common/errors.h"
-#include "services/relay/errors.h"
+#include "services/common/errors/jobs.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/runs.h"
+#include "services/common/errors/shares.h"
 #include "services/relay/files/share_errors.h"
 
 namespace muster {

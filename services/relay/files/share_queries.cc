@@ -7,7 +7,8 @@
 
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
-#include "services/common/errors.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/runs.h"
 #include "services/relay/files/share_errors.h"
 
 namespace muster {

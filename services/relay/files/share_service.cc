@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/runs.h"
+#include "services/common/errors/shares.h"
 #include "services/common/identity/share_signature.h"
 #include "services/common/rpc/limits.h"
-#include "services/relay/errors.h"
 #include "services/relay/files/share_call.h"
 #include "services/relay/files/share_errors.h"
 #include "services/relay/files/share_place.h"
@@ -62,7 +63,7 @@ bool Covers(const v1::Share& there, const v1::SharedFile& file) {
 absl::Status ShareService::IsChild(const Call& call) const {
   const std::string* relay = RelayOf(call.caller());
   if (relay != nullptr && parts_.tree.Via(*relay) == *relay) return absl::OkStatus();
-  return errors::NotAttached(relay == nullptr ? "the caller" : *relay, parts_.tree.name());
+  return errors::NoLiveStatement(relay == nullptr ? "the caller" : *relay, parts_.tree.name());
 }
 
 // Whether the caller may leave this file here.
@@ -75,7 +76,7 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
   const absl::Time now = parts_.clock.Now();
   if (const std::string* node = NodeOf(call.caller())) {
     if (*node != key.source()) return errors::ShareNotYours(*node, key);
-    if (parts_.tree.Via(*node) != *node) return errors::NotAttached(*node, parts_.tree.name());
+    if (parts_.tree.Via(*node) != *node) return errors::NoLiveStatement(*node, parts_.tree.name());
     if (absl::FromUnixSeconds(file.sign_time().seconds()) < now - kSignedWithin) {
       return errors::SignedTooLongAgo();
     }
@@ -356,7 +357,7 @@ grpc::ServerUnaryReactor* ShareService::AnswerShareQuery(grpc::CallbackServerCon
                        if (!status.ok()) return finish(status);
                        const std::string& child = *RelayOf(call->caller());
                        if (parts_.tree.Via(request->relay()) != child) {
-                         return finish(errors::NotAttached(request->relay(), child));
+                         return finish(errors::NoLiveStatement(request->relay(), child));
                        }
                        if (parts_.is_root) {
                          helpers_.queries.Take(*request);

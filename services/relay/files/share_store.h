@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -104,9 +105,11 @@ class ShareStore {
   ShareStore(ShareStoreOptions options, std::unique_ptr<BlobStore> blobs, const Clock& clock,
              Metrics& metrics, FileOps& ops);
 
-  // Before anybody else knows the store.
-  absl::Status Recover() ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  absl::Status RecoverRecord(const std::string& file) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  absl::Status Recover();
+  // Adds the name of a file that cannot be read now to `unread`: it stays for the next start.
+  absl::Status RecoverRecord(const std::string& file, std::set<std::string>* unread);
+  absl::StatusOr<ShareRecord> ReadRecord(const std::string& file) const;
+  absl::Status RecoverHeld(ShareRecord& record);
   std::string PathOf(const std::string& id) const;
   absl::Status Write(const ShareRecord& record) const;
   void RemoveFiles(const ShareRecord& record) const;

@@ -1,6 +1,7 @@
 #include "services/relay/files/share_store.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <utility>
@@ -124,6 +125,35 @@ TEST_F(ShareStoreTest, GoesOnAfterARestart) {
   ASSERT_TRUE(Append(*again, 1500, body_.substr(1500)).ok());
   EXPECT_TRUE(store_->Complete(*again->upload, again->epoch).ok());
   EXPECT_EQ(Body(file), body_);
+}
+
+TEST_F(ShareStoreTest, ShareThatCannotBeReadAtTheStartStays) {
+  const v1::SharedFile held = File(body_, "held");
+  ASSERT_TRUE(Take(body_, held).ok());
+  const v1::SharedFile arriving = File(body_, "arriving");
+  ASSERT_TRUE(Append(*Open(arriving), 0, body_.substr(0, 1000)).ok());
+  for (const auto call :
+       {SimulatedDisk::Call::kOpen, SimulatedDisk::Call::kRead, SimulatedDisk::Call::kStat}) {
+    for (int n = 1; n <= 8; ++n) {
+      store_.reset();
+      metrics_ = std::make_unique<Metrics>();
+      disk_.FailAt(call, n, EMFILE);
+      ShareStore::Open(options_, clock_, *metrics_, disk_).status().IgnoreError();
+    }
+  }
+  disk_.Restart();
+  Reopen();
+  EXPECT_TRUE(Body(held) == body_);
+  EXPECT_EQ(Open(arriving)->offset, 1000);
+}
+
+TEST_F(ShareStoreTest, ShareWhoseBytesAreGoneIsRefused) {
+  const v1::SharedFile file = File(body_);
+  ASSERT_TRUE(Take(body_, file).ok());
+  store_.reset();
+  ASSERT_TRUE(RemoveTree(disk_, "/relay/shares/blobs").ok());
+  Reopen();
+  EXPECT_EQ(store_->Find(file.key())->share.state(), v1::SHARE_STATE_REFUSED);
 }
 
 TEST_F(ShareStoreTest, OneUploadOfAKeyAtATime) {

@@ -1,6 +1,7 @@
 // What a store of shared files does at its start, and from time to time.
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +15,7 @@ namespace muster {
 namespace {
 
 constexpr int64_t kMaxRecordFile = 64 * 1024;
+constexpr uint64_t kOrdersOfUnread = uint64_t{1} << 32;
 constexpr absl::Duration kIdle = absl::Hours(1);
 constexpr absl::Duration kRemembered = absl::Hours(24 * 7);
 
@@ -52,27 +54,45 @@ absl::StatusOr<std::unique_ptr<ShareStore>> ShareStore::Open(ShareStoreOptions o
 
 absl::Status ShareStore::Recover() {
   ASSIGN_OR_RETURN(const auto files, ops_.List(options_.folder + "/records"));
+  std::set<std::string> unread;
   for (const FolderEntry& file : files) {
-    RETURN_IF_ERROR(RecoverRecord(file.name));
+    RETURN_IF_ERROR(RecoverRecord(file.name, &unread));
   }
+  // New records have to be later than those whose order is not known.
+  if (!unread.empty()) last_order_ += kOrdersOfUnread;
   ASSIGN_OR_RETURN(const auto staged, blobs_->ListStaged());
   for (const std::string& id : staged) {
-    if (uploads_.contains(id)) continue;
+    if (uploads_.contains(id) || unread.contains(id)) continue;
     RETURN_IF_ERROR(blobs_->DiscardStaged(id));
   }
   return absl::OkStatus();
 }
 
-absl::Status ShareStore::RecoverRecord(const std::string& file) {
+// DATA_LOSS if it is damaged, also when it is read a second time; any other failure may pass.
+absl::StatusOr<ShareRecord> ShareStore::ReadRecord(const std::string& file) const {
+  for (int tries = 1;; ++tries) {
+    const auto content = ReadSmallFile(ops_, PathOf(file), kMaxRecordFile);
+    if (absl::IsOutOfRange(content.status())) return absl::DataLossError("it is too long");
+    if (!content.ok()) return content.status();
+    auto record = ParseShareRecord(file, *content);
+    if (record.ok() || tries == 2) return record;
+  }
+}
+
+absl::Status ShareStore::RecoverRecord(const std::string& file, std::set<std::string>* unread) {
   // What a crash left of one that was being replaced is none.
   if (!IsRecordName(file)) return ops_.Remove(PathOf(file));
-  const auto content = ReadSmallFile(ops_, PathOf(file), kMaxRecordFile);
-  auto record = content.ok() ? ParseShareRecord(file, *content)
-                             : absl::StatusOr<ShareRecord>(content.status());
-  if (!record.ok()) {
-    Log(LogLevel::kError, "a record of a shared file cannot be read and is removed",
+  auto record = ReadRecord(file);
+  if (absl::IsDataLoss(record.status())) {
+    Log(LogLevel::kError, "a record of a shared file is damaged and is removed",
         {{"file", file}, {"error", record.status()}});
     return ops_.Remove(PathOf(file));
+  }
+  if (!record.ok()) {
+    Log(LogLevel::kError, "a record of a shared file cannot be read and stays for the next start",
+        {{"file", file}, {"error", record.status()}});
+    unread->insert(file);
+    return absl::OkStatus();
   }
   last_order_ = std::max(last_order_, record->order);
   Slot& slot = slots_[NameOf(record->key())];
@@ -91,21 +111,30 @@ absl::Status ShareStore::RecoverRecord(const std::string& file) {
   }
   if (record->stage != ShareStage::kHeld) {
     RETURN_IF_ERROR(blobs_->Remove(record->blob()));
-  } else if (const auto size = blobs_->Size(record->blob());
-             !size.ok() || *size != record->share.file().size()) {
-    Log(LogLevel::kError, "the bytes of a shared file are lost",
-        {{"source", record->key().source()},
-         {"target", record->key().target()},
-         {"id", record->key().id()}});
-    record->stage = ShareStage::kEnded;
-    record->unreported = record->from_parent;
-    record->share.set_state(v1::SHARE_STATE_REFUSED);
-    record->share.set_reason("the relay lost its bytes: suspect the disk");
-    RETURN_IF_ERROR(Write(*record));
+  } else if (absl::Status s = RecoverHeld(*record); !s.ok()) {
+    return s;
   }
   if (slot.current != nullptr) RemoveFiles(*slot.current);
   Put(*record);
   return absl::OkStatus();
+}
+
+// Ends a held file whose bytes are proven to be lost: absent, or of another size. One that cannot
+// be looked at now stays held.
+absl::Status ShareStore::RecoverHeld(ShareRecord& record) {
+  const auto size = blobs_->Size(record.blob());
+  const bool lost =
+      size.ok() ? *size != record.share.file().size() : absl::IsNotFound(size.status());
+  if (!lost) return absl::OkStatus();
+  Log(LogLevel::kError, "the bytes of a shared file are lost",
+      {{"source", record.key().source()},
+       {"target", record.key().target()},
+       {"id", record.key().id()}});
+  record.stage = ShareStage::kEnded;
+  record.unreported = record.from_parent;
+  record.share.set_state(v1::SHARE_STATE_REFUSED);
+  record.share.set_reason("the relay lost its bytes: suspect the disk");
+  return Write(record);
 }
 
 v1::ShareUsage ShareStore::Usage() const {

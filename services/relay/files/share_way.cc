@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/errors/shares.h"
 #include "services/relay/files/share_errors.h"
 
 namespace muster {

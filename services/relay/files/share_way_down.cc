@@ -9,8 +9,8 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
 #include "services/common/identity/share_signature.h"
-#include "services/relay/errors.h"
 #include "services/relay/files/share_way.h"
 
 namespace muster {

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/jobs.h"
+#include "services/common/jobs/job_record.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/relay/errors.h"
 #include "services/relay/jobs/job_folder.h"
 
 namespace muster {
@@ -34,8 +34,11 @@ absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, FileOp
 }
 
 absl::Status JobBoard::Load() {
-  ASSIGN_OR_RETURN(auto ids, ListJobFolders(files_, options_.folder));
-  for (const std::string& id : ids) {
+  RETURN_IF_ERROR(MakeFolders(files_, options_.folder));
+  ASSIGN_OR_RETURN(const auto listed, files_.List(options_.folder));
+  for (const FolderEntry& entry : listed) {
+    if (entry.type != FileType::kFolder) continue;
+    const std::string& id = entry.name;
     if (absl::Status s = LoadJob(id); !s.ok()) {
       // One job that cannot be read must not take the others along; its files stay for a person.
       Log(LogLevel::kError, "a job cannot be read and is left out", {{"job", id}, {"error", s}});
@@ -47,22 +50,15 @@ absl::Status JobBoard::Load() {
 absl::Status JobBoard::LoadJob(const std::string& id) {
   auto entry = std::make_unique<Entry>();
   entry->folder = absl::StrCat(options_.folder, "/", id);
-  ASSIGN_OR_RETURN(entry->job, ReadJob(files_, entry->folder));
-  const bool ended = entry->job.state() != v1::JOB_STATE_RUNNING;
-  if (!ended) {
-    ASSIGN_OR_RETURN(entry->request, ReadRequest(files_, entry->folder));
-    ASSIGN_OR_RETURN(auto targets, ReadTargets(files_, entry->folder));
-    entry->state = std::make_unique<JobState>(
-        PlanOf(entry->request, entry->job, std::move(targets), options_.max_output));
+  auto stored = JobFolder::Read(files_, entry->folder);
+  if (absl::IsNotFound(stored.status())) return RemoveTree(files_, entry->folder);
+  if (!stored.ok()) return stored.status();
+  entry->job = std::move(stored->job);
+  entry->end = stored->records_end;
+  if (!stored->ended) {
+    RETURN_IF_ERROR(Resume(*std::move(stored), entry.get()));
   }
-  ASSIGN_OR_RETURN(auto log, RecordLog::Open(files_, RecordsPath(entry->folder),
-                                             [&](const v1::JobRecord& record) {
-                                               if (entry->state != nullptr)
-                                                 entry->state->Replay(record);
-                                             }));
-  entry->end = log->end();
-  if (!ended) entry->log = std::move(log);
-  if (!ended && IsCancelled(files_, entry->folder)) entry->state->SetCancelled();
+  const bool ended = entry->state == nullptr;
   MutexLock lock(mutex_);
   Entry& kept = *entry;
   Insert(id, std::move(entry));
@@ -78,6 +74,20 @@ void JobBoard::Insert(const std::string& id, std::unique_ptr<Entry> entry) {
   jobs_[id] = std::move(entry);
 }
 
+// Brings a job that had not ended back to where it was.
+absl::Status JobBoard::Resume(StoredJob stored, Entry* entry) {
+  ASSIGN_OR_RETURN(entry->files, JobFolder::Open(files_, entry->folder));
+  ASSIGN_OR_RETURN(entry->request, ReadJobRequest(std::move(stored.request)));
+  entry->state = std::make_unique<JobState>(
+      PlanOf(entry->request, entry->job, std::move(stored.targets), options_.max_output));
+  ASSIGN_OR_RETURN(entry->log, OpenRecords(files_, entry->folder, [&](const v1::JobRecord& record) {
+                     entry->state->Replay(record);
+                   }));
+  entry->end = entry->log->end();
+  if (stored.cancelled) entry->state->SetCancelled();
+  return absl::OkStatus();
+}
+
 absl::Status JobBoard::Reserve(const std::string& job) {
   MutexLock lock(mutex_);
   if (running_ + static_cast<int64_t>(creating_.size()) >= options_.max_running) {
@@ -90,10 +100,10 @@ absl::Status JobBoard::Reserve(const std::string& job) {
 absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& submitter) {
   const std::string id = request.command.job();
   if (const auto there = Get(id); there.ok()) {
-    ASSIGN_OR_RETURN(const auto asked, ReadRequest(files_, absl::StrCat(options_.folder, "/", id)));
-    const bool same = asked.message.command().command() == request.message.command().command() &&
-                      std::equal(asked.message.nodes().begin(), asked.message.nodes().end(),
-                                 request.message.nodes().begin(), request.message.nodes().end());
+    ASSIGN_OR_RETURN(const auto stored,
+                     JobFolder::Read(files_, absl::StrCat(options_.folder, "/", id)));
+    // What is signed says which nodes it is for.
+    const bool same = stored.request.command().command() == request.message.command().command();
     return same ? absl::StatusOr<v1::Job>(there->job) : errors::JobExists(id);
   }
   RETURN_IF_ERROR(Reserve(id));
@@ -102,19 +112,16 @@ absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& 
   entry->job = NewJob(request, submitter, clock_.Now());
   std::vector<std::string> targets =
       request.targets == nullptr ? tree_.Nodes() : request.targets->names();
-  absl::Status stored =
-      CreateJobFolder(files_, entry->folder, request.message, entry->job, targets);
+  JobState::Plan plan = PlanOf(request, entry->job, std::move(targets), options_.max_output);
+  auto files = JobFolder::Create(files_, entry->folder, request.message, entry->job, plan.targets,
+                                 JobState::MaxLogSize(plan), &entry->log);
   entry->request = std::move(request);
-  if (stored.ok()) {
-    auto log = RecordLog::Open(files_, RecordsPath(entry->folder), {});
-    stored = log.status();
-    if (log.ok()) entry->log = *std::move(log);
-  }
   MutexLock lock(mutex_);
   creating_.erase(id);
-  if (!stored.ok()) return stored;
-  entry->state = std::make_unique<JobState>(
-      PlanOf(entry->request, entry->job, std::move(targets), options_.max_output));
+  if (!files.ok()) return files.status();
+  entry->files = *std::move(files);
+  entry->end = entry->log->end();
+  entry->state = std::make_unique<JobState>(std::move(plan));
   return Begin(id, std::move(entry));
 }
 
@@ -174,14 +181,14 @@ std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) con
 }
 
 absl::StatusOr<v1::Job> JobBoard::Cancel(const std::string& job) {
-  std::string folder;
+  std::shared_ptr<JobFolder> files;
   {
     MutexLock lock(mutex_);
     ASSIGN_OR_RETURN(const auto entry, Find(job));
     if (entry->state == nullptr) return Describe(*entry);
-    folder = entry->folder;
+    files = entry->files;
   }
-  RETURN_IF_ERROR(MarkCancelled(files_, folder));
+  RETURN_IF_ERROR(files->MarkCancelled());
   MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto entry, Find(job));
   if (entry->state == nullptr) return Describe(*entry);
@@ -205,6 +212,17 @@ void JobBoard::StopWatch(const std::string& job, uint64_t watch) {
 }
 
 void JobBoard::Take(v1::JobRecords records, Taken taken) {
+  auto& all = *records.mutable_records();
+  all.erase(
+      std::remove_if(all.begin(), all.end(),
+                     [](const v1::JobRecord& record) {
+                       const absl::Status status = ValidateJobRecord(record);
+                       if (status.ok()) return false;
+                       Log(LogLevel::kWarning, "a record of a job is dropped",
+                           {{"job", record.job()}, {"node", record.node()}, {"error", status}});
+                       return true;
+                     }),
+      all.end());
   MutexLock lock(mutex_);
   batches_.push_back({std::move(records), std::move(taken)});
   work_.NotifyOne();

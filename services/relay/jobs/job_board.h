@@ -1,10 +1,8 @@
 // All jobs of the fleet, at the relay at the centre: what was asked for, how far it is, what came
 // of it.
 //
-// A folder for each job holds what was asked for (`request`), its description (`job`), and its
-// records
-// (`records`, record_log.h). A job is there when its folder is durable; a record counts, and may be
-// forgotten by its node, when it is durable.
+// Each job has a folder (job_folder.h). A record counts, and may be forgotten by its node, when it
+// is durable.
 #ifndef MUSTER_SERVICES_RELAY_JOBS_JOB_BOARD_H_
 #define MUSTER_SERVICES_RELAY_JOBS_JOB_BOARD_H_
 
@@ -27,10 +25,11 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/mutex.h"
+#include "services/common/journal/journal.h"
 #include "services/relay/jobs/courier.h"
+#include "services/relay/jobs/job_folder.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/job_state.h"
-#include "services/relay/jobs/record_log.h"
 #include "services/relay/jobs/record_sink.h"
 #include "services/relay/topology/tree.h"
 
@@ -71,7 +70,7 @@ class JobBoard : public RecordSink {
   // The newest first, from the first that is older than `before` (empty: the newest).
   std::vector<v1::Job> List(const std::string& before, size_t limit) const;
 
-  // RecordSink.
+  // RecordSink. Drops records that ValidateJobRecord refuses: none is stored or acknowledged.
   void Take(v1::JobRecords records, Taken taken) override;
 
   // From the tree.
@@ -84,8 +83,9 @@ class JobBoard : public RecordSink {
   struct Entry {
     std::string folder;
     v1::Job job;                      // of one that has ended; else `state` says
-    std::unique_ptr<JobState> state;  // while it runs, as the two that follow
-    std::unique_ptr<RecordLog> log;   // the writer's alone
+    std::unique_ptr<JobState> state;  // while it runs, as the three that follow
+    std::unique_ptr<Journal> log;     // the writer's alone
+    std::shared_ptr<JobFolder> files;
     JobRequest request;
     int64_t end = 0;  // durable
     std::map<uint64_t, std::function<void()>> watches;
@@ -106,8 +106,9 @@ class JobBoard : public RecordSink {
   JobBoard(Options options, FileOps& files, Tree& tree, Courier& courier, const Clock& clock);
 
   absl::Status Load();
-  absl::Status LoadJob(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Reserve(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status LoadJob(const std::string& id);
+  absl::Status Resume(StoredJob stored, Entry* entry);
+  absl::Status Reserve(const std::string& job);
   absl::StatusOr<v1::Job> Begin(const std::string& id, std::unique_ptr<Entry> entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <utility>
 
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/jobs/job_board.h"
-#include "services/relay/jobs/job_folder.h"
 
 namespace muster {
 namespace {
@@ -31,6 +31,12 @@ void AddReached(const std::pair<std::string, std::string>& of, int64_t sequence,
   one.set_job(of.first);
   one.set_node(of.second);
   one.set_sequence(sequence);
+}
+
+// Another try would not help, and hold up every other job.
+bool IsRefused(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  return reason == "JOURNAL_FULL" || reason == "JOURNAL_RECORD_SIZE";
 }
 
 }  // namespace
@@ -141,7 +147,12 @@ bool JobBoard::Store(const ToStore& records, const std::stop_token& stop) {
     while (true) {
       absl::Status status;
       while (status.ok() && stored < list.size()) {
-        status = entry->log->Append(list[stored]);
+        status = entry->log->Append(list[stored].SerializeAsString());
+        if (IsRefused(status)) {
+          Log(LogLevel::kError, "a record of a job does not fit into its log and is lost",
+              {{"job", id}, {"node", list[stored].node()}, {"error", status}});
+          status = absl::OkStatus();
+        }
         if (status.ok()) ++stored;
       }
       if (status.ok()) status = entry->log->Sync();
@@ -206,16 +217,18 @@ void JobBoard::Owe(const v1::JobRecord& record, v1::RecordsAck* now) {
 // Stores that a job has ended, and lets go of what it needed while it ran.
 void JobBoard::Finish(const std::string& id) {
   v1::Job job;
-  std::string folder;
+  std::shared_ptr<JobFolder> files;
+  int64_t end = 0;
   {
     MutexLock lock(mutex_);
     const auto found = Find(id);
     if (!found.ok() || (*found)->state == nullptr) return;
     (*found)->state->SetEnd(clock_.Now());
     job = (*found)->state->Describe();
-    folder = (*found)->folder;
+    files = (*found)->files;
+    end = (*found)->end;
   }
-  if (absl::Status s = WriteJob(files_, folder, job); !s.ok()) {
+  if (absl::Status s = files->MarkEnded(job, end); !s.ok()) {
     // The next tick tries again.
     Log(LogLevel::kError, "the end of a job cannot be stored", {{"job", id}, {"error", s}});
     return;
@@ -227,6 +240,7 @@ void JobBoard::Finish(const std::string& id) {
   entry.job = std::move(job);
   entry.state.reset();
   entry.log.reset();
+  entry.files.reset();
   entry.request = {};
   --running_;
   for (const auto& [watch, wake] : entry.watches) wake();

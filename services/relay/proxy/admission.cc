@@ -1,6 +1,6 @@
 #include "services/relay/proxy/admission.h"
 
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 

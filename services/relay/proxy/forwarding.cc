@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
 #include "services/relay/proxy/heartbeats/beat_up.h"
 #include "services/relay/proxy/heartbeats/heartbeat_forward.h"
 #include "services/relay/proxy/join_forward.h"
@@ -79,11 +79,7 @@ class Assembly : public Forwarding {
     return {results_.get(), &runs_, &status_, &heartbeats_, &join_};
   }
   grpc::Service* join_service() override { return &join_; }
-  void EndStreams() override {
-    hub_.EndAll(WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "RELAY_STOPPING",
-                                         "the relay stops, or is started anew", "Connect again."),
-                               absl::Seconds(1)));
-  }
+  void EndStreams() override { hub_.EndAll(errors::RelayStopping()); }
 
  private:
   const Parts parts_;

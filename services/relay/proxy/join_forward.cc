@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {

@@ -6,7 +6,8 @@
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
 #include "services/relay/proxy/upload_below.h"
 #include "services/relay/proxy/upload_into_spool.h"
@@ -40,11 +41,7 @@ Resource OwnPair(const Caller& caller) {
 absl::Status CheckNames(const v1::OpenUploadRequest& request) {
   const v1::ResultKey& key = request.description().key();
   if (request.ByteSizeLong() > kMaxOpen) return errors::TextTooLong("the request", kMaxOpen);
-  if (!IsRunId(key.run())) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                     "the run is not 16 lower-case hex digits",
-                     "Name the run as `muster runs` does.");
-  }
+  if (!IsRunId(key.run())) return errors::InvalidRunId(absl::CHexEscape(key.run().substr(0, 64)));
   if (request.has_size() && request.size() < 0) return errors::InvalidOffset(request.size());
   RETURN_IF_ERROR(ValidateName("plugin", key.plugin()));
   return ValidateName("node", key.node());
@@ -95,10 +92,11 @@ class ResultForward::Opening : public std::enable_shared_from_this<Opening> {
   void IntoSpool() {
     const auto statement = service_.parts_.way.StatementFor(call_->caller());
     if (!statement.ok()) return finish_(statement.status());
-    spool_->OpenUpload(*request_, [self = shared_from_this()](auto opened) {
-      if (opened.ok()) *self->response_ = *std::move(opened);
-      self->finish_(opened.status());
-    });
+    spool_->OpenUpload(*request_, PeerOf(call_->caller()),
+                       [self = shared_from_this()](auto opened) {
+                         if (opened.ok()) *self->response_ = *std::move(opened);
+                         self->finish_(opened.status());
+                       });
   }
 
   ResultForward& service_;
@@ -134,7 +132,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ResultForward::Uplo
         const Resource own = OwnPair(call.caller());
         RETURN_IF_ERROR(call.Authorize(own));
         if (spool_ != nullptr && spool_->Has(start.upload_id())) {
-          return UploadIntoSpool::Start(below, *spool_, start, own.node);
+          return UploadIntoSpool::Start(below, *spool_, start, PeerOf(call.caller()), own.node);
         }
         ASSIGN_OR_RETURN(
             auto up, BeginUpward(parts_.way, &WayUp::Results, uploads_, call, below->context(), 0));

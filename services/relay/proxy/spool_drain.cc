@@ -18,7 +18,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/relay.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {

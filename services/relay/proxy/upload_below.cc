@@ -1,24 +1,24 @@
 #include "services/relay/proxy/upload_below.h"
 
-#include <grpcpp/support/proto_buffer_reader.h>
-#include <grpcpp/support/slice.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 
 #include <utility>
 
 #include "services/common/base/mutex.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
 
 namespace muster {
 
 bool Parse(const grpc::ByteBuffer& bytes, google::protobuf::Message* message) {
   grpc::ByteBuffer copy = bytes;  // of references
-  grpc::ProtoBufferReader reader(&copy);
-  return reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
+  return grpc::SerializationTraits<google::protobuf::Message>::Deserialize(&copy, message).ok();
 }
 
 grpc::ByteBuffer Serialize(const google::protobuf::Message& message) {
-  const grpc::Slice slice(message.SerializeAsString());
-  return grpc::ByteBuffer(&slice, 1);
+  grpc::ByteBuffer bytes;
+  bool own = false;
+  grpc::SerializationTraits<google::protobuf::Message>::Serialize(message, &bytes, &own);
+  return bytes;
 }
 
 UploadBelow* UploadBelow::Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,

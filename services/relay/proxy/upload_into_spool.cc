@@ -2,14 +2,15 @@
 
 #include "services/common/base/log.h"
 #include "services/common/base/mutex.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
 
 namespace muster {
 
 absl::StatusOr<std::shared_ptr<UploadSink>> UploadIntoSpool::Start(
     std::shared_ptr<UploadBelow> below, Spool& spool, const v1::UploadRequest::Start& start,
-    const std::string& node) {
+    UploadPeer peer, const std::string& node) {
   auto session = spool.Find(start.upload_id(), node);
   if (!session.ok()) {
     // What is complete has no session any more: its sender may be told so once more.
@@ -17,7 +18,7 @@ absl::StatusOr<std::shared_ptr<UploadSink>> UploadIntoSpool::Start(
     session = std::shared_ptr<UploadSession>();
   }
   return std::shared_ptr<UploadSink>(
-      new UploadIntoSpool(std::move(below), spool, start, *std::move(session)));
+      new UploadIntoSpool(std::move(below), spool, start, std::move(peer), *std::move(session)));
 }
 
 void UploadIntoSpool::Take(grpc::ByteBuffer message) {
@@ -44,11 +45,12 @@ void UploadIntoSpool::Take(grpc::ByteBuffer message) {
 void UploadIntoSpool::Attach() {
   if (session_ == nullptr) return below_->ReadNext();
   const bool queued = session_->strand().Post([self = shared_from_this()] {
-    const absl::Status status =
-        self->session_->Attach(self->epoch_, [weak = self->weak_from_this()](const auto& why) {
+    const auto attachment = self->session_->Attach(
+        self->epoch_, self->peer_, [weak = self->weak_from_this()](const auto& why) {
           if (auto upload = weak.lock()) upload->below_->End(why);
         });
-    if (!status.ok()) return self->below_->End(status);
+    if (!attachment.ok()) return self->below_->End(attachment.status());
+    self->attachment_ = *attachment;
     self->below_->ReadNext();
   });
   if (!queued) below_->End(errors::Overloaded());
@@ -74,7 +76,7 @@ void UploadIntoSpool::TakeChunk(v1::UploadRequest::Chunk* chunk) {
       session_->strand().Post([self = shared_from_this(), taken = std::move(taken)]() mutable {
         const absl::Status room = self->spool_.Reserve(self->id_, taken.offset + taken.raw_size);
         if (!room.ok()) return self->below_->End(room);
-        const auto ack = self->session_->Append(self->epoch_, std::move(taken));
+        const auto ack = self->session_->Append(self->attachment_, std::move(taken));
         if (!ack.ok()) return self->below_->End(ack.status());
         self->Acknowledge(*ack);
         self->below_->ReadNext();
@@ -127,7 +129,7 @@ void UploadIntoSpool::TakeFinish(const v1::UploadRequest::Finish& finish) {
   }
   const bool queued =
       session_->strand().Post([self = shared_from_this(), taken = std::move(taken)] {
-        self->session_->Complete(self->epoch_, taken, [self](const auto& result) {
+        self->session_->Complete(self->attachment_, taken, [self](const auto& result) {
           if (!result.ok()) return self->below_->End(result.status());
           self->Spooled();
         });
@@ -154,7 +156,9 @@ void UploadIntoSpool::HalfClosed() {
 
 void UploadIntoSpool::Over() {
   if (session_ == nullptr) return;
-  if (!session_->strand().Post([session = session_, epoch = epoch_] { session->Detach(epoch); })) {
+  const bool queued = session_->strand().Post(
+      [self = shared_from_this()] { self->session_->Detach(self->attachment_); });
+  if (!queued) {
     Log(LogLevel::kWarning, "an upload's file stays open until its next stream", {{"upload", id_}});
   }
 }

@@ -18,10 +18,11 @@ namespace muster {
 // One chunk at a time: the next one is read when the one before is stored.
 class UploadIntoSpool : public UploadSink, public std::enable_shared_from_this<UploadIntoSpool> {
  public:
-  // `node`: whose upload it has to be. UPLOAD_NOT_FOUND.
+  // `peer`: whose stream it is. `node`: whose upload it has to be. UPLOAD_NOT_FOUND.
   static absl::StatusOr<std::shared_ptr<UploadSink>> Start(std::shared_ptr<UploadBelow> below,
                                                            Spool& spool,
                                                            const v1::UploadRequest::Start& start,
+                                                           UploadPeer peer,
                                                            const std::string& node);
 
   void Take(grpc::ByteBuffer message) override;
@@ -31,11 +32,13 @@ class UploadIntoSpool : public UploadSink, public std::enable_shared_from_this<U
 
  private:
   UploadIntoSpool(std::shared_ptr<UploadBelow> below, Spool& spool,
-                  const v1::UploadRequest::Start& start, std::shared_ptr<UploadSession> session)
+                  const v1::UploadRequest::Start& start, UploadPeer peer,
+                  std::shared_ptr<UploadSession> session)
       : below_(std::move(below)),
         spool_(spool),
         id_(start.upload_id()),
         epoch_(start.epoch()),
+        peer_(std::move(peer)),
         session_(std::move(session)) {}
 
   void Attach();
@@ -49,7 +52,9 @@ class UploadIntoSpool : public UploadSink, public std::enable_shared_from_this<U
   Spool& spool_;
   const std::string id_;
   const int64_t epoch_;
+  const UploadPeer peer_;
   const std::shared_ptr<UploadSession> session_;  // null: the result is complete already
+  UploadAttachment attachment_;                   // of the session's strand alone
 
   Mutex mutex_;
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -4,6 +4,7 @@
 #include "absl/time/time.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
 #include "services/common/rpc/forwarding.h"
 #include "services/common/rpc/status.h"
 

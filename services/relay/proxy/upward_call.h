@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "services/common/errors/relay.h"
 #include "services/common/rpc/call.h"
 #include "services/relay/proxy/admission.h"
 #include "services/relay/proxy/way_up.h"

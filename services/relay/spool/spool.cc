@@ -9,7 +9,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/blob/files/files_blob_store.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/spool/spool_internal.h"
 
@@ -99,15 +99,15 @@ std::string Spool::PathOf(EntryState state, uint64_t order, const std::string& i
 }
 
 absl::Status Spool::Recover() {
-  auto files = ops_.List(entries_folder_);
-  if (!files.ok()) return files.status();
+  ASSIGN_OR_RETURN(auto files, ops_.List(entries_folder_));
   MutexLock lock(mutex_);
   // Complete ones come before the same still open, and in their order.
   std::ranges::sort(files, {}, &FolderEntry::name);
+  std::set<std::string> unread;
   for (const FolderEntry& file : files) {
-    RETURN_IF_ERROR(RecoverEntry(file.name));
+    RETURN_IF_ERROR(RecoverEntry(file.name, &unread));
   }
-  RETURN_IF_ERROR(DiscardUnknown());
+  RETURN_IF_ERROR(DiscardUnknown(unread));
   Measure();
   if (!entries_.empty()) {
     Log(LogLevel::kInfo, "the spool holds results of an earlier life",
@@ -116,7 +116,7 @@ absl::Status Spool::Recover() {
   return absl::OkStatus();
 }
 
-absl::Status Spool::RecoverEntry(const std::string& file) {
+absl::Status Spool::RecoverEntry(const std::string& file, std::set<std::string>* unread) {
   const std::string path = absl::StrCat(entries_folder_, "/", file);
   const auto name = ParseEntryName(file);
   if (!name) return ops_.Remove(path);  // what a crash left of a file that was being written
@@ -127,12 +127,17 @@ absl::Status Spool::RecoverEntry(const std::string& file) {
     figures_->outcomes.With({"lost"}).Add();
     return ops_.Remove(path);
   }
-  if (!header.ok()) return header.status();
+  last_order_ = std::max(last_order_, name->order);
+  if (!header.ok()) {
+    Log(LogLevel::kError, "a file of the spool cannot be read and stays for the next start",
+        {{"file", file}, {"error", header.status()}});
+    unread->insert(name->id);
+    return absl::OkStatus();
+  }
   auto entry = std::make_shared<Entry>();
   entry->id = name->id;
   entry->description = header->description();
   entry->order = name->order;
-  last_order_ = std::max(last_order_, name->order);
   if (name->state == EntryState::kDone || entries_.contains(name->id)) {
     if (name->state == EntryState::kDone) {
       RETURN_IF_ERROR(blobs_->Remove(entry->blob()));
@@ -160,11 +165,11 @@ absl::Status Spool::RecoverEntry(const std::string& file) {
   return absl::OkStatus();
 }
 
-absl::Status Spool::DiscardUnknown() {
+absl::Status Spool::DiscardUnknown(const std::set<std::string>& unread) {
   ASSIGN_OR_RETURN(const auto staged, blobs_->ListStaged());
   for (const std::string& id : staged) {
     const auto entry = FindEntry(id);
-    if (entry != nullptr && !entry->complete) continue;
+    if (unread.contains(id) || (entry != nullptr && !entry->complete)) continue;
     RETURN_IF_ERROR(blobs_->DiscardStaged(id));
   }
   return absl::OkStatus();
@@ -285,7 +290,7 @@ void Spool::Sweep() {
     }
     for (const auto& entry : idle) Erase(*entry);
   }
-  for (const auto& session : stalled) session->EndStream(errors::UploadStalled());
+  for (const auto& session : stalled) session->EndStalledStream(kStallLimit);
   for (const auto& entry : idle) Discard(*entry, errors::UploadNotFound(entry->id));
 }
 

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -67,10 +68,10 @@ class Spool : public ResultSink {
 
   // In.
 
-  // As ResultService.OpenUpload. SPOOL_FULL; TAKEN_OVER for another content of the same attempt.
-  // `opened` is called once, on `disk` or at once.
+  // As ResultService.OpenUpload, for `opener`. SPOOL_FULL; TAKEN_OVER for another content of the
+  // same attempt. `opened` is called once, on `disk` or at once.
   using Opened = absl::AnyInvocable<void(absl::StatusOr<v1::OpenUploadResponse>)>;
-  void OpenUpload(const v1::OpenUploadRequest& request, Opened opened);
+  void OpenUpload(const v1::OpenUploadRequest& request, const UploadPeer& opener, Opened opened);
 
   // Whether `id` is an upload of this spool. Of a result that is complete, what its sender is told.
   bool Has(std::string_view id) const;
@@ -79,8 +80,9 @@ class Spool : public ResultSink {
   // Of an upload of `node` that is not complete: for chunks and the finish. UPLOAD_NOT_FOUND.
   absl::StatusOr<std::shared_ptr<UploadSession>> Find(std::string_view id,
                                                       std::string_view node) const;
-  // What an upload's session gives when its finish came: signature, file, and then it is complete.
-  // SIGNATURE_REQUIRED, INVALID_SIGNATURE.
+  // Every result has to be signed by its node. SIGNATURE_REQUIRED, INVALID_SIGNATURE.
+  absl::Status CheckSignature(const VerifiedResult& verified) const override;
+  // What an upload's session gives when its finish came: its file is written, then it is complete.
   void Commit(VerifiedResult verified, Done done) override;
   // To be asked before bytes up to `end` are appended. SPOOL_FULL.
   absl::Status Reserve(std::string_view id, int64_t end);
@@ -120,20 +122,24 @@ class Spool : public ResultSink {
         Executor& disk, const Clock& clock, Metrics& metrics, FileOps& ops);
 
   absl::Status Recover();
-  absl::Status RecoverEntry(const std::string& file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status DiscardUnknown() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds the id of an entry that cannot be read now to `unread`: its files stay for the next start.
+  absl::Status RecoverEntry(const std::string& file, std::set<std::string>* unread)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DiscardUnknown(const std::set<std::string>& unread)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Entry>> Admit(const v1::OpenUploadRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRoom(const std::string& node, int64_t bytes, int64_t entries) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload, Opened opened);
-  absl::Status CheckSignature(const VerifiedResult& verified) const;
+  void Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload,
+             const UploadPeer& opener, Opened opened);
   absl::Status Keep(const Entry& entry, uint64_t order, const VerifiedResult& verified);
   std::shared_ptr<UploadSession> MakeComplete(Entry& entry, uint64_t order,
                                               const ResultRecord& result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Entry> NextOut() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckBytes(const SpoolDelivery& delivery);
+  void RetryLater(const SpoolDelivery& delivery, const absl::Status& why);
   absl::Status RemoveFiles(const Entry& entry);
   void Erase(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Discard(const Entry& entry, const absl::Status& why);

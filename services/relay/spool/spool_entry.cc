@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "services/common/base/crc32c.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/relay.h"
 
 namespace muster {
 namespace {
@@ -30,12 +30,6 @@ uint32_t LittleEndian(std::string_view bytes) {
   return value;
 }
 
-absl::Status Damaged(const std::string& path, std::string_view why) {
-  return MakeError(absl::StatusCode::kDataLoss, "SPOOL_DAMAGED",
-                   absl::StrCat(path, ": ", ToAbsl(why)),
-                   "Suspect the disk; what the file held is lost unless its sender still has it.");
-}
-
 bool IsHex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
@@ -49,13 +43,14 @@ absl::StatusOr<OpenedEntry> OpenEntry(FileOps& ops, const std::string& path) {
   ASSIGN_OR_RETURN(auto file, ops.Open(path, OpenMode::kRead));
   std::string prefix(kPrefix, '\0');
   ASSIGN_OR_RETURN(const auto n, file->ReadAt(prefix, 0));
-  if (n != kPrefix || prefix.substr(0, 4) != kMagic) return Damaged(path, "it has no beginning");
+  if (n != kPrefix || prefix.substr(0, 4) != kMagic)
+    return errors::SpoolDamaged(path, "it has no beginning");
   const uint32_t length = LittleEndian(std::string_view(prefix).substr(4));
-  if (length > kMaxHeader) return Damaged(path, "its header is too long");
+  if (length > kMaxHeader) return errors::SpoolDamaged(path, "its header is too long");
   OpenedEntry entry{std::move(file), std::string(length, '\0')};
   ASSIGN_OR_RETURN(const auto read, entry.file->ReadAt(entry.header, kPrefix));
   if (read != length || Crc32c(entry.header) != LittleEndian(std::string_view(prefix).substr(8))) {
-    return Damaged(path, "its header does not match its checksum");
+    return errors::SpoolDamaged(path, "its header does not match its checksum");
   }
   return entry;
 }
@@ -97,10 +92,17 @@ std::string EncodeEntry(const v1::SubmitResultRequest& header, std::string_view 
   return entry;
 }
 
+bool IsProvenLoss(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsOutOfRange(status);
+}
+
 absl::StatusOr<v1::SubmitResultRequest> ReadEntryHeader(FileOps& ops, const std::string& path) {
-  ASSIGN_OR_RETURN(const auto entry, OpenEntry(ops, path));
+  auto entry = OpenEntry(ops, path);
+  if (absl::IsDataLoss(entry.status())) entry = OpenEntry(ops, path);
+  if (!entry.ok()) return entry.status();
   v1::SubmitResultRequest header;
-  if (!header.ParseFromString(entry.header)) return Damaged(path, "its header cannot be read");
+  if (!header.ParseFromString(entry.header))
+    return errors::SpoolDamaged(path, "its header cannot be read");
   return header;
 }
 

@@ -6,7 +6,9 @@
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/result_signature.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/proto_time.h"
@@ -83,7 +85,8 @@ absl::StatusOr<std::shared_ptr<Spool::Entry>> Spool::Admit(const v1::OpenUploadR
   return entry;
 }
 
-void Spool::OpenUpload(const v1::OpenUploadRequest& request, Opened opened) {
+void Spool::OpenUpload(const v1::OpenUploadRequest& request, const UploadPeer& opener,
+                       Opened opened) {
   std::shared_ptr<Entry> entry;
   std::optional<v1::OpenUploadResponse> complete;
   UploadRecord upload;
@@ -106,15 +109,16 @@ void Spool::OpenUpload(const v1::OpenUploadRequest& request, Opened opened) {
   }
   if (entry == nullptr) return opened(refused);
   if (complete) return opened(*std::move(complete));
-  Begin(entry, upload, std::move(opened));
+  Begin(entry, upload, opener, std::move(opened));
 }
 
 // On the session's strand: its file first, then its bytes.
-void Spool::Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload, Opened opened) {
+void Spool::Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload,
+                  const UploadPeer& opener, Opened opened) {
   auto done = std::make_shared<Opened>(std::move(opened));
   const std::shared_ptr<UploadSession> session = SessionOf(*entry);
   if (session == nullptr) return (*done)(errors::UploadNotFound(entry->id));
-  const bool queued = session->strand().Post([this, entry, session, upload, done] {
+  const bool queued = session->strand().Post([this, entry, session, upload, opener, done] {
     if (!entry->recorded) {
       v1::SubmitResultRequest header;
       *header.mutable_description() = entry->description;
@@ -124,7 +128,7 @@ void Spool::Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& uploa
       if (!written.ok()) return (*done)(written);
       entry->recorded = true;
     }
-    const auto offset = session->Reopen(upload);
+    const auto offset = session->Reopen(upload, opener);
     if (!offset.ok()) return (*done)(offset.status());
     (*done)(Answer(entry->id, upload.epoch, *offset, clock_.Now() + options_.idle_after));
   });
@@ -160,15 +164,14 @@ void Spool::Commit(VerifiedResult verified, Done done) {
   {
     MutexLock lock(mutex_);
     entry = FindEntry(verified.upload_id);
+    if (entry != nullptr && (entry->complete || entry->committing)) entry = nullptr;
     if (entry != nullptr) {
       entry->committing = true;
       order = ++last_order_;
     }
   }
   if (entry == nullptr) return done(errors::UploadNotFound(verified.upload_id));
-  absl::Status status = CheckSignature(verified);
-  if (status.ok()) status = Keep(*entry, order, verified);
-  if (!status.ok()) {
+  if (const absl::Status status = Keep(*entry, order, verified); !status.ok()) {
     {
       MutexLock lock(mutex_);
       entry->committing = false;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
@@ -12,6 +11,9 @@
 
 namespace muster {
 namespace {
+
+// After so long a result that could not be read is read again.
+constexpr absl::Duration kReadRetry = absl::Seconds(10);
 
 std::string InWords(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
@@ -58,6 +60,10 @@ std::optional<SpoolDelivery> Spool::Take() {
     SpoolDelivery delivery;
     delivery.id = entry->id;
     auto header = ReadEntryHeader(ops_, PathOf(EntryState::kComplete, entry->order, entry->id));
+    if (!header.ok() && !IsProvenLoss(header.status())) {
+      RetryLater(delivery, header.status());
+      continue;
+    }
     if (!header.ok()) {
       Log(LogLevel::kError, "a result of the spool is lost",
           {{"run", entry->description.key().run()},
@@ -75,6 +81,10 @@ std::optional<SpoolDelivery> Spool::Take() {
                                   InWords(entry->expires - options_.ttl),
                                   " and had no way to deliver it until ", InWords(entry->expires));
     } else if (const absl::Status status = CheckBytes(delivery); !status.ok()) {
+      if (!IsProvenLoss(status)) {
+        RetryLater(delivery, status);
+        continue;
+      }
       delivery.expired = delivery.lost = true;
       delivery.why = absl::StrCat("relay ", options_.relay,
                                   " lost the bytes of this result: ", status.message());
@@ -84,8 +94,17 @@ std::optional<SpoolDelivery> Spool::Take() {
   return std::nullopt;
 }
 
+void Spool::RetryLater(const SpoolDelivery& delivery, const absl::Status& why) {
+  Log(LogLevel::kWarning, "a result of the spool cannot be read now",
+      {{"id", delivery.id}, {"error", why}});
+  PutBack(delivery, kReadRetry);
+}
+
 absl::Status Spool::CheckBytes(const SpoolDelivery& delivery) {
-  return Read(delivery, delivery.header.spooled().size()).status();
+  absl::Status status = Read(delivery, delivery.header.spooled().size()).status();
+  // A second read tells what is lost from a read that went wrong.
+  if (IsProvenLoss(status)) status = Read(delivery, delivery.header.spooled().size()).status();
+  return status;
 }
 
 absl::StatusOr<std::unique_ptr<ByteSource>> Spool::Read(const SpoolDelivery& delivery,

@@ -1,5 +1,6 @@
 #include "services/relay/spool/spool.h"
 
+#include <cerrno>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -112,6 +113,23 @@ TEST_F(SpoolTest, OnlyWhatTheNodeSignedIsTaken) {
   EXPECT_EQ(rig_.spool().waiting(), 1);
 }
 
+TEST_F(SpoolTest, UploadGoesOnAfterABadSignature) {
+  auto request = SpoolRig::Request("n1", "logs", "");
+  request.clear_size();
+  const auto opened = rig_.OpenUpload(request);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  ASSERT_TRUE(rig_.Send(*opened, "n1", large_, 100'000).ok());
+  const std::string half = large_.substr(0, 100'000);
+  EXPECT_EQ(ReasonOf(rig_.Complete(*opened, "n1", "logs", half, 1, "n2")), "INVALID_SIGNATURE");
+  const auto again = rig_.OpenUpload(request);
+  EXPECT_EQ(again->offset(), 100'000);
+  const absl::Status sent = rig_.Send(*again, "n1", large_, large_.size());
+  EXPECT_TRUE(sent.ok()) << sent;
+  EXPECT_TRUE(rig_.Complete(*again, "n1", "logs", large_).ok());
+  ASSERT_EQ(rig_.Next(), "n1/logs");
+  EXPECT_TRUE(rig_.Bytes() == large_);
+}
+
 TEST_F(SpoolTest, AFullSpoolSaysSoAndANodeCannotFillItForOthers) {
   rig_.options.quota_bytes = 1'000'000;
   rig_.options.max_entries = 12;
@@ -163,6 +181,49 @@ TEST_F(SpoolTest, AnUploadThatNobodyGoesOnWithIsForgotten) {
   EXPECT_EQ(opened->offset(), 0);
   rig_.spool().DropOpen(SpoolRig::Request("n1", "logs", large_).description());
   EXPECT_FALSE(rig_.spool().Has(opened->upload_id()));
+}
+
+// The entry's file is read, then its bytes: whichever fails, nothing is lost by it.
+TEST_F(SpoolTest, ResultThatCannotBeReadNowIsDeliveredLater) {
+  ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
+  ASSERT_TRUE(rig_.Deliver("n2", "logs", large_).ok());
+  for (const auto call : {SimulatedDisk::Call::kOpen, SimulatedDisk::Call::kRead}) {
+    for (int n = 1; n <= 5; ++n) {
+      rig_.disk.FailAt(call, n, n % 2 == 0 ? EIO : EMFILE);
+      for (int i = 0; i < 2; ++i) {
+        if (rig_.Next().empty()) continue;
+        EXPECT_FALSE(rig_.taken->expired) << rig_.taken->why;
+        rig_.spool().PutBack(*rig_.taken, absl::ZeroDuration());
+      }
+      rig_.clock.Advance(absl::Minutes(1));
+    }
+  }
+  EXPECT_EQ(rig_.spool().waiting(), 2);
+  EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_outcomes_total{outcome=\"lost\"} 0\n"));
+}
+
+TEST_F(SpoolTest, EntryThatCannotBeReadAtTheStartStays) {
+  ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
+  ASSERT_TRUE(rig_.Deliver("n2", "logs", large_).ok());
+  const auto opened = rig_.OpenUpload(SpoolRig::Request("n3", "logs", large_));
+  ASSERT_TRUE(rig_.Send(*opened, "n3", large_, 100'000).ok());
+  for (const auto call : {SimulatedDisk::Call::kOpen, SimulatedDisk::Call::kRead}) {
+    for (int n = 1; n <= 5; ++n) {
+      rig_.Close();
+      rig_.disk.FailAt(call, n, EMFILE);
+      rig_.Open().IgnoreError();  // the first call is the lock of the blobs
+    }
+  }
+  ASSERT_TRUE(rig_.Open().ok());
+  EXPECT_EQ(rig_.spool().waiting(), 2);
+  EXPECT_EQ(rig_.OpenUpload(SpoolRig::Request("n3", "logs", large_))->offset(), 100'000);
+}
+
+TEST_F(SpoolTest, ResultWhoseBytesAreGoneIsReportedLost) {
+  ASSERT_TRUE(rig_.Deliver("n1", "logs", large_).ok());
+  ASSERT_TRUE(RemoveTree(rig_.disk, "/spool/blobs").ok());
+  ASSERT_EQ(rig_.Next(), "n1/logs");
+  EXPECT_TRUE(rig_.taken->lost);
 }
 
 TEST_F(SpoolTest, LostBytesAreNeverDelivered) {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/common/base/secret_file.h"
-#include "services/common/errors.h"
+#include "services/common/errors/relay.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/rpc/channel.h"

@@ -88,17 +88,21 @@ class SpoolRig {
     return request;
   }
 
+  static UploadPeer Peer(const std::string& node) { return {{kFleet, NodeIdentity{node}}, {}}; }
+
   absl::StatusOr<v1::OpenUploadResponse> OpenUpload(const v1::OpenUploadRequest& request) {
     auto promise = std::make_shared<std::promise<absl::StatusOr<v1::OpenUploadResponse>>>();
-    spool().OpenUpload(request, [promise](auto opened) { promise->set_value(std::move(opened)); });
+    spool().OpenUpload(request, Peer(request.description().key().node()),
+                       [promise](auto opened) { promise->set_value(std::move(opened)); });
     return promise->get_future().get();
   }
 
-  // Sends bytes from where the upload stands, up to `until`.
+  // Sends bytes from where the upload stands, up to `until`, by a stream of its own.
   absl::Status Send(const v1::OpenUploadResponse& opened, const std::string& node,
                     const std::string& body, size_t until) {
     return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
-      RETURN_IF_ERROR(session.Attach(opened.epoch(), [](const absl::Status&) {}));
+      ASSIGN_OR_RETURN(const auto attachment,
+                       session.Attach(opened.epoch(), Peer(node), [](const absl::Status&) {}));
       for (size_t at = static_cast<size_t>(opened.offset()); at < until; at += kChunk) {
         UploadChunk chunk;
         chunk.offset = static_cast<int64_t>(at);
@@ -106,12 +110,13 @@ class SpoolRig {
         chunk.raw_size = static_cast<int64_t>(chunk.data.size());
         chunk.crc32c = Crc32c(chunk.data);
         RETURN_IF_ERROR(spool().Reserve(opened.upload_id(), chunk.offset + chunk.raw_size));
-        RETURN_IF_ERROR(session.Append(opened.epoch(), std::move(chunk)));
+        RETURN_IF_ERROR(session.Append(attachment, std::move(chunk)));
       }
       return absl::OkStatus();
     });
   }
 
+  // Finishes, by a stream of its own.
   absl::Status Complete(const v1::OpenUploadResponse& opened, const std::string& node,
                         const std::string& plugin, const std::string& body, int64_t attempt = 1,
                         const std::optional<std::string>& signer = std::nullopt) {
@@ -124,8 +129,10 @@ class SpoolRig {
                    &finish);
     }
     return On<absl::Status>(opened, node, [&](UploadSession& session) {
+      ASSIGN_OR_RETURN(const auto attachment,
+                       session.Attach(opened.epoch(), Peer(node), [](const absl::Status&) {}));
       absl::Status status = absl::InternalError("no answer");
-      session.Complete(opened.epoch(), finish, [&](const auto& done) { status = done.status(); });
+      session.Complete(attachment, finish, [&](const auto& done) { status = done.status(); });
       return status;
     });
   }

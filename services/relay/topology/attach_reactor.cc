@@ -6,9 +6,11 @@
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/revocation.h"
+#include "services/common/jobs/job_record.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/relay/errors.h"
 
 namespace muster {
 namespace {
@@ -19,7 +21,6 @@ constexpr absl::Duration kHelloWithin = absl::Seconds(10);
 constexpr size_t kMaxInstance = 64;
 constexpr int kMaxTargets = 16;
 constexpr int kMaxBelowAtOnce = 500;
-constexpr int kMaxRecordsBytes = 256 * 1024;
 
 // Of records of a relay that are read and not taken yet, before the last message that is read.
 constexpr size_t kMaxTakenOfRelay = 1 << 20;
@@ -258,13 +259,11 @@ void AttachReactor::TakeRecords() {
 // A child brings records of its own, or of what hangs below it.
 absl::Status AttachReactor::CheckRecords() const {
   const v1::JobRecords& records = request_.records();
-  if (records.ByteSizeLong() > kMaxRecordsBytes + 64 * 1024) {
+  if (records.ByteSizeLong() > kMaxJobRecords + kMaxJobRecord) {
     return errors::InvalidAttachment("more than 256 KiB of records in one message");
   }
   for (const v1::JobRecord& record : records.records()) {
-    if (record.sequence() < 1 || record.job().empty()) {
-      return errors::InvalidAttachment("a record without job or sequence");
-    }
+    RETURN_IF_ERROR(ValidateJobRecord(record));
     const bool own = is_relay_ ? parts_.tree.Via(record.node()) == name_ : record.node() == name_;
     // A node below that has just moved to another branch: its records come again from there.
     if (!own && !is_relay_) return errors::InvalidAttachment("a record of another node");

@@ -4,7 +4,7 @@
 
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {

@@ -224,7 +224,18 @@ v1::AttachRequest RecordOf(const std::string& node, int64_t sequence, size_t byt
   record.set_job("j");
   record.set_node(node);
   record.set_sequence(sequence);
+  record.mutable_output()->set_stream(v1::JOB_STREAM_STDOUT);
   record.mutable_output()->set_data(std::string(bytes, 'x'));
+  return message;
+}
+
+// About 200 KiB.
+v1::AttachRequest ManyRecords(const std::string& node, int64_t number) {
+  v1::AttachRequest message;
+  for (int64_t i = 1; i <= 7; ++i) {
+    const v1::AttachRequest one = RecordOf(node, 7 * number + i, 28 << 10);
+    *message.mutable_records()->add_records() = one.records().records(0);
+  }
   return message;
 }
 
@@ -260,7 +271,7 @@ TEST_F(AttachServiceTest, AFloodOfRecordsStaysWhereItComesFrom) {
     ASSERT_TRUE(child->Read().has_welcome());
   }
   std::jthread writer([&] {
-    for (int64_t i = 1; i <= 20 && flood.Write(RecordOf("n1", i, 200 << 10)); ++i) {
+    for (int64_t i = 1; i <= 20 && flood.Write(ManyRecords("n1", i)); ++i) {
     }
   });
   ASSERT_TRUE(Await([&] { return records_.messages("n1") == 1; }));
@@ -340,13 +351,23 @@ TEST_F(AttachServiceTest, OnlyAStatementOfTheCallersOwnForThisRelayAttaches) {
   EXPECT_FALSE(IsAttached("n1"));
 }
 
+TEST_F(AttachServiceTest, RecordThatIsMalformedOrTooLargeEndsTheStream) {
+  for (const v1::AttachRequest& bad : {RecordOf("n1", 0, 1), RecordOf("n1", 1, 100 << 10)}) {
+    Child child(*this, NodeIdentity{"n1"});
+    child.Write(child.Hello());
+    ASSERT_TRUE(child.Read().has_welcome());
+    child.Write(bad);
+    EXPECT_EQ(ReasonOf(child.End()), "INVALID_JOB_RECORD");
+  }
+  EXPECT_EQ(records_.messages("n1"), 0);
+}
+
 TEST_F(AttachServiceTest, ANodeSpeaksOfItselfAlone) {
-  for (const v1::AttachRequest& bad :
-       {RecordOf("n2", 1, 1), RecordOf("n1", 0, 1), RecordOf("n1", 1, 400 << 10), [] {
-          v1::AttachRequest below;
-          below.mutable_topology()->set_complete(true);
-          return below;
-        }()}) {
+  for (const v1::AttachRequest& bad : {RecordOf("n2", 1, 1), RecordOf("n1", 1, 400 << 10), [] {
+                                         v1::AttachRequest below;
+                                         below.mutable_topology()->set_complete(true);
+                                         return below;
+                                       }()}) {
     Child child(*this, NodeIdentity{"n1"});
     child.Write(child.Hello());
     ASSERT_TRUE(child.Read().has_welcome());

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/relay.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/relay/errors.h"
 
 namespace muster {
 

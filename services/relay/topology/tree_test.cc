@@ -186,7 +186,7 @@ TEST_F(TreeTest, ARevokedNodeIsForgotten) {
   tree_.Forget("spiffe://fleet.test/node/n1");
   EXPECT_EQ(ReasonOf(link->end()), "IDENTITY_REVOKED");
   EXPECT_FALSE(tree_.Find("n1").has_value());
-  EXPECT_EQ(tree_.TakeChanges(10, false).forgotten(0), "spiffe://fleet.test/node/n1");
+  EXPECT_EQ(tree_.TakeChanges(10, false).forgotten_uris(0), "spiffe://fleet.test/node/n1");
 }
 
 TEST_F(TreeTest, ARevokedCertificateNamesItsNode) {

@@ -111,7 +111,7 @@ absl::Status Centre::AskWhoIsRevoked() {
   trust_.Take(list);
   {
     MutexLock lock(mutex_);
-    command_ca_ = *std::move(authority);
+    command_ca_ = std::move(authority);
   }
   signers_known_();
   return absl::OkStatus();

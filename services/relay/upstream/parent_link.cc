@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "services/relay/errors.h"
+#include "services/common/errors/relay.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/topology/attach_reactor.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 #include <variant>
 
-#include "services/relay/errors.h"
+#include "services/common/errors/relay.h"
 
 namespace muster {
 namespace {
@@ -33,17 +33,17 @@ void TreeWay::Changed() {
 absl::StatusOr<std::string> TreeWay::StatementFor(const Caller& caller) {
   const auto* node = std::get_if<NodeIdentity>(&caller.identity.name);
   if (node == nullptr)
-    return errors::NotAttached(ToUri(caller.identity).value_or("?"), tree_.name());
+    return errors::NoLiveStatement(ToUri(caller.identity).value_or("?"), tree_.name());
   // Directly below, or below the child that speaks for it.
   std::string via = node->name;
   if (caller.via) {
     const ServiceIdentity* relay = RelayOf(*caller.via);
-    if (relay == nullptr) return errors::NotAttached(node->name, tree_.name());
+    if (relay == nullptr) return errors::NoLiveStatement(node->name, tree_.name());
     via = relay->name;
   }
   const auto entry = tree_.Find(node->name);
   if (!entry || entry->statement == nullptr || tree_.Via(node->name) != via) {
-    return errors::NotAttached(node->name, tree_.name());
+    return errors::NoLiveStatement(node->name, tree_.name());
   }
   return entry->statement->SerializeAsString();
 }
@@ -51,7 +51,7 @@ absl::StatusOr<std::string> TreeWay::StatementFor(const Caller& caller) {
 absl::Status TreeWay::CheckChildRelay(const Caller& caller) {
   const ServiceIdentity* relay = RelayOf(caller.identity);
   if (relay == nullptr || caller.via || tree_.Via(relay->name) != relay->name) {
-    return errors::NotAttached(ToUri(caller.identity).value_or("?"), tree_.name());
+    return errors::NoLiveStatement(ToUri(caller.identity).value_or("?"), tree_.name());
   }
   return absl::OkStatus();
 }

@@ -5,7 +5,8 @@
 
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
+#include "services/common/errors/runs.h"
 #include "services/status/board/progress.h"
 
 namespace muster {

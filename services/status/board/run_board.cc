@@ -5,7 +5,7 @@
 
 #include "services/common/base/random_id.h"
 #include "services/common/base/strings.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/status/board/progress.h"
 
 namespace muster {

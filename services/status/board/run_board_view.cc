@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/status/board/run_board.h"
 #include "services/status/board/watch_hub.h"
 

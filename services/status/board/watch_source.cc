@@ -6,7 +6,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {

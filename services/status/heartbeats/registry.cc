@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
 #include "services/status/heartbeats/registry_entry.h"
 
 namespace muster {
@@ -116,9 +116,8 @@ absl::StatusOr<Registry::Seat> Registry::Open(const SenderHello& hello,
   {
     Shard& shard = ShardOf(hello.uri, hello.node);
     MutexLock lock(shard.mutex);
-    auto found = FindOrAdd(shard, hello.uri, hello.node);
-    if (!found.ok()) return found.status();
-    Entry& entry = **found;
+    ASSIGN_OR_RETURN(auto found, FindOrAdd(shard, hello.uri, hello.node));
+    Entry& entry = *found;
     if (TakePlace(entry, hello, now, &effects)) {
       entry.line = std::move(line);
       entry.peer = peer;

@@ -116,7 +116,7 @@ class Registry {
 
   // A stream begins. It takes the place of an older one of its sender; if that is of another
   // process which is still heard, both are marked, and the one that runs for longer is ended with
-  // DOUBLE_AGENT. TOO_MANY_SENDERS. The sender is there for others from its first Beat on.
+  // DUPLICATE_AGENT. TOO_MANY_SENDERS. The sender is there for others from its first Beat on.
   absl::StatusOr<Seat> Open(const SenderHello& hello, std::weak_ptr<BeatLine> line,
                             const TcpPeer& peer);
 

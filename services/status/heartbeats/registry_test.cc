@@ -53,11 +53,11 @@ TEST_F(RegistryTest, ANewStreamOfTheSameProcessTakesThePlace) {
 TEST_F(RegistryTest, OfTwoProcessesTheOlderIsTold) {
   Stream old = Open(1, "i1", absl::Seconds(100));
   Stream young = Open(1, "i2", absl::Seconds(5));
-  EXPECT_EQ(ReasonOf(old.line->ended), "DOUBLE_AGENT");
+  EXPECT_EQ(ReasonOf(old.line->ended), "DUPLICATE_AGENT");
   EXPECT_TRUE(young.sender->duplicate_agent());
   EXPECT_EQ(young.sender->evidence(), Evidence::kNone);
   // The older comes back, and is the older still.
-  EXPECT_EQ(ReasonOf(TryOpen(1, "i1", absl::Seconds(101)).status()), "DOUBLE_AGENT");
+  EXPECT_EQ(ReasonOf(TryOpen(1, "i1", absl::Seconds(101)).status()), "DUPLICATE_AGENT");
   EXPECT_TRUE(young.line->ended.ok());
   EXPECT_EQ(journal_.details["n1"].size(), 3);
   PassBeating(179, {&young});

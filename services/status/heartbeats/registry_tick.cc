@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
 #include "services/status/heartbeats/registry.h"
 #include "services/status/heartbeats/registry_entry.h"
 

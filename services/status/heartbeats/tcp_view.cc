@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 

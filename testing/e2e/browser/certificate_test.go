@@ -47,7 +47,7 @@ func (p profile) importOperator(f *fleet.Fleet) {
 	export := f.Command(context.Background(), "credentials", "export", "--p12", "-o", file)
 	stderr, err := export.CombinedOutput()
 	check(p.t, err)
-	password := regexp.MustCompile(`Its password: (\S+)`).FindSubmatch(stderr)
+	password := regexp.MustCompile(`Password: (\S+)`).FindSubmatch(stderr)
 	if password == nil {
 		p.t.Fatalf("no password was printed: %s", stderr)
 	}

@@ -30,6 +30,7 @@ func Dial(role string, targets []string, roots func() *x509.CertPool, certificat
 		grpc.WithResolvers(list),
 		grpc.WithTransportCredentials(credentials.NewTLS(peer.ClientTLS(role, roots, certificate))),
 		grpc.WithDisableRetry(), // callers know which calls are safe to repeat
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newTextCodec())),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.5, MaxDelay: 3 * time.Second},
 			MinConnectTimeout: 5 * time.Second,

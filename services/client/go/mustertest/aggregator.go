@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
 // Aggregator is an in-memory peer that implements the API as far as the gateway and the client use it. It
@@ -283,7 +284,7 @@ func keyOf(k *musterv1.ResultKey) Key { return Key{k.GetRun(), k.GetPlugin(), k.
 func (a *Aggregator) admit(key Key) error {
 	state := a.runs[key.Run]
 	if state == nil {
-		return fault(codes.NotFound, "RUN_NOT_FOUND", "no run "+key.Run).Err()
+		return fault(codes.NotFound, reasons.RunNotFound, "no run "+key.Run).Err()
 	}
 	if state.refusal != nil {
 		return state.refusal.Err()
@@ -293,12 +294,12 @@ func (a *Aggregator) admit(key Key) error {
 			return nil
 		}
 	}
-	return fault(codes.PermissionDenied, "PAIR_NOT_PLANNED", fmt.Sprintf("not planned: %v", key)).Err()
+	return fault(codes.PermissionDenied, reasons.PairNotPlanned, fmt.Sprintf("not planned: %v", key)).Err()
 }
 
 func (a *Aggregator) commit(key Key, c *Committed) (*musterv1.Result, error) {
 	if old := a.Results[key]; old != nil && string(old.SHA256) != string(c.SHA256) {
-		return nil, fault(codes.AlreadyExists, "RESULT_CONFLICT", "another result is committed").Err()
+		return nil, fault(codes.AlreadyExists, reasons.ResultConflict, "another result is committed").Err()
 	} else if old == nil {
 		a.Results[key] = c
 	}

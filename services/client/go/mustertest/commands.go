@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
 const gatewayURI = "spiffe://" + Domain + "/service/gateway/g1"
@@ -88,7 +89,7 @@ func (a *Aggregator) IssueCommandCertificate(ctx context.Context, r *musterv1.Is
 	a.recordCall(ctx)
 	chain, _, err := a.Commands.Issue(r.PublicKeyPem)
 	if err != nil {
-		return nil, fault(codes.InvalidArgument, "INVALID_KEY", err.Error()).Err()
+		return nil, fault(codes.InvalidArgument, reasons.InvalidKey, err.Error()).Err()
 	}
 	return &musterv1.CommandCertificate{Uri: gatewayURI, CertificateChainPem: chain, CommandCaPem: a.Commands.PEM()}, nil
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
 // Relay is an in-memory root relay, as far as the gateway uses it: nodes are functions of the test. It keeps
@@ -169,7 +170,7 @@ func (r *Relay) ListAttached(ctx context.Context, request *musterv1.ListAttached
 func (r *Relay) SubmitJob(ctx context.Context, request *musterv1.SubmitJobRequest) (*musterv1.Job, error) {
 	command := &musterv1.Command{}
 	if err := proto.Unmarshal(request.Command.GetCommand(), command); err != nil || len(command.Job) != 32 {
-		return nil, fault(codes.InvalidArgument, "INVALID_COMMAND", "no command").Err()
+		return nil, fault(codes.InvalidArgument, reasons.InvalidCommand, "no command").Err()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -227,7 +228,7 @@ func (r *Relay) find(id string) (*relayJob, error) {
 	if job := r.jobs[id]; job != nil {
 		return job, nil
 	}
-	return nil, fault(codes.NotFound, "JOB_NOT_FOUND", "no job "+id).Err()
+	return nil, fault(codes.NotFound, reasons.JobNotFound, "no job "+id).Err()
 }
 
 // GetJob implements the API.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
 // Share adds a shared file to the relay that it names.
@@ -23,7 +24,7 @@ func (r *Relay) findShare(key *musterv1.ShareKey, relay string) (int, error) {
 		return proto.Equal(s.File.Key, key) && (relay == "" || s.Relay == relay)
 	})
 	if at < 0 {
-		return 0, fault(codes.NotFound, "SHARE_NOT_FOUND", "no shared file "+key.GetId()).Err()
+		return 0, fault(codes.NotFound, reasons.ShareNotFound, "no shared file "+key.GetId()).Err()
 	}
 	return at, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/peer"
+	"muster.example/services/client/go/reasons"
 )
 
 // shownRun is a run of the status service.
@@ -54,12 +55,12 @@ func (a *Aggregator) findStatus(ctx context.Context, run string) (*shownRun, err
 	for _, uri := range incoming.Get("muster-forwarded-identity") {
 		id, err := peer.Parse(uri)
 		if err != nil || id.Kind != peer.User && (id.Kind != peer.Viewer || id.Run != run) {
-			return nil, fault(codes.PermissionDenied, "NOT_YOURS", uri+" may not see run "+run).Err()
+			return nil, fault(codes.PermissionDenied, reasons.NotYours, uri+" may not see run "+run).Err()
 		}
 	}
 	shown := a.statuses[run]
 	if shown == nil {
-		return nil, fault(codes.NotFound, "RUN_NOT_FOUND", "no run "+run).Err()
+		return nil, fault(codes.NotFound, reasons.RunNotFound, "no run "+run).Err()
 	}
 	return shown, nil
 }
@@ -173,7 +174,7 @@ func (a *Aggregator) GetStatusListener(_ context.Context, r *musterv1.GetStatusL
 	defer a.mu.Unlock()
 	state := a.runs[r.Run]
 	if state == nil || state.status == nil {
-		return nil, fault(codes.NotFound, "NO_STATUS_LISTENER", "none").Err()
+		return nil, fault(codes.NotFound, reasons.NoStatusListener, "none").Err()
 	}
 	given := proto.CloneOf(state.status.given)
 	given.Port = state.status.port
@@ -190,7 +191,7 @@ func (a *Aggregator) ReportStatusListener(_ context.Context, r *musterv1.ReportS
 		return state.proto, nil
 	}
 	if state.status.port != 0 && state.status.port != r.Port {
-		return nil, fault(codes.FailedPrecondition, "PORT_IS_FIXED", "another port").Err()
+		return nil, fault(codes.FailedPrecondition, reasons.PortIsFixed, "another port").Err()
 	}
 	state.status.port = r.Port
 	return state.proto, nil

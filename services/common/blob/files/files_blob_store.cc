@@ -10,11 +10,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "services/common/base/crc32c.h"
-#include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/blob/files/staged_file.h"
+#include "services/common/errors/store.h"
 
 namespace muster {
 namespace {
@@ -147,13 +147,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   absl::Status CheckSpace(int64_t more) override {
     ASSIGN_OR_RETURN(auto available, Available());
     if (more <= available) return absl::OkStatus();
-    return WithRetryAfter(
-        MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
-                  absl::StrCat("The disk has no room for ", more, " bytes more: ", available,
-                               " are free for results."),
-                  "Free space on the aggregator's disk, or delete old runs; what was accepted "
-                  "before is kept."),
-        absl::Seconds(30));
+    return errors::DiskHasNoRoom(more, available);
   }
 
   absl::StatusOr<std::string> PrepareFolders(std::string_view name) override {

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/crc32c.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/store.h"
 
 namespace muster {
 namespace {
@@ -149,10 +149,7 @@ absl::Status StagedFile::Usable() const {
 // After this nothing more is written here; a resume finds out what holds.
 absl::Status StagedFile::Break(const absl::Status& cause) {
   broken_ = true;
-  return MakeError(
-      absl::StatusCode::kInternal, "SYNC_FAILED",
-      absl::StrCat("staged blob ", id_, " could not be made durable: ", cause.message()),
-      "Check the disk and the kernel's log; the sender may resume.");
+  return errors::SyncFailed(id_, ToStd(cause.message()));
 }
 
 absl::Status StagedFile::Append(std::string_view data, uint32_t crc32c) {
@@ -236,10 +233,7 @@ absl::Status StagedFile::Publish(std::string_view name) {
   if (absl::IsAlreadyExists(moved)) {
     ASSIGN_OR_RETURN(auto there, host_.ops().Stat(path));
     if (there.size != written_) {
-      return MakeError(absl::StatusCode::kAlreadyExists, "BLOB_EXISTS",
-                       absl::StrCat("blob ", ToAbsl(name), " is there with ", there.size,
-                                    " bytes instead of ", written_, "."),
-                       "");
+      return errors::BlobExists(name, there.size, written_);
     }
     // Published before, perhaps just before a crash: its name may not be durable yet.
     moved = host_.ops().SyncFolder(ParentFolder(path));

@@ -19,9 +19,27 @@ std::vector<const google::protobuf::MethodDescriptor*> MethodsOf(
 // "/package.Service/Method", as a request carries it.
 std::string PathOf(const google::protobuf::MethodDescriptor& method);
 
-// Calls any method with one empty request and waits at most 20 s for its status, or its first
-// message (OK then).
+// Calls any method with one request and waits at most 20 s for its status, or its first message
+// (OK then).
+grpc::Status CallWith(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
+                      const std::string& request);
+
+// The same with an empty request.
 grpc::Status CallEmpty(const std::shared_ptr<grpc::Channel>& channel, const std::string& path);
+
+// A message on the wire in which one string holds bytes that are not UTF-8, and nothing else.
+struct BadText {
+  std::string field;  // its path in the message: "description.key.run"
+  std::string bytes;
+};
+
+// One for every string field of the type, at any depth.
+std::vector<BadText> BadTextsOf(const google::protobuf::Descriptor& type);
+
+// Sends each bad text of the request of each method that is served, by itself. Fails the test for
+// an answer that does not say what is wrong.
+void ExpectBadTextIsAnswered(const std::shared_ptr<grpc::Channel>& channel,
+                             std::span<const google::protobuf::MethodDescriptor* const> methods);
 
 }  // namespace muster::testing
 

@@ -42,7 +42,66 @@ TEST_P(StateStoreContract, AnUploadIsTakenOverByALaterOpen) {
   dead.epoch = 2;
   EXPECT_EQ(Commit(dead), CommitVerdicts::kCommitted);
   EXPECT_FALSE(store().GetUpload("u1")->has_value());
-  EXPECT_EQ(Commit(dead), CommitVerdicts::kSame);  // the answer was lost
+}
+
+TEST_P(StateStoreContract, CommitWithoutTheUploadIsTakenOverEvenIfTheContentIsTheSame) {
+  Plan(2);
+  Apply(Opening(KeyOf("n1"), "u1"));
+  CommitResult commit = Genuine(KeyOf("n1"), "x");
+  commit.upload_id = "u1";
+  commit.epoch = 1;
+  EXPECT_EQ(Commit(commit), CommitVerdicts::kCommitted);
+  EXPECT_EQ(Commit(commit), CommitVerdicts::kTakenOver);
+  // An error may be delivered again by an upload of its own, which a later open owns.
+  Apply(Opening(KeyOf("n2"), "u2"));
+  Commit(Failed(KeyOf("n2"), "why"));
+  Apply(Opening(KeyOf("n2"), "u3"));
+  CommitResult dead = Failed(KeyOf("n2"), "why");
+  dead.upload_id = "u2";
+  dead.epoch = 1;
+  EXPECT_EQ(Commit(dead), CommitVerdicts::kTakenOver);
+  EXPECT_TRUE(store().GetUpload("u2")->has_value());
+  dead.epoch = 2;
+  EXPECT_EQ(Commit(dead), CommitVerdicts::kSame);
+  EXPECT_FALSE(store().GetUpload("u2")->has_value());
+}
+
+TEST_P(StateStoreContract, BlobOfARefusedCommitIsUnusedUnlessAResultOrALaterOwnerNeedsIt) {
+  Plan(4);
+  const auto commit = [&](const std::string& node, const std::string& upload, int64_t epoch,
+                          CommitResult command) {
+    command.result.body.clear();
+    command.result.blob = "b/" + upload;
+    command.upload_id = upload;
+    command.epoch = epoch;
+    return Apply(std::move(command));
+  };
+  Apply(Opening(KeyOf("n1"), "u1"));
+  EXPECT_FALSE(commit("n1", "u1", 1, Genuine(KeyOf("n1"), "x")).blob_unused);
+  const auto again = commit("n1", "u1", 1, Genuine(KeyOf("n1"), "x"));
+  EXPECT_EQ(again.verdict, CommitVerdicts::kTakenOver);
+  EXPECT_FALSE(again.blob_unused);  // the result names it
+  // A later owner of the upload needs it.
+  Apply(Opening(KeyOf("n2"), "u2"));
+  Apply(Opening(KeyOf("n2"), "-"));
+  EXPECT_FALSE(commit("n2", "u2", 1, Genuine(KeyOf("n2"), "x")).blob_unused);
+  // Nobody needs what another content, or an upload that is gone, brought.
+  Commit(Genuine(KeyOf("n2"), "first"));
+  const auto conflict = commit("n2", "u2", 2, Genuine(KeyOf("n2"), "other"));
+  EXPECT_EQ(conflict.verdict, CommitVerdicts::kConflict);
+  EXPECT_TRUE(conflict.blob_unused);
+  EXPECT_TRUE(commit("n3", "u9", 1, Genuine(KeyOf("n3"), "x")).blob_unused);
+  // The history names the blob of an error that was replaced.
+  Apply(Opening(KeyOf("n4"), "u4"));
+  EXPECT_EQ(commit("n4", "u4", 1, Failed(KeyOf("n4"), "why")).verdict, CommitVerdicts::kCommitted);
+  Commit(Genuine(KeyOf("n4"), "fine"));
+  EXPECT_FALSE(commit("n4", "u4", 1, Failed(KeyOf("n4"), "why")).blob_unused);
+  // The end of the run changes nothing of this.
+  Apply(EndRun{.run = kRun, .state = RunState::kCancelled});
+  const auto late = commit("n1", "u1", 1, Genuine(KeyOf("n1"), "x"));
+  EXPECT_EQ(late.verdict, CommitVerdicts::kCancelled);
+  EXPECT_FALSE(late.blob_unused);
+  EXPECT_TRUE(commit("n3", "u9", 1, Genuine(KeyOf("n3"), "x")).blob_unused);
 }
 
 TEST_P(StateStoreContract, AHigherAttemptStartsAnew) {

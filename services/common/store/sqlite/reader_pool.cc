@@ -11,9 +11,9 @@ absl::StatusOr<std::unique_ptr<ReaderPool>> ReaderPool::Open(const std::string& 
     db->Execute(
         "PRAGMA query_only = 1; PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 0;"
         "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096; PRAGMA busy_timeout = 5000;");
-    RETURN_IF_ERROR((*db)->TakeStatus());
+    RETURN_IF_ERROR(db->TakeStatus());
     MutexLock lock(pool->mutex_);
-    pool->free_.push_back(*std::move(db));
+    pool->free_.push_back(std::move(db));
   }
   return pool;
 }

@@ -128,6 +128,22 @@ bool OwnsUpload(Connection& db, const CommitResult& command) {
   return upload && upload->epoch == command.epoch && upload->key == command.result.key;
 }
 
+// Whether nothing needs the blob of a command that was not stored.
+bool IsBlobUnused(Connection& db, const CommitResult& command, const ResultRecord& head) {
+  const std::string& blob = command.result.blob;
+  if (blob.empty() || head.blob == blob) return false;
+  if (!command.upload_id.empty()) {
+    const auto upload = ReadUpload(db, command.upload_id);
+    if (upload && upload->epoch != command.epoch) return false;
+  }
+  const ResultKey& key = command.result.key;
+  Rows rows = db.Query(
+      "SELECT 1 FROM results WHERE run = ? AND plugin = ? AND node = ? AND replaced = 1"
+      " AND blob = ?",
+      key.run, key.plugin, key.node, blob);
+  return !rows.Next();
+}
+
 void EndUpload(Connection& db, const CommitResult& command) {
   if (command.upload_id.empty()) return;
   db.Run("DELETE FROM uploads WHERE id = ? AND epoch = ?", command.upload_id, command.epoch);
@@ -163,12 +179,10 @@ absl::Status CheckCommit(const ResultRecord& result) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const CommitResult& command) {
+// Decides, and stores the result if the verdict is kCommitted.
+CommitResult::Result Commit(WriteContext& context, const CommitResult& command) {
   Connection& db = context.db;
   const ResultRecord& result = command.result;
-  RETURN_IF_ERROR(CheckCommit(result));
   const RunHead* const run = context.current.Find(result.key.run);
   if (run == nullptr) return CommitResult::Result{.verdict = Verdict::kRunNotFound};
   const auto pair = FindPairOfRun(db, result.key);
@@ -178,10 +192,12 @@ absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const Commit
   if (head) outcome.head = *head;
 
   // The answer to an earlier commit may have been lost: the same content stays a success, also
-  // after the seal.
+  // after the seal. A stream that does not own its upload has no part in that: the blob may be
+  // somebody else's.
+  const bool owned = OwnsUpload(db, command);
   const bool ended_otherwise =
       run->state == RunState::kCancelled || run->state == RunState::kFailed;
-  if (pair && !ended_otherwise && Judge(*head, result) == Verdict::kSame) {
+  if (pair && owned && !ended_otherwise && Judge(*head, result) == Verdict::kSame) {
     EndUpload(db, command);
     outcome.verdict = Verdict::kSame;
     return outcome;
@@ -194,7 +210,7 @@ absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const Commit
     outcome.verdict = Verdict::kNotPlanned;
     return outcome;
   }
-  if (!OwnsUpload(db, command)) {
+  if (!owned) {
     outcome.verdict = Verdict::kTakenOver;
     return outcome;
   }
@@ -207,6 +223,16 @@ absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const Commit
     outcome.head.generation = pair->generation + 1;
     outcome.head.body.clear();
   }
+  return outcome;
+}
+
+}  // namespace
+
+absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const CommitResult& command) {
+  RETURN_IF_ERROR(CheckCommit(command.result));
+  CommitResult::Result outcome = Commit(context, command);
+  outcome.blob_unused =
+      outcome.verdict != Verdict::kCommitted && IsBlobUnused(context.db, command, outcome.head);
   return outcome;
 }
 

@@ -9,6 +9,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/store.h"
 #include "services/common/store/sqlite/connection.h"
 #include "services/common/store/sqlite/identities.h"
 #include "services/common/store/sqlite/integrity.h"
@@ -152,12 +153,8 @@ absl::StatusOr<std::unique_ptr<File>> LockStore(const std::string& path) {
   char text[32] = {};
   if (absl::IsFailedPrecondition(locked)) {
     const auto read = (*file)->ReadAt({text, sizeof(text) - 1}, 0);
-    return MakeError(
-        absl::StatusCode::kFailedPrecondition, "STORE_IN_USE",
-        absl::StrCat("The state store ", path, " is in use by another process",
-                     read.ok() && *read > 0 ? absl::StrCat(" (", text, ")") : "", "."),
-        "Stop that process first, for example with 'muster down', or give this one a store of its "
-        "own.");
+    return errors::StoreInUse(
+        path, read.ok() && *read > 0 ? absl::StrCat(" (", text, ")") : std::string());
   }
   if (!locked.ok()) return locked;
   // For the message above; nobody relies on it.
@@ -191,10 +188,7 @@ absl::Status Configure(Connection& db, const SqliteStoreOptions& options) {
   }
   RETURN_IF_ERROR(db.TakeStatus());
   if (wal) return absl::OkStatus();
-  return MakeError(
-      absl::StatusCode::kFailedPrecondition, "STORE_NOT_ACCESSIBLE",
-      absl::StrCat("The file system of ", options.path, " cannot keep a write-ahead log."),
-      "Keep the state store on a local disk.");
+  return errors::StoreNeedsLocalDisk(options.path);
 }
 
 absl::StatusOr<bool> WasStoppedCleanly(Connection& db) {

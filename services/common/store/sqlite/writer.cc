@@ -6,9 +6,10 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/store.h"
 #include "services/common/store/sqlite/identities.h"
 #include "services/common/store/sqlite/nodes.h"
 #include "services/common/store/sqlite/results.h"
@@ -92,11 +93,7 @@ void Writer::Enqueue(Command command, Done done) {
     } else if (queue_.size() >= options_.max_queue ||
                (!queue_.empty() && queued_bytes_ + bytes > options_.max_queue_bytes)) {
       ++stats_.refused;
-      refused =
-          WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "STORE_BUSY",
-                                   "The state store has more changes waiting than it may hold.",
-                                   "Try again after the time given."),
-                         absl::Seconds(1));
+      refused = errors::StoreBusy();
     } else {
       queued_bytes_ += bytes;
       queue_.push_back({std::move(command), bytes, std::move(done)});
@@ -330,9 +327,7 @@ void Writer::Stop(const absl::Status& cause) {
   {
     MutexLock lock(mutex_);
     if (!fatal_.ok()) return;
-    fatal_ = MakeError(absl::StatusCode::kUnavailable, "STORE_FAILED",
-                       std::string("The state store stopped: ") + std::string(cause.message()),
-                       "Check the disk, then restart the service: it recovers what was answered.");
+    fatal_ = errors::StoreFailed(ToStd(cause.message()));
   }
   // SQLite would write the log back when the connection closes, and believe a sync that comes after
   // a failed one. The next start does it from what the disk has.

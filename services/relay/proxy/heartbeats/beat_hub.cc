@@ -6,7 +6,7 @@
 
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
 
 namespace muster {
 namespace {
@@ -253,7 +253,7 @@ std::optional<v1::RelayHeartbeatsRequest> BeatHub::Next() {
   }
   for (const int32_t id : later) Queue(*senders_.at(id));
   AddHeard(&request);
-  if (named_ && request.senders_size() == 0 && request.heard_size() == 0) return std::nullopt;
+  if (named_ && request.senders_size() == 0 && request.heard_ids_size() == 0) return std::nullopt;
   if (!std::exchange(named_, true)) request.set_relay(relay_);
   sent_bytes_.Add(static_cast<double>(request.ByteSizeLong()));
   return request;

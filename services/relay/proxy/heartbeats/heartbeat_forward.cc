@@ -8,7 +8,7 @@
 
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
 #include "services/common/heartbeat/beat_check.h"
 #include "services/common/rpc/proto_time.h"
 

@@ -1,15 +1,15 @@
 // muster.v1.HeartbeatService at a relay: streams of heartbeats end here and go up together.
-#ifndef MUSTER_SERVICES_RELAY_FORWARD_BEATS_HEARTBEAT_FORWARD_H_
-#define MUSTER_SERVICES_RELAY_FORWARD_BEATS_HEARTBEAT_FORWARD_H_
+#ifndef MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_FORWARD_H_
+#define MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_FORWARD_H_
 
 #include <list>
 #include <memory>
 
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "services/common/base/mutex.h"
-#include "services/relay/forward/beats/beat_hub.h"
-#include "services/relay/forward/upload_upward.h"
-#include "services/relay/forward/upward_call.h"
+#include "services/relay/proxy/heartbeats/beat_hub.h"
+#include "services/relay/proxy/upload_upward.h"
+#include "services/relay/proxy/upward_call.h"
 
 namespace muster {
 
@@ -26,8 +26,8 @@ class HeartbeatForward : public HeartbeatServiceBase {
   HeartbeatForward(const ForwardParts& parts, BeatHub& hub, AheadBudget& ahead, const Clock& clock)
       : parts_(parts), hub_(hub), ahead_(ahead), clock_(clock) {}
 
-  grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>* Beat(
-      grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
+  StreamHeartbeats(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* SendHeartbeat(grpc::CallbackServerContext* context,
                                           const v1::SendHeartbeatRequest* request,
                                           v1::SendHeartbeatResponse* response) override;
@@ -43,4 +43,4 @@ class HeartbeatForward : public HeartbeatServiceBase {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_RELAY_FORWARD_BEATS_HEARTBEAT_FORWARD_H_
+#endif  // MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_FORWARD_H_

@@ -45,7 +45,7 @@ type HeartbeatServiceClient interface {
 	//
 	// Errors: PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS), NOT_FOUND (RUN_NOT_FOUND: also for a new run that the
 	// change feed has not delivered yet; retry), INVALID_ARGUMENT (INVALID_HEARTBEAT), DEADLINE_EXCEEDED
-	// (NO_FIRST_HEARTBEAT: no heartbeat within 10 s), ABORTED (DOUBLE_AGENT: a newer process sends heartbeats with the
+	// (NO_FIRST_HEARTBEAT: no heartbeat within 10 s), ABORTED (DUPLICATE_AGENT: a newer process sends heartbeats with the
 	// same identity), UNAVAILABLE (STATUS_NOT_READY, with `retry_after`).
 	StreamHeartbeats(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamHeartbeatsRequest, StreamHeartbeatsResponse], error)
 	// Sends one heartbeat for one pair, for clients without streams (the gateway calls it for legacy clients). Errors are
@@ -127,7 +127,7 @@ type HeartbeatServiceServer interface {
 	//
 	// Errors: PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS), NOT_FOUND (RUN_NOT_FOUND: also for a new run that the
 	// change feed has not delivered yet; retry), INVALID_ARGUMENT (INVALID_HEARTBEAT), DEADLINE_EXCEEDED
-	// (NO_FIRST_HEARTBEAT: no heartbeat within 10 s), ABORTED (DOUBLE_AGENT: a newer process sends heartbeats with the
+	// (NO_FIRST_HEARTBEAT: no heartbeat within 10 s), ABORTED (DUPLICATE_AGENT: a newer process sends heartbeats with the
 	// same identity), UNAVAILABLE (STATUS_NOT_READY, with `retry_after`).
 	StreamHeartbeats(grpc.BidiStreamingServer[StreamHeartbeatsRequest, StreamHeartbeatsResponse]) error
 	// Sends one heartbeat for one pair, for clients without streams (the gateway calls it for legacy clients). Errors are

@@ -1042,7 +1042,8 @@ type JobRecord struct {
 	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	// Empty for `branch`.
 	Node string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
-	// From 1, without gaps, for each node of a job. 0 if the root relay created the record.
+	// From 1, without gaps, for each node of a job. 0 if the root made the record. A Cut record of the
+	// root stands for all records of the node after the one before it, up to this sequence.
 	Sequence int64                  `protobuf:"varint,3,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	Time     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
 	// Types that are valid to be assigned to Record:
