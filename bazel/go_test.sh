@@ -1,6 +1,6 @@
 #!/bin/sh
-# Run by Bazel as go_test.sh MODULE PACKAGE...: go vet and go test of the packages of the module in that
-# folder, in the source tree, with the host's Go.
+# go_test.sh MODULE PACKAGE...: runs go vet and go test of the packages of the module in that folder, in the source
+# tree, with the host's Go. Called by Bazel.
 set -eu
 # shellcheck source=/dev/null
 . "$TEST_SRCDIR/go_host/env.sh"

@@ -10,7 +10,7 @@ import (
 	"muster.example/services/client/go/reasons"
 )
 
-// health takes a heartbeat as the original design has it: a GET, again and again.
+// health accepts a heartbeat of the original design: a periodic GET.
 func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Request, route *Route, key muster.Key) {
 	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
 	defer cancel()
@@ -18,7 +18,7 @@ func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Req
 		Key: &musterv1.ResultKey{Run: key.Run, Plugin: key.Plugin, Node: key.Node},
 	})
 	if err != nil {
-		h.count(route.Path, answerFailure(w, notYetHeard(muster.AsError(err))))
+		h.count(route.Path, answerFailure(w, retryIfUnknown(muster.AsError(err))))
 		return
 	}
 	h.count(route.Path, http.StatusOK)
@@ -28,9 +28,8 @@ func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}{max(1, taken.Interval.GetSeconds())})
 }
 
-// notYetHeard makes "try again" of an answer of the status service that hears of a new run a little later
-// than the run's clients.
-func notYetHeard(err error) error {
+// retryIfUnknown makes an error retryable if the status service does not know the run yet.
+func retryIfUnknown(err error) error {
 	if answer := muster.AsError(err); answer.Reason == reasons.RunNotFound {
 		answer.Code, answer.Reason = "UNAVAILABLE", reasons.StatusNotReady
 		return answer

@@ -13,8 +13,8 @@ import (
 	"muster.example/services/client/go"
 )
 
-// statuses of the classes of errors. FAILED_PRECONDITION is 409, not 400: the request is fine, the state
-// of what it names is in the way.
+// statuses maps error classes to HTTP codes. FAILED_PRECONDITION is 409, not 400: the request is valid, but conflicts
+// with the state of its object.
 var statuses = map[string]int{
 	"CANCELLED": 499, "INVALID_ARGUMENT": http.StatusBadRequest, "DEADLINE_EXCEEDED": http.StatusGatewayTimeout,
 	"NOT_FOUND": http.StatusNotFound, "ALREADY_EXISTS": http.StatusConflict, "PERMISSION_DENIED": http.StatusForbidden,
@@ -32,7 +32,7 @@ type Problem struct {
 	NextStep string `json:"next_step"`
 }
 
-// AnswerError says what an error of a service says, with the HTTP code of its class.
+// AnswerError answers with an error of a service, with the HTTP code of its class.
 func AnswerError(w http.ResponseWriter, err error) {
 	answer := muster.AsError(err)
 	code, ok := statuses[answer.Code]

@@ -22,9 +22,9 @@ import (
 	"muster.example/services/client/go/peer"
 )
 
-const maxJSON = 16 << 20 // of a request's body: a plan of 100,000 nodes takes some MiB
+const maxJSON = 16 << 20 // bytes of a request's body: a plan of 100,000 nodes has some MiB
 
-// Server is the main listener's. Safe for concurrent use.
+// Server serves the main listener. Safe for concurrent use.
 type Server struct {
 	mux     *runtime.ServeMux
 	bulk    *bulk
@@ -35,20 +35,20 @@ type Server struct {
 	links   Links
 }
 
-// Links makes the links that sign a browser in.
+// Links creates links that sign a browser in.
 type Links interface {
-	// New gives an address that opens the dashboard once, for whom the certificate names, and for how long it is good.
+	// New returns a URL that opens the dashboard once for the identity of the certificate, and its validity.
 	New(certificate *x509.Certificate, id peer.Identity) (address string, life time.Duration)
 }
 
-// Services are the connections over which requests go on; they need fleet.Interceptors. Status may be the
-// aggregator's if there is no status service: it answers UNIMPLEMENTED.
+// Services are the connections to which requests are forwarded; they require fleet.Interceptors. Without a status
+// service, Status may be the aggregator's: its calls fail with UNIMPLEMENTED.
 type Services struct {
 	Aggregator, Status *grpc.ClientConn
 	Relay              grpc.ClientConnInterface
 }
 
-// New serves the API.
+// New creates the server of the API.
 func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 	metrics *inspect.Metrics, log *slog.Logger) (*Server, error) {
 	drop := func(string) (string, bool) { return "", false }
@@ -90,7 +90,7 @@ func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 	return s, nil
 }
 
-// registerRelay serves what the relay at the centre answers.
+// registerRelay adds the calls that the root relay answers.
 func (s *Server) registerRelay(relay grpc.ClientConnInterface) error {
 	err := restv1.RegisterJobServiceHandlerClient(context.Background(), s.mux, musterv1.NewJobServiceClient(relay))
 	if err != nil {
@@ -102,13 +102,13 @@ func (s *Server) registerRelay(relay grpc.ClientConnInterface) error {
 	return restv1.RegisterShareServiceHandlerClient(context.Background(), s.mux, musterv1.NewShareServiceClient(relay))
 }
 
-// route is one that is written by hand.
+// route is one hand-written route.
 type route struct {
 	Method, Path string
 	handle       runtime.HandlerFunc
 }
 
-// routes are all that are written by hand.
+// routes returns all hand-written routes.
 func (s *Server) routes() []route {
 	const archive, result = "/api/v1/runs/{run}/archive/content", "/api/v1/runs/{run}/results/{plugin}/{node}/content"
 	return []route{
@@ -123,7 +123,7 @@ func (s *Server) routes() []route {
 
 // newLink answers an operator with a link that signs a browser in.
 func (s *Server) newLink(w http.ResponseWriter, r *http.Request, _ map[string]string) {
-	// A body that is left unread ends the HTTP/2 stream with a reset, which some clients take for a failure.
+	// An unread body ends the HTTP/2 stream with a reset, which some clients treat as a failure.
 	_, _ = io.Copy(io.Discard, r.Body)
 	id, ok := fleet.IdentityOf(r.Context())
 	if !ok || id.Kind != peer.User || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
@@ -144,7 +144,7 @@ func serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ map[string]string) {
 	_, _ = w.Write(gen.OpenAPI)
 }
 
-// TLS settings of the main listener: everybody shows a certificate that leads to the fleet's root.
+// TLS returns the settings of the main listener: all clients need a certificate that chains to the fleet's root CA.
 func (s *Server) TLS() *tls.Config { return s.keys.ServerTLS(tls.RequireAndVerifyClientCert) }
 
 // ServeHTTP implements http.Handler.
@@ -152,7 +152,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := time.Now()
 	answer := NewRecorder(w)
 	uri := ""
-	defer func() { // also when a download is broken off by a panic
+	defer func() { // also when a panic aborts a download
 		s.metrics.Requests.WithLabelValues("main", r.Method, strconv.Itoa(answer.code)).Inc()
 		s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "code", answer.code, "uri", uri,
 			"seconds", time.Since(started).Seconds())
@@ -175,15 +175,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.ServeAs(answer, r.WithContext(fleet.WithIdentity(ctx, uri)))
 }
 
-// ServeAs answers a request for the party that its context names (fleet.WithIdentity): a listener has verified
-// that one.
+// ServeAs answers a request for the identity in its context (fleet.WithIdentity), which a listener has verified.
 func (s *Server) ServeAs(w http.ResponseWriter, r *http.Request) {
 	clean(r)
 	r.Body = http.MaxBytesReader(w, r.Body, maxJSON)
 	s.mux.ServeHTTP(w, r)
 }
 
-// clean takes away every header that the translation to gRPC would act on.
+// clean removes every header that the translation to gRPC would interpret.
 func clean(r *http.Request) {
 	kept := http.Header{}
 	for _, name := range []string{"Accept", "Content-Type", "Range", "If-Range", "If-None-Match"} {
@@ -194,16 +193,16 @@ func clean(r *http.Request) {
 	r.Header = kept
 }
 
-// Recorder remembers the status code.
+// Recorder records the status code.
 type Recorder struct {
 	http.ResponseWriter
 	code int
 }
 
-// NewRecorder writes to w.
+// NewRecorder returns a recorder that writes to w.
 func NewRecorder(w http.ResponseWriter) *Recorder { return &Recorder{ResponseWriter: w} }
 
-// Code is what was answered; 0: nothing yet.
+// Code returns the recorded status; 0: no answer yet.
 func (r *Recorder) Code() int { return r.code }
 
 // WriteHeader implements http.ResponseWriter.
@@ -222,8 +221,8 @@ func (r *Recorder) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// Flush is for streams of JSON.
+// Flush supports streams of JSON.
 func (r *Recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (r *Recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

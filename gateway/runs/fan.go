@@ -2,7 +2,7 @@ package runs
 
 import musterv1 "muster.example/proto/gen/go/muster/v1"
 
-// Fan tells several followers, in order.
+// Fan notifies several followers, in order.
 type Fan []Follower
 
 // Snapshot implements Follower.

@@ -22,7 +22,7 @@ const (
 	senders   = 64
 )
 
-// bulk: 1 GiB that does not compress, one sender.
+// bulk measures one sender of 1 GiB that does not compress.
 func bulk(s settings) (string, error) {
 	muster, nginx, err := compare(s, load{size: gib, count: 1, senders: 1})
 	if err != nil {
@@ -34,7 +34,7 @@ func bulk(s settings) (string, error) {
 		muster, nginx, "MB/s", rate, "server CPU s per GB", perGB), nil
 }
 
-// small: 4 KiB results, persistent connections.
+// small measures 4 KiB results over persistent connections.
 func small(s settings) (string, error) {
 	muster, nginx, err := compare(s, load{size: smallSize, count: smalls, senders: senders})
 	if err != nil {
@@ -61,7 +61,7 @@ func table(title string, muster, nginx []sample, rateName string, rate func(samp
 	return out.String()
 }
 
-// load is what the senders are told.
+// load configures the senders.
 type load struct {
 	size, count int64
 	senders     int
@@ -113,7 +113,7 @@ func byNginx(s settings, folder string, l load) (one sample, err error) {
 		"--cert="+filepath.Join(folder, "client.pem"), "--key="+filepath.Join(folder, "client.key"))...))
 }
 
-// measured runs a load sender and takes what the servers used meanwhile.
+// measured runs a load sender and measures the servers meanwhile.
 func measured(servers []fleet.Process, sender *exec.Cmd) (one sample, err error) {
 	var before time.Duration
 	for _, server := range servers {
@@ -144,8 +144,8 @@ func measured(servers []fleet.Process, sender *exec.Cmd) (one sample, err error)
 const loadPlugin = "sonobuoy-config: {driver: DaemonSet, plugin-name: load, result-format: raw}\n" +
 	"spec: {name: plugin, image: 'example/load:v1'}\n"
 
-// planned starts a fleet with a run for nodes node-0, node-1, ..., and one node more, so that the run stays
-// open; the credential is good for any of them.
+// planned starts a fleet with a run for nodes node-0, node-1, ..., and one more node that keeps the run open; the
+// credential is valid for any of them.
 func planned(folder string, nodes int64) (*fleet.Fleet, *fleet.Credential, error) {
 	f, err := fleet.New(folder)
 	if err != nil {

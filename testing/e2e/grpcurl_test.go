@@ -10,7 +10,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// grpcurl runs the tool that bazel/tools/go.mod pins, as the operator, and returns all that it printed.
+// grpcurl runs the version that bazel/tools/go.mod pins, as the operator, and returns its output.
 func grpcurl(t *testing.T, o *fleet.Operator, before []string, after ...string) (string, error) {
 	t.Helper()
 	folder := t.TempDir()

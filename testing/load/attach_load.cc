@@ -1,14 +1,15 @@
-// Holds very many nodes that hang below relays, each with its own certificate, connection and
-// stream, in one process, and answers what they are told to run: the load for testing/benchmark.
+// Simulates very many nodes that are attached to relays, each with its own certificate, connection
+// and stream, in one process, and answers their commands: the load for testing/benchmark.
 //
-// The nodes are load-0, load-1, ...: --home is a fleet's folder with its intermediate key, from
-// which they get certificates. Node i hangs below relay i mod the number of --targets. They run
-// nothing: to the command `load SIZE PERCENT` a node answers with SIZE bytes of output that tell
-// where they come from (simulated_job.h); PERCENT of the nodes check the command's signature first,
-// as in a fleet every node does on a machine of its own. Nodes come back as muster-agent does.
+// The nodes are load-0, load-1, ...: --home is a fleet's folder with its intermediate key, which
+// issues their certificates. Node i is attached to relay i mod the number of --targets. The nodes
+// run nothing: to the command `load SIZE PERCENT` a node answers with SIZE bytes of verifiable
+// output (simulated_job.h). PERCENT of the nodes verify the command's signature first; in a real
+// fleet every node does on its own machine. Nodes reconnect as muster-agent does.
 //
-// Writes a line of JSON for each thing that happens: all connected (also all back), some lost, a
-// failure. Ends when its standard input does.
+// Writes a line of JSON for each event: all connected (also after an outage), some lost, a failure.
+// Ends when its standard input is closed.
+
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -59,19 +60,19 @@ ABSL_FLAG(int, connect_rate, 100, "connections begun a second, at the beginning"
 namespace muster::load {
 namespace {
 
-// As services/common/attach has them.
+// As in services/common/attach.
 constexpr absl::Duration kFirstBackOff = absl::Seconds(5);
 constexpr absl::Duration kLongestBackOff = absl::Seconds(60);
 constexpr absl::Duration kLeastWait = absl::Seconds(1);
 constexpr absl::Duration kGreetingWithin = absl::Seconds(20);
 
-// Open jobs of one node, and ids of jobs it has told.
+// Open jobs of one node, and ids of jobs that it has reported.
 constexpr size_t kMaxJobs = 16;
 constexpr size_t kMaxTold = 64;
 
 void Say(const nlohmann::json& what) { std::cout << what.dump() << std::endl; }
 
-// What all nodes share. Thread-safe.
+// The state that all nodes share. Thread-safe.
 class Fleet {
  public:
   explicit Fleet(Certificate command_ca)
@@ -99,8 +100,8 @@ class Fleet {
     Say({{"event", "lost"}, {"error", status.error_message()}});
   }
 
-  // An attempt that was not welcomed. Nobody listens while a relay is down: that is no failure of
-  // those who come back.
+  // Counts an attempt without a welcome. A refused connection while a relay is down does not count
+  // as a failure.
   void NotWelcomed(const grpc::Status& status, bool silent) {
     const std::string& why = status.error_message();
     MutexLock lock(mutex_);
@@ -127,7 +128,7 @@ class Fleet {
   const std::unique_ptr<TimerService> timers_;
   Mutex mutex_;
   int connected_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the beginning, or of the first loss.
+  // The time of the beginning, or of the first loss.
   absl::Time since_ ABSL_GUARDED_BY(mutex_) = absl::Now();
   int64_t timed_out_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -152,14 +153,14 @@ class Node {
     stream_ = new Stream(*this);
   }
 
-  // Once a second.
+  // Called once a second.
   void Tick(absl::Time now) {
     MutexLock lock(mutex_);
     if (stream_ != nullptr) stream_->Tick(now);
   }
 
  private:
-  // Deletes itself when it has ended. What it holds is guarded by the node's mutex.
+  // Deletes itself when it has ended. The node's mutex guards its members.
   class Stream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::AttachResponse> {
    public:
     explicit Stream(Node& node) : node_(node) {
@@ -234,7 +235,7 @@ class Node {
       }
     }
 
-    // What is due goes out, one message at a time: nothing waits in a queue.
+    // Sends pending messages, one at a time: there is no queue.
     void Send() {
       node_.mutex_.AssertHeld();
       if (writing_) return;
@@ -285,8 +286,7 @@ class Node {
     bool beat_due_ = false;
   };
 
-  // `load SIZE PERCENT`; what is anything else, or is not signed by whom it should be, is not
-  // answered.
+  // Handles `load SIZE PERCENT`; ignores other commands and invalid signatures.
   void Begin(const v1::JobCommand& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (jobs_.contains(message.job()) || jobs_.size() >= kMaxJobs ||
         std::find(told_.begin(), told_.end(), message.job()) != told_.end()) {
@@ -347,7 +347,7 @@ class Node {
   const std::string name_;
   const EnrolledNode enrolled_;
   const std::string target_;
-  // Of Ended alone, which comes once for each stream.
+  // Called by Ended only, once for each stream.
   absl::Duration back_off_ = kFirstBackOff;
   std::minstd_rand random_{std::random_device()()};
 
@@ -366,7 +366,7 @@ absl::Status Run() {
   ASSIGN_OR_RETURN(const auto pem,
                    ReadFileBounded(absl::GetFlag(FLAGS_command_ca), kMaxSecretFile));
   ASSIGN_OR_RETURN(auto command_ca, Certificate::FromPem(pem));
-  // Neither is ever destroyed: callbacks of gRPC and timers may run until the process ends.
+  // These are never destroyed: callbacks of gRPC and timers may run until the process ends.
   auto& fleet = *new Fleet(std::move(command_ca));
   auto& nodes = *new std::vector<std::unique_ptr<Node>>;
   const absl::Time begin = absl::Now();
@@ -394,7 +394,7 @@ absl::Status Run() {
   return absl::OkStatus();
 }
 
-// As many open files as may be: one for each node, and some.
+// Raises the limit of open files: one for each node, and some more.
 absl::Status RaiseFileLimit() {
   constexpr rlim_t kBesides = 200;
   const auto needed = static_cast<rlim_t>(absl::GetFlag(FLAGS_nodes)) + kBesides;

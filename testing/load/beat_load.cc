@@ -1,10 +1,10 @@
-// Holds very many agents that send heartbeats, each with its own certificate, connection and
-// stream, in one process: the load for testing/benchmark, and for whoever wants ten thousand
-// agents.
+// Simulates very many agents that send heartbeats, each with its own certificate, connection and
+// stream, in one process: the load for testing/benchmark, and for tests with ten thousand agents.
 //
 // The agents are enrolled nodes, load-0, load-1, ...: --home is a fleet's folder with its
-// intermediate key, from which they get certificates. Writes a line of JSON for each thing that
-// happens: all connected, some lost, all back, and what was measured at the end.
+// intermediate key, which issues their certificates. Writes a line of JSON for each event: all
+// connected, some lost, all reconnected, and the measurements at the end.
+
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ namespace {
 
 void Say(const nlohmann::json& what) { std::cout << what.dump() << std::endl; }
 
-// What all agents share. Thread-safe.
+// The state that all agents share. Thread-safe.
 class Fleet {
  public:
   Fleet() : timers_(MakeTimerService(1'000'000)) {}
@@ -86,7 +86,7 @@ class Fleet {
     while (connected_ < absl::GetFlag(FLAGS_agents)) all_.Wait(mutex_);
   }
 
-  // Milliseconds that this part of all answers took at most.
+  // Returns a percentile of the answer times, in milliseconds.
   double Quantile(double part) const {
     int64_t left = static_cast<int64_t>(part * static_cast<double>(answers));
     for (size_t i = 0; i < kSlots; ++i) {
@@ -128,14 +128,14 @@ class Agent {
   }
 
  private:
-  // Deletes itself when it has ended. What it holds is guarded by the agent's mutex.
+  // Deletes itself when it has ended. The agent's mutex guards its members.
   class Stream
       : public grpc::ClientBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse> {
    public:
     explicit Stream(Agent& agent) : agent_(agent) {
       context_.set_wait_for_ready(true);
       agent.stub_->async()->StreamHeartbeats(&context_, this);
-      AddHold();  // for beats that a timer starts
+      AddHold();  // for heartbeats that a timer starts
       request_.set_instance_id(agent.instance_);
       Send();
       StartRead(&response_);
@@ -200,7 +200,7 @@ class Agent {
     if (stream_ != nullptr) stream_->Send();
   }
 
-  // The next beat: after the interval, give or take a fifth, or at once.
+  // Schedules the next heartbeat: after the interval, plus or minus a fifth, or immediately.
   void Plan(const v1::StreamHeartbeatsResponse& response) {
     if (response.probe() || absl::GetFlag(FLAGS_flood)) return Beat();
     const absl::Duration interval = absl::Seconds(response.interval().seconds()) +
@@ -208,7 +208,7 @@ class Agent {
     fleet_.After(interval * Random(0.8, 1.2), [this] { Beat(); });
   }
 
-  // Connects again as late as an agent does that has failed before.
+  // Reconnects with the back-off of an agent.
   void Ended(const grpc::Status& status, bool connected) {
     if (fleet_.ending) return;
     if (connected) {
@@ -231,7 +231,7 @@ class Agent {
 absl::Status Run() {
   ASSIGN_OR_RETURN(const auto enrolment,
                    Enrolment::Open(absl::GetFlag(FLAGS_home), absl::GetFlag(FLAGS_fleet)));
-  // Neither is ever destroyed: callbacks of gRPC and timers may run until the process ends.
+  // These are never destroyed: callbacks of gRPC and timers may run until the process ends.
   auto& fleet = *new Fleet;
   auto& agents = *new std::vector<std::unique_ptr<Agent>>;
   const absl::Time begin = absl::Now();

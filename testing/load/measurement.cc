@@ -38,7 +38,7 @@ std::string Incompressible(size_t size) {
 
 namespace {
 
-// What the senders found.
+// The results of the senders.
 struct Found {
   Mutex mutex;
   std::vector<double> latencies ABSL_GUARDED_BY(mutex);

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The example in a module of its own, outside of this tree, with everything vendored: as others use the
-// package. Its graph is gRPC, protobuf and what these need.
+// The example is built in a separate module outside of this tree, with vendored dependencies, as users do.
+// Its dependencies are gRPC, protobuf and theirs.
 func TestExampleBuildsInAnotherModuleAndDelivers(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
@@ -18,7 +18,7 @@ func TestExampleBuildsInAnotherModuleAndDelivers(t *testing.T) {
 	}
 	folder := t.TempDir()
 	ours := read(t, "go.mod")
-	// The versions that this module is tested with; `go mod tidy` would choose them as well.
+	// The versions that this module is tested with; `go mod tidy` would select the same ones.
 	theirs := regexp.MustCompile(`(?m)^module .*$`).ReplaceAllString(ours, "module plugin.test/count")
 	theirs = regexp.MustCompile(`(?m)^replace .*$`).ReplaceAllString(theirs, "") + `
 require muster.example/services/client/go v0.0.0
@@ -50,7 +50,7 @@ replace muster.example/proto/gen/go => ` + root + `/proto/gen/go
 	}
 	out := command(t, folder, "./count", "--config", w.path, w.results)
 	if out != "committed "+regexp.MustCompile(`\d+`).FindString(out)+" bytes\n" {
-		t.Errorf("it printed %q", out)
+		t.Errorf("the example printed %q", out)
 	}
 	if got := w.committed("n1"); got == nil || !strings.Contains(string(got.Data), `"files":1`) {
 		t.Errorf("delivered %+v", got)
@@ -58,10 +58,10 @@ replace muster.example/proto/gen/go => ` + root + `/proto/gen/go
 	if len(w.aggregator.Reported()) != 1 {
 		t.Error("no progress was reported")
 	}
-	if beats := w.aggregator.Beats(); len(beats) == 0 || !beats[len(beats)-1].Goodbye {
+	if beats := w.aggregator.ReceivedHeartbeats(); len(beats) == 0 || !beats[len(beats)-1].Goodbye {
 		t.Errorf("heartbeats: %v", beats)
 	}
-	command(t, folder, "./count", "--config", w.path, w.results) // once more: the same content is a success
+	command(t, folder, "./count", "--config", w.path, w.results) // a repetition with the same content succeeds
 }
 
 func read(t *testing.T, path string) string {

@@ -23,8 +23,8 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// heard notes what a call says of itself. The lock is held.
-func (a *Aggregator) heard(ctx context.Context) {
+// recordCall records the identity and the metadata of a call. The lock is held.
+func (a *Aggregator) recordCall(ctx context.Context) {
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	a.Callers = append(a.Callers, fmt.Sprint(incoming.Get("muster-forwarded-identity")))
 	a.MetadataNames = append(a.MetadataNames, slices.Collect(maps.Keys(incoming)))
@@ -34,10 +34,10 @@ func (a *Aggregator) heard(ctx context.Context) {
 func (a *Aggregator) SubmitResult(ctx context.Context, r *musterv1.SubmitResultRequest) (*musterv1.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	key := keyOf(r.Description.Key)
-	if a.CutOff > 0 {
-		return nil, fault(codes.Unavailable, reasons.RelayCutOff, "no way up").Err()
+	if a.SpoolCount > 0 {
+		return nil, fault(codes.Unavailable, reasons.RelayCutOff, "disconnected").Err()
 	}
 	if err := a.admit(key); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (a *Aggregator) SubmitResult(ctx context.Context, r *musterv1.SubmitResultR
 func (a *Aggregator) OpenUpload(ctx context.Context, r *musterv1.OpenUploadRequest) (*musterv1.OpenUploadResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	key := keyOf(r.Description.Key)
 	a.Opened[key]++
 	if err := a.admit(key); err != nil {
@@ -61,13 +61,13 @@ func (a *Aggregator) OpenUpload(ctx context.Context, r *musterv1.OpenUploadReque
 	}
 	if old := a.Results[key]; old != nil {
 		if (r.Size != nil && *r.Size != old.Size) || (len(r.Sha256) > 0 && string(r.Sha256) != string(old.SHA256)) {
-			return nil, fault(codes.AlreadyExists, reasons.ResultConflict, "another result is there").Err()
+			return nil, fault(codes.AlreadyExists, reasons.ResultConflict, "another result is committed").Err()
 		}
 		return &musterv1.OpenUploadResponse{Committed: a.result(key)}, nil
 	}
 	u := a.uploads[key]
 	if u != nil && u.attempt > r.Description.Attempt {
-		return nil, fault(codes.Aborted, reasons.TakenOver, "a later attempt is there").Err()
+		return nil, fault(codes.Aborted, reasons.TakenOver, "a later attempt exists").Err()
 	}
 	if u == nil || u.attempt < r.Description.Attempt {
 		u = newUpload(fmt.Sprintf("%032x", len(a.uploads)+len(a.Callers)), r)
@@ -113,8 +113,8 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 			if u.size != finish.Size || string(digest) != string(finish.Sha256) {
 				return fault(codes.DataLoss, reasons.SizeMismatch, fmt.Sprintf("%d of %d bytes", u.size, finish.Size)).Err()
 			}
-			if a.CutOff > 0 {
-				a.CutOff--
+			if a.SpoolCount > 0 {
+				a.SpoolCount--
 				spooled := &musterv1.Spooled{Relay: "r1", ExpireTime: timestamppb.Now()}
 				return stream.Send(&musterv1.UploadResponse{Message: &musterv1.UploadResponse_Spooled{Spooled: spooled}})
 			}
@@ -125,7 +125,7 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 			delete(a.uploads, key)
 			return stream.Send(&musterv1.UploadResponse{Message: &musterv1.UploadResponse_Committed{Committed: result}})
 		}
-		ack, err := a.take(key, u, epoch, message.GetChunk())
+		ack, err := a.writeChunk(key, u, epoch, message.GetChunk())
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 	}
 }
 
-func (a *Aggregator) take(key Key, u *upload, epoch int64, chunk *musterv1.UploadRequest_Chunk) (int64, error) {
+func (a *Aggregator) writeChunk(key Key, u *upload, epoch int64, chunk *musterv1.UploadRequest_Chunk) (int64, error) {
 	a.mu.Lock()
 	onChunk := a.onChunk
 	a.mu.Unlock()
@@ -171,7 +171,7 @@ func (a *Aggregator) take(key Key, u *upload, epoch int64, chunk *musterv1.Uploa
 func (a *Aggregator) GetResult(ctx context.Context, r *musterv1.GetResultRequest) (*musterv1.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	if a.Results[keyOf(r.Key)] == nil {
 		return &musterv1.Result{Key: r.Key, Outcome: musterv1.Outcome_OUTCOME_PENDING}, nil
 	}
@@ -187,7 +187,7 @@ func (a *Aggregator) ReadResult(r *musterv1.ReadResultRequest, stream grpc.Serve
 func (a *Aggregator) GetArchive(ctx context.Context, r *musterv1.GetArchiveRequest) (*musterv1.Archive, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	content, ok := a.Archives[r.Run]
 	if !ok {
 		return nil, fault(codes.FailedPrecondition, reasons.ArchiveNotReady, "not complete").Err()
@@ -220,7 +220,7 @@ func (a *Aggregator) read(content []byte, offset int64, stream grpc.ServerStream
 func (a *Aggregator) SignListenerCertificate(ctx context.Context, r *musterv1.SignListenerCertificateRequest) (*musterv1.SignListenerCertificateResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	state := a.runs[r.Run]
 	if state == nil {
 		return nil, fault(codes.NotFound, reasons.RunNotFound, "no run").Err()
@@ -302,7 +302,7 @@ func (a *Aggregator) FollowChanges(r *musterv1.FollowChangesRequest, stream grpc
 	return stream.Context().Err()
 }
 
-// Reported are all reports of progress so far.
+// Reported returns all progress reports so far.
 func (a *Aggregator) Reported() []*musterv1.ReportProgressRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -313,7 +313,7 @@ func (a *Aggregator) Reported() []*musterv1.ReportProgressRequest {
 func (a *Aggregator) ReportProgress(ctx context.Context, r *musterv1.ReportProgressRequest) (*musterv1.ReportProgressResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	if err := a.admit(keyOf(r.Key)); err != nil {
 		return nil, err
 	}
@@ -338,7 +338,7 @@ func (a *Aggregator) RenewCertificate(_ context.Context, r *musterv1.RenewCertif
 func (a *Aggregator) ListRuns(ctx context.Context, _ *musterv1.ListRunsRequest) (*musterv1.ListRunsResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	answer := &musterv1.ListRunsResponse{}
 	for _, state := range a.runs {
 		answer.Runs = append(answer.Runs, state.proto)

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	retryBase = time.Second
-	retryMax  = 5 * time.Minute
-	pollTime  = 30 * time.Second // of a request without a body
-	sending   = 4                // uploads to the policy server at a time
-	asking    = 8                // and questions what became of others
+	retryBase  = time.Second
+	retryMax   = 5 * time.Minute
+	pollTime   = 30 * time.Second // for a request without a body
+	maxSenders = 4                // simultaneous uploads to the policy server
+	maxAskers  = 8                // simultaneous requests for their outcomes
 )
 
-// retryPause is exponential with full jitter.
+// retryPause returns an exponential back-off with full jitter.
 func retryPause(tries int) time.Duration {
 	ceiling := min(retryBase<<min(tries, 16), retryMax)
 	return retryBase/2 + rand.N(ceiling)
 }
 
-// toUpstream sends a request to this relay's policy server, with the relays that it came by.
+// toUpstream sends a request to this relay's policy server, with the relays that it has passed.
 func (s *Server) toUpstream(ctx context.Context, known *state, method, path string, query url.Values, via []string,
 	body io.Reader, size int64) (*http.Response, error) {
 	client, err := known.client(s.pinning(), known.upstream)
@@ -38,14 +38,15 @@ func (s *Server) toUpstream(ctx context.Context, known *state, method, path stri
 		return nil, err
 	}
 	request.ContentLength = size
-	if err := s.pass(request.Header, http.Header{"Via": via}); err != nil {
+	if err := s.addVia(request.Header, http.Header{"Via": via}); err != nil {
 		return nil, err
 	}
 	return client.Do(request)
 }
 
-// carry hands an upload on to the policy server, or asks what became of it there. It tells whether the upload has ended.
-func (s *Server) carry(ctx context.Context, u *upload) bool {
+// forward forwards an upload to the policy server, or requests its outcome there. It reports whether the upload has
+// ended.
+func (s *Server) forward(ctx context.Context, u *upload) bool {
 	turn, step := s.senders, s.send
 	if u.Above != "" {
 		turn, step = s.askers, s.follow
@@ -59,16 +60,16 @@ func (s *Server) carry(ctx context.Context, u *upload) bool {
 	return step(ctx, u)
 }
 
-// send hands the content on.
+// send forwards the content.
 func (s *Server) send(ctx context.Context, u *upload) bool {
 	content, err := s.store.root.Open(u.file())
 	if err != nil {
-		s.spool.end(u, stateRefused, http.StatusInternalServerError, "its content cannot be read any more: "+err.Error())
+		s.spool.end(u, stateRefused, http.StatusInternalServerError, "cannot read its content: "+err.Error())
 		return true
 	}
 	defer content.Close()
 	query := url.Values{"source-uuid": {u.Source}, "signature": {u.Signature}, "hash": {u.Hash}}
-	if u.Expires != 0 { // the time to live counts from when the first relay had the file
+	if u.Expires != 0 { // the time to live counts from the receipt by the first relay
 		query.Set("ttl", strconv.FormatInt(max(u.Expires-time.Now().Unix(), 0), 10))
 	}
 	ctx, cancel := context.WithTimeout(ctx, forwardTime)
@@ -79,44 +80,44 @@ func (s *Server) send(ctx context.Context, u *upload) bool {
 		body = http.NoBody
 	}
 	response, err := s.toUpstream(ctx, s.state.Load(), http.MethodPost, h.upstreamPath(), query, u.Via, body, u.Size)
-	return s.judge(u, "", response, err)
+	return s.recordOutcome(u, "", response, err)
 }
 
-// follow asks the policy server, which has the upload on its way, too.
+// follow requests the outcome from the policy server, which is still forwarding the upload.
 func (s *Server) follow(ctx context.Context, u *upload) bool {
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
 	response, err := s.toUpstream(ctx, s.state.Load(), http.MethodGet, "shared-files/uploads/"+u.Above, nil, u.Via, nil, 0)
 	if err == nil && response.StatusCode == http.StatusNotFound {
 		response.Body.Close()
-		s.spool.note(u, "", "the policy server does not know the upload any more: it is sent again")
+		s.spool.note(u, "", "the policy server does not know the upload: it is sent again")
 		return false
 	}
-	return s.judge(u, u.Above, response, err)
+	return s.recordOutcome(u, u.Above, response, err)
 }
 
-// judge takes over an outcome; without one there is another try.
-func (s *Server) judge(u *upload, above string, response *http.Response, err error) (ended bool) {
+// recordOutcome records the outcome of a response; without an outcome there is a retry.
+func (s *Server) recordOutcome(u *upload, above string, response *http.Response, err error) (ended bool) {
 	if err != nil {
 		s.spool.note(u, above, err.Error())
 		return false
 	}
 	defer response.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxMetadata))
-	var told upload
+	var current upload
 	switch code := response.StatusCode; {
 	case code == http.StatusOK && above == "":
 		s.spool.end(u, stateDelivered, 0, "")
 	case code == http.StatusOK || code == http.StatusAccepted:
-		if err := json.Unmarshal(text, &told); err != nil || !isName(told.ID) {
-			s.spool.note(u, above, fmt.Sprintf("the policy server answered %d with what is no upload", code))
+		if err := json.Unmarshal(text, &current); err != nil || !isName(current.ID) {
+			s.spool.note(u, above, fmt.Sprintf("the policy server answered %d without a valid upload", code))
 			return false
 		}
-		if told.State == statePending {
-			s.spool.note(u, told.ID, told.Reason)
+		if current.State == statePending {
+			s.spool.note(u, current.ID, current.Reason)
 			return false
 		}
-		s.spool.end(u, told.State, told.Code, told.Reason)
+		s.spool.end(u, current.State, current.Code, current.Reason)
 	case code/100 == 4 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests:
 		s.spool.end(u, stateRefused, code, string(text[:min(len(text), maxReason)]))
 	default:
@@ -133,17 +134,17 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request, id string) 
 	}
 	found, known := s.spool.find(id)
 	if !known {
-		answer(w, http.StatusNotFound, "no upload of this id is known")
+		answer(w, http.StatusNotFound, "upload not found")
 		return
 	}
 	answerUpload(w, http.StatusOK, &found)
 }
 
-// answerUpload tells what there is to know of an upload.
+// answerUpload sends the state of an upload.
 func answerUpload(w http.ResponseWriter, code int, u *upload) {
-	told := *u
-	told.Signature, told.Via, told.Above = "", nil, ""
-	text, err := json.Marshal(&told)
+	current := *u
+	current.Signature, current.Via, current.Above = "", nil, ""
+	text, err := json.Marshal(&current)
 	if err != nil {
 		answer(w, http.StatusInternalServerError, "INTERNAL SERVER ERROR")
 		return

@@ -20,17 +20,17 @@ import (
 	"muster.example/services/client/go/reasons"
 )
 
-// Why a door closes.
+// Reasons for which a listener closes.
 var (
-	errGone       = errors.New("the run's authority is gone")
-	errRestarting = errors.New("the gateway stops")
+	errWiped      = errors.New("the run CA was wiped")
+	errRestarting = errors.New("the gateway is stopping")
 )
 
 const plainHTTPHelp = "This port speaks HTTPS only: use https:// and the client certificate of the run " +
 	"(muster credentials export)."
 
-// door is the listener of one run, from the first certificate until the run's authority is gone.
-type door struct {
+// runListener is the listener of one run, from its first certificate until the run CA is wiped.
+type runListener struct {
 	run     string
 	m       *Manager
 	log     *slog.Logger
@@ -44,16 +44,16 @@ type door struct {
 	refusals    refusalLog
 }
 
-func newDoor(m *Manager, run string) *door {
-	d := &door{run: run, m: m, log: m.log.With("run", run)}
+func newRunListener(m *Manager, run string) *runListener {
+	d := &runListener{run: run, m: m, log: m.log.With("run", run)}
 	d.ctx, d.stop = context.WithCancelCause(context.Background())
-	d.end = time.AfterFunc(time.Hour, func() { d.stop(errGone) })
+	d.end = time.AfterFunc(time.Hour, func() { d.stop(errWiped) })
 	d.refusals = refusalLog{metrics: m.metrics, log: d.log}
 	return d
 }
 
-// update takes over what the run is now. The manager's lock is held.
-func (d *door) update(run *musterv1.Run) {
+// update sets the current state of the run. The manager's lock is held.
+func (d *runListener) update(run *musterv1.Run) {
 	plugins := make(map[string]bool, len(run.Plugins))
 	for _, plugin := range run.Plugins {
 		plugins[plugin.Name] = true
@@ -62,10 +62,10 @@ func (d *door) update(run *musterv1.Run) {
 	d.end.Reset(time.Until(runs.AuthorityEnd(run)))
 }
 
-func (d *door) planned(plugin string) bool { return (*d.plugins.Load())[plugin] }
+func (d *runListener) planned(plugin string) bool { return (*d.plugins.Load())[plugin] }
 
-// keep opens the door again and again until it is stopped.
-func (d *door) keep() {
+// maintain opens the listener repeatedly until it is stopped.
+func (d *runListener) maintain() {
 	defer d.m.forget(d)
 	defer d.end.Stop()
 	for failures := 0; d.ctx.Err() == nil; failures++ {
@@ -76,52 +76,52 @@ func (d *door) keep() {
 		}
 		if answer := muster.AsError(err); answer.Reason == reasons.RunNotFound || answer.Reason == reasons.RunEnded {
 			d.log.Info("listener of the run not opened", "error", err)
-			d.stop(errGone)
+			d.stop(errWiped)
 			break
 		}
 		if time.Since(started) > time.Minute {
 			failures = 0
 		}
 		d.m.metrics.RunListenerFaults.Inc()
-		d.log.Warn("listener of the run closed for now", "error", err)
+		d.log.Warn("listener of the run closed, it will be reopened", "error", err)
 		d.report(0, err.Error())
 		select {
 		case <-time.After(listen.RetryDelay(failures)):
 		case <-d.ctx.Done():
 		}
 	}
-	if errors.Is(context.Cause(d.ctx), errGone) {
+	if errors.Is(context.Cause(d.ctx), errWiped) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := d.m.sockets.Release(ctx, d.name()); err != nil {
-			d.log.Warn("the supervisor keeps the socket", "error", err)
+			d.log.Warn("the supervisor did not release the socket", "error", err)
 		}
 	}
 }
 
-// name is the socket's, for the supervisor.
-func (d *door) name() string { return "legacy/" + d.run }
+// name returns the socket's name for the supervisor.
+func (d *runListener) name() string { return "legacy/" + d.run }
 
-// open serves until the door is stopped; its error says why it could not.
-func (d *door) open() error {
+// open serves until the listener is stopped; its error says why it could not.
+func (d *runListener) open() error {
 	signed, renew, err := d.sign()
 	if err != nil {
 		return err
 	}
 	clients := x509.NewCertPool()
 	if !clients.AppendCertsFromPEM([]byte(signed.RunCaPem)) {
-		return errors.New("the aggregator sent no authority of the run")
+		return errors.New("the aggregator sent no run CA")
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		ClientAuth: tls.RequireAndVerifyClientCert,
-		ClientCAs:  clients, // this run's authority alone: another run's leaf fails in the handshake
-		// Old workers offer no ALPN; those who do get HTTP/1.1, which is faster for bulk.
+		ClientCAs:  clients, // only this run CA: another run's leaf fails in the handshake
+		// Old workers offer no ALPN; other clients get HTTP/1.1, which is faster for bulk data.
 		NextProtos: []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return d.certificate.Load(), nil
 		},
-		// A resumed session would not be held against the run's authority again.
+		// A resumed session would not be verified against the run CA again.
 		SessionTicketsDisabled: true,
 	}
 	listener, err := d.listen(signed, config)
@@ -133,8 +133,8 @@ func (d *door) open() error {
 	return d.serve(listener, renew)
 }
 
-// listen opens the run's own port, or gives the run its name on the port that runs share.
-func (d *door) listen(signed *musterv1.SignListenerCertificateResponse, config *tls.Config) (net.Listener, error) {
+// listen opens the run's own port, or registers the run's name on the shared port.
+func (d *runListener) listen(signed *musterv1.SignListenerCertificateResponse, config *tls.Config) (net.Listener, error) {
 	if signed.ServerName != "" {
 		shared, err := d.m.ports.at(d.ctx, int(signed.Port))
 		if err != nil {
@@ -150,8 +150,8 @@ func (d *door) listen(signed *musterv1.SignListenerCertificateResponse, config *
 	return listen.TLS(socket, config, d.m.options(d.refusals.refused)), nil
 }
 
-// serve answers on the listener until it fails or the door is stopped, and has the certificate renewed.
-func (d *door) serve(listener net.Listener, renew time.Time) error {
+// serve answers requests until the listener fails or is stopped, and renews the certificate.
+func (d *runListener) serve(listener net.Listener, renew time.Time) error {
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := listen.NewServer(&handler{
 		run: d.run, planned: d.planned, deliver: d.m.deliver, beats: d.m.beats, revoked: d.m.revoked, metrics: d.m.metrics,
@@ -165,21 +165,21 @@ func (d *door) serve(listener net.Listener, renew time.Time) error {
 	defer d.m.metrics.RunListeners.Dec()
 
 	d.log.Info("listener of the run open", "port", port)
-	err := d.stay(served, port, renew)
+	err := d.watch(served, port, renew)
 	if d.ctx.Err() == nil {
 		server.Close()
 		return err
 	}
-	// Requests that are under way may end, until Manager.Close has waited long enough.
+	// Active requests may end, until Manager.Close has waited long enough.
 	if server.Shutdown(d.m.living) != nil {
 		server.Close()
 	}
 	return context.Cause(d.ctx)
 }
 
-// stay tells the aggregator that the door is open, renews its certificate, and waits until it is to be
-// closed. While the aggregator is away the door stays open: old clients wait behind it.
-func (d *door) stay(served <-chan error, port int, renew time.Time) error {
+// watch reports the listener to the aggregator, renews its certificate, and waits until it has to close. It remains open
+// while the aggregator is unreachable: legacy clients wait for their answers.
+func (d *runListener) watch(served <-chan error, port int, renew time.Time) error {
 	reported, next := false, time.Now()
 	for failures := 0; ; {
 		timer := time.NewTimer(time.Until(next))
@@ -206,14 +206,14 @@ func (d *door) stay(served <-chan error, port int, renew time.Time) error {
 		if answer := muster.AsError(err); !answer.Retryable() {
 			return err
 		}
-		d.log.Warn("the aggregator does not hear of the run's listener", "error", err)
+		d.log.Warn("cannot report the run's listener to the aggregator", "error", err)
 		next = time.Now().Add(listen.RetryDelay(failures))
 		failures++
 	}
 }
 
-// sign has a certificate made by the run's authority; the time is when to do it again.
-func (d *door) sign() (*musterv1.SignListenerCertificateResponse, time.Time, error) {
+// sign requests a certificate of the run CA, and returns it with the time of its renewal.
+func (d *runListener) sign() (*musterv1.SignListenerCertificateResponse, time.Time, error) {
 	key, csr, err := fleet.NewKey()
 	if err != nil {
 		return nil, time.Time{}, err
@@ -234,8 +234,8 @@ func (d *door) sign() (*musterv1.SignListenerCertificateResponse, time.Time, err
 	return signed, time.Now().Add(max(left/2, time.Minute)), nil
 }
 
-// report tells the aggregator that the door is open at a port, or why it is not.
-func (d *door) report(port int, fault string) error {
+// report reports the port of the listener, or why it is not open, to the aggregator.
+func (d *runListener) report(port int, fault string) error {
 	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 	defer cancel()
 	_, err := d.m.listeners.ReportListener(ctx, &musterv1.ReportListenerRequest{
