@@ -134,7 +134,7 @@ absl::Status RelayBeatReactor::Take() {
     gone.swap(gone_);
   }
   for (const int32_t id : gone) Drop(id);
-  if (request_.senders_size() > kMaxSendersInMessage || request_.heard_size() > kMaxHeard) {
+  if (request_.senders_size() > kMaxSendersInMessage || request_.heard_ids_size() > kMaxHeard) {
     return errors::InvalidHeartbeat("more senders than a message may have");
   }
   if (relay_ == nullptr) {
