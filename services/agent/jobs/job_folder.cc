@@ -1,7 +1,6 @@
 #include "services/agent/jobs/job_folder.h"
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -21,16 +20,6 @@ constexpr JournalOptions kOptions = {.max_record = uint32_t{256} << 10,
 
 std::string JobPath(const std::string& folder) { return absl::StrCat(folder, "/job"); }
 std::string RecordsPath(const std::string& folder) { return absl::StrCat(folder, "/records"); }
-
-absl::Status Unfinished(const std::string& folder) {
-  return MakeError(absl::StatusCode::kNotFound, "JOB_UNFINISHED",
-                   absl::StrCat(folder, " holds no command: its creation was cut off"), "");
-}
-
-absl::Status Damaged(const std::string& folder) {
-  return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED", absl::StrCat(folder, " is damaged"),
-                   "The job is not run again; remove its folder once nobody needs it.");
-}
 
 }  // namespace
 
@@ -67,7 +56,7 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Open(FileOps& ops,
   const auto end = Journal::Read(
       ops, path, [&](std::string_view entry, int64_t) { return opened->ReadEntry(entry); });
   if (absl::IsNotFound(end.status()) || (end.ok() && !opened->has_command_)) {
-    return Unfinished(opened->folder_);
+    return errors::JobUnfinished(opened->folder_);
   }
   if (!end.ok()) return end.status();
   if (opened->done_) return opened;
@@ -112,7 +101,7 @@ absl::Status NodeJobFolder::ReadEntry(std::string_view entry) {
     default:
       break;
   }
-  return Damaged(folder_);
+  return errors::JobOfNodeDamaged(folder_);
 }
 
 absl::Status NodeJobFolder::ReadCommand(const v1::SignedCommand& signed_command) {

@@ -2,10 +2,9 @@
 
 #include <string_view>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/jobs/job_record.h"
 #include "services/common/rpc/message_text.h"
 #include "services/common/rpc/proto_time.h"
@@ -25,9 +24,7 @@ absl::Status Parse(std::string_view bytes, const std::string& job, v1::JobRecord
   if (ParseCleaned(bytes, record)) {
     return absl::OkStatus();
   }
-  return MakeError(absl::StatusCode::kDataLoss, "JOURNAL_DAMAGED",
-                   absl::StrCat("the records of job ", job, " hold something else"),
-                   "Check the disk of this node.");
+  return errors::JobRecordsDamaged(job);
 }
 
 }  // namespace

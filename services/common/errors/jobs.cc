@@ -70,6 +70,18 @@ absl::Status JobDamaged(std::string_view path) {
                    "Move its folder away once nobody needs it; the job is left out.");
 }
 
+absl::Status JobOfNodeDamaged(std::string_view path) {
+  return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED",
+                   absl::StrCat(ToAbsl(path), " is damaged"),
+                   "Remove its folder once nobody needs it; the job is not run again.");
+}
+
+absl::Status JobUnfinished(std::string_view path) {
+  return MakeError(absl::StatusCode::kNotFound, "JOB_UNFINISHED",
+                   absl::StrCat("the creation of job ", ToAbsl(path), " was interrupted"),
+                   "");
+}
+
 absl::Status TargetRefused(std::string_view node, std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "TARGET_REFUSED",
                    absl::StrCat("the command is not for node ", ToAbsl(node), ": ", ToAbsl(why)),
@@ -125,15 +137,21 @@ absl::Status JobFolderDamaged(std::string_view folder) {
 }
 
 absl::Status ProcessMarkDamaged() {
-  return MakeError(absl::StatusCode::kInvalidArgument, "JOB_FOLDER_DAMAGED",
+  return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED",
                    "a file of a job does not name its process",
                    "Check the disk of this node.");
 }
 
-absl::Status JobLogDamaged(std::string_view job) {
-  return MakeError(absl::StatusCode::kDataLoss, "JOB_LOG_DAMAGED",
+absl::Status JobRecordsDamaged(std::string_view job) {
+  return MakeError(absl::StatusCode::kDataLoss, "JOURNAL_DAMAGED",
                    absl::StrCat("the records of job ", ToAbsl(job), " cannot be read from the disk"),
                    "Check the disk of this node.");
+}
+
+absl::Status InvalidJobRecord(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_JOB_RECORD",
+                   absl::StrCat("invalid record of a job: ", ToAbsl(why)),
+                   "Update the sender, or find the other program that sends with its identity.");
 }
 
 }  // namespace muster::errors

@@ -31,6 +31,10 @@ absl::Status NotTheRoot(std::string_view relay);
 absl::Status NoCommandAuthority();
 // DATA_LOSS, JOB_DAMAGED.
 absl::Status JobDamaged(std::string_view path);
+// DATA_LOSS, JOB_DAMAGED.
+absl::Status JobOfNodeDamaged(std::string_view path);
+// NOT_FOUND, JOB_UNFINISHED.
+absl::Status JobUnfinished(std::string_view path);
 // PERMISSION_DENIED, TARGET_REFUSED.
 absl::Status TargetRefused(std::string_view node, std::string_view why);
 // INVALID_ARGUMENT, INVALID_REVOCATIONS.
@@ -49,10 +53,12 @@ absl::Status PolicyNamesUser(std::string_view user);
 absl::Status UserNotPossible(std::string_view user);
 // INVALID_ARGUMENT, JOB_FOLDER_DAMAGED.
 absl::Status JobFolderDamaged(std::string_view folder);
-// INVALID_ARGUMENT, JOB_FOLDER_DAMAGED.
+// DATA_LOSS, JOB_DAMAGED.
 absl::Status ProcessMarkDamaged();
-// DATA_LOSS, JOB_LOG_DAMAGED.
-absl::Status JobLogDamaged(std::string_view job);
+// DATA_LOSS, JOURNAL_DAMAGED.
+absl::Status JobRecordsDamaged(std::string_view job);
+// INVALID_ARGUMENT, INVALID_JOB_RECORD.
+absl::Status InvalidJobRecord(std::string_view why);
 
 }  // namespace muster::errors
 

@@ -3,10 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
-#include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
 
 namespace muster {
 namespace {
@@ -19,11 +17,7 @@ constexpr int64_t kMaxSeconds = 315'576'000'000;   // what a Duration may hold
 constexpr int64_t kFirstSecond = -62'135'596'800;  // what a Timestamp may hold
 constexpr int64_t kLastSecond = 253'402'300'799;
 
-absl::Status Invalid(std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_JOB_RECORD",
-                   absl::StrCat("record of a job: ", ToAbsl(why)),
-                   "Update the sender, or see what else sends under its identity.");
-}
+absl::Status Invalid(std::string_view why) { return errors::InvalidJobRecord(why); }
 
 bool IsTime(const google::protobuf::Timestamp& time) {
   return time.seconds() >= kFirstSecond && time.seconds() <= kLastSecond && time.nanos() >= 0 &&

@@ -5,10 +5,10 @@
 #include <span>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/journal.h"
 
 namespace muster {
 namespace {
@@ -130,17 +130,12 @@ absl::StatusOr<int64_t> Journal::Read(FileOps& ops, const std::string& path, Vis
 
 absl::Status Journal::Append(std::string_view record) {
   if (record.empty() || record.size() > header_.max_record) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "JOURNAL_RECORD_SIZE",
-                     absl::StrCat("a record of journal ", path_, " has 1 to ", header_.max_record,
-                                  " bytes, not ", record.size()),
-                     "");
+    return errors::JournalRecordSize(path_, header_.max_record,
+                                     static_cast<int64_t>(record.size()));
   }
   const auto size = static_cast<int64_t>(kFrameHeaderSize + record.size());
   if (end_ + size > header_.max_size) {
-    return MakeError(
-        absl::StatusCode::kResourceExhausted, "JOURNAL_FULL",
-        absl::StrCat("journal ", path_, " holds the ", header_.max_size, " bytes that it may hold"),
-        "");
+    return errors::JournalFull(path_, header_.max_size);
   }
   const bool too_much = end_ + size - durable_end_ > int64_t{header_.max_unsynced};
   if (too_much && end_ > durable_end_) {

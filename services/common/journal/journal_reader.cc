@@ -4,10 +4,9 @@
 #include <span>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "services/common/base/crc32c.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/journal.h"
 
 namespace muster {
 namespace {
@@ -17,9 +16,7 @@ constexpr size_t kReadAhead = size_t{64} << 10;
 }  // namespace
 
 absl::Status JournalDamaged(const std::string& path, int64_t position) {
-  return MakeError(absl::StatusCode::kDataLoss, "JOURNAL_DAMAGED",
-                   absl::StrCat("journal ", path, " is damaged at position ", position),
-                   "Check the disk; keep the file if you need what it holds.");
+  return errors::JournalDamaged(path, position);
 }
 
 absl::StatusOr<JournalHeader> ReadJournalHeader(File& file, const std::string& path) {
@@ -31,8 +28,7 @@ absl::StatusOr<JournalHeader> ReadJournalHeader(File& file, const std::string& p
   ASSIGN_OR_RETURN(const auto size, file.Size());
   // Nothing is appended before the header is durable.
   if (size > static_cast<int64_t>(kJournalHeaderSize)) return JournalDamaged(path, 0);
-  return MakeError(absl::StatusCode::kNotFound, "JOURNAL_UNFINISHED",
-                   absl::StrCat("the creation of journal ", path, " was cut off"), "");
+  return errors::JournalUnfinished(path);
 }
 
 absl::StatusOr<std::unique_ptr<JournalReader>> JournalReader::Open(FileOps& ops,
@@ -70,8 +66,7 @@ absl::Status JournalReader::Seek(int64_t position, int64_t end) {
   if (position_ == end) return absl::OkStatus();
   ASSIGN_OR_RETURN(const auto bytes, Fill(kFrameHeaderSize, end));
   if (position >= 0 && DecodeFrameHeader(header_, position_, bytes)) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kOutOfRange, "JOURNAL_POSITION",
-                   absl::StrCat("no record begins at position ", position), "");
+  return errors::JournalPosition(position);
 }
 
 absl::StatusOr<bool> JournalReader::Next(int64_t end, std::string_view* record) {

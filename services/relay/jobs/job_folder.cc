@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
@@ -30,16 +29,6 @@ constexpr int64_t kMaxJob = int64_t{64} << 20;  // 50,000 names of 253 bytes, an
 constexpr size_t kNamesAtOnce = size_t{64} << 10;
 
 std::string JobPath(const std::string& folder) { return folder + "/job"; }
-
-absl::Status Damaged(const std::string& path) {
-  return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED", absl::StrCat(path, " is damaged"),
-                   "The job is left out; move its folder away once nobody needs it.");
-}
-
-absl::Status Unfinished(const std::string& path) {
-  return MakeError(absl::StatusCode::kNotFound, "JOB_UNFINISHED",
-                   absl::StrCat("the creation of job ", path, " was cut off"), "");
-}
 
 std::string Entry(Kind kind, const google::protobuf::MessageLite& message) {
   return absl::StrCat(std::string(1, kind), message.SerializeAsString());
@@ -140,11 +129,12 @@ absl::StatusOr<StoredJob> JobFolder::Read(FileOps& files, const std::string& pat
   StoredJob stored;
   bool accepted = false;
   const auto end = Journal::Read(files, JobPath(path), [&](std::string_view entry, int64_t) {
-    return ReadEntry(entry, &stored, &accepted) ? absl::OkStatus() : Damaged(JobPath(path));
+    return ReadEntry(entry, &stored, &accepted) ? absl::OkStatus()
+                                                : errors::JobDamaged(JobPath(path));
   });
-  if (absl::IsNotFound(end.status())) return Unfinished(path);
+  if (absl::IsNotFound(end.status())) return errors::JobUnfinished(path);
   if (!end.ok()) return end.status();
-  if (!accepted) return Unfinished(path);
+  if (!accepted) return errors::JobUnfinished(path);
   return stored;
 }
 
@@ -187,7 +177,7 @@ absl::Status ParseRecord(std::string_view bytes, v1::JobRecord* record) {
   if (ParseCleaned(bytes, record)) {
     return absl::OkStatus();
   }
-  return Damaged("a record of a job");
+  return errors::JobDamaged("a record of a job");
 }
 
 v1::Job NewJob(const JobRequest& request, const std::string& submitter, absl::Time now) {
