@@ -1,6 +1,7 @@
 #include "services/agent/jobs/job_folder.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
