@@ -117,7 +117,8 @@ grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext*
                   ASSIGN_OR_RETURN(auto upload, ToUpload(call, *request));
                   std::optional<absl::Time> signed_at;
                   if (request->has_spooled()) signed_at = AcceptTime(request->spooled());
-                  ASSIGN_OR_RETURN(auto opened, uploads_.Open(std::move(upload), PeerOf(call.caller()), signed_at));
+                  ASSIGN_OR_RETURN(auto opened, uploads_.Open(std::move(upload),
+                                                              PeerOf(call.caller()), signed_at));
                   if (opened.committed) {
                     *response->mutable_committed() = ToProto(*opened.committed);
                     return absl::OkStatus();

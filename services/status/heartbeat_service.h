@@ -20,8 +20,8 @@ class HeartbeatService : public v1::HeartbeatService::CallbackService {
   HeartbeatService(const RpcRuntime& runtime, BeatParts parts)
       : runtime_(runtime), parts_(std::move(parts)) {}
 
-  grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>* StreamHeartbeats(
-      grpc::CallbackServerContext* context) override {
+  grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
+  StreamHeartbeats(grpc::CallbackServerContext* context) override {
     return BeatReactor::Start(runtime_, context, parts_);
   }
 

@@ -159,7 +159,7 @@ TEST_F(UploadSessionTest, ErrorThatIsNotUtf8IsStoredAsTextThatIs) {
   opening.upload.is_error = true;
   upload_ = state_.Apply(std::move(opening)).upload;
   auto session = Session(upload_);
-  ASSERT_TRUE(session->Reopen(upload_).ok());
+  ASSERT_TRUE(session->Reopen(upload_, kPeer).ok());
   Attach(*session);
   EXPECT_TRUE(Append(*session, Chunk(0, "caf\xe9")).ok());
   const auto result = Complete(*session, FinishOf("caf\xe9"));

@@ -100,8 +100,8 @@ absl::StatusOr<OpenedUpload> Uploads::Open(UploadRecord upload, const UploadPeer
   if (outcome.verdict == Verdict::kCommitted) return AlreadyThere(upload, *outcome.committed);
   if (!outcome.abandoned.empty()) Abandon(outcome.abandoned, upload);
   const std::shared_ptr<UploadSession> session = Session(outcome.upload);
-  auto offset =
-      OnStrand<int64_t>(*session, [&] { return session->Reopen(outcome.upload, opener, signed_at); });
+  auto offset = OnStrand<int64_t>(
+      *session, [&] { return session->Reopen(outcome.upload, opener, signed_at); });
   if (absl::IsNotFound(offset.status()) && !outcome.created) {
     // What had arrived was found wrong at its end: nothing of it can be gone on with.
     RETURN_IF_ERROR(store_.ApplyAndWait(AbandonUpload{outcome.upload.id}));
