@@ -8,7 +8,6 @@
 
 #include "muster/v1/results.grpc.pb.h"
 #include "services/client/chunk_compressor.h"
-#include "services/client/upload_stream.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
@@ -16,6 +15,7 @@
 #include "services/common/errors/results.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
+#include "services/common/upload/upload_stream.h"
 
 namespace muster::client {
 namespace {

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "services/aggregator/runs/plan.h"
-#include "services/aggregator/uploads/blob_names.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
 #include "services/common/identity/run_host.h"
+#include "services/common/upload/blob_names.h"
 
 namespace muster {
 namespace {

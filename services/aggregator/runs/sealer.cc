@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "services/aggregator/runs/archive_cursor.h"
 #include "services/aggregator/runs/run_log.h"
-#include "services/aggregator/uploads/blob_names.h"
 #include "services/common/archive/archive_builder.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/log.h"
@@ -16,6 +15,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
 #include "services/common/plugin/plugin_definition.h"
+#include "services/common/upload/blob_names.h"
 #include "services/common/version.h"
 
 namespace muster {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "services/aggregator/testing/test_state.h"
-#include "services/aggregator/uploads/upload_session.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/blob/blob_test_util.h"
+#include "services/common/upload/upload_session.h"
 
 namespace muster {
 

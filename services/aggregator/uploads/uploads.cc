@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/aggregator/uploads/blob_names.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/sha256.h"
@@ -15,6 +14,7 @@
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
+#include "services/common/upload/blob_names.h"
 
 namespace muster {
 namespace {

@@ -14,12 +14,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/aggregator/uploads/committer.h"
-#include "services/aggregator/uploads/upload_session.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/store/state_store.h"
+#include "services/common/upload/upload_session.h"
 
 namespace muster {
 

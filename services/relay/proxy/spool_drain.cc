@@ -12,7 +12,6 @@
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "muster/v1/results.grpc.pb.h"
-#include "services/client/upload_stream.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
@@ -20,6 +19,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/relay.h"
 #include "services/common/rpc/status.h"
+#include "services/common/upload/upload_stream.h"
 
 namespace muster {
 namespace {
@@ -70,7 +70,7 @@ bool IsFinal(const absl::Status& status) {
 }
 
 absl::Status SendChunks(ByteSource& bytes, int64_t size, const v1::OpenUploadResponse& opened,
-                        client::UploadStream& stream) {
+                        UploadStream& stream) {
   const int64_t chunk_max = std::min(opened.chunk_max(), kChunkMost);
   const int64_t window = std::max(opened.window(), chunk_max);
   for (int64_t offset = opened.offset(); offset < size;) {
@@ -198,7 +198,7 @@ absl::Status SpoolDrain::Deliver(const SpoolDelivery& delivery, const std::stop_
     return absl::InternalError("the upload was opened with nonsense");
   }
   ASSIGN_OR_RETURN(auto bytes, spool_.Read(delivery, opened.offset()));
-  client::UploadStream stream(*stub, opened.offset(), stop);
+  UploadStream stream(*stub, opened.offset(), stop);
   v1::UploadRequest start;
   start.mutable_start()->set_upload_id(opened.upload_id());
   start.mutable_start()->set_epoch(opened.epoch());

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "services/aggregator/uploads/upload_session.h"
 #include "services/common/base/mutex.h"
+#include "services/common/upload/upload_session.h"
 #include "services/relay/proxy/upload_below.h"
 #include "services/relay/spool/spool.h"
 

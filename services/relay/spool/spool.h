@@ -1,6 +1,6 @@
 // What a relay takes for who is above it while it has no way up: bounded, durable, in order.
 //
-// An upload is verified as the aggregator would (aggregator/uploads/upload_session.h), and so is
+// An upload is verified as the aggregator would (common/upload/upload_session.h), and so is
 // the node's signature: what was taken can be delivered without the node. Each node's results are
 // handed out in the order in which they were complete, one at a time; an entry is gone only when it
 // was dealt with. Everything survives a kill at any point: spool_entry.h tells how it lies on the
@@ -23,7 +23,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/v1/results.pb.h"
-#include "services/aggregator/uploads/upload_session.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
@@ -31,6 +30,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/upload/upload_session.h"
 #include "services/relay/spool/spool_entry.h"
 
 namespace muster {

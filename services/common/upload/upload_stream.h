@@ -1,6 +1,6 @@
 // One Upload stream of ResultService, driven from a thread that may block.
-#ifndef MUSTER_SERVICES_CLIENT_UPLOAD_STREAM_H_
-#define MUSTER_SERVICES_CLIENT_UPLOAD_STREAM_H_
+#ifndef MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_STREAM_H_
+#define MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_STREAM_H_
 
 #include <grpcpp/grpcpp.h>
 
@@ -14,7 +14,7 @@
 #include "muster/v1/results.grpc.pb.h"
 #include "services/common/base/mutex.h"
 
-namespace muster::client {
+namespace muster {
 
 // The caller sends while gRPC's threads note what comes back. Used by one thread.
 class UploadStream final : private grpc::ClientBidiReactor<v1::UploadRequest, v1::UploadResponse> {
@@ -61,6 +61,6 @@ class UploadStream final : private grpc::ClientBidiReactor<v1::UploadRequest, v1
   std::optional<v1::UploadResponse> end_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace muster::client
+}  // namespace muster
 
-#endif  // MUSTER_SERVICES_CLIENT_UPLOAD_STREAM_H_
+#endif  // MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_STREAM_H_

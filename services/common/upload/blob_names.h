@@ -1,6 +1,6 @@
 // Where the blobs of a run lie. All below one prefix, so that deleting a run is one call.
-#ifndef MUSTER_SERVICES_AGGREGATOR_UPLOADS_BLOB_NAMES_H_
-#define MUSTER_SERVICES_AGGREGATOR_UPLOADS_BLOB_NAMES_H_
+#ifndef MUSTER_SERVICES_COMMON_UPLOAD_BLOB_NAMES_H_
+#define MUSTER_SERVICES_COMMON_UPLOAD_BLOB_NAMES_H_
 
 #include <string>
 
@@ -25,4 +25,4 @@ inline std::string ArchiveBlobName(const std::string& run, const std::string& bu
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGGREGATOR_UPLOADS_BLOB_NAMES_H_
+#endif  // MUSTER_SERVICES_COMMON_UPLOAD_BLOB_NAMES_H_

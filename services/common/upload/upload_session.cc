@@ -1,11 +1,10 @@
-#include "services/aggregator/uploads/upload_session.h"
+#include "services/common/upload/upload_session.h"
 
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/aggregator/uploads/blob_names.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
@@ -15,6 +14,7 @@
 #include "services/common/base/zstd_frame.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
+#include "services/common/upload/blob_names.h"
 
 namespace muster {
 namespace {

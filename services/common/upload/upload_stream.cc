@@ -1,4 +1,4 @@
-#include "services/client/upload_stream.h"
+#include "services/common/upload/upload_stream.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "services/common/errors/client.h"
 #include "services/common/rpc/status.h"
 
-namespace muster::client {
+namespace muster {
 namespace {
 
 // Longer than the server needs to make 8 MiB durable on a busy disk, or to publish a large result.
@@ -114,4 +114,4 @@ void UploadStream::OnDone(const grpc::Status& status) {
   changed_.NotifyAll();
 }
 
-}  // namespace muster::client
+}  // namespace muster

@@ -2,8 +2,8 @@
 //
 // This is where a chunk is verified, written and hashed (Append), and where a result becomes one
 // (Complete): bytes durable, then the row in one transaction, then the answer.
-#ifndef MUSTER_SERVICES_AGGREGATOR_UPLOADS_UPLOAD_SESSION_H_
-#define MUSTER_SERVICES_AGGREGATOR_UPLOADS_UPLOAD_SESSION_H_
+#ifndef MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_SESSION_H_
+#define MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_SESSION_H_
 
 #include <cstdint>
 #include <functional>
@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "services/aggregator/uploads/committer.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
@@ -23,6 +22,7 @@
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/policy.h"
 #include "services/common/store/records.h"
+#include "services/common/upload/result_sink.h"
 
 namespace muster {
 
@@ -182,4 +182,4 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGGREGATOR_UPLOADS_UPLOAD_SESSION_H_
+#endif  // MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_SESSION_H_
