@@ -184,7 +184,7 @@ TEST_F(ResultForwardTest, WhatCameWhileCutOffIsCommittedOnceTheWayIsBackAlsoAfte
   CutOff();
   const client::Delivery small = MakeClient("hostfacts", true)->SubmitFile(File("{\"a\":1}"), {});
   EXPECT_EQ(small.status.code, Code::kHandedOver) << small.status.message;
-  EXPECT_THAT(small.status.message, HasSubstr("relay r1 has no way to the centre"));
+  EXPECT_THAT(small.status.message, HasSubstr("relay r1 cannot reach its parent"));
   const std::string large = Pattern(3'000'000);
   EXPECT_EQ(MakeClient("systemd-logs", true)->SubmitFile(File(large), {}).status.code,
             Code::kHandedOver);
