@@ -163,7 +163,7 @@ func TestExitCodesOfDeliveries(t *testing.T) {
 	}{
 		{"committed", 0, config(id, "n1", nil), []string{file}, ""},
 		{"the same again", 0, config(id, "n1", nil), []string{file}, ""},
-		{"different content", 12, config(id, "n1", nil), []string{other}, "committed already"},
+		{"different content", 12, config(id, "n1", nil), []string{other}, "is committed; this one was not stored"},
 		{"a delivered error", 10, config(id, "n2", nil), []string{"--error", "there is no journal"}, "there is no journal"},
 		{"for another node", 11, config(id, "n1", func(c *fleet.Credential) { c.Node = "n2" }), []string{file}, ""},
 		{"the run was cancelled", 13, ofCancelled, []string{file}, "cancelled"},
