@@ -5,8 +5,8 @@ def _go_host_impl(ctx):
     if not go and ctx.path("/usr/local/go/bin/go").exists:
         go = ctx.path("/usr/local/go/bin/go")
     if not go:
-        # Everything else still builds; only the gateway's own targets fail.
-        ctx.file("env.sh", "echo 'Go was not found when Bazel started: see docs/development.md' >&2\nexit 1\n")
+        # Everything else still builds; only the Go targets fail.
+        ctx.file("env.sh", "echo 'Go not found when Bazel started: see docs/development.md' >&2\nexit 1\n")
     else:
         lines = ["export PATH=%s:/usr/bin:/bin" % go.dirname]
         for name in ["GOCACHE", "GOMODCACHE", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN"]:
@@ -24,15 +24,15 @@ go_host = repository_rule(
 )
 
 def go_program(name, main, module_srcs, **kwargs):
-    """A static Go binary of the one module at the root.
+    """A static Go binary of the module at the root.
 
-    Not sandboxed: it uses the developer's own module and build caches, and the
-    network when a module is missing from them. go.sum pins every module.
+    Not sandboxed: it uses the developer's module and build caches, and the
+    network if a module is missing there. go.sum pins every module.
 
     Args:
       name: the output file.
       main: the package to build, such as "./gateway/cmd/muster-gateway".
-      module_srcs: the Go files and what they embed; go.mod and go.sum come by themselves.
+      module_srcs: the Go files and the files that they embed; go.mod and go.sum are added.
       **kwargs: common attributes.
     """
     native.genrule(
@@ -51,20 +51,21 @@ CGO_ENABLED=0 go build -trimpath -buildvcs=false -mod=readonly -ldflags=-s -o $$
         **kwargs
     )
 
-def go_test(name, packages, module_srcs, data = [], **kwargs):
-    """go vet and go test of some packages of the one module at the root.
+def go_test(name, packages, module_srcs, module = ".", data = [], **kwargs):
+    """Runs go vet and go test of some packages of a module in this tree.
 
     Args:
       name: the target.
       packages: patterns such as "./gateway/...".
       module_srcs: as for go_program.
-      data: what tests need besides.
+      module: the folder of the module's go.mod, from the root.
+      data: additional files for tests.
       **kwargs: common attributes of tests.
     """
     native.sh_test(
         name = name,
         srcs = ["//bazel:go_test.sh"],
-        args = packages,
+        args = [module] + packages,
         data = module_srcs + data + ["//:go.mod", "//:go.sum", "@go_host//:env.sh"],
         tags = ["local", "requires-network"],
         **kwargs

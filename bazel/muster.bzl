@@ -1,4 +1,4 @@
-"""The one place that sets our own C++ warnings and test defaults."""
+"""C++ warnings and test defaults of all targets."""
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 

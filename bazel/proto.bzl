@@ -60,7 +60,7 @@ def cc_proto(name, src, deps = [], grpc = False, alwayslink = False, **kwargs):
 
     Args:
       name: name of the cc_library.
-      src: the .proto file; its path below the BUILD file is its import path.
+      src: the .proto file; its path relative to the BUILD file is its import path.
       deps: other cc_proto targets of the same package.
       grpc: also generate stubs and mocks.
       alwayslink: keep the descriptor even if no code names the messages.

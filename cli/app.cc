@@ -4,23 +4,23 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "cli/agent_commands.h"
-#include "cli/credentials_commands.h"
-#include "cli/dashboard_commands.h"
+#include "cli/commands/agent_commands.h"
+#include "cli/commands/credentials_commands.h"
+#include "cli/commands/dashboard_commands.h"
+#include "cli/commands/exec_command.h"
+#include "cli/commands/info_commands.h"
+#include "cli/commands/job_commands.h"
+#include "cli/commands/node_commands.h"
+#include "cli/commands/operator_commands.h"
+#include "cli/commands/relay_commands.h"
+#include "cli/commands/results_commands.h"
+#include "cli/commands/retrieve_commands.h"
+#include "cli/commands/run_commands.h"
+#include "cli/commands/service_commands.h"
+#include "cli/commands/share_commands.h"
+#include "cli/commands/status_commands.h"
+#include "cli/commands/token_commands.h"
 #include "cli/exit_code.h"
-#include "cli/info_commands.h"
-#include "cli/jobs/exec_command.h"
-#include "cli/jobs/job_commands.h"
-#include "cli/node_commands.h"
-#include "cli/operator_commands.h"
-#include "cli/relay_commands.h"
-#include "cli/results_commands.h"
-#include "cli/retrieve_commands.h"
-#include "cli/run_commands.h"
-#include "cli/service_commands.h"
-#include "cli/shares/share_commands.h"
-#include "cli/status_commands.h"
-#include "cli/token_commands.h"
 #include "cli/words.h"
 
 namespace muster::cli {
@@ -33,15 +33,17 @@ constexpr char kFooter[] =
     "Example:\n"
     "  muster up\n"
     "  muster run --plugin hostfacts --node n1 --wait\n"
-    "  muster results\n\n"
+    "  muster results\n"
+    "\n"
     "`muster COMMAND --help` shows an example of each command. Data goes to stdout, messages to\n"
-    "stderr. Exit codes: 0 done, 1 error, 2 wrong arguments, 64 + N for an error N that a service\n"
-    "answered; docs/cli.md lists all of them.";
+    "stderr. Exit codes: 0 success, 1 error, 2 invalid arguments, 64 + N if a service answered "
+    "with the\n"
+    "gRPC status code N. docs/cli.md lists all of them.";
 
-// The innermost command that was named, for messages.
-const CLI::App& Named(const CLI::App& app) {
+// Returns the innermost command of the command line, for messages.
+const CLI::App& InnermostCommand(const CLI::App& app) {
   const std::vector<CLI::App*> inner = const_cast<CLI::App&>(app).get_subcommands();
-  return inner.empty() ? app : Named(*inner.back());
+  return inner.empty() ? app : InnermostCommand(*inner.back());
 }
 
 std::string FullName(const CLI::App& app) {
@@ -49,25 +51,25 @@ std::string FullName(const CLI::App& app) {
                                      : FullName(*app.get_parent()) + " " + app.get_name();
 }
 
-// Explains why `group`, which only groups commands, was not followed by one of them.
-std::string GroupFault(const CLI::App& group) {
+// Returns why the words after `group`, which only groups commands, are not a command.
+std::string GroupError(const CLI::App& group) {
   const std::vector<std::string> unknown = group.remaining();
   if (unknown.empty()) return "a command is missing";
   const std::string name = WithoutMarks(unknown.front());
   for (const CLI::App* inner : group.get_subcommands({})) {
     if (inner->check_name(name)) return "a command is missing before \"--\"";
   }
-  return absl::StrCat("there is no command \"", name, "\"");
+  return absl::StrCat("unknown command \"", name, "\"");
 }
 
 int ReportUsage(Console& console, const CommandLine& line, const CLI::ParseError& fault) {
-  const CLI::App& named = Named(line.app);
+  const CLI::App& named = InnermostCommand(line.app);
   const std::string command = FullName(named);
   const bool groups = !named.get_subcommands({}).empty();
   PrintError(console,
-             UsageError(groups ? GroupFault(named) : WithoutMarks(fault.what()),
-                        absl::StrCat("`", command, " --help` shows what ",
-                                     groups ? "commands there are." : "it takes.")),
+             UsageError(groups ? GroupError(named) : WithoutMarks(fault.what()),
+                        absl::StrCat("`", command, " --help` shows its ",
+                                     groups ? "commands." : "arguments and options.")),
              command);
   return kExitUsage;
 }
@@ -79,8 +81,8 @@ std::string Help(const CLI::App& command) {
       "\n");
 }
 
-// Lines of at most `width` characters, broken between words.
-std::string Wrapped(const std::string& text, size_t width) {
+// Breaks `text` between words into lines of at most `width` characters.
+std::string WrapText(const std::string& text, size_t width) {
   std::string out;
   size_t line = 0;
   for (const absl::string_view word : absl::StrSplit(text, ' ')) {
@@ -99,7 +101,7 @@ bool IsListOption(const CLI::Option& option) {
   return option.nonpositional() && option.get_items_expected_max() > 1;
 }
 
-// Help with air between its parts, in lines that fit.
+// Formats help: blank lines between the parts, and lines that fit the terminal.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() {
@@ -117,7 +119,7 @@ class HelpFormatter : public CLI::Formatter {
   }
   std::string make_option_desc(const CLI::Option* option) const override {
     const char* more = IsListOption(*option) ? "; may be repeated" : "";
-    return Wrapped(absl::StrCat(option->get_description(), more), kHelpWidth - kHelpColumn);
+    return WrapText(absl::StrCat(option->get_description(), more), kHelpWidth - kHelpColumn);
   }
 };
 
@@ -165,14 +167,14 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
 
 int RunProgram(int argc, const char* const* argv, Console& console) {
   const std::unique_ptr<CommandLine> line = MakeCommandLine();
-  if (argc < 2) {  // nothing was asked for
+  if (argc < 2) {  // no command
     console.err << Help(line->app);
     return kExitUsage;
   }
   try {
     ParseWords(line->app, {argv + 1, argv + argc});
   } catch (const CLI::CallForHelp&) {
-    console.out << Help(Named(line->app));
+    console.out << Help(InnermostCommand(line->app));
     return Finish(console, *line, kExitOk);
   } catch (const CLI::ParseError& fault) {
     return ReportUsage(console, *line, fault);

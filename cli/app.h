@@ -1,18 +1,18 @@
-// The whole program below main(): every command, and what its outcome means.
+// The program without main(): all commands, and the exit code of each outcome.
 #ifndef MUSTER_CLI_APP_H_
 #define MUSTER_CLI_APP_H_
 
 #include <memory>
 
-#include "cli/command.h"
-#include "cli/console.h"
+#include "cli/commands/command.h"
+#include "cli/output/console.h"
 
 namespace muster::cli {
 
-// All commands, ready to parse.
+// Returns all commands, ready to parse.
 std::unique_ptr<CommandLine> MakeCommandLine();
 
-// Parses the arguments, does what they ask for, prints what went wrong, and gives the exit code
+// Parses the arguments, runs the command, prints its error, and returns the exit code
 // (exit_code.h).
 int RunProgram(int argc, const char* const* argv, Console& console);
 

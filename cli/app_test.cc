@@ -1,4 +1,5 @@
-// All options of all commands: how they end. A command that `muster exec` misread would be signed.
+// Tests all options of all commands: where each one ends. `muster exec` signs the command that the
+// program reads.
 #include "cli/app.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "cli/command.h"
+#include "cli/commands/command.h"
 #include "cli/words.h"
 
 namespace muster::cli {
@@ -20,7 +21,7 @@ using ::testing::IsEmpty;
 
 using Words = std::vector<std::string>;
 
-// Where an option is declared: the words that name its command, and its own name with dashes.
+// The declaration of an option: the words that name its command, and its name with dashes.
 struct Place {
   Words command;
   std::string option;
@@ -54,7 +55,7 @@ std::vector<Place> AllOptions() {
   return places;
 }
 
-// The program after it has parsed words. Actions are not run.
+// The program after it has parsed words. It runs no action.
 class Parsed {
  public:
   explicit Parsed(const Words& command, const Words& words = {})
@@ -79,12 +80,12 @@ class Parsed {
 
  private:
   std::unique_ptr<CommandLine> line_;
-  CLI::App* command_;  // that was named
+  CLI::App* command_;  // the innermost one
   std::string fault_;
   bool wants_help_ = false;
 };
 
-TEST(AppTest, EveryOptionTakesOneValueOrNone) {
+TEST(AppTest, EveryOptionTakesAtMostOneValue) {
   const std::unique_ptr<CommandLine> line = MakeCommandLine();
   for (const Place& place : AllOptions()) {
     CLI::App* command = &line->app;
@@ -95,7 +96,7 @@ TEST(AppTest, EveryOptionTakesOneValueOrNone) {
   }
 }
 
-TEST(AppTest, DashesAfterEveryListOptionEndTheOptions) {
+TEST(AppTest, DashDashAfterEveryListOptionEndsTheOptions) {
   int lists = 0;
   for (const Place& place : AllOptions()) {
     if (!place.takes_list) continue;
@@ -109,7 +110,7 @@ TEST(AppTest, DashesAfterEveryListOptionEndTheOptions) {
   EXPECT_GE(lists, 15);
 }
 
-TEST(AppTest, EveryListOptionTakesOneValueEachTime) {
+TEST(AppTest, EveryRepeatedListOptionTakesOneValueEachTime) {
   for (const Place& place : AllOptions()) {
     if (!place.takes_list) continue;
     SCOPED_TRACE(absl::StrJoin(place.command, " ") + " " + place.option);
@@ -118,7 +119,7 @@ TEST(AppTest, EveryListOptionTakesOneValueEachTime) {
   }
 }
 
-TEST(AppTest, NoOptionIsReadAfterDashes) {
+TEST(AppTest, OptionAfterDashDashIsAnArgument) {
   for (const Place& place : AllOptions()) {
     SCOPED_TRACE(absl::StrJoin(place.command, " ") + " " + place.option);
     const Parsed parsed(place.command, {"--", "word", place.option, "v1"});
@@ -127,7 +128,7 @@ TEST(AppTest, NoOptionIsReadAfterDashes) {
   }
 }
 
-TEST(AppTest, EveryOptionWithoutItsValueIsRefused) {
+TEST(AppTest, EveryOptionWithoutItsValueFails) {
   for (const Place& place : AllOptions()) {
     if (!place.takes_value) continue;
     SCOPED_TRACE(absl::StrJoin(place.command, " ") + " " + place.option);
@@ -137,7 +138,7 @@ TEST(AppTest, EveryOptionWithoutItsValueIsRefused) {
   }
 }
 
-TEST(AppTest, ExecRunsWhatFollowsTheDashes) {
+TEST(AppTest, ExecAfterDashDashTakesAllWordsAsTheCommand) {
   for (const Words& tail : {Words{"/usr/bin/seq", "3", "--node", "n2"},
                             {"/usr/bin/seq", "3", "--ttl", "9h"},
                             {"/usr/bin/seq", "3", "--json"},
@@ -161,7 +162,7 @@ TEST(AppTest, ExecRunsWhatFollowsTheDashes) {
   }
 }
 
-TEST(AppTest, ExecTakesAllWordsAfterTheProgramAsItsArguments) {
+TEST(AppTest, ExecAfterTheProgramTakesAllWordsAsItsArguments) {
   const Parsed parsed({"exec"}, {"--node", "n1", "/bin/ls", "--node", "n2", "--", "--json", "-la"});
   EXPECT_EQ(parsed.fault(), "");
   EXPECT_THAT(parsed.Values("--node"), ElementsAre("n1"));
@@ -169,7 +170,7 @@ TEST(AppTest, ExecTakesAllWordsAfterTheProgramAsItsArguments) {
               ElementsAre("/bin/ls", "--node", "n2", "--", "--json", "-la"));
 }
 
-TEST(AppTest, NodeLabelSetsTheLabelsAfterARemovedKey) {
+TEST(AppTest, NodeLabelAfterARemovedKeySetsTheLabels) {
   for (const Words& words : {Words{"n2", "--remove", "rack", "a=b"},
                              {"n2", "--remove", "rack", "--", "a=b"},
                              {"--remove", "rack", "n2", "a=b"},

@@ -2,6 +2,7 @@
 
 #include "absl/strings/cord.h"
 #include "services/common/base/error.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -20,10 +21,10 @@ absl::Status FromService(absl::Status status, const std::string& subject) {
 }
 
 absl::Status UsageError(const std::string& message, const std::string& next_step) {
-  return MakeError(absl::StatusCode::kInvalidArgument, kUsageReason, message, next_step);
+  return errors::Usage(message, next_step);
 }
 
-absl::Status About(absl::Status status, const std::string& subject) {
+absl::Status WithSubject(absl::Status status, const std::string& subject) {
   if (!status.ok() && !status.GetPayload(kSubject)) {
     status.SetPayload(kSubject, absl::Cord(subject));
   }

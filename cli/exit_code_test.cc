@@ -10,7 +10,7 @@ namespace {
 const absl::Status kMissing =
     MakeError(absl::StatusCode::kNotFound, "RUN_NOT_FOUND", "no run 3f2a", "List the runs.");
 
-TEST(ExitCode, WhoseErrorItIs) {
+TEST(ExitCodeTest, CodeDependsOnTheOriginOfTheError) {
   EXPECT_EQ(ExitCodeOf(absl::OkStatus()), 0);
   EXPECT_EQ(ExitCodeOf(kMissing), 1);
   EXPECT_EQ(ExitCodeOf(UsageError("no", "yes")), 2);
@@ -18,12 +18,12 @@ TEST(ExitCode, WhoseErrorItIs) {
   EXPECT_EQ(ExitCodeOf(FromService(absl::UnavailableError(""), "")), 78);
 }
 
-TEST(ExitCode, TheMarksKeepTheErrorWhole) {
+TEST(ExitCodeTest, MarksKeepReasonNextStepAndFirstSubject) {
   const absl::Status status = FromService(kMissing, "run 3f2a at host:1");
   EXPECT_EQ(ReasonOf(status), "RUN_NOT_FOUND");
   EXPECT_EQ(NextStepOf(status), "List the runs.");
   EXPECT_EQ(SubjectOf(status), "run 3f2a at host:1");
-  EXPECT_EQ(SubjectOf(About(status, "something else")), "run 3f2a at host:1");
+  EXPECT_EQ(SubjectOf(WithSubject(status, "something else")), "run 3f2a at host:1");
   EXPECT_TRUE(FromService(absl::OkStatus(), "run").ok());
 }
 

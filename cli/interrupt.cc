@@ -3,38 +3,37 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <csignal>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "cli/exit_code.h"
+#include "services/common/base/mutex.h"
 
 namespace muster::cli {
 namespace {
 
 struct State {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool interrupted = false;                    // guarded by mutex
-  std::map<int, std::function<void()>> hooks;  // guarded by mutex
-  int next_id = 0;                             // guarded by mutex
+  Mutex mutex;
+  CondVar changed;
+  bool interrupted ABSL_GUARDED_BY(mutex) = false;
+  std::map<int, std::function<void()>> hooks ABSL_GUARDED_BY(mutex);
+  int next_id ABSL_GUARDED_BY(mutex) = 0;
 };
 
-// Never destroyed: the thread that waits for signals lives as long as the process.
-State& Shared() {
+// Never destroyed: the signal thread uses it until the process exits.
+State& SharedState() {
   static State* state = new State;
   return *state;
 }
 
 void OnSignal() {
-  State& state = Shared();
-  const std::scoped_lock lock(state.mutex);
+  State& state = SharedState();
+  const MutexLock lock(state.mutex);
   if (state.interrupted) ::_exit(kExitInterrupted);
   state.interrupted = true;
   for (const auto& [id, hook] : state.hooks) hook();
-  state.changed.notify_all();
+  state.changed.NotifyAll();
 }
 
 }  // namespace
@@ -52,31 +51,32 @@ void CatchInterrupts() {
 }
 
 bool Interrupted() {
-  State& state = Shared();
-  const std::scoped_lock lock(state.mutex);
+  State& state = SharedState();
+  const MutexLock lock(state.mutex);
   return state.interrupted;
 }
 
 bool SleepUnlessInterrupted(absl::Duration duration) {
-  State& state = Shared();
-  std::unique_lock lock(state.mutex);
-  state.changed.wait_for(lock, absl::ToChronoNanoseconds(duration),
-                         [&] { return state.interrupted; });
+  State& state = SharedState();
+  MutexLock lock(state.mutex);
+  state.changed.WaitFor(state.mutex, duration, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+    return state.interrupted;
+  });
   return !state.interrupted;
 }
 
 InterruptHook::InterruptHook(std::function<void()> on_interrupt)
     : id_([&] {
-        State& state = Shared();
-        const std::scoped_lock lock(state.mutex);
+        State& state = SharedState();
+        const MutexLock lock(state.mutex);
         if (state.interrupted) on_interrupt();
         state.hooks[state.next_id] = std::move(on_interrupt);
         return state.next_id++;
       }()) {}
 
 InterruptHook::~InterruptHook() {
-  State& state = Shared();
-  const std::scoped_lock lock(state.mutex);
+  State& state = SharedState();
+  const MutexLock lock(state.mutex);
   state.hooks.erase(id_);
 }
 

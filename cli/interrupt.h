@@ -1,4 +1,5 @@
-// Ctrl-C and SIGTERM for commands that wait: they end by themselves and leave a clean screen.
+// Ctrl-C and SIGTERM for commands that wait: such a command stops its calls and restores the
+// terminal.
 #ifndef MUSTER_CLI_INTERRUPT_H_
 #define MUSTER_CLI_INTERRUPT_H_
 
@@ -8,21 +9,21 @@
 
 namespace muster::cli {
 
-// From here on SIGINT and SIGTERM no longer end the program: they are remembered. Call it once,
-// before other threads exist (they inherit the blocked signals). A second signal ends the program
-// at once with code 130.
+// Blocks SIGINT and SIGTERM and records the first of them. A second signal ends the program
+// immediately with code 130. Call it once, before other threads exist: they inherit the blocked
+// signals.
 //
 // All functions are thread-safe.
 void CatchInterrupts();
 
-// Whether one came.
+// Returns true if a signal was received.
 bool Interrupted();
 
-// Waits for `duration`, or less if an interrupt comes. False if one came.
+// Waits for `duration`. Returns false as soon as a signal is received.
 bool SleepUnlessInterrupted(absl::Duration duration);
 
-// Calls `on_interrupt` once, on another thread, when an interrupt comes (at once if one came) as
-// long as this object lives: what ends a call that blocks.
+// Calls `on_interrupt` once, on another thread, when a signal is received while this object exists.
+// If a signal was received before, the constructor calls it. Use it to cancel a blocking call.
 class InterruptHook {
  public:
   explicit InterruptHook(std::function<void()> on_interrupt);

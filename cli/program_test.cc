@@ -1,5 +1,5 @@
-// The real program: what it prints where, and its exit codes. What needs services is tested end to
-// end (testing/e2e/cli_test.go).
+// Tests the real program: its output and exit codes. testing/e2e/cli_test.go tests commands that
+// need services.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -32,14 +32,14 @@ Outcome Muster(std::vector<std::string> arguments, std::vector<std::string> envi
   return {end->exit_code, (*process)->StdoutTail(), (*process)->StderrTail()};
 }
 
-TEST(Program, DataOnStdoutAndNothingElse) {
+TEST(ProgramTest, VersionAsJsonPrintsOnlyDataOnStdout) {
   const Outcome version = Muster({"version", "--json"});
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.err, "");
   EXPECT_TRUE(nlohmann::json::parse(version.out).contains("version"));
 }
 
-TEST(Program, FaultsOfArgumentsAreTwoWithNothingOnStdout) {
+TEST(ProgramTest, InvalidArgumentsExitWith2AndPrintNothingOnStdout) {
   const std::vector<std::vector<std::string>> faults = {
       {},
       {"nonsense"},
@@ -72,7 +72,7 @@ TEST(Program, FaultsOfArgumentsAreTwoWithNothingOnStdout) {
   }
 }
 
-TEST(Program, AnErrorIsThreeLines) {
+TEST(ProgramTest, MissingContextFilePrintsThreeErrorLines) {
   const supervisor::TestFolder folder;
   const std::string file = folder / "none.json";
   for (const std::vector<std::string>& command :
@@ -94,7 +94,7 @@ TEST(Program, AnErrorIsThreeLines) {
   }
 }
 
-TEST(Program, TheContextIsTheOptionThenTheVariableThenTheHome) {
+TEST(ProgramTest, ContextOptionOverridesTheVariableAndTheHome) {
   const Outcome option = Muster({"runs", "--context", "/none/a"}, {"MUSTER_CONTEXT=/none/b"});
   EXPECT_NE(option.err.find("context file /none/a\n"), std::string::npos) << option.err;
   const Outcome variable = Muster({"runs"}, {"MUSTER_CONTEXT=/none/b", "MUSTER_HOME=/none/c"});
@@ -104,15 +104,15 @@ TEST(Program, TheContextIsTheOptionThenTheVariableThenTheHome) {
   EXPECT_NE(Muster({"runs"}).err.find("NO_HOME"), std::string::npos);
 }
 
-TEST(Program, DownWithoutUpSaysSo) {
+TEST(ProgramTest, DownWithoutUpReportsThatNothingRuns) {
   const supervisor::TestFolder folder;
   const Outcome outcome = Muster({"down"}, {"MUSTER_HOME=" + (folder / "home")});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.out, "");
-  EXPECT_EQ(outcome.err, "Nothing runs in " + (folder / "home") + ".\n");
+  EXPECT_EQ(outcome.err, "No services are running in " + (folder / "home") + ".\n");
 }
 
-TEST(Program, UpWithoutTheServicesSaysWhatIsMissing) {
+TEST(ProgramTest, UpWithoutServiceProgramsFails) {
   const supervisor::TestFolder folder;
   const Outcome outcome = Muster({"up", "--port", "0"}, {"MUSTER_HOME=" + (folder / "home"),
                                                          "MUSTER_LIBEXEC=" + (folder / "none")});
@@ -134,7 +134,7 @@ void ExpectHelp(const CLI::App& app, std::vector<std::string> words) {
   }
 }
 
-TEST(Program, EveryCommandHasHelpWithAnExample) { ExpectHelp(MakeCommandLine()->app, {}); }
+TEST(ProgramTest, HelpOfEveryCommandHasAnExample) { ExpectHelp(MakeCommandLine()->app, {}); }
 
 }  // namespace
 }  // namespace muster::cli

@@ -10,7 +10,8 @@
 namespace muster::cli {
 namespace {
 
-// Precedes each argument, so that CLI11 takes it for neither an option nor a command nor a list.
+// Precedes each argument, so that CLI11 treats it neither as an option nor as a command nor as a
+// list.
 constexpr char kMark = '\x01';
 
 std::string Marked(const std::string& argument) { return kMark + argument; }
@@ -38,7 +39,7 @@ const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-// Returns false for options, known or not. CLI11 takes "-", "-5" and "---" for plain words.
+// Returns false for options, known or not. CLI11 treats "-", "-5" and "---" as plain words.
 bool IsPlain(const CLI::App& command, const std::string& word) {
   std::string name;
   std::string value;
@@ -49,14 +50,14 @@ bool IsPlain(const CLI::App& command, const std::string& word) {
 
 bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
-// The word of an option that takes a value.
+// A word that is an option with a value.
 struct ValueOption {
   const CLI::Option* option;
   std::string name;                  // with the flags before it: "-wn"
   std::optional<std::string> value;  // if the word contains it
 };
 
-// Returns nothing for flags and for words that CLI11 refuses.
+// Returns nothing for flags and for words that CLI11 rejects.
 std::optional<ValueOption> FindValueOption(const CLI::App& command, const std::string& word) {
   if (word.starts_with("--")) {
     const size_t equals = word.find('=');
@@ -85,8 +86,8 @@ bool IsEmptyList(const CLI::Option& option, const std::string& value) {
          value.find_first_not_of(delimiter) == std::string::npos;
 }
 
-// Gives CLI11 each value as a word of its own, and marks arguments. Where a value is missing, the
-// words end after the option's name: that is the only case in which CLI11 reports it.
+// Passes each value to CLI11 as a separate word, and marks arguments. If a value is missing, the
+// words end after the option's name: only then does CLI11 report it.
 std::vector<std::string> MarkArguments(const CLI::App& app, const std::vector<std::string>& words) {
   std::vector<std::string> marked;
   const CLI::App* command = &app;

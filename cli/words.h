@@ -1,8 +1,9 @@
-// Tells options, their values and arguments apart before CLI11 parses the words of a command line.
+// Separates options, their values and arguments before CLI11 parses the words of a command line.
 //
-// CLI11 alone lets a list option consume all plain words that follow and then "--" itself, accepts
-// "--" as a value, ends the options of the named command only, and splits an argument in brackets
-// ("[a,b]") into several. `muster exec` signs what the operator typed, so none of these may happen.
+// CLI11 alone has these faults: a list option consumes all plain words that follow and then "--"
+// itself. "--" is accepted as a value. It ends the options of the named command only. An argument
+// in brackets ("[a,b]") is split into several. `muster exec` signs the words that the operator
+// typed, so none of these may happen.
 //
 // The rules are those of POSIX and GNU programs:
 // * "--" ends the options. All words after it are arguments of the named command.
@@ -20,8 +21,8 @@
 
 namespace muster::cli {
 
-// Parses `words`, which do not contain the program's name. Throws what CLI::App::parse throws; its
-// texts may contain marks. Called at most once for an app.
+// Parses `words`, without the program's name. Throws the exceptions of CLI::App::parse; their texts
+// may contain marks. Call it at most once for an app.
 void ParseWords(CLI::App& app, const std::vector<std::string>& words);
 
 // Removes the marks of ParseWords from a message of CLI11.

@@ -33,7 +33,7 @@ struct Program {
     list->add_flag("--all", all);
   }
 
-  // Returns CLI11's complaint, or nothing.
+  // Returns the error of CLI11, or an empty text.
   std::string Parse(const Words& line) {
     try {
       ParseWords(app, line);
@@ -55,7 +55,7 @@ struct Program {
   bool quiet = false;
 };
 
-TEST(WordsTest, DashesAfterAListOptionEndTheOptions) {
+TEST(WordsTest, DashDashAfterAListOptionEndsTheOptions) {
   for (const Words& line : {Words{"send", "--node", "n1", "--", "seq", "3", "--node", "n2"},
                             {"send", "--node=n1", "--", "seq", "3", "--node", "n2"},
                             {"send", "-n", "n1", "--", "seq", "3", "--node", "n2"},
@@ -67,7 +67,7 @@ TEST(WordsTest, DashesAfterAListOptionEndTheOptions) {
   }
 }
 
-TEST(WordsTest, DashesAfterAFlagOrAnArgumentEndTheOptions) {
+TEST(WordsTest, DashDashAfterAFlagOrAnArgumentEndsTheOptions) {
   Program flag;
   EXPECT_EQ(flag.Parse({"send", "--all", "--", "ls", "--title", "x"}), "");
   EXPECT_THAT(flag.words, ElementsAre("ls", "--title", "x"));
@@ -80,28 +80,28 @@ TEST(WordsTest, DashesAfterAFlagOrAnArgumentEndTheOptions) {
   EXPECT_FALSE(argument.all);
 }
 
-TEST(WordsTest, AListOptionTakesOneValueEachTime) {
+TEST(WordsTest, ListOptionTakesOneValueEachTime) {
   Program program;
   EXPECT_EQ(program.Parse({"set", "n1", "--remove", "a", "b=c", "--remove", "d", "e=f"}), "");
   EXPECT_THAT(program.labels, ElementsAre("a", "d"));
   EXPECT_THAT(program.words, ElementsAre("b=c", "e=f"));
 }
 
-TEST(WordsTest, DelimitedValuesAreSeveral) {
+TEST(WordsTest, ValueWithDelimitersIsSplit) {
   Program program;
   EXPECT_EQ(program.Parse({"send", "--node", "n1,n2", "--node=n3", "ls"}), "");
   EXPECT_THAT(program.nodes, ElementsAre("n1", "n2", "n3"));
   EXPECT_THAT(program.words, ElementsAre("ls"));
 }
 
-TEST(WordsTest, OptionsEndAtTheFirstArgumentWhereTheCommandSaysSo) {
+TEST(WordsTest, PositionalsAtEndEndsTheOptionsAtTheFirstArgument) {
   Program program;
   EXPECT_EQ(program.Parse({"send", "--all", "sh", "-c", "x", "--", "--node", "n2", "-a"}), "");
   EXPECT_THAT(program.words, ElementsAre("sh", "-c", "x", "--", "--node", "n2", "-a"));
   EXPECT_THAT(program.nodes, IsEmpty());
 }
 
-TEST(WordsTest, OptionsAndArgumentsMixElsewhere) {
+TEST(WordsTest, OptionsAndArgumentsWithoutPositionalsAtEndMayBeMixed) {
   Program program;
   EXPECT_EQ(program.Parse({"set", "n1", "--all", "a=b", "--remove", "c"}), "");
   EXPECT_EQ(program.title, "n1");
@@ -109,7 +109,7 @@ TEST(WordsTest, OptionsAndArgumentsMixElsewhere) {
   EXPECT_THAT(program.words, ElementsAre("a=b"));
 }
 
-TEST(WordsTest, ArgumentsArriveAsTheyWereWritten) {
+TEST(WordsTest, ArgumentsWithBracketsOrDashesAreUnchanged) {
   const Words odd = {"[a,b]", "[", "]", "[]", "", "--", "++", "-5", "---", "{}", "send", "\x01x"};
   Words line = {"send", "--all", "--"};
   line.insert(line.end(), odd.begin(), odd.end());
@@ -123,7 +123,7 @@ TEST(WordsTest, ArgumentsArriveAsTheyWereWritten) {
   EXPECT_EQ(without.words, odd);
 }
 
-TEST(WordsTest, AnUnknownOptionOfDashesOrDigitsIsAnArgument) {
+TEST(WordsTest, UnknownOptionOfDashesOrDigitsIsAnArgument) {
   for (const std::string word : {"-5", "---", "-"}) {
     Program program;
     EXPECT_EQ(program.Parse({"send", "--all", word, "--node=n2"}), "");
@@ -131,7 +131,7 @@ TEST(WordsTest, AnUnknownOptionOfDashesOrDigitsIsAnArgument) {
   }
 }
 
-TEST(WordsTest, ValuesArriveAsTheyWereWritten) {
+TEST(WordsTest, ValuesWithBracketsOrDashesAreUnchanged) {
   for (const std::string value : {"", "[a,b]", "-5", "--all", "send", "a=b", "{}"}) {
     Program program;
     EXPECT_EQ(program.Parse({"send", "--title", value, "--label", value, "ls"}), "");
@@ -148,7 +148,7 @@ TEST(WordsTest, ValuesArriveAsTheyWereWritten) {
   EXPECT_EQ(dashes.title, "--");
 }
 
-TEST(WordsTest, FlagsBeforeAShortOptionKeepItsValue) {
+TEST(WordsTest, ShortOptionAfterFlagsTakesItsValue) {
   for (const Words& line : {Words{"send", "-qan", "n1", "ls"}, {"send", "-qann1", "ls"}}) {
     Program program;
     EXPECT_EQ(program.Parse(line), "");
@@ -158,7 +158,7 @@ TEST(WordsTest, FlagsBeforeAShortOptionKeepItsValue) {
   }
 }
 
-TEST(WordsTest, AMissingValueIsRefused) {
+TEST(WordsTest, OptionWithoutValueFails) {
   for (const Words& line : {Words{"send", "--node"},
                             {"send", "--node", "--", "ls"},
                             {"send", "-n", "--", "ls"},
@@ -172,7 +172,7 @@ TEST(WordsTest, AMissingValueIsRefused) {
   }
 }
 
-TEST(WordsTest, ArgumentsAfterDashesAreRefusedWhereNoneAreTaken) {
+TEST(WordsTest, ArgumentAfterDashDashFailsWithoutPositionals) {
   for (const std::string word : {"x", "--all", "--help", "--label"}) {
     Program program;
     EXPECT_EQ(program.Parse({"list", "--label", "a=b", "--", word}),
@@ -182,13 +182,13 @@ TEST(WordsTest, ArgumentsAfterDashesAreRefusedWhereNoneAreTaken) {
   }
 }
 
-TEST(WordsTest, ACommandAfterDashesIsRefused) {
+TEST(WordsTest, CommandAfterDashDashFails) {
   Program program;
   EXPECT_NE(program.Parse({"--", "list", "--all"}), "");
   EXPECT_TRUE(program.app.get_subcommands().empty());
 }
 
-TEST(WordsTest, UnknownOptionsAreRefused) {
+TEST(WordsTest, UnknownOptionFails) {
   for (const std::string word : {"--nothing", "--nothing=x", "-x", "-ax"}) {
     Program program;
     EXPECT_NE(program.Parse({"send", word, "ls"}), "") << word;

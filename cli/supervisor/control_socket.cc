@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::supervisor {
 namespace {
@@ -21,14 +23,11 @@ constexpr size_t kMaxLine = 4096;
 constexpr size_t kMaxConnections = 64;
 constexpr size_t kMaxAnswer = 64 * 1024;
 
-absl::StatusOr<struct sockaddr_un> Address(const std::string& path) {
+absl::StatusOr<struct sockaddr_un> SocketAddress(const std::string& path) {
   struct sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "PATH_TOO_LONG",
-                     absl::StrCat("the path of a socket has at most ", sizeof(address.sun_path) - 1,
-                                  " characters: ", path),
-                     "Set MUSTER_HOME to a folder with a shorter path.");
+    return errors::PathTooLong(static_cast<int64_t>(sizeof(address.sun_path) - 1), path);
   }
   std::copy(path.begin(), path.end(), address.sun_path);
   return address;
@@ -41,8 +40,8 @@ bool PeerIsOwner(int fd) {
          (peer.uid == ::geteuid() || peer.uid == 0);
 }
 
-// One message; an answer that does not fit into the socket's buffer at once is a peer that does not
-// read: it is dropped.
+// Sends one message. Returns false if the answer does not fit into the socket's buffer: the peer
+// does not read.
 bool Send(int fd, const ControlAnswer& answer) {
   std::string line = answer.line + "\n";
   struct iovec part = {.iov_base = line.data(), .iov_len = line.size()};
@@ -62,23 +61,16 @@ bool Send(int fd, const ControlAnswer& answer) {
   return ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(line.size());
 }
 
-absl::Status NoSupervisor(const std::string& path) {
-  return MakeError(absl::StatusCode::kUnavailable, "NO_SUPERVISOR",
-                   absl::StrCat("no supervisor answers at ", path), "Start it with `muster up`.");
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ControlSocket>> ControlSocket::Open(const std::string& path,
                                                                    EventLoop& loop,
                                                                    Handler handler) {
-  absl::StatusOr<struct sockaddr_un> address = Address(path);
-  if (!address.ok()) return address.status();
+  ASSIGN_OR_RETURN(struct sockaddr_un address, SocketAddress(path));
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   ::unlink(path.c_str());
   const mode_t mask = ::umask(0177);
-  const int bound =
-      ::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&*address), sizeof(*address));
+  const int bound = ::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address));
   const int fault = errno;
   ::umask(mask);
   if (bound != 0) return ErrnoError(fault, "listen on", path);
@@ -127,25 +119,24 @@ void ControlSocket::Close(int fd) {
   connections_.erase(fd);
 }
 
-absl::StatusOr<std::string> AskSupervisor(const std::string& path, const std::string& request,
-                                          absl::Duration limit) {
-  absl::StatusOr<struct sockaddr_un> address = Address(path);
-  if (!address.ok()) return address.status();
+absl::StatusOr<std::string> CallSupervisor(const std::string& path, const std::string& request,
+                                           absl::Duration limit) {
+  ASSIGN_OR_RETURN(struct sockaddr_un address, SocketAddress(path));
   const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const struct timeval time = absl::ToTimeval(limit);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
   ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
   const std::string line = request + "\n";
-  if (::connect(fd.get(), reinterpret_cast<struct sockaddr*>(&*address), sizeof(*address)) != 0 ||
+  if (::connect(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) != 0 ||
       ::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
           static_cast<ssize_t>(line.size())) {
-    return NoSupervisor(path);
+    return errors::NoSupervisor(path);
   }
   std::string answer;
   while (answer.size() < kMaxAnswer && answer.find('\n') == std::string::npos) {
     char buffer[4096];
     const ssize_t count = ::recv(fd.get(), buffer, sizeof(buffer), 0);
-    if (count <= 0) return NoSupervisor(path);
+    if (count <= 0) return errors::NoSupervisor(path);
     answer.append(buffer, static_cast<size_t>(count));
   }
   return answer.substr(0, answer.find('\n'));

@@ -1,5 +1,6 @@
-// The supervisor's own door: a Unix stream socket where one line of JSON is a request and one line
-// is its answer, perhaps with an open descriptor (SCM_RIGHTS). A connection may ask many times.
+// The control socket of the supervisor: a Unix stream socket. A request is one line of JSON. An
+// answer is one line of JSON, optionally with an open descriptor (SCM_RIGHTS). A connection may
+// send many requests.
 #ifndef MUSTER_CLI_SUPERVISOR_CONTROL_SOCKET_H_
 #define MUSTER_CLI_SUPERVISOR_CONTROL_SOCKET_H_
 
@@ -17,16 +18,16 @@ namespace muster::supervisor {
 
 struct ControlAnswer {
   std::string line;  // without its newline
-  int fd = -1;       // sent along if it is valid; stays the caller's
+  int fd = -1;       // sent if it is valid; the caller keeps ownership
 };
 
-// The server's side. Takes connections of its own user (and root) alone, 64 at a time, lines of at
-// most 4 KiB. Not thread-safe: it lives on its event loop.
+// The server. Accepts connections only from the same user and from root, at most 64 at a time, with
+// lines of at most 4 KiB. Not thread-safe: use it only on the thread of its event loop.
 class ControlSocket {
  public:
   using Handler = std::function<ControlAnswer(const std::string& line)>;
 
-  // Replaces whatever lies at `path`: the caller holds the lock that says nobody serves there.
+  // Replaces any file at `path`: the caller holds the lock that excludes another server.
   static absl::StatusOr<std::unique_ptr<ControlSocket>> Open(const std::string& path,
                                                              EventLoop& loop, Handler handler);
   ~ControlSocket();
@@ -34,7 +35,7 @@ class ControlSocket {
  private:
   struct Connection {
     UniqueFd fd;
-    std::string pending;  // the beginning of a line
+    std::string pending;  // an incomplete line
   };
 
   ControlSocket(std::string path, UniqueFd fd, EventLoop& loop, Handler handler);
@@ -49,9 +50,9 @@ class ControlSocket {
   std::map<int, Connection> connections_;
 };
 
-// The client's side: one request, one answer. UNAVAILABLE (NO_SUPERVISOR) if nobody serves there.
-absl::StatusOr<std::string> AskSupervisor(const std::string& path, const std::string& request,
-                                          absl::Duration limit);
+// Sends one request and returns its answer. UNAVAILABLE (NO_SUPERVISOR) if no server answers.
+absl::StatusOr<std::string> CallSupervisor(const std::string& path, const std::string& request,
+                                           absl::Duration limit);
 
 }  // namespace muster::supervisor
 

@@ -40,9 +40,9 @@ void EventLoop::Run() {
 int EventLoop::MillisecondsToWait() const {
   if (timers_.empty()) return -1;
   const absl::Duration left = timers_.begin()->first - SystemClock().MonotonicNow();
-  const absl::Duration most = absl::Hours(1);
-  return static_cast<int>(absl::ToInt64Milliseconds(std::clamp(left, absl::ZeroDuration(), most)) +
-                          1);
+  const absl::Duration max_wait = absl::Hours(1);
+  return static_cast<int>(
+      absl::ToInt64Milliseconds(std::clamp(left, absl::ZeroDuration(), max_wait)) + 1);
 }
 
 void EventLoop::RunTimers() {

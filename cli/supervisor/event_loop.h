@@ -1,4 +1,4 @@
-// Waits for several descriptors and moments on one thread.
+// An event loop for descriptors and timers.
 #ifndef MUSTER_CLI_SUPERVISOR_EVENT_LOOP_H_
 #define MUSTER_CLI_SUPERVISOR_EVENT_LOOP_H_
 
@@ -10,20 +10,20 @@
 
 namespace muster::supervisor {
 
-// Not thread-safe: everything happens on the thread that calls Run, in callbacks.
+// Not thread-safe: the thread that calls Run calls all callbacks.
 class EventLoop {
  public:
   using Callback = std::function<void()>;
 
-  // Calls `on_ready` whenever `fd` can be read (or was closed at its other end), until Unwatch. The
-  // descriptor stays the caller's, who calls Unwatch before closing it.
+  // Calls `on_ready` whenever `fd` is readable or its other end is closed, until Unwatch. The
+  // caller keeps the descriptor and calls Unwatch before it closes it.
   void Watch(int fd, Callback on_ready);
   void Unwatch(int fd);
 
-  // Calls `on_time` once.
+  // Calls `on_time` once after `delay`.
   void After(absl::Duration delay, Callback on_time);
 
-  // Until Stop.
+  // Runs until Stop.
   void Run();
   void Stop() { stopped_ = true; }
 

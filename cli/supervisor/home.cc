@@ -4,15 +4,16 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::supervisor {
 namespace {
 
-std::string In(const Home& home, std::string_view folder, std::string_view name,
-               std::string_view suffix = "") {
+std::string PathIn(const Home& home, std::string_view folder, std::string_view name,
+                   std::string_view suffix = "") {
   return absl::StrCat(home.path(), "/", ToAbsl(folder), "/", ToAbsl(name), ToAbsl(suffix));
 }
 
@@ -27,36 +28,33 @@ absl::StatusOr<Home> HomeFromEnvironment() {
   if (const char* user = std::getenv("HOME"); user != nullptr && *user != '\0') {
     return Home(absl::StrCat(user, "/.muster"));
   }
-  return MakeError(absl::StatusCode::kNotFound, "NO_HOME",
-                   "neither MUSTER_HOME nor HOME is set, so there is no place for state",
-                   "Set MUSTER_HOME to a folder that is yours alone.");
+  return errors::NoHome();
 }
 
 std::string ConfigFile(const Home& home, std::string_view service) {
-  return In(home, "config", service, ".yaml");
+  return PathIn(home, "config", service, ".yaml");
 }
 
 std::string LogFile(const Home& home, std::string_view service) {
-  return In(home, "log", service, ".log");
+  return PathIn(home, "log", service, ".log");
 }
 
 std::string PidFile(const Home& home, std::string_view service) {
-  return In(home, "run", service, ".pid");
+  return PathIn(home, "run", service, ".pid");
 }
 
 std::string AddressesFile(const Home& home, std::string_view service) {
-  return In(home, "run", service, ".addresses.json");
+  return PathIn(home, "run", service, ".addresses.json");
 }
 
-std::string AllAddressesFile(const Home& home) { return In(home, "run", "addresses.json"); }
-std::string SupervisorSocket(const Home& home) { return In(home, "run", "supervisor.sock"); }
-std::string SupervisorLock(const Home& home) { return In(home, "run", "supervisor.lock"); }
-std::string UpLock(const Home& home) { return In(home, "run", "up.lock"); }
+std::string AllAddressesFile(const Home& home) { return PathIn(home, "run", "addresses.json"); }
+std::string SupervisorSocket(const Home& home) { return PathIn(home, "run", "supervisor.sock"); }
+std::string SupervisorLock(const Home& home) { return PathIn(home, "run", "supervisor.lock"); }
+std::string UpLock(const Home& home) { return PathIn(home, "run", "up.lock"); }
 
 absl::Status MakeHomeFolders(const Home& home) {
   for (const char* folder : {"", "/config", "/log", "/run"}) {
-    absl::Status made = MakeFolders(PosixFileOps(), home.path() + folder);
-    if (!made.ok()) return made;
+    RETURN_IF_ERROR(MakeFolders(PosixFileOps(), home.path() + folder));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// What the supervisor keeps below $MUSTER_HOME, beside what identity/home.h names.
+// Files of the supervisor in $MUSTER_HOME; identity/home.h names the other files.
 #ifndef MUSTER_CLI_SUPERVISOR_HOME_H_
 #define MUSTER_CLI_SUPERVISOR_HOME_H_
 
@@ -11,10 +11,10 @@
 
 namespace muster::supervisor {
 
-// $MUSTER_HOME, else ~/.muster. NOT_FOUND (NO_HOME) if neither is set.
+// Returns $MUSTER_HOME, else ~/.muster. NOT_FOUND (NO_HOME) if neither is set.
 absl::StatusOr<Home> HomeFromEnvironment();
 
-// Files of one service ("aggregator"), or of the supervisor itself ("supervisor").
+// Return the files of a service ("aggregator"), or of the supervisor itself ("supervisor").
 std::string ConfigFile(const Home& home, std::string_view service);     // config/NAME.yaml
 std::string LogFile(const Home& home, std::string_view service);        // log/NAME.log
 std::string PidFile(const Home& home, std::string_view service);        // run/NAME.pid
@@ -25,7 +25,7 @@ std::string SupervisorSocket(const Home& home);  // run/supervisor.sock
 std::string SupervisorLock(const Home& home);    // run/supervisor.lock
 std::string UpLock(const Home& home);            // run/up.lock
 
-// Makes the folders of these, each 0700.
+// Creates the folders of these files, each with mode 0700.
 absl::Status MakeHomeFolders(const Home& home);
 
 }  // namespace muster::supervisor

@@ -16,16 +16,19 @@
 #include "cli/supervisor/process.h"
 #include "cli/supervisor/service_files.h"
 #include "services/common/base/config.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/cli.h"
 #include "services/common/identity/bootstrap.h"
 
 namespace muster::supervisor {
 namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(50);
-constexpr absl::Duration kAskLimit = absl::Seconds(5);
+constexpr absl::Duration kCallLimit = absl::Seconds(5);
 constexpr absl::Duration kStopMargin = absl::Seconds(10);
 constexpr int kHopelessRestarts = 3;
 constexpr int kLogLines = 12;
@@ -41,18 +44,17 @@ std::string SupervisorConfigFile(const Home& home) { return ConfigFile(home, "su
 
 void BindSupervisorConfig(Config& config, SupervisorOptions& options, uint64_t& log_limit) {
   config.Duration("drain", &options.drain,
-                  "How long each service may take to end before it is killed.", absl::Seconds(1),
+                  "The time in which each service must exit before it is killed.", absl::Seconds(1),
                   absl::Hours(1));
   config.Duration("longest_pause", &options.restart.longest,
-                  "A service that ends again and again is started after ever longer pauses, up to "
-                  "this.",
+                  "The maximum pause before a restart of a service that exits repeatedly.",
                   absl::Seconds(1), absl::Hours(1));
   config.ByteSize("log_limit", &log_limit,
-                  "A service's log file that is larger is moved to NAME.log.1, which is replaced.",
+                  "A larger log file of a service is moved to NAME.log.1, which is replaced.",
                   uint64_t{1} << 16, uint64_t{1} << 40);
 }
 
-// What does not concern addresses, and stays as it is once the file is there.
+// Returns the values other than addresses; they are set only in a new file.
 ConfigValues FixedValues(const Home& home, std::string_view service) {
   ConfigValues values = {{"addresses_file", YamlText(AddressesFile(home, service))}};
   values["state_folder"] = YamlText(home.ServiceFolder(RoleOf(service)));
@@ -60,12 +62,13 @@ ConfigValues FixedValues(const Home& home, std::string_view service) {
   return values;
 }
 
-std::string Sentence(std::string line) {
+std::string ToSentence(std::string line) {
   if (!line.empty()) line.front() = absl::ascii_toupper(line.front());
   return line + ".";
 }
 
-absl::Status MakeIdentities(const Home& home, const AddressPlan& plan, const Tell& tell) {
+absl::Status MakeIdentities(const Home& home, const AddressPlan& plan,
+                            const ReportProgress& report_line) {
   const auto local = [&plan](std::string_view service) {
     return LocalTarget(plan.listen.find(service)->second);
   };
@@ -75,30 +78,28 @@ absl::Status MakeIdentities(const Home& home, const AddressPlan& plan, const Tel
   options.status_targets = {local("status")};
   options.relay_targets = {local("relay")};
   options.gateway_urls = {absl::StrCat("https://", local("gateway"))};
-  const absl::StatusOr<BootstrapReport> report = Bootstrap(home, options, absl::Now());
-  if (!report.ok()) return report.status();
-  for (const std::string& line : report->done) tell(Sentence(line));
+  ASSIGN_OR_RETURN(const BootstrapReport report, Bootstrap(home, options, absl::Now()));
+  for (const std::string& line : report.done) report_line(ToSentence(line));
   return absl::OkStatus();
 }
 
-// Tells whether a file that was there has changed.
-absl::StatusOr<bool> WriteConfigs(const Home& home, const AddressPlan& plan, bool asked) {
+// Returns true if an existing file has changed.
+absl::StatusOr<bool> WriteConfigs(const Home& home, const AddressPlan& plan, bool requested) {
   bool changed = false;
   for (const std::string_view service : kServices) {
     const ConfigValues addresses = AddressValues(plan, service);
     ConfigValues defaults = FixedValues(home, service);
     defaults.insert(addresses.begin(), addresses.end());
-    const auto written = WriteConfig(home, service, defaults, asked ? addresses : ConfigValues());
-    if (!written.ok()) return written.status();
-    changed |= *written;
+    ASSIGN_OR_RETURN(const auto written,
+                     WriteConfig(home, service, defaults, requested ? addresses : ConfigValues()));
+    changed |= written;
   }
   if (::access(SupervisorConfigFile(home).c_str(), F_OK) == 0) return changed;
   SupervisorOptions options;
   uint64_t log_limit = static_cast<uint64_t>(options.log_limit);
   Config config("the supervisor (muster up)");
   BindSupervisorConfig(config, options, log_limit);
-  const absl::Status written = WriteFileAtomically(SupervisorConfigFile(home), config.Print());
-  if (!written.ok()) return written;
+  RETURN_IF_ERROR(WriteFileAtomically(SupervisorConfigFile(home), config.Print()));
   return changed;
 }
 
@@ -113,40 +114,41 @@ absl::Status StartSupervisor(const Home& home) {
       .status();
 }
 
-nlohmann::json AskStatus(const Home& home) {
-  const auto answer = AskSupervisor(SupervisorSocket(home), R"({"status":true})", kAskLimit);
+nlohmann::json GetServices(const Home& home) {
+  const auto answer = CallSupervisor(SupervisorSocket(home), R"({"status":true})", kCallLimit);
   auto json = answer.ok() ? nlohmann::json::parse(*answer, nullptr, false) : nlohmann::json();
   return json.is_object() ? json.value("services", nlohmann::json::array())
                           : nlohmann::json::array();
 }
 
-absl::Status ServiceFailed(const Home& home, const std::string& service, const std::string& why) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "SERVICE_FAILED",
-                   absl::StrCat(service, " does not get ready: ", why),
-                   absl::StrCat("Its log says more: ", LogFile(home, service)));
+absl::Status ServiceFailedError(const Home& home, const std::string& service,
+                                const std::string& cause) {
+  return errors::ServiceFailed(service, cause, LogFile(home, service));
 }
 
-// OK if the service is ready now; UNAVAILABLE if it may still become so.
+// Returns OK if the service is ready, UNAVAILABLE if it may become ready later.
 absl::Status CheckService(const Home& home, const nlohmann::json& service) {
   const std::string name = service.value("name", "");
   if (service.value("state", "") != "running") {
-    const std::string end = service.value("last_end", "");
-    if (service.value("restarts", 0) >= kHopelessRestarts) return ServiceFailed(home, name, end);
-    return absl::UnavailableError(absl::StrCat("it is not running: ", end));
+    const std::string end = service.value("last_exit", "");
+    if (service.value("restarts", 0) >= kHopelessRestarts)
+      return ServiceFailedError(home, name, end);
+    return absl::UnavailableError(absl::StrCat("the service is not running: ", end));
   }
   const auto addresses = ReadAddresses(home, name);
   const auto inspection = addresses.find("inspection");
-  if (inspection == addresses.end()) return absl::UnavailableError("it is still starting");
+  if (inspection == addresses.end()) return absl::UnavailableError("the service is still starting");
   return CheckReady(inspection->second);
 }
 
-absl::Status WaitUntilReady(const Home& home, absl::Duration limit, const Tell& tell) {
+absl::Status WaitUntilReady(const Home& home, absl::Duration limit,
+                            const ReportProgress& report_line) {
   const absl::Time until = absl::Now() + limit;
   while (true) {
-    const nlohmann::json services = AskStatus(home);
+    const nlohmann::json services = GetServices(home);
     absl::Status state = services.size() == kServices.size()
                              ? absl::OkStatus()
-                             : absl::UnavailableError("it is still starting");
+                             : absl::UnavailableError("the service is still starting");
     std::string waiting = "supervisor";
     for (const nlohmann::json& service : services) {
       if (!state.ok()) break;
@@ -158,10 +160,11 @@ absl::Status WaitUntilReady(const Home& home, absl::Duration limit, const Tell& 
       absl::SleepFor(kPoll);
       continue;
     }
-    tell(absl::StrCat("The end of ", LogFile(home, waiting), ":"));
-    tell(LogTail(LogFile(home, waiting), kLogLines));
-    return absl::IsUnavailable(state) ? ServiceFailed(home, waiting, std::string(state.message()))
-                                      : state;
+    report_line(absl::StrCat("The last lines of ", LogFile(home, waiting), ":"));
+    report_line(LogTail(LogFile(home, waiting), kLogLines));
+    return absl::IsUnavailable(state)
+               ? ServiceFailedError(home, waiting, std::string(state.message()))
+               : state;
   }
 }
 
@@ -172,22 +175,18 @@ absl::StatusOr<Addresses> CollectAddresses(const Home& home) {
       all[name == service ? name : absl::StrCat(ToAbsl(service), "-", name)] = address;
     }
   }
-  const absl::Status written =
-      WriteFileAtomically(AllAddressesFile(home), nlohmann::json(all).dump(2) + "\n");
-  if (!written.ok()) return written;
+  RETURN_IF_ERROR(WriteFileAtomically(AllAddressesFile(home), nlohmann::json(all).dump(2) + "\n"));
   return all;
 }
 
-// Waits for other calls of `up` and `down` in this home.
+// Waits for other calls of `up` and `down` in this home, and locks it.
 absl::StatusOr<InstanceLock> LockHome(const Home& home, absl::Duration limit) {
   const absl::Time until = absl::Now() + limit;
   while (true) {
-    absl::StatusOr<InstanceLock> lock = InstanceLock::Take(UpLock(home));
+    absl::StatusOr<InstanceLock> lock = InstanceLock::Acquire(UpLock(home));
     if (lock.ok() || ReasonOf(lock.status()) != "ALREADY_RUNNING") return lock;
     if (absl::Now() >= until) {
-      return MakeError(absl::StatusCode::kUnavailable, "HOME_BUSY",
-                       absl::StrCat("another `muster up` or `down` is at work in ", home.path()),
-                       "Wait for it, or end it.");
+      return errors::HomeBusy(home.path());
     }
     absl::SleepFor(kPoll);
   }
@@ -199,8 +198,9 @@ std::optional<Process> RunningSupervisor(const Home& home) {
   return identity ? Process::Find(*identity) : std::nullopt;
 }
 
-// What a killed supervisor left; the last that was started goes first.
-bool EndLeftServices(const Home& home, absl::Duration grace, const Tell& tell) {
+// Stops the services that a killed supervisor left running, in reverse order of their start.
+bool StopLeftoverServices(const Home& home, absl::Duration grace,
+                          const ReportProgress& report_line) {
   bool found = false;
   for (auto service = kServices.rbegin(); service != kServices.rend(); ++service) {
     const std::string pid_file = PidFile(home, *service);
@@ -208,21 +208,21 @@ bool EndLeftServices(const Home& home, absl::Duration grace, const Tell& tell) {
     const auto process = identity ? Process::Find(*identity) : std::nullopt;
     if (process) {
       found = true;
-      tell(absl::StrCat("Ends ", ToAbsl(*service), " (process ", process->pid(),
-                        "), which ran without a supervisor."));
-      EndProcess(*process, grace);
+      report_line(absl::StrCat("Stopping ", ToAbsl(*service), " (process ", process->pid(),
+                               "), which is running without a supervisor."));
+      StopProcess(*process, grace);
     }
     ::unlink(pid_file.c_str());
   }
   return found;
 }
 
-absl::StatusOr<bool> Stop(const Home& home, const Tell& tell) {
+absl::StatusOr<bool> Stop(const Home& home, const ReportProgress& report_line) {
   const auto options = MakeSupervisorOptions(home);
   const absl::Duration drain = options.ok() ? options->drain : SupervisorOptions().drain;
   const std::optional<Process> supervisor = RunningSupervisor(home);
-  if (supervisor) EndProcess(*supervisor, drain * kServices.size() + kStopMargin);
-  const bool left = EndLeftServices(home, drain, tell);
+  if (supervisor) StopProcess(*supervisor, drain * kServices.size() + kStopMargin);
+  const bool left = StopLeftoverServices(home, drain, report_line);
   ::unlink(PidFile(home, "supervisor").c_str());
   ::unlink(AllAddressesFile(home).c_str());
   return supervisor.has_value() || left;
@@ -230,40 +230,35 @@ absl::StatusOr<bool> Stop(const Home& home, const Tell& tell) {
 
 }  // namespace
 
-absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options, const Tell& tell) {
-  absl::Status made = MakeHomeFolders(home);
-  if (!made.ok()) return made;
-  const auto lock = LockHome(home, options.limit);
-  if (!lock.ok()) return lock.status();
-  const auto plan = PlanAddresses(home, options.addresses);
-  if (!plan.ok()) return plan.status();
-  made = MakeIdentities(home, *plan, tell);
-  if (!made.ok()) return made;
-  const auto changed = WriteConfigs(home, *plan, !options.addresses.empty());
-  if (!changed.ok()) return changed.status();
+absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
+                             const ReportProgress& report_line) {
+  RETURN_IF_ERROR(MakeHomeFolders(home));
+  ASSIGN_OR_RETURN(const auto lock, LockHome(home, options.limit));
+  ASSIGN_OR_RETURN(const auto plan, PlanAddresses(home, options.addresses));
+  RETURN_IF_ERROR(MakeIdentities(home, plan, report_line));
+  ASSIGN_OR_RETURN(const auto changed, WriteConfigs(home, plan, !options.addresses.empty()));
 
   const std::optional<Process> running = RunningSupervisor(home);
   if (running) {
-    tell(absl::StrCat("The services run already; the supervisor is process ", running->pid(), "."));
-    if (*changed)
-      tell("Their settings have changed: `muster down`, then `muster up` applies them.");
+    report_line(absl::StrCat("The services are already running; the supervisor is process ",
+                             running->pid(), "."));
+    if (changed)
+      report_line("The configuration has changed: run `muster down` and `muster up` to apply it.");
   } else {
-    made = StartSupervisor(home);
-    if (!made.ok()) return made;
+    RETURN_IF_ERROR(StartSupervisor(home));
   }
-  const absl::Status ready = WaitUntilReady(home, options.limit, tell);
+  const absl::Status ready = WaitUntilReady(home, options.limit, report_line);
   if (!ready.ok()) {
-    if (!running) (void)Stop(home, tell);
+    if (!running) (void)Stop(home, report_line);
     return ready;
   }
   return CollectAddresses(home);
 }
 
-absl::StatusOr<bool> Down(const Home& home, const Tell& tell) {
-  if (::access(UpLock(home).c_str(), F_OK) != 0) return false;  // there never was an `up`
-  const auto lock = LockHome(home, absl::Minutes(1));
-  if (!lock.ok()) return lock.status();
-  return Stop(home, tell);
+absl::StatusOr<bool> Down(const Home& home, const ReportProgress& report_line) {
+  if (::access(UpLock(home).c_str(), F_OK) != 0) return false;  // `up` was never called
+  ASSIGN_OR_RETURN(const auto lock, LockHome(home, absl::Minutes(1)));
+  return Stop(home, report_line);
 }
 
 absl::StatusOr<SupervisorOptions> MakeSupervisorOptions(const Home& home) {
@@ -271,16 +266,14 @@ absl::StatusOr<SupervisorOptions> MakeSupervisorOptions(const Home& home) {
   uint64_t log_limit = static_cast<uint64_t>(options.log_limit);
   Config config("the supervisor (muster up)");
   BindSupervisorConfig(config, options, log_limit);
-  const absl::Status loaded = config.Load(SupervisorConfigFile(home));
-  if (!loaded.ok()) return loaded;
+  RETURN_IF_ERROR(config.Load(SupervisorConfigFile(home)));
   options.log_limit = static_cast<int64_t>(log_limit);
   options.lock_file = SupervisorLock(home);
   options.socket = SupervisorSocket(home);
   for (const std::string_view service : kServices) {
-    const absl::StatusOr<std::string> program = ServiceProgram(service);
-    if (!program.ok()) return program.status();
+    ASSIGN_OR_RETURN(const std::string program, ServiceProgram(service));
     options.services.push_back({.name = std::string(service),
-                                .argv = {*program, "--config", ConfigFile(home, service)},
+                                .argv = {program, "--config", ConfigFile(home, service)},
                                 .log_file = LogFile(home, service),
                                 .pid_file = PidFile(home, service),
                                 .addresses_file = AddressesFile(home, service)});

@@ -1,4 +1,4 @@
-// Bringing the services of one machine up, and down again.
+// Starts and stops the services of one machine.
 #ifndef MUSTER_CLI_SUPERVISOR_INSTALLATION_H_
 #define MUSTER_CLI_SUPERVISOR_INSTALLATION_H_
 
@@ -15,30 +15,30 @@
 
 namespace muster::supervisor {
 
-// A line for people about what is being done.
-using Tell = std::function<void(const std::string& line)>;
+// Receives a line for people about the progress.
+using ReportProgress = std::function<void(const std::string& line)>;
 
 struct UpOptions {
   AddressOptions addresses;
-  absl::Duration limit = absl::Seconds(60);  // until every service has to be ready
+  absl::Duration limit = absl::Seconds(60);  // for all services to become ready
 };
 
-// Where the services listen, by the names in their addresses files: "aggregator", "status",
+// The addresses of the services, by the names in their addresses files: "aggregator", "status",
 // "gateway" and "NAME-inspection", "NAME-health".
 using Addresses = std::map<std::string, std::string>;
 
-// Makes what the home lacks (identities, configuration files), starts the supervisor unless it
-// runs, waits until every service is ready, and writes run/addresses.json. May be called at any
-// time, also after a kill of everything: services that run on are taken over. FAILED_PRECONDITION
-// (SERVICE_FAILED) with the end of its log for a service that does not start; then all is stopped
-// again.
-absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options, const Tell& tell);
+// Creates missing identities and configuration files, starts the supervisor unless it is running,
+// waits until every service is ready, and writes run/addresses.json. Takes over services that are
+// still running, so it may be called at any time, also after a kill of all processes. If a service
+// does not start, stops all services and returns FAILED_PRECONDITION (SERVICE_FAILED).
+absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
+                             const ReportProgress& report);
 
-// Ends the supervisor and its services, also those that a killed supervisor left running. False if
-// nothing ran.
-absl::StatusOr<bool> Down(const Home& home, const Tell& tell);
+// Stops the supervisor and its services, also services that a killed supervisor left running.
+// Returns false if nothing was running.
+absl::StatusOr<bool> Down(const Home& home, const ReportProgress& report);
 
-// What `muster supervise` runs: the services as they are configured.
+// Returns the configured services for `muster supervise`.
 absl::StatusOr<SupervisorOptions> MakeSupervisorOptions(const Home& home);
 
 }  // namespace muster::supervisor

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::supervisor {
 namespace {
@@ -20,14 +21,13 @@ struct flock WholeFile() {
 
 }  // namespace
 
-absl::StatusOr<InstanceLock> InstanceLock::Take(const std::string& path) {
+absl::StatusOr<InstanceLock> InstanceLock::Acquire(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) return ErrnoError(errno, "open", path);
   struct flock lock = WholeFile();
   if (::fcntl(fd.get(), F_SETLK, &lock) == 0) return InstanceLock(std::move(fd));
   if (errno != EAGAIN && errno != EACCES) return ErrnoError(errno, "lock", path);
-  return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_RUNNING",
-                   absl::StrCat("another process holds ", path), "End it with `muster down`.");
+  return errors::InstanceAlreadyRunning(path);
 }
 
 std::optional<pid_t> InstanceLock::Holder(const std::string& path) {

@@ -1,4 +1,4 @@
-// At most one supervisor for a home, whatever was killed before.
+// Ensures that at most one supervisor runs for a home, also after a kill.
 #ifndef MUSTER_CLI_SUPERVISOR_INSTANCE_LOCK_H_
 #define MUSTER_CLI_SUPERVISOR_INSTANCE_LOCK_H_
 
@@ -13,14 +13,14 @@
 
 namespace muster::supervisor {
 
-// A record lock of the kernel: it ends with its process, is not inherited by children, and the
-// kernel names its holder. No file content is ever believed. Not thread-safe.
+// A record lock of the kernel. It ends with its process, children do not inherit it, and the kernel
+// reports its holder. The content of the file has no meaning. Not thread-safe.
 class InstanceLock {
  public:
-  // FAILED_PRECONDITION (ALREADY_RUNNING) if another process holds it.
-  static absl::StatusOr<InstanceLock> Take(const std::string& path);
+  // Returns FAILED_PRECONDITION (ALREADY_RUNNING) if another process holds the lock.
+  static absl::StatusOr<InstanceLock> Acquire(const std::string& path);
 
-  // The process that holds the lock now; not this one.
+  // Returns the process that holds the lock, except this one.
   static std::optional<pid_t> Holder(const std::string& path);
 
  private:

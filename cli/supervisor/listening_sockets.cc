@@ -9,13 +9,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::supervisor {
 namespace {
 
-constexpr size_t kMaxSockets = 4096;  // as many runs of old clients at a time as ports are usual
-constexpr int kBacklog = 1024;        // connections that wait while the gateway is away
+constexpr size_t kMaxSockets = 4096;  // the most simultaneous runs with legacy clients
+constexpr int kBacklog = 1024;        // connections that wait while the gateway restarts
 
 using AddressList = std::unique_ptr<struct addrinfo, decltype(&::freeaddrinfo)>;
 
@@ -27,9 +29,7 @@ absl::StatusOr<AddressList> Resolve(const HostPort& address) {
   const int fault =
       ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (fault != 0) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_ADDRESS",
-                     absl::StrCat(address.ToString(), ": ", ::gai_strerror(fault)),
-                     "Name an IPv4 or IPv6 address and a port, such as 0.0.0.0:7450.");
+    return errors::InvalidListenAddress(address.ToString(), ::gai_strerror(fault));
   }
   return AddressList(found, &::freeaddrinfo);
 }
@@ -44,9 +44,8 @@ int BoundPort(int fd) {
 }
 
 absl::StatusOr<UniqueFd> Open(const HostPort& address) {
-  absl::StatusOr<AddressList> list = Resolve(address);
-  if (!list.ok()) return list.status();
-  const struct addrinfo& info = **list;
+  ASSIGN_OR_RETURN(AddressList list, Resolve(address));
+  const struct addrinfo& info = *list;
   UniqueFd fd(::socket(info.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return ErrnoError(errno, "open a socket for", address.ToString());
   const int yes = 1;
@@ -55,9 +54,7 @@ absl::StatusOr<UniqueFd> Open(const HostPort& address) {
     return fd;
   }
   if (errno != EADDRINUSE) return ErrnoError(errno, "listen on", address.ToString());
-  return MakeError(absl::StatusCode::kFailedPrecondition, "ADDRESS_IN_USE",
-                   absl::StrCat("another program listens on ", address.ToString()),
-                   "Choose another port, or end that program.");
+  return errors::AddressInUse(address.ToString());
 }
 
 }  // namespace
@@ -70,19 +67,14 @@ absl::StatusOr<ListeningSockets::Socket> ListeningSockets::Listen(const std::str
         (address.port == 0 || held.address.port == address.port)) {
       return Socket{held.fd.get(), held.address};
     }
-    return MakeError(absl::StatusCode::kFailedPrecondition, "NAME_TAKEN",
-                     absl::StrCat(name, " listens on ", held.address.ToString(), " already"),
-                     "Release it first.");
+    return errors::NameTaken(name, held.address.ToString());
   }
   if (sockets_.size() >= kMaxSockets) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_SOCKETS",
-                     absl::StrCat("there are ", kMaxSockets, " listening sockets already"),
-                     "Release those of runs that have ended.");
+    return errors::TooManySockets(kMaxSockets);
   }
-  absl::StatusOr<UniqueFd> fd = Open(address);
-  if (!fd.ok()) return fd.status();
-  HostPort bound{address.host, static_cast<uint16_t>(BoundPort(fd->get()))};
-  const Held& held = sockets_[name] = Held{*std::move(fd), std::move(bound)};
+  ASSIGN_OR_RETURN(UniqueFd fd, Open(address));
+  HostPort bound{address.host, static_cast<uint16_t>(BoundPort(fd.get()))};
+  const Held& held = sockets_[name] = Held{std::move(fd), std::move(bound)};
   return Socket{held.fd.get(), held.address};
 }
 

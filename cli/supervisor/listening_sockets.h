@@ -1,4 +1,4 @@
-// Listening sockets that outlive the process that accepts on them.
+// Listening sockets that outlive the process that accepts their connections.
 #ifndef MUSTER_CLI_SUPERVISOR_LISTENING_SOCKETS_H_
 #define MUSTER_CLI_SUPERVISOR_LISTENING_SOCKETS_H_
 
@@ -13,22 +13,22 @@
 
 namespace muster::supervisor {
 
-// Named TCP sockets in the listening state. While their user is away a connection waits in the
-// kernel's queue instead of being refused. Not thread-safe.
+// Named TCP sockets in the listening state. While no process accepts, connections wait in the
+// kernel's queue. Not thread-safe.
 class ListeningSockets {
  public:
   struct Socket {
-    int fd = -1;  // stays owned by ListeningSockets
+    int fd = -1;  // owned by ListeningSockets
     HostPort address;
   };
 
-  // The socket of that name, opened now if there is none. The host is an address, not a name. If
-  // the name is there already its socket is given again; FAILED_PRECONDITION (NAME_TAKEN) if that
-  // one has another address than the one asked for (port 0 means any). FAILED_PRECONDITION
-  // (ADDRESS_IN_USE) if another program has it; RESOURCE_EXHAUSTED (TOO_MANY_SOCKETS) beyond 4096.
+  // Returns the socket with this name, and opens it if it does not exist. The host is an IP
+  // address. Returns FAILED_PRECONDITION (NAME_TAKEN) if the name has a socket with another address
+  // (port 0 means any), FAILED_PRECONDITION (ADDRESS_IN_USE) if another program has the address,
+  // RESOURCE_EXHAUSTED (TOO_MANY_SOCKETS) beyond 4096.
   absl::StatusOr<Socket> Listen(const std::string& name, const HostPort& address);
 
-  // Closes the socket of that name; false if there is none.
+  // Closes the socket with this name. Returns false if it does not exist.
   bool Release(const std::string& name);
 
   size_t size() const { return sockets_.size(); }

@@ -18,25 +18,25 @@ void Log(std::string_view message) {
             << std::flush;
 }
 
-void BoundLogFile(const std::string& path, int64_t limit) {
+void RotateLogFile(const std::string& path, int64_t limit) {
   std::error_code fault;
   const auto size = std::filesystem::file_size(path, fault);
   if (fault || size <= static_cast<uintmax_t>(limit)) return;
   std::filesystem::copy_file(path, path + ".1", std::filesystem::copy_options::overwrite_existing,
                              fault);
-  // Emptied even where the copy failed: a full disk is the case that matters.
+  // Truncate it even if the copy failed: the disk may be full.
   std::error_code ignored;
   std::filesystem::resize_file(path, 0, ignored);
-  Log(absl::StrCat("log ", path, " was over ", limit, " bytes: ",
-                   fault ? "emptied, the copy failed: " + fault.message() : "moved to .1"));
+  Log(absl::StrCat("log ", path, " exceeded ", limit, " bytes: ",
+                   fault ? "truncated, the copy failed: " + fault.message() : "moved to .1"));
 }
 
 std::string LogTail(const std::string& path, int lines) {
-  constexpr std::streamoff kMost = 16 * 1024;
+  constexpr std::streamoff kMaxTail = 16 * 1024;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return "";
   const std::streamoff size = file.tellg();
-  file.seekg(std::max<std::streamoff>(size - kMost, 0));
+  file.seekg(std::max<std::streamoff>(size - kMaxTail, 0));
   std::string text((std::istreambuf_iterator<char>(file)), {});
   if (!text.empty() && text.back() != '\n') text += '\n';
   size_t begin = text.size();

@@ -1,4 +1,4 @@
-// The supervisor's own words, and a bound on what the services write.
+// The log of the supervisor, and the limit on the logs of the services.
 #ifndef MUSTER_CLI_SUPERVISOR_LOG_FILE_H_
 #define MUSTER_CLI_SUPERVISOR_LOG_FILE_H_
 
@@ -8,15 +8,14 @@
 
 namespace muster::supervisor {
 
-// One line with the time on stderr, which is the supervisor's log file.
+// Writes one line with the time to stderr, which is the supervisor's log file.
 void Log(std::string_view message);
 
-// When the file at `path` is larger than `limit` bytes: moves its content to PATH.1 (over the one
-// before) and empties it. Its writers have it open for appending and write on; what they write
-// during the copy may be lost.
-void BoundLogFile(const std::string& path, int64_t limit);
+// If the file at `path` is larger than `limit` bytes, copies it to PATH.1 (replacing it) and
+// truncates it. Its writers append to the same file; lines written during the copy may be lost.
+void RotateLogFile(const std::string& path, int64_t limit);
 
-// The last lines of a log, at most `lines`; empty if there is none.
+// Returns the last lines of a log, at most `lines`, or an empty text if the log does not exist.
 std::string LogTail(const std::string& path, int lines);
 
 }  // namespace muster::supervisor

@@ -16,22 +16,22 @@ std::string Content(const std::string& path) {
   return text.str();
 }
 
-TEST(BoundLogFile, MovesTheOldAndWritersGoOn) {
+TEST(RotateLogFileTest, LargeFileIsMovedAndItsWritersContinue) {
   const TestFolder folder;
   const std::string path = folder / "a.log";
   std::ofstream writer(path, std::ios::app);
   writer << "0123456789" << std::flush;
-  BoundLogFile(path, 10);
+  RotateLogFile(path, 10);
   EXPECT_EQ(Content(path), "0123456789");
-  BoundLogFile(path, 9);
+  RotateLogFile(path, 9);
   EXPECT_EQ(Content(path), "");
   EXPECT_EQ(Content(path + ".1"), "0123456789");
   writer << "next" << std::flush;
   EXPECT_EQ(Content(path), "next");
-  BoundLogFile(folder / "none.log", 9);
+  RotateLogFile(folder / "none.log", 9);
 }
 
-TEST(LogTail, LastLines) {
+TEST(LogTailTest, LongFileReturnsItsLastLines) {
   const TestFolder folder;
   const std::string path = folder / "a.log";
   std::ofstream(path) << "1\n2\n3\n4\n";

@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
 
 namespace muster::supervisor {
@@ -26,7 +26,7 @@ namespace {
 
 constexpr size_t kMaxSmallFile = 64 * 1024;
 
-std::string BootId() {
+std::string ReadBootId() {
   const auto text = ReadFileBounded("/proc/sys/kernel/random/boot_id", kMaxSmallFile);
   return text.ok() ? std::string(absl::StripSuffix(*text, "\n")) : "";
 }
@@ -35,8 +35,8 @@ UniqueFd OpenPidfd(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
-// In the child, between fork and exec. Gives an errno.
-int BecomeService(const SpawnOptions& options) {
+// Runs in the child, between fork and exec. Returns an errno.
+int ExecInChild(const SpawnOptions& options) {
   ::setsid();
   sigset_t none;
   sigemptyset(&none);
@@ -71,14 +71,15 @@ int BecomeService(const SpawnOptions& options) {
 std::optional<ProcessIdentity> IdentifyProcess(pid_t pid) {
   const auto stat = ReadFileBounded(absl::StrCat("/proc/", pid, "/stat"), kMaxSmallFile);
   if (!stat.ok()) return std::nullopt;
-  // The second field is the program's name in brackets and may hold anything: count from its end.
+  // The second field is the program's name in brackets and may contain any character: count fields
+  // from its end.
   const size_t after_name = stat->rfind(')');
   if (after_name == std::string::npos) return std::nullopt;
   const std::vector<std::string> fields =
       absl::StrSplit(stat->substr(after_name + 1), ' ', absl::SkipWhitespace());
   constexpr size_t kState = 0;   // field 3
   constexpr size_t kStart = 19;  // field 22
-  ProcessIdentity identity{.pid = pid, .boot_id = BootId()};
+  ProcessIdentity identity{.pid = pid, .boot_id = ReadBootId()};
   if (fields.size() <= kStart || fields[kState] == "Z" || fields[kState] == "X" ||
       !absl::SimpleAtoi(fields[kStart], &identity.start_ticks)) {
     return std::nullopt;
@@ -109,7 +110,7 @@ std::optional<ProcessIdentity> ReadPidFile(const std::string& path) {
 std::optional<Process> Process::Find(const ProcessIdentity& identity) {
   if (identity.pid <= 0) return std::nullopt;
   UniqueFd pidfd = OpenPidfd(identity.pid);
-  // Looked at after the descriptor was opened: from then on the number cannot come to mean another.
+  // Check the identity after the descriptor was opened: from then on the pid cannot be reused.
   if (!pidfd.valid() || IdentifyProcess(identity.pid) != identity) return std::nullopt;
   return Process(identity.pid, std::move(pidfd));
 }
@@ -118,7 +119,7 @@ void Process::Signal(int signal) const {
   ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0);
 }
 
-bool Process::WaitForEnd(absl::Duration limit) const {
+bool Process::WaitForExit(absl::Duration limit) const {
   const absl::Time until = absl::Now() + limit;
   while (true) {
     struct pollfd ended = {.fd = pidfd_.get(), .events = POLLIN};
@@ -139,29 +140,29 @@ std::string Process::Reap() const {
   return absl::StrCat("killed by signal ", info.si_status, " (", ::strsignal(info.si_status), ")");
 }
 
-void EndProcess(const Process& process, absl::Duration grace) {
+void StopProcess(const Process& process, absl::Duration grace) {
   process.Signal(SIGTERM);
-  if (!process.WaitForEnd(grace)) {
+  if (!process.WaitForExit(grace)) {
     process.Signal(SIGKILL);
-    process.WaitForEnd(absl::Seconds(10));
+    process.WaitForExit(absl::Seconds(10));
   }
 }
 
 absl::StatusOr<Process> Process::Spawn(const SpawnOptions& options) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return ErrnoError(errno, "make a pipe for", options.argv[0]);
+  if (::pipe2(ends, O_CLOEXEC) != 0) return ErrnoError(errno, "create a pipe for", options.argv[0]);
   const UniqueFd fault_in(ends[0]);
   UniqueFd fault_out(ends[1]);
   const pid_t pid = ::fork();
   if (pid < 0) return ErrnoError(errno, "start", options.argv[0]);
   if (pid == 0) {
-    const int fault = BecomeService(options);
+    const int fault = ExecInChild(options);
     (void)!::write(fault_out.get(), &fault, sizeof(fault));
     ::_exit(127);
   }
   Process process(pid, OpenPidfd(pid));
   fault_out.reset();
-  // The pipe closes by itself when the program begins.
+  // Exec closes the pipe.
   int fault = 0;
   if (::read(fault_in.get(), &fault, sizeof(fault)) == static_cast<ssize_t>(sizeof(fault))) {
     process.Reap();

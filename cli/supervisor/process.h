@@ -1,4 +1,4 @@
-// Processes that may outlive whoever started them, told apart from strangers that got their number.
+// Processes that may outlive the process that started them.
 #ifndef MUSTER_CLI_SUPERVISOR_PROCESS_H_
 #define MUSTER_CLI_SUPERVISOR_PROCESS_H_
 
@@ -17,7 +17,7 @@
 
 namespace muster::supervisor {
 
-// Names one process for ever: a number is given again, but never with the same start in the same
+// Identifies one process. The kernel reuses a pid, but never with the same start time in the same
 // boot.
 struct ProcessIdentity {
   pid_t pid = 0;
@@ -27,46 +27,46 @@ struct ProcessIdentity {
   bool operator==(const ProcessIdentity&) const = default;
 };
 
-// Empty if there is no such process, or if it is a zombie.
+// Returns nothing if the process does not exist or is a zombie.
 std::optional<ProcessIdentity> IdentifyProcess(pid_t pid);
 
-// A pid file: one line of JSON.
+// Writes a pid file: one line of JSON.
 absl::Status WritePidFile(const std::string& path, const ProcessIdentity& identity);
 
-// Empty if there is none or it says nothing of use.
+// Returns nothing if the file does not exist or is invalid.
 std::optional<ProcessIdentity> ReadPidFile(const std::string& path);
 
 struct SpawnOptions {
   std::vector<std::string> argv;  // argv[0] is the program's path
-  std::string log_file;           // stdout and stderr are appended here; made with mode 0600
+  std::string log_file;           // for stdout and stderr, appended; created with mode 0600
   std::string pid_file;           // empty: none
 };
 
-// A running process, ours or adopted. Not thread-safe.
+// A running process: a child, or a process of an earlier supervisor. Not thread-safe.
 class Process {
  public:
-  // The process with exactly this identity, if it still runs.
+  // Returns the process with this identity if it is still running.
   static std::optional<Process> Find(const ProcessIdentity& identity);
 
-  // Starts a process that does not end with this one: own session, no terminal, stdin closed off,
-  // the log file for the rest, no other descriptors, this process's environment. Its pid file is
-  // there before its program begins, so no process is ever without one. NOT_FOUND and so on if the
-  // program cannot be started. Call it only where no other threads run.
+  // Starts a process that does not end with this one: a new session, no terminal, stdin from
+  // /dev/null, stdout and stderr to the log file, no other descriptors, the environment of this
+  // process. The pid file exists before the program starts. Returns NOT_FOUND or another error if
+  // the program cannot be started. Call it only if no other threads are running.
   static absl::StatusOr<Process> Spawn(const SpawnOptions& options);
 
   pid_t pid() const { return pid_; }
 
-  // Becomes readable when the process has ended.
+  // A descriptor that is readable when the process has ended.
   int pidfd() const { return pidfd_.get(); }
 
-  // Does nothing to one that has ended.
+  // Does nothing if the process has ended.
   void Signal(int signal) const;
 
-  // Waits for its end. False if it still runs after `limit`.
-  bool WaitForEnd(absl::Duration limit) const;
+  // Waits until the process ends. Returns false if it is still running after `limit`.
+  bool WaitForExit(absl::Duration limit) const;
 
-  // Of one that has ended: "exit code 3", "killed by signal 9 (Killed)", or "ended" if it is not
-  // our child. Reaps a child.
+  // Returns how an ended process ended: "exit code 3", "killed by signal 9 (Killed)", or "ended" if
+  // it is not a child. Reaps a child.
   std::string Reap() const;
 
  private:
@@ -76,8 +76,8 @@ class Process {
   UniqueFd pidfd_;
 };
 
-// SIGTERM, and SIGKILL if it has not ended after `grace`.
-void EndProcess(const Process& process, absl::Duration grace);
+// Sends SIGTERM, and SIGKILL if the process is still running after `grace`.
+void StopProcess(const Process& process, absl::Duration grace);
 
 }  // namespace muster::supervisor
 

@@ -10,21 +10,21 @@
 namespace muster::supervisor {
 namespace {
 
-TEST(Process, TheSameNumberWithAnotherStartIsAStranger) {
+TEST(ProcessTest, SamePidWithAnotherStartTimeIsNotFound) {
   const auto self = IdentifyProcess(::getpid());
   ASSERT_TRUE(self.has_value());
   EXPECT_TRUE(Process::Find(*self).has_value());
 
-  ProcessIdentity stranger = *self;
-  stranger.start_ticks += 1;
-  EXPECT_FALSE(Process::Find(stranger).has_value());
-  stranger = *self;
-  stranger.boot_id = "another boot";
-  EXPECT_FALSE(Process::Find(stranger).has_value());
+  ProcessIdentity other = *self;
+  other.start_ticks += 1;
+  EXPECT_FALSE(Process::Find(other).has_value());
+  other = *self;
+  other.boot_id = "another boot";
+  EXPECT_FALSE(Process::Find(other).has_value());
   EXPECT_FALSE(IdentifyProcess(0).has_value());
 }
 
-TEST(Process, PidFileComesBackAsItWas) {
+TEST(ProcessTest, WrittenPidFileIsReadUnchanged) {
   const TestFolder folder;
   const ProcessIdentity identity{.pid = 42, .start_ticks = 7, .boot_id = "b"};
   ASSERT_TRUE(WritePidFile(folder / "x.pid", identity).ok());
@@ -36,13 +36,13 @@ TEST(Process, PidFileComesBackAsItWas) {
   }
 }
 
-TEST(Process, SpawnedOneHasItsPidFileBeforeItRuns) {
+TEST(ProcessTest, SpawnedProcessHasItsPidFileBeforeItRuns) {
   const TestFolder folder;
   const auto process = Process::Spawn({.argv = {"/bin/cat", folder / "x.pid"},
                                        .log_file = folder / "x.log",
                                        .pid_file = folder / "x.pid"});
   ASSERT_TRUE(process.ok()) << process.status();
-  ASSERT_TRUE(process->WaitForEnd(absl::Seconds(20)));
+  ASSERT_TRUE(process->WaitForExit(absl::Seconds(20)));
   EXPECT_EQ(process->Reap(), "exit code 0");
   const auto log = ReadFileBounded(folder / "x.log", 1000);
   const auto pid_file = ReadFileBounded(folder / "x.pid", 1000);
@@ -51,12 +51,12 @@ TEST(Process, SpawnedOneHasItsPidFileBeforeItRuns) {
   EXPECT_EQ(ReadPidFile(folder / "x.pid")->pid, process->pid());
 }
 
-TEST(Process, EndsByTermElseByKill) {
+TEST(ProcessTest, StopKillsAProcessThatIgnoresSigterm) {
   const TestFolder folder;
   const auto sleeper =
       Process::Spawn({.argv = {"/bin/sleep", "1000"}, .log_file = folder / "x.log"});
   ASSERT_TRUE(sleeper.ok()) << sleeper.status();
-  EndProcess(*sleeper, absl::Seconds(20));
+  StopProcess(*sleeper, absl::Seconds(20));
   EXPECT_EQ(sleeper->Reap(), "killed by signal 15 (Terminated)");
 
   const auto stubborn =
@@ -64,11 +64,11 @@ TEST(Process, EndsByTermElseByKill) {
                       .log_file = folder / "y.log"});
   ASSERT_TRUE(stubborn.ok()) << stubborn.status();
   while (ReadFileBounded(folder / "y.log", 100).value() != "ready\n") ::usleep(1000);
-  EndProcess(*stubborn, absl::Milliseconds(50));
+  StopProcess(*stubborn, absl::Milliseconds(50));
   EXPECT_EQ(stubborn->Reap(), "killed by signal 9 (Killed)");
 }
 
-TEST(Process, ProgramThatCannotBeStartedIsAnError) {
+TEST(ProcessTest, MissingProgramFails) {
   const TestFolder folder;
   const auto process = Process::Spawn({.argv = {folder / "none"}, .log_file = folder / "x.log"});
   EXPECT_EQ(process.status().code(), absl::StatusCode::kNotFound);

@@ -22,13 +22,13 @@ Service::~Service() {
 
 void Service::Start() {
   if (const auto identity = ReadPidFile(spec_.pid_file)) {
-    if (auto left_over = Process::Find(*identity)) return Adopt(*std::move(left_over));
+    if (auto leftover = Process::Find(*identity)) return Adopt(*std::move(leftover));
   }
   Spawn();
 }
 
 void Service::Adopt(Process process) {
-  Log(absl::StrCat(spec_.name, " runs already as process ", process.pid(), ": taken over"));
+  Log(absl::StrCat(spec_.name, " is already running as process ", process.pid(), ": taken over"));
   process_ = std::move(process);
   adopted_ = true;
   WatchProcess();
@@ -40,9 +40,9 @@ void Service::Spawn() {
   auto process =
       Process::Spawn({.argv = spec_.argv, .log_file = spec_.log_file, .pid_file = spec_.pid_file});
   if (!process.ok()) {
-    last_end_ = std::string(process.status().message());
-    Log(absl::StrCat(spec_.name, " cannot be started: ", last_end_));
-    return StartLater();
+    last_exit_ = std::string(process.status().message());
+    Log(absl::StrCat(spec_.name, " cannot be started: ", last_exit_));
+    return ScheduleRestart();
   }
   process_ = *std::move(process);
   adopted_ = false;
@@ -52,30 +52,30 @@ void Service::Spawn() {
 
 void Service::WatchProcess() {
   started_at_ = SystemClock().MonotonicNow();
-  loop_.Watch(process_->pidfd(), [this] { OnEnd(); });
+  loop_.Watch(process_->pidfd(), [this] { OnExit(); });
 }
 
-void Service::OnEnd() {
+void Service::OnExit() {
   loop_.Unwatch(process_->pidfd());
-  last_end_ = process_->Reap();
-  Log(absl::StrCat(spec_.name, ", process ", process_->pid(), ": ", last_end_));
+  last_exit_ = process_->Reap();
+  Log(absl::StrCat(spec_.name, ", process ", process_->pid(), ": ", last_exit_));
   process_.reset();
   ::unlink(spec_.pid_file.c_str());
-  if (!stopping_) return StartLater();
+  if (!stopping_) return ScheduleRestart();
   if (on_stopped_) std::exchange(on_stopped_, nullptr)();
 }
 
-void Service::StartLater() {
-  if (Settled()) back_off_ = policy_.first;
+void Service::ScheduleRestart() {
+  if (IsSettled()) back_off_ = policy_.first;
   ++restarts_;
-  Log(absl::StrCat(spec_.name, " starts again in ", absl::FormatDuration(back_off_)));
+  Log(absl::StrCat(spec_.name, " restarts in ", absl::FormatDuration(back_off_)));
   loop_.After(back_off_, [this] { Spawn(); });
   back_off_ = std::min(back_off_ * 2, policy_.longest);
 }
 
-// Backing off is for services that cannot start, or die as soon as they have: who served for a
-// while, or lived long, starts again at once.
-bool Service::Settled() const {
+// Back-off is for services that fail at their start. A service that was serving, or ran for a long
+// time, restarts immediately.
+bool Service::IsSettled() const {
   const absl::Duration lived = SystemClock().MonotonicNow() - started_at_;
   if (lived >= policy_.settled) return true;
   return lived >= policy_.served && !spec_.addresses_file.empty() &&
@@ -86,11 +86,11 @@ void Service::Stop(absl::Duration drain, std::function<void()> on_stopped) {
   stopping_ = true;
   if (!process_) return on_stopped();
   on_stopped_ = std::move(on_stopped);
-  Log(absl::StrCat(spec_.name, " is asked to end"));
+  Log(absl::StrCat(spec_.name, " is stopping"));
   process_->Signal(SIGTERM);
   loop_.After(drain, [this, drain] {
     if (!process_) return;
-    Log(absl::StrCat(spec_.name, " did not end within ", absl::FormatDuration(drain), ": killed"));
+    Log(absl::StrCat(spec_.name, " did not exit within ", absl::FormatDuration(drain), ": killed"));
     process_->Signal(SIGKILL);
   });
 }
@@ -103,7 +103,7 @@ nlohmann::ordered_json Service::Describe() const {
   if (process_) json["pid"] = process_->pid();
   json["adopted"] = adopted_;
   json["restarts"] = restarts_;
-  json["last_end"] = last_end_;
+  json["last_exit"] = last_exit_;
   return json;
 }
 

@@ -1,4 +1,4 @@
-// One service that is kept running.
+// A supervised service.
 #ifndef MUSTER_CLI_SUPERVISOR_SERVICE_H_
 #define MUSTER_CLI_SUPERVISOR_SERVICE_H_
 
@@ -19,20 +19,20 @@ struct ServiceSpec {
   std::vector<std::string> argv;  // argv[0] is the program's path
   std::string log_file;
   std::string pid_file;
-  std::string addresses_file;  // removed before each start: it speaks of the process before; or ""
+  std::string addresses_file;  // removed before each start; may be empty
 };
 
 struct RestartPolicy {
   absl::Duration first = absl::Milliseconds(200);
-  absl::Duration longest = absl::Seconds(10);  // it doubles up to this
-  // Begins at `first` again: who lived as long,
+  absl::Duration longest = absl::Seconds(10);  // the pause doubles up to this
+  // The pause is reset to `first` if the process ran for `settled`, or if it ran for `served` and
+  // wrote its addresses file.
   absl::Duration settled = absl::Minutes(1);
-  // or as long as this and had written its addresses, because it served.
   absl::Duration served = absl::Seconds(1);
 };
 
-// Starts the service's process, or takes over one that an earlier supervisor left running, and
-// starts it again when it ends. Not thread-safe: it lives on its event loop.
+// Starts the process of a service, or takes over a process of an earlier supervisor, and restarts
+// it when it exits. Not thread-safe: use it only on the thread of its event loop.
 class Service {
  public:
   Service(ServiceSpec spec, RestartPolicy policy, EventLoop& loop);
@@ -42,23 +42,23 @@ class Service {
 
   void Start();
 
-  // Asks the process to end (SIGTERM), kills it after `drain`, and then calls `on_stopped`. It does
-  // not start again.
+  // Sends SIGTERM, and SIGKILL after `drain`. Calls `on_stopped` when the process has ended. It is
+  // not restarted.
   void Stop(absl::Duration drain, std::function<void()> on_stopped);
 
   const std::string& name() const { return spec_.name; }
   const std::string& log_file() const { return spec_.log_file; }
 
-  // {"name", "state": "running"|"waiting"|"stopped", "pid", "adopted", "restarts", "last_end"}
+  // {"name", "state": "running"|"waiting"|"stopped", "pid", "adopted", "restarts", "last_exit"}
   nlohmann::ordered_json Describe() const;
 
  private:
   void Adopt(Process process);
   void Spawn();
   void WatchProcess();
-  void OnEnd();
-  void StartLater();
-  bool Settled() const;
+  void OnExit();
+  void ScheduleRestart();
+  bool IsSettled() const;
 
   const ServiceSpec spec_;
   const RestartPolicy policy_;
@@ -67,7 +67,7 @@ class Service {
   bool adopted_ = false;
   bool stopping_ = false;
   int restarts_ = 0;
-  std::string last_end_;
+  std::string last_exit_;
   absl::Duration back_off_;
   absl::Duration started_at_;
   std::function<void()> on_stopped_;

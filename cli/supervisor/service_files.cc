@@ -15,10 +15,11 @@
 #include "absl/strings/strip.h"
 #include "cli/supervisor/home.h"
 #include "httplib.h"
-#include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/subprocess.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::supervisor {
 namespace {
@@ -26,36 +27,26 @@ namespace {
 constexpr size_t kMaxConfig = size_t{1} << 20;
 constexpr absl::Duration kPrintLimit = absl::Seconds(20);
 
-absl::Status InvalidConfig(const std::string& file, std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONFIG",
-                   absl::StrCat(file, ": ", ToAbsl(why)),
-                   "Correct the file, or move it away: `muster up` writes a new one.");
-}
-
-// "key: ..." or "# key: ...".
+// Returns true for "key: ..." and "# key: ...".
 bool IsLineOf(absl::string_view line, absl::string_view key) {
   absl::ConsumePrefix(&line, "# ");
   return absl::ConsumePrefix(&line, key) && absl::StartsWith(line, ":");
 }
 
-absl::StatusOr<std::string> PrintedConfig(std::string_view service) {
-  const absl::StatusOr<std::string> program = ServiceProgram(service);
-  if (!program.ok()) return program.status();
-  auto process = Subprocess::Start({.argv = {*program, "--print-config"},
-                                    .environment = AllowListedEnvironment({"PATH", "HOME"}),
-                                    .out = ChildOutput::Tail(kMaxConfig),
-                                    .err = ChildOutput::Tail(4096)});
-  if (!process.ok()) return process.status();
-  const std::optional<ExitStatus> end = (*process)->Wait(kPrintLimit);
-  if (end && end->ok()) return (*process)->StdoutTail();
-  return MakeError(
-      absl::StatusCode::kInternal, "PROGRAM_FAILED",
-      absl::StrCat(*program, " --print-config: ", end ? end->Describe() : "did not end", ": ",
-                   (*process)->StderrTail()),
-      "The installation is damaged: install it again.");
+absl::StatusOr<std::string> PrintConfig(std::string_view service) {
+  ASSIGN_OR_RETURN(const std::string program, ServiceProgram(service));
+  ASSIGN_OR_RETURN(auto process,
+                   Subprocess::Start({.argv = {program, "--print-config"},
+                                      .environment = AllowListedEnvironment({"PATH", "HOME"}),
+                                      .out = ChildOutput::Tail(kMaxConfig),
+                                      .err = ChildOutput::Tail(4096)}));
+  const std::optional<ExitStatus> end = process->Wait(kPrintLimit);
+  if (end && end->ok()) return process->StdoutTail();
+  return errors::ProgramFailed(program, end ? end->Describe() : "did not exit",
+                               process->StderrTail());
 }
 
-// The file's top level; an empty map if there is no file.
+// Returns the top level of the file, or an empty map if the file does not exist.
 absl::StatusOr<YAML::Node> Load(const std::string& file) {
   const absl::StatusOr<std::string> text = ReadFileBounded(file, kMaxConfig);
   if (absl::IsNotFound(text.status())) return YAML::Node(YAML::NodeType::Map);
@@ -63,9 +54,9 @@ absl::StatusOr<YAML::Node> Load(const std::string& file) {
   try {
     YAML::Node node = YAML::Load(*text);
     if (node.IsMap() || node.IsNull()) return node;
-    return InvalidConfig(file, "it holds no keys");
+    return errors::InvalidServiceConfig(file, "the file has no keys");
   } catch (const YAML::Exception& fault) {
-    return InvalidConfig(file, fault.what());
+    return errors::InvalidServiceConfig(file, fault.what());
   }
 }
 
@@ -81,9 +72,7 @@ absl::StatusOr<std::string> ServiceProgram(std::string_view service) {
   }
   const std::string path = absl::StrCat(folder, "/muster-", ToAbsl(service));
   if (::access(path.c_str(), X_OK) == 0) return path;
-  return MakeError(absl::StatusCode::kNotFound, "PROGRAM_MISSING",
-                   absl::StrCat("there is no program ", path),
-                   "Install it beside `muster`, or name its folder in MUSTER_LIBEXEC.");
+  return errors::ProgramMissing(path);
 }
 
 std::string WithValues(std::string text, const ConfigValues& values) {
@@ -97,7 +86,7 @@ std::string WithValues(std::string text, const ConfigValues& values) {
       continue;
     }
     *found = std::move(line);
-    // A list or map that was written below its key goes with it.
+    // Remove the lines of a list or map that belong to the key.
     const auto begin = found + 1;
     auto end = begin;
     while (end != lines.end() && (absl::StartsWith(*end, "  ") || absl::StartsWith(*end, "- "))) {
@@ -121,44 +110,40 @@ absl::StatusOr<bool> WriteConfig(const Home& home, std::string_view service,
   absl::StatusOr<std::string> text = ReadFileBounded(file, kMaxConfig);
   const bool is_new = absl::IsNotFound(text.status());
   if (is_new) {
-    text = PrintedConfig(service);
+    text = PrintConfig(service);
     if (text.ok()) text = WithValues(*text, defaults);
   }
   if (!text.ok()) return text.status();
   const std::string wanted = chosen.empty() ? *text : WithValues(*text, chosen);
   if (!is_new && wanted == *text) return false;
-  const absl::Status written = WriteFileAtomically(file, wanted);
-  if (!written.ok()) return written;
+  RETURN_IF_ERROR(WriteFileAtomically(file, wanted));
   return !is_new;
 }
 
 absl::StatusOr<std::string> ConfigValue(const Home& home, std::string_view service,
                                         const std::string& key) {
-  const absl::StatusOr<YAML::Node> node = Load(ConfigFile(home, service));
-  if (!node.ok()) return node.status();
-  const YAML::Node value = (*node)[key];
+  ASSIGN_OR_RETURN(const YAML::Node node, Load(ConfigFile(home, service)));
+  const YAML::Node value = node[key];
   return value.IsDefined() && value.IsScalar() ? value.Scalar() : "";
 }
 
 absl::StatusOr<std::vector<std::string>> ConfigList(const Home& home, std::string_view service,
                                                     const std::string& key) {
-  const absl::StatusOr<YAML::Node> node = Load(ConfigFile(home, service));
-  if (!node.ok()) return node.status();
+  ASSIGN_OR_RETURN(const YAML::Node node, Load(ConfigFile(home, service)));
   std::vector<std::string> list;
-  for (const YAML::Node& item : (*node)[key]) {
+  for (const YAML::Node& item : node[key]) {
     if (item.IsScalar()) list.push_back(item.Scalar());
   }
   return list;
 }
 
 absl::StatusOr<std::optional<HostPort>> ListenAddress(const Home& home, std::string_view service) {
-  const absl::StatusOr<std::string> text = ConfigValue(home, service, "listen");
-  if (!text.ok()) return text.status();
-  if (text->empty()) return std::nullopt;
-  const std::optional<HostPort> address = ParseHostPort(*text);
+  ASSIGN_OR_RETURN(const std::string text, ConfigValue(home, service, "listen"));
+  if (text.empty()) return std::nullopt;
+  const std::optional<HostPort> address = ParseHostPort(text);
   if (!address) {
-    return InvalidConfig(ConfigFile(home, service),
-                         absl::StrCat("listen: \"", *text, "\" is not HOST:PORT"));
+    return errors::InvalidServiceConfig(ConfigFile(home, service),
+                                        absl::StrCat("listen: \"", text, "\" is not HOST:PORT"));
   }
   return address;
 }

@@ -25,7 +25,7 @@ constexpr char kConfig[] =
     "  - b\n"
     "# drain: 20s\n";
 
-TEST(WithValues, ReplacesLinesInTheirPlace) {
+TEST(WithValuesTest, ExistingKeysAreReplacedInPlace) {
   EXPECT_EQ(
       WithValues(kConfig,
                  {{"listen", "\"[::]:2\""}, {"names", "[\"c\"]"}, {"drain", "1s"}, {"new", "3"}}),
@@ -60,7 +60,7 @@ class ServiceFilesTest : public ::testing::Test {
   const Home home_{folder_ / "home"};
 };
 
-TEST_F(ServiceFilesTest, ANewFileGetsDefaultsAnOldOneOnlyWhatWasChosen) {
+TEST_F(ServiceFilesTest, ExistingFileGetsOnlyTheChosenValues) {
   EXPECT_FALSE(
       WriteConfig(home_, "aggregator", {{"listen", "\"127.0.0.1:9\""}, {"a", "1"}}, {}).value());
   EXPECT_EQ(Config(), "# A comment.\nlisten: \"127.0.0.1:9\"\na: 1\n");
@@ -73,7 +73,7 @@ TEST_F(ServiceFilesTest, ANewFileGetsDefaultsAnOldOneOnlyWhatWasChosen) {
   EXPECT_EQ(ListenAddress(home_, "status").value(), std::nullopt);
 }
 
-TEST_F(ServiceFilesTest, WhatCannotBeReadIsSaidWithTheFile) {
+TEST_F(ServiceFilesTest, InvalidFileIsNamedInTheError) {
   for (const char* text : {"listen: nonsense\n", "listen: [\n", "- a\n"}) {
     ASSERT_TRUE(WriteFileAtomically(ConfigFile(home_, "aggregator"), text).ok());
     const absl::Status status = ListenAddress(home_, "aggregator").status();
@@ -83,7 +83,7 @@ TEST_F(ServiceFilesTest, WhatCannotBeReadIsSaidWithTheFile) {
   EXPECT_EQ(ReasonOf(ServiceProgram("gateway").status()), "PROGRAM_MISSING");
 }
 
-TEST_F(ServiceFilesTest, AddressesOfARunningService) {
+TEST_F(ServiceFilesTest, AddressesFileReturnsItsTexts) {
   EXPECT_TRUE(ReadAddresses(home_, "aggregator").empty());
   ASSERT_TRUE(WriteFileAtomically(AddressesFile(home_, "aggregator"),
                                   R"({"inspection":"127.0.0.1:1","n":1})")

@@ -14,15 +14,17 @@
 #include "cli/supervisor/log_file.h"
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/text_values.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::supervisor {
 namespace {
 
 constexpr absl::Duration kLogCheck = absl::Minutes(1);
-constexpr absl::Duration kHeadStart = absl::Seconds(1);
-constexpr absl::Duration kHeadStartCheck = absl::Milliseconds(10);
-constexpr size_t kMaxName = 300;  // "legacy/" and a run's id, with room
+constexpr absl::Duration kStartDelay = absl::Seconds(1);
+constexpr absl::Duration kStartDelayCheck = absl::Milliseconds(10);
+constexpr size_t kMaxName = 300;  // "legacy/" and a run id, with a margin
 
 ControlAnswer Json(const nlohmann::ordered_json& json) {
   return {.line = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
@@ -32,11 +34,11 @@ ControlAnswer Failure(const absl::Status& status) {
   return Json({{"error", std::string(status.message())}, {"reason", ReasonOf(status)}});
 }
 
-ControlAnswer Malformed(const std::string& fault) {
-  return Failure(MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST", fault, ""));
+ControlAnswer InvalidRequest(const std::string& fault) {
+  return Failure(errors::InvalidSupervisorRequest(fault));
 }
 
-// As many descriptors as the machine allows, for this process and for what it starts.
+// Raises the descriptor limit to its maximum, for this process and its children.
 void RaiseDescriptorLimit() {
   struct rlimit limit = {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -55,8 +57,7 @@ UniqueFd CatchStopSignals() {
 }  // namespace
 
 absl::Status Supervisor::Run() {
-  absl::StatusOr<InstanceLock> lock = InstanceLock::Take(options_.lock_file);
-  if (!lock.ok()) return lock.status();
+  ASSIGN_OR_RETURN(InstanceLock lock, InstanceLock::Acquire(options_.lock_file));
   RaiseDescriptorLimit();
   const UniqueFd signals = CatchStopSignals();
   loop_.Watch(signals.get(), [&] {
@@ -64,24 +65,25 @@ absl::Status Supervisor::Run() {
     if (::read(signals.get(), &info, sizeof(info)) != sizeof(info)) return;
     if (info.ssi_signo != SIGHUP) BeginStop();  // a closed terminal is no reason to stop
   });
-  auto control = ControlSocket::Open(options_.socket, loop_,
-                                     [this](const std::string& line) { return Answer(line); });
-  if (!control.ok()) return control.status();
+  ASSIGN_OR_RETURN(auto control,
+                   ControlSocket::Open(options_.socket, loop_, [this](const std::string& line) {
+                     return HandleRequest(line);
+                   }));
 
   for (const ServiceSpec& spec : options_.services) {
     services_.push_back(std::make_unique<Service>(spec, options_.restart, loop_));
   }
   StartFrom(0);
-  BoundLogs();
+  RotateLogs();
   loop_.Run();
   services_.clear();
   Log("stopped");
   return absl::OkStatus();
 }
 
-ControlAnswer Supervisor::Answer(const std::string& line) {
+ControlAnswer Supervisor::HandleRequest(const std::string& line) {
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return Malformed("the line is no JSON object");
+  if (!json.is_object()) return InvalidRequest("the request is not a JSON object");
   const auto text = [&json](const char* field) -> std::optional<std::string> {
     const auto found = json.find(field);
     if (found == json.end() || !found->is_string()) return std::nullopt;
@@ -90,7 +92,7 @@ ControlAnswer Supervisor::Answer(const std::string& line) {
   if (const auto address = text("listen")) {
     const auto name = text("name");
     if (!name || name->empty() || name->size() > kMaxName) {
-      return Malformed(absl::StrCat("\"name\" has to be 1 to ", kMaxName, " characters"));
+      return InvalidRequest(absl::StrCat("\"name\" must have 1 to ", kMaxName, " characters"));
     }
     return Listen(*name, *address);
   }
@@ -104,12 +106,12 @@ ControlAnswer Supervisor::Answer(const std::string& line) {
     for (const auto& service : services_) list.push_back(service->Describe());
     return Json({{"services", list}});
   }
-  return Malformed("the request has to be one of \"listen\", \"release\", \"status\"");
+  return InvalidRequest("the request must be one of \"listen\", \"release\", \"status\"");
 }
 
 ControlAnswer Supervisor::Listen(const std::string& name, const std::string& address) {
   const std::optional<HostPort> parsed = ParseHostPort(address);
-  if (!parsed) return Malformed("\"listen\" has to be HOST:PORT");
+  if (!parsed) return InvalidRequest("\"listen\" must be HOST:PORT");
   const auto socket = sockets_.Listen(name, *parsed);
   if (!socket.ok()) return Failure(socket.status());
   ControlAnswer answer = Json({{"address", socket->address.ToString()}});
@@ -117,26 +119,26 @@ ControlAnswer Supervisor::Listen(const std::string& name, const std::string& add
   return answer;
 }
 
-// Starts the services from `index` on. Each could wait for the one before by itself; given a moment
-// they need not complain that it is not there yet.
+// Starts the services from `index` on. Each service starts after the previous one has written its
+// addresses, or after a delay, so that it logs no failed connections.
 void Supervisor::StartFrom(size_t index) {
   if (index == services_.size() || stopping_) return;
   services_[index]->Start();
-  const absl::Time until = absl::Now() + kHeadStart;
-  AwaitThenStart(index, until);
+  const absl::Time until = absl::Now() + kStartDelay;
+  StartNextWhenListening(index, until);
 }
 
-void Supervisor::AwaitThenStart(size_t index, absl::Time until) {
+void Supervisor::StartNextWhenListening(size_t index, absl::Time until) {
   const std::string& file = options_.services[index].addresses_file;
   if (file.empty() || ::access(file.c_str(), F_OK) == 0 || absl::Now() >= until) {
     return StartFrom(index + 1);
   }
-  loop_.After(kHeadStartCheck, [this, index, until] { AwaitThenStart(index, until); });
+  loop_.After(kStartDelayCheck, [this, index, until] { StartNextWhenListening(index, until); });
 }
 
-void Supervisor::BoundLogs() {
-  for (const auto& service : services_) BoundLogFile(service->log_file(), options_.log_limit);
-  loop_.After(kLogCheck, [this] { BoundLogs(); });
+void Supervisor::RotateLogs() {
+  for (const auto& service : services_) RotateLogFile(service->log_file(), options_.log_limit);
+  loop_.After(kLogCheck, [this] { RotateLogs(); });
 }
 
 void Supervisor::BeginStop() {
@@ -145,7 +147,7 @@ void Supervisor::BeginStop() {
   StopFrom(services_.size());
 }
 
-// Stops the services below `index`, the last of them first, each after the one before has ended.
+// Stops the services before `index` in reverse order, one after another.
 void Supervisor::StopFrom(size_t index) {
   if (index == 0) return loop_.Stop();
   services_[index - 1]->Stop(options_.drain, [this, index] { StopFrom(index - 1); });

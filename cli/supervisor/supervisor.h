@@ -1,12 +1,12 @@
-// Keeps the services of one machine running, and the doors of the gateway open meanwhile.
+// Keeps the services of one machine running, and the listening sockets of the gateway open.
 //
-// Its control socket (control_socket.h) takes, each as one line of JSON:
+// Its control socket (control_socket.h) accepts these requests, each as one line of JSON:
 //   {"listen": "HOST:PORT", "name": NAME}   answers {"address": "HOST:PORT"} with the listening
 //                                           socket attached, or {"error": ..., "reason": ...}
 //   {"release": NAME}                       closes that socket; answers {"released": true|false}
 //   {"status": true}                        answers {"services": [...]} (service.h)
-// A socket lives as long as the supervisor, over every restart of the gateway: an old client's
-// connection waits in the kernel instead of being refused.
+// A socket stays open as long as the supervisor runs, over every restart of the gateway.
+// Connections of legacy clients wait in the kernel's queue meanwhile.
 #ifndef MUSTER_CLI_SUPERVISOR_SUPERVISOR_H_
 #define MUSTER_CLI_SUPERVISOR_SUPERVISOR_H_
 
@@ -30,26 +30,26 @@ struct SupervisorOptions {
   std::string socket;
   std::vector<ServiceSpec> services;  // in the order of their start; they stop in reverse
   RestartPolicy restart;
-  absl::Duration drain = absl::Seconds(30);  // of each service, before it is killed
-  int64_t log_limit = int64_t{64} << 20;     // bytes of each log file; one older is kept
+  absl::Duration drain = absl::Seconds(30);  // until a service that does not exit is killed
+  int64_t log_limit = int64_t{64} << 20;     // bytes of each log file; one older file is kept
 };
 
-// Not thread-safe; the process has no other threads while it runs.
+// Not thread-safe. The process must have no other threads while it runs.
 class Supervisor {
  public:
   explicit Supervisor(SupervisorOptions options) : options_(std::move(options)) {}
 
-  // Until SIGTERM or SIGINT, then until every service has ended. Services that an earlier
-  // supervisor left running are taken over. FAILED_PRECONDITION (ALREADY_RUNNING) if another one
-  // runs.
+  // Runs until SIGTERM or SIGINT, then stops every service. Takes over services that an earlier
+  // supervisor left running. Returns FAILED_PRECONDITION (ALREADY_RUNNING) if another supervisor is
+  // running.
   absl::Status Run();
 
  private:
-  ControlAnswer Answer(const std::string& line);
+  ControlAnswer HandleRequest(const std::string& line);
   ControlAnswer Listen(const std::string& name, const std::string& address);
   void StartFrom(size_t index);
-  void AwaitThenStart(size_t index, absl::Time until);
-  void BoundLogs();
+  void StartNextWhenListening(size_t index, absl::Time until);
+  void RotateLogs();
   void BeginStop();
   void StopFrom(size_t index);
 

@@ -31,7 +31,7 @@ bool Eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-// Real supervisors as child processes, with services that sleep.
+// Runs real supervisors as child processes, with services that sleep.
 class SupervisorTest : public ::testing::Test {
  protected:
   ~SupervisorTest() override {
@@ -42,12 +42,12 @@ class SupervisorTest : public ::testing::Test {
     for (const ServiceSpec& spec : Specs()) {
       const auto identity = ReadPidFile(spec.pid_file);
       if (!identity) continue;
-      if (const auto process = Process::Find(*identity)) EndProcess(*process, absl::Seconds(5));
+      if (const auto process = Process::Find(*identity)) StopProcess(*process, absl::Seconds(5));
     }
   }
 
   std::vector<ServiceSpec> Specs() const {
-    // Each says when it is asked to end, so that the order can be seen.
+    // Each service writes its name when it receives SIGTERM, to show the order.
     const std::string order = folder_ / "order";
     std::vector<ServiceSpec> specs;
     for (const std::string name : {"one", "two"}) {
@@ -75,7 +75,7 @@ class SupervisorTest : public ::testing::Test {
     return pid;
   }
 
-  // How a supervisor ended; it is waited for.
+  // Waits for a supervisor and returns its exit code, or -1 if it was killed.
   int ExitCode(pid_t pid) {
     int status = 0;
     ::waitpid(pid, &status, 0);
@@ -85,14 +85,14 @@ class SupervisorTest : public ::testing::Test {
 
   std::string Socket() const { return folder_ / "sock"; }
 
-  json Ask(const std::string& request) {
-    const auto answer = AskSupervisor(Socket(), request, absl::Seconds(10));
+  json Call(const std::string& request) {
+    const auto answer = CallSupervisor(Socket(), request, absl::Seconds(10));
     return answer.ok() ? json::parse(*answer) : json::object();
   }
 
-  // The process of a service as the supervisor sees it, 0 if none.
+  // Returns the process of a service, or 0 if it is not running.
   pid_t Pid(const std::string& service) {
-    const json status = Ask(R"({"status":true})");
+    const json status = Call(R"({"status":true})");
     for (const json& entry : status.value("services", json::array())) {
       if (entry["name"] == service) return entry.value("pid", 0);
     }
@@ -103,7 +103,7 @@ class SupervisorTest : public ::testing::Test {
   std::vector<pid_t> supervisors_;
 };
 
-TEST_F(SupervisorTest, OneThatDiesIsStartedAgain) {
+TEST_F(SupervisorTest, KilledServiceIsRestarted) {
   StartSupervisor();
   ASSERT_TRUE(Eventually([&] { return Pid("one") > 0 && Pid("two") > 0; }));
   const pid_t first = Pid("one");
@@ -111,12 +111,12 @@ TEST_F(SupervisorTest, OneThatDiesIsStartedAgain) {
   ::kill(first, SIGKILL);
   EXPECT_TRUE(Eventually([&] { return Pid("one") > 0 && Pid("one") != first; }));
   EXPECT_EQ(Pid("two"), other);
-  const json status = Ask(R"({"status":true})");
+  const json status = Call(R"({"status":true})");
   EXPECT_EQ(status["services"][0]["restarts"], 1);
-  EXPECT_EQ(status["services"][0]["last_end"], "killed by signal 9 (Killed)");
+  EXPECT_EQ(status["services"][0]["last_exit"], "killed by signal 9 (Killed)");
 }
 
-TEST_F(SupervisorTest, StopsInReverseOrderAndLeavesNothing) {
+TEST_F(SupervisorTest, SigtermStopsServicesInReverseOrder) {
   const pid_t supervisor = StartSupervisor();
   ASSERT_TRUE(Eventually([&] { return Pid("one") > 0 && Pid("two") > 0; }));
   const auto one = ReadPidFile(folder_ / "one.pid");
@@ -133,7 +133,7 @@ TEST_F(SupervisorTest, StopsInReverseOrderAndLeavesNothing) {
   EXPECT_EQ(LogTail(folder_ / "order", 9), "two\none\n");
 }
 
-TEST_F(SupervisorTest, AfterAKillTheNextOneTakesOver) {
+TEST_F(SupervisorTest, SupervisorAfterAKillTakesOverItsServices) {
   const pid_t first = StartSupervisor();
   ASSERT_TRUE(Eventually([&] { return Pid("one") > 0 && Pid("two") > 0; }));
   const pid_t one = Pid("one");
@@ -153,7 +153,7 @@ TEST_F(SupervisorTest, AfterAKillTheNextOneTakesOver) {
   EXPECT_EQ(ExitCode(second), 0);
 }
 
-TEST_F(SupervisorTest, ASecondOneStepsAside) {
+TEST_F(SupervisorTest, SecondSupervisorFails) {
   StartSupervisor();
   ASSERT_TRUE(Eventually([&] { return Pid("one") > 0; }));
   const pid_t one = Pid("one");
@@ -161,7 +161,7 @@ TEST_F(SupervisorTest, ASecondOneStepsAside) {
   EXPECT_EQ(Pid("one"), one);
 }
 
-TEST_F(SupervisorTest, OneThatWillNotEndIsKilled) {
+TEST_F(SupervisorTest, ServiceThatDoesNotExitIsKilled) {
   const pid_t supervisor = StartSupervisor(absl::Milliseconds(100));
   ASSERT_TRUE(Eventually([&] { return Pid("one") > 0 && Pid("two") > 0; }));
   ::kill(Pid("two"), SIGSTOP);
@@ -169,7 +169,8 @@ TEST_F(SupervisorTest, OneThatWillNotEndIsKilled) {
   EXPECT_EQ(ExitCode(supervisor), 0);
 }
 
-// Asks for a listening socket the way the gateway does. -1 if none came; `answer` is the line.
+// Requests a listening socket as the gateway does, and stores the line in `answer`. Returns -1 if
+// no socket was received.
 int ReceiveSocket(const std::string& path, const std::string& request, std::string* answer) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   struct sockaddr_un address = {};
@@ -207,7 +208,7 @@ int Connect(const std::string& address) {
   return -1;
 }
 
-TEST_F(SupervisorTest, AConnectionWaitsWhileTheGatewayIsAway) {
+TEST_F(SupervisorTest, ConnectionWithoutGatewayWaits) {
   StartSupervisor();
   ASSERT_TRUE(Eventually([&] { return Pid("one") > 0; }));
   std::string answer;
@@ -215,7 +216,7 @@ TEST_F(SupervisorTest, AConnectionWaitsWhileTheGatewayIsAway) {
       ReceiveSocket(Socket(), R"({"listen":"127.0.0.1:0","name":"legacy/r1"})", &answer);
   ASSERT_GE(first, 0) << answer;
   const std::string address = json::parse(answer)["address"];
-  ::close(first);  // the gateway died
+  ::close(first);  // the gateway was killed
 
   const int client = Connect(address);
   ASSERT_GE(client, 0);
@@ -228,12 +229,12 @@ TEST_F(SupervisorTest, AConnectionWaitsWhileTheGatewayIsAway) {
   ::close(client);
   ::close(second);
 
-  EXPECT_EQ(Ask(R"({"release":"legacy/r1"})")["released"], true);
-  EXPECT_EQ(Ask(R"({"release":"legacy/r1"})")["released"], false);
+  EXPECT_EQ(Call(R"({"release":"legacy/r1"})")["released"], true);
+  EXPECT_EQ(Call(R"({"release":"legacy/r1"})")["released"], false);
   EXPECT_LT(Connect(address), 0);
 }
 
-TEST_F(SupervisorTest, ARequestThatCannotBeMetSaysWhy) {
+TEST_F(SupervisorTest, InvalidRequestReturnsItsReason) {
   StartSupervisor();
   ASSERT_TRUE(Eventually([&] { return Pid("one") > 0; }));
   std::string answer;
@@ -242,7 +243,7 @@ TEST_F(SupervisorTest, ARequestThatCannotBeMetSaysWhy) {
   ::close(held);
   const std::string address = json::parse(answer)["address"];
   const auto reason = [&](const std::string& request) {
-    const json refused = Ask(request);
+    const json refused = Call(request);
     EXPECT_TRUE(refused.contains("error")) << request;
     return refused.value("reason", "");
   };

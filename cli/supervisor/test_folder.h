@@ -1,4 +1,4 @@
-// A folder for one test that is gone after it.
+// A folder for one test, removed at its end.
 #ifndef MUSTER_CLI_SUPERVISOR_TEST_FOLDER_H_
 #define MUSTER_CLI_SUPERVISOR_TEST_FOLDER_H_
 
@@ -11,7 +11,7 @@ namespace muster::supervisor {
 class TestFolder {
  public:
   TestFolder() {
-    // Not the test's own folder: the path of a socket has at most 107 characters.
+    // Does not use TEST_TMPDIR: the path of a socket may have at most 107 characters.
     std::string name = "/tmp/muster-test-XXXXXX";
     path_ = ::mkdtemp(name.data());
   }

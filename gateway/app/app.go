@@ -1,4 +1,4 @@
-// Package app puts the gateway together: start, serve, stop in order.
+// Package app assembles the gateway: it starts, serves and stops all parts in order.
 package app
 
 import (
@@ -19,7 +19,6 @@ import (
 
 	"muster.example/gateway/config"
 	"muster.example/gateway/fleet"
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
 	"muster.example/gateway/legacy"
 	"muster.example/gateway/listen"
@@ -27,13 +26,14 @@ import (
 	"muster.example/gateway/rudder"
 	"muster.example/gateway/runs"
 	"muster.example/gateway/viewing"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/channel"
 )
 
 // App is a running gateway. Not safe for concurrent use.
 type App struct {
-	// Addresses that were really bound.
+	// The addresses that were bound.
 	Addresses Addresses
 
 	config     *config.Config
@@ -52,12 +52,12 @@ type App struct {
 	deliveries *muster.Client
 	upstream   []*grpc.ClientConn
 
-	cancel  context.CancelFunc // of everything in the background
+	cancel  context.CancelFunc // of all background work
 	working sync.WaitGroup
 	failed  chan error
 }
 
-// Addresses is what stands in the addresses file.
+// Addresses is the content of the addresses file.
 type Addresses struct {
 	Gateway    string `json:"gateway"`
 	Status     string `json:"status_pages"`
@@ -66,17 +66,17 @@ type Addresses struct {
 }
 
 const (
-	// deliveryMemory bounds what all deliveries keep of bytes that the aggregator has not written yet.
+	// deliveryMemory bounds the bytes of all deliveries that the aggregator has not written yet.
 	deliveryMemory = 32 << 20
 
-	// maxAnswer bounds a message of a service: a page of pairs has 4 MiB of them, and stragglers besides.
+	// maxAnswer bounds a message of a service: a page of pairs has up to 4 MiB, plus the stragglers.
 	maxAnswer = 16 << 20
 
 	feedProbe = "changes of the aggregator"
 	plainHelp = "This port speaks HTTPS only: use https:// and a client certificate of the fleet (muster operator add)."
 )
 
-// Start opens all listeners and returns; what needs the aggregator goes on in the background.
+// Start opens all listeners and returns. Everything that needs the aggregator continues in the background.
 func Start(c *config.Config, log *slog.Logger) (*App, error) {
 	a := &App{
 		config: c, log: log, metrics: inspect.NewMetrics(), probes: inspect.NewProbes(feedProbe),
@@ -89,7 +89,7 @@ func Start(c *config.Config, log *slog.Logger) (*App, error) {
 	return a, nil
 }
 
-// start opens the listeners in an order in which none refers to one that is not there.
+// start opens the listeners in dependency order.
 func (a *App) start() (err error) {
 	if a.keys, err = fleet.Open(a.config.TLSFolder()); err != nil {
 		return err
@@ -129,18 +129,18 @@ func (a *App) start() (err error) {
 	return nil
 }
 
-// connect makes the connections to the services; it waits for none of them.
+// connect creates the connections to the services. It does not wait for them.
 func (a *App) connect() (to rest.Services, err error) {
 	if to.Aggregator, err = a.dial("aggregator", a.config.AggregatorTargets); err != nil {
 		return to, err
 	}
-	to.Status = to.Aggregator // without a status service its calls are answered UNIMPLEMENTED
+	to.Status = to.Aggregator // without a status service its calls fail with UNIMPLEMENTED
 	if len(a.config.StatusTargets) > 0 {
 		if to.Status, err = a.dial("status", a.config.StatusTargets); err != nil {
 			return to, err
 		}
 	}
-	to.Relay = noRelay{}
+	to.Relay = missingRelay{}
 	if len(a.config.RelayTargets) > 0 {
 		if to.Relay, err = a.dial("relay", a.config.RelayTargets); err != nil {
 			return to, err
@@ -153,7 +153,7 @@ func (a *App) connect() (to rest.Services, err error) {
 	return to, err
 }
 
-// dial makes a connection for requests of clients; Stop closes it.
+// dial creates a connection for requests of clients; Stop closes it.
 func (a *App) dial(role string, targets []string) (*grpc.ClientConn, error) {
 	options := append(fleet.Interceptors(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	connection, err := channel.Dial(role, targets, a.keys.Roots, a.keys.Certificate, options...)
@@ -175,7 +175,7 @@ func (a *App) bindStatus() (net.Listener, error) {
 	return socket, nil
 }
 
-// manage makes what opens the runs' listeners for old clients.
+// manage creates the manager of the runs' listeners for legacy clients.
 func (a *App) manage(signer musterv1.ListenerServiceClient, beats musterv1.HeartbeatServiceClient, revoked *fleet.Revoked) error {
 	first, last, err := a.config.LegacyPortRange()
 	if err != nil {
@@ -188,7 +188,7 @@ func (a *App) manage(signer musterv1.ListenerServiceClient, beats musterv1.Heart
 	return nil
 }
 
-// view serves the status listener, and makes those of runs.
+// view serves the fleet's status listener, and creates those of runs.
 func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.ListenerServiceClient,
 	status *grpc.ClientConn, sessions *viewing.Sessions, revoked *fleet.Revoked) error {
 	host, _, err := net.SplitHostPort(a.config.StatusListen)
@@ -207,7 +207,7 @@ func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.Listen
 	return nil
 }
 
-// options of a listener, which `name` is in the metrics.
+// options returns the options of a listener; `name` is its label in the metrics.
 func (a *App) options(name, plainHelp string) listen.Options {
 	return listen.Options{MaxConnections: a.config.Connections, PlainHTTP: plainHelp,
 		Refused: a.metrics.RefusedHandshake(name, a.log)}
@@ -234,7 +234,7 @@ func (a *App) serve(api *rest.Server) error {
 	return nil
 }
 
-// run serves until the server is closed; any other end is one of the gateway.
+// run serves until the server is closed; any other end fails the gateway.
 func (a *App) run(server *http.Server, listener net.Listener) {
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		a.failed <- err
@@ -259,7 +259,7 @@ func (a *App) background(aggregator *grpc.ClientConn) {
 	}()
 }
 
-// writeAddresses replaces the addresses file in one step, if one is configured.
+// writeAddresses replaces the addresses file atomically, if one is configured.
 func (a *App) writeAddresses() error {
 	if a.config.AddressesFile == "" {
 		return nil
@@ -275,15 +275,15 @@ func (a *App) writeAddresses() error {
 	return os.Rename(temporary, a.config.AddressesFile)
 }
 
-// Failed gives an error if a listener stops by itself.
+// Failed delivers an error if a listener stops unexpectedly.
 func (a *App) Failed() <-chan error { return a.failed }
 
-// Stop ends in order: accept nothing new; let deliveries and downloads end, up to the time that the
-// configuration gives them; close what leads to the services.
+// Stop ends the parts in order: it accepts nothing new, waits for deliveries and downloads up to the configured time,
+// and closes the connections to the services.
 func (a *App) Stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.Drain)
 	defer cancel()
-	a.probes.Set("stopping", "the gateway was told to stop")
+	a.probes.Set("stopping", "the gateway is stopping")
 	a.cancel()
 	a.working.Wait()
 	var draining sync.WaitGroup
@@ -302,7 +302,7 @@ func (a *App) Stop() {
 		draining.Go(a.statuses.Close)
 	}
 	if a.viewing != nil {
-		a.viewing.Close() // who looks, looks again
+		a.viewing.Close() // clients of the status reconnect
 	}
 	draining.Wait()
 	if a.inspection != nil {

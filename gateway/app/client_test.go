@@ -13,8 +13,8 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// The Go library as an old sidecar is configured: nothing but the listener's address and the run's CA.
-func oldConfig(t *testing.T, w *world, plugin, node string) *muster.Config {
+// oldConfig returns the client configuration of an old sidecar: only the listener's address and the run's CA.
+func oldConfig(t *testing.T, w *testGateway, plugin, node string) *muster.Config {
 	t.Helper()
 	chain, key := mustertest.PEM(w.leaf(plugin, node))
 	for name, value := range map[string]string{
@@ -30,7 +30,7 @@ func oldConfig(t *testing.T, w *world, plugin, node string) *muster.Config {
 	return config
 }
 
-func TestTheLibraryDeliversToAnOldListener(t *testing.T) {
+func TestClientLibraryDeliversToLegacyListener(t *testing.T) {
 	w := start(t)
 	for _, node := range []string{"n1", "global"} {
 		client, err := muster.New(oldConfig(t, w, "logs", node))

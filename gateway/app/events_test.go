@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// event is one that a server sent.
+// event is a server-sent event.
 type event struct{ kind, id, data string }
 
-// events gives what a stream sends; the channel is closed with the stream.
-func (w *world) events(client *http.Client, path string) <-chan event {
+// events sends the events of a stream to a channel and closes it with the stream.
+func (w *testGateway) events(client *http.Client, path string) <-chan event {
 	w.t.Helper()
 	request, _ := http.NewRequest("GET", w.page(path), nil)
 	request.Header.Set("Accept", "text/event-stream")
@@ -76,12 +76,12 @@ func completed(t *testing.T, e event) int64 {
 	return got.Plugins[1].Progress.Completed
 }
 
-// By HTTP/2 and by HTTP/1.1: every change is told, many at once as the newest alone, and after the run's end
-// the stream ends.
-func TestEventsTellEachChangeToTheEnd(t *testing.T) {
+// With HTTP/2 and HTTP/1.1: every change is sent, simultaneous changes only as the newest, and the stream ends after
+// the end of the run.
+func TestEventStreamSendsEachChangeUntilRunEnds(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
-		w, _ := started(t)
-		client := w.looker(viewer(w.runA))
+		w, _ := startWithStatus(t)
+		client := w.statusClient(viewer(w.runA))
 		client.Transport.(*http.Transport).ForceAttemptHTTP2 = http2
 		sent := w.events(client, "/status")
 		first, _ := next(t, sent)
@@ -102,7 +102,7 @@ func TestEventsTellEachChangeToTheEnd(t *testing.T) {
 				now = completed(t, e)
 			}
 			if now <= last {
-				t.Fatalf("after %d it tells %v", last, e)
+				t.Fatalf("after %d: got event %v", last, e)
 			}
 			last = now
 		}
@@ -120,16 +120,16 @@ func TestEventsTellEachChangeToTheEnd(t *testing.T) {
 		if e, open := next(t, sent); open {
 			t.Errorf("after the end: %v", e)
 		}
-		until(t, "nobody watches any more", func() bool { return w.aggregator.Watchers() == 0 && w.metric("event_streams", "") == 0 })
+		until(t, "no watch is open", func() bool { return w.aggregator.Watchers() == 0 && w.metric("event_streams", "") == 0 })
 	}
 }
 
-func TestEventsOfAnEndedRunAreTwo(t *testing.T) {
-	w, _ := started(t)
+func TestEventStreamOfEndedRunHasTwoEvents(t *testing.T) {
+	w, _ := startWithStatus(t)
 	status := progressOf(runA)
 	status.State = musterv1.RunState_RUN_STATE_FAILED
 	w.aggregator.SetStatus(status)
-	sent := w.events(w.looker(viewer(w.runA)), "/status?only=attention")
+	sent := w.events(w.statusClient(viewer(w.runA)), "/status?only=attention")
 	first, _ := next(t, sent)
 	second, _ := next(t, sent)
 	if _, open := next(t, sent); open || !strings.Contains(first.data, `"status":"failed"`) || second.kind != "end" {
@@ -137,18 +137,18 @@ func TestEventsOfAnEndedRunAreTwo(t *testing.T) {
 	}
 }
 
-func TestRefusedEventsAreAnAnswer(t *testing.T) {
-	w, _ := started(t)
+func TestRefusedEventStreamHasErrorResponse(t *testing.T) {
+	w, _ := startWithStatus(t)
 	user := w.fleet.Intermediate.Leaf(alice)
-	a := call(t, w.looker(user), "GET", w.page("/status?run=0000000000000000"), nil, "Accept", "text/event-stream")
+	a := call(t, w.statusClient(user), "GET", w.page("/status?run=0000000000000000"), nil, "Accept", "text/event-stream")
 	if a.code != 404 || a.header.Get("Content-Type") != "application/json" || decode(t, a.body)["reason"] != "RUN_NOT_FOUND" {
 		t.Errorf("%d %v %s", a.code, a.header, a.body)
 	}
 }
 
-// A client that asks for events and takes none keeps nobody else waiting.
-func TestAClientThatReadsNothingBlocksNobody(t *testing.T) {
-	w, _ := started(t)
+// A client that requests events and does not read them must not block others.
+func TestEventStreamWithoutReaderDoesNotBlockOthers(t *testing.T) {
+	w, _ := startWithStatus(t)
 	leaf := viewer(w.runA)
 	conn, err := tls.Dial("tcp", w.gateway.Addresses.Status, &tls.Config{RootCAs: w.fleet.Root.Pool(), Certificates: []tls.Certificate{leaf}})
 	if err != nil {
@@ -158,8 +158,8 @@ func TestAClientThatReadsNothingBlocksNobody(t *testing.T) {
 	if _, err := conn.Write([]byte(request("GET", "/status", "Accept: text/event-stream\r\n", ""))); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its stream is open", func() bool { return w.aggregator.Watchers() == 1 })
-	sent := w.events(w.looker(leaf), "/status")
+	until(t, "the stream is open", func() bool { return w.aggregator.Watchers() == 1 })
+	sent := w.events(w.statusClient(leaf), "/status")
 	next(t, sent)
 	status := progressOf(runA)
 	status.Pairs[1].Detail = strings.Repeat("x", 200_000)
@@ -167,7 +167,7 @@ func TestAClientThatReadsNothingBlocksNobody(t *testing.T) {
 		status.Pairs[1].Progress.Completed = 6 + i
 		w.aggregator.SetStatus(status)
 		if e, _ := next(t, sent); completed(t, e) != 6+i {
-			t.Fatalf("event %d is of %d", i, completed(t, e))
+			t.Fatalf("event %d has %d", i, completed(t, e))
 		}
 	}
 }

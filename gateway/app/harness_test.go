@@ -19,7 +19,7 @@ import (
 
 	"muster.example/gateway/app"
 	"muster.example/gateway/config"
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/mustertest"
 )
 
@@ -28,8 +28,8 @@ const (
 	runB = "00000000000000bb"
 )
 
-// world is a gateway before an aggregator in memory.
-type world struct {
+// testGateway is a gateway with an in-memory aggregator.
+type testGateway struct {
 	t          *testing.T
 	fleet      *mustertest.Fleet
 	aggregator *mustertest.Aggregator
@@ -39,11 +39,11 @@ type world struct {
 	runA       *mustertest.Run
 }
 
-// start brings everything up, with one run: plugins logs and e2e, nodes n1, n2 and global.
-func start(t *testing.T, change ...func(*world)) *world {
+// start starts everything, with one run: plugins logs and e2e, nodes n1, n2 and global.
+func start(t *testing.T, change ...func(*testGateway)) *testGateway {
 	t.Helper()
 	fleet := mustertest.NewFleet()
-	w := &world{t: t, fleet: fleet, aggregator: mustertest.NewAggregator(t, fleet), relay: mustertest.NewRelay(t, fleet), config: config.Default()}
+	w := &testGateway{t: t, fleet: fleet, aggregator: mustertest.NewAggregator(t, fleet), relay: mustertest.NewRelay(t, fleet), config: config.Default()}
 	w.config.Listen, w.config.LegacyPorts, w.config.LegacyPort = "127.0.0.1:0", "0", 0
 	w.config.StatusListen, w.config.StatusPorts = "127.0.0.1:0", "0"
 	w.config.StateFolder = filepath.Dir(fleet.Folder(t, fleet.Service("gateway", "g1")))
@@ -60,10 +60,10 @@ func start(t *testing.T, change ...func(*world)) *world {
 	return w
 }
 
-// supervised has the gateway's sockets outlive it.
-func supervised(w *world) { w.config.SupervisorSocket = mustertest.StartSupervisor(w.t) }
+// supervised keeps the gateway's sockets open in a supervisor.
+func supervised(w *testGateway) { w.config.SupervisorSocket = mustertest.StartSupervisor(w.t) }
 
-func (w *world) startGateway() {
+func (w *testGateway) startGateway() {
 	w.t.Helper()
 	var out io.Writer = io.Discard
 	if testing.Verbose() {
@@ -80,19 +80,19 @@ func key(plugin, node string) mustertest.Key {
 	return mustertest.Key{Run: runA, Plugin: plugin, Node: node}
 }
 
-// leaf is the credential of a pair of run A.
-func (w *world) leaf(plugin, node string) tls.Certificate {
+// leaf returns the credential of a pair of run A.
+func (w *testGateway) leaf(plugin, node string) tls.Certificate {
 	return w.runA.SelfSigned.Leaf(w.runA.URI("plugin/" + plugin + "/node/" + node))
 }
 
-func (w *world) address() string {
+func (w *testGateway) address() string {
 	return "127.0.0.1:" + strconv.Itoa(int(w.aggregator.Port(runA)))
 }
 
-// oldClient speaks as old workers do: no ALPN, no server name, a new connection each time.
+// oldClient behaves as old workers: no ALPN, no server name, a new connection for each request.
 func oldClient(run *mustertest.Run, leaf ...tls.Certificate) *http.Client {
 	settings := &tls.Config{RootCAs: run.SelfSigned.Pool()}
-	if len(leaf) > 0 { // shown whatever the server asks for
+	if len(leaf) > 0 { // sent whatever the server requests
 		settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &leaf[0], nil }
 	}
 	return &http.Client{
@@ -107,7 +107,7 @@ type answer struct {
 	header http.Header
 }
 
-// call sends a request; a body that is an io.Reader and no *strings.Reader goes out chunked.
+// call sends a request. A body that is an io.Reader but not a *strings.Reader is sent chunked.
 func call(t *testing.T, client *http.Client, method, url string, body io.Reader, header ...string) answer {
 	t.Helper()
 	a, err := try(client, method, url, body, header...)
@@ -134,15 +134,15 @@ func try(client *http.Client, method, url string, body io.Reader, header ...stri
 	return answer{response.StatusCode, string(content), response.Header}, err
 }
 
-// put delivers to run A with the pair's own credential.
-func (w *world) put(plugin, node, content string, header ...string) answer {
+// put delivers to run A with the pair's credential.
+func (w *testGateway) put(plugin, node, content string, header ...string) answer {
 	w.t.Helper()
 	return call(w.t, oldClient(w.runA, w.leaf(plugin, node)), "PUT",
 		"https://"+w.address()+"/api/v1/results/by-node/"+node+"/"+plugin, strings.NewReader(content), header...)
 }
 
 // dial opens a TLS connection to run A's listener.
-func (w *world) dial(leaf tls.Certificate) *tls.Conn {
+func (w *testGateway) dial(leaf tls.Certificate) *tls.Conn {
 	w.t.Helper()
 	conn, err := tls.Dial("tcp", w.address(), &tls.Config{RootCAs: w.runA.SelfSigned.Pool(), Certificates: []tls.Certificate{leaf}})
 	if err != nil {
@@ -165,7 +165,7 @@ func readAnswer(t *testing.T, conn net.Conn) answer {
 }
 
 // metric sums a metric over all labels that contain a text.
-func (w *world) metric(name, labels string) (sum float64) {
+func (w *testGateway) metric(name, labels string) (sum float64) {
 	w.t.Helper()
 	a := call(w.t, http.DefaultClient, "GET", "http://"+w.gateway.Addresses.Inspection+"/metrics", nil)
 	for _, line := range strings.Split(a.body, "\n") {
@@ -181,13 +181,13 @@ func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it did not come about: " + what)
+			t.Fatal("timeout waiting until " + what)
 		}
 	}
 }
 
-// operator is a client of the main listener.
-func (w *world) operator(uri string) *http.Client {
+// operator returns a client of the main listener.
+func (w *testGateway) operator(uri string) *http.Client {
 	leaf := w.fleet.Intermediate.Leaf(uri)
 	roots := x509.NewCertPool()
 	roots.AddCert(w.fleet.Root.Certificate)
@@ -197,7 +197,7 @@ func (w *world) operator(uri string) *http.Client {
 	}}
 }
 
-func (w *world) url(path string) string { return "https://" + w.gateway.Addresses.Gateway + path }
+func (w *testGateway) url(path string) string { return "https://" + w.gateway.Addresses.Gateway + path }
 
 const alice = "spiffe://" + mustertest.Domain + "/user/alice"
 
@@ -218,7 +218,7 @@ func write(t *testing.T, name, content string) string {
 	return path
 }
 
-// pattern gives bytes that differ from place to place.
+// pattern generates bytes that differ by position.
 type pattern struct{ at, size int64 }
 
 func (p *pattern) Read(b []byte) (int, error) {
@@ -238,7 +238,7 @@ func request(method, path, header, body string) string {
 	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\n%s\r\n%s", method, path, header, body)
 }
 
-func (w *world) deleteRun(id string) {
+func (w *testGateway) deleteRun(id string) {
 	w.aggregator.Tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_RunDeleted_{
 		RunDeleted: &musterv1.FollowChangesResponse_RunDeleted{Run: id}}})
 }

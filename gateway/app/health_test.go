@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Heartbeats as the original design has them.
-func TestHealthTellsWhenToComeAgain(t *testing.T) {
-	w := start(t, func(w *world) { w.aggregator.Interval = 12 * time.Second })
+// Heartbeats of legacy clients.
+func TestHealthReturnsInterval(t *testing.T) {
+	w := start(t, func(w *testGateway) { w.aggregator.Interval = 12 * time.Second })
 	const health = "/api/v1/health/"
 	get := func(method, plugin, node, path string) answer {
 		return call(t, oldClient(w.runA, w.leaf(plugin, node)), method, "https://"+w.address()+health+path, nil)
@@ -43,7 +43,7 @@ func TestHealthTellsWhenToComeAgain(t *testing.T) {
 			t.Errorf("%s: %d %s", c.name, a.code, a.body)
 		}
 	}
-	// A node that the plan does not name, with a certificate that would do for any node: the status service knows.
+	// A node that the plan does not name, with a certificate for any node: the status service decides.
 	anyNode := w.runA.SelfSigned.Leaf(w.runA.URI("plugin/logs"))
 	if a := call(t, oldClient(w.runA, anyNode), "GET", "https://"+w.address()+health+"by-node/n9/logs", nil); a.code != 403 {
 		t.Errorf("an unplanned node: %d %s", a.code, a.body)
@@ -54,16 +54,16 @@ func TestHealthTellsWhenToComeAgain(t *testing.T) {
 	w.gateway.Stop()
 	for _, caller := range w.aggregator.Callers {
 		if caller != "[]" && !strings.Contains(caller, "/plugin/") {
-			t.Errorf("the status service heard from %s", caller)
+			t.Errorf("the status service was called by %s", caller)
 		}
 	}
 }
 
-func TestHealthWhileTheStatusServiceIsAwayOrBehind(t *testing.T) {
+func TestHealthWhileStatusServiceIsDownOrBehindIsRetryable(t *testing.T) {
 	w := start(t)
 	url := "https://" + w.address() + "/api/v1/health/by-node/n1/logs"
 	client := oldClient(w.runA, w.leaf("logs", "n1"))
-	w.aggregator.Refuse(runA, codes.NotFound, "RUN_NOT_FOUND") // it hears of a new run a little later
+	w.aggregator.Refuse(runA, codes.NotFound, "RUN_NOT_FOUND") // it learns of a new run a little later
 	if a := call(t, client, "GET", url, nil); a.code != 503 {
 		t.Errorf("behind: %d %s", a.code, a.body)
 	}

@@ -14,9 +14,9 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// What old clients see, line by line as the measurements of Sonobuoy's aggregator say, and as the design
-// says for what comes late or twice.
-func TestAnswersAreThoseOfOld(t *testing.T) {
+// The responses that legacy clients receive, as measured with Sonobuoy's aggregator, and for late or repeated results
+// as designed.
+func TestLegacyAnswersMatchSonobuoy(t *testing.T) {
 	w := start(t)
 	w.put("logs", "n1", "first")
 	const results, progress = "/api/v1/results/", "/api/v1/progress/"
@@ -28,7 +28,7 @@ func TestAnswersAreThoseOfOld(t *testing.T) {
 		{"stored", "PUT", results + "by-node/n2/logs", "x", 200, ""},
 		{"the same again", "PUT", results + "by-node/n1/logs", "first", 200, ""},
 		{"the seed's spelling", "PUT", results + "by_node/n1/logs", "first", 200, ""},
-		{"another content", "PUT", results + "by-node/n1/logs", "second", 409, "another result"},
+		{"different content", "PUT", results + "by-node/n1/logs", "second", 409, "another result"},
 		{"a job's result", "PUT", results + "global/e2e", "x", 200, ""},
 		{"global is a node's name", "PUT", results + "by-node/global/e2e", "x", 200, ""},
 		{"an empty body", "PUT", results + "by-node/n2/e2e", "", 200, ""},
@@ -38,7 +38,7 @@ func TestAnswersAreThoseOfOld(t *testing.T) {
 		{"an unplanned plugin", "PUT", results + "by-node/n1/nothing", "x", 403, `"nothing/n1"`},
 		{"an unplanned node", "PUT", results + "by-node/n9/logs", "x", 403, "n9"},
 		{"an unplanned extension", "PUT", results + "by-node/n1/nothing.gz", "x", 403, `"nothing.gz/n1"`},
-		{"a name that is none", "PUT", results + "by-node/n1/" + strings.Repeat("x", 254), "x", 403, "not expected"},
+		{"an invalid name", "PUT", results + "by-node/n1/" + strings.Repeat("x", 254), "x", 403, "not expected"},
 		{"a slash at the end", "PUT", results + "by-node/n1/logs/", "x", 404, "no such path"},
 		{"a slash in a name", "PUT", results + "by-node/n1%2Flogs/e2e", "x", 404, "no such path"},
 		{"letter case", "PUT", "/API/v1/results/by-node/n1/logs", "x", 404, "no such path"},
@@ -47,8 +47,8 @@ func TestAnswersAreThoseOfOld(t *testing.T) {
 		{"an unknown path", "GET", "/", "", 404, "no such path"},
 		{"a double slash", "PUT", results + "by-node//n1/logs", "x", 301, ""},
 		{"many slashes", "PUT", "//api/v1///results/by-node/n1/logs", "x", 301, ""},
-		{"a path that climbs", "PUT", results + "by-node/n1/../n1/logs", "x", 404, "no such path"},
-		{"a node that climbs", "PUT", results + "by-node/../logs", "x", 404, "no such path"},
+		{"a path with dot segments", "PUT", results + "by-node/n1/../n1/logs", "x", 404, "no such path"},
+		{"a node with dot segments", "PUT", results + "by-node/../logs", "x", 404, "no such path"},
 		{"GET of a result", "GET", results + "by-node/n1/logs", "", 405, ""},
 		{"POST of a result", "POST", results + "global/e2e", "x", 405, ""},
 		{"DELETE of a result", "DELETE", results + "global/e2e", "", 405, ""},
@@ -56,10 +56,10 @@ func TestAnswersAreThoseOfOld(t *testing.T) {
 		{"progress", "POST", progress + "by-node/n1/logs", `{"msg":"m","total":2,"completed":1}`, 200, ""},
 		{"a job's progress", "POST", progress + "global/e2e", `{"appendtotals":true,"appendcompleted":1,"appendfailing":["a"]}`, 200, ""},
 		{"no progress", "POST", progress + "global/e2e", "", 400, ""},
-		{"progress that is no JSON", "POST", progress + "global/e2e", "x", 400, ""},
-		{"progress that is no object", "POST", progress + "global/e2e", "null", 400, ""},
+		{"progress that is not JSON", "POST", progress + "global/e2e", "x", 400, ""},
+		{"progress that is not an object", "POST", progress + "global/e2e", "null", 400, ""},
 		{"progress of a wrong type", "POST", progress + "global/e2e", `{"total":"many"}`, 400, ""},
-		{"progress below zero", "POST", progress + "global/e2e", `{"completed":-1}`, 400, "negative"},
+		{"negative progress", "POST", progress + "global/e2e", `{"completed":-1}`, 400, "negative"},
 		{"unplanned progress", "POST", progress + "by-node/n1/nothing", `{}`, 403, "nothing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestAnswersAreThoseOfOld(t *testing.T) {
 			if len(plugin) < 200 && c.code != 301 && c.code != 404 {
 				leaf = w.leaf(plugin, node)
 			}
-			// Twice: with a length, and chunked without one.
+			// Each with a Content-Length, and chunked.
 			for _, body := range []any{strings.NewReader(c.body), struct{ *strings.Reader }{strings.NewReader(c.body)}} {
 				reader, _ := body.(interface{ Read([]byte) (int, error) })
 				a := call(t, oldClient(w.runA, leaf), c.method, "https://"+w.address()+c.path, reader)
@@ -77,7 +77,7 @@ func TestAnswersAreThoseOfOld(t *testing.T) {
 					t.Errorf("answered %d %q, want %d %q", a.code, a.body, c.code, c.text)
 				}
 				if a.header.Get("Allow") != "" {
-					t.Error("there is an Allow header")
+					t.Error("unexpected Allow header")
 				}
 				if a.body != "" && (a.header.Get("Content-Type") != "text/plain; charset=utf-8" || a.header.Get("X-Content-Type-Options") != "nosniff") {
 					t.Errorf("headers of a text: %v", a.header)
@@ -96,7 +96,7 @@ func TestAnswersAreThoseOfOld(t *testing.T) {
 	}
 }
 
-func TestTheRunsEndIsGone(t *testing.T) {
+func TestPutAfterRunEndedReturns410(t *testing.T) {
 	w := start(t)
 	for _, reason := range []string{"RUN_SEALED", "RUN_CANCELLED"} {
 		w.aggregator.Refuse(runA, codes.FailedPrecondition, reason)
@@ -108,21 +108,21 @@ func TestTheRunsEndIsGone(t *testing.T) {
 	}
 }
 
-func TestCertificatesDecide(t *testing.T) {
+func TestPutIsAuthorizedByCertificate(t *testing.T) {
 	w := start(t)
 	url := "https://" + w.address() + "/api/v1/results/by-node/n1/logs"
 	for name, c := range map[string]struct {
 		leaf tls.Certificate
 		code int
 	}{
-		"its own":           {w.leaf("logs", "n1"), 200},
-		"any node":          {w.runA.SelfSigned.Leaf(w.runA.URI("plugin/logs")), 200},
-		"another node":      {w.leaf("logs", "n2"), 403},
-		"another plugin":    {w.leaf("e2e", "n1"), 403},
-		"any node of e2e":   {w.runA.SelfSigned.Leaf(w.runA.URI("plugin/e2e")), 403},
-		"an operator":       {w.runA.SelfSigned.Leaf(alice), 403},
-		"a node below this": {w.runA.SelfSigned.Leaf("spiffe://x." + runA + "." + mustertest.Domain + "/plugin/logs/node/n1"), 403},
-		"another run's URI": {w.runA.SelfSigned.Leaf("spiffe://" + runB + "." + mustertest.Domain + "/plugin/logs/node/n1"), 403},
+		"its own":                {w.leaf("logs", "n1"), 200},
+		"any node":               {w.runA.SelfSigned.Leaf(w.runA.URI("plugin/logs")), 200},
+		"another node":           {w.leaf("logs", "n2"), 403},
+		"another plugin":         {w.leaf("e2e", "n1"), 403},
+		"any node of e2e":        {w.runA.SelfSigned.Leaf(w.runA.URI("plugin/e2e")), 403},
+		"an operator":            {w.runA.SelfSigned.Leaf(alice), 403},
+		"a subdomain of the run": {w.runA.SelfSigned.Leaf("spiffe://x." + runA + "." + mustertest.Domain + "/plugin/logs/node/n1"), 403},
+		"another run's URI":      {w.runA.SelfSigned.Leaf("spiffe://" + runB + "." + mustertest.Domain + "/plugin/logs/node/n1"), 403},
 	} {
 		for _, size := range []int{4, 300 << 10} { // small and streamed
 			a := call(t, oldClient(w.runA, c.leaf), "PUT", url, struct{ *bytes.Reader }{bytes.NewReader(bytes.Repeat([]byte("x"), size))})
@@ -133,12 +133,12 @@ func TestCertificatesDecide(t *testing.T) {
 	}
 	for _, caller := range w.aggregator.Callers {
 		if caller != "[]" && caller != "["+w.runA.URI("plugin/logs/node/n1")+"]" && caller != "["+w.runA.URI("plugin/logs")+"]" {
-			t.Errorf("the aggregator heard from %s", caller)
+			t.Errorf("the aggregator was called by %s", caller)
 		}
 	}
 }
 
-func TestHandshakesThatAreRefused(t *testing.T) {
+func TestRefusedHandshakesAreCountedByReason(t *testing.T) {
 	w := start(t)
 	other := w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1"})
 	for reason, leaf := range map[string][]tls.Certificate{
@@ -153,11 +153,11 @@ func TestHandshakesThatAreRefused(t *testing.T) {
 		until(t, reason+" is counted", func() bool { return w.metric("refused_handshakes_total", reason) == 1 })
 	}
 	if w.aggregator.Get(key("logs", "n1")) != nil {
-		t.Error("something was stored")
+		t.Error("a result was stored")
 	}
 }
 
-func TestPlainHTTPIsHelped(t *testing.T) {
+func TestPlainHTTPGetsHelpText(t *testing.T) {
 	w := start(t)
 	for _, address := range []string{w.address(), w.gateway.Addresses.Gateway} {
 		a := call(t, http.DefaultClient, "PUT", "http://"+address+"/api/v1/results/by-node/n1/logs", bytes.NewReader(make([]byte, 10_000)))
@@ -167,7 +167,7 @@ func TestPlainHTTPIsHelped(t *testing.T) {
 	}
 }
 
-func TestTLSVersions(t *testing.T) {
+func TestListenerAcceptsTLS12AndTLS13(t *testing.T) {
 	w := start(t)
 	for version, fits := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
 		conn, err := tls.Dial("tcp", w.address(), &tls.Config{MinVersion: version, MaxVersion: version,
@@ -184,7 +184,7 @@ func TestTLSVersions(t *testing.T) {
 	}
 }
 
-func TestFileNamesAndTypes(t *testing.T) {
+func TestFileNamesAndTypesAreStored(t *testing.T) {
 	w := start(t)
 	for i, c := range []struct{ disposition, contentType, name, mediaType string }{
 		{"attachment;filename=r.json", "application/json", "r.json", "application/json"},
@@ -213,7 +213,7 @@ func TestFileNamesAndTypes(t *testing.T) {
 	}
 }
 
-func TestAnErrorReportOfAnOldWorkerIsAnError(t *testing.T) {
+func TestErrorReportOfOldWorkerIsStoredAsError(t *testing.T) {
 	w := start(t)
 	if a := w.put("logs", "n1", `{"error":"no such file"}`, "Content-Type", "application/gzip"); a.code != 200 {
 		t.Fatal(a)
@@ -224,11 +224,11 @@ func TestAnErrorReportOfAnOldWorkerIsAnError(t *testing.T) {
 	}
 	w.put("logs", "n2", `{"error":"x"}`, "Content-Disposition", "attachment;filename=r.json")
 	if got := w.aggregator.Get(key("logs", "n2")); got.Description.IsError {
-		t.Error("a named file was taken for an error report")
+		t.Error("a named file was treated as an error report")
 	}
 }
 
-func TestARunsPortStaysAndCloses(t *testing.T) {
+func TestRunPortIsKeptOverRestartAndClosesWithRun(t *testing.T) {
 	w := start(t, supervised)
 	before := w.aggregator.Port(runA)
 	w.gateway.Stop()

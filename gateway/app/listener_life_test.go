@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 func isOpen(port int32) bool {
@@ -20,14 +20,14 @@ func isOpen(port int32) bool {
 	return err == nil
 }
 
-func (w *world) endRun(id string, at time.Time) {
+func (w *testGateway) endRun(id string, at time.Time) {
 	w.aggregator.Tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: &musterv1.Run{
 		Id: id, State: musterv1.RunState_RUN_STATE_COMPLETE, EndTime: timestamppb.New(at),
 		Plugins: []*musterv1.Plugin{{Name: "logs"}}}}})
 }
 
-// An hour after the run its authority is wiped; until then late sidecars are told what happened.
-func TestAListenerOutlivesItsRunByAnHour(t *testing.T) {
+// The run CA is wiped an hour after the run; until then late sidecars get the reason.
+func TestListenerClosesAnHourAfterRun(t *testing.T) {
 	w := start(t)
 	other := w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1"})
 	portA, portB := w.aggregator.Port(runA), w.aggregator.Port(other.ID)
@@ -39,34 +39,34 @@ func TestAListenerOutlivesItsRunByAnHour(t *testing.T) {
 	}
 	before := w.metric("feed_events_total", "")
 	w.endRun(runA, time.Now().Add(-2*time.Hour))
-	until(t, "the gateway hears of it again", func() bool { return w.metric("feed_events_total", "") > before })
+	until(t, "the gateway receives another change", func() bool { return w.metric("feed_events_total", "") > before })
 	if n := w.metric("run_listeners", ""); n != 1 {
 		t.Errorf("%v listeners", n)
 	}
 }
 
-func TestWithoutAFreePortARunWaitsForOne(t *testing.T) {
+func TestRunWithoutFreePortWaitsForOne(t *testing.T) {
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	port := socket.Addr().(*net.TCPAddr).Port
-	w := start(t, func(w *world) { w.config.LegacyPorts = fmt.Sprintf("%d-%d", port, port) })
-	until(t, "the fault is counted", func() bool { return w.metric("run_listener_faults_total", "") > 0 })
+	w := start(t, func(w *testGateway) { w.config.LegacyPorts = fmt.Sprintf("%d-%d", port, port) })
+	until(t, "the failure is counted", func() bool { return w.metric("run_listener_faults_total", "") > 0 })
 	socket.Close()
 	if got := w.aggregator.Port(runA); int(got) != port {
 		t.Errorf("it opened %d, not %d", got, port)
 	}
 	w.aggregator.Stop() // its fields may be read now
 	if len(w.aggregator.Faults) == 0 || !strings.Contains(w.aggregator.Faults[0], "address already in use") {
-		t.Errorf("the aggregator heard of %q", w.aggregator.Faults)
+		t.Errorf("reported faults: %q", w.aggregator.Faults)
 	}
 }
 
-// After a restart the shared port is open as soon as one run has its certificate: clients of the others
-// wait for theirs.
-func TestAClientThatIsFasterThanItsListenerWaits(t *testing.T) {
-	w, other := named(t)
+// After a restart the shared port opens as soon as one run has its certificate: clients of the other runs wait for
+// theirs.
+func TestClientBeforeItsListenerWaits(t *testing.T) {
+	w, other := startNamed(t)
 	w.aggregator.Port(runA)
 	w.aggregator.Port(runB)
 	w.gateway.Stop()
@@ -93,8 +93,8 @@ func TestAClientThatIsFasterThanItsListenerWaits(t *testing.T) {
 	}()
 	select {
 	case err := <-early:
-		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(100 * time.Millisecond): // likely in its handshake by now; not needed for a pass
+		t.Fatalf("the client did not wait: %v", err)
+	case <-time.After(100 * time.Millisecond): // probably in its handshake by now; the test does not depend on it
 	}
 	release()
 	if err := <-early; err != nil {

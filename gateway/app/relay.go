@@ -5,23 +5,24 @@ import (
 
 	"google.golang.org/grpc"
 
+	"muster.example/gateway/rest"
 	"muster.example/services/client/go"
 )
 
-// noRelay stands for the relay at the centre where the configuration names none: every call has the same error.
-type noRelay struct{}
+// missingRelay replaces the root relay if the configuration names none: every call fails with the same error.
+type missingRelay struct{}
 
-func (noRelay) refusal() error {
-	return &muster.Error{Code: "UNAVAILABLE", Reason: "NO_RELAY", Message: "this gateway knows no relay",
-		NextStep: "Name the relay at the centre in the gateway's configuration: relay_targets."}
+func (missingRelay) refusal() error {
+	p := rest.NoRelay()
+	return &muster.Error{Code: p.Code, Reason: p.Reason, Message: p.Message, NextStep: p.NextStep}
 }
 
 // Invoke implements grpc.ClientConnInterface.
-func (n noRelay) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
+func (n missingRelay) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
 	return n.refusal()
 }
 
 // NewStream implements grpc.ClientConnInterface.
-func (n noRelay) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+func (n missingRelay) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
 	return nil, n.refusal()
 }

@@ -10,12 +10,12 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 const jobID = "0123456789abcdef0123456789abcdef"
 
-// submission is the body of a request that has a node run something.
+// submission returns the body of a request to run a job on a node.
 func submission(t *testing.T, node string) string {
 	t.Helper()
 	command, err := proto.Marshal(&musterv1.Command{Job: jobID, Action: "exec", Argv: []string{"id"}, TimeLimit: durationpb.New(1e11)})
@@ -25,8 +25,8 @@ func submission(t *testing.T, node string) string {
 	return `{"command":{"command":"` + base64.StdEncoding.EncodeToString(command) + `"},"nodes":["` + node + `"]}`
 }
 
-// says prints a text and exits with 3, unless it is ended before it was let go.
-func says(text string, let <-chan struct{}) func(context.Context, *musterv1.Command, func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+// printer prints a text and exits with 3, unless it is cancelled before `let` is closed.
+func printer(text string, let <-chan struct{}) func(context.Context, *musterv1.Command, func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 	return func(ctx context.Context, _ *musterv1.Command, emit func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 		emit(&musterv1.JobRecord{Record: &musterv1.JobRecord_Output_{
 			Output: &musterv1.JobRecord_Output{Stream: musterv1.JobStream_JOB_STREAM_STDOUT, Data: []byte(text)}}})
@@ -39,10 +39,10 @@ func says(text string, let <-chan struct{}) func(context.Context, *musterv1.Comm
 	}
 }
 
-func TestJobsAndAttachedNodesOverREST(t *testing.T) {
+func TestRESTServesJobsAndAttachedNodes(t *testing.T) {
 	w := start(t)
 	let := make(chan struct{})
-	w.relay.Hang("n1", says("hello\n", let))
+	w.relay.AddNode("n1", printer("hello\n", let))
 	client := w.operator(alice)
 	if a := call(t, client, "GET", w.url("/api/v1/attached?page_size=5"), nil); a.code != 200 || !strings.Contains(a.body, `"name":"n1"`) {
 		t.Error(a)
@@ -73,9 +73,9 @@ func TestJobsAndAttachedNodesOverREST(t *testing.T) {
 	}
 }
 
-func TestAJobIsCancelledOverREST(t *testing.T) {
+func TestRESTCancelsJob(t *testing.T) {
 	w := start(t)
-	w.relay.Hang("n1", says("", nil))
+	w.relay.AddNode("n1", printer("", nil))
 	client := w.operator(alice)
 	call(t, client, "POST", w.url("/api/v1/jobs"), strings.NewReader(submission(t, "n1")))
 	if a := call(t, client, "POST", w.url("/api/v1/jobs/"+jobID+":cancel"), nil); decode(t, a.body)["state"] != "JOB_STATE_CANCELLED" {
@@ -86,10 +86,10 @@ func TestAJobIsCancelledOverREST(t *testing.T) {
 	}
 }
 
-func TestWithoutARelayJobsAreUnavailable(t *testing.T) {
-	for reason, change := range map[string]func(*world){
-		"NO_RELAY":    func(w *world) { w.config.RelayTargets = nil },
-		"UNAVAILABLE": func(w *world) { w.relay.Stop() },
+func TestJobsWithoutRelayAreUnavailable(t *testing.T) {
+	for reason, change := range map[string]func(*testGateway){
+		"NO_RELAY":    func(w *testGateway) { w.config.RelayTargets = nil },
+		"UNAVAILABLE": func(w *testGateway) { w.relay.Stop() },
 	} {
 		w := start(t, change)
 		for _, path := range []string{"/api/v1/attached", "/api/v1/jobs", "/api/v1/jobs/" + jobID, "/api/v1/jobs/" + jobID + ":watch"} {

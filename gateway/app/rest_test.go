@@ -16,15 +16,15 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"muster.example/gateway/gen"
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/legacy"
 	"muster.example/gateway/viewing"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/mustertest"
 )
 
 const archivePath = "/api/v1/runs/" + runA + "/archive/content"
 
-func TestRESTNamesTheVerifiedPeerAlone(t *testing.T) {
+func TestRESTForwardsOnlyVerifiedIdentity(t *testing.T) {
 	w := start(t)
 	a := call(t, w.operator(alice), "GET", w.url("/api/v1/runs"), nil,
 		"Grpc-Metadata-Muster-Forwarded-Identity", "spiffe://evil/user/root", "Muster-Forwarded-Identity", "spiffe://evil/user/root",
@@ -32,13 +32,13 @@ func TestRESTNamesTheVerifiedPeerAlone(t *testing.T) {
 	if a.code != 200 || !strings.Contains(a.body, runA) {
 		t.Fatalf("answered %d %s", a.code, a.body)
 	}
-	w.gateway.Stop() // nothing is added to the lists from now on
+	w.gateway.Stop() // from here on the lists do not change
 	if !slices.Contains(w.aggregator.Callers, "["+alice+"]") {
-		t.Errorf("the aggregator heard from %v", w.aggregator.Callers)
+		t.Errorf("the aggregator was called by %v", w.aggregator.Callers)
 	}
 	for _, caller := range w.aggregator.Callers {
-		if caller != "["+alice+"]" && caller != "[]" { // without one: what the gateway does for itself
-			t.Errorf("the aggregator heard from %s", caller)
+		if caller != "["+alice+"]" && caller != "[]" { // empty: calls of the gateway itself
+			t.Errorf("the aggregator was called by %s", caller)
 		}
 	}
 	for _, names := range w.aggregator.MetadataNames {
@@ -46,18 +46,18 @@ func TestRESTNamesTheVerifiedPeerAlone(t *testing.T) {
 			switch name {
 			case ":authority", "content-type", "user-agent", "muster-forwarded-identity", "grpc-accept-encoding":
 			default:
-				t.Errorf("metadata %q got through", name)
+				t.Errorf("metadata %q was forwarded", name)
 			}
 		}
 	}
 	for name := range a.header {
 		if strings.HasPrefix(name, "Grpc-") {
-			t.Errorf("the answer has a header %s", name)
+			t.Errorf("unexpected header %s in the response", name)
 		}
 	}
 }
 
-func TestRESTErrors(t *testing.T) {
+func TestRESTErrorsHaveCodeAndReason(t *testing.T) {
 	w := start(t)
 	for _, c := range []struct {
 		method, path string
@@ -85,12 +85,12 @@ func TestRESTErrors(t *testing.T) {
 	}
 }
 
-func TestRESTWantsACertificateOfTheFleet(t *testing.T) {
+func TestRESTRequiresFleetCertificate(t *testing.T) {
 	w := start(t)
 	foreign := mustertest.NewFleet()
 	for name, leaf := range map[string]*tls.Certificate{
 		"none": nil, "another fleet's": ptr(foreign.Intermediate.Leaf(alice)), "expired": ptr(w.fleet.Intermediate.Expired(alice)),
-		"only self-signed by the run": ptr(w.runA.SelfSigned.Leaf(w.runA.URI("plugin/logs"))),
+		"self-signed by the run only": ptr(w.runA.SelfSigned.Leaf(w.runA.URI("plugin/logs"))),
 		"forged by a run":             ptr(w.runA.Signed.Leaf(alice)),
 	} {
 		settings := &tls.Config{RootCAs: w.fleet.Root.Pool()}
@@ -101,7 +101,7 @@ func TestRESTWantsACertificateOfTheFleet(t *testing.T) {
 			t.Errorf("%s: answered %d %s", name, a.code, a.body)
 		}
 	}
-	// A run's credential with its chain is one of the fleet's, and the services decide what it may.
+	// A run credential with its chain belongs to the fleet; the services decide what it may do.
 	chained := w.runA.Signed.Leaf(w.runA.URI("plugin/logs/node/n1"))
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: w.fleet.Root.Pool(), Certificates: []tls.Certificate{chained}}}}
 	if a := call(t, client, "GET", w.url("/api/v1/runs"), nil); a.code != 200 {
@@ -114,7 +114,7 @@ func TestRESTWantsACertificateOfTheFleet(t *testing.T) {
 
 func ptr[T any](value T) *T { return &value }
 
-func TestRevokedAreRefused(t *testing.T) {
+func TestRESTRefusesRevokedIdentities(t *testing.T) {
 	w := start(t)
 	client := w.operator(alice)
 	if a := call(t, client, "GET", w.url("/api/v1/runs"), nil); a.code != 200 {
@@ -140,7 +140,7 @@ func TestRevokedAreRefused(t *testing.T) {
 	}
 }
 
-func TestDownloads(t *testing.T) {
+func TestDownloadsSupportRanges(t *testing.T) {
 	w := start(t)
 	content := bytes.Repeat([]byte("0123456789abcdef"), 1000)
 	digest := sha256.Sum256(content)
@@ -196,7 +196,7 @@ func TestDownloads(t *testing.T) {
 	}
 }
 
-func TestADamagedDownloadIsBrokenOff(t *testing.T) {
+func TestDamagedDownloadIsAborted(t *testing.T) {
 	w := start(t)
 	w.aggregator.Archives[runA] = make([]byte, 16000)
 	w.aggregator.Damage = true
@@ -204,16 +204,16 @@ func TestADamagedDownloadIsBrokenOff(t *testing.T) {
 		client := w.operator(alice)
 		client.Transport.(*http.Transport).ForceAttemptHTTP2 = http2
 		if a, err := try(client, "GET", w.url(archivePath), nil); err == nil {
-			t.Errorf("HTTP/2 %v: a clean end after %d bytes", http2, len(a.body))
+			t.Errorf("HTTP/2 %v: the response ended without an error after %d bytes", http2, len(a.body))
 		}
 	}
 	if w.metric("broken_reads_total", "") != 2 {
-		t.Error("not counted")
+		t.Error("the broken download is not counted")
 	}
 }
 
-// Every path of the document is served, and every path that is served is in the document.
-func TestDocumentAndRouterAgree(t *testing.T) {
+// Every path of the document is served, and every served path is in the document.
+func TestOpenAPIDocumentMatchesRouter(t *testing.T) {
 	w := start(t)
 	document := decode(t, string(gen.OpenAPI))
 	served := call(t, w.operator(alice), "GET", w.url("/api/v1/openapi.json"), nil)
@@ -233,7 +233,7 @@ func TestDocumentAndRouterAgree(t *testing.T) {
 			var a answer
 			switch first := strings.Split(path, "/"); {
 			case first[1] != "api":
-				a = call(t, w.looker(w.fleet.Intermediate.Leaf(alice)), method, w.page(concrete), nil)
+				a = call(t, w.statusClient(w.fleet.Intermediate.Leaf(alice)), method, w.page(concrete), nil)
 				if a.header.Get("Content-Type") == "text/html; charset=utf-8" {
 					t.Errorf("%s %s is in the document, and a page of the dashboard", method, path)
 				}
@@ -267,7 +267,7 @@ func TestDocumentAndRouterAgree(t *testing.T) {
 	}
 }
 
-// rules reads the mapping that the REST translation is generated from.
+// rules reads the HTTP rules from which the REST translation is generated.
 func rules(t *testing.T) (routes []legacy.Route) {
 	t.Helper()
 	content, err := os.ReadFile("../../proto/muster/v1/http.yaml")
@@ -290,7 +290,7 @@ func rules(t *testing.T) (routes []legacy.Route) {
 	return routes
 }
 
-func TestProbes(t *testing.T) {
+func TestReadinessFollowsAggregator(t *testing.T) {
 	w := start(t)
 	inspection := "http://" + w.gateway.Addresses.Inspection
 	until(t, "it is ready", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 200 })
@@ -306,7 +306,7 @@ func TestProbes(t *testing.T) {
 	until(t, "it is ready again", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 200 })
 }
 
-func TestRunsOfWhileTheFeedWasAwayAreFound(t *testing.T) {
+func TestRunsCreatedDuringFeedOutageAreFound(t *testing.T) {
 	w := start(t)
 	w.address()
 	w.aggregator.Stop()

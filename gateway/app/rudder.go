@@ -14,12 +14,12 @@ import (
 	"muster.example/gateway/rudder"
 )
 
-// Version is that of everything in this repository: services/common/version.h.
+// Version is the version of everything in this repository: services/common/version.h.
 const Version = "0.1.0"
 
-const relayHelp = "This port speaks HTTPS only: use https://. What is served here, docs/rudder.md tells."
+const relayHelp = "This port speaks HTTPS only: use https://. See docs/rudder.md."
 
-// maxRelayHeader bounds a request's line and headers: lists of nodes stand in the query.
+// maxRelayHeader bounds a request's line and headers: lists of nodes are part of the query.
 const maxRelayHeader = 1 << 20
 
 // relay opens the listener for Rudder's relay API, if one is configured.
@@ -61,23 +61,23 @@ func (a *App) relay(to rest.Services) error {
 	return nil
 }
 
-// stopRelay lets requests end for as long as the context lasts, then ends them.
+// stopRelay waits for requests as long as the context lasts, then ends them.
 func (a *App) stopRelay(ctx context.Context) {
 	if a.relaying != nil && a.relaying.Shutdown(ctx) != nil {
 		a.relaying.Close()
 	}
 	if a.rudder != nil {
-		// What still runs behind an answer has its process groups told to end, and a moment for that.
+		// Remaining process groups are asked to end and get a moment for that.
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		a.rudder.Close(ending)
 	}
 }
 
-// Reload takes over what the files about Rudder's nodes say now. If one is wrong, all stays as it was.
+// Reload reads the files about Rudder's nodes again. If one is invalid, the old state is kept.
 func (a *App) Reload() error {
 	if a.rudder == nil {
-		return errors.New("rudder.listen has no value: there is nothing to read again")
+		return errors.New("rudder.listen has no value: there is nothing to reload")
 	}
 	return a.rudder.Reload()
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// relaying gives the gateway a listener for Rudder's API, with a nodes list.
-func relaying(w *world) {
+// relaying adds a listener for Rudder's API with a nodes list to the gateway.
+func relaying(w *testGateway) {
 	leaf := w.fleet.Intermediate.Leaf(alice)
 	key, err := x509.MarshalPKCS8PrivateKey(leaf.PrivateKey)
 	if err != nil {
@@ -28,7 +28,7 @@ func relaying(w *world) {
 	c.RemoteRunCommand = []string{"echo", "ran"}
 }
 
-func TestRudderHasAListenerOfItsOwn(t *testing.T) {
+func TestRudderListenerReloadsNodesList(t *testing.T) {
 	w := start(t, relaying)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	run := func() string {
@@ -42,32 +42,32 @@ func TestRudderHasAListenerOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.gateway.Reload(); err == nil || run() != "ran -- one.example\n" {
-		t.Error("a malformed list was taken over", err)
+		t.Error("a malformed list was accepted", err)
 	}
 	if err := os.WriteFile(w.config.Rudder.NodesListFile, []byte(`{"n2":{"hostname":"two.example","policy-server":"root"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.gateway.Reload(); err != nil || run() != "ran -- two.example\n" {
-		t.Error("the new list was not taken over", err)
+		t.Error("the new list was not loaded", err)
 	}
 	if got := w.metric("requests_total", `code="200",listener="rudder",route="remote-run"`); got != 3 {
 		t.Error(got)
 	}
 }
 
-func TestRudderIsOffUnlessConfigured(t *testing.T) {
+func TestRudderListenerIsOffByDefault(t *testing.T) {
 	w := start(t)
 	if w.gateway.Addresses.Rudder != "" || w.gateway.Reload() == nil {
 		t.Error(w.gateway.Addresses)
 	}
 }
 
-func TestRudderReachesAttachedNodesByTheirStreams(t *testing.T) {
+func TestRudderReachesAttachedNodesOverStreams(t *testing.T) {
 	let := make(chan struct{})
 	close(let)
-	w := start(t, relaying, func(w *world) {
+	w := start(t, relaying, func(w *testGateway) {
 		w.config.Rudder.Dialect, w.config.Rudder.SharedFilesNodes = "extended", filepath.Join(w.t.TempDir(), "files")
-		w.relay.Hang("one.example", says("by stream\n", let))
+		w.relay.AddNode("one.example", printer("by stream\n", let))
 	})
 	own, err := tls.LoadX509KeyPair(w.config.Rudder.CertificateFile, w.config.Rudder.KeyFile)
 	if err != nil {
@@ -91,10 +91,10 @@ func TestRudderReachesAttachedNodesByTheirStreams(t *testing.T) {
 	}
 	for _, caller := range w.relay.Callers() {
 		if caller != "[]" {
-			t.Error("the gateway spoke for", caller)
+			t.Error("the gateway called for", caller)
 		}
 	}
-	// A list is as long as a query may be.
+	// The longest list that a query may have.
 	many := strings.Repeat("0123456789abcdef0123456789abcdef0123,", 20_000) + "n1"
 	if got := run(many); got.code != 200 || strings.Count(got.body, "unknown") != 1 || !strings.Contains(got.body, "n1: by stream") {
 		t.Error(got.code, len(got.body))

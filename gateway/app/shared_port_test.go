@@ -13,15 +13,15 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// named starts a world whose runs are told apart by their host names, with two of them.
-func named(t *testing.T) (*world, *mustertest.Run) {
+// startNamed starts a gateway whose runs have host names, with two runs.
+func startNamed(t *testing.T) (*testGateway, *mustertest.Run) {
 	t.Helper()
-	w := start(t, supervised, func(w *world) { w.aggregator.LegacyHost = "{run}.collect.example.org" })
+	w := start(t, supervised, func(w *testGateway) { w.aggregator.LegacyHost = "{run}.collect.example.org" })
 	return w, w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1", "n2"})
 }
 
-// hostClient is an old client that was given a URL with a host name.
-func (w *world) hostClient(run *mustertest.Run, leaf tls.Certificate) *http.Client {
+// hostClient returns an old client whose URL has a host name.
+func (w *testGateway) hostClient(run *mustertest.Run, leaf tls.Certificate) *http.Client {
 	client := oldClient(run, leaf)
 	client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		_, port, _ := net.SplitHostPort(address)
@@ -30,7 +30,7 @@ func (w *world) hostClient(run *mustertest.Run, leaf tls.Certificate) *http.Clie
 	return client
 }
 
-func (w *world) hostURL(run string) string {
+func (w *testGateway) hostURL(run string) string {
 	return fmt.Sprintf("https://%s.collect.example.org:%d/api/v1/results/by-node/n1/logs", run, w.aggregator.Port(run))
 }
 
@@ -38,8 +38,8 @@ func credential(run *mustertest.Run) tls.Certificate {
 	return run.SelfSigned.Leaf(run.URI("plugin/logs/node/n1"))
 }
 
-func TestRunsWithHostNamesShareAPort(t *testing.T) {
-	w, other := named(t)
+func TestRunsWithHostNamesShareOnePort(t *testing.T) {
+	w, other := startNamed(t)
 	if a, b := w.aggregator.Port(runA), w.aggregator.Port(runB); a != b {
 		t.Fatalf("they listen on %d and %d", a, b)
 	}
@@ -55,14 +55,14 @@ func TestRunsWithHostNamesShareAPort(t *testing.T) {
 	}
 }
 
-func TestARunsLeafIsRefusedUnderAnothersName(t *testing.T) {
-	w, other := named(t)
+func TestLeafOfAnotherRunIsRefusedUnderHostName(t *testing.T) {
+	w, other := startNamed(t)
 	w.aggregator.Port(runA)
 	if a, err := try(w.hostClient(other, credential(w.runA)), "PUT", w.hostURL(runB), strings.NewReader("x")); err == nil {
 		t.Errorf("answered %d %s", a.code, a.body)
 	}
-	until(t, "it is counted", func() bool { return w.metric("refused_handshakes_total", "other_authority") == 1 })
-	// The name in the request plays no part: who shook hands with a run talks to that run.
+	until(t, "the refusal is counted", func() bool { return w.metric("refused_handshakes_total", "other_authority") == 1 })
+	// The Host header has no effect: a connection belongs to the run of its handshake.
 	client := w.hostClient(w.runA, credential(w.runA))
 	request, _ := http.NewRequest("PUT", w.hostURL(runA), strings.NewReader("mine"))
 	request.Host = runB + ".collect.example.org"
@@ -76,8 +76,8 @@ func TestARunsLeafIsRefusedUnderAnothersName(t *testing.T) {
 	}
 }
 
-func TestAHelloForNobodyIsRefused(t *testing.T) {
-	w, _ := named(t)
+func TestHelloWithUnknownNameIsRefused(t *testing.T) {
+	w, _ := startNamed(t)
 	address := fmt.Sprintf("127.0.0.1:%d", w.aggregator.Port(runA))
 	for name, reason := range map[string]string{"": "no_name", "00000000000000cc.collect.example.org": "unknown_name", "localhost": "unknown_name"} {
 		_, err := tls.Dial("tcp", address, &tls.Config{ServerName: name, InsecureSkipVerify: true,
@@ -89,10 +89,10 @@ func TestAHelloForNobodyIsRefused(t *testing.T) {
 	}
 }
 
-// Neither the run's end nor a restart of the gateway moves a run to another port; a run that is gone
-// takes nothing more while the other goes on.
-func TestASharedPortOutlivesRunsAndRestarts(t *testing.T) {
-	w, other := named(t)
+// Neither the end of a run nor a restart of the gateway moves a run to another port. A deleted run accepts nothing more
+// while the other continues.
+func TestSharedPortIsKeptOverRunsAndRestarts(t *testing.T) {
+	w, other := startNamed(t)
 	before := w.aggregator.Port(runA)
 	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", before), &tls.Config{ServerName: runA + ".collect.example.org",
 		RootCAs: w.runA.SelfSigned.Pool(), Certificates: []tls.Certificate{credential(w.runA)}})
@@ -124,8 +124,8 @@ func TestASharedPortOutlivesRunsAndRestarts(t *testing.T) {
 	}
 }
 
-// A run from before the host names were configured keeps its own port.
-func TestRunsWithAndWithoutHostNamesLiveTogether(t *testing.T) {
+// A run from before host names were configured keeps its own port.
+func TestRunsWithAndWithoutHostNamesCoexist(t *testing.T) {
 	w := start(t)
 	if a := w.put("logs", "n1", "x"); a.code != 200 {
 		t.Fatal(a)
@@ -140,9 +140,9 @@ func TestRunsWithAndWithoutHostNamesLiveTogether(t *testing.T) {
 	}
 }
 
-func TestNoListenerOfARunResumesSessions(t *testing.T) {
-	byName, _ := named(t)
-	for _, w := range []*world{byName, start(t)} {
+func TestRunListenersDoNotResumeSessions(t *testing.T) {
+	byName, _ := startNamed(t)
+	for _, w := range []*testGateway{byName, start(t)} {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			cache := tls.NewLRUClientSessionCache(1)
 			for range 2 {

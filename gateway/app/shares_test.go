@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-func TestSharedFilesOverREST(t *testing.T) {
+func TestRESTServesSharedFiles(t *testing.T) {
 	w := start(t)
 	w.relay.Share(&musterv1.Share{
 		File:  &musterv1.SharedFile{Key: &musterv1.ShareKey{Source: "n1", Target: "n2", Id: "report.csv"}, Size: 3},
@@ -35,7 +35,7 @@ func TestSharedFilesOverREST(t *testing.T) {
 	if a := call(t, client, "GET", w.url(path), nil); a.code != 404 {
 		t.Error(a)
 	}
-	// Ids that climb are no path, or reach the relay as they are, which refuses them.
+	// Ids with dot segments have no route, or are forwarded unchanged and refused by the relay.
 	for _, id := range []string{"..", "%2e%2e", "..%2fx", "a/b", "%2e%2e%2f%2e%2e%2fetc", ""} {
 		if a := call(t, client, "GET", w.url("/api/v1/shares/n1/n2/"+id), nil); a.code == 200 {
 			t.Errorf("%q: %v", id, a)
@@ -46,8 +46,8 @@ func TestSharedFilesOverREST(t *testing.T) {
 	}
 }
 
-func TestWithoutARelaySharedFilesAreUnavailable(t *testing.T) {
-	w := start(t, func(w *world) { w.config.RelayTargets = nil })
+func TestSharedFilesWithoutRelayAreUnavailable(t *testing.T) {
+	w := start(t, func(w *testGateway) { w.config.RelayTargets = nil })
 	for method, path := range map[string]string{"GET": "/api/v1/shares", "DELETE": "/api/v1/shares/n1/n2/f"} {
 		if a := call(t, w.operator(alice), method, w.url(path), nil); a.code != 503 || !strings.Contains(a.body, `"NO_RELAY"`) {
 			t.Errorf("%s %s: %d %s", method, path, a.code, a.body)

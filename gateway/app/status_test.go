@@ -13,11 +13,11 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/mustertest"
 )
 
-// progressOf is a run of four pairs: one of each kind.
+// progressOf returns a run of four pairs: one of each kind.
 func progressOf(run string) *musterv1.RunStatus {
 	at := timestamppb.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	return &musterv1.RunStatus{
@@ -39,8 +39,8 @@ func progressOf(run string) *musterv1.RunStatus {
 	}
 }
 
-// started is a world that knows how far run A is, and how far run B, which is newer.
-func started(t *testing.T, change ...func(*world)) (*world, *mustertest.Run) {
+// startWithStatus starts a gateway with the status of run A and of the newer run B.
+func startWithStatus(t *testing.T, change ...func(*testGateway)) (*testGateway, *mustertest.Run) {
 	t.Helper()
 	w := start(t, change...)
 	other := w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1"})
@@ -51,12 +51,12 @@ func started(t *testing.T, change ...func(*world)) (*world, *mustertest.Run) {
 
 func viewer(run *mustertest.Run) tls.Certificate { return run.Signed.Leaf(run.URI("viewer")) }
 
-func (w *world) page(path string) string { return "https://" + w.gateway.Addresses.Status + path }
+func (w *testGateway) page(path string) string { return "https://" + w.gateway.Addresses.Status + path }
 
-// looker is a client of the status listener; without a certificate, whatever is asked for is refused or not.
-func (w *world) looker(leaf ...tls.Certificate) *http.Client {
+// statusClient returns a client of the status listener, with or without a certificate.
+func (w *testGateway) statusClient(leaf ...tls.Certificate) *http.Client {
 	settings := &tls.Config{RootCAs: w.fleet.Root.Pool()}
-	if len(leaf) > 0 { // shown whatever the server asks for
+	if len(leaf) > 0 { // sent whatever the server requests
 		settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &leaf[0], nil }
 	}
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: settings}
@@ -65,10 +65,10 @@ func (w *world) looker(leaf ...tls.Certificate) *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// The first fields of the answer and of each pair are the original design's, exactly.
-func TestStatusIsInTheFormOfTheDesign(t *testing.T) {
-	w, _ := started(t, func(w *world) { w.aggregator.PageSize = 3 }) // the rest comes with a second page
-	a := call(t, w.looker(viewer(w.runA)), "GET", w.page("/status"), nil)
+// The first fields of the response and of each pair are exactly those of the original design.
+func TestStatusHasFormatOfDesign(t *testing.T) {
+	w, _ := startWithStatus(t, func(w *testGateway) { w.aggregator.PageSize = 3 }) // the rest is on a second page
+	a := call(t, w.statusClient(viewer(w.runA)), "GET", w.page("/status"), nil)
 	if a.code != 200 || a.header.Get("Content-Type") != "application/json" || a.header.Get("Cache-Control") != "no-store" ||
 		a.header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Fatalf("%d %v %s", a.code, a.header, a.body)
@@ -105,7 +105,7 @@ func TestStatusIsInTheFormOfTheDesign(t *testing.T) {
 		}
 	}
 	if strings.Contains(a.body, "<b>") {
-		t.Error("a browser that guesses could take this for HTML: " + a.body)
+		t.Error("a browser could sniff this as HTML: " + a.body)
 	}
 	all := decode(t, a.body)
 	if all["run"] != runA || all["state"] != "running" || fmt.Sprint(all["reasons"]) != "map[not-responding:1]" || all["counts"] == nil ||
@@ -114,8 +114,8 @@ func TestStatusIsInTheFormOfTheDesign(t *testing.T) {
 	}
 }
 
-func TestStatesOfARunHaveTheDesignsWords(t *testing.T) {
-	w, _ := started(t)
+func TestRunStatesHaveNamesOfDesign(t *testing.T) {
+	w, _ := startWithStatus(t)
 	for state, want := range map[musterv1.RunState]string{
 		musterv1.RunState_RUN_STATE_PLANNED: "running", musterv1.RunState_RUN_STATE_RUNNING: "running",
 		musterv1.RunState_RUN_STATE_POST_PROCESSING: "post-processing", musterv1.RunState_RUN_STATE_COMPLETE: "complete",
@@ -124,15 +124,15 @@ func TestStatesOfARunHaveTheDesignsWords(t *testing.T) {
 		status := progressOf(runA)
 		status.State, status.Pairs = state, nil
 		w.aggregator.SetStatus(status)
-		a := call(t, w.looker(viewer(w.runA)), "GET", w.page("/status"), nil)
+		a := call(t, w.statusClient(viewer(w.runA)), "GET", w.page("/status"), nil)
 		if members := decode(t, a.body); members["status"] != want || fmt.Sprint(members["plugins"]) != "[]" {
 			t.Errorf("%s: %s", state, a.body)
 		}
 	}
 }
 
-func TestWhoSeesWhichRun(t *testing.T) {
-	w, other := started(t)
+func TestStatusIsAuthorizedByCaller(t *testing.T) {
+	w, other := startWithStatus(t)
 	user := w.fleet.Intermediate.Leaf(alice)
 	for _, c := range []struct {
 		name, query string
@@ -146,16 +146,16 @@ func TestWhoSeesWhichRun(t *testing.T) {
 		{"a viewer that names none", "?run=", viewer(w.runA), 200, `"run":"` + runA},
 		{"a viewer that names another run", "?run=" + runB, viewer(w.runA), 403, "NOT_YOURS"},
 		{"a viewer that names both", "?run=" + runA + "&run=" + runB, viewer(w.runA), 403, "NOT_YOURS"},
-		{"a viewer that names none there is", "?run=0000000000000000", viewer(w.runA), 403, "NOT_YOURS"},
+		{"a viewer that names an unknown run", "?run=0000000000000000", viewer(w.runA), 403, "NOT_YOURS"},
 		{"an operator: the newest", "", user, 200, `"run":"` + runB},
 		{"an operator names one", "?run=" + runA, user, 200, `"run":"` + runA},
-		{"an operator names none there is", "?run=0000000000000000", user, 404, "RUN_NOT_FOUND"},
+		{"an operator names an unknown run", "?run=0000000000000000", user, 404, "RUN_NOT_FOUND"},
 		{"a sidecar's credential", "", w.runA.Signed.Leaf(w.runA.URI("plugin/logs/node/n1")), 403, "ROLE_NOT_ALLOWED"},
 		{"a node's", "", w.fleet.Intermediate.Leaf("spiffe://" + mustertest.Domain + "/node/n1"), 403, "ROLE_NOT_ALLOWED"},
 		{"a service's", "", w.fleet.Service("status", "s1"), 403, "ROLE_NOT_ALLOWED"},
 		{"another fleet's name", "", w.fleet.Intermediate.Leaf("spiffe://other.muster/user/alice"), 403, "ROLE_NOT_ALLOWED"},
 	} {
-		a := call(t, w.looker(c.leaf), "GET", w.page("/status"+c.query), nil)
+		a := call(t, w.statusClient(c.leaf), "GET", w.page("/status"+c.query), nil)
 		if a.code != c.code || !strings.Contains(a.body, c.says) {
 			t.Errorf("%s: %d %s", c.name, a.code, a.body)
 		}
@@ -165,36 +165,36 @@ func TestWhoSeesWhichRun(t *testing.T) {
 		if c.code == 200 {
 			continue
 		}
-		a = call(t, w.looker(c.leaf), "GET", w.page("/status"+c.query), nil, "Accept", "text/event-stream")
+		a = call(t, w.statusClient(c.leaf), "GET", w.page("/status"+c.query), nil, "Accept", "text/event-stream")
 		if a.code != c.code || !strings.Contains(a.body, c.says) || a.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s asks for events: %d %v %s", c.name, a.code, a.header, a.body)
 		}
 	}
-	a := call(t, w.looker(), "GET", w.page("/status"), nil)
+	a := call(t, w.statusClient(), "GET", w.page("/status"), nil)
 	if a.code != 401 || decode(t, a.body)["reason"] != "CERTIFICATE_MISSING" || a.header.Get("Content-Type") != "application/json" {
 		t.Errorf("without a certificate: %d %s", a.code, a.body)
 	}
 	w.aggregator.Stop()
-	if a := call(t, w.looker(user), "GET", w.page("/status"), nil); a.code != 503 || decode(t, a.body)["reason"] != "UNAVAILABLE" {
+	if a := call(t, w.statusClient(user), "GET", w.page("/status"), nil); a.code != 503 || decode(t, a.body)["reason"] != "UNAVAILABLE" {
 		t.Errorf("without a status service: %d %s", a.code, a.body)
 	}
 }
 
-// What does not lead to the fleet's root ends in the handshake, and is counted by why.
-func TestWrongCertificatesEndInTheHandshake(t *testing.T) {
-	w, other := started(t)
+// A certificate that does not chain to the fleet's root fails in the handshake and is counted by reason.
+func TestInvalidCertificateFailsHandshake(t *testing.T) {
+	w, other := startWithStatus(t)
 	for _, c := range []struct {
 		name, reason string
 		leaf         tls.Certificate
 	}{
 		{"another fleet's", "other_authority", mustertest.NewFleet().NewRun(runA).Signed.Leaf(w.runA.URI("viewer"))},
-		{"a run's without what leads to the root", "other_authority", w.runA.SelfSigned.Leaf(w.runA.URI("viewer"))},
+		{"a run's without its chain", "other_authority", w.runA.SelfSigned.Leaf(w.runA.URI("viewer"))},
 		{"forged by another run", "", other.Signed.Leaf(w.runA.URI("viewer"))},
 		{"an operator's, forged by a run", "", w.runA.Signed.Leaf(alice)},
 		{"expired", "expired", w.runA.Signed.Expired(w.runA.URI("viewer"))},
 	} {
 		before := w.metric("refused_handshakes_total", `listener="status"`)
-		if a, err := try(w.looker(c.leaf), "GET", w.page("/status"), nil); err == nil {
+		if a, err := try(w.statusClient(c.leaf), "GET", w.page("/status"), nil); err == nil {
 			t.Errorf("%s: answered %d %s", c.name, a.code, a.body)
 		}
 		until(t, c.name+" is counted", func() bool { return w.metric("refused_handshakes_total", `listener="status"`) == before+1 })
@@ -204,14 +204,14 @@ func TestWrongCertificatesEndInTheHandshake(t *testing.T) {
 	}
 }
 
-func (w *world) revoke(subject string) {
+func (w *testGateway) revoke(subject string) {
 	w.aggregator.Tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Revoked_{
 		Revoked: &musterv1.FollowChangesResponse_Revoked{Subject: subject}}})
 }
 
-func TestARevokedViewerIsRefused(t *testing.T) {
-	w, _ := started(t)
-	client := w.looker(viewer(w.runA))
+func TestRevokedViewerIsRefused(t *testing.T) {
+	w, _ := startWithStatus(t)
+	client := w.statusClient(viewer(w.runA))
 	w.revoke(w.runA.URI("viewer"))
 	until(t, "the viewer is refused", func() bool {
 		a := call(t, client, "GET", w.page("/status"), nil)
@@ -219,12 +219,12 @@ func TestARevokedViewerIsRefused(t *testing.T) {
 	})
 }
 
-func TestAnUnchangedStatusIsNotSentAgain(t *testing.T) {
-	w, _ := started(t)
-	client := w.looker(viewer(w.runA))
+func TestUnchangedStatusReturns304(t *testing.T) {
+	w, _ := startWithStatus(t)
+	client := w.statusClient(viewer(w.runA))
 	tag := call(t, client, "GET", w.page("/status"), nil).header.Get("ETag")
 	status := progressOf(runA)
-	status.Time = timestamppb.New(time.Now().Add(time.Hour)) // when it was given makes no other answer
+	status.Time = timestamppb.New(time.Now().Add(time.Hour)) // the time alone does not change the ETag
 	w.aggregator.SetStatus(status)
 	for asked, want := range map[string]int{tag: 304, `"x", ` + strings.TrimPrefix(tag, "W/"): 304, "*": 304, `W/"x"`: 200, "": 200} {
 		a := call(t, client, "GET", w.page("/status"), nil, "If-None-Match", asked)
@@ -242,8 +242,8 @@ func TestAnUnchangedStatusIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatNeedsAttention(t *testing.T) {
-	w, _ := started(t)
+func TestAttentionReturnsOnlyPairsThatNeedIt(t *testing.T) {
+	w, _ := startWithStatus(t)
 	status := progressOf(runA)
 	status.Stragglers = []*musterv1.PairStatus{status.Pairs[1]}
 	for i := range 30 {
@@ -257,7 +257,7 @@ func TestOnlyWhatNeedsAttention(t *testing.T) {
 		Outcome: musterv1.Outcome_OUTCOME_PENDING, Reason: musterv1.Reason_REASON_RUNNING})
 	w.aggregator.SetStatus(status)
 	var got struct{ Plugins []struct{ Node string } }
-	a := call(t, w.looker(viewer(w.runA)), "GET", w.page("/status?only=attention"), nil)
+	a := call(t, w.statusClient(viewer(w.runA)), "GET", w.page("/status?only=attention"), nil)
 	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -271,10 +271,10 @@ func TestOnlyWhatNeedsAttention(t *testing.T) {
 	}
 }
 
-// Nothing can be changed through the status listener, whoever asks.
-func TestTheStatusListenerIsForLookingOnly(t *testing.T) {
-	w, _ := started(t)
-	client := w.looker(w.fleet.Intermediate.Leaf(alice))
+// No caller can change anything through the status listener.
+func TestStatusListenerIsReadOnly(t *testing.T) {
+	w, _ := startWithStatus(t)
+	client := w.statusClient(w.fleet.Intermediate.Leaf(alice))
 	for _, path := range []string{"/status", "/api/v1/runs", "/api/v1/dashboard-links", "/api/v1/runs/" + runA + ":cancel"} {
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 			a := call(t, client, method, w.page(path), strings.NewReader("{}"))
@@ -286,23 +286,23 @@ func TestTheStatusListenerIsForLookingOnly(t *testing.T) {
 	if a := call(t, client, "GET", w.page("/api/v1/runs"), nil); a.code != 200 || !strings.Contains(a.body, runA) {
 		t.Errorf("reading: %d %s", a.code, a.body)
 	}
-	if a := call(t, w.looker(), "GET", w.page("/api/v1/runs"), nil); a.code != 401 {
-		t.Errorf("reading as nobody: %d %s", a.code, a.body)
+	if a := call(t, w.statusClient(), "GET", w.page("/api/v1/runs"), nil); a.code != 401 {
+		t.Errorf("reading without an identity: %d %s", a.code, a.body)
 	}
-	if a := call(t, w.looker(), "GET", w.page("/"), nil); a.code != 200 || !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src") {
+	if a := call(t, w.statusClient(), "GET", w.page("/"), nil); a.code != 200 || !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src") {
 		t.Errorf("the dashboard's page: %d %v", a.code, a.header)
 	}
 }
 
-func TestPagesElsewhereReadNothingUnlessConfigured(t *testing.T) {
+func TestCORSRequiresConfiguredOrigin(t *testing.T) {
 	const product = "https://product.example"
 	for _, configured := range []bool{false, true} {
-		w, _ := started(t, func(w *world) {
+		w, _ := startWithStatus(t, func(w *testGateway) {
 			if configured {
 				w.config.StatusOrigins = []string{product}
 			}
 		})
-		client := w.looker(viewer(w.runA))
+		client := w.statusClient(viewer(w.runA))
 		for _, origin := range []string{product, "https://evil.example", "null", product + ".evil.example"} {
 			want := ""
 			if configured && origin == product {
@@ -313,8 +313,8 @@ func TestPagesElsewhereReadNothingUnlessConfigured(t *testing.T) {
 				(a.header.Get("Access-Control-Allow-Credentials") == "true") != (want != "") {
 				t.Errorf("configured %v, from %s: %d %v", configured, origin, a.code, a.header)
 			}
-			// A browser asks without a certificate whether it may.
-			a = call(t, w.looker(), "OPTIONS", w.page("/status"), nil, "Origin", origin, "Access-Control-Request-Method", "GET")
+			// A CORS preflight has no certificate.
+			a = call(t, w.statusClient(), "OPTIONS", w.page("/status"), nil, "Origin", origin, "Access-Control-Request-Method", "GET")
 			if want != "" && (a.code != 204 || a.header.Get("Access-Control-Allow-Methods") != "GET") || want == "" && a.code != 401 {
 				t.Errorf("configured %v, may %s: %d %v", configured, origin, a.code, a.header)
 			}

@@ -19,11 +19,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/mustertest"
 )
 
-// stream gives `size` bytes without telling how many.
+// stream returns `size` bytes without a known length.
 func stream(size int64) io.Reader { return struct{ io.Reader }{&pattern{size: size}} }
 
 func digestOf(size int64) string {
@@ -32,12 +32,12 @@ func digestOf(size int64) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func (w *world) putStream(plugin, node string, body io.Reader, header ...string) (answer, error) {
+func (w *testGateway) putStream(plugin, node string, body io.Reader, header ...string) (answer, error) {
 	return try(oldClient(w.runA, w.leaf(plugin, node)), "PUT",
 		"https://"+w.address()+"/api/v1/results/by-node/"+node+"/"+plugin, body, header...)
 }
 
-func (w *world) wantDigest(k mustertest.Key, size int64) {
+func (w *testGateway) wantDigest(k mustertest.Key, size int64) {
 	w.t.Helper()
 	got := w.aggregator.Get(k)
 	if got == nil {
@@ -48,7 +48,7 @@ func (w *world) wantDigest(k mustertest.Key, size int64) {
 	}
 }
 
-func TestSizesAroundTheLimits(t *testing.T) {
+func TestPutAcceptsSizesAroundLimits(t *testing.T) {
 	w := start(t)
 	const chunk = 1 << 20
 	for i, size := range []int64{0, 1, 64<<10 - 1, 64 << 10, 64<<10 + 1, chunk - 1, chunk, chunk + 1, 5*chunk + 7} {
@@ -56,7 +56,7 @@ func TestSizesAroundTheLimits(t *testing.T) {
 		w.aggregator.Port(run.ID)
 		url := fmt.Sprintf("https://127.0.0.1:%d/api/v1/results/by-node/n/p", w.aggregator.Port(run.ID))
 		client := oldClient(run, run.SelfSigned.Leaf(run.URI("plugin/p/node/n")))
-		for range 2 { // the second one finds it committed
+		for range 2 { // the second one is already committed
 			if a := call(t, client, "PUT", url, stream(size)); a.code != 200 || a.body != "" {
 				t.Fatalf("%d bytes: %d %s", size, a.code, a.body)
 			}
@@ -68,10 +68,10 @@ func TestSizesAroundTheLimits(t *testing.T) {
 	}
 }
 
-// Real workers send a whole file as one chunk of HTTP.
-func TestOneGiantChunkTakesLittleMemory(t *testing.T) {
+// Real workers send a whole file as one HTTP chunk.
+func TestHugeChunkUsesLittleMemory(t *testing.T) {
 	const size = 1 << 30
-	w := start(t, func(w *world) { w.aggregator.Forget = true })
+	w := start(t, func(w *testGateway) { w.aggregator.Forget = true })
 	conn := w.dial(w.leaf("logs", "n1"))
 	fmt.Fprintf(conn, "%s%x\r\n", request("PUT", "/api/v1/results/by-node/n1/logs",
 		"Transfer-Encoding: chunked\r\nContent-Type: \r\nContent-Disposition: attachment;filename=x.gz\r\n", ""), size)
@@ -102,13 +102,13 @@ func TestOneGiantChunkTakesLittleMemory(t *testing.T) {
 	if got := w.aggregator.Get(key("logs", "n1")); got.Size != size {
 		t.Errorf("stored %d bytes", got.Size)
 	}
-	if peak.Load() > 64<<20 { // gateway, aggregator's double and client together
+	if peak.Load() > 64<<20 { // gateway, in-memory aggregator and client together
 		t.Errorf("%d MiB of heap", peak.Load()>>20)
 	}
 	t.Logf("%d MiB of heap at most", peak.Load()>>20)
 }
 
-func TestABodyCutShortNeverCommits(t *testing.T) {
+func TestTruncatedBodyIsNotCommitted(t *testing.T) {
 	w := start(t)
 	for name, text := range map[string]string{
 		"small, with a length":   request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 100\r\n", "x"),
@@ -130,16 +130,15 @@ func TestABodyCutShortNeverCommits(t *testing.T) {
 			t.Errorf("%s: answered %d %s", name, a.code, a.body)
 		}
 	}
-	until(t, "all deliveries are over", func() bool { return w.metric("deliveries_active", "") == 0 })
+	until(t, "all deliveries have ended", func() bool { return w.metric("deliveries_active", "") == 0 })
 	if w.aggregator.Get(key("logs", "n1")) != nil {
 		t.Error("something was committed")
 	}
 }
 
-// A body of no chunk but the last is whole, and answered at once: nothing waits for more. (A client that
-// announces chunks and sends not even the last one, as curl 7.88 does with "-T" and an empty file, is
-// one whose body was cut short.)
-func TestAnEmptyChunkedBodyIsAResult(t *testing.T) {
+// A body with only the last chunk is complete and is answered immediately. (A client that announces chunks and does not
+// send even the last one, as curl 7.88 does with "-T" and an empty file, sent an incomplete body.)
+func TestEmptyChunkedBodyIsCommitted(t *testing.T) {
 	w := start(t)
 	for node, pieces := range map[string][]string{"n1": {"0\r\n\r\n"}, "n2": {"0", "\r\n", "\r\n"}} {
 		conn := w.dial(w.leaf("logs", node))
@@ -156,8 +155,8 @@ func TestAnEmptyChunkedBodyIsAResult(t *testing.T) {
 	}
 }
 
-// The aggregator goes away at several places of an upload and comes back: the client notices nothing.
-func TestAPutIsHeldWhileTheAggregatorIsAway(t *testing.T) {
+// The aggregator stops at several points of an upload and restarts: the client does not notice.
+func TestPutIsHeldWhileAggregatorRestarts(t *testing.T) {
 	const size = 9<<20 + 5
 	var stops atomic.Int32
 	w := start(t)
@@ -167,7 +166,7 @@ func TestAPutIsHeldWhileTheAggregatorIsAway(t *testing.T) {
 				w.aggregator.Stop()
 				w.aggregator.Start()
 			}()
-			return status.Error(codes.Unavailable, "going away")
+			return status.Error(codes.Unavailable, "stopping")
 		}
 		return nil
 	})
@@ -181,7 +180,7 @@ func TestAPutIsHeldWhileTheAggregatorIsAway(t *testing.T) {
 	}
 }
 
-func TestAPutFromBeforeTheAggregatorIsThere(t *testing.T) {
+func TestPutBeforeAggregatorStartsIsHeld(t *testing.T) {
 	w := start(t)
 	w.address()
 	w.aggregator.Stop()
@@ -193,13 +192,13 @@ func TestAPutFromBeforeTheAggregatorIsThere(t *testing.T) {
 			}
 		})
 	}
-	until(t, "both wait", func() bool { return w.metric("deliveries_active", "") == 2 })
+	until(t, "both deliveries wait", func() bool { return w.metric("deliveries_active", "") == 2 })
 	w.aggregator.Start()
 	all.Wait()
 }
 
-func TestAHeldPutEndsWith503(t *testing.T) {
-	w := start(t, func(w *world) { w.config.Hold = 300 * time.Millisecond })
+func TestHeldPutFailsWith503(t *testing.T) {
+	w := start(t, func(w *testGateway) { w.config.Hold = 300 * time.Millisecond })
 	w.address()
 	w.aggregator.Stop()
 	for _, size := range []int64{100, 3 << 20} {
@@ -209,8 +208,8 @@ func TestAHeldPutEndsWith503(t *testing.T) {
 	}
 }
 
-// A full disk is no restart of the aggregator: a PUT is not held for it.
-func TestAFullDiskIsAnsweredAtOnce(t *testing.T) {
+// A PUT is not held because of a full disk, unlike a restart of the aggregator.
+func TestPutOnFullDiskFailsImmediately(t *testing.T) {
 	w := start(t)
 	w.aggregator.Refuse(runA, codes.ResourceExhausted, "DISK_FULL")
 	for _, size := range []int64{100, 3 << 20} {
@@ -230,8 +229,8 @@ func TestAFullDiskIsAnsweredAtOnce(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheAggregatorHaveACode(t *testing.T) {
-	w := start(t, func(w *world) { w.config.Hold = 10 * time.Millisecond })
+func TestAggregatorErrorsMapToHTTPCodes(t *testing.T) {
+	w := start(t, func(w *testGateway) { w.config.Hold = 10 * time.Millisecond })
 	for _, c := range []struct {
 		code   codes.Code
 		reason string
@@ -251,9 +250,9 @@ func TestErrorsOfTheAggregatorHaveACode(t *testing.T) {
 	}
 }
 
-// A refusal that is known early still waits for the body's end: an old client that is cut off while it
-// sends would not see the answer.
-func TestAnEarlyRefusalReadsTheBody(t *testing.T) {
+// An early refusal still reads the body to its end: an old client that is disconnected while it sends would not see the
+// response.
+func TestEarlyRefusalReadsBody(t *testing.T) {
 	w := start(t)
 	body := &counting{Reader: stream(40 << 20)}
 	a, err := w.putStream("logs", "n9", body)
@@ -278,8 +277,8 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestTooLarge(t *testing.T) {
-	w := start(t, func(w *world) { w.config.ResultBytes = 1 << 20 })
+func TestTooLargePutReturns413(t *testing.T) {
+	w := start(t, func(w *testGateway) { w.config.ResultBytes = 1 << 20 })
 	for name, body := range map[string]io.Reader{"chunked": stream(3 << 20), "with a length": bytes.NewReader(make([]byte, 3<<20))} {
 		if a, err := w.putStream("logs", "n1", body); err != nil || a.code != 413 {
 			t.Errorf("%s: %v %d", name, err, a.code)
@@ -290,31 +289,31 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// Senders that have stopped in the middle, and handshakes that never end, hold nobody else up.
-func TestASlowSenderDelaysNobody(t *testing.T) {
+// Stalled senders and unfinished handshakes do not delay others.
+func TestSlowSendersDoNotDelayOthers(t *testing.T) {
 	w := start(t)
 	for range 20 {
 		conn := w.dial(w.leaf("logs", "n1"))
 		_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 1000000000\r\n", strings.Repeat("x", 2<<20)))
 	}
-	until(t, "they are all under way", func() bool { return w.metric("deliveries_active", "") == 20 })
+	until(t, "all deliveries are in progress", func() bool { return w.metric("deliveries_active", "") == 20 })
 	if a, err := w.putStream("logs", "n2", stream(8<<20)); err != nil || a.code != 200 {
 		t.Errorf("%v %d %s", err, a.code, a.body)
 	}
 }
 
-// While it stops, the gateway lets a delivery end.
-func TestStopLetsADeliveryEnd(t *testing.T) {
+// A stop waits for a delivery to end.
+func TestStopWaitsForDelivery(t *testing.T) {
 	w := start(t)
 	conn := w.dial(w.leaf("logs", "n1"))
 	_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 100\r\n", strings.Repeat("x", 50)))
-	until(t, "it is under way", func() bool { return w.metric("deliveries_active", "") == 1 })
+	until(t, "the delivery is in progress", func() bool { return w.metric("deliveries_active", "") == 1 })
 	stopped := make(chan struct{})
 	go func() {
 		w.gateway.Stop()
 		close(stopped)
 	}()
-	until(t, "nobody new is let in", func() bool {
+	until(t, "new connections are refused", func() bool {
 		_, err := w.putStream("logs", "n2", stream(1))
 		return err != nil
 	})
@@ -325,11 +324,11 @@ func TestStopLetsADeliveryEnd(t *testing.T) {
 	<-stopped
 }
 
-func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
-	w := start(t, func(w *world) { w.config.Drain = 200 * time.Millisecond })
+func TestStopCancelsStalledDelivery(t *testing.T) {
+	w := start(t, func(w *testGateway) { w.config.Drain = 200 * time.Millisecond })
 	conn := w.dial(w.leaf("logs", "n1"))
 	_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 100\r\n", "x"))
-	until(t, "it is under way", func() bool { return w.metric("deliveries_active", "") == 1 })
+	until(t, "the delivery is in progress", func() bool { return w.metric("deliveries_active", "") == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	go func() {
 		w.gateway.Stop()

@@ -14,26 +14,26 @@ import (
 	"google.golang.org/grpc"
 
 	"muster.example/gateway/fleet"
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/channel"
 	"muster.example/services/client/go/mustertest"
 )
 
-// place is a runner with the services that it talks to.
-type place struct {
+// fixture is a runner with an in-memory aggregator and relay.
+type fixture struct {
 	aggregator *mustertest.Aggregator
 	relay      *mustertest.Relay
 	runner     *Runner
 }
 
-func open(t *testing.T) *place {
+func open(t *testing.T) *fixture {
 	t.Helper()
 	f := mustertest.NewFleet()
 	keys, err := fleet.Open(f.Folder(t, f.Service("gateway", "g1")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{aggregator: mustertest.NewAggregator(t, f), relay: mustertest.NewRelay(t, f)}
+	p := &fixture{aggregator: mustertest.NewAggregator(t, f), relay: mustertest.NewRelay(t, f)}
 	dial := func(role, target string) *grpc.ClientConn {
 		connection, err := channel.Dial(role, []string{target}, keys.Roots, keys.Certificate, fleet.Interceptors()...)
 		if err != nil {
@@ -56,7 +56,7 @@ func answers(text string, code int32) mustertest.Node {
 	}
 }
 
-func (p *place) run(t *testing.T, nodes ...string) (records []*musterv1.JobRecord, err error) {
+func (p *fixture) run(t *testing.T, nodes ...string) (records []*musterv1.JobRecord, err error) {
 	t.Helper()
 	err = p.runner.Run(t.Context(), Job{Nodes: nodes, Classes: []string{"info"}, TimeLimit: time.Minute},
 		func(record *musterv1.JobRecord) bool {
@@ -66,10 +66,10 @@ func (p *place) run(t *testing.T, nodes ...string) (records []*musterv1.JobRecor
 	return records, err
 }
 
-func TestACommandIsSignedForItsNodesAlone(t *testing.T) {
+func TestCommandIsSignedForItsNodesOnly(t *testing.T) {
 	p := open(t)
-	p.relay.Hang("n1", answers("one\n", 0))
-	p.relay.Hang("n2", answers("two\n", 7))
+	p.relay.AddNode("n1", answers("one\n", 0))
+	p.relay.AddNode("n2", answers("two\n", 7))
 	if records, err := p.run(t, "n2", "n1", "n2"); err != nil || len(records) != 6 {
 		t.Fatal(records, err)
 	}
@@ -104,23 +104,23 @@ func TestACommandIsSignedForItsNodesAlone(t *testing.T) {
 	}
 	for _, caller := range p.relay.Callers() {
 		if caller != "[]" {
-			t.Error("the gateway spoke for", caller)
+			t.Error("the gateway called for", caller)
 		}
 	}
 }
 
-// nodesOf are those that the test asked for.
-func (p *place) nodesOf(c *musterv1.Command) []string {
+// nodesOf returns the nodes of a command's target set.
+func (p *fixture) nodesOf(c *musterv1.Command) []string {
 	if c.Targets.Count == 1 {
 		return []string{"n1"}
 	}
 	return []string{"n1", "n2"}
 }
 
-func TestTheCertificateIsReplacedAtHalfOfItsLife(t *testing.T) {
+func TestSigningCertificateIsRenewedAtHalfOfValidity(t *testing.T) {
 	p := open(t)
-	p.aggregator.Commands.Life = time.Second // it began a second ago: half of its life is over at once
-	p.relay.Hang("n1", answers("", 0))
+	p.aggregator.Commands.Life = time.Second // it was issued a second ago: half of its validity has passed
+	p.relay.AddNode("n1", answers("", 0))
 	for range 3 {
 		if _, err := p.run(t, "n1"); err != nil {
 			t.Fatal(err)
@@ -140,7 +140,7 @@ func TestTheCertificateIsReplacedAtHalfOfItsLife(t *testing.T) {
 	}
 }
 
-func TestWithoutACertificateNothingIsSubmitted(t *testing.T) {
+func TestSubmitWithoutCertificateFails(t *testing.T) {
 	p := open(t)
 	p.aggregator.Stop()
 	if _, err := p.run(t, "n1"); err == nil || !strings.Contains(err.Error(), "no certificate to sign") || len(p.relay.Signed()) != 0 {
@@ -148,10 +148,10 @@ func TestWithoutACertificateNothingIsSubmitted(t *testing.T) {
 	}
 }
 
-func TestAWatchThatBreaksGoesOnWhereItWas(t *testing.T) {
+func TestBrokenWatchIsResumed(t *testing.T) {
 	p := open(t)
 	let := make(chan struct{})
-	p.relay.Hang("n1", func(context.Context, *musterv1.Command, func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+	p.relay.AddNode("n1", func(context.Context, *musterv1.Command, func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 		<-let
 		return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_EXITED}
 	})
@@ -160,7 +160,7 @@ func TestAWatchThatBreaksGoesOnWhereItWas(t *testing.T) {
 	err := p.runner.Run(t.Context(), Job{Nodes: []string{"n1"}, TimeLimit: time.Minute},
 		func(record *musterv1.JobRecord) bool {
 			if sequences == "" {
-				p.relay.BreakWatch() // and before the second, which is not there yet
+				p.relay.BreakWatch() // and before the second, which does not exist yet
 				close(let)
 			}
 			sequences += string(rune('0' + record.Sequence))
@@ -171,9 +171,9 @@ func TestAWatchThatBreaksGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-func TestAJobThatNobodyFollowsIsCancelled(t *testing.T) {
+func TestJobWithoutFollowerIsCancelled(t *testing.T) {
 	p := open(t)
-	p.relay.Hang("n1", func(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+	p.relay.AddNode("n1", func(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 		<-ctx.Done()
 		return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_CANCELLED}
 	})
@@ -189,14 +189,14 @@ func TestAJobThatNobodyFollowsIsCancelled(t *testing.T) {
 	}
 }
 
-func TestTheListOfAttachedNodesOutlivesTheRelay(t *testing.T) {
+func TestAttachedNodesAreCachedWhileRelayIsDown(t *testing.T) {
 	p := open(t)
 	if got := p.runner.Attached(t.Context()); len(got) != 0 {
 		t.Error(got)
 	}
 	p = open(t)
 	for _, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
-		p.relay.Hang(name, answers("", 0))
+		p.relay.AddNode(name, answers("", 0))
 	}
 	if got := p.runner.Attached(t.Context()); len(got) != 5 || !got["n5"] {
 		t.Error(got)
@@ -207,7 +207,7 @@ func TestTheListOfAttachedNodesOutlivesTheRelay(t *testing.T) {
 	}
 }
 
-// vectors are the lines of a file that the C++ side is held to as well.
+// vectors reads the lines of a test vector that the C++ implementation shares.
 func vectors(t *testing.T, name string) (lines [][]string) {
 	t.Helper()
 	content, err := os.ReadFile("../../services/common/identity/testdata/" + name)
@@ -222,7 +222,7 @@ func vectors(t *testing.T, name string) (lines [][]string) {
 	return lines
 }
 
-func TestTargetSetsAreThoseOfTheVectors(t *testing.T) {
+func TestTargetSetsMatchVectors(t *testing.T) {
 	all := vectors(t, "target_sets.txt")
 	if len(all) < 5 {
 		t.Fatal(len(all))
@@ -234,7 +234,7 @@ func TestTargetSetsAreThoseOfTheVectors(t *testing.T) {
 	}
 }
 
-func TestASignatureIsThatOfTheVector(t *testing.T) {
+func TestSignatureMatchesVector(t *testing.T) {
 	vector := vectors(t, "command_signature.txt")[0]
 	var parts [3][]byte
 	for i, text := range vector {

@@ -16,38 +16,38 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 )
 
 const (
-	// action is what nodes' policies admit of gateways.
+	// action is the action that policies of nodes admit for gateways.
 	action = "rudder"
 
-	// MaxNodes is how many one job may have.
+	// MaxNodes bounds the nodes of one job.
 	MaxNodes = 50_000
 
-	beginTime  = time.Minute      // for a node that goes away just now to come back
+	beginTime  = time.Minute      // for a node that has just disconnected to return
 	listTime   = 20 * time.Second // for the list of attached nodes
-	listKept   = 5 * time.Second  // before it is asked for again
+	listTTL    = 5 * time.Second  // before it is requested again
 	cancelTime = 10 * time.Second
 	submitTry  = 4
-	pause      = 250 * time.Millisecond // before something is tried again
+	pause      = 250 * time.Millisecond // before a retry
 )
 
-// Job is what some nodes are to run.
+// Job is a command for some nodes.
 type Job struct {
-	// Nodes by name: 1 to MaxNodes.
+	// Nodes are names: 1 to MaxNodes.
 	Nodes []string
-	// Classes are handed to what the nodes' own policies have for this: the gateway names no program.
+	// Classes are passed to the program that the node's policy names for this: the gateway names no program.
 	Classes []string
-	// Discard: what it prints is not kept anywhere.
+	// Discard: the output is not stored anywhere.
 	Discard bool
-	// TimeLimit is how long each node may take.
+	// TimeLimit bounds the run time on each node.
 	TimeLimit time.Duration
 }
 
-// Runner reaches nodes that are attached to relays. Safe for concurrent use.
+// Runner runs jobs on nodes that are attached to relays. Safe for concurrent use.
 type Runner struct {
 	fleet    string
 	signer   *Signer
@@ -55,13 +55,13 @@ type Runner struct {
 	attached musterv1.AttachServiceClient
 	log      *slog.Logger
 
-	mu    sync.Mutex // held while the list is asked for, too: one asks for all
-	list  map[string]bool
-	asked time.Time
-	away  bool // the last answer was an error
+	mu          sync.Mutex // also held during a request of the list: one request serves all callers
+	list        map[string]bool
+	asked       time.Time
+	unreachable bool // the last request failed
 }
 
-// NewRunner makes one. The connections name nobody but the gateway itself.
+// NewRunner creates a runner. Calls over the connections are made with the identity of the gateway itself.
 func NewRunner(fleet string, aggregator, relay grpc.ClientConnInterface, log *slog.Logger) *Runner {
 	return &Runner{
 		fleet: fleet, signer: NewSigner(musterv1.NewIdentityServiceClient(aggregator)), jobs: musterv1.NewJobServiceClient(relay),
@@ -69,26 +69,26 @@ func NewRunner(fleet string, aggregator, relay grpc.ClientConnInterface, log *sl
 	}
 }
 
-// Attached gives the names of the nodes that are attached, a few seconds old at most. If the relay cannot be asked
-// it is the list as it was last, which may be none.
+// Attached returns the names of the attached nodes, at most a few seconds old. If the relay is unreachable it returns
+// the last known list, which may be empty.
 func (r *Runner) Attached(ctx context.Context) map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Since(r.asked) < listKept {
+	if time.Since(r.asked) < listTTL {
 		return r.list
 	}
 	fresh, err := r.ask(ctx)
-	if err != nil && !r.away {
-		r.log.Warn("the relay does not say which nodes are attached", "error", muster.AsError(err), "known", len(r.list))
+	if err != nil && !r.unreachable {
+		r.log.Warn("cannot list attached nodes", "error", muster.AsError(err), "known", len(r.list))
 	}
-	r.asked, r.away = time.Now(), err != nil
+	r.asked, r.unreachable = time.Now(), err != nil
 	if err == nil {
 		r.list = fresh
 	}
 	return r.list
 }
 
-// ask gives the list as it is now.
+// ask requests the current list.
 func (r *Runner) ask(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
@@ -109,26 +109,26 @@ func (r *Runner) ask(ctx context.Context) (map[string]bool, error) {
 	}
 }
 
-// Run gives each record of a job, in order, to `take`, until the last; `take` says false to stop. When the context
-// ends, or nobody takes more, the job is cancelled. The error says why the records are not all there.
-func (r *Runner) Run(ctx context.Context, job Job, take func(*musterv1.JobRecord) bool) error {
+// Run passes each record of a job in order to `handle`, up to the last; `handle` returns false to stop. The job is
+// cancelled when the context ends or `handle` stops. The error states why records are missing.
+func (r *Runner) Run(ctx context.Context, job Job, handle func(*musterv1.JobRecord) bool) error {
 	id, err := r.submit(ctx, job)
 	if err != nil {
 		return err
 	}
-	err = r.watch(ctx, id, take)
+	err = r.watch(ctx, id, handle)
 	if err == nil {
 		return nil
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
 	if _, fault := r.jobs.CancelJob(ending, &musterv1.CancelJobRequest{Job: id}); fault != nil {
-		r.log.Warn("a job that nobody waits for is not cancelled", "job", id, "error", muster.AsError(fault))
+		r.log.Warn("cannot cancel a job", "job", id, "error", muster.AsError(fault))
 	}
 	return err
 }
 
-// submit signs a job and hands it in. The same bytes may be handed in again: they run once.
+// submit signs and submits a job. A repeated submission of the same bytes runs once.
 func (r *Runner) submit(ctx context.Context, job Job) (string, error) {
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
@@ -153,25 +153,25 @@ func (r *Runner) submit(ctx context.Context, job Job) (string, error) {
 			return id, nil
 		}
 		if fault := muster.AsError(err); try == submitTry || !fault.Retryable() || !wait(ctx) {
-			return "", fmt.Errorf("the relay did not take the job: %w", fault)
+			return "", fmt.Errorf("the relay did not accept the job: %w", fault)
 		}
 	}
 }
 
-// errStopped is the end of a watch that nobody follows.
-var errStopped = errors.New("nobody takes more")
+// errStopped ends a watch whose caller stopped.
+var errStopped = errors.New("the caller stopped the watch")
 
-// watch follows a job to its end, over as many connections as it takes.
-func (r *Runner) watch(ctx context.Context, id string, take func(*musterv1.JobRecord) bool) error {
+// watch follows a job to its end, and reconnects as often as necessary.
+func (r *Runner) watch(ctx context.Context, id string, handle func(*musterv1.JobRecord) bool) error {
 	position := int64(0)
 	for {
-		err := r.follow(ctx, id, &position, take)
+		err := r.follow(ctx, id, &position, handle)
 		if err == nil || errors.Is(err, errStopped) {
 			return err
 		}
 		fault := muster.AsError(err)
 		if !fault.Retryable() && ctx.Err() == nil {
-			return fmt.Errorf("what came of the job is not known: %w", fault)
+			return fmt.Errorf("the outcome of the job is unknown: %w", fault)
 		}
 		if !wait(ctx) {
 			return context.Cause(ctx)
@@ -179,8 +179,8 @@ func (r *Runner) watch(ctx context.Context, id string, take func(*musterv1.JobRe
 	}
 }
 
-// follow watches by one stream, from a position on, which it moves.
-func (r *Runner) follow(ctx context.Context, id string, position *int64, take func(*musterv1.JobRecord) bool) error {
+// follow watches over one stream from a position, and advances it.
+func (r *Runner) follow(ctx context.Context, id string, position *int64, handle func(*musterv1.JobRecord) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := r.jobs.WatchJob(ctx, &musterv1.WatchJobRequest{Job: id, Position: *position})
@@ -196,7 +196,7 @@ func (r *Runner) follow(ctx context.Context, id string, position *int64, take fu
 			return err
 		}
 		for _, record := range answer.Records {
-			if !take(record) {
+			if !handle(record) {
 				return errStopped
 			}
 		}
@@ -204,7 +204,7 @@ func (r *Runner) follow(ctx context.Context, id string, position *int64, take fu
 	}
 }
 
-// wait pauses; false: the context is over.
+// wait pauses; it returns false if the context has ended.
 func wait(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():

@@ -1,5 +1,5 @@
-// Package command has attached nodes run what the gateway is asked for: it signs commands with an identity of the
-// gateway's own, hands them to the relay at the centre, and gives what comes of them.
+// Package command runs jobs on attached nodes for the gateway: it signs commands with the gateway's own signing
+// certificate, submits them to the root relay, and returns their records.
 package command
 
 import (
@@ -15,16 +15,16 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// prefix is what a signature covers before the command itself.
+// prefix precedes the command in the signed bytes.
 const prefix = "muster-command-v1\n"
 
 const issueTime = 30 * time.Second
 
-// Signer holds a key that never leaves this process, and the certificate that the fleet's command authority gave for
-// it. At half of its life it is replaced together with the key, by the next who signs. Safe for concurrent use.
+// Signer holds a key that never leaves this process, and its signing certificate. The first signature after half of the
+// certificate's validity replaces both. Safe for concurrent use.
 type Signer struct {
 	identities musterv1.IdentityServiceClient
 	now        func() time.Time
@@ -32,16 +32,16 @@ type Signer struct {
 	mu      sync.Mutex
 	key     ed25519.PrivateKey
 	chain   string
-	half    time.Time // of the certificate's life
+	half    time.Time // half of the certificate's validity
 	expires time.Time
 }
 
-// NewSigner makes one that asks the aggregator when it is first needed.
+// NewSigner creates a signer that requests a certificate when it is first needed.
 func NewSigner(identities musterv1.IdentityServiceClient) *Signer {
 	return &Signer{identities: identities, now: time.Now}
 }
 
-// Sign gives a command as it travels.
+// Sign returns a command in its signed form.
 func (s *Signer) Sign(ctx context.Context, command *musterv1.Command) (*musterv1.SignedCommand, error) {
 	key, chain, err := s.identity(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func sign(key ed25519.PrivateKey, command []byte) []byte {
 	return ed25519.Sign(key, append([]byte(prefix), command...))
 }
 
-// identity gives the key and its certificate. A certificate that cannot be replaced is used to its end.
+// identity returns the key and its certificate. A certificate that cannot be replaced is used until it expires.
 func (s *Signer) identity(ctx context.Context) (ed25519.PrivateKey, string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *Signer) identity(ctx context.Context) (ed25519.PrivateKey, string, erro
 	return s.key, s.chain, nil
 }
 
-// renew has a new key certified. The lock is held.
+// renew requests a certificate for a new key. The lock is held.
 func (s *Signer) renew(ctx context.Context) error {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -91,14 +91,14 @@ func (s *Signer) renew(ctx context.Context) error {
 	}
 	block, _ := pem.Decode([]byte(issued.CertificateChainPem))
 	if block == nil {
-		return errors.New("the aggregator gave no certificate")
+		return errors.New("the aggregator returned no certificate")
 	}
 	leaf, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		return err
 	}
 	if certified, fits := leaf.PublicKey.(ed25519.PublicKey); !fits || !certified.Equal(public) {
-		return errors.New("the aggregator gave a certificate for another key")
+		return errors.New("the aggregator returned a certificate for another key")
 	}
 	s.key, s.chain, s.expires = key, issued.CertificateChainPem, leaf.NotAfter
 	s.half = leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) / 2)

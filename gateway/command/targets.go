@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"slices"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// Targets says whom a command is for, as jobs.proto has it: the root of a Merkle tree over the names, sorted, each
-// once. `names` holds at least one.
+// Targets returns the target set of a command as jobs.proto defines it: the root of a Merkle tree over the sorted,
+// distinct names. `names` has at least one element.
 func Targets(names []string) *musterv1.Command_Targets {
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)

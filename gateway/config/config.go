@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Config is what the file says; bind has what each field means.
+// Config holds the values of the file; bind documents each field.
 type Config struct {
-	Path string // of the file; empty: there was none
+	Path string // of the file; empty: no file
 
 	StateFolder    string
 	Listen         string
@@ -43,7 +43,7 @@ type Config struct {
 	DeliveryConnections int
 }
 
-// Default gives the values of fields that a file leaves out.
+// Default returns the values of fields that a file leaves out.
 func Default() *Config {
 	return &Config{
 		Listen: "127.0.0.1:7443", AggregatorTargets: []string{"127.0.0.1:7440"}, StatusTargets: []string{"127.0.0.1:7441"},
@@ -55,48 +55,48 @@ func Default() *Config {
 	}
 }
 
-// bind gives the fields of the file, in its order.
+// bind returns the fields of the file, in its order.
 func (c *Config) bind() *fields {
 	f := &fields{program: "muster-gateway"}
-	f.text("state_folder", &c.StateFolder, "Where the gateway keeps its certificate: tls/.", "an absolute path", filepath.IsAbs)
-	f.address("listen", &c.Listen, "Where REST is served, over HTTPS. Port 0 takes a free one.")
-	f.addresses("aggregator_targets", &c.AggregatorTargets, "Where the aggregator's gRPC is: host:port each.")
+	f.text("state_folder", &c.StateFolder, "Folder of the gateway's certificate: tls/.", "an absolute path", filepath.IsAbs)
+	f.address("listen", &c.Listen, "Address of REST, over HTTPS. Port 0 selects a free one.")
+	f.addresses("aggregator_targets", &c.AggregatorTargets, "gRPC addresses of the aggregator: host:port each.")
 	f.addresses("status_targets", &c.StatusTargets,
-		"Where the status service's gRPC is: host:port each. None: progress and status are not answered.")
+		"gRPC addresses of the status service: host:port each. None: progress and status are not available.")
 	f.addresses("relay_targets", &c.RelayTargets,
-		"Where the gRPC of the relay at the centre is: host:port each. None: jobs and attached nodes are answered 503.")
-	f.address("status_listen", &c.StatusListen, "Where GET /status and the dashboard are served, over HTTPS. Port 0 takes a free one.")
-	f.list("status_urls", &c.StatusURLs, "How browsers reach that: https://host:port each, the first stands in links. None: as in "+
+		"gRPC addresses of the root relay: host:port each. None: requests for jobs and attached nodes get 503.")
+	f.address("status_listen", &c.StatusListen, "Address of GET /status and the dashboard, over HTTPS. Port 0 selects a free one.")
+	f.list("status_urls", &c.StatusURLs, "URLs at which browsers reach it: https://host:port each; links use the first. None: as in "+
 		"status_listen.", "https://host:port", isHTTPS)
-	f.ports("status_ports", &c.StatusPorts, "Ports of status listeners that runs have of their own. A run keeps its port.", "8010-8109")
-	f.list("status_origins", &c.StatusOrigins, "Pages elsewhere that may read the status from a browser (CORS): https://host each. "+
-		"None: no page may.", "https://host", isHTTPS)
-	f.text("legacy_bind", &c.LegacyBind, "The local address of the runs' listeners for old clients. What clients are told is the "+
+	f.ports("status_ports", &c.StatusPorts, "Ports of separate status listeners of runs. A run keeps its port.", "8010-8109")
+	f.list("status_origins", &c.StatusOrigins, "Origins of other pages that may read the status from a browser (CORS): https://host each. "+
+		"None: no other page.", "https://host", isHTTPS)
+	f.text("legacy_bind", &c.LegacyBind, "The local address of the runs' listeners for legacy clients. Clients are given the "+
 		"aggregator's `advertise` or `legacy_host`.", "an address, or a host name", func(given string) bool { return given != "" })
-	f.ports("legacy_ports", &c.LegacyPorts, "Ports of runs that have one of their own. A run keeps its port.", "7450-7949")
-	f.integer("legacy_port", &c.LegacyPort, "The port that runs share where the aggregator's `legacy_host` gives each a host name. "+
-		"A run keeps its port. 0 takes a free one.", 0, 65535)
+	f.ports("legacy_ports", &c.LegacyPorts, "Ports of runs with a separate port. A run keeps its port.", "7450-7949")
+	f.integer("legacy_port", &c.LegacyPort, "The port that runs share if the aggregator's `legacy_host` gives each a host name. "+
+		"A run keeps its port. 0 selects a free one.", 0, 65535)
 	f.text("supervisor_socket", &c.SupervisorSocket, "Unix socket of the supervisor that keeps listening sockets open over "+
 		"restarts. Empty: the gateway opens them itself.", "text", nil)
-	f.integer("inspection_port", &c.InspectionPort, "/metrics, /livez and /readyz on 127.0.0.1. 0 takes a free port.", 0, 65535)
-	f.text("addresses_file", &c.AddressesFile, "Gets the addresses that were really taken, as JSON. Empty: none is written.", "text", nil)
+	f.integer("inspection_port", &c.InspectionPort, "/metrics, /livez and /readyz on 127.0.0.1. 0 selects a free port.", 0, 65535)
+	f.text("addresses_file", &c.AddressesFile, "File for the addresses that were bound, as JSON. Empty: none is written.", "text", nil)
 	c.Rudder.bind(f)
-	f.oneOf("log.format", &c.LogFormat, "How log lines look.", "text", "json")
-	f.oneOf("log.level", &c.LogLevel, "What is logged: this and what is worse.", "debug", "info", "warning", "error")
-	f.text("log.file", &c.LogFile, "Where the log goes. Empty: stderr.", "text", nil)
-	f.duration("drain", &c.Drain, "How long a stop waits for deliveries and downloads under way.", 0, 10*time.Minute)
-	f.duration("hold", &c.Hold, "How long a delivery waits while the aggregator is away, before the answer 503.", 0, time.Hour)
+	f.oneOf("log.format", &c.LogFormat, "Format of log lines.", "text", "json")
+	f.oneOf("log.level", &c.LogLevel, "Lowest level that is logged.", "debug", "info", "warning", "error")
+	f.text("log.file", &c.LogFile, "File of the log. Empty: stderr.", "text", nil)
+	f.duration("drain", &c.Drain, "How long a stop waits for deliveries and downloads in progress.", 0, 10*time.Minute)
+	f.duration("hold", &c.Hold, "How long a delivery waits for an unreachable aggregator before it fails with 503.", 0, time.Hour)
 	f.byteSize("limits.result_bytes", &c.ResultBytes,
-		"The largest result that an old client may deliver; a larger one is answered 413. 0: no limit but the aggregator's.", 1<<60)
-	f.integer("limits.connections", &c.Connections, "Open connections of one port; more wait in the kernel's queue.", 1, 1_000_000)
+		"The largest result that a legacy client may deliver; a larger one gets 413. 0: only the aggregator's limit applies.", 1<<60)
+	f.integer("limits.connections", &c.Connections, "Maximum of open connections of one port; more wait in the kernel's queue.", 1, 1_000_000)
 	f.integer("limits.delivery_connections", &c.DeliveryConnections,
-		"gRPC connections to the aggregator over which deliveries are spread.", 1, 64)
+		"Number of gRPC connections to the aggregator for deliveries.", 1, 64)
 	return f
 }
 
 const maxFile = 1 << 20
 
-// Load reads and checks a file. Its error names file, line and field of every mistake.
+// Load reads and checks a file. Its error has the file, line and field of every mistake.
 func Load(path string) (*Config, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -108,7 +108,7 @@ func Load(path string) (*Config, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	if len(content) > maxFile {
-		return nil, fmt.Errorf("configuration: %s has more than 1 MiB", path)
+		return nil, fmt.Errorf("configuration: %s is larger than 1 MiB", path)
 	}
 	config := Default()
 	config.Path = path
@@ -117,25 +117,25 @@ func Load(path string) (*Config, error) {
 		err = config.check(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w\nCorrect the file; `muster-gateway --print-config` shows every field and what it may hold", err)
+		return nil, fmt.Errorf("%w\nCorrect the file; `muster-gateway --print-config` prints every field with its allowed values", err)
 	}
 	return config, nil
 }
 
-// check finds what a file has to say and does not.
+// check finds required fields without a value.
 func (c *Config) check(path string) error {
 	var all []error
 	if c.StateFolder == "" {
 		all = append(all, fmt.Errorf("%s: state_folder: has no value; allowed: an absolute path", path))
 	}
 	if len(c.AggregatorTargets) == 0 {
-		all = append(all, fmt.Errorf("%s: aggregator_targets: at least one is needed", path))
+		all = append(all, fmt.Errorf("%s: aggregator_targets: at least one is required", path))
 	}
 	all = append(all, c.Rudder.check(path)...)
 	return errors.Join(all...)
 }
 
-// Print gives a file with all fields, their meaning and the values of this configuration.
+// Print returns a file with all fields, their meaning and the values of this configuration.
 func (c *Config) Print() string {
 	standard := Default()
 	f := standard.bind()
@@ -146,10 +146,10 @@ func (c *Config) Print() string {
 // TLSFolder holds the gateway's key and certificate, and the fleet's root.
 func (c *Config) TLSFolder() string { return filepath.Join(c.StateFolder, "tls") }
 
-// StatusPortRange gives the first and the last port for status listeners of runs; 0, 0 for any.
+// StatusPortRange returns the first and the last port for status listeners of runs; 0, 0 for any.
 func (c *Config) StatusPortRange() (first, last int, err error) { return parsePorts(c.StatusPorts) }
 
-// StatusURL is how browsers reach the status listener that was bound to an address.
+// StatusURL returns the URL at which browsers reach a status listener bound to an address.
 func (c *Config) StatusURL(bound string) string {
 	if len(c.StatusURLs) > 0 {
 		return c.StatusURLs[0]
@@ -157,5 +157,5 @@ func (c *Config) StatusURL(bound string) string {
 	return "https://" + bound
 }
 
-// LegacyPortRange gives the first and the last port for runs with one of their own; 0, 0 for any.
+// LegacyPortRange returns the first and the last port for runs with a separate port; 0, 0 for any.
 func (c *Config) LegacyPortRange() (first, last int, err error) { return parsePorts(c.LegacyPorts) }

@@ -17,7 +17,7 @@ func load(t *testing.T, content string) (*Config, error) {
 	return Load(path)
 }
 
-// problems gives the lines of the error, without the folder and the advice.
+// problems returns the lines of the error, without the folder and the advice.
 func problems(t *testing.T, content string) string {
 	t.Helper()
 	_, err := load(t, "state_folder: /s\n"+content)
@@ -31,7 +31,7 @@ func problems(t *testing.T, content string) string {
 	return strings.Join(lines[:len(lines)-1], "\n")
 }
 
-func TestWhatPrintWritesReadsBack(t *testing.T) {
+func TestPrintedConfigLoadsUnchanged(t *testing.T) {
 	config := Default()
 	config.StateFolder, config.LogLevel, config.Hold, config.ResultBytes = "/a: b #c", "warning", 50*time.Minute, 3<<20
 	config.StatusTargets, config.LegacyPort, config.Listen = []string{"a:1", "[::1]:2"}, 443, "[::]:7443"
@@ -48,15 +48,15 @@ func TestWhatPrintWritesReadsBack(t *testing.T) {
 	}
 }
 
-// The shape is that of the C++ services (services/common/base/config.h).
-func TestPrintShowsCommentsRangesAndValues(t *testing.T) {
+// The format is that of the C++ services (services/common/base/config.h).
+func TestPrintedConfigHasCommentsRangesAndValues(t *testing.T) {
 	config := Default()
 	config.Hold, config.LogLevel = 5*time.Second, "debug"
 	text := config.Print()
 	for _, want := range []string{
-		"# Configuration of muster-gateway.\n\n# Where the gateway keeps its certificate: tls/.\n# Allowed: an absolute path\nstate_folder: \"\"\n",
+		"# Configuration of muster-gateway.\n\n# Folder of the gateway's certificate: tls/.\n# Allowed: an absolute path\nstate_folder: \"\"\n",
 		"from 0s to 1h; default: 1m\nhold: 5s\n",
-		"\nlog:\n  # How log lines look.\n  # Allowed: text, json\n  format: text\n\n  # What",
+		"\nlog:\n  # Format of log lines.\n  # Allowed: text, json\n  format: text\n\n  # Lowest",
 		"; default: info\n  level: debug\n",
 		"\nlimits:\n",
 	} {
@@ -66,7 +66,7 @@ func TestPrintShowsCommentsRangesAndValues(t *testing.T) {
 	}
 }
 
-func TestMistakesAreNamed(t *testing.T) {
+func TestConfigErrorsNameLineAndField(t *testing.T) {
 	for content, want := range map[string]string{
 		"":                                    "",
 		"log:\n":                              "",
@@ -86,7 +86,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"limits: {result_bytes: 5KB}":         `gateway.yaml:2: limits.result_bytes: "5KB" is not valid; allowed: bytes such as 64KiB or 4MiB, from 0 to 1048576TiB`,
 		"legacy_port: 70000":                  `gateway.yaml:2: legacy_port: "70000" is not valid; allowed: a whole number from 0 to 65535`,
 		"legacy_ports: 9-7":                   `gateway.yaml:2: legacy_ports: "9-7" is not valid; allowed: a port, a range such as 7450-7949, or 0 for any`,
-		"aggregator_targets: []":              "gateway.yaml: aggregator_targets: at least one is needed",
+		"aggregator_targets: []":              "gateway.yaml: aggregator_targets: at least one is required",
 		"aggregator_targets: [a]":             `gateway.yaml:2: aggregator_targets: "a" is not valid; allowed: a list, each element host:port`,
 		"aggregator_targets: a:1":             "gateway.yaml:2: aggregator_targets: cannot be a single value; allowed: a list, each element host:port",
 		"rudder: {remote_run: yes}":           `gateway.yaml:2: rudder.remote_run: "yes" is not valid; allowed: true, false`,
@@ -99,7 +99,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"listen: [a]":                   "gateway.yaml:2: listen: has the wrong kind of value; allowed: host:port, with IPv6 as [::1]:port",
 		"listen: {a: 1}":                "gateway.yaml:2: listen: cannot be a group of fields; allowed: host:port, with IPv6 as [::1]:port",
 		"listen: a:1\n---\nlisten: b:1": "gateway.yaml:1: the file holds more than one document",
-		"{[a]: b}":                      "gateway.yaml: not YAML: yaml: line 2: could not find expected ':'",
+		"{[a]: b}":                      "gateway.yaml: invalid YAML: yaml: line 2: could not find expected ':'",
 		"hold: x\ndrain: y\nzebra: 1": `gateway.yaml:2: hold: "x" is not valid; allowed: a time such as 30s or 5m, from 0s to 1h` + "\n" +
 			`gateway.yaml:3: drain: "y" is not valid; allowed: a time such as 30s or 5m, from 0s to 10m` + "\n" + "gateway.yaml:4: zebra: no such field",
 	} {
@@ -111,11 +111,11 @@ func TestMistakesAreNamed(t *testing.T) {
 		"- a":                        "gateway.yaml:1: the file must hold fields",
 		"listen: 127.0.0.1:1":        "gateway.yaml: state_folder: has no value",
 		"state_folder: s":            `gateway.yaml:1: state_folder: "s" is not valid; allowed: an absolute path`,
-		"listen: [":                  "not YAML",
+		"listen: [":                  "invalid YAML",
 		"? [a]\n: b":                 "gateway.yaml:1: a field's name must be plain text",
 		strings.Repeat("[", 100_000): "gateway.yaml",
 		"listen: " + strings.Repeat("x", 100_000): "gateway.yaml:1: listen",
-		strings.Repeat("# \n", 1<<20):             "more than 1 MiB",
+		strings.Repeat("# \n", 1<<20):             "larger than 1 MiB",
 	} {
 		if _, err := load(t, content); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 600 {
 			t.Errorf("%.40q: got %.600v, want %q", content, err, want)

@@ -12,23 +12,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fields are those of one configuration file, in the shape that every service of Muster has: a dot in a
-// name makes a group, messages and `--print-config` read alike.
+// fields are the fields of one configuration file, in the format of all Muster services: a dot in a name makes a group,
+// and messages and `--print-config` have one form.
 type fields struct {
 	program string
 	all     []*field
 }
 
-// field is one that the file may hold.
+// field is one field that the file may contain.
 type field struct {
 	name, comment, allowed string
 	list                   bool
-	read                   func([]string) bool // takes the value; false: it is not what is allowed
+	read                   func([]string) bool // sets the value; false: the value is not allowed
 	print                  func() string       // as YAML
-	standard               string              // as print gave it when the field was added
+	standard               string              // the default, as printed by print
 }
 
-// add keeps the value that the field has now as its default. The methods below add one of each kind.
+// add registers a field with its present value as the default. The methods below add one of each kind.
 func (f *fields) add(new field) {
 	new.standard = new.print()
 	f.all = append(f.all, &new)
@@ -122,7 +122,7 @@ func (f *fields) list(name string, value *[]string, comment, allowed string, fit
 	})
 }
 
-// load reads a file's text; what it leaves out keeps its value. Its error has a line for every mistake:
+// load reads a file's text; fields that it leaves out keep their values. Its error has a line for every mistake:
 // "file:line: field: what is wrong; what is allowed".
 func (f *fields) load(content, file string) error {
 	r := reader{fields: f, file: file, lines: map[string]int{}}
@@ -135,7 +135,7 @@ func (f *fields) load(content, file string) error {
 		}
 		switch {
 		case err != nil:
-			r.problems = append(r.problems, fmt.Errorf("%s: not YAML: %w", file, err))
+			r.problems = append(r.problems, fmt.Errorf("%s: invalid YAML: %w", file, err))
 		case count > 0:
 			r.problem(1, "", "the file holds more than one document")
 		default:
@@ -148,7 +148,7 @@ func (f *fields) load(content, file string) error {
 	return errors.Join(r.problems...)
 }
 
-// reader walks one document and notes every mistake.
+// reader reads one document and collects every mistake.
 type reader struct {
 	fields   *fields
 	file     string
@@ -208,7 +208,7 @@ func (r *reader) entry(name string, line int, value *yaml.Node) {
 	}
 }
 
-// value hands a field what the file says, if it is of the right kind.
+// value sets a field to the value in the file, if it has the right kind.
 func (r *reader) value(field *field, line int, value *yaml.Node) {
 	if value.Kind == yaml.AliasNode {
 		value = value.Alias
@@ -240,7 +240,7 @@ func (r *reader) value(field *field, line int, value *yaml.Node) {
 	}
 }
 
-// printed gives a file with every field, its comment, what is allowed, and its present value.
+// printed returns a file with every field, its comment, the allowed values and its present value.
 func (f *fields) printed() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# Configuration of %s.\n", f.program)
@@ -267,7 +267,7 @@ func (f *fields) printed() string {
 	return out.String()
 }
 
-// suggestion names the field that is most like this one.
+// suggestion returns the field with the most similar name.
 func (f *fields) suggestion(name string) string {
 	best, least := "", max(2, len(name)/4)+1
 	try := func(candidate string) {
@@ -292,7 +292,7 @@ func (f *fields) suggestion(name string) string {
 
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// editDistance tells how many letters to add, drop or change to make one from the other.
+// editDistance returns how many letters to add, drop or change to turn one into the other.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Rudder is what the file says of the listener for Rudder's relay API; docs/rudder.md explains it.
+// Rudder configures the listener for Rudder's relay API; docs/rudder.md explains it.
 type Rudder struct {
 	Listen                                 string
 	Dialect                                string
@@ -56,60 +56,60 @@ func (r *Rudder) bind(f *fields) {
 		f.text("rudder."+name, value, comment, "empty, or an absolute path",
 			func(given string) bool { return given == "" || filepath.IsAbs(given) })
 	}
-	f.text("rudder.listen", &r.Listen, "Where Rudder's relay API is served, over HTTPS (docs/rudder.md). Empty: it is not.",
+	f.text("rudder.listen", &r.Listen, "Address of Rudder's relay API, over HTTPS (docs/rudder.md). Empty: off.",
 		"empty, or host:port", func(given string) bool { return given == "" || isAddress(given) })
-	f.oneOf("rudder.dialect", &r.Dialect, "How it is answered: strict is what released relays of Rudder do, extended is "+
-		"that of its first design, with records for each node.", "strict", "extended")
+	f.oneOf("rudder.dialect", &r.Dialect, "Dialect of the API: strict behaves as released relays of Rudder, extended is "+
+		"the first design of the API, with records for each node.", "strict", "extended")
 	file("certificate_file", &r.CertificateFile, "The listener's certificate, PEM.")
 	file("key_file", &r.KeyFile, "Its key, PEM.")
-	file("client_ca_file", &r.ClientCAFile, "Who may sign certificates of clients, or these certificates themselves, PEM.")
-	f.oneOf("rudder.tls_minimum", &r.TLSMinimum, "The oldest TLS that clients may speak.", "1.2", "1.3")
-	f.oneOf("rudder.peer_authentication", &r.PeerAuthentication, "How relays know each other: by pinned certificates, or by "+
-		"authorities. cert_validation asks clients for a certificate everywhere.", "cert_pinning", "cert_validation")
-	f.list("rudder.policy_server", &r.PolicyServer, "Addresses that remote run is accepted from, besides loopback: those of this "+
+	file("client_ca_file", &r.ClientCAFile, "CAs of clients, or the clients' certificates themselves, PEM.")
+	f.oneOf("rudder.tls_minimum", &r.TLSMinimum, "The oldest TLS version that clients may use.", "1.2", "1.3")
+	f.oneOf("rudder.peer_authentication", &r.PeerAuthentication, "How relays authenticate each other: by pinned certificates, or by "+
+		"CAs. cert_validation requests a client certificate on all paths.", "cert_pinning", "cert_validation")
+	f.list("rudder.policy_server", &r.PolicyServer, "Addresses that may request remote runs, besides loopback: those of this "+
 		"relay's own policy server.", "an IP address", isIP)
-	f.list("rudder.networks", &r.Networks, "Networks that shared files and the shared folder are served to, besides loopback.",
+	f.list("rudder.networks", &r.Networks, "Networks that may use shared files and the shared folder, besides loopback.",
 		"a network such as 192.0.2.0/24", isNetwork)
-	f.text("rudder.node_id", &r.NodeID, "This relay's id; root: the root server. Empty: it stands in node_id_file.", "text", nil)
-	file("node_id_file", &r.NodeIDFile, "Where this relay's id stands.")
-	file("nodes_list_file", &r.NodesListFile, "nodeslist.json: the nodes below this relay. A file that is missing means none.")
-	file("nodes_certs_file", &r.NodesCertsFile, "Their certificates, PEM: relays below are known by them.")
+	f.text("rudder.node_id", &r.NodeID, "This relay's id; root: the root server. Empty: it is in node_id_file.", "text", nil)
+	file("node_id_file", &r.NodeIDFile, "The file with this relay's id.")
+	file("nodes_list_file", &r.NodesListFile, "nodeslist.json: the nodes of this relay and its descendants. A missing file means none.")
+	file("nodes_certs_file", &r.NodesCertsFile, "Their certificates, PEM. They authenticate child relays.")
 	f.integer("rudder.https_port", &r.HTTPSPort, "The port of all other relays.", 1, 65535)
-	file("ca_file", &r.CAFile, "With cert_validation: authorities of other relays, PEM. Empty: those of the system.")
-	f.text("rudder.upstream_host", &r.UpstreamHost, "This relay's own policy server. Root has none.", "text", nil)
+	file("ca_file", &r.CAFile, "With cert_validation: CAs of other relays, PEM. Empty: those of the system.")
+	f.text("rudder.upstream_host", &r.UpstreamHost, "This relay's own policy server. The root server has none.", "text", nil)
 	file("upstream_certificate_file", &r.UpstreamCertificateFile, "With cert_pinning: the policy server's certificate, PEM.")
 	r.bindWork(f, file)
 }
 
-// bindWork gives the fields about what the listener does.
+// bindWork adds the fields about the work of the listener.
 func (r *Rudder) bindWork(f *fields, file func(name string, value *string, comment string)) {
-	f.boolean("rudder.remote_run", &r.RemoteRun, "Whether remote run is served.")
-	f.list("rudder.remote_run_command", &r.RemoteRunCommand, "The program that reaches nodes without an agent of Muster, and its "+
+	f.boolean("rudder.remote_run", &r.RemoteRun, "Enables remote run.")
+	f.list("rudder.remote_run_command", &r.RemoteRunCommand, "The program that reaches nodes without Muster's agent, and its "+
 		"first arguments. It gets `-D conditions`, `--` and the host names. No shell is involved.", "an argument",
 		func(given string) bool { return given != "" })
-	f.integer("rudder.remote_runs", &r.RemoteRuns, "Remote runs at a time; more wait up to a minute, then get 503.", 1, 10_000)
-	f.integer("rudder.remote_run_commands", &r.RemoteRunCommands, "With the extended dialect: of one remote run, commands at a "+
-		"time; it has one for each node.", 1, 1000)
-	f.boolean("rudder.streams", &r.Streams, "Whether nodes that are attached to a relay of Muster's, by their id or their host "+
-		"name, are reached by their streams instead (relay_targets). What they run stands in their own policies.")
-	f.duration("rudder.remote_run_time", &r.RemoteRunTime, "How long a remote run may take; what runs then is ended.",
+	f.integer("rudder.remote_runs", &r.RemoteRuns, "Maximum of simultaneous remote runs; more wait up to a minute, then get 503.", 1, 10_000)
+	f.integer("rudder.remote_run_commands", &r.RemoteRunCommands, "With the extended dialect: maximum of simultaneous commands of "+
+		"one remote run; it has one for each node.", 1, 1000)
+	f.boolean("rudder.streams", &r.Streams, "Reaches nodes that are attached to a Muster relay, by their id or their host "+
+		"name, over their streams instead (relay_targets). Their own policies define what they run.")
+	f.duration("rudder.remote_run_time", &r.RemoteRunTime, "Time limit of a remote run; then its commands are ended.",
 		time.Second, 7*24*time.Hour)
-	f.duration("rudder.branch_silence", &r.BranchSilence, "How long a relay below may say nothing before a remote run goes on "+
+	f.duration("rudder.branch_silence", &r.BranchSilence, "How long a child relay may send nothing before a remote run continues "+
 		"without it.", time.Second, 24*time.Hour)
-	f.duration("rudder.client_silence", &r.ClientSilence, "How long a client may send, or take, nothing before it is given up.",
+	f.duration("rudder.client_silence", &r.ClientSilence, "How long a client may neither send nor receive anything before it is disconnected.",
 		time.Second, time.Hour)
-	file("shared_files", &r.SharedFiles, "Where shared files are kept, with the strict dialect.")
+	file("shared_files", &r.SharedFiles, "Folder of shared files, with the strict dialect.")
 	file("shared_files_nodes", &r.SharedFilesNodes, "The same with the extended dialect.")
-	f.byteSize("rudder.shared_files_quota", &r.SharedFilesQuota, "How much shared files may take, with those on their way to the "+
-		"policy server; an upload that does not fit is 507, or 413 if it never would. 0: no limit.", 1<<60)
-	f.duration("rudder.spool_time", &r.SpoolTime, "With the extended dialect: how long an upload for a node elsewhere is tried to be "+
-		"sent on, if it does not expire before.", time.Second, 365*24*time.Hour)
+	f.byteSize("rudder.shared_files_quota", &r.SharedFilesQuota, "Space for shared files, including those in transit to the "+
+		"policy server; an upload that does not fit gets 507, or 413 if it never would. 0: no limit.", 1<<60)
+	f.duration("rudder.spool_time", &r.SpoolTime, "With the extended dialect: how long the relay tries to forward an upload for a node elsewhere, "+
+		"unless it expires before.", time.Second, 365*24*time.Hour)
 	f.duration("rudder.shared_files_sweep", &r.SharedFilesSweep, "How often expired ones are removed.", time.Second, 24*time.Hour)
-	f.byteSize("rudder.max_body_size", &r.MaxBodySize, "The largest upload of a shared file, with its header; more is 413.", 1<<50)
-	file("shared_folder", &r.SharedFolder, "The folder that all nodes may read.")
+	f.byteSize("rudder.max_body_size", &r.MaxBodySize, "The largest upload of a shared file, with its header; a larger one gets 413.", 1<<50)
+	file("shared_folder", &r.SharedFolder, "A folder that all nodes may read.")
 }
 
-// check finds what the listener needs and does not have.
+// check finds required fields without a value.
 func (r *Rudder) check(path string) (all []error) {
 	if r.Listen == "" {
 		return nil
@@ -126,7 +126,7 @@ func (r *Rudder) check(path string) (all []error) {
 		all = append(all, fmt.Errorf("%s: rudder.node_id: neither it nor rudder.node_id_file has a value", path))
 	}
 	if r.RemoteRun && len(r.RemoteRunCommand) == 0 {
-		all = append(all, fmt.Errorf("%s: rudder.remote_run_command: at least the program is needed", path))
+		all = append(all, fmt.Errorf("%s: rudder.remote_run_command: at least the program is required", path))
 	}
 	return all
 }
@@ -134,7 +134,7 @@ func (r *Rudder) check(path string) (all []error) {
 // named is a field with its value.
 type named struct{ name, value string }
 
-// files is where the dialect keeps shared files.
+// files returns the field with the dialect's folder of shared files.
 func (r *Rudder) files() named {
 	if r.Dialect == "extended" {
 		return named{"shared_files_nodes", r.SharedFilesNodes}
@@ -142,7 +142,7 @@ func (r *Rudder) files() named {
 	return named{"shared_files", r.SharedFiles}
 }
 
-// FilesFolder is where shared files are kept.
+// FilesFolder returns the folder of shared files.
 func (r *Rudder) FilesFolder() string { return r.files().value }
 
 func isIP(text string) bool {

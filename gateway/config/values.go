@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// scalar writes a text as YAML: plain where that reads back as the same.
+// scalar writes a text as YAML: plain if that reads back as the same text.
 func scalar(value string) string {
 	if value == "" || strings.ContainsFunc(value, unicode.IsControl) {
 		return strconv.Quote(value)
@@ -29,7 +29,7 @@ func list(values []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// isHTTPS tells of an address that names a host and no path.
+// isHTTPS reports whether an address has a host and no path.
 func isHTTPS(text string) bool {
 	parsed, err := url.Parse(text)
 	return err == nil && parsed.Scheme == "https" && parsed.Host != "" && strings.Trim(parsed.Path, "/") == "" &&
@@ -42,7 +42,7 @@ func isAddress(text string) bool {
 	return err == nil && portErr == nil && host != ""
 }
 
-// formatDuration leaves out what is zero: "1m", not "1m0s".
+// formatDuration leaves out zero units: "1m", not "1m0s".
 func formatDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -83,7 +83,7 @@ func formatByteSize(bytes int64) string {
 	return strconv.FormatInt(bytes, 10)
 }
 
-// parsePorts understands "7450-7949" and "0", which gives 0, 0.
+// parsePorts parses "7450-7949", and "0", which gives 0, 0.
 func parsePorts(text string) (first, last int, err error) {
 	low, high, isRange := strings.Cut(text, "-")
 	if !isRange {

@@ -1,5 +1,5 @@
-// Package dashboard serves the pages for browsers. They are built from src/ into dist/, which is checked
-// in: docs/development.md says how. What they show they fetch from the REST API of the server they came from.
+// Package dashboard serves the pages for browsers. They are built from src/ into dist/, which is checked in
+// (docs/development.md). The pages fetch their data from the REST API of the same server.
 package dashboard
 
 import (
@@ -17,8 +17,7 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// policy lets the pages use what came with them and the server's own API, and nothing else; nobody may put
-// them into a frame.
+// policy allows the pages only their own files and the server's own API, and forbids frames.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -35,8 +34,8 @@ type file struct {
 	typ     string
 }
 
-// Handler serves the pages at "/" and what belongs to them beside it; every other path is 404. It holds no
-// secret, so it asks for no session: the API does. Safe for concurrent use.
+// Handler serves the pages at "/" and their files; every other path is 404. They hold no secret, so it requires no
+// session: the API does. Safe for concurrent use.
 func Handler() http.Handler {
 	files := load()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +50,7 @@ func Handler() http.Handler {
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "the pages can only be read", http.StatusMethodNotAllowed)
+			http.Error(w, "the pages are read-only", http.StatusMethodNotAllowed)
 			return
 		}
 		describe(w.Header(), found, r.URL.Query().Get("v"))
@@ -59,8 +58,8 @@ func Handler() http.Handler {
 	})
 }
 
-// describe sets the headers of a file. index.html names the others with the beginning of their hash: who
-// asks by that may keep the file for good.
+// describe sets the headers of a file. index.html names the others with the beginning of their hash: a client that
+// requests that name may cache the file for ever.
 func describe(header http.Header, f file, version string) {
 	header.Set("Content-Type", f.typ)
 	header.Set("ETag", `"`+f.hash+`"`)
@@ -76,7 +75,7 @@ func describe(header http.Header, f file, version string) {
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// load reads what was embedded. It cannot fail, unless the program was built wrongly.
+// load reads the embedded files. It fails only if the program was built wrongly.
 func load() map[string]file {
 	files := map[string]file{}
 	entries, err := fs.ReadDir(dist, "dist")

@@ -29,7 +29,7 @@ func body(t *testing.T, response *http.Response) string {
 	return string(text)
 }
 
-func TestThePageUsesOnlyWhatComesWithIt(t *testing.T) {
+func TestPageUsesOnlyOwnFiles(t *testing.T) {
 	page := body(t, get(t, "GET", "/"))
 	named := regexp.MustCompile(`(?:src|href)="([^"]+)"`).FindAllStringSubmatch(page, -1)
 	if len(named) < 3 {
@@ -47,11 +47,11 @@ func TestThePageUsesOnlyWhatComesWithIt(t *testing.T) {
 		}
 	}
 	if style := body(t, get(t, "GET", "/style.css")); regexp.MustCompile(`url\(|@import`).MatchString(style) {
-		t.Error("the style sheet fetches something")
+		t.Error("the style sheet fetches a resource")
 	}
 }
 
-func TestHeaders(t *testing.T) {
+func TestPageHeadersAreStrict(t *testing.T) {
 	for _, target := range []string{"/", "/index.html", "/app.js", "/style.css", "/icon.svg"} {
 		header := get(t, "GET", target).Header
 		for name, want := range map[string]string{
@@ -69,11 +69,11 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 	if strings.Contains(policy, "unsafe") {
-		t.Error("the policy allows something unsafe")
+		t.Error("the policy allows an unsafe source")
 	}
 }
 
-func TestCaching(t *testing.T) {
+func TestPageFilesAreCacheable(t *testing.T) {
 	page := body(t, get(t, "GET", "/"))
 	script := "/" + regexp.MustCompile(`app\.js\?v=[0-9a-f]+`).FindString(page)
 	first := get(t, "GET", script)
@@ -90,7 +90,7 @@ func TestCaching(t *testing.T) {
 	}
 }
 
-func TestEverythingElseIsRefused(t *testing.T) {
+func TestOtherPathsAndMethodsAreRefused(t *testing.T) {
 	for _, target := range []string{"/dist/app.js", "/app.ts", "/src/main.tsx", "/../dashboard.go", "/api/v1/runs", "/favicon.ico"} {
 		if code := get(t, "GET", target).StatusCode; code != 404 {
 			t.Errorf("%s: %d", target, code)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/channel"
 	"muster.example/services/client/go/mustertest"
 	"muster.example/services/client/go/peer"
@@ -40,18 +40,18 @@ func write(t *testing.T, folder, name, text string) {
 	}
 }
 
-func TestOnlyAGoodPairIsTakenOver(t *testing.T) {
+func TestReloadAcceptsOnlyValidPair(t *testing.T) {
 	f := mustertest.NewFleet()
 	k, folder := open(t, f, f.Service("gateway", "g1"))
 	before := serial(k)
 	other, otherKey := mustertest.PEM(f.Service("gateway", "g1"))
 	write(t, folder, "key.pem", otherKey)
 	if _, err := k.Reload(); err == nil || serial(k) != before {
-		t.Error("a torn pair was taken over")
+		t.Error("a torn pair was loaded")
 	}
 	write(t, folder, "cert.pem", other)
 	if changed, err := k.Reload(); err != nil || !changed || serial(k) == before {
-		t.Errorf("a good pair was not taken over: %v", err)
+		t.Errorf("a good pair was not loaded: %v", err)
 	}
 	if changed, err := k.Reload(); err != nil || changed {
 		t.Errorf("unchanged files changed: %v", err)
@@ -66,7 +66,7 @@ func TestOnlyAGoodPairIsTakenOver(t *testing.T) {
 		write(t, folder, "cert.pem", chain)
 		write(t, folder, "key.pem", key)
 		if _, err := k.Reload(); err == nil {
-			t.Errorf("%s was taken over", what)
+			t.Errorf("%s was loaded", what)
 		}
 		if _, err := Open(folder); err == nil {
 			t.Errorf("%s was opened", what)
@@ -76,8 +76,8 @@ func TestOnlyAGoodPairIsTakenOver(t *testing.T) {
 
 func clientOnly(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }
 
-// A crash at any step of publishing leaves a folder that opens.
-func TestPublishSurvivesACrashAtEachStep(t *testing.T) {
+// A crash at any step of Publish leaves a folder that Open accepts.
+func TestPublishSurvivesCrashAtEachStep(t *testing.T) {
 	f := mustertest.NewFleet()
 	chain, key := mustertest.PEM(f.Service("gateway", "g1"))
 	for step, files := range map[string]map[string]string{
@@ -108,7 +108,7 @@ func TestPublishSurvivesACrashAtEachStep(t *testing.T) {
 	}
 }
 
-func TestRenewsAtHalfOfItsLife(t *testing.T) {
+func TestCertificateIsRenewedAtHalfOfValidity(t *testing.T) {
 	f := mustertest.NewFleet()
 	aggregator := mustertest.NewAggregator(t, f)
 	address := aggregator.Start()
@@ -141,7 +141,7 @@ func TestRenewsAtHalfOfItsLife(t *testing.T) {
 	}
 }
 
-func TestRevokedEndsWhatIsUnderWay(t *testing.T) {
+func TestRevocationEndsActiveRequests(t *testing.T) {
 	f := mustertest.NewFleet()
 	c := f.Service("gateway", "g1")
 	id, err := peer.FromCertificate(c.Leaf)
@@ -156,7 +156,7 @@ func TestRevokedEndsWhatIsUnderWay(t *testing.T) {
 		}
 		r.Add("spiffe://somebody/else")
 		if ctx.Err() != nil {
-			t.Error("ended for somebody else")
+			t.Error("ended for another identity")
 		}
 		r.Add(subject)
 		if !errors.Is(context.Cause(ctx), ErrRevoked) {
@@ -164,16 +164,16 @@ func TestRevokedEndsWhatIsUnderWay(t *testing.T) {
 		}
 		done()
 		if _, _, err := r.Begin(t.Context(), c.Leaf, id); !errors.Is(err, ErrRevoked) {
-			t.Errorf("%s: let in again", subject)
+			t.Errorf("%s: admitted again", subject)
 		}
 		r.Replace(nil)
 		if _, done, err = r.Begin(t.Context(), c.Leaf, id); err != nil {
-			t.Errorf("%s: a snapshot without it keeps it out", subject)
+			t.Errorf("%s: a snapshot without it still refuses it", subject)
 		}
 		r.Replace([]string{subject})
 		done()
 		if len(r.active) != 0 {
-			t.Error("requests are left")
+			t.Error("requests remain")
 		}
 	}
 }

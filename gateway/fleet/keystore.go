@@ -1,5 +1,4 @@
-// Package fleet holds the gateway's own place in the fleet: its certificate, the root it trusts, and
-// who has been revoked.
+// Package fleet holds the gateway's identity in the fleet: its certificate, the root CA it trusts, and the revocations.
 package fleet
 
 import (
@@ -17,16 +16,15 @@ import (
 	"muster.example/services/client/go/peer"
 )
 
-// Keystore is a folder with key.pem, cert.pem (leaf first, then what leads to the root) and ca.pem. The
-// pair in use is always one that was checked; a damaged or half-written one on disk changes nothing.
-// Safe for concurrent use.
+// Keystore is a folder with key.pem, cert.pem (leaf first, then its chain) and ca.pem. The pair in use was always
+// verified; a damaged or half-written pair on disk changes nothing. Safe for concurrent use.
 type Keystore struct {
 	folder string
 	now    func() time.Time
 	state  atomic.Pointer[material]
 }
 
-// material is one set of files that fit together.
+// material is one set of matching files.
 type material struct {
 	certificate *tls.Certificate
 	roots       *x509.CertPool
@@ -36,7 +34,7 @@ type material struct {
 
 var fileNames = [3]string{"key.pem", "cert.pem", "ca.pem"}
 
-// Open reads the folder. It finishes a renewal that a crash cut in the middle.
+// Open reads the folder. It finishes a renewal that a crash interrupted.
 func Open(folder string) (*Keystore, error) {
 	k := &Keystore{folder: folder, now: time.Now}
 	if err := k.finishPublish(); err != nil {
@@ -48,23 +46,23 @@ func Open(folder string) (*Keystore, error) {
 	return k, nil
 }
 
-// Identity is the gateway's own name; the fleet's name is in it.
+// Identity returns the gateway's identity, which includes the fleet's name.
 func (k *Keystore) Identity() peer.Identity { return k.state.Load().identity }
 
-// Roots gives the fleet's root.
+// Roots returns the fleet's root CA.
 func (k *Keystore) Roots() *x509.CertPool { return k.state.Load().roots }
 
-// Certificate gives the gateway's certificate; Leaf is set.
+// Certificate returns the gateway's certificate; Leaf is set.
 func (k *Keystore) Certificate() (*tls.Certificate, error) { return k.state.Load().certificate, nil }
 
-// ServerTLS gives the settings of a listener that shows the gateway's certificate. Clients' certificates lead to
-// the fleet's root, or to one of `more`. What is renewed meanwhile counts from the next handshake on; another
-// GetCertificate may be set before the first. Browsers may come with TLS 1.2.
+// ServerTLS returns the settings of a listener with the gateway's certificate. Clients' certificates must chain to the
+// fleet's root CA, or to one of `more`. A renewed certificate is used from the next handshake on; the caller may set
+// another GetCertificate before the first. TLS 1.2 is allowed for browsers.
 func (k *Keystore) ServerTLS(auth tls.ClientAuthType, more ...*x509.Certificate) *tls.Config {
 	base := &tls.Config{
 		MinVersion: tls.VersionTLS12, ClientAuth: auth, NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return k.Certificate() },
-		SessionTicketsDisabled: true, // a resumed session would not be held against today's authorities again
+		SessionTicketsDisabled: true, // a resumed session would not be verified against today's CAs
 	}
 	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		now := base.Clone()
@@ -77,8 +75,8 @@ func (k *Keystore) ServerTLS(auth tls.ClientAuthType, more ...*x509.Certificate)
 	return base
 }
 
-// Reload takes the files over if they changed and are good; it tells whether they did. On an error the
-// old ones stay in use.
+// Reload loads the files if they changed and are valid; it reports whether it did. On an error the old ones remain in
+// use.
 func (k *Keystore) Reload() (bool, error) {
 	var files [3][]byte
 	for i, name := range fileNames {
@@ -100,7 +98,7 @@ func (k *Keystore) Reload() (bool, error) {
 	return true, nil
 }
 
-// check refuses files that do not fit together, and a certificate that is no gateway's of the fleet.
+// check rejects files that do not match, and a certificate that does not name a gateway of the fleet.
 func check(files [3][]byte, now time.Time) (*material, error) {
 	pair, err := tls.X509KeyPair(files[1], files[0])
 	if err != nil {
@@ -123,14 +121,14 @@ func check(files [3][]byte, now time.Time) (*material, error) {
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cert.pem does not lead to ca.pem: %w", err)
+		return nil, fmt.Errorf("cert.pem does not chain to ca.pem: %w", err)
 	}
 	identity, err := peer.FromCertificate(pair.Leaf)
 	if err != nil {
 		return nil, fmt.Errorf("cert.pem: %w", err)
 	}
 	if identity.Kind != peer.Service || identity.Role != "gateway" {
-		return nil, fmt.Errorf("cert.pem names %s, not a gateway", identity.URI)
+		return nil, fmt.Errorf("cert.pem is for %s, not for a gateway", identity.URI)
 	}
 	return &material{certificate: &pair, roots: roots, identity: identity, files: files}, nil
 }
@@ -147,8 +145,8 @@ func parseRoots(text []byte) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// ParseCertificates gives all certificates of a PEM text, at least one. It is strict: AppendCertsFromPEM would
-// pass over what it cannot read.
+// ParseCertificates returns all certificates of a PEM text, at least one. It is strict: AppendCertsFromPEM would skip
+// what it cannot parse.
 func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -159,22 +157,22 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 		all = append(all, certificate)
 	}
 	if len(all) == 0 {
-		return nil, errors.New("there is no certificate in it")
+		return nil, errors.New("no certificate found")
 	}
 	return all, nil
 }
 
-// Publish replaces key and certificate, so that a crash at any point leaves a pair that Open can use.
+// Publish replaces key and certificate such that a crash at any point leaves a pair that Open accepts.
 func (k *Keystore) Publish(key, certificate []byte) error {
 	if _, err := check([3][]byte{key, certificate, k.state.Load().files[2]}, k.now()); err != nil {
-		return fmt.Errorf("the renewed certificate is no good: %w", err)
+		return fmt.Errorf("the renewed certificate is invalid: %w", err)
 	}
 	for i, content := range [][]byte{key, certificate} {
 		if err := writeSynced(filepath.Join(k.folder, fileNames[i]+".new"), content); err != nil {
 			return err
 		}
 	}
-	// The key goes first: finishPublish takes a leftover cert.pem.new for one that belongs to key.pem.
+	// The key is written first: finishPublish assumes that a leftover cert.pem.new belongs to key.pem.
 	if err := k.rename("key.pem"); err != nil {
 		return err
 	}
@@ -185,7 +183,7 @@ func (k *Keystore) Publish(key, certificate []byte) error {
 	return err
 }
 
-// finishPublish ends a Publish that was cut off between its two renames.
+// finishPublish completes a Publish that was interrupted between its two renames.
 func (k *Keystore) finishPublish() error {
 	read := func(name string) []byte {
 		content, _ := os.ReadFile(filepath.Join(k.folder, name))
@@ -195,12 +193,12 @@ func (k *Keystore) finishPublish() error {
 		return nil
 	}
 	if _, err := tls.X509KeyPair(read("cert.pem.new"), read("key.pem")); err != nil {
-		return nil // nothing to finish: Reload will say what is wrong
+		return nil // nothing to finish: Reload reports what is wrong
 	}
 	return k.rename("cert.pem")
 }
 
-// rename moves name.new to name, so that it survives the loss of power.
+// rename moves name.new to name durably.
 func (k *Keystore) rename(name string) error {
 	path := filepath.Join(k.folder, name)
 	if err := os.Rename(path+".new", path); err != nil {

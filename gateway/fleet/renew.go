@@ -10,11 +10,10 @@ import (
 	"log/slog"
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// NewKey makes a P-256 key and a request for a certificate for it; both in PEM. The names come from
-// who signs.
+// NewKey generates a P-256 key and a certificate request for it, both in PEM. The signer sets the names.
 func NewKey() (keyPEM, csrPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -32,7 +31,7 @@ func NewKey() (keyPEM, csrPEM []byte, err error) {
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}), nil
 }
 
-// Events are told what happens to the certificate; for metrics.
+// Events are callbacks for metrics of the certificate.
 type Events struct {
 	Expires func(time.Time)
 	Failed  func()
@@ -43,7 +42,7 @@ const (
 	renewRetry     = time.Minute
 )
 
-// Maintain watches the files and renews the certificate at half of its life, until the context is done.
+// Maintain watches the files and renews the certificate at half of its validity, until the context is done.
 func (k *Keystore) Maintain(ctx context.Context, identities musterv1.IdentityServiceClient, log *slog.Logger, events Events) {
 	tick := time.NewTicker(reloadInterval)
 	defer tick.Stop()
@@ -65,7 +64,7 @@ func (k *Keystore) Maintain(ctx context.Context, identities musterv1.IdentitySer
 		if err != nil && ctx.Err() == nil {
 			events.Failed()
 			if err.Error() != lastFault {
-				log.Error("certificate not replaced, the old one stays in use", "error", err, "expires", leaf.NotAfter)
+				log.Error("certificate not replaced, the old one remains in use", "error", err, "expires", leaf.NotAfter)
 			}
 			lastFault = err.Error()
 		}
@@ -78,7 +77,7 @@ func (k *Keystore) Maintain(ctx context.Context, identities musterv1.IdentitySer
 	}
 }
 
-// renew has a new key certified by the aggregator, and takes both over.
+// renew requests a certificate for a new key, and publishes both.
 func (k *Keystore) renew(ctx context.Context, identities musterv1.IdentityServiceClient) error {
 	key, csr, err := NewKey()
 	if err != nil {

@@ -11,11 +11,10 @@ import (
 	"muster.example/services/client/go/peer"
 )
 
-// ErrRevoked ends the requests of a revoked party.
+// ErrRevoked ends the requests of a revoked identity.
 var ErrRevoked = errors.New("the certificate is revoked")
 
-// Revoked knows who is not to be trusted any more, and ends what they are doing. Safe for concurrent
-// use.
+// Revoked holds the revoked identities and certificates, and ends their requests. Safe for concurrent use.
 type Revoked struct {
 	mu       sync.Mutex
 	subjects map[string]bool
@@ -27,12 +26,12 @@ type request struct {
 	cancel context.CancelCauseFunc
 }
 
-// NewRevoked knows of nobody yet.
+// NewRevoked returns an empty set.
 func NewRevoked() *Revoked {
 	return &Revoked{subjects: map[string]bool{}, active: map[*request]bool{}}
 }
 
-// names gives the two texts under which a certificate may be revoked: who it names, and itself.
+// names returns the two subjects under which a certificate may be revoked: its identity, and itself.
 func names(certificate *x509.Certificate, id peer.Identity) [2]string {
 	serial := hex.EncodeToString(certificate.SerialNumber.Bytes())
 	return [2]string{id.URI, fmt.Sprintf("%x:%s", certificate.AuthorityKeyId, serial)}
@@ -46,7 +45,7 @@ func (r *Revoked) Add(subject string) {
 	r.end()
 }
 
-// Replace forgets everybody and revokes these: after a snapshot.
+// Replace replaces all revocations: after a snapshot.
 func (r *Revoked) Replace(subjects []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +56,7 @@ func (r *Revoked) Replace(subjects []string) {
 	r.end()
 }
 
-// end stops what revoked parties are doing.
+// end cancels the requests of revoked identities.
 func (r *Revoked) end() {
 	for active := range r.active {
 		if r.subjects[active.names[0]] || r.subjects[active.names[1]] {
@@ -66,8 +65,8 @@ func (r *Revoked) end() {
 	}
 }
 
-// Begin admits a request, or refuses it with ErrRevoked. The context ends when its party is revoked;
-// call the function when the request is over.
+// Begin admits a request, or refuses it with ErrRevoked. The context ends when the identity is revoked; the caller
+// calls the function when the request ends.
 func (r *Revoked) Begin(ctx context.Context, certificate *x509.Certificate, id peer.Identity) (context.Context, func(), error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	active := &request{names: names(certificate, id), cancel: cancel}

@@ -12,20 +12,20 @@ import (
 
 type identityKey struct{}
 
-// WithIdentity names the verified peer that calls made with this context are for.
+// WithIdentity sets the verified peer for whom calls with this context are made.
 func WithIdentity(ctx context.Context, uri string) context.Context {
 	return context.WithValue(ctx, identityKey{}, uri)
 }
 
-// IdentityOf gives whom WithIdentity named.
+// IdentityOf returns the identity that WithIdentity set.
 func IdentityOf(ctx context.Context) (peer.Identity, bool) {
 	uri, _ := ctx.Value(identityKey{}).(string)
 	id, err := peer.Parse(uri)
 	return id, err == nil
 }
 
-// onlyIdentity replaces all metadata by the one key that services accept from a gateway: nothing that a
-// client sends gets through, whatever stands between it and here.
+// onlyIdentity replaces all metadata by the one key that services accept from a gateway: no metadata of a client is
+// forwarded.
 func onlyIdentity(ctx context.Context) context.Context {
 	sent := metadata.MD{}
 	if uri, ok := ctx.Value(identityKey{}).(string); ok {
@@ -34,7 +34,7 @@ func onlyIdentity(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, sent)
 }
 
-// Interceptors belong on every connection that carries requests of clients.
+// Interceptors are required on every connection that carries requests of clients.
 func Interceptors() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,

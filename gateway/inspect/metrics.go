@@ -1,4 +1,4 @@
-// Package inspect shows how the gateway is: metrics and probes on a loopback port of their own.
+// Package inspect serves metrics and probes on a separate loopback port.
 package inspect
 
 import (
@@ -33,7 +33,7 @@ type Metrics struct {
 	FeedEvents          prometheus.Counter
 }
 
-// NewMetrics registers everything, with what Go knows of its own process.
+// NewMetrics registers all metrics, including those of the Go runtime.
 func NewMetrics() *Metrics {
 	registry := prometheus.NewRegistry()
 	counter := func(name, help string) prometheus.Counter {
@@ -56,26 +56,26 @@ func NewMetrics() *Metrics {
 		registry:            registry,
 		Requests:            counters("requests_total", "Requests answered.", "listener", "route", "code"),
 		RefusedHandshakes:   counters("refused_handshakes_total", "TLS handshakes that failed.", "listener", "reason"),
-		RefusedIdentities:   counters("refused_identities_total", "Requests of certificates that are revoked or name nobody.", "listener"),
-		DeliveriesActive:    gauge("deliveries_active", "Results of old clients on their way to the aggregator."),
-		DeliveredBytes:      counter("delivered_bytes_total", "Bytes of results taken from old clients."),
-		ReadBytes:           counter("read_bytes_total", "Bytes of archives and results given to readers."),
-		BrokenReads:         counter("broken_reads_total", "Downloads broken off because the bytes were wrong or stopped coming."),
+		RefusedIdentities:   counters("refused_identities_total", "Requests of certificates that are revoked or have no valid identity.", "listener"),
+		DeliveriesActive:    gauge("deliveries_active", "Results of legacy clients in transit to the aggregator."),
+		DeliveredBytes:      counter("delivered_bytes_total", "Bytes of results received from legacy clients."),
+		ReadBytes:           counter("read_bytes_total", "Bytes of archives and results sent to readers."),
+		BrokenReads:         counter("broken_reads_total", "Downloads aborted because of damaged or missing bytes."),
 		EventStreams:        gauge("event_streams", "Clients that follow a run's status as server-sent events."),
 		RunListeners:        gauge("run_listeners", "Open listeners of runs."),
-		RunListenerFaults:   counter("run_listener_faults_total", "Times that a listener of a run could not be opened."),
-		CertificateExpires:  gauge("certificate_expires_timestamp_seconds", "When the gateway's certificate ends, in Unix time."),
-		CertificateFailures: counter("certificate_failures_total", "Times that a new certificate could not be had or taken over."),
+		RunListenerFaults:   counter("run_listener_faults_total", "Failures to open a listener of a run."),
+		CertificateExpires:  gauge("certificate_expires_timestamp_seconds", "Expiry of the gateway's certificate, in Unix time."),
+		CertificateFailures: counter("certificate_failures_total", "Failures to obtain or load a new certificate."),
 		FeedConnected:       gauge("feed_connected", "1 while the gateway follows the aggregator's changes."),
-		FeedEvents:          counter("feed_events_total", "Changes taken from the aggregator."),
+		FeedEvents:          counter("feed_events_total", "Changes received from the aggregator."),
 	}
 	for _, listener := range []string{"main", "run", "status"} {
-		m.RefusedIdentities.WithLabelValues(listener) // there before the first: its increase can be seen
+		m.RefusedIdentities.WithLabelValues(listener) // present before the first refusal, so that its increase is visible
 	}
 	return m
 }
 
-// RefusedHandshake gives what listen.Options.Refused asks for: it counts for a listener, and notes in the log.
+// RefusedHandshake returns a callback for listen.Options.Refused that counts for a listener and logs.
 func (m *Metrics) RefusedHandshake(listener string, log *slog.Logger) func(reason string, remote net.Addr, err error) {
 	return func(reason string, remote net.Addr, err error) {
 		m.RefusedHandshakes.WithLabelValues(listener, reason).Inc()
@@ -83,19 +83,19 @@ func (m *Metrics) RefusedHandshake(listener string, log *slog.Logger) func(reaso
 	}
 }
 
-// Sample reads a figure each time that the metrics are read; `read` is safe for concurrent use. Each name once.
+// Sample computes a value at each read of the metrics; `read` is safe for concurrent use. Each name may be used once.
 func (m *Metrics) Sample(name, help string, read func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "muster_gateway_" + name, Help: help}, read))
 }
 
-// Probes says whether the gateway is ready. Safe for concurrent use.
+// Probes reports whether the gateway is ready. Safe for concurrent use.
 type Probes struct {
 	mu      sync.Mutex
 	waiting map[string]string
 }
 
-// NewProbes waits for each of the named things until Set tells about it.
+// NewProbes waits for Set on each of the names.
 func NewProbes(names ...string) *Probes {
 	p := &Probes{waiting: map[string]string{}}
 	for _, name := range names {
@@ -104,7 +104,7 @@ func NewProbes(names ...string) *Probes {
 	return p
 }
 
-// Set says what is wrong with a thing; empty: nothing.
+// Set sets the fault of a name; empty: none.
 func (p *Probes) Set(name, fault string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,46 +11,47 @@ import (
 	"time"
 
 	"muster.example/services/client/go"
+	"muster.example/services/client/go/reasons"
 )
 
-// refuse answers with one line of text, as old clients know it.
+// refuse answers with one line of text, as legacy clients expect.
 func refuse(w http.ResponseWriter, code int, text string) {
 	http.Error(w, strings.ReplaceAll(text, "\n", " "), code)
 }
 
 var (
-	errTooLarge = errors.New("the result is larger than this gateway takes (limits.result_bytes)")
-	errStalled  = errors.New("the bytes came too slowly")
+	errTooLarge = errors.New("the result is larger than this gateway accepts (limits.result_bytes)")
+	errStalled  = errors.New("the body was sent too slowly")
 )
 
-// noRoom is all that a client is told of a full disk: which file of the aggregator's found no room is for the log.
-const noRoom = "the fleet has no room for the result (DISK_FULL): free space on the aggregator's disk, or delete old " +
-	"runs, and send it again; what was accepted before is kept"
+// diskFullText is the answer for a full disk. The log names the file of the aggregator; the client does not see it.
+const diskFullText = "the aggregator's disk is full (DISK_FULL): free space on the aggregator's disk, or delete old " +
+	"runs, and send it again; earlier results are not affected"
 
-// reasons whose codes do not follow from their class.
-var reasons = map[string]int{
-	"RESULT_CONFLICT":  http.StatusConflict,
-	"RUN_SEALED":       http.StatusGone,
-	"RUN_CANCELLED":    http.StatusGone,
-	"RUN_NOT_FOUND":    http.StatusGone, // this listener is the run's own: the run was deleted
-	"PAIR_NOT_PLANNED": http.StatusForbidden,
-	"NOT_YOURS":        http.StatusForbidden,
-	"DISK_FULL":        http.StatusInsufficientStorage,
-	"TAKEN_OVER":       http.StatusServiceUnavailable, // another sender has begun anew: this one may, too
-	"CRC_MISMATCH":     http.StatusServiceUnavailable,
-	"DIGEST_MISMATCH":  http.StatusServiceUnavailable,
-	"SIZE_MISMATCH":    http.StatusServiceUnavailable,
+// reasonStatuses maps reasons whose codes do not follow from their class.
+var reasonStatuses = map[string]int{
+	reasons.ResultConflict: http.StatusConflict,
+	reasons.RunSealed:      http.StatusGone,
+	reasons.RunCancelled:   http.StatusGone,
+	reasons.RunNotFound:    http.StatusGone, // this listener is the run's own: the run was deleted
+	reasons.PairNotPlanned: http.StatusForbidden,
+	reasons.NotYours:       http.StatusForbidden,
+	reasons.DiskFull:       http.StatusInsufficientStorage,
+	reasons.TakenOver:      http.StatusServiceUnavailable, // another sender has taken over: this one may retry
+	reasons.CrcMismatch:    http.StatusServiceUnavailable,
+	reasons.DigestMismatch: http.StatusServiceUnavailable,
+	reasons.SizeMismatch:   http.StatusServiceUnavailable,
 }
 
-// classes of answers whose reason says no more. Never 201, 202, 204 or 206, which old workers take for
-// a failure, never a redirect, never 429, which they do not try again.
+// classes maps error classes to codes. Never 201, 202, 204 or 206, which old workers treat as failures, never a
+// redirect, and never 429, which they do not retry.
 var classes = map[string]int{
 	"PERMISSION_DENIED": http.StatusForbidden,
 	"UNAUTHENTICATED":   http.StatusForbidden,
 	"INVALID_ARGUMENT":  http.StatusBadRequest,
 }
 
-// failure turns an error of a delivery into a code and a line. 5xx makes old workers try again.
+// failure converts an error of a delivery into a code and a line. Old workers retry after 5xx.
 func failure(err error) (code int, text string, retryAfter time.Duration) {
 	var answer *muster.Error
 	var body *muster.BodyError
@@ -63,13 +64,13 @@ func failure(err error) (code int, text string, retryAfter time.Duration) {
 	case errors.As(err, &body):
 		return http.StatusInternalServerError, err.Error() + ": nothing was stored", 0
 	case errors.As(err, &lost):
-		return http.StatusServiceUnavailable, "the aggregator lost what it had: send the result again", 0
+		return http.StatusServiceUnavailable, "the aggregator lost the upload: send the result again", 0
 	case errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable, "the gateway is stopping: send the result again", 0
 	case !errors.As(err, &answer):
 		return http.StatusInternalServerError, err.Error(), 0
 	}
-	code, ok := reasons[answer.Reason]
+	code, ok := reasonStatuses[answer.Reason]
 	if !ok {
 		if code, ok = classes[answer.Code]; !ok {
 			code = http.StatusInternalServerError
@@ -79,13 +80,13 @@ func failure(err error) (code int, text string, retryAfter time.Duration) {
 		}
 	}
 	text = answer.Error()
-	if answer.Reason == "DISK_FULL" {
-		text = noRoom
+	if answer.Reason == reasons.DiskFull {
+		text = diskFullText
 	}
 	return code, text, answer.RetryAfter
 }
 
-// answerFailure ends a request with what failure says, and gives the code.
+// answerFailure ends a request with the result of failure, and returns the code.
 func answerFailure(w http.ResponseWriter, err error) int {
 	code, text, retryAfter := failure(err)
 	if retryAfter > 0 {
@@ -95,22 +96,22 @@ func answerFailure(w http.ResponseWriter, err error) int {
 	return code
 }
 
-// pace is how fast a client must send: so many bytes in each window.
+// pace is the minimum rate of a client: a number of bytes in each window.
 type pace struct {
 	window time.Duration
 	bytes  int
 }
 
-// usualPace is 1 KiB/s over a minute.
-var usualPace = pace{60 * time.Second, 60 << 10}
+// defaultPace is 1 KiB/s over a minute.
+var defaultPace = pace{60 * time.Second, 60 << 10}
 
-// body reads a request's body under a rule of progress and a limit of size. Time that the gateway
-// itself takes between reads does not count.
+// body reads a request's body with a minimum rate and a size limit. The gateway's own time between reads does not
+// count.
 type body struct {
 	from    io.Reader
 	control *http.ResponseController
 	pace    pace
-	limit   int64 // 0: none
+	limit   int64 // 0: no limit
 	total   int64
 	count   func(int)
 
@@ -146,11 +147,11 @@ const (
 	drainTime  = 10 * time.Minute
 )
 
-// drain reads what a client still sends, so that it sees the answer: on a connection that is reset it
-// would take the answer for a broken transport and send everything again.
+// drain reads the rest of the body, so that the client sees the answer: it would treat a reset connection as a
+// transport error and send everything again.
 func (b *body) drain(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Expect") != "" && b.total == 0 {
-		return // it waits for our word before it sends
+		return // the client waits for 100 Continue before it sends
 	}
 	b.limit = 0
 	deadline, buffer := time.Now().Add(drainTime), make([]byte, 32<<10)

@@ -17,7 +17,7 @@ import (
 	"muster.example/services/client/go"
 )
 
-// readBody serves one request whose body is read at a pace, and gives how that ended.
+// readBody serves one request whose body is read at a pace, and returns how the read ended.
 func readBody(t *testing.T, p pace, handle func(*body) error) (net.Conn, chan error) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -40,7 +40,7 @@ func readAll(b *body) error {
 	return err
 }
 
-func TestASenderThatStopsIsGivenUp(t *testing.T) {
+func TestStalledSenderIsDisconnected(t *testing.T) {
 	conn, ended := readBody(t, pace{50 * time.Millisecond, 10}, readAll)
 	fmt.Fprint(conn, "abc")
 	if err := <-ended; !errors.Is(err, errStalled) {
@@ -48,14 +48,14 @@ func TestASenderThatStopsIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestASenderThatDribblesIsGivenUp(t *testing.T) {
+func TestSlowSenderIsDisconnected(t *testing.T) {
 	conn, ended := readBody(t, pace{100 * time.Millisecond, 1000}, readAll)
 	go func() {
 		for {
 			if _, err := fmt.Fprint(conn, "x"); err != nil {
 				return
 			}
-			time.Sleep(time.Millisecond) // the pace is what is tested
+			time.Sleep(time.Millisecond) // the pace itself is the subject of this test
 		}
 	}()
 	if err := <-ended; !errors.Is(err, errStalled) {
@@ -63,8 +63,8 @@ func TestASenderThatDribblesIsGivenUp(t *testing.T) {
 	}
 }
 
-// The time that the gateway itself takes is not the sender's.
-func TestASenderThatIsHeldIsNotGivenUp(t *testing.T) {
+// The gateway's own time does not count against the sender.
+func TestHeldSenderIsNotDisconnected(t *testing.T) {
 	resume := make(chan struct{})
 	conn, ended := readBody(t, pace{100 * time.Millisecond, 1001}, func(b *body) error {
 		if _, err := io.ReadFull(b, make([]byte, 500)); err != nil {
@@ -82,7 +82,7 @@ func TestASenderThatIsHeldIsNotGivenUp(t *testing.T) {
 	}
 }
 
-func TestSplitExtension(t *testing.T) {
+func TestSplitExtensionUsesPlannedNames(t *testing.T) {
 	plugins := map[string]bool{"p": true, "p.json": true, "a.b": true}
 	for name, want := range map[string][2]string{
 		"p": {"p", ""}, "p.tar.gz": {"p", ".tar.gz"}, "p.json": {"p.json", ""}, "p.json.gz": {"p", ".json.gz"},
@@ -95,9 +95,9 @@ func TestSplitExtension(t *testing.T) {
 	}
 }
 
-// 200 alone is success to an old worker, 5xx is tried again, all else is final: no answer for an error may
-// be a success, a redirect, or 429.
-func TestEveryErrorHasACode(t *testing.T) {
+// Old workers treat 200 as success, retry after 5xx, and give up otherwise: no error may be answered with a success, a
+// redirect, or 429.
+func TestEveryErrorMapsToCode(t *testing.T) {
 	answer := func(code, reason string) error { return &muster.Error{Code: code, Reason: reason, Message: "m"} }
 	for _, c := range []struct {
 		err  error
@@ -126,17 +126,17 @@ func TestEveryErrorHasACode(t *testing.T) {
 	}
 }
 
-// What a client reads says what to do, and nothing of the server's files.
-func TestAFullDiskIsAnsweredWithoutThePath(t *testing.T) {
+// The client's text has a next step and no server paths.
+func TestFullDiskAnswerHidesServerPath(t *testing.T) {
 	code, text, retryAfter := failure(&muster.Error{Code: "RESOURCE_EXHAUSTED", Reason: "DISK_FULL",
 		Message: "write /srv/muster/aggregator/staged/1: No space left on device", RetryAfter: 30 * time.Second})
 	if code != 507 || strings.Contains(text, "/srv") || !strings.Contains(text, "DISK_FULL") || !strings.Contains(text, "free space") ||
 		retryAfter != 30*time.Second {
-		t.Errorf("%d %q, again in %v", code, text, retryAfter)
+		t.Errorf("%d %q, retry after %v", code, text, retryAfter)
 	}
 }
 
-func TestRetryAfterIsWholeSeconds(t *testing.T) {
+func TestRetryAfterIsRoundedUpToSeconds(t *testing.T) {
 	w := httptest.NewRecorder()
 	code := answerFailure(w, &muster.Error{Code: "UNAVAILABLE", Message: "two\nlines", RetryAfter: 1500 * time.Millisecond})
 	if code != 503 || w.Code != 503 || w.Header().Get("Retry-After") != "2" || w.Body.String() != "two lines (UNAVAILABLE)\n" {

@@ -15,8 +15,8 @@ const (
 	dispositionField = "filename="
 )
 
-// fileName takes the name out of a Content-Disposition. Old workers write it without quotes, whatever
-// is in it; what names a folder is dropped; a name that says nothing is "result".
+// fileName returns the file name of a Content-Disposition. Old workers do not quote it, whatever it contains; folders
+// are dropped; an unusable name becomes "result".
 func fileName(disposition string) string {
 	name := ""
 	if _, parameters, err := mime.ParseMediaType(disposition); err == nil {
@@ -46,10 +46,10 @@ func fileName(disposition string) string {
 	return name
 }
 
-// mediaType passes on what the client said, if it is a text that the API takes.
+// mediaType forwards the client's content type if the API accepts it.
 func mediaType(contentType, extension string) string {
 	if contentType == "" && (extension == ".tar.gz" || extension == ".tgz") {
-		return gzipMediaType // v0.8 to v0.10 said it by the path
+		return gzipMediaType // v0.8 to v0.10 expressed it in the path
 	}
 	if len(contentType) > maxMediaType || !utf8.ValidString(contentType) {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestMediaType(t *testing.T) {
+func TestMediaTypeIsForwardedIfValid(t *testing.T) {
 	for _, c := range []struct{ contentType, extension, want string }{
 		{"application/json", "", "application/json"}, {"text/x-log; charset=utf-8", "", "text/x-log; charset=utf-8"},
 		{"", "", ""}, {"", ".tar.gz", "application/gzip"}, {"", ".tgz", "application/gzip"}, {"", ".xml", ""},
@@ -20,7 +20,7 @@ func TestMediaType(t *testing.T) {
 	}
 }
 
-// Whatever a client writes, what goes on is a name the API takes.
+// Any input yields a name that the API accepts.
 func FuzzFileName(f *testing.F) {
 	for _, seed := range []string{
 		"", "attachment", "attachment;filename=r.json", `attachment; filename="a b"`, "attachment;filename=a b",

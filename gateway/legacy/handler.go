@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"muster.example/gateway/fleet"
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
 )
 
-// Deliverer passes on what arrives; *muster.Client is one.
+// Deliverer delivers to the aggregator; *muster.Client implements it.
 type Deliverer interface {
 	Submit(context.Context, *muster.Delivery) (*muster.Result, error)
 	ReportProgress(context.Context, muster.Key, muster.Progress) error
 }
 
-// handler answers the requests of one run's listener. Safe for concurrent use.
+// handler serves the listener of one run. Safe for concurrent use.
 type handler struct {
 	run     string
 	planned func(plugin string) bool
@@ -32,13 +32,13 @@ type handler struct {
 	metrics *inspect.Metrics
 	log     *slog.Logger
 	hold    time.Duration
-	limit   int64           // bytes of a result; 0: none
+	limit   int64           // bytes of a result; 0: no limit
 	living  context.Context // ends deliveries when the gateway cannot wait any longer
 }
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if clean := cleaned(r.URL.Path); clean != r.URL.Path {
+	if clean := cleanPath(r.URL.Path); clean != r.URL.Path {
 		to := url.URL{Path: clean, RawQuery: r.URL.RawQuery}
 		w.Header().Set("Location", to.String())
 		h.answered(r, "none", w, http.StatusMovedPermanently, "")
@@ -63,8 +63,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	leaf := r.TLS.PeerCertificates[0]
-	id, _ := peer.FromCertificate(leaf) // forbidden has looked at it
-	// A result that has arrived whole is committed even if its sender is gone by then.
+	id, _ := peer.FromCertificate(leaf) // forbidden has checked it
+	// A completely received result is committed even if its sender has disconnected.
 	ctx, done, err := h.revoked.Begin(h.living, leaf, id)
 	if err != nil {
 		h.metrics.RefusedIdentities.WithLabelValues("run").Inc()
@@ -84,7 +84,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.put(ctx, w, r, stream, route, key, id, extension)
 }
 
-// forbidden says why the client may not speak for the pair; empty: it may.
+// forbidden returns why the client may not deliver for the pair; empty if it may.
 func (h *handler) forbidden(r *http.Request, key muster.Key) string {
 	pair := strconv.Quote(key.Plugin + "/" + key.Node)
 	if !peer.ValidName(key.Plugin) || !peer.ValidName(key.Node) || !h.planned(key.Plugin) {
@@ -96,14 +96,14 @@ func (h *handler) forbidden(r *http.Request, key muster.Key) string {
 	}
 	if err != nil {
 		h.metrics.RefusedIdentities.WithLabelValues("run").Inc()
-		return "not yours to deliver: " + pair + ": " + err.Error()
+		return "the certificate does not permit to deliver " + pair + ": " + err.Error()
 	}
 	return ""
 }
 
-// body reads a request's body by the rules for old clients, and counts its bytes.
+// body returns the request's body with the limits for legacy clients, and counts its bytes.
 func (h *handler) body(w http.ResponseWriter, r *http.Request) *body {
-	return &body{from: r.Body, control: http.NewResponseController(w), pace: usualPace, limit: h.limit,
+	return &body{from: r.Body, control: http.NewResponseController(w), pace: defaultPace, limit: h.limit,
 		count: func(n int) { h.metrics.DeliveredBytes.Add(float64(n)) }}
 }
 
@@ -122,7 +122,7 @@ func (h *handler) put(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	}
 	delivery := &muster.Delivery{
 		Key: key,
-		// A request that comes later starts from nothing: it need not carry the same bytes.
+		// A later request starts a new upload: its bytes may differ.
 		Attempt:    started.UnixNano(),
 		MediaType:  mediaType(r.Header.Get("Content-Type"), extension),
 		FileName:   fileName(r.Header.Get("Content-Disposition")),

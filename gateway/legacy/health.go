@@ -5,19 +5,20 @@ import (
 	"encoding/json"
 	"net/http"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
+	"muster.example/services/client/go/reasons"
 )
 
-// health takes a heartbeat as the original design has it: a GET, again and again.
+// health accepts a heartbeat of the original design: a periodic GET.
 func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Request, route *Route, key muster.Key) {
 	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
 	defer cancel()
-	taken, err := h.beats.BeatOnce(ctx, &musterv1.BeatOnceRequest{
+	taken, err := h.beats.SendHeartbeat(ctx, &musterv1.SendHeartbeatRequest{
 		Key: &musterv1.ResultKey{Run: key.Run, Plugin: key.Plugin, Node: key.Node},
 	})
 	if err != nil {
-		h.count(route.Path, answerFailure(w, notYetHeard(muster.AsError(err))))
+		h.count(route.Path, answerFailure(w, retryIfUnknown(muster.AsError(err))))
 		return
 	}
 	h.count(route.Path, http.StatusOK)
@@ -27,11 +28,10 @@ func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}{max(1, taken.Interval.GetSeconds())})
 }
 
-// notYetHeard makes "try again" of an answer of the status service that hears of a new run a little later
-// than the run's clients.
-func notYetHeard(err error) error {
-	if answer := muster.AsError(err); answer.Reason == "RUN_NOT_FOUND" {
-		answer.Code, answer.Reason = "UNAVAILABLE", "STATUS_NOT_READY"
+// retryIfUnknown makes an error retryable if the status service does not know the run yet.
+func retryIfUnknown(err error) error {
+	if answer := muster.AsError(err); answer.Reason == reasons.RunNotFound {
+		answer.Code, answer.Reason = "UNAVAILABLE", reasons.StatusNotReady
 		return answer
 	}
 	return err

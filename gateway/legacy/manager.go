@@ -9,23 +9,23 @@ import (
 	"time"
 
 	"muster.example/gateway/fleet"
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
 	"muster.example/gateway/listen"
 	"muster.example/gateway/runs"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Settings of all listeners of runs.
 type Settings struct {
 	Host                string
-	FirstPort, LastPort int // of runs with a port of their own; 0, 0: any
-	SharedPort          int // of runs that are told apart by their host names; 0: any
+	FirstPort, LastPort int // of runs with a separate port; 0, 0: any
+	SharedPort          int // of runs with host names; 0: any
 	Hold                time.Duration
 	MaxResultBytes      int64
 	MaxConnections      int
 }
 
-// Manager keeps one listener open for each run whose authority lives. It is a runs.Follower. Safe for
+// Manager keeps one listener open for each run until its run CA is wiped. It implements runs.Follower. Safe for
 // concurrent use.
 type Manager struct {
 	settings  Settings
@@ -34,28 +34,28 @@ type Manager struct {
 	beats     musterv1.HeartbeatServiceClient
 	sockets   *listen.Sockets
 	ports     *ports
-	refusals  refusalLog // of clients that are no run's
+	refusals  refusalLog // of clients that do not belong to a run
 	revoked   *fleet.Revoked
 	metrics   *inspect.Metrics
 	probes    *inspect.Probes
 	log       *slog.Logger
 
-	living context.Context // of deliveries
+	living context.Context // the context of deliveries
 	kill   context.CancelFunc
 
-	mu     sync.Mutex
-	doors  map[string]*door
-	closed bool
-	ended  sync.WaitGroup
+	mu           sync.Mutex
+	runListeners map[string]*runListener
+	closed       bool
+	ended        sync.WaitGroup
 }
 
-// NewManager opens nothing yet. The connection of `beats` needs fleet.Interceptors.
+// NewManager creates a manager without listeners. The heartbeat connection requires fleet.Interceptors.
 func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, deliver Deliverer,
 	beats musterv1.HeartbeatServiceClient, sockets *listen.Sockets, revoked *fleet.Revoked, metrics *inspect.Metrics, probes *inspect.Probes, log *slog.Logger) *Manager {
 	living, kill := context.WithCancel(context.Background())
 	m := &Manager{
 		settings: settings, listeners: listeners, deliver: deliver, beats: beats, sockets: sockets, revoked: revoked,
-		metrics: metrics, probes: probes, log: log, living: living, kill: kill, doors: map[string]*door{},
+		metrics: metrics, probes: probes, log: log, living: living, kill: kill, runListeners: map[string]*runListener{},
 		refusals: refusalLog{metrics: metrics, log: log},
 	}
 	m.ports = &ports{
@@ -69,12 +69,12 @@ func (m *Manager) options(refused func(reason string, remote net.Addr, err error
 	return listen.Options{MaxConnections: m.settings.MaxConnections, PlainHTTP: plainHTTPHelp, Refused: refused}
 }
 
-// awaited tells of a name that has the id of a run in it whose listener is about to open: after a
-// restart its clients may be faster than the gateway.
+// awaited reports whether a name has the id of a run whose listener is about to open: after a restart, clients may
+// connect before it does.
 func (m *Manager) awaited(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for run, d := range m.doors {
+	for run, d := range m.runListeners {
 		if strings.Contains(name, run) && d.ctx.Err() == nil && !d.listening.Load() {
 			return true
 		}
@@ -89,13 +89,13 @@ func (m *Manager) Snapshot(all []*musterv1.Run, revoked []string) {
 	there := map[string]bool{}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, run := range all { // all of them before one opens: awaited has to know them
+	for _, run := range all { // all of them before a listener opens, because awaited needs them
 		there[run.Id] = true
 		m.changed(run)
 	}
-	for run, d := range m.doors {
+	for run, d := range m.runListeners {
 		if !there[run] {
-			d.stop(errGone)
+			d.stop(errWiped)
 		}
 	}
 }
@@ -108,17 +108,17 @@ func (m *Manager) Changed(run *musterv1.Run) {
 	m.changed(run)
 }
 
-// changed opens a door for a run that has none. The lock is held.
+// changed opens a listener for a run without one. The lock is held.
 func (m *Manager) changed(run *musterv1.Run) {
-	d := m.doors[run.Id]
+	d := m.runListeners[run.Id]
 	if d == nil {
 		if m.closed || runs.AuthorityEnd(run).Before(time.Now()) {
 			return
 		}
-		d = newDoor(m, run.Id)
-		m.doors[run.Id] = d
+		d = newRunListener(m, run.Id)
+		m.runListeners[run.Id] = d
 		m.ended.Add(1)
-		go d.keep()
+		go d.maintain()
 	}
 	d.update(run)
 }
@@ -128,8 +128,8 @@ func (m *Manager) Deleted(run string) {
 	m.metrics.FeedEvents.Inc()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d := m.doors[run]; d != nil {
-		d.stop(errGone)
+	if d := m.runListeners[run]; d != nil {
+		d.stop(errWiped)
 	}
 }
 
@@ -148,22 +148,22 @@ func (m *Manager) Connected(ok bool, fault string) {
 	}
 }
 
-// forget drops a door that has ended.
-func (m *Manager) forget(d *door) {
+// forget removes an ended listener.
+func (m *Manager) forget(d *runListener) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.doors[d.run] == d {
-		delete(m.doors, d.run)
+	if m.runListeners[d.run] == d {
+		delete(m.runListeners, d.run)
 	}
 	m.ended.Done()
 }
 
-// Close stops accepting, and returns when all deliveries have ended or, at the context's end, were cut
-// off. What was cut off was not acknowledged: its sender has it still.
+// Close stops accepting, and returns when all deliveries have ended or, at the context's end, were cancelled. A
+// cancelled delivery was not acknowledged: its sender still has the result.
 func (m *Manager) Close(ctx context.Context) {
 	m.mu.Lock()
 	m.closed = true
-	for _, d := range m.doors {
+	for _, d := range m.runListeners {
 		d.stop(errRestarting)
 	}
 	m.mu.Unlock()

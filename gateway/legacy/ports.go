@@ -10,9 +10,8 @@ import (
 	"muster.example/gateway/listen"
 )
 
-// ports keeps the sockets that runs share: those whose clients name their run in the handshake. Usually
-// there is one; a run that was made before the configuration named another port keeps its own. Safe for
-// concurrent use.
+// ports holds the sockets that runs share; clients name their run in the handshake. Usually there is one; a run from
+// before a change of the configured port keeps its port. Safe for concurrent use.
 type ports struct {
 	host    string
 	usual   int // 0: any
@@ -21,18 +20,18 @@ type ports struct {
 	awaited func(name string) bool
 
 	mu     sync.Mutex
-	open   map[int]*listen.Shared // by the port that was asked for
+	open   map[int]*listen.Shared // by the requested port
 	closed bool
 }
 
-// at opens a port, or gives the one that is open; 0 is the usual one.
+// at opens a port, or returns the open one; 0 is the usual port.
 func (p *ports) at(ctx context.Context, port int) (*listen.Shared, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, errRestarting
 	}
-	if port == 0 || p.usual == 0 { // where any will do, what is open may be the one that is meant
+	if port == 0 || p.usual == 0 { // if any port is allowed, an open one may be the requested one
 		usual, err := p.bind(ctx, p.usual)
 		if port == 0 || err == nil && usual.Port() == port {
 			return usual, err
@@ -43,7 +42,7 @@ func (p *ports) at(ctx context.Context, port int) (*listen.Shared, error) {
 
 // bind opens a port unless it is open. The lock is held.
 func (p *ports) bind(ctx context.Context, port int) (*listen.Shared, error) {
-	if there := p.open[port]; there != nil && !there.Over() {
+	if there := p.open[port]; there != nil && !there.Closed() {
 		return there, nil
 	}
 	name := "legacy-port/" + strconv.Itoa(port)
@@ -56,7 +55,7 @@ func (p *ports) bind(ctx context.Context, port int) (*listen.Shared, error) {
 	return shared, nil
 }
 
-// close accepts nothing more. With a supervisor, clients wait for the next gateway in the kernel.
+// close accepts nothing more. With a supervisor, clients wait in the kernel for the next gateway.
 func (p *ports) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 
 const (
 	maxProgress     = 1 << 20
-	progressTimeout = 5 * time.Second // a slow answer slows the plugin
+	progressTimeout = 5 * time.Second // a slow answer slows the plugin down
 	maxErrorReport  = 64 << 10
 )
 
-// update is a report as plugins send it; what else is in it is ignored.
+// update is a progress report of a plugin; unknown members are ignored.
 type update struct {
 	Message         string   `json:"msg"`
 	Total           int64    `json:"total"`
@@ -30,13 +30,13 @@ type update struct {
 	AppendFailing   []string `json:"appendfailing"`
 }
 
-// progress passes a report on, and answers at the latest after progressTimeout.
+// progress forwards a report, and answers within progressTimeout.
 func (h *handler) progress(ctx context.Context, w http.ResponseWriter, r *http.Request, stream *body, route *Route,
 	key muster.Key, id peer.Identity) {
 	content, err := io.ReadAll(io.LimitReader(stream, maxProgress+1))
 	if err == nil && len(content) > maxProgress {
 		stream.drain(w, r)
-		h.answered(r, route.Path, w, http.StatusRequestEntityTooLarge, "a report of progress takes at most 1 MiB")
+		h.answered(r, route.Path, w, http.StatusRequestEntityTooLarge, "a progress report is limited to 1 MiB")
 		return
 	}
 	var report *update
@@ -53,17 +53,16 @@ func (h *handler) progress(ctx context.Context, w http.ResponseWriter, r *http.R
 		OnBehalfOf: id.URI,
 	})
 	if err != nil {
-		code := answerFailure(w, notYetHeard(err))
+		code := answerFailure(w, retryIfUnknown(err))
 		h.count(route.Path, code)
-		h.log.Debug("progress not taken", "plugin", key.Plugin, "node", key.Node, "code", code, "error", err)
+		h.log.Debug("progress not accepted", "plugin", key.Plugin, "node", key.Node, "code", code, "error", err)
 		return
 	}
 	h.answered(r, route.Path, w, http.StatusOK, "")
 }
 
-// sniffError recognises what an old worker sends in place of a result that it cannot open: a JSON object
-// with the one member "error", without a file's name. It is an error, not a result; a genuine one may
-// still replace it.
+// sniffError recognises what an old worker sends instead of a result that it cannot open: a JSON object with the single
+// member "error", without a file name. It is delivered as an error; a genuine result may still replace it.
 func sniffError(stream *body, delivery *muster.Delivery) io.Reader {
 	content, err := io.ReadAll(io.LimitReader(stream, maxErrorReport+1))
 	if err != nil {
@@ -77,7 +76,7 @@ func sniffError(stream *body, delivery *muster.Delivery) io.Reader {
 	return bytes.NewReader(content)
 }
 
-// failing is a reader of nothing but an error.
+// failing is a reader that only returns an error.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }

@@ -9,8 +9,8 @@ import (
 	"muster.example/gateway/inspect"
 )
 
-// refusalLog counts refused handshakes, and writes at most one line a minute and reason, with how many there
-// were: a client with a certificate of another run may dial for hours. Safe for concurrent use.
+// refusalLog counts refused handshakes, and logs at most one line per minute and reason with their number: a client
+// with a certificate of another run may dial for hours. Safe for concurrent use.
 type refusalLog struct {
 	metrics *inspect.Metrics
 	log     *slog.Logger
@@ -25,13 +25,13 @@ type refusalNote struct {
 
 const refusalInterval = time.Minute
 
-// refused is a listen.Options.Refused.
+// refused implements listen.Options.Refused.
 func (r *refusalLog) refused(reason string, remote net.Addr, err error) {
 	r.metrics.RefusedHandshakes.WithLabelValues("run", reason).Inc()
 	r.note(reason, remote, err)
 }
 
-// note writes a line, unless there was one of the same reason within the minute.
+// note logs a line, unless one of the same reason was logged within the minute.
 func (r *refusalLog) note(reason string, remote net.Addr, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A stale client may dial for hours: a line a minute for each reason, and no refusal goes uncounted.
-func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
+// A stale client may dial for hours: one line a minute for each reason is logged, and every refusal is counted.
+func TestRefusalsAreLoggedOncePerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		log := refusalLog{log: slog.New(slog.NewTextHandler(&out, nil))}

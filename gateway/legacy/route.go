@@ -1,5 +1,5 @@
-// Package legacy serves clients that know nothing of Muster's API: the paths, answers and habits of
-// Sonobuoy's aggregator, on a listener of each run's own.
+// Package legacy serves clients that do not know Muster's API: the paths, answers and habits of Sonobuoy's aggregator,
+// on a separate listener for each run.
 package legacy
 
 import (
@@ -10,12 +10,12 @@ import (
 	"muster.example/services/client/go"
 )
 
-// Route is one path that old clients call.
+// Route is one path that legacy clients call.
 type Route struct {
 	Method, Path string
 }
 
-// Routes are all of them, written as in the OpenAPI document.
+// Routes are all paths, written as in the OpenAPI document.
 var Routes = []Route{
 	{http.MethodPut, "/api/v1/results/by-node/{node}/{plugin}"},
 	{http.MethodPut, "/api/v1/results/by_node/{node}/{plugin}"},
@@ -26,8 +26,8 @@ var Routes = []Route{
 	{http.MethodGet, "/api/v1/health/global/{plugin}"},
 }
 
-// match finds the route of a decoded path: one segment for each name, no slash at the end, letter case
-// matters. `known` is the route of that path for another method.
+// match finds the route of a decoded path: one segment for each name, no trailing slash, case-sensitive. `known` is
+// true if the path exists for another method.
 func match(method, decoded string) (route *Route, node, plugin string, known bool) {
 	segments := strings.Split(decoded, "/")
 	for i := range Routes {
@@ -47,7 +47,7 @@ func match(method, decoded string) (route *Route, node, plugin string, known boo
 				fits = fits && want == segments[j]
 			}
 		}
-		if !fits || climbs(node) || climbs(plugin) {
+		if !fits || isDotSegment(node) || isDotSegment(plugin) {
 			continue
 		}
 		if Routes[i].Method == method {
@@ -58,17 +58,16 @@ func match(method, decoded string) (route *Route, node, plugin string, known boo
 	return nil, "", "", known
 }
 
-// climbs tells of a segment that is no name but a step in a tree.
-func climbs(segment string) bool { return segment == "" || segment == "." || segment == ".." }
+// isDotSegment reports whether a segment is empty or a dot segment.
+func isDotSegment(segment string) bool { return segment == "" || segment == "." || segment == ".." }
 
 var slashes = regexp.MustCompile("/{2,}")
 
-// cleaned gives the path as a client should have written it; the same one if it did.
-func cleaned(decoded string) string { return slashes.ReplaceAllString(decoded, "/") }
+// cleanPath returns the path without repeated slashes.
+func cleanPath(decoded string) string { return slashes.ReplaceAllString(decoded, "/") }
 
-// splitExtension understands the spelling of the oldest clients, which wrote the file's extension after
-// the plugin's name: everything from the first dot on, if the whole is no plugin of the run and the
-// rest is.
+// splitExtension handles the oldest clients, which append the file's extension to the plugin's name: everything from
+// the first dot on, if the whole is not a plugin of the run and the rest is.
 func splitExtension(name string, planned func(plugin string) bool) (plugin, extension string) {
 	stem, rest, found := strings.Cut(name, ".")
 	if !found || planned(name) || !planned(stem) {

@@ -14,38 +14,36 @@ const (
 	handshakesAtOnce = 256
 )
 
-// Options of a socket that speaks TLS.
+// Options of a TLS socket.
 type Options struct {
-	// MaxConnections open at a time, those in their handshake included; more wait in the kernel.
+	// MaxConnections bounds the open connections, including those in their handshake; more wait in the kernel.
 	MaxConnections int
-	// Refused is told of each handshake that failed, with a word for why: "no_certificate",
-	// "other_authority", "expired", "bad_certificate", "no_name", "unknown_name", "plain_http",
-	// "timeout", "gone", "other".
+	// Refused is called for each failed handshake with a reason: "no_certificate", "other_authority", "expired",
+	// "bad_certificate", "no_name", "unknown_name", "plain_http", "timeout", "gone", "other".
 	Refused func(reason string, remote net.Addr, err error)
-	// PlainHTTP is the line for a client that speaks HTTP without TLS.
+	// PlainHTTP is the answer to a client that uses HTTP without TLS.
 	PlainHTTP string
 }
 
-// acceptor takes connections from a socket and has each shake hands on its own: one that is slow or
-// fails holds nobody else up.
+// acceptor accepts connections and performs their handshakes concurrently: a slow or failing one does not delay others.
 type acceptor struct {
-	socket  net.Listener
-	options Options
-	open    chan struct{} // one token for each connection
-	shaking chan struct{} // one token for each handshake
-	once    sync.Once
-	over    chan struct{} // closed when nothing more is accepted
-	failure error         // why; set before over is closed
+	socket      net.Listener
+	options     Options
+	open        chan struct{} // one token for each connection
+	handshaking chan struct{} // one token for each handshake
+	once        sync.Once
+	over        chan struct{} // closed when it stops accepting
+	failure     error         // the reason; set before over is closed
 }
 
 func newAcceptor(socket net.Listener, options Options) *acceptor {
 	return &acceptor{
 		socket: socket, options: options, over: make(chan struct{}),
-		open: make(chan struct{}, options.MaxConnections), shaking: make(chan struct{}, handshakesAtOnce),
+		open: make(chan struct{}, options.MaxConnections), handshaking: make(chan struct{}, handshakesAtOnce),
 	}
 }
 
-// end accepts nothing more; the first reason counts.
+// end stops accepting; the first reason is kept.
 func (a *acceptor) end(failure error) (err error) {
 	a.once.Do(func() {
 		a.failure = failure
@@ -55,11 +53,10 @@ func (a *acceptor) end(failure error) (err error) {
 	return err
 }
 
-// run accepts until the end; `shake` is called for each connection in a goroutine of its own, with a
-// token of `shaking`.
-func (a *acceptor) run(shake func(*counted)) {
+// run accepts until the end; it calls `handshake` for each connection in a separate goroutine, with a token of `handshaking`.
+func (a *acceptor) run(handshake func(*counted)) {
 	for {
-		for _, tokens := range []chan struct{}{a.open, a.shaking} {
+		for _, tokens := range []chan struct{}{a.open, a.handshaking} {
 			select {
 			case tokens <- struct{}{}:
 			case <-a.over:
@@ -69,27 +66,26 @@ func (a *acceptor) run(shake func(*counted)) {
 		conn, err := a.socket.Accept()
 		if err != nil {
 			<-a.open
-			<-a.shaking
+			<-a.handshaking
 			var temporary net.Error
 			if errors.As(err, &temporary) && temporary.Timeout() || isTransient(err) {
-				time.Sleep(10 * time.Millisecond) // out of file descriptors, say: they come back
+				time.Sleep(10 * time.Millisecond) // for example, out of file descriptors: some will be freed
 				continue
 			}
 			_ = a.end(err)
 			return
 		}
-		go shake(&counted{Conn: conn, tokens: a.open})
+		go handshake(&counted{Conn: conn, tokens: a.open})
 	}
 }
 
-// shake gives a connection that has its handshake behind it, or the word for why it failed; that one is
-// closed.
-func (a *acceptor) shake(raw *counted, config *tls.Config) (conn *tls.Conn, reason string, err error) {
+// handshake returns a connection after its handshake, or the reason for its failure; a failed connection is closed.
+func (a *acceptor) handshake(raw *counted, config *tls.Config) (conn *tls.Conn, reason string, err error) {
 	conn = tls.Server(raw, config)
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	err = conn.HandshakeContext(ctx)
 	cancel()
-	<-a.shaking
+	<-a.handshaking
 	if err == nil {
 		return conn, "", nil
 	}
@@ -101,7 +97,7 @@ func (a *acceptor) shake(raw *counted, config *tls.Config) (conn *tls.Conn, reas
 	return nil, reason, err
 }
 
-// counted gives its token back once, when it is closed.
+// counted is a connection that returns its token once, when it is closed.
 type counted struct {
 	net.Conn
 	tokens chan struct{}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// refusal is the word for why a handshake failed; Options lists them.
+// refusal returns the reason of a failed handshake; Options lists them.
 func refusal(err error) string {
 	var header tls.RecordHeaderError
 	var unverified *tls.CertificateVerificationError
@@ -45,8 +45,8 @@ func looksLikeHTTP(header [5]byte) bool {
 	return false
 }
 
-// answerPlain reads a little of what the client still sends: closing with unread bytes would reset the
-// connection, and the client would never see the answer.
+// answerPlain reads a little of what the client still sends: a close with unread bytes would reset the connection
+// before the client sees the answer.
 func answerPlain(conn *counted, line string) {
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
 	_, _ = io.WriteString(conn, "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+

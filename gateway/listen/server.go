@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// NewServer serves a listener of this package with the limits that all of them have. `settings` are those of
-// the listener; nil where HTTP/1.1 is all that is spoken. What the server has to say goes to the log for
-// debugging.
+// NewServer returns a server with the limits that all listeners share. `settings` are those of the listener, or nil for
+// HTTP/1.1 only. The server's own messages are logged at the debug level.
 func NewServer(handler http.Handler, settings *tls.Config, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
-		TLSConfig:         settings.Clone(), // the server writes into it
+		TLSConfig:         settings.Clone(), // the server modifies it
 		ReadHeaderTimeout: 15 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,

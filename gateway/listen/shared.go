@@ -10,16 +10,16 @@ import (
 	"sync"
 )
 
-// Shared is a socket behind which several parties listen, each under a name of its own: the server name
-// in the client's hello decides which of them shakes hands. A client that names nobody here is refused
-// in the handshake. Safe for concurrent use.
+// Shared is a socket with several listeners, each under its own name: the server name in the client's hello selects the
+// listener that performs the handshake. A client with an unknown name is refused in the handshake. Safe for concurrent
+// use.
 type Shared struct {
 	*acceptor
 	awaited func(name string) bool
 
 	mu      sync.Mutex
 	names   map[string]*named
-	changed chan struct{} // closed, and made anew, when a name is added
+	changed chan struct{} // closed and replaced when a name is added
 }
 
 // named is the listener of one name.
@@ -33,8 +33,8 @@ type named struct {
 	closed  chan struct{}
 }
 
-// Share begins to accept. `awaited` tells of a name that nobody has yet but somebody will have soon: who
-// asks for it waits as long as a handshake may take.
+// Share begins to accept. `awaited` reports whether an unknown name will have a listener soon: its clients wait as long
+// as a handshake may take.
 func Share(socket net.Listener, options Options, awaited func(name string) bool) *Shared {
 	s := &Shared{
 		acceptor: newAcceptor(socket, options), awaited: awaited,
@@ -44,8 +44,8 @@ func Share(socket net.Listener, options Options, awaited func(name string) bool)
 	return s
 }
 
-// Listen gives the listener of a name, with TLS settings of its own, until it is closed. Letter case
-// does not matter. `refused` is told of handshakes that failed after the name was known.
+// Listen returns the listener of a name, with its own TLS settings, until it is closed. Names are case-insensitive.
+// `refused` is called for handshakes that failed after the name was known.
 func (s *Shared) Listen(name string, config *tls.Config,
 	refused func(reason string, remote net.Addr, err error)) (net.Listener, error) {
 	n := &named{
@@ -55,7 +55,7 @@ func (s *Shared) Listen(name string, config *tls.Config,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.names[n.name] != nil {
-		return nil, fmt.Errorf("%s is listened for already", n.name)
+		return nil, fmt.Errorf("%s already has a listener", n.name)
 	}
 	s.names[n.name] = n
 	close(s.changed)
@@ -63,11 +63,11 @@ func (s *Shared) Listen(name string, config *tls.Config,
 	return n, nil
 }
 
-// Port is the one that was bound.
+// Port returns the bound port.
 func (s *Shared) Port() int { return s.socket.Addr().(*net.TCPAddr).Port }
 
-// Over tells whether nothing is accepted any more.
-func (s *Shared) Over() bool {
+// Closed reports whether the socket has stopped accepting.
+func (s *Shared) Closed() bool {
 	select {
 	case <-s.over:
 		return true
@@ -76,44 +76,44 @@ func (s *Shared) Over() bool {
 	}
 }
 
-// Close accepts nothing more for any name.
+// Close stops accepting for all names.
 func (s *Shared) Close() error { return s.end(net.ErrClosed) }
 
-var strangers = map[string]error{
-	"no_name":      errors.New("the client named no server (SNI)"),
-	"unknown_name": errors.New("the client asked for a server that is not here"),
+var unknownNames = map[string]error{
+	"no_name":      errors.New("the client sent no server name (SNI)"),
+	"unknown_name": errors.New("the client asked for an unknown server name"),
 }
 
-// receive finds out whom a connection is for, and hands it over after that one's handshake.
+// receive determines the listener of a connection, and delivers it after the handshake.
 func (s *Shared) receive(raw *counted) {
 	var whose *named
-	stranger := "" // why the client's name is nobody's
-	conn, reason, err := s.shake(raw, &tls.Config{
+	unknown := "" // why no listener has the client's name
+	conn, reason, err := s.handshake(raw, &tls.Config{
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			if whose = s.find(hello.Context(), hello.ServerName); whose != nil {
 				return whose.config, nil
 			}
-			stranger = "unknown_name"
+			unknown = "unknown_name"
 			if hello.ServerName == "" {
-				stranger = "no_name"
+				unknown = "no_name"
 			}
-			// Settings without a certificate make the handshake end with the alert "unrecognized name".
+			// Settings without a certificate end the handshake with the alert "unrecognized name".
 			return &tls.Config{}, nil
 		},
 	})
 	switch {
 	case err == nil:
-		whose.take(conn, raw)
+		whose.deliver(conn, raw)
 	case whose != nil:
 		whose.refused(reason, raw.RemoteAddr(), err)
-	case stranger != "":
-		s.options.Refused(stranger, raw.RemoteAddr(), strangers[stranger])
+	case unknown != "":
+		s.options.Refused(unknown, raw.RemoteAddr(), unknownNames[unknown])
 	default:
 		s.options.Refused(reason, raw.RemoteAddr(), err)
 	}
 }
 
-// find waits for a name that is awaited.
+// find waits for the listener of an awaited name.
 func (s *Shared) find(ctx context.Context, name string) *named {
 	name = strings.ToLower(name)
 	for {
@@ -133,8 +133,8 @@ func (s *Shared) find(ctx context.Context, name string) *named {
 	}
 }
 
-// take passes a connection on to whoever accepts.
-func (n *named) take(conn *tls.Conn, raw *counted) {
+// deliver delivers a connection to Accept.
+func (n *named) deliver(conn *tls.Conn, raw *counted) {
 	select {
 	case n.ready <- conn:
 	case <-n.closed:
@@ -156,7 +156,7 @@ func (n *named) Accept() (net.Conn, error) {
 	}
 }
 
-// Close gives the name up; the socket stays.
+// Close releases the name; the socket remains open.
 func (n *named) Close() error {
 	n.once.Do(func() {
 		close(n.closed)

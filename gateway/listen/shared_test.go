@@ -14,15 +14,15 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// party is a run that listens under a name.
-type party struct {
+// testRun is a run that listens under a name.
+type testRun struct {
 	run      *mustertest.Run
 	host     string
 	listener net.Listener
 }
 
-// hall is a shared socket whose refusals are noted as "whose reason"; strangers are "-".
-type hall struct {
+// sharedSocket is a shared socket that records refusals as "run reason"; "-" is an unknown run.
+type sharedSocket struct {
 	t        *testing.T
 	fleet    *mustertest.Fleet
 	shared   *Shared
@@ -31,13 +31,13 @@ type hall struct {
 	awaits   map[string]bool
 }
 
-func openHall(t *testing.T) *hall {
+func openSharedSocket(t *testing.T) *sharedSocket {
 	t.Helper()
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hall{t: t, fleet: mustertest.NewFleet(), awaits: map[string]bool{}}
+	h := &sharedSocket{t: t, fleet: mustertest.NewFleet(), awaits: map[string]bool{}}
 	h.shared = Share(socket, Options{MaxConnections: 100, PlainHTTP: "speak TLS", Refused: h.note("-")}, func(name string) bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -47,7 +47,7 @@ func openHall(t *testing.T) *hall {
 	return h
 }
 
-func (h *hall) note(whose string) func(string, net.Addr, error) {
+func (h *sharedSocket) note(whose string) func(string, net.Addr, error) {
 	return func(reason string, _ net.Addr, _ error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -55,13 +55,13 @@ func (h *hall) note(whose string) func(string, net.Addr, error) {
 	}
 }
 
-func (h *hall) forget() {
+func (h *sharedSocket) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.refusals = nil
 }
 
-func (h *hall) wantRefusal(want string) {
+func (h *sharedSocket) wantRefusal(want string) {
 	h.t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		h.mu.Lock()
@@ -77,19 +77,19 @@ func (h *hall) wantRefusal(want string) {
 	}
 }
 
-// join has a run listen; it answers every connection with its host and closes it.
-func (h *hall) join(id string) *party {
+// addRun opens a run's listener; it answers every connection with its host and closes it.
+func (h *sharedSocket) addRun(id string) *testRun {
 	h.t.Helper()
-	p := h.party(id)
-	h.enter(p)
+	p := h.newRun(id)
+	h.listen(p)
 	return p
 }
 
-func (h *hall) party(id string) *party {
-	return &party{run: h.fleet.NewRun(id), host: id + ".example.org"}
+func (h *sharedSocket) newRun(id string) *testRun {
+	return &testRun{run: h.fleet.NewRun(id), host: id + ".example.org"}
 }
 
-func (h *hall) enter(p *party) {
+func (h *sharedSocket) listen(p *testRun) {
 	h.t.Helper()
 	own := p.run.SelfSigned.Leaf(p.run.URI("listener"), func(c *x509.Certificate) { c.DNSNames = []string{p.host} })
 	config := &tls.Config{
@@ -113,8 +113,8 @@ func (h *hall) enter(p *party) {
 	}()
 }
 
-// dial comes to `whose` door with a leaf of `of`, and gives what it reads there.
-func (h *hall) dial(whose, of *party, change ...func(*tls.Config)) (string, error) {
+// dial connects to the listener of `whose` with a leaf of `of`, and returns what it reads.
+func (h *sharedSocket) dial(whose, of *testRun, change ...func(*tls.Config)) (string, error) {
 	leaf := of.run.SelfSigned.Leaf(of.run.URI("plugin/p/node/n"))
 	config := &tls.Config{RootCAs: whose.run.SelfSigned.Pool(), ServerName: whose.host,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &leaf, nil }}
@@ -130,10 +130,10 @@ func (h *hall) dial(whose, of *party, change ...func(*tls.Config)) (string, erro
 	return string(text), err
 }
 
-func TestTheNameChoosesWhoShakesHands(t *testing.T) {
-	h := openHall(t)
-	a, b := h.join("a"), h.join("b")
-	for _, p := range []*party{a, b} {
+func TestServerNameSelectsListener(t *testing.T) {
+	h := openSharedSocket(t)
+	a, b := h.addRun("a"), h.addRun("b")
+	for _, p := range []*testRun{a, b} {
 		for _, spelling := range []string{p.host, strings.ToUpper(p.host)} {
 			got, err := h.dial(p, p, func(c *tls.Config) { c.ServerName = spelling })
 			if err != nil || got != p.host {
@@ -146,9 +146,9 @@ func TestTheNameChoosesWhoShakesHands(t *testing.T) {
 	}
 }
 
-func TestAnothersLeafIsRefusedInTheHandshake(t *testing.T) {
-	h := openHall(t)
-	a, b := h.join("a"), h.join("b")
+func TestLeafOfAnotherRunFailsHandshake(t *testing.T) {
+	h := openSharedSocket(t)
+	a, b := h.addRun("a"), h.addRun("b")
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		h.forget()
 		if got, err := h.dial(b, a, func(c *tls.Config) { c.MaxVersion = version }); err == nil || got != "" {
@@ -158,9 +158,9 @@ func TestAnothersLeafIsRefusedInTheHandshake(t *testing.T) {
 	}
 }
 
-func TestWhoNamesNobodyHereIsRefusedInTheHandshake(t *testing.T) {
-	h := openHall(t)
-	a := h.join("a")
+func TestUnknownServerNameFailsHandshake(t *testing.T) {
+	h := openSharedSocket(t)
+	a := h.addRun("a")
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for name, reason := range map[string]string{"": "no_name", "127.0.0.1": "no_name", "b.example.org": "unknown_name", "example.org": "unknown_name"} {
 			h.forget()
@@ -185,35 +185,35 @@ func TestWhoNamesNobodyHereIsRefusedInTheHandshake(t *testing.T) {
 	h.wantRefusal("- plain_http")
 }
 
-func TestANameThatIsGivenUpIsFree(t *testing.T) {
-	h := openHall(t)
-	a, b := h.join("a"), h.join("b")
+func TestReleasedNameIsFree(t *testing.T) {
+	h := openSharedSocket(t)
+	a, b := h.addRun("a"), h.addRun("b")
 	if _, err := h.shared.Listen("A.example.org", &tls.Config{}, h.note("twice")); err == nil {
-		t.Error("a name was given twice")
+		t.Error("a name got two listeners")
 	}
 	a.listener.Close()
 	if _, err := h.dial(a, a); err == nil {
-		t.Error("a closed listener took a connection")
+		t.Error("a closed listener accepted a connection")
 	}
 	h.wantRefusal("- unknown_name")
 	if got, err := h.dial(b, b); err != nil || got != b.host {
 		t.Errorf("the other one: %q %v", got, err)
 	}
-	h.enter(a)
+	h.listen(a)
 	if got, err := h.dial(a, a); err != nil || got != a.host {
 		t.Errorf("after it came back: %q %v", got, err)
 	}
 	h.shared.Close()
-	if _, err := b.listener.Accept(); err == nil || !h.shared.Over() {
+	if _, err := b.listener.Accept(); err == nil || !h.shared.Closed() {
 		t.Error("a listener outlives the socket")
 	}
 }
 
-// After a restart a client may be faster than the listener that it wants.
-func TestANameThatIsAwaitedIsWaitedFor(t *testing.T) {
-	h := openHall(t)
-	h.join("a")
-	late := h.party("late")
+// After a restart a client may connect before its listener is open.
+func TestClientOfAwaitedNameWaits(t *testing.T) {
+	h := openSharedSocket(t)
+	h.addRun("a")
+	late := h.newRun("late")
 	h.awaits[late.host] = true
 	asked := make(chan struct{})
 	got := make(chan string)
@@ -228,20 +228,20 @@ func TestANameThatIsAwaitedIsWaitedFor(t *testing.T) {
 	<-asked
 	select {
 	case text := <-got:
-		t.Fatalf("it did not wait: %s", text)
-	case <-time.After(50 * time.Millisecond): // likely in its handshake by now; not needed for a pass
+		t.Fatalf("the client did not wait: %s", text)
+	case <-time.After(50 * time.Millisecond): // probably in its handshake by now; the test does not depend on it
 	}
-	h.enter(late)
+	h.listen(late)
 	if text := <-got; text != late.host {
 		t.Error(text)
 	}
 }
 
-// A session of one run would let its client in at another's door without a certificate of that one. The
-// cache hands out whatever it has.
-func TestNoSessionIsResumed(t *testing.T) {
-	h := openHall(t)
-	a, b := h.join("a"), h.join("b")
+// A session of one run would admit its client to another run's listener without a certificate of that run. The client
+// cache returns any session.
+func TestSessionsAreNotResumed(t *testing.T) {
+	h := openSharedSocket(t)
+	a, b := h.addRun("a"), h.addRun("b")
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		cache := &anySession{}
 		use := func(c *tls.Config) {
@@ -257,7 +257,7 @@ func TestNoSessionIsResumed(t *testing.T) {
 			t.Errorf("TLS %x: %q %v", version, got, err)
 		}
 		if got, err := h.dial(b, a, use); err == nil {
-			t.Errorf("TLS %x: a's client was let in at b's door: %q", version, got)
+			t.Errorf("TLS %x: run b admitted a client of run a: %q", version, got)
 		}
 		if got, err := h.dial(a, a, use); err != nil || got != a.host {
 			t.Errorf("TLS %x: %q %v", version, got, err)

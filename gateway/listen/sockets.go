@@ -17,25 +17,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isTransient tells of a failure to accept that passes by itself.
+// isTransient reports whether a failure to accept is temporary.
 func isTransient(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) ||
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
 }
 
-// Sockets opens listening sockets: by itself, or from a supervisor that keeps them open while the
-// gateway restarts, so that a client's connection waits instead of being refused. Safe for concurrent
-// use.
+// Sockets opens listening sockets, directly or through a supervisor that keeps them open while the gateway restarts, so
+// that a client's connection waits and is not refused. Safe for concurrent use.
 //
-// The supervisor's protocol, over a Unix stream socket, one request for each connection: a line
+// The supervisor's protocol, over a Unix stream socket, has one request for each connection: a line
 //
 //	{"listen":"host:port","name":"legacy/<run>"}
 //
-// is answered by a line {"address":"host:port"} with the listening socket attached (SCM_RIGHTS), or
-// {"error":"..."}. The same name again gives the same socket. {"release":"legacy/<run>"} closes it and
-// is answered by a line {} or {"error":"..."}.
+// is answered by a line {"address":"host:port"} with the listening socket attached (SCM_RIGHTS), or {"error":"..."}.
+// The same name again returns the same socket. {"release":"legacy/<run>"} closes it and is answered by a line {} or
+// {"error":"..."}.
 type Sockets struct {
-	// Supervisor is the path of its socket; empty: there is none.
+	// Supervisor is the path of its socket; empty: no supervisor.
 	Supervisor string
 }
 
@@ -52,14 +51,14 @@ type supervisorAnswer struct {
 	Error   string `json:"error"`
 }
 
-// Listen opens a socket at an address; port 0 is any free one.
+// Listen opens a socket at an address; port 0 selects any free port.
 func (s *Sockets) Listen(ctx context.Context, name, address string) (net.Listener, error) {
 	if s.Supervisor == "" {
 		var config net.ListenConfig
 		return config.Listen(ctx, "tcp", address)
 	}
 	file, err := s.ask(ctx, supervisorRequest{Listen: address, Name: name})
-	if errors.Is(err, errRefused) { // the name may have had another address in an earlier life
+	if errors.Is(err, errRefused) { // an earlier process may have used the name with another address
 		if _, err := s.ask(ctx, supervisorRequest{Release: name}); err != nil {
 			return nil, err
 		}
@@ -75,8 +74,8 @@ func (s *Sockets) Listen(ctx context.Context, name, address string) (net.Listene
 	return net.FileListener(file)
 }
 
-// ListenPort opens a socket at a host: at `port`, or if that is 0 at the first free one from `first` to `last`
-// (0 to 0 is any). The error is that of the last port it tried.
+// ListenPort opens a socket at a host: at `port`, or if that is 0 at the first free one from `first` to `last` (0 to 0
+// is any). The error is that of the last port it tried.
 func (s *Sockets) ListenPort(ctx context.Context, name, host string, port, first, last int) (net.Listener, error) {
 	if port != 0 {
 		first, last = port, port
@@ -94,8 +93,8 @@ func (s *Sockets) ListenPort(ctx context.Context, name, host string, port, first
 
 const firstRetry, longestRetry = 200 * time.Millisecond, 5 * time.Second
 
-// RetryDelay is how long to wait before a listener that could not be opened is tried again, after so many
-// failures before (0: none): twice as long at most each time, with full jitter.
+// RetryDelay returns how long to wait before the next attempt to open a listener, after this number of earlier
+// failures: exponential back-off with full jitter.
 func RetryDelay(failures int) time.Duration {
 	return rand.N(min(firstRetry<<min(failures, 6), longestRetry))
 }
@@ -109,9 +108,9 @@ func (s *Sockets) Release(ctx context.Context, name string) error {
 	return err
 }
 
-var errRefused = errors.New("the supervisor refused")
+var errRefused = errors.New("the supervisor refused the request")
 
-// ask gives the descriptor that came with the answer, nil if there was none.
+// ask returns the descriptor that came with the answer, or nil.
 func (s *Sockets) ask(ctx context.Context, request supervisorRequest) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, supervisorTimeout)
 	defer cancel()
@@ -172,7 +171,7 @@ func readAnswer(conn *net.UnixConn) ([]byte, *os.File, error) {
 	return line, file, err
 }
 
-// descriptors gives all that came with a message; each is the caller's to close.
+// descriptors returns all descriptors of a message; the caller closes them.
 func descriptors(control []byte) (all []int) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-func TestAConnectionWaitsWhileTheGatewayIsAway(t *testing.T) {
+func TestConnectionWaitsWhileGatewayRestarts(t *testing.T) {
 	sockets := &Sockets{Supervisor: mustertest.StartSupervisor(t)}
 	first, err := sockets.Listen(t.Context(), "legacy/1", "127.0.0.1:0")
 	if err != nil {
@@ -40,12 +40,12 @@ func TestAConnectionWaitsWhileTheGatewayIsAway(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", address); err == nil {
 		conn.Close()
-		t.Error("it is still open")
+		t.Error("the socket is still open")
 	}
 }
 
 // After a change of the configuration the name has another address.
-func TestANameMayMove(t *testing.T) {
+func TestNameMayChangeAddress(t *testing.T) {
 	sockets := &Sockets{Supervisor: mustertest.StartSupervisor(t)}
 	for _, address := range []string{"127.0.0.1:0", "127.0.0.2:0"} {
 		l, err := sockets.Listen(t.Context(), "gateway", address)
@@ -56,7 +56,7 @@ func TestANameMayMove(t *testing.T) {
 	}
 }
 
-func TestWithoutASupervisorAnswerThereIsAnError(t *testing.T) {
+func TestListenWithoutSupervisorAnswerFails(t *testing.T) {
 	path := mustertest.StartSupervisor(t)
 	used, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -89,7 +89,7 @@ func reservedPort(t *testing.T) int {
 
 func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
-func TestTheGivenPortOrTheFirstFreeOneOfARange(t *testing.T) {
+func TestListenPortUsesGivenOrFirstFreePort(t *testing.T) {
 	const host = "127.0.0.1"
 	held, err := net.Listen("tcp", host+":0")
 	if err != nil {
@@ -129,11 +129,11 @@ func TestTheGivenPortOrTheFirstFreeOneOfARange(t *testing.T) {
 	cancel()
 	if l, err := (&Sockets{}).ListenPort(ctx, "", host, 0, taken, 65535); err == nil {
 		l.Close()
-		t.Error("it went on to the next port when nobody wanted one any more")
+		t.Error("the next port was tried although the context had ended")
 	}
 }
 
-func TestRetriesAreSpreadAndBounded(t *testing.T) {
+func TestRetryDelayIsJitteredAndBounded(t *testing.T) {
 	for failures, limit := range map[int]time.Duration{
 		0: 200 * time.Millisecond, 1: 400 * time.Millisecond, 3: 1600 * time.Millisecond, 5: 5 * time.Second, 1000: 5 * time.Second,
 	} {

@@ -1,4 +1,4 @@
-// Package listen opens the gateway's sockets and shakes hands on them.
+// Package listen opens the gateway's sockets and performs TLS handshakes on them.
 package listen
 
 import (
@@ -6,12 +6,12 @@ import (
 	"net"
 )
 
-// TLS gives a listener whose connections have their handshake behind them: one that fails is counted,
-// and never reaches the HTTP server.
+// TLS returns a listener of connections that completed their handshake: a failed one is counted, and never reaches the
+// HTTP server.
 func TLS(socket net.Listener, config *tls.Config, options Options) net.Listener {
 	l := &listener{acceptor: newAcceptor(socket, options), ready: make(chan net.Conn)}
 	go l.run(func(raw *counted) {
-		conn, reason, err := l.shake(raw, config)
+		conn, reason, err := l.handshake(raw, config)
 		if err != nil {
 			options.Refused(reason, raw.RemoteAddr(), err)
 			return

@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// How large a file gets before it is moved to .1, and how many there are at most.
+// The size at which a file is moved to .1, and the maximum number of files.
 const (
 	maxFileBytes = 64 << 20
 	maxFiles     = 4
 )
 
-// File is a log file that is never too large. Not safe for concurrent use: the logger's lock guards it.
+// File is a log file of limited size. Not safe for concurrent use: the logger's lock guards it.
 type File struct {
 	path    string
 	largest int64
@@ -20,7 +20,7 @@ type File struct {
 	size    int64
 }
 
-// OpenFile appends to a file.
+// OpenFile opens a file for appending.
 func OpenFile(path string) (*File, error) {
 	f := &File{path: path, largest: maxFileBytes}
 	return f, f.open()
@@ -39,7 +39,7 @@ func (f *File) open() error {
 	return nil
 }
 
-// Write implements io.Writer, a line at a time.
+// Write implements io.Writer; it gets one line per call.
 func (f *File) Write(line []byte) (int, error) {
 	if f.size > 0 && f.size+int64(len(line)) > f.largest {
 		if err := f.rotate(); err != nil {
@@ -51,7 +51,7 @@ func (f *File) Write(line []byte) (int, error) {
 	return n, err
 }
 
-// rotate moves each file one number up, the oldest over the edge, and begins a new one.
+// rotate increments the number of each file, deletes the oldest, and opens a new one.
 func (f *File) rotate() error {
 	for i := maxFiles - 1; i > 0; i-- {
 		older := f.path + "." + strconv.Itoa(i)

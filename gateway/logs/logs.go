@@ -1,5 +1,5 @@
-// Package logs writes log lines in the shape that all services of Muster have
-// (services/common/base/log.h): as text or JSON, with the run, plugin and node they are about.
+// Package logs writes log lines in the format of all Muster services (services/common/base/log.h): as text or JSON,
+// with the run, plugin and node that they concern.
 package logs
 
 import (
@@ -18,14 +18,14 @@ import (
 
 const (
 	service  = "muster-gateway"
-	maxValue = 4096 // bytes of a value; the rest is cut
+	maxValue = 4096 // bytes of a value; the rest is truncated
 )
 
 var levels = map[string]slog.Level{
 	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError,
 }
 
-// New logs what is of a level (debug, info, warning, error) or worse, in a format (text, json).
+// New returns a logger from a level on (debug, info, warning, error), in a format (text, json).
 func New(to io.Writer, format, level string) *slog.Logger {
 	return slog.New(&handler{to: to, lock: new(sync.Mutex), json: format == "json", level: levels[level]})
 }
@@ -112,7 +112,7 @@ func jsonLine(record slog.Record, attributes []slog.Attr) string {
 
 func asJSON(value any) string {
 	text, err := json.Marshal(value)
-	if err != nil { // a number that JSON cannot write
+	if err != nil { // a number that JSON cannot represent
 		return strconv.Quote(fmt.Sprint(value))
 	}
 	return string(text)

@@ -28,7 +28,7 @@ func write(log *slog.Logger) {
 	log.WithGroup("g").Error("bad", "k", strings.Repeat("x", 5000))
 }
 
-func TestTextLinesAreThoseOfTheServices(t *testing.T) {
+func TestTextLinesMatchServices(t *testing.T) {
 	got := lines("text", "info", write)
 	for i, want := range []string{
 		`T INFO  result stored run=aa bytes=5 seconds=0.5 again=true node="n 1"`,
@@ -41,7 +41,7 @@ func TestTextLinesAreThoseOfTheServices(t *testing.T) {
 	}
 }
 
-func TestJSONLinesAreThoseOfTheServices(t *testing.T) {
+func TestJSONLinesMatchServices(t *testing.T) {
 	got := lines("json", "debug", write)
 	want := `{"time":"T","level":"info","service":"muster-gateway","message":"result stored","run":"aa","bytes":5,"seconds":0.5,"again":true,"node":"n 1"}`
 	if len(got) != 4 || got[1] != want {
@@ -58,7 +58,7 @@ func TestJSONLinesAreThoseOfTheServices(t *testing.T) {
 	}
 }
 
-func TestAFileIsMovedAwayBeforeItIsTooLarge(t *testing.T) {
+func TestFileIsRotatedBeforeItIsTooLarge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.log")
 	for start := range 2 { // appends after a restart
 		file, err := OpenFile(path)

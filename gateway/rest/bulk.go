@@ -16,11 +16,11 @@ import (
 
 	"google.golang.org/grpc"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// bulk gives out the bytes of results and archives. Safe for concurrent use.
+// bulk serves the bytes of results and archives. Safe for concurrent use.
 type bulk struct {
 	results  musterv1.ResultServiceClient
 	archives musterv1.ArchiveServiceClient
@@ -61,12 +61,7 @@ func (b *bulk) result(w http.ResponseWriter, r *http.Request, names map[string]s
 		return
 	}
 	if result.Outcome != musterv1.Outcome_OUTCOME_GENUINE && result.Size == 0 {
-		message := fmt.Sprintf("there is no result of %s on %s yet", key.Plugin, key.Node)
-		if result.Error != "" {
-			message = fmt.Sprintf("there is no result of %s on %s: %s", key.Plugin, key.Node, result.Error)
-		}
-		AnswerProblem(w, http.StatusNotFound, Problem{message, "RESULT_NOT_THERE",
-			"GET the same path without /content to see what became of it."})
+		AnswerProblem(w, http.StatusNotFound, ResultHasNoContent(key.Plugin, key.Node, result.Error))
 		return
 	}
 	mediaType := result.MediaType
@@ -81,8 +76,8 @@ func (b *bulk) result(w http.ResponseWriter, r *http.Request, names map[string]s
 	})
 }
 
-// serve answers with a file or the part of it that was asked for, unless the client has it already. What breaks after
-// the first byte breaks the connection.
+// serve sends a file or the requested part of it, unless the client has it already. An error after the first byte
+// aborts the connection.
 func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 	etag := describe(w.Header(), file)
 	if etag != "" && Matches(r.Header.Get("If-None-Match"), etag) {
@@ -94,8 +89,7 @@ func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 		asked, result := parseRange(text, file.size)
 		switch result {
 		case rangeOutside:
-			AnswerProblem(w, http.StatusRequestedRangeNotSatisfiable, Problem{
-				fmt.Sprintf("the range %q lies outside of %d bytes", text, file.size), "RANGE_OUTSIDE", "Ask for a range inside."})
+			AnswerProblem(w, http.StatusRequestedRangeNotSatisfiable, RangeOutside(text, file.size))
 			return
 		case rangeGood:
 			part, code = asked, http.StatusPartialContent
@@ -114,7 +108,7 @@ func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 		AnswerError(w, err)
 		return
 	}
-	chunk, err := next(stream, part.first) // an error before the first byte still has an answer of its own
+	chunk, err := next(stream, part.first) // an error before the first byte still gets its own answer
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errShort
@@ -125,13 +119,13 @@ func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 	w.WriteHeader(code)
 	if err := b.copy(w, stream, chunk, part); err != nil {
 		b.metrics.BrokenReads.Inc()
-		b.log.Warn("download broken off", "path", r.URL.Path, "error", err)
-		// Not a clean end: the client must not take what it has for the whole.
+		b.log.Warn("download aborted", "path", r.URL.Path, "error", err)
+		// The client must not treat what it has as the whole file.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// describe sets the headers that belong to the whole file, and gives its ETag.
+// describe sets the headers of the whole file, and returns its ETag.
 func describe(header http.Header, file *stored) (etag string) {
 	header.Set("Content-Type", file.mediaType)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -151,13 +145,13 @@ func describe(header http.Header, file *stored) (etag string) {
 }
 
 var (
-	errShort   = errors.New("the file ended too early")
-	errDamaged = errors.New("bytes were damaged on their way")
+	errShort   = errors.New("the file is truncated")
+	errDamaged = errors.New("bytes were damaged in transit")
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// next takes one chunk and checks it.
+// next receives one chunk and checks it.
 func next(stream grpc.ServerStreamingClient[musterv1.FileChunk], offset int64) (*musterv1.FileChunk, error) {
 	chunk, err := stream.Recv()
 	if err != nil {
@@ -174,10 +168,10 @@ func next(stream grpc.ServerStreamingClient[musterv1.FileChunk], offset int64) (
 
 const (
 	writePiece   = 64 << 10
-	writeTimeout = 60 * time.Second // of a piece: about 1 KiB/s
+	writeTimeout = 60 * time.Second // for each piece: about 1 KiB/s
 )
 
-// copy writes a part, beginning in `chunk`, and gives up a client that does not take it.
+// copy writes a part, beginning with `chunk`, and disconnects a client that does not read it.
 func (b *bulk) copy(w http.ResponseWriter, stream grpc.ServerStreamingClient[musterv1.FileChunk], chunk *musterv1.FileChunk, part span) error {
 	control := http.NewResponseController(w)
 	offset, left := part.first, part.length

@@ -4,7 +4,6 @@ package rest
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -14,8 +13,8 @@ import (
 	"muster.example/services/client/go"
 )
 
-// statuses of the classes of errors. FAILED_PRECONDITION is 409, not 400: the request is fine, the state
-// of what it names is in the way.
+// statuses maps error classes to HTTP codes. FAILED_PRECONDITION is 409, not 400: the request is valid, but conflicts
+// with the state of its object.
 var statuses = map[string]int{
 	"CANCELLED": 499, "INVALID_ARGUMENT": http.StatusBadRequest, "DEADLINE_EXCEEDED": http.StatusGatewayTimeout,
 	"NOT_FOUND": http.StatusNotFound, "ALREADY_EXISTS": http.StatusConflict, "PERMISSION_DENIED": http.StatusForbidden,
@@ -27,12 +26,13 @@ var statuses = map[string]int{
 
 // Problem is the body of every error.
 type Problem struct {
+	Code     string `json:"-"` // the class, such as NOT_FOUND
 	Message  string `json:"message"`
 	Reason   string `json:"reason"`
 	NextStep string `json:"next_step"`
 }
 
-// AnswerError says what an error of a service says, with the HTTP code of its class.
+// AnswerError answers with an error of a service, with the HTTP code of its class.
 func AnswerError(w http.ResponseWriter, err error) {
 	answer := muster.AsError(err)
 	code, ok := statuses[answer.Code]
@@ -46,7 +46,15 @@ func AnswerError(w http.ResponseWriter, err error) {
 	if reason == "" {
 		reason = answer.Code
 	}
-	AnswerProblem(w, code, Problem{answer.Message, reason, answer.NextStep})
+	AnswerProblem(w, code, Problem{Message: answer.Message, Reason: reason, NextStep: answer.NextStep})
+}
+
+// optional is a value with what belongs before and after it, or nothing.
+func optional(before, value, after string) string {
+	if value == "" {
+		return ""
+	}
+	return before + value + after
 }
 
 // AnswerProblem answers with an error.
@@ -65,13 +73,12 @@ func grpcError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w ht
 }
 
 func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
-	const next = "GET /api/v1/openapi.json lists what there is."
 	switch code {
 	case http.StatusNotFound:
-		AnswerProblem(w, code, Problem{fmt.Sprintf("there is no path %s", r.URL.Path), "PATH_NOT_FOUND", next})
+		AnswerProblem(w, code, PathNotFound(r.URL.Path, "List the paths: GET /api/v1/openapi.json."))
 	case http.StatusMethodNotAllowed:
-		AnswerProblem(w, code, Problem{fmt.Sprintf("%s does not take %s", r.URL.Path, r.Method), "METHOD_NOT_ALLOWED", next})
+		AnswerProblem(w, code, MethodNotAllowed(r.URL.Path, r.Method))
 	default:
-		AnswerProblem(w, code, Problem{"the request is not understood", "BAD_REQUEST", next})
+		AnswerProblem(w, code, BadRequest())
 	}
 }

@@ -13,12 +13,12 @@ func whole(size int64) span { return span{0, size} }
 type rangeResult int
 
 const (
-	rangeIgnored rangeResult = iota // not understood, or several: the whole is a correct answer
+	rangeIgnored rangeResult = iota // malformed, or several ranges: the whole file is a correct answer
 	rangeGood
 	rangeOutside
 )
 
-// parseRange understands one range of bytes: "bytes=0-99", "bytes=100-", "bytes=-100".
+// parseRange parses one range of bytes: "bytes=0-99", "bytes=100-", "bytes=-100".
 func parseRange(text string, size int64) (span, rangeResult) {
 	unit, spec, found := strings.Cut(text, "=")
 	low, high, isRange := strings.Cut(strings.TrimSpace(spec), "-")
@@ -54,7 +54,7 @@ func parseRange(text string, size int64) (span, rangeResult) {
 	return span{first, last - first + 1}, rangeGood
 }
 
-// position reads a number of digits only; one that is too large counts as the largest.
+// position parses digits; a number that is too large becomes the largest.
 func position(text string) (int64, bool) {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return 0, false
@@ -66,7 +66,7 @@ func position(text string) (int64, bool) {
 	return n, true
 }
 
-// Matches tells whether an If-None-Match names the ETag, weak or not.
+// Matches reports whether an If-None-Match names the ETag, weak or not.
 func Matches(list, etag string) bool {
 	etag = strings.TrimPrefix(etag, "W/")
 	for _, candidate := range strings.Split(list, ",") {

@@ -16,14 +16,15 @@ import (
 
 	"muster.example/gateway/fleet"
 	"muster.example/gateway/gen"
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	restv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/peer"
 )
 
-const maxJSON = 16 << 20 // of a request's body: a plan of 100,000 nodes takes some MiB
+const maxJSON = 16 << 20 // bytes of a request's body: a plan of 100,000 nodes has some MiB
 
-// Server is the main listener's. Safe for concurrent use.
+// Server serves the main listener. Safe for concurrent use.
 type Server struct {
 	mux     *runtime.ServeMux
 	bulk    *bulk
@@ -34,20 +35,20 @@ type Server struct {
 	links   Links
 }
 
-// Links makes the links that sign a browser in.
+// Links creates links that sign a browser in.
 type Links interface {
-	// New gives an address that opens the dashboard once, for whom the certificate names, and for how long it is good.
+	// New returns a URL that opens the dashboard once for the identity of the certificate, and its validity.
 	New(certificate *x509.Certificate, id peer.Identity) (address string, life time.Duration)
 }
 
-// Services are the connections over which requests go on; they need fleet.Interceptors. Status may be the
-// aggregator's if there is no status service: it answers UNIMPLEMENTED.
+// Services are the connections to which requests are forwarded; they require fleet.Interceptors. Without a status
+// service, Status may be the aggregator's: its calls fail with UNIMPLEMENTED.
 type Services struct {
 	Aggregator, Status *grpc.ClientConn
 	Relay              grpc.ClientConnInterface
 }
 
-// New serves the API.
+// New creates the server of the API.
 func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 	metrics *inspect.Metrics, log *slog.Logger) (*Server, error) {
 	drop := func(string) (string, bool) { return "", false }
@@ -64,18 +65,18 @@ func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 	}
 	type register func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error
 	for _, r := range []register{
-		musterv1.RegisterRunServiceHandler, musterv1.RegisterResultServiceHandler,
-		musterv1.RegisterArchiveServiceHandler, musterv1.RegisterIdentityServiceHandler,
-		musterv1.RegisterEnrollmentServiceHandler,
+		restv1.RegisterRunServiceHandler, restv1.RegisterResultServiceHandler,
+		restv1.RegisterArchiveServiceHandler, restv1.RegisterIdentityServiceHandler,
+		restv1.RegisterEnrollmentServiceHandler,
 	} {
 		if err := r(context.Background(), s.mux, to.Aggregator); err != nil {
 			return nil, err
 		}
 	}
-	if err := musterv1.RegisterStatusServiceHandler(context.Background(), s.mux, to.Status); err != nil {
+	if err := restv1.RegisterStatusServiceHandler(context.Background(), s.mux, to.Status); err != nil {
 		return nil, err
 	}
-	if err := musterv1.RegisterHeartbeatServiceHandler(context.Background(), s.mux, to.Status); err != nil {
+	if err := restv1.RegisterHeartbeatServiceHandler(context.Background(), s.mux, to.Status); err != nil {
 		return nil, err
 	}
 	if err := s.registerRelay(to.Relay); err != nil {
@@ -89,25 +90,25 @@ func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 	return s, nil
 }
 
-// registerRelay serves what the relay at the centre answers.
+// registerRelay adds the calls that the root relay answers.
 func (s *Server) registerRelay(relay grpc.ClientConnInterface) error {
-	err := musterv1.RegisterJobServiceHandlerClient(context.Background(), s.mux, musterv1.NewJobServiceClient(relay))
+	err := restv1.RegisterJobServiceHandlerClient(context.Background(), s.mux, musterv1.NewJobServiceClient(relay))
 	if err != nil {
 		return err
 	}
-	if err := musterv1.RegisterAttachServiceHandlerClient(context.Background(), s.mux, musterv1.NewAttachServiceClient(relay)); err != nil {
+	if err := restv1.RegisterAttachServiceHandlerClient(context.Background(), s.mux, musterv1.NewAttachServiceClient(relay)); err != nil {
 		return err
 	}
-	return musterv1.RegisterShareServiceHandlerClient(context.Background(), s.mux, musterv1.NewShareServiceClient(relay))
+	return restv1.RegisterShareServiceHandlerClient(context.Background(), s.mux, musterv1.NewShareServiceClient(relay))
 }
 
-// route is one that is written by hand.
+// route is one hand-written route.
 type route struct {
 	Method, Path string
 	handle       runtime.HandlerFunc
 }
 
-// routes are all that are written by hand.
+// routes returns all hand-written routes.
 func (s *Server) routes() []route {
 	const archive, result = "/api/v1/runs/{run}/archive/content", "/api/v1/runs/{run}/results/{plugin}/{node}/content"
 	return []route{
@@ -122,12 +123,11 @@ func (s *Server) routes() []route {
 
 // newLink answers an operator with a link that signs a browser in.
 func (s *Server) newLink(w http.ResponseWriter, r *http.Request, _ map[string]string) {
-	// A body that is left unread ends the HTTP/2 stream with a reset, which some clients take for a failure.
+	// An unread body ends the HTTP/2 stream with a reset, which some clients treat as a failure.
 	_, _ = io.Copy(io.Discard, r.Body)
 	id, ok := fleet.IdentityOf(r.Context())
 	if !ok || id.Kind != peer.User || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		AnswerProblem(w, http.StatusForbidden, Problem{"only operators sign browsers in", "ROLE_NOT_ALLOWED",
-			"Use an operator's certificate: muster operator add."})
+		AnswerProblem(w, http.StatusForbidden, OperatorsOnly())
 		return
 	}
 	address, life := s.links.New(r.TLS.PeerCertificates[0], id)
@@ -144,7 +144,7 @@ func serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ map[string]string) {
 	_, _ = w.Write(gen.OpenAPI)
 }
 
-// TLS settings of the main listener: everybody shows a certificate that leads to the fleet's root.
+// TLS returns the settings of the main listener: all clients need a certificate that chains to the fleet's root CA.
 func (s *Server) TLS() *tls.Config { return s.keys.ServerTLS(tls.RequireAndVerifyClientCert) }
 
 // ServeHTTP implements http.Handler.
@@ -152,7 +152,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := time.Now()
 	answer := NewRecorder(w)
 	uri := ""
-	defer func() { // also when a download is broken off by a panic
+	defer func() { // also when a panic aborts a download
 		s.metrics.Requests.WithLabelValues("main", r.Method, strconv.Itoa(answer.code)).Inc()
 		s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "code", answer.code, "uri", uri,
 			"seconds", time.Since(started).Seconds())
@@ -161,30 +161,28 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, err := peer.FromCertificate(leaf)
 	if err != nil || id.Fleet != s.keys.Identity().Fleet {
 		s.metrics.RefusedIdentities.WithLabelValues("main").Inc()
-		AnswerProblem(answer, http.StatusForbidden, Problem{"the certificate names no party of this fleet", "IDENTITY_UNKNOWN",
-			"Use a certificate that muster operator add or muster credentials export gave out."})
+		AnswerProblem(answer, http.StatusForbidden, IdentityUnknown())
 		return
 	}
 	uri = id.URI
 	ctx, done, err := s.revoked.Begin(r.Context(), leaf, id)
 	if err != nil {
 		s.metrics.RefusedIdentities.WithLabelValues("main").Inc()
-		AnswerProblem(answer, http.StatusForbidden, Problem{uri + " is revoked", "REVOKED", "Ask an operator for a new identity."})
+		AnswerProblem(answer, http.StatusForbidden, RevokedIdentity(uri))
 		return
 	}
 	defer done()
 	s.ServeAs(answer, r.WithContext(fleet.WithIdentity(ctx, uri)))
 }
 
-// ServeAs answers a request for the party that its context names (fleet.WithIdentity): a listener has verified
-// that one.
+// ServeAs answers a request for the identity in its context (fleet.WithIdentity), which a listener has verified.
 func (s *Server) ServeAs(w http.ResponseWriter, r *http.Request) {
 	clean(r)
 	r.Body = http.MaxBytesReader(w, r.Body, maxJSON)
 	s.mux.ServeHTTP(w, r)
 }
 
-// clean takes away every header that the translation to gRPC would act on.
+// clean removes every header that the translation to gRPC would interpret.
 func clean(r *http.Request) {
 	kept := http.Header{}
 	for _, name := range []string{"Accept", "Content-Type", "Range", "If-Range", "If-None-Match"} {
@@ -195,16 +193,16 @@ func clean(r *http.Request) {
 	r.Header = kept
 }
 
-// Recorder remembers the status code.
+// Recorder records the status code.
 type Recorder struct {
 	http.ResponseWriter
 	code int
 }
 
-// NewRecorder writes to w.
+// NewRecorder returns a recorder that writes to w.
 func NewRecorder(w http.ResponseWriter) *Recorder { return &Recorder{ResponseWriter: w} }
 
-// Code is what was answered; 0: nothing yet.
+// Code returns the recorded status; 0: no answer yet.
 func (r *Recorder) Code() int { return r.code }
 
 // WriteHeader implements http.ResponseWriter.
@@ -223,8 +221,8 @@ func (r *Recorder) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// Flush is for streams of JSON.
+// Flush supports streams of JSON.
 func (r *Recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (r *Recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

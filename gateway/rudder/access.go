@@ -12,17 +12,17 @@ import (
 	"muster.example/gateway/config"
 )
 
-// place is a part of the API with rules of its own.
-type place int
+// area is a part of the API with its own access rules.
+type area int
 
 const (
-	placeLocal        place = iota // loopback alone
-	placeRemoteRun                 // the policy server, loopback; extended: with its certificate
-	placeSharedFiles               // the allowed networks, loopback
-	placeSharedFolder              // the same, always with a certificate
+	areaLocal        area = iota // loopback only
+	areaRemoteRun                // the policy server, loopback; extended dialect: with its certificate
+	areaSharedFiles              // the allowed networks, loopback
+	areaSharedFolder             // the same, always with a certificate
 )
 
-// networks are where requests may come from, besides loopback.
+// networks are the sources of requests, besides loopback.
 type networks struct {
 	policyServer []netip.Addr
 	allowed      []netip.Prefix
@@ -46,19 +46,19 @@ func parseNetworks(c *config.Rudder) (n networks, err error) {
 	return n, nil
 }
 
-// holds tells whether a place may be asked from an address.
-func (n *networks) holds(where place, remote netip.Addr) bool {
+// holds reports whether requests for a place may come from an address.
+func (n *networks) holds(where area, remote netip.Addr) bool {
 	if remote.IsLoopback() {
 		return true
 	}
 	switch where {
-	case placeRemoteRun:
+	case areaRemoteRun:
 		for _, address := range n.policyServer {
 			if address == remote {
 				return true
 			}
 		}
-	case placeSharedFiles, placeSharedFolder:
+	case areaSharedFiles, areaSharedFolder:
 		for _, network := range n.allowed {
 			if network.Contains(remote) {
 				return true
@@ -68,27 +68,27 @@ func (n *networks) holds(where place, remote netip.Addr) bool {
 	return false
 }
 
-// admitted answers who may not ask this.
-func (s *Server) admitted(w http.ResponseWriter, r *http.Request, where place) bool {
+// admitted reports whether a request is allowed; otherwise it has answered it.
+func (s *Server) admitted(w http.ResponseWriter, r *http.Request, where area) bool {
 	remote, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !s.networks.holds(where, remote.Addr().Unmap().WithZone("")) {
-		s.refuse(w, r, "requests from this address are not served here")
+		s.refuse(w, r, "requests from this address are not allowed")
 		return false
 	}
-	if where == placeRemoteRun && s.extended() {
+	if where == areaRemoteRun && s.extended() {
 		if err := s.fromPolicyServer(r, remote.Addr().Unmap().IsLoopback()); err != nil {
-			s.refuse(w, r, "remote run is for this relay's policy server: "+err.Error())
+			s.refuse(w, r, "remote run is only allowed for this relay's policy server: "+err.Error())
 			return false
 		}
 		return true
 	}
-	if where == placeSharedFolder || where != placeLocal && !s.pinning() {
+	if where == areaSharedFolder || where != areaLocal && !s.pinning() {
 		if r.TLS == nil {
-			s.refuse(w, r, "a client certificate is needed")
+			s.refuse(w, r, "a client certificate is required")
 			return false
 		}
-		if err := vouched(r.TLS.PeerCertificates, s.state.Load().clients, x509.ExtKeyUsageClientAuth); err != nil {
-			s.refuse(w, r, "a client certificate is needed: "+err.Error())
+		if err := verifyChain(r.TLS.PeerCertificates, s.state.Load().clients, x509.ExtKeyUsageClientAuth); err != nil {
+			s.refuse(w, r, "a client certificate is required: "+err.Error())
 			return false
 		}
 	}
@@ -101,11 +101,11 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, why string) {
 	answer(w, http.StatusForbidden, "FORBIDDEN: "+why)
 }
 
-// fromPolicyServer tells whether a request shows the policy server's certificate. From this machine it may be this
-// relay's own: root is its own policy server.
+// fromPolicyServer checks that a request has the policy server's certificate. A local request may have this relay's
+// own: root is its own policy server.
 func (s *Server) fromPolicyServer(r *http.Request, local bool) error {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		return errors.New("no certificate was shown")
+		return errors.New("no client certificate")
 	}
 	known, leaf := s.state.Load(), r.TLS.PeerCertificates[0]
 	if now := time.Now(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
@@ -120,9 +120,9 @@ func (s *Server) fromPolicyServer(r *http.Request, local bool) error {
 				return nil
 			}
 		}
-		return errors.New("the certificate is another's")
+		return errors.New("it is the certificate of another node")
 	}
-	if err := vouched(r.TLS.PeerCertificates, known.clients, x509.ExtKeyUsageClientAuth); err != nil {
+	if err := verifyChain(r.TLS.PeerCertificates, known.clients, x509.ExtKeyUsageClientAuth); err != nil {
 		return err
 	}
 	return leaf.VerifyHostname(s.config.UpstreamHost)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// maxDrain bounds what is read of a body that is refused: without that a client that still sends would see a
-// broken connection, and never the answer.
+// maxDrain bounds the bytes that are read of a refused body: without the read, a client that still sends would see a
+// broken connection instead of the answer.
 const maxDrain = 64 << 20
 
 func answer(w http.ResponseWriter, code int, text string) {
@@ -18,10 +18,10 @@ func answer(w http.ResponseWriter, code int, text string) {
 	_, _ = io.WriteString(w, text)
 }
 
-// notFound answers what has no route, which includes a wrong method, query or kind of body.
+// notFound answers an unknown route, which includes a wrong method, query or content type.
 func notFound(w http.ResponseWriter) { answer(w, http.StatusNotFound, "NOT FOUND") }
 
-// bounded answers a body that does not say its length, or is too long.
+// bounded answers a body without a length, or with one above the limit; it reports whether the body is acceptable.
 func (s *Server) bounded(w http.ResponseWriter, r *http.Request, limit int64) bool {
 	switch {
 	case r.Header.Get("Content-Length") == "":
@@ -36,28 +36,28 @@ func (s *Server) bounded(w http.ResponseWriter, r *http.Request, limit int64) bo
 	return false
 }
 
-// drain reads on what a client sends, unless it waits for the answer first.
+// drain reads the rest of the body, unless the client waits for 100 Continue.
 func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
-		_, _ = io.CopyN(io.Discard, s.newPatient(w, r), maxDrain)
+		_, _ = io.CopyN(io.Discard, s.newIdleReader(w, r), maxDrain)
 	}
 }
 
-// patient reads a body for as long as something comes.
-type patient struct {
+// idleReader reads a body as long as data arrives.
+type idleReader struct {
 	body    io.Reader
 	client  *http.ResponseController
 	silence time.Duration
 }
 
-func (s *Server) newPatient(w http.ResponseWriter, r *http.Request) *patient {
-	return &patient{r.Body, http.NewResponseController(w), s.config.ClientSilence}
+func (s *Server) newIdleReader(w http.ResponseWriter, r *http.Request) *idleReader {
+	return &idleReader{r.Body, http.NewResponseController(w), s.config.ClientSilence}
 }
 
-func (p *patient) Read(into []byte) (int, error) {
+func (p *idleReader) Read(into []byte) (int, error) {
 	_ = p.client.SetReadDeadline(time.Now().Add(p.silence))
 	n, err := p.body.Read(into)
-	if errors.Is(err, io.EOF) { // what follows waits for the client as long as it takes
+	if errors.Is(err, io.EOF) { // the following work waits for the client without a limit
 		_ = p.client.SetReadDeadline(time.Time{})
 	}
 	return n, err

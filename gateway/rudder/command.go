@@ -14,22 +14,21 @@ import (
 )
 
 const (
-	// maxHosts bounds the argument with the host names: Linux takes 128 KiB for one.
+	// maxHosts bounds the argument with the host names: Linux allows 128 KiB for one.
 	maxHosts = 96 << 10
 
-	// killDelay is how long a command has to end by itself after it was told to, and how long its output
-	// is read after its end, if something that it started keeps it open.
+	// killDelay is how long a command has to end after SIGTERM, and how long its output is read after its end, if a
+	// process that it started keeps the pipe open.
 	killDelay = 5 * time.Second
 )
 
 var errSpawn = errors.New("the command of remote run cannot be started")
 
-// environment of commands: nothing of the gateway's own.
+// environment is the environment of commands, without variables of the gateway.
 var environment = []string{"PATH=/opt/rudder/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 
-// trigger runs the configured command for nodes that are attached here, and hands on its output; `errs` gets what it
-// writes to stderr. The command gets all host names at once, or as many as fit in an argument. A context that ends
-// ends the process group.
+// trigger runs the configured command for nodes that are attached here, and forwards its output; `errs` receives its
+// stderr. Each command gets as many host names as fit in an argument. The end of the context ends the process group.
 func trigger(ctx context.Context, command, conditions, hosts []string, errs io.Writer, emit func([]byte) bool) (all error) {
 	for len(hosts) > 0 && ctx.Err() == nil {
 		count, size := 0, 0
@@ -60,7 +59,7 @@ func runCommand(ctx context.Context, program string, arguments []string, errs io
 	defer output.Close()
 	command := exec.CommandContext(ctx, program, arguments...)
 	command.Env, command.Dir, command.Stdout, command.Stderr = environment, "/", input, errs
-	command.WaitDelay = killDelay // for `errs`, if something keeps it open
+	command.WaitDelay = killDelay // for `errs`, if a process keeps it open
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	err = command.Start()
@@ -80,13 +79,13 @@ func runCommand(ctx context.Context, program string, arguments []string, errs io
 		ended <- err
 	}()
 	err = eachLine(reader, maxLine, emit)
-	_, _ = io.Copy(io.Discard, reader) // what was told to end may take its time
+	_, _ = io.Copy(io.Discard, reader) // ending processes may still write
 	output.Close()
 	return errors.Join(err, <-ended)
 }
 
-// killLate ends a process group that was told to end and did not. One that may not be ended (sudo, by a user
-// who is not root) ends when nobody reads it.
+// killLate kills a process group that did not end after SIGTERM. A process that the gateway may not kill (sudo, by an
+// unprivileged user) ends when its output is closed.
 func killLate(ctx context.Context, group int, output *os.File, over <-chan struct{}) {
 	select {
 	case <-over:
@@ -101,7 +100,7 @@ func killLate(ctx context.Context, group int, output *os.File, over <-chan struc
 	}
 }
 
-// pipeReader reads what a process writes, and for a while what others of its group write after its end.
+// pipeReader reads the output of a process, and for a while that of its group after its end.
 type pipeReader struct {
 	pipe  *os.File
 	ended atomic.Bool

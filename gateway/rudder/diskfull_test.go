@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-const smallDisk = "MUSTER_TEST_SMALL_DISK" // where the process of this test that has namespaces of its own mounts one
+const smallDisk = "MUSTER_TEST_SMALL_DISK" // where the process of this test in its own namespaces mounts a small disk
 
-// TestAFullDiskIsToldAndCostsNothing runs itself again where it may mount a file system of 1 MiB.
-func TestAFullDiskIsToldAndCostsNothing(t *testing.T) {
+// TestUploadOnFullDiskFailsAndLosesNothing runs itself again where it may mount a file system of 1 MiB.
+func TestUploadOnFullDiskFailsAndLosesNothing(t *testing.T) {
 	folder := os.Getenv(smallDisk)
 	if folder == "" {
 		again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
@@ -36,24 +36,24 @@ func TestAFullDiskIsToldAndCostsNothing(t *testing.T) {
 		t.Fatal("cannot mount: ", err)
 	}
 	defer syscall.Unmount(folder, syscall.MNT_DETACH)
-	onDisk := func(s *site) {
+	onDisk := func(s *testRelay) {
 		s.config.SharedFilesNodes, s.config.SharedFiles = filepath.Join(folder, "nodes"), filepath.Join(folder, "files")
 	}
-	s := start(t, "r1", "127.0.0.1", 0, listOf("n-a a.example r1", "n-b b.example r1"), extended, trusts("n-a"), under("root", "127.0.0.9"), onDisk)
+	s := start(t, "r1", "127.0.0.1", 0, listOf("n-a a.example r1", "n-b b.example r1"), extended, withCertificates("n-a"), withUpstream("root", "127.0.0.9"), onDisk)
 	half := strings.Repeat("h", 500<<10)
 	s.want(s.share("n-b", "n-a", "old", half), 200, "")
 	const full = "the disk of this relay is full"
 	s.want(s.share("n-b", "n-a", "new", half+half), 507, full)
 	s.want(s.share("n-b", "n-a", "old", half+half), 507, full)
 	s.want(s.share("elsewhere", "n-a", "new", half+half), 507, full)
-	if got := s.has("n-b", "n-a", "old", sumOf(half)); got != 200 || s.leftovers() != 0 || s.spooled() != 0 {
-		t.Error("what was accepted before is gone, or something is left", got)
+	if got := s.has("n-b", "n-a", "old", sumOf(half)); got != 200 || s.leftovers() != 0 || s.spoolFolder() != 0 {
+		t.Error("an accepted file is missing, or a partial one is left", got)
 	}
 	s.want(s.share("n-b", "n-a", "small", "x"), 200, "")
-	strict := alone(t, onDisk)
+	strict := startRoot(t, onDisk)
 	strict.want(strict.put("new?ttl=1d", block("n-a", "sha512", half+half), half+half), 500, "") // as released relays answer
 	strict.want(strict.put("new?ttl=1d", block("n-a", "sha512", "x"), "x"), 200, "")
 	if strict.leftovers() != 0 {
-		t.Error("something unfinished is left")
+		t.Error("a partial file is left")
 	}
 }

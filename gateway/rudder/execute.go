@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-const runWait = time.Minute // for other remote runs to end
+const runWait = time.Minute // to wait for other remote runs
 
-// Why what runs is ended.
+// Reasons for which a remote run is ended.
 var (
-	errTooLong = errors.New("it took longer than a remote run may (rudder.remote_run_time)")
-	errLeft    = errors.New("the client left")
-	errStops   = errors.New("the gateway stops")
+	errTooLong = errors.New("it took longer than the limit of remote runs (rudder.remote_run_time)")
+	errLeft    = errors.New("the client disconnected")
+	errStops   = errors.New("the gateway is stopping")
 )
 
 // remoteRun is one request.
@@ -31,10 +31,10 @@ type remoteRun struct {
 	came             http.Header
 }
 
-// detached tells whether it goes on without its client.
+// detached reports whether the run continues without its client.
 func (r *remoteRun) detached() bool { return r.extended && r.async }
 
-// sink gives what comes of the run to a function, in its dialect.
+// sink returns a sink that writes the run's output to a function, in its dialect.
 func (r *remoteRun) sink(emit func([]byte) bool) sink {
 	if r.extended {
 		return &labelled{r.keep, emit}
@@ -42,19 +42,19 @@ func (r *remoteRun) sink(emit func([]byte) bool) sink {
 	return plain(emit)
 }
 
-// start waits for its turn and runs; the answer is 200 whatever comes of it.
+// start waits for its turn and runs; the status is 200 whatever the outcome.
 func (s *Server) start(w http.ResponseWriter, r *http.Request, run *remoteRun) {
 	ctx, cancel := context.WithTimeout(r.Context(), runWait)
 	defer cancel()
 	select {
 	case s.runs <- struct{}{}:
 	case <-ctx.Done():
-		answer(w, http.StatusServiceUnavailable, "too many remote runs at a time (rudder.remote_runs): try again later")
+		answer(w, http.StatusServiceUnavailable, "too many simultaneous remote runs (rudder.remote_runs): try again later")
 		return
 	case <-s.living.Done():
 	}
 	if s.living.Err() != nil {
-		answer(w, http.StatusServiceUnavailable, "the gateway stops: try again later")
+		answer(w, http.StatusServiceUnavailable, "the gateway is stopping: try again later")
 		return
 	}
 	timed, stop := context.WithTimeoutCause(s.living, s.config.RemoteRunTime, errTooLong)
@@ -79,7 +79,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, run *remoteRun) {
 	defer done()
 	leave := func() { end(errLeft) }
 	if !run.detached() {
-		defer context.AfterFunc(r.Context(), leave)() // a client that goes away ends what it started
+		defer context.AfterFunc(r.Context(), leave)() // a client that disconnects ends its run
 	}
 	if !run.keep && !run.extended {
 		s.execute(work, run, nowhere, nowhere, func() {})
@@ -89,13 +89,13 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, run *remoteRun) {
 	s.stream(w, work, leave, run)
 }
 
-// stream sends the output as it comes: all sources at once, but for a synchronous run of the strict dialect, where what
-// the command here says comes before what comes from elsewhere.
+// stream sends the output as it arrives, from all sources concurrently. Only a synchronous run of the strict dialect
+// sends the output of the local command before that of other relays.
 func (s *Server) stream(w http.ResponseWriter, work context.Context, leave func(), run *remoteRun) {
 	first, rest := make(chan []byte, linesAhead), make(chan []byte, linesAhead)
 	into := func(queue chan []byte) sink {
 		return run.sink(func(lines []byte) bool {
-			queue <- lines // it is emptied to the end, whether anybody reads or not
+			queue <- lines // it is drained to the end, even without a reader
 			return work.Err() == nil
 		})
 	}
@@ -120,15 +120,15 @@ func (s *Server) stream(w http.ResponseWriter, work context.Context, leave func(
 		}
 	}
 	if !<-complete {
-		panic(http.ErrAbortHandler) // the answer is cut off, so that it does not look whole
+		panic(http.ErrAbortHandler) // an aborted answer does not look complete
 	}
 }
 
-// flushing writes to a client at once, until the first failure.
+// flushing writes to a client immediately, until the first failure.
 type flushing struct {
 	w       http.ResponseWriter
 	client  *http.ResponseController
-	silence time.Duration // after which a client that takes nothing is given up
+	silence time.Duration // after which a client that reads nothing is disconnected
 	broken  bool
 }
 
@@ -142,18 +142,18 @@ func (f *flushing) write(lines []byte) bool {
 	return !f.broken
 }
 
-// plan says by which way each node of a run is reached.
+// plan says how each node of a run is reached.
 type plan struct {
 	here     []string          // by the command
-	attached map[string]string // by their streams: ids by the names that they are attached with
-	branches map[string]branch // by relays below
-	lost     []string          // not at all
+	attached map[string]string // over their streams: ids by the names under which they are attached
+	branches map[string]branch // by child relays
+	lost     []string          // unreachable
 }
 
-// branch is what a relay below is asked for.
+// branch is the part of a run for a child relay.
 type branch struct {
-	all bool     // that hangs below it
-	ids []string // which is these
+	all bool     // all nodes of the branch
+	ids []string // or only these
 }
 
 func (s *Server) plan(ctx context.Context, known *state, run *remoteRun) *plan {
@@ -169,17 +169,17 @@ func (s *Server) plan(ctx context.Context, known *state, run *remoteRun) *plan {
 		attached = s.streams.Attached(ctx)
 	}
 	p.attached = map[string]string{}
-	p.here = p.withoutAttached(known, here, attached)
+	p.here = p.splitAttached(known, here, attached)
 	for relay, ids := range branches {
-		if left := p.withoutAttached(known, ids, attached); len(left) > 0 {
+		if left := p.splitAttached(known, ids, attached); len(left) > 0 {
 			p.branches[relay] = branch{run.all && len(left) == len(ids), left}
 		}
 	}
 	return p
 }
 
-// withoutAttached notes which nodes are attached, by their id or their host name, and gives the others.
-func (p *plan) withoutAttached(known *state, ids []string, attached map[string]bool) []string {
+// splitAttached records which nodes are attached, by id or host name, and returns the others.
+func (p *plan) splitAttached(known *state, ids []string, attached map[string]bool) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		for _, name := range []string{id, known.nodes[id].Hostname} {
 			if _, taken := p.attached[name]; attached[name] && !taken {
@@ -191,19 +191,19 @@ func (p *plan) withoutAttached(known *state, ids []string, attached map[string]b
 	})
 }
 
-// execute runs everywhere at once, and waits for all; `over` is called when the command here is. The result is false
-// only if that cannot be started in the strict dialect, which has no other way to say so.
+// execute runs on all nodes concurrently, and waits for all; it calls `endIfStale` when the local command has ended. It
+// returns false only if that cannot be started in the strict dialect, which cannot report it otherwise.
 func (s *Server) execute(ctx context.Context, run *remoteRun, here, elsewhere sink, over func()) bool {
 	known := s.state.Load()
 	p := s.plan(ctx, known, run)
-	s.tellLost(known, p.lost, run, here)
+	s.reportUnreachable(known, p.lost, run, here)
 	var working sync.WaitGroup
 	for relay, b := range p.branches {
 		working.Go(func() {
 			if run.extended {
 				s.labelledBranch(ctx, known, relay, b, run, elsewhere)
 			} else if err := s.plainBranch(ctx, known, relay, b, run, elsewhere); err != nil {
-				s.log.Warn("remote run: a branch contributes nothing more", "relay", relay, "error", err)
+				s.log.Warn("remote run: the branch failed", "relay", relay, "error", err)
 			}
 		})
 	}
@@ -226,12 +226,12 @@ func (s *Server) execute(ctx context.Context, run *remoteRun, here, elsewhere si
 	return whole
 }
 
-// tellLost says which nodes are not reached, and why.
-func (s *Server) tellLost(known *state, ids []string, run *remoteRun, to sink) {
+// reportUnreachable reports which nodes are unreachable, and why.
+func (s *Server) reportUnreachable(known *state, ids []string, run *remoteRun, to sink) {
 	if len(ids) == 0 {
 		return
 	}
-	s.log.Info("remote run: nodes that are not below this relay are left out", "nodes", strings.Join(ids[:min(len(ids), 20)], ","),
+	s.log.Info("remote run: unreachable nodes are left out", "nodes", strings.Join(ids[:min(len(ids), 20)], ","),
 		"count", len(ids))
 	for _, id := range ids {
 		if !known.knows(id) {
@@ -239,11 +239,11 @@ func (s *Server) tellLost(known *state, ids []string, run *remoteRun, to sink) {
 			continue
 		}
 		to.start(id)
-		to.end(id, ending{fault: "the nodes list has no way from this relay to it: a policy server above it is missing, or there is a loop"})
+		to.end(id, ending{fault: "the nodes list has no route from this relay to the node: one of its policy servers is missing, or there is a loop"})
 	}
 }
 
-// eachNode runs the command for one node at a time, several at once, so that each has an end of its own.
+// eachNode runs one command for each node, several concurrently, so that each has its own outcome.
 func (s *Server) eachNode(ctx context.Context, known *state, run *remoteRun, ids []string, to sink) {
 	queue := make(chan string)
 	var working sync.WaitGroup
@@ -274,7 +274,7 @@ func (s *Server) oneNode(ctx context.Context, known *state, run *remoteRun, id s
 	to.end(id, e)
 }
 
-// exitOf tells how a command ended: by itself, or why not.
+// exitOf returns the exit code of a command, or why it has none.
 func exitOf(ctx context.Context, err error) (code *int, fault string) {
 	var exit *exec.ExitError
 	switch {
@@ -287,7 +287,7 @@ func exitOf(ctx context.Context, err error) (code *int, fault string) {
 		return &ended, ""
 	case errors.As(err, &exit):
 		if status, isUnix := exit.Sys().(syscall.WaitStatus); isUnix {
-			return nil, "it was ended by signal " + status.Signal().String()
+			return nil, "ended by signal " + status.Signal().String()
 		}
 	}
 	return nil, err.Error()

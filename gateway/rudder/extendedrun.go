@@ -15,11 +15,11 @@ const (
 	// maxRunNodes bounds a list of nodes.
 	maxRunNodes = 50_000
 
-	// maxQuery is how much of a list goes to a relay below in one request.
+	// maxQuery bounds the part of a list in one request to a child relay.
 	maxQuery = 64 << 10
 )
 
-// parseQuery reads a request of the extended dialect; `id` is that of the path, if it has one.
+// parseQuery parses a request of the extended dialect; `id` is the id in the path, if any.
 func parseQuery(all bool, id string, query url.Values) (*remoteRun, error) {
 	run := &remoteRun{all: all, extended: true}
 	known := []string{"output", "async", "classes"}
@@ -44,7 +44,7 @@ func parseQuery(all bool, id string, query url.Values) (*remoteRun, error) {
 	case id != "":
 		run.nodes = []string{id}
 	case !query.Has("nodes"):
-		return nil, rejection("nodes: it is missing")
+		return nil, rejection("nodes: missing")
 	case query.Get("nodes") != "":
 		run.nodes = strings.Split(query.Get("nodes"), ",")
 	}
@@ -57,26 +57,26 @@ func parseQuery(all bool, id string, query url.Values) (*remoteRun, error) {
 	}
 	for _, node := range run.nodes {
 		if !isName(node) {
-			return nil, rejection(fmt.Sprintf("%s: %.80q can be no id", field, node))
+			return nil, rejection(fmt.Sprintf("%s: %.80q is not a valid id", field, node))
 		}
 	}
 	return run, nil
 }
 
-// onlyOnce refuses a parameter that nobody knows, or that is there twice.
+// onlyOnce rejects unknown and repeated parameters.
 func onlyOnce(query url.Values, known []string) error {
 	for name, values := range query {
 		if !slices.Contains(known, name) {
-			return rejection(fmt.Sprintf("%.80s: there is no such parameter here; there are %s", name, strings.Join(known, ", ")))
+			return rejection(fmt.Sprintf("%.80s: unknown parameter; known are %s", name, strings.Join(known, ", ")))
 		}
 		if len(values) > 1 {
-			return rejection(name + ": it is there more than once")
+			return rejection(name + ": given more than once")
 		}
 	}
 	return nil
 }
 
-// choice reads a parameter of two values.
+// choice parses a parameter with two values.
 func choice(query url.Values, name, yes, no string, standard bool) (bool, error) {
 	switch value := query.Get(name); {
 	case !query.Has(name):
@@ -88,7 +88,7 @@ func choice(query url.Values, name, yes, no string, standard bool) (bool, error)
 	}
 }
 
-// query is the request as a relay below gets it.
+// query returns the query for a child relay.
 func (r *remoteRun) query(ids []string) string {
 	word := func(is bool, yes, no string) string {
 		if is {
@@ -118,7 +118,7 @@ func (s *Server) serveExtendedRun(w http.ResponseWriter, r *http.Request, all bo
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		answer(w, http.StatusBadRequest, "the query cannot be read: "+err.Error())
+		answer(w, http.StatusBadRequest, "invalid query: "+err.Error())
 		return
 	}
 	run, err := parseQuery(all, id, query)
@@ -130,41 +130,41 @@ func (s *Server) serveExtendedRun(w http.ResponseWriter, r *http.Request, all bo
 	s.start(w, r, run)
 }
 
-// allowed answers a method that is none of those.
+// allowed answers other methods than these with 405.
 func (s *Server) allowed(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 	if slices.Contains(methods, r.Method) {
 		return true
 	}
 	s.drain(w, r)
 	w.Header().Set("Allow", strings.Join(methods, ", "))
-	answer(w, http.StatusMethodNotAllowed, r.Method+" is not answered here; "+strings.Join(methods, ", ")+" is")
+	answer(w, http.StatusMethodNotAllowed, r.Method+" is not allowed; allowed are "+strings.Join(methods, ", "))
 	return false
 }
 
-// hop checks what a relay below says: only of nodes that it was asked for, and each in order.
+// hop checks the output of a child relay: only for requested nodes, and in order.
 type hop struct {
 	relay string
-	open  map[string]bool // nodes without an end: whether they have begun
+	open  map[string]bool // nodes without an end: whether they have started
 	to    *labelled
 }
 
-// labelledBranch hands a remote run on to a relay below, in the extended dialect. Nodes of which it does not tell the end
-// get one that says why.
+// labelledBranch forwards a remote run to a child relay in the extended dialect. Nodes without an end record get one
+// with the reason.
 func (s *Server) labelledBranch(ctx context.Context, known *state, relay string, b branch, run *remoteRun, to sink) {
 	h := &hop{relay, map[string]bool{}, to.(*labelled)}
 	for _, id := range b.ids {
 		h.open[id] = false
 	}
-	fault := "it said nothing about the node"
+	fault := "it did not report the node"
 	for _, part := range b.parts() {
 		if err := s.askBranch(ctx, known, relay, part, run, h); err != nil {
 			fault = err.Error()
-			s.log.Warn("remote run: a branch contributes nothing more", "relay", relay, "error", err)
+			s.log.Warn("remote run: the branch failed", "relay", relay, "error", err)
 			break
 		}
 	}
 	if run.async && !run.keep {
-		return // it answers nothing
+		return // its answer is empty
 	}
 	for _, id := range b.ids {
 		begun, open := h.open[id]
@@ -177,7 +177,7 @@ func (s *Server) labelledBranch(ctx context.Context, known *state, relay string,
 	}
 }
 
-// parts are the lists of nodes for one request each; nil is for all.
+// parts returns the lists of nodes for one request each; nil is all nodes.
 func (b branch) parts() (parts [][]string) {
 	if b.all {
 		return [][]string{nil}
@@ -218,7 +218,7 @@ func (s *Server) askBranch(ctx context.Context, known *state, relay string, ids 
 	})
 }
 
-// check gives a line as it goes on, or nothing if the relay may not say it.
+// check returns a line to forward, or nothing if the relay may not send it.
 func (h *hop) check(line []byte) []byte {
 	if line[0] != '{' {
 		node, _, labelled := bytes.Cut(line, []byte(": "))
@@ -227,20 +227,20 @@ func (h *hop) check(line []byte) []byte {
 		}
 		return line
 	}
-	var told struct {
+	var event struct {
 		Node, Event string
 	}
-	if err := json.Unmarshal(line, &told); err != nil {
+	if err := json.Unmarshal(line, &event); err != nil {
 		return nil
 	}
-	begun, open := h.open[told.Node]
+	begun, open := h.open[event.Node]
 	switch {
-	case !open, told.Event == "start" && begun, told.Event == "end" && !begun:
+	case !open, event.Event == "start" && begun, event.Event == "end" && !begun:
 		return nil
-	case told.Event == "start":
-		h.open[told.Node] = true
-	case told.Event == "end", told.Event == "unknown":
-		delete(h.open, told.Node)
+	case event.Event == "start":
+		h.open[event.Node] = true
+	case event.Event == "end", event.Event == "unknown":
+		delete(h.open, event.Node)
 	default:
 		return nil
 	}

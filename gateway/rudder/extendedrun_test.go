@@ -15,45 +15,45 @@ import (
 	"unicode/utf8"
 )
 
-// single starts root with the extended dialect, and no relay below it that runs.
-func single(t *testing.T, change ...func(*site)) *site {
+// startExtended starts root with the extended dialect, without working child relays.
+func startExtended(t *testing.T, change ...func(*testRelay)) *testRelay {
 	t.Helper()
 	return start(t, "root", "127.0.0.1", 0, listOf(lines("root root.example root\n"+deep+broken)...),
-		append([]func(*site){extended}, change...)...)
+		append([]func(*testRelay){extended}, change...)...)
 }
 
-// woods starts root, r1 with r2 below it, and r3, with the extended dialect.
-func woods(t *testing.T, changeBelow ...func(*site)) *forest {
+// startExtendedTree starts root, r1 with its child r2, and r3, with the extended dialect.
+func startExtendedTree(t *testing.T, changeBelow ...func(*testRelay)) *relayTree {
 	t.Helper()
-	f := &forest{}
-	f.root = single(t, trusts("root", "n-a", "n-b", "n-c", "n-d", "n-e", "r1", "r2", "r3"))
+	f := &relayTree{}
+	f.root = startExtended(t, withCertificates("root", "n-a", "n-b", "n-c", "n-d", "n-e", "r1", "r2", "r3"))
 	port := f.root.config.HTTPSPort
-	below := func(id, host, list string, more ...func(*site)) *site {
-		return start(t, id, host, port, list, append(append([]func(*site){extended}, more...), changeBelow...)...)
+	below := func(id, host, list string, more ...func(*testRelay)) *testRelay {
+		return start(t, id, host, port, list, append(append([]func(*testRelay){extended}, more...), changeBelow...)...)
 	}
-	f.r1 = below("r1", "127.0.0.2", listOf("n-c c.example r1", "r2 127.0.0.3 r1", "n-d d.example r2"), under("root", "127.0.0.1"), trusts("r2", "n-c", "n-d"))
-	f.r2 = below("r2", "127.0.0.3", listOf("n-d d.example r2"), under("r1", "127.0.0.2"), trusts("n-d"))
-	f.r3 = below("r3", "127.0.0.4", listOf("n-e e.example r3"), under("root", "127.0.0.1"), trusts("n-e"))
+	f.r1 = below("r1", "127.0.0.2", listOf("n-c c.example r1", "r2 127.0.0.3 r1", "n-d d.example r2"), withUpstream("root", "127.0.0.1"), withCertificates("r2", "n-c", "n-d"))
+	f.r2 = below("r2", "127.0.0.3", listOf("n-d d.example r2"), withUpstream("r1", "127.0.0.2"), withCertificates("n-d"))
+	f.r3 = below("r3", "127.0.0.4", listOf("n-e e.example r3"), withUpstream("root", "127.0.0.1"), withCertificates("n-e"))
 	return f
 }
 
-// told is an answer of a remote run, taken apart.
-type told struct {
+// runAnswer is the parsed answer of a remote run.
+type runAnswer struct {
 	events []string            // of nodes, in order: "n-a start"
-	lines  map[string][]string // without their labels
+	lines  map[string][]string // without labels
 	ends   map[string]endRecord
 }
 
-// parse reads an answer, and holds it to its form.
-func parse(t *testing.T, body string) *told {
+// parse parses an answer and checks its format.
+func parse(t *testing.T, body string) *runAnswer {
 	t.Helper()
-	got := &told{lines: map[string][]string{}, ends: map[string]endRecord{}}
+	got := &runAnswer{lines: map[string][]string{}, ends: map[string]endRecord{}}
 	begun := map[string]bool{}
 	for line := range strings.Lines(body) {
 		if !strings.HasPrefix(line, "{") {
 			node, text, labelled := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 			if !labelled || !begun[node] {
-				t.Fatalf("a line of no node that runs: %q", line)
+				t.Fatalf("a line of a node that is not running: %q", line)
 			}
 			got.lines[node] = append(got.lines[node], text)
 			continue
@@ -79,8 +79,8 @@ func parse(t *testing.T, body string) *told {
 	return got
 }
 
-// run calls remote-run and takes the answer apart.
-func (s *site) run(path string) *told {
+// run requests a remote run and parses the answer.
+func (s *testRelay) run(path string) *runAnswer {
 	s.t.Helper()
 	got := s.call("GET", "remote-run/"+path, nil)
 	if got.code != 200 {
@@ -89,7 +89,7 @@ func (s *site) run(path string) *told {
 	return parse(s.t, got.body)
 }
 
-func (g *told) ended(t *testing.T, node string, code int, fault string) {
+func (g *runAnswer) ended(t *testing.T, node string, code int, fault string) {
 	t.Helper()
 	e, found := g.ends[node]
 	switch {
@@ -102,8 +102,8 @@ func (g *told) ended(t *testing.T, node string, code int, fault string) {
 	}
 }
 
-func TestLinesAreLabelledBetweenRecords(t *testing.T) {
-	s := single(t)
+func TestLinesBetweenRecordsAreLabelled(t *testing.T) {
+	s := startExtended(t)
 	got := s.call("GET", "remote-run/node/n%2Da?classes=class2,class3", nil)
 	first, rest, _ := strings.Cut(got.body, "\n")
 	second, last, _ := strings.Cut(rest, "\n")
@@ -117,8 +117,8 @@ func TestLinesAreLabelledBetweenRecords(t *testing.T) {
 	s.want(s.callAs(s.client, "GET", s.base+basePath+"remote-run/nodes?nodes=", nil), 200, "")
 }
 
-func TestARecordTellsExitCodeAndStderrWhateverWasPrinted(t *testing.T) {
-	s := single(t, script(`printf 'out\377put {"node":"n-a"}\nlast'; printf 'bad\377 "quoted"\n\001' >&2; exit 3`))
+func TestEndRecordHasExitCodeAndStderr(t *testing.T) {
+	s := startExtended(t, script(`printf 'out\377put {"node":"n-a"}\nlast'; printf 'bad\377 "quoted"\n\001' >&2; exit 3`))
 	got := s.run("node/n-a")
 	got.ended(t, "n-a", 3, "")
 	if e := got.ends["n-a"]; e.Stderr != "bad\uFFFD \"quoted\"\n\x01" || e.Duration < 0 {
@@ -129,15 +129,15 @@ func TestARecordTellsExitCodeAndStderrWhateverWasPrinted(t *testing.T) {
 	}
 }
 
-func TestStderrIsBounded(t *testing.T) {
-	s := single(t, script(`head -c 100000 /dev/zero >&2`))
+func TestStderrInRecordIsBounded(t *testing.T) {
+	s := startExtended(t, script(`head -c 100000 /dev/zero >&2`))
 	if e := s.run("node/n-a").ends["n-a"]; len(e.Stderr) != maxStderr+len("[cut]") || !strings.HasSuffix(e.Stderr, "\x00[cut]") {
 		t.Error(len(e.Stderr))
 	}
 }
 
-func TestOutputIsDiscardedAndRecordsAreNot(t *testing.T) {
-	s := single(t, script(`echo said; exit 2`))
+func TestDiscardDropsOutputButNotRecords(t *testing.T) {
+	s := startExtended(t, script(`echo said; exit 2`))
 	got := s.run("nodes?nodes=n-a,n-b&output=discard&async=no")
 	got.ended(t, "n-a", 2, "")
 	got.ended(t, "n-b", 2, "")
@@ -146,15 +146,15 @@ func TestOutputIsDiscardedAndRecordsAreNot(t *testing.T) {
 	}
 }
 
-func TestAsyncDiscardIsAnEmptyAnswerAtOnce(t *testing.T) {
-	s := single(t, script(`while [ ! -e "$0.go" ]; do sleep 0.02; done; echo "$@" >>"$0.calls"`))
+func TestAsyncDiscardAnswersEmptyImmediately(t *testing.T) {
+	s := startExtended(t, script(`while [ ! -e "$0.go" ]; do sleep 0.02; done; echo "$@" >>"$0.calls"`))
 	s.want(s.call("GET", "remote-run/nodes?nodes=n-a,nobody&output=discard&async=yes", nil), 200, "")
 	s.write("agent.go", "")
 	until(t, "the command ran", func() bool { return s.calls() == "remote run -- a.example\n" })
 }
 
-func TestAsyncKeepStreamsAtOnceAndOutlivesItsClient(t *testing.T) {
-	s := single(t, script(`echo first; while [ ! -e "$0.go" ]; do sleep 0.02; done; echo over >"$0.over"`))
+func TestAsyncKeepStreamsAndOutlivesClient(t *testing.T) {
+	s := startExtended(t, script(`echo first; while [ ! -e "$0.go" ]; do sleep 0.02; done; echo over >"$0.over"`))
 	response, err := s.client.Get(s.base + basePath + "remote-run/node/n-a?async=yes")
 	if err != nil {
 		t.Fatal(err)
@@ -167,12 +167,12 @@ func TestAsyncKeepStreamsAtOnceAndOutlivesItsClient(t *testing.T) {
 	}
 	response.Body.Close()
 	s.write("agent.go", "")
-	until(t, "the command ends by itself", func() bool { return s.read("agent.over") != "" })
-	until(t, "the run is over", func() bool { return len(s.server.runs) == 0 })
+	until(t, "the command ends", func() bool { return s.read("agent.over") != "" })
+	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
-func TestAClientThatLeavesEndsASynchronousRun(t *testing.T) {
-	s := single(t, script(`trap 'echo >"$0.ended"; exit' TERM; echo begun; while :; do sleep 0.02; done`))
+func TestSynchronousRunEndsWithClient(t *testing.T) {
+	s := startExtended(t, script(`trap 'echo >"$0.ended"; exit' TERM; echo begun; while :; do sleep 0.02; done`))
 	response, err := s.client.Get(s.base + basePath + "remote-run/node/n-a")
 	if err != nil {
 		t.Fatal(err)
@@ -183,12 +183,12 @@ func TestAClientThatLeavesEndsASynchronousRun(t *testing.T) {
 		}
 	}
 	response.Body.Close()
-	until(t, "the command is told to end", func() bool { return s.read("agent.ended") != "" })
-	until(t, "the run is over", func() bool { return len(s.server.runs) == 0 })
+	until(t, "the command gets SIGTERM", func() bool { return s.read("agent.ended") != "" })
+	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
-func TestAReaderThatTakesNothingIsGivenUp(t *testing.T) {
-	s := single(t, script(`exec cat /dev/zero`), impatient)
+func TestStalledReaderIsDisconnected(t *testing.T) {
+	s := startExtended(t, script(`exec cat /dev/zero`), withShortTimeout)
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"),
 		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{identityOf("root").certificate}})
 	if err != nil {
@@ -198,24 +198,24 @@ func TestAReaderThatTakesNothingIsGivenUp(t *testing.T) {
 	if _, err := io.WriteString(conn, "GET "+basePath+"remote-run/node/n-a HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it runs", func() bool { return len(s.server.runs) == 1 })
-	until(t, "the run is ended", func() bool { return len(s.server.runs) == 0 })
+	until(t, "the run has started", func() bool { return len(s.server.runs) == 1 })
+	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
-func TestNodesThatCannotBeReachedHaveRecordsOfTheirOwn(t *testing.T) {
-	s := single(t)
+func TestUnreachableNodesHaveRecords(t *testing.T) {
+	s := startExtended(t)
 	got := s.run("nodes?nodes=nobody,n-a,loop1,lost")
 	got.ended(t, "n-a", 0, "")
-	got.ended(t, "loop1", 0, "no way from this relay")
-	got.ended(t, "lost", 0, "no way from this relay")
+	got.ended(t, "loop1", 0, "no route from this relay")
+	got.ended(t, "lost", 0, "no route from this relay")
 	if !slices.Contains(got.events, "nobody unknown") || got.ends["nobody"].Error != nil {
 		t.Error(got.events)
 	}
 	s.want(s.call("GET", "remote-run/node/nobody", nil), 200, `{"node":"nobody","event":"unknown"}`+"\n")
 }
 
-func TestABadQueryIsAnsweredWithTheField(t *testing.T) {
-	s := single(t)
+func TestInvalidQueryFailsWithField(t *testing.T) {
+	s := startExtended(t)
 	for query, field := range map[string]string{
 		"nodes?nodes=n-a&output=KEEP": "output", "nodes?nodes=n-a&output=": "output", "all?output=true": "output",
 		"nodes?nodes=n-a&async=true": "async", "nodes?nodes=n-a&async=Yes": "async", "all?async=yes&async=no": "async",
@@ -247,8 +247,8 @@ func TestABadQueryIsAnsweredWithTheField(t *testing.T) {
 	}
 }
 
-func TestEachRelayGetsItsBranchAndAllIsEveryNodeOnce(t *testing.T) {
-	f := woods(t)
+func TestEachRelayGetsItsBranchAndAllIncludesEveryNodeOnce(t *testing.T) {
+	f := startExtendedTree(t)
 	got := f.root.run("nodes?nodes=n-a,n-d,n-c,nobody&classes=deep,er")
 	for id, host := range map[string]string{"n-a": "a.example", "n-c": "c.example", "n-d": "d.example"} {
 		got.ended(t, id, 0, "")
@@ -256,28 +256,28 @@ func TestEachRelayGetsItsBranchAndAllIsEveryNodeOnce(t *testing.T) {
 			t.Error(id, got.lines[id])
 		}
 	}
-	for site, want := range map[*site]string{
+	for testRelay, want := range map[*testRelay]string{
 		f.root: "remote run -D deep,er -- a.example\n", f.r1: "remote run -D deep,er -- c.example\n",
 		f.r2: "remote run -D deep,er -- d.example\n", f.r3: "",
 	} {
-		if calls := site.calls(); calls != want {
-			t.Errorf("%s was called %q, want %q", site.config.NodeID, calls, want)
+		if calls := testRelay.calls(); calls != want {
+			t.Errorf("%s was called %q, want %q", testRelay.config.NodeID, calls, want)
 		}
 	}
 	all := f.root.run("all?async=yes")
 	for _, id := range []string{"root", "n-a", "n-b", "r1", "n-c", "r2", "n-d", "r3", "n-e"} {
 		all.ended(t, id, 0, "")
 	}
-	all.ended(t, "loop1", 0, "no way")
-	all.ended(t, "loop2", 0, "no way")
-	all.ended(t, "lost", 0, "no way")
+	all.ended(t, "loop1", 0, "no route")
+	all.ended(t, "loop2", 0, "no route")
+	all.ended(t, "lost", 0, "no route")
 	if len(all.ends) != 12 {
 		t.Error(all.events)
 	}
 }
 
-func TestABranchThatIsLostHasAnEndForEachOfItsNodes(t *testing.T) {
-	f := woods(t)
+func TestLostBranchHasEndForEachNode(t *testing.T) {
+	f := startExtendedTree(t)
 	f.r1.stop()
 	got := f.root.run("nodes?nodes=n-a,n-c,n-d,n-e")
 	got.ended(t, "n-a", 0, "")
@@ -286,9 +286,9 @@ func TestABranchThatIsLostHasAnEndForEachOfItsNodes(t *testing.T) {
 	got.ended(t, "n-d", 0, "relay r1: ")
 }
 
-func TestARelayIsKnownByItsCertificateAlone(t *testing.T) {
-	f := woods(t)
-	imposter := start(t, "r9", "127.0.0.9", f.root.config.HTTPSPort, listOf("n-c c.example r9"), extended, under("root", "127.0.0.1"))
+func TestRelayIsAuthenticatedByCertificate(t *testing.T) {
+	f := startExtendedTree(t)
+	imposter := start(t, "r9", "127.0.0.9", f.root.config.HTTPSPort, listOf("n-c c.example r9"), extended, withUpstream("root", "127.0.0.1"))
 	list := f.root.read("nodeslist.json")
 	f.root.write("nodeslist.json", strings.ReplaceAll(list, "127.0.0.2", "127.0.0.9"))
 	if err := f.root.server.Reload(); err != nil {
@@ -296,31 +296,31 @@ func TestARelayIsKnownByItsCertificateAlone(t *testing.T) {
 	}
 	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "relay r1: ")
 	if imposter.calls() != "" {
-		t.Error("it was asked")
+		t.Error("the imposter got a request")
 	}
 	f.root.write("nodeslist.json", list)
-	trusts("r2", "r3")(f.root)
+	withCertificates("r2", "r3")(f.root)
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
-	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "there is no certificate to know it by")
-	trusts("r1")(f.root)
+	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "no certificate of this relay is known")
+	withCertificates("r1")(f.root)
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
 	f.root.run("nodes?nodes=n-c").ended(t, "n-c", 0, "")
 }
 
-func TestABranchThatHangsHasAnEndAndHoldsNothingUp(t *testing.T) {
-	f := woods(t, script("echo begun; exec sleep 1000"))
+func TestHangingBranchHasEndAndDelaysNoOther(t *testing.T) {
+	f := startExtendedTree(t, script("echo begun; exec sleep 1000"))
 	f.root.config.BranchSilence = 500 * time.Millisecond
 	f.r3.write("agent", agent)
 	got := f.root.run("nodes?nodes=n-c,n-e")
 	got.ended(t, "n-e", 0, "")
-	got.ended(t, "n-c", 0, "it has said nothing for 500ms")
+	got.ended(t, "n-c", 0, "it has sent nothing for 500ms")
 	if !slices.Equal(got.lines["n-c"], []string{"begun"}) {
 		t.Error(got.lines)
 	}
 }
 
-func TestALyingRelayIsHeardOfItsOwnNodesAlone(t *testing.T) {
-	s := single(t, trusts("r3"))
+func TestRelayCanReportOnlyItsOwnNodes(t *testing.T) {
+	s := startExtended(t, withCertificates("r3"))
 	listener, err := tls.Listen("tcp", net.JoinHostPort("127.0.0.4", strconv.Itoa(s.config.HTTPSPort)),
 		&tls.Config{Certificates: []tls.Certificate{identityOf("r3").certificate}})
 	if err != nil {
@@ -341,21 +341,21 @@ func TestALyingRelayIsHeardOfItsOwnNodesAlone(t *testing.T) {
 	}
 }
 
-func TestACommandThatCannotStartIsTheNodesError(t *testing.T) {
-	s := single(t, func(s *site) { s.config.RemoteRunCommand = []string{s.folder + "/none"} })
+func TestCommandThatCannotStartFailsItsNodes(t *testing.T) {
+	s := startExtended(t, func(s *testRelay) { s.config.RemoteRunCommand = []string{s.folder + "/none"} })
 	got := s.run("nodes?nodes=n-a,n-b")
 	got.ended(t, "n-a", 0, "cannot be started")
 	got.ended(t, "n-b", 0, "cannot be started")
 }
 
-func TestARunThatTakesTooLongTellsSo(t *testing.T) {
-	s := single(t, script("echo begun; exec sleep 1000"), func(s *site) { s.config.RemoteRunTime = 300 * time.Millisecond })
+func TestRunBeyondTimeLimitHasReason(t *testing.T) {
+	s := startExtended(t, script("echo begun; exec sleep 1000"), func(s *testRelay) { s.config.RemoteRunTime = 300 * time.Millisecond })
 	s.run("node/n-a").ended(t, "n-a", 0, "took longer")
-	killed := single(t, script("kill -9 $$"))
+	killed := startExtended(t, script("kill -9 $$"))
 	killed.run("node/n-a").ended(t, "n-a", 0, "signal killed")
 }
 
-func TestLongListsGoInParts(t *testing.T) {
+func TestLongListsAreSplit(t *testing.T) {
 	b := branch{}
 	for i := range 5000 {
 		b.ids = append(b.ids, "0123456789-0123456789-0123456789-"+strconv.Itoa(i))
@@ -371,14 +371,14 @@ func TestLongListsGoInParts(t *testing.T) {
 	}
 }
 
-func TestRemoteRunIsForThePolicyServerByAddressAndCertificate(t *testing.T) {
-	s := start(t, "r1", "127.0.0.1", 0, listOf("n-c c.example r1"), extended, under("root", "127.0.0.1"), trusts("n-c"))
+func TestExtendedRemoteRunRequiresPolicyServerAddressAndCertificate(t *testing.T) {
+	s := start(t, "r1", "127.0.0.1", 0, listOf("n-c c.example r1"), extended, withUpstream("root", "127.0.0.1"), withCertificates("n-c"))
 	for id, want := range map[string]int{"": 403, "n-c": 403, "stranger": 403, "root": 200, "r1": 200} {
 		if got := s.callAs(s.clientOf(id), "GET", s.base+basePath+"remote-run/nodes?nodes=", nil); got.code != want {
 			t.Errorf("%q: %s", id, got)
 		}
 	}
-	// From elsewhere the address counts, too; a relay's own certificate is good on its own machine alone.
+	// For remote clients the address counts, too; a relay's own certificate is accepted on its own machine only.
 	s.config.PolicyServer = []string{"192.0.2.1"}
 	var err error
 	if s.server.networks, err = parseNetworks(&s.config); err != nil {
@@ -388,13 +388,13 @@ func TestRemoteRunIsForThePolicyServerByAddressAndCertificate(t *testing.T) {
 		remote, id string
 		want       int
 	}{{"192.0.2.1:9", "root", 200}, {"192.0.2.1:9", "r1", 403}, {"192.0.2.1:9", "n-c", 403}, {"192.0.2.1:9", "", 403}, {"192.0.2.2:9", "root", 403}} {
-		if got := s.asked("GET", "remote-run/nodes?nodes=", c.remote, c.id); got != c.want {
+		if got := s.codeFrom("GET", "remote-run/nodes?nodes=", c.remote, c.id); got != c.want {
 			t.Errorf("%s %q: %d, want %d", c.remote, c.id, got, c.want)
 		}
 	}
 }
 
-func TestRemoteRunCanBeSwitchedOffInBothDialects(t *testing.T) {
-	s := single(t, func(s *site) { s.config.RemoteRun = false })
+func TestRemoteRunCanBeDisabledInExtendedDialect(t *testing.T) {
+	s := startExtended(t, func(s *testRelay) { s.config.RemoteRun = false })
 	s.want(s.call("GET", "remote-run/all", nil), 404, "remote run is switched off")
 }

@@ -37,7 +37,7 @@ import (
 	"muster.example/gateway/listen"
 )
 
-// identity is the key and the certificate of a node. They are made once for each id.
+// identity is the key and the certificate of a node. They are created once for each id.
 type identity struct {
 	key         *rsa.PrivateKey
 	certificate tls.Certificate
@@ -88,8 +88,8 @@ func (i *identity) keyHash() string {
 	return "sha256//" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// site is one relay of a test, with all that is its own.
-type site struct {
+// testRelay is one relay of a test.
+type testRelay struct {
 	t      *testing.T
 	config config.Rudder
 	server *Server
@@ -101,7 +101,7 @@ type site struct {
 	streams *command.Runner
 }
 
-// entry is a node of a test's list: "id host parent". Each has a key of its own.
+// listOf returns a nodes list; each entry is "id host parent". Each node has its own key.
 func listOf(entries ...string) string {
 	list := map[string]map[string]string{}
 	for _, entry := range entries {
@@ -112,7 +112,7 @@ func listOf(entries ...string) string {
 	return string(text)
 }
 
-// agent prints a line for each host, and notes how it was called.
+// agent prints a line for each host, and records its arguments.
 const agent = `#!/bin/sh
 echo "$@" >>"$0.calls"
 for last; do :; done
@@ -120,11 +120,11 @@ IFS=,
 for host in $last; do echo "ran $host"; done
 `
 
-// start serves a relay at a host of its own; all of a test share a port, as relays do. The first has port 0.
-func start(t *testing.T, id, host string, port int, list string, change ...func(*site)) *site {
+// start serves a relay at its own host; all relays of a test share a port, as in production. The first has port 0.
+func start(t *testing.T, id, host string, port int, list string, change ...func(*testRelay)) *testRelay {
 	t.Helper()
 	c := config.Default().Rudder
-	s := &site{t: t, config: c, folder: t.TempDir()}
+	s := &testRelay{t: t, config: c, folder: t.TempDir()}
 	s.config.NodeID, s.config.HTTPSPort = id, port
 	s.config.NodesListFile, s.config.NodesCertsFile = s.write("nodeslist.json", list), s.write("nodes.pem", "")
 	s.config.ClientCAFile, s.config.UpstreamCertificateFile = s.config.NodesCertsFile, ""
@@ -143,9 +143,9 @@ func start(t *testing.T, id, host string, port int, list string, change ...func(
 	return s
 }
 
-// trusts gives a relay the certificates of these nodes.
-func trusts(ids ...string) func(*site) {
-	return func(s *site) {
+// withCertificates gives a relay the certificates of these nodes.
+func withCertificates(ids ...string) func(*testRelay) {
+	return func(s *testRelay) {
 		text := ""
 		for _, id := range ids {
 			text += identityOf(id).pem()
@@ -154,7 +154,7 @@ func trusts(ids ...string) func(*site) {
 	}
 }
 
-func (s *site) serve(host string, port int) {
+func (s *testRelay) serve(host string, port int) {
 	s.t.Helper()
 	socket, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *site) serve(host string, port int) {
 	}
 	s.stop = func() {
 		server.Close()
-		ending, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the test's own context is over
+		ending, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the test's own context has ended
 		defer cancel()
 		s.server.Close(ending)
 	}
@@ -193,7 +193,7 @@ func (s *site) serve(host string, port int) {
 }
 
 // restart serves again, at the same address.
-func (s *site) restart() {
+func (s *testRelay) restart() {
 	s.t.Helper()
 	s.stop()
 	address, err := url.Parse(s.base)
@@ -203,8 +203,8 @@ func (s *site) restart() {
 	s.serve(address.Hostname(), s.config.HTTPSPort)
 }
 
-// clientOf shows the certificate of a node, if any.
-func (s *site) clientOf(id string) *http.Client {
+// clientOf returns a client with the certificate of a node, if any.
+func (s *testRelay) clientOf(id string) *http.Client {
 	settings := &tls.Config{InsecureSkipVerify: true}
 	if id != "" {
 		settings.Certificates = []tls.Certificate{identityOf(id).certificate}
@@ -214,7 +214,7 @@ func (s *site) clientOf(id string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-func (s *site) write(name, content string) string {
+func (s *testRelay) write(name, content string) string {
 	path := filepath.Join(s.folder, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		s.t.Fatal(err)
@@ -225,7 +225,7 @@ func (s *site) write(name, content string) string {
 	return path
 }
 
-func (s *site) read(name string) string {
+func (s *testRelay) read(name string) string {
 	content, err := os.ReadFile(filepath.Join(s.folder, name))
 	if err != nil && !os.IsNotExist(err) {
 		s.t.Fatal(err)
@@ -233,8 +233,8 @@ func (s *site) read(name string) string {
 	return string(content)
 }
 
-// calls are the argument lists with which the command was called.
-func (s *site) calls() string { return s.read("agent.calls") }
+// calls returns the argument lists with which the command was called.
+func (s *testRelay) calls() string { return s.read("agent.calls") }
 
 type reply struct {
 	code   int
@@ -244,13 +244,13 @@ type reply struct {
 
 func (r reply) String() string { return fmt.Sprintf("%d %q", r.code, r.body) }
 
-// call sends to a path below the base; a body that is no *strings.Reader goes out chunked.
-func (s *site) call(method, path string, body io.Reader, header ...string) reply {
+// call sends a request to a path under the base; a body that is not a *strings.Reader is sent chunked.
+func (s *testRelay) call(method, path string, body io.Reader, header ...string) reply {
 	s.t.Helper()
 	return s.callAs(s.client, method, s.base+basePath+"1/"+path, body, header...)
 }
 
-func (s *site) callAs(client *http.Client, method, url string, body io.Reader, header ...string) reply {
+func (s *testRelay) callAs(client *http.Client, method, url string, body io.Reader, header ...string) reply {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), method, url, body)
 	if err != nil {
@@ -272,7 +272,7 @@ func (s *site) callAs(client *http.Client, method, url string, body io.Reader, h
 }
 
 // post sends a form: "a=b", ....
-func (s *site) post(path string, fields ...string) reply {
+func (s *testRelay) post(path string, fields ...string) reply {
 	s.t.Helper()
 	form := url.Values{}
 	for _, field := range fields {
@@ -282,7 +282,7 @@ func (s *site) post(path string, fields ...string) reply {
 	return s.call("POST", path, strings.NewReader(form.Encode()), "Content-Type", "application/x-www-form-urlencoded")
 }
 
-func (s *site) want(got reply, code int, body string) {
+func (s *testRelay) want(got reply, code int, body string) {
 	s.t.Helper()
 	if got.code != code || got.body != body {
 		s.t.Errorf("got %s, want %d %q", got, code, body)
@@ -293,12 +293,12 @@ func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it did not come about: " + what)
+			t.Fatal("timeout waiting until " + what)
 		}
 	}
 }
 
-// block is a header block of a source over a content; `change` may spoil it.
+// block returns a header block of a source for a content; `change` may corrupt it.
 func block(source, algorithm, content string, change ...func(map[string]string)) string {
 	own := identityOf(source)
 	hash := map[string]crypto.Hash{"sha256": crypto.SHA256, "sha512": crypto.SHA512}[algorithm]
@@ -333,21 +333,21 @@ func sumOf(content string) string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// extended has a relay speak the extended dialect.
-func extended(s *site) { s.config.Dialect = "extended" }
+// extended selects the extended dialect.
+func extended(s *testRelay) { s.config.Dialect = "extended" }
 
-// impatient has a relay give up slow clients early.
-func impatient(s *site) { s.config.ClientSilence = 200 * time.Millisecond }
+// withShortTimeout makes a relay disconnect slow clients early.
+func withShortTimeout(s *testRelay) { s.config.ClientSilence = 200 * time.Millisecond }
 
-// under gives a relay its policy server.
-func under(id, host string) func(*site) {
-	return func(s *site) {
+// withUpstream gives a relay its policy server.
+func withUpstream(id, host string) func(*testRelay) {
+	return func(s *testRelay) {
 		s.config.UpstreamHost, s.config.UpstreamCertificateFile = host, s.write("policy_server.pem", identityOf(id).pem())
 	}
 }
 
-// asked gives the code of an answer to a request that comes from an address, with the certificate of a node.
-func (s *site) asked(method, path, remote, id string) int {
+// codeFrom returns the code of a request that comes from an address with the certificate of a node.
+func (s *testRelay) codeFrom(method, path, remote, id string) int {
 	s.t.Helper()
 	request := httptest.NewRequest(method, basePath+path, nil)
 	request.RemoteAddr, request.TLS = remote, &tls.ConnectionState{}

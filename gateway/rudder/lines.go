@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// maxLine is where a line that does not end is broken.
+	// maxLine is the length at which an unterminated line is broken.
 	maxLine = 32 << 10
 
-	// maxLabelled is the same for lines of another relay, which have labels, and for its records.
+	// maxLabelled is the same for labelled lines and records of another relay.
 	maxLabelled = 64 << 10
 
-	// linesAhead is how many pieces of whole lines wait for a slow reader before their source waits, too.
+	// linesAhead bounds the chunks of lines that wait for a slow reader before their source waits, too.
 	linesAhead = 16
 )
 
-// eachLine hands on what a source says, always whole lines, each with its end: what comes from several sources
-// never mixes within a line. It keeps no more than one line, of at most `limit` bytes; `emit` says false to stop.
+// eachLine forwards the data of a source as whole lines with their ends, so that sources never mix within a line. It
+// buffers at most one line of `limit` bytes; `emit` returns false to stop.
 func eachLine(from io.Reader, limit int, emit func([]byte) bool) error {
 	buffer := make([]byte, 0, limit)
 	for {
@@ -46,7 +46,7 @@ func eachLine(from io.Reader, limit int, emit func([]byte) bool) error {
 	}
 }
 
-// splitter makes whole lines of pieces, as eachLine does.
+// splitter converts pieces into whole lines, as eachLine does.
 type splitter struct {
 	rest []byte
 	emit func([]byte) bool
@@ -64,7 +64,7 @@ func (s *splitter) write(piece []byte) bool {
 	return len(s.rest) < maxLine || s.flush()
 }
 
-// flush ends a line that has no end.
+// flush ends an unterminated line.
 func (s *splitter) flush() bool {
 	if len(s.rest) == 0 {
 		return true

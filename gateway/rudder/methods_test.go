@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// methods is where those are that agents of Rudder call.
+// methods returns the folder of the methods that agents of Rudder call.
 func methods(t *testing.T) string {
 	t.Helper()
 	folder, err := filepath.Abs("../../deploy/rudder")
@@ -21,15 +21,15 @@ func methods(t *testing.T) string {
 	return folder
 }
 
-// agentOf is the environment of a node's agent whose policy server is this one.
-func (s *site) agentOf(id string) []string {
+// agentOf returns the environment of a node's agent whose policy server is this relay.
+func (s *testRelay) agentOf(id string) []string {
 	return append(os.Environ(), "RUDDER_UUID="+id, "RUDDER_POLICY_SERVER="+strings.TrimPrefix(s.base, "https://"),
 		"RUDDER_SERVER_CERTIFICATE="+s.write("policy_server_of_agent.pem", identityOf(s.config.NodeID).pem()),
 		"RUDDER_KEY="+s.write("agent.key", identityOf(id).keyPEM()), "RUDDER_TIMEOUT=20")
 }
 
-// tool calls the script for a file of a node, and gives its exit code and what it says.
-func (s *site) tool(environment []string, arguments ...string) (int, string) {
+// tool runs the script for a file of a node, and returns its exit code and output.
+func (s *testRelay) tool(environment []string, arguments ...string) (int, string) {
 	s.t.Helper()
 	command := exec.CommandContext(s.t.Context(), filepath.Join(methods(s.t), "muster-shared-file"), arguments...)
 	command.Env = environment
@@ -41,8 +41,8 @@ func (s *site) tool(environment []string, arguments ...string) (int, string) {
 	return command.ProcessState.ExitCode(), string(out)
 }
 
-func TestTheScriptAsksFirstAndSendsWhatIsNotThere(t *testing.T) {
-	s := single(t, trusts("n-a"))
+func TestScriptSendsOnlyMissingFiles(t *testing.T) {
+	s := startExtended(t, withCertificates("n-a"))
 	agent, file := s.agentOf("n-a"), s.write("a file.conf", content)
 	for _, want := range []int{10, 0, 0} {
 		if code, said := s.tool(agent, "n-b", "file", file, "1d 12h"); code != want || said != "" {
@@ -61,21 +61,21 @@ func TestTheScriptAsksFirstAndSendsWhatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestTheScriptHandsOverWhatIsForANodeElsewhere(t *testing.T) {
-	f := woods(t)
+func TestScriptSharesFileWithNodeElsewhere(t *testing.T) {
+	f := startExtendedTree(t)
 	agent, file := f.r1.agentOf("n-c"), f.r1.write("file", content)
 	f.root.stop()
-	for _, want := range []int{11, 0} { // sent; on its way
+	for _, want := range []int{11, 0} { // sent; in transit
 		if code, said := f.r1.tool(agent, "n-e", "file", file); code != want {
 			t.Error(code, said)
 		}
 	}
 	f.root.restart()
-	until(t, "it is delivered", func() bool { return f.root.read("shared-files-nodes/r3/n-e/n-c/file") == content })
+	until(t, "the file is delivered", func() bool { return f.root.read("shared-files-nodes/r3/n-e/n-c/file") == content })
 }
 
-func TestTheScriptSaysWhatIsWrong(t *testing.T) {
-	s := single(t, trusts("n-a"))
+func TestScriptReportsErrors(t *testing.T) {
+	s := startExtended(t, withCertificates("n-a"))
 	agent, file := s.agentOf("n-a"), s.write("file", content)
 	for _, c := range []struct {
 		change    string // of the environment
@@ -84,15 +84,15 @@ func TestTheScriptSaysWhatIsWrong(t *testing.T) {
 		said      string
 	}{
 		{"", []string{"n-b", "file"}, 2, "usage: "},
-		{"", []string{"n-b", "../file", file}, 2, "is no id"},
-		{"", []string{"n-b", "file", file, "1d&x=y"}, 2, "is no time to live"},
-		{"", []string{"n-b", "file", file + ".none"}, 1, "cannot be read"},
-		{"", []string{"nobody", "file", file}, 1, "refused file with 404: target_uuid: no node of this id is known"},
+		{"", []string{"n-b", "../file", file}, 2, "is not a valid id"},
+		{"", []string{"n-b", "file", file, "1d&x=y"}, 2, "is not a valid time to live"},
+		{"", []string{"n-b", "file", file + ".none"}, 1, "cannot read"},
+		{"", []string{"nobody", "file", file}, 1, "refused file with 404: target_uuid: node not found"},
 		{"", []string{"n-b", "file", file, "nonsense"}, 1, "refused file with 400: ttl: "},
 		{"RUDDER_KEY=" + s.write("other.key", identityOf("n-b").keyPEM()), []string{"n-b", "file", file}, 1, "refused file with 403: signature: "},
-		{"RUDDER_KEY=/none", []string{"n-b", "file", file}, 1, "cannot be signed with /none"},
-		{"RUDDER_SERVER_CERTIFICATE=" + s.write("other.pem", identityOf("n-b").pem()), []string{"n-b", "file", file}, 1, "does not answer"},
-		{"RUDDER_POLICY_SERVER=127.0.0.1:1", []string{"n-b", "file", file}, 1, "does not answer"},
+		{"RUDDER_KEY=/none", []string{"n-b", "file", file}, 1, "with /none"},
+		{"RUDDER_SERVER_CERTIFICATE=" + s.write("other.pem", identityOf("n-b").pem()), []string{"n-b", "file", file}, 1, "does not respond"},
+		{"RUDDER_POLICY_SERVER=127.0.0.1:1", []string{"n-b", "file", file}, 1, "does not respond"},
 	} {
 		if code, said := s.tool(append(agent, c.change), c.arguments...); code != c.code || !strings.Contains(said, c.said) {
 			t.Errorf("%q %q: %d %s", c.change, c.arguments, code, said)
@@ -101,8 +101,8 @@ func TestTheScriptSaysWhatIsWrong(t *testing.T) {
 	s.wantFiles()
 }
 
-// cfAgent runs a policy of CFEngine that calls a method, and gives the classes that it defined.
-func (s *site) cfAgent(environment []string, call, report string) string {
+// cfAgent runs a policy of CFEngine that calls a method, and returns the classes that it defined.
+func (s *testRelay) cfAgent(environment []string, call, report string) string {
 	s.t.Helper()
 	home := filepath.Join(s.folder, "cfengine")
 	environment = append(environment, "CFENGINE_TEST_OVERRIDE_WORKDIR="+home)
@@ -153,7 +153,7 @@ bundle agent main
 	return out
 }
 
-func (s *site) program(environment []string, name string, arguments ...string) (string, error) {
+func (s *testRelay) program(environment []string, name string, arguments ...string) (string, error) {
 	command := exec.CommandContext(s.t.Context(), name, arguments...)
 	command.Env = environment
 	var out bytes.Buffer
@@ -162,11 +162,11 @@ func (s *site) program(environment []string, name string, arguments ...string) (
 	return out.String(), err
 }
 
-func TestTheMethodOfCFEngineShares(t *testing.T) {
+func TestCFEngineMethodSharesFile(t *testing.T) {
 	if _, err := exec.LookPath("cf-agent"); err != nil {
 		t.Skip("cfengine3 is not installed")
 	}
-	s := single(t, trusts("n-a"))
+	s := startExtended(t, withCertificates("n-a"))
 	agent, file := s.agentOf("n-a"), s.write("a file.conf", content)
 	call := fmt.Sprintf(`sharedfile_to_node("n-b", "file.conf", "%s", "1d 12h")`, file)
 	for _, want := range []string{"_repaired", "_kept"} {
@@ -183,12 +183,12 @@ func TestTheMethodOfCFEngineShares(t *testing.T) {
 	}
 }
 
-// A server by the name of localhost is this machine's disk to CFEngine: no daemon of its own is needed.
-func TestTheMethodOfCFEngineFetches(t *testing.T) {
+// CFEngine reads from this machine's disk if the server is named localhost: it needs no daemon.
+func TestCFEngineMethodFetchesFile(t *testing.T) {
 	if _, err := exec.LookPath("cf-agent"); err != nil {
 		t.Skip("cfengine3 is not installed")
 	}
-	s := single(t, trusts("n-a"))
+	s := startExtended(t, withCertificates("n-a"))
 	s.want(s.share("n-b", "n-a", "file.conf", content), 200, "")
 	to := filepath.Join(s.folder, "fetched")
 	call := fmt.Sprintf(`sharedfile_from_node("n-a", "file.conf", "%s")`, to)
@@ -206,18 +206,18 @@ func TestTheMethodOfCFEngineFetches(t *testing.T) {
 	}
 }
 
-func TestTheMethodOfCFEngineBringsFilesDownToARelay(t *testing.T) {
+func TestCFEngineMethodFetchesFilesForRelay(t *testing.T) {
 	if _, err := exec.LookPath("cf-agent"); err != nil {
 		t.Skip("cfengine3 is not installed")
 	}
-	f := woods(t)
+	f := startExtendedTree(t)
 	f.root.want(f.root.share("n-d", "n-a", "file", content), 200, "")
-	// As r1, and then as r2, would do with root's disk: r1/r2/n-d/... becomes r2/n-d/..., and n-d/...
+	// As r1, and then r2, would do with root's disk: r1/r2/n-d/... becomes r2/n-d/..., and n-d/...
 	for i, path := range []string{"r2/n-d/n-a/file", "n-d/n-a/file"} {
 		relay := []string{"r1", "r2"}[i]
 		f.root.cfAgent(os.Environ(), fmt.Sprintf(`sharedfile_relay(%q)`, relay), "sharedfile_relay_"+relay)
 		if f.root.read("shared-files-nodes/"+path) != content || f.root.read("shared-files-nodes/"+path+".medata") == "" {
-			t.Error("it is not at", path)
+			t.Error("the file is not at", path)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 const (
 	rootID = "root"
 
-	// maxDepth is how many steps up the tree are taken: a list that has a loop ends there.
+	// maxDepth bounds the depth of the tree: it ends loops of the list.
 	maxDepth = 20
 
 	// maxListFile bounds each of the files about nodes: 100,000 nodes with a certificate each.
@@ -33,13 +33,13 @@ type node struct {
 	KeyHash  string `json:"key-hash"`
 }
 
-// tree is what one relay knows: itself, and all nodes below it. It never changes: a reload makes a new one.
+// tree is what one relay knows: itself and its descendants. It is immutable: a reload creates a new one.
 type tree struct {
 	self  string
 	nodes map[string]node
 }
 
-// loadTree reads nodeslist.json. A file that is not there is an empty list, one that is wrong is an error.
+// loadTree reads nodeslist.json. A missing file is an empty list, an invalid one is an error.
 func loadTree(self, path string) (*tree, error) {
 	content, err := readBounded(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +53,7 @@ func loadTree(self, path string) (*tree, error) {
 		return nil, fmt.Errorf("nodes list: %s: %w", path, err)
 	}
 	if t.nodes == nil {
-		return nil, fmt.Errorf("nodes list: %s: it holds no object", path)
+		return nil, fmt.Errorf("nodes list: %s: not a JSON object", path)
 	}
 	for id, node := range t.nodes {
 		if node.Hostname == "" || node.Parent == "" {
@@ -71,7 +71,7 @@ func readBounded(path string) ([]byte, error) {
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, maxListFile+1))
 	if err == nil && len(content) > maxListFile {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxListFile)
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxListFile)
 	}
 	return content, err
 }
@@ -81,8 +81,8 @@ func (t *tree) knows(id string) bool {
 	return known
 }
 
-// nextHop gives the relay of ours below which a node hangs: "" if the node is attached to this one. A node that
-// is not known, hangs elsewhere or hangs in a loop has none.
+// nextHop returns the child relay that leads to a node: "" if the node is attached to this relay. It reports false for
+// a node that is unknown, elsewhere or in a loop.
 func (t *tree) nextHop(id string) (hop string, found bool) {
 	current, known := t.nodes[id]
 	if !known {
@@ -100,8 +100,8 @@ func (t *tree) nextHop(id string) (hop string, found bool) {
 	return "", false
 }
 
-// way gives the relays between this one and a node, from above; false as for nextHop.
-func (t *tree) way(id string) (relays []string, found bool) {
+// route returns the relays between this one and a node, the nearest first; false as for nextHop.
+func (t *tree) route(id string) (relays []string, found bool) {
 	current, known := t.nodes[id]
 	for range maxDepth {
 		if !known {
@@ -117,8 +117,8 @@ func (t *tree) way(id string) (relays []string, found bool) {
 	return nil, false
 }
 
-// split tells which nodes are attached here, and which hang below which relay of ours. Ids that cannot be
-// reached come back as lost; one that is named twice counts once.
+// split returns the nodes that are attached here, the descendants of each child relay, and the unreachable ids. A
+// repeated id counts once.
 func (t *tree) split(ids []string) (local []string, branches map[string][]string, lost []string) {
 	branches = map[string][]string{}
 	seen := map[string]bool{}
@@ -139,7 +139,7 @@ func (t *tree) split(ids []string) (local []string, branches map[string][]string
 	return local, branches, lost
 }
 
-// children are the nodes that are attached to this relay, in the order of their ids.
+// children returns the nodes that are attached to this relay, sorted by id.
 func (t *tree) children() (ids []string) {
 	for id, node := range t.nodes {
 		if node.Parent == t.self {
@@ -150,7 +150,7 @@ func (t *tree) children() (ids []string) {
 	return ids
 }
 
-// ids are those of all nodes of the list, in their order.
+// ids returns the sorted ids of all nodes of the list.
 func (t *tree) ids() []string { return slices.Sorted(maps.Keys(t.nodes)) }
 
 func (t *tree) hostnames(ids []string) []string {
@@ -161,16 +161,16 @@ func (t *tree) hostnames(ids []string) []string {
 	return names
 }
 
-// algorithms by the names that lists, header blocks and queries have for them.
+// algorithms are keyed by their names in lists, header blocks and queries.
 var algorithms = map[string]crypto.Hash{"sha256": crypto.SHA256, "sha512": crypto.SHA512}
 
-// keyHash says which public key a node has.
+// keyHash identifies the public key of a node.
 type keyHash struct {
 	algorithm crypto.Hash
 	sum       []byte
 }
 
-// parseKeyHash reads "sha256:<hex>" and "sha256//<base64>", and the same of sha512.
+// parseKeyHash parses "sha256:<hex>" and "sha256//<base64>", and the same of sha512.
 func parseKeyHash(text string) (keyHash, bool) {
 	decode := hex.DecodeString
 	name, sum, found := strings.Cut(text, "//")
@@ -187,7 +187,7 @@ func parseKeyHash(text string) (keyHash, bool) {
 	return keyHash{algorithm, bytes}, true
 }
 
-// is tells whether a key, as SubjectPublicKeyInfo in DER, is that one.
+// is reports whether a key, as SubjectPublicKeyInfo in DER, has this hash.
 func (k keyHash) is(spki []byte) bool {
 	hash := k.algorithm.New()
 	hash.Write(spki)

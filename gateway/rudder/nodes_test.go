@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Two relays below root, the first with another below it; and what is broken.
+// Two child relays of root, the first with another child; and broken entries.
 const (
 	deep = "n-a a.example root\nn-b b.example root\nr1 127.0.0.2 root\nn-c c.example r1\nr2 127.0.0.3 r1\nn-d d.example r2\n" +
 		"r3 127.0.0.4 root\nn-e e.example r3"
@@ -34,7 +34,7 @@ func treeOf(t *testing.T, self, list string) *tree {
 
 func lines(text string) []string { return strings.Split(text, "\n") }
 
-func TestNextHopIsTheRelayOfOursAboveANode(t *testing.T) {
+func TestNextHopIsChildRelayOfRoute(t *testing.T) {
 	tree := treeOf(t, "root", listOf(lines("root root.example root\n"+deep+broken)...))
 	for id, want := range map[string]string{
 		"root": "", "n-a": "", "r1": "", "n-c": "r1", "r2": "r1", "n-d": "r1", "n-e": "r3", "loop1": "none", "loop2": "none",
@@ -50,7 +50,7 @@ func TestNextHopIsTheRelayOfOursAboveANode(t *testing.T) {
 	}
 }
 
-func TestNodesDeeperThanTwentyLevelsAreNotReached(t *testing.T) {
+func TestNodesBeyondTwentyLevelsAreUnreachable(t *testing.T) {
 	entries, parent := []string{}, "root"
 	for i := range 25 {
 		id := "level" + string(rune('a'+i))
@@ -59,14 +59,14 @@ func TestNodesDeeperThanTwentyLevelsAreNotReached(t *testing.T) {
 	}
 	tree := treeOf(t, "root", keylessList(entries))
 	if _, found := tree.nextHop("levelt"); !found {
-		t.Error("the 20th level is not reached")
+		t.Error("level 20 is not reached")
 	}
 	if _, found := tree.nextHop("levelu"); found {
-		t.Error("the 21st level is reached")
+		t.Error("level 21 is reached")
 	}
 }
 
-// keylessList is a list of nodes without keys.
+// keylessList returns a list of nodes without keys.
 func keylessList(entries []string) string {
 	all := []string{}
 	for _, entry := range entries {
@@ -76,7 +76,7 @@ func keylessList(entries []string) string {
 	return "{" + strings.Join(all, ",") + "}"
 }
 
-func TestAListIsSplitByTheRelayThatIsNext(t *testing.T) {
+func TestSplitGroupsNodesByNextHop(t *testing.T) {
 	tree := treeOf(t, "root", listOf(lines("root root.example root\n"+deep+broken)...))
 	local, branches, lost := tree.split([]string{"n-d", "n-a", "n-c", "root", "n-a", "nobody", "loop1", "r1", "n-e"})
 	if !slices.Equal(local, []string{"n-a", "root", "r1"}) {
@@ -90,7 +90,7 @@ func TestAListIsSplitByTheRelayThatIsNext(t *testing.T) {
 	}
 }
 
-func TestRelaysAreChildrenWithNodesAndNeverRootItself(t *testing.T) {
+func TestChildrenIncludeRelaysButNotRoot(t *testing.T) {
 	known := treeOf(t, "root", listOf(lines("root root.example root\nempty e.example root\n"+deep+broken)...))
 	relays := func(of *tree) []string {
 		_, branches, _ := of.split(of.ids())
@@ -108,7 +108,7 @@ func TestRelaysAreChildrenWithNodesAndNeverRootItself(t *testing.T) {
 	}
 }
 
-func TestAListThatIsMissingIsEmptyAndAWrongOneIsAnError(t *testing.T) {
+func TestMissingListIsEmptyAndInvalidListFails(t *testing.T) {
 	missing, err := loadTree("root", filepath.Join(t.TempDir(), "none.json"))
 	if err != nil || len(missing.nodes) != 0 || missing.knows("root") {
 		t.Error(missing, err)
@@ -124,7 +124,7 @@ func TestAListThatIsMissingIsEmptyAndAWrongOneIsAnError(t *testing.T) {
 	}
 }
 
-func TestKeyHashesHaveTwoForms(t *testing.T) {
+func TestKeyHashHasTwoForms(t *testing.T) {
 	sum := sha256.Sum256([]byte("key"))
 	for text, want := range map[string]bool{
 		"sha256:" + hex.EncodeToString(sum[:]):                 true,
@@ -139,8 +139,8 @@ func TestKeyHashesHaveTwoForms(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreSortedByTheNodeThatTheyName(t *testing.T) {
-	s := start(t, "root", "127.0.0.1", 0, listOf("n-a a.example root", "n-b b.example root"), trusts("n-a", "stranger", "n-b", "n-a"))
+func TestCertificatesAreGroupedByNode(t *testing.T) {
+	s := start(t, "root", "127.0.0.1", 0, listOf("n-a a.example root", "n-b b.example root"), withCertificates("n-a", "stranger", "n-b", "n-a"))
 	found := s.server.state.Load().certificates
 	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, []string{"n-a", "n-b"}) || len(found["n-a"]) != 2 {
 		t.Error(got)

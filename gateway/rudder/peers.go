@@ -20,27 +20,27 @@ const (
 	basePath = "/rudder/relay-api/"
 	dialTime = 10 * time.Second
 
-	// maxReason bounds what is read of the answer of a relay that refuses.
+	// maxReason bounds the bytes that are read of a refusal.
 	maxReason = 300
 )
 
 var (
-	errUnpinned = errors.New("there is no certificate to know it by")
-	errLoop     = errors.New("the request has been here before, or has too many relays behind it: the tree has a loop")
+	errUnpinned = errors.New("no certificate of this relay is known")
+	errLoop     = errors.New("the request has passed this relay before, or too many relays: the tree has a loop")
 )
 
-// client makes one for a single request to another relay: TLS 1.3; nothing is followed. As released relays have it no
-// certificate is shown, unless one is given. Pinned certificates are all that is trusted then, and the host name is not
-// compared; without pins the usual rules hold.
+// client creates a client for one request to another relay: TLS 1.3 and no redirects. Like released relays it has no
+// client certificate, unless one is given. With pins, only pinned certificates are trusted and the host name is not
+// compared; without pins the usual rules apply.
 func (s *state) client(pinning bool, pinned []*x509.Certificate, shown ...tls.Certificate) (*http.Client, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: s.authorities, Certificates: shown}
 	if pinning {
 		if len(pinned) == 0 {
 			return nil, errUnpinned
 		}
-		settings.InsecureSkipVerify = true // not skipped: VerifyConnection does it, without the host name
+		settings.InsecureSkipVerify = true // not skipped: VerifyConnection verifies without the host name
 		settings.VerifyConnection = func(connection tls.ConnectionState) error {
-			return vouched(connection.PeerCertificates, poolOf(pinned), x509.ExtKeyUsageServerAuth)
+			return verifyChain(connection.PeerCertificates, poolOf(pinned), x509.ExtKeyUsageServerAuth)
 		}
 	}
 	return &http.Client{
@@ -60,25 +60,25 @@ func poolOf(certificates []*x509.Certificate) *x509.CertPool {
 	return pool
 }
 
-// vouched checks a chain as it was sent. A certificate that is in the pool itself vouches for itself.
-func vouched(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage) error {
+// verifyChain verifies a chain as it was sent. A certificate that is in the pool itself is valid.
+func verifyChain(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage) error {
 	if len(chain) == 0 {
-		return errors.New("no certificate was shown")
+		return errors.New("no certificate")
 	}
 	_, err := chain[0].Verify(x509.VerifyOptions{
 		Roots: roots, Intermediates: poolOf(chain[1:]), KeyUsages: []x509.ExtKeyUsage{usage}})
 	return err
 }
 
-// peerURL is a path of another relay's API, as its web server has it: without the version.
+// peerURL returns a URL of another relay's API, as its web server maps it: without the version.
 func (s *Server) peerURL(host, path, query string) string {
 	to := url.URL{Scheme: "https", Host: net.JoinHostPort(host, strconv.Itoa(s.config.HTTPSPort)), Path: basePath + path, RawQuery: query}
 	return to.String()
 }
 
-// pass notes in a request to another relay by which relays it came, this one last; one that was here before, or
-// that came by too many, is refused.
-func (s *Server) pass(to http.Header, came http.Header) error {
+// addVia adds this relay to the relays that a request to another relay has passed; it refuses a request that has passed
+// this relay before, or too many.
+func (s *Server) addVia(to http.Header, came http.Header) error {
 	hops := came.Values("Via")
 	if len(hops) >= maxDepth || slices.Contains(hops, s.via()) {
 		return errLoop
@@ -90,7 +90,7 @@ func (s *Server) pass(to http.Header, came http.Header) error {
 
 func (s *Server) via() string { return "1.1 " + s.self }
 
-// plainBranch hands a remote run on to a relay below, in the strict dialect, and gives its answer line by line.
+// plainBranch forwards a remote run to a child relay in the strict dialect, and returns its answer line by line.
 func (s *Server) plainBranch(ctx context.Context, known *state, relay string, b branch, run *remoteRun, to sink) error {
 	client, err := known.client(s.pinning(), known.certificates[relay])
 	if err != nil {
@@ -109,15 +109,15 @@ func (s *Server) plainBranch(ctx context.Context, known *state, relay string, b 
 	return s.ask(client, request, run, maxLine, func(lines []byte) bool { return to.lines("", lines) })
 }
 
-// ask gives the answer of a relay below line by line. One that says nothing for too long is given up.
+// ask returns the answer of a child relay line by line. It disconnects a relay that is silent for too long.
 func (s *Server) ask(client *http.Client, request *http.Request, run *remoteRun, limit int, emit func([]byte) bool) error {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	defer cancel(nil)
 	silence := time.AfterFunc(s.config.BranchSilence, func() {
-		cancel(fmt.Errorf("it has said nothing for %s", s.config.BranchSilence))
+		cancel(fmt.Errorf("it has sent nothing for %s", s.config.BranchSilence))
 	})
 	defer silence.Stop()
-	if err := s.pass(request.Header, run.came); err != nil {
+	if err := s.addVia(request.Header, run.came); err != nil {
 		return err
 	}
 	response, err := client.Do(request.WithContext(ctx))
@@ -129,8 +129,8 @@ func (s *Server) ask(client *http.Client, request *http.Request, run *remoteRun,
 		why, _ := io.ReadAll(io.LimitReader(response.Body, maxReason))
 		return fmt.Errorf("it answered %s: %s", response.Status, why)
 	}
-	// While a slow reader holds lines up, the silence is not the branch's.
-	err = eachLine(&heard{response.Body, func() { silence.Reset(s.config.BranchSilence) }}, limit, func(lines []byte) bool {
+	// The silence does not count while a slow reader holds lines up.
+	err = eachLine(&activityReader{response.Body, func() { silence.Reset(s.config.BranchSilence) }}, limit, func(lines []byte) bool {
 		silence.Stop()
 		defer silence.Reset(s.config.BranchSilence)
 		return emit(lines)
@@ -138,13 +138,13 @@ func (s *Server) ask(client *http.Client, request *http.Request, run *remoteRun,
 	return errors.Join(err, context.Cause(ctx))
 }
 
-// heard calls `note` whenever something was read.
-type heard struct {
+// activityReader calls `note` after every read with data.
+type activityReader struct {
 	from io.Reader
 	note func()
 }
 
-func (h *heard) Read(into []byte) (int, error) {
+func (h *activityReader) Read(into []byte) (int, error) {
 	n, err := h.from.Read(into)
 	h.note()
 	return n, err

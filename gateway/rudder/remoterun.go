@@ -17,12 +17,12 @@ const (
 
 var conditionRule = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_]*$`)
 
-// rejection is what is wrong with a request that has a route: it is answered 400 with this text.
+// rejection is the error of a request that has a route: it is answered 400 with this text.
 type rejection string
 
 func (r rejection) Error() string { return string(r) }
 
-// parseRun reads the form for `all`, `nodes` or `nodes/<id>`.
+// parseRun parses the form for `all`, `nodes` or `nodes/<id>`.
 func parseRun(target string, form url.Values) (*remoteRun, error) {
 	run := &remoteRun{all: target == "all"}
 	var err error
@@ -39,9 +39,9 @@ func parseRun(target string, form url.Values) (*remoteRun, error) {
 	if run.conditions, err = parseConditions(conditions); err != nil {
 		return nil, err
 	}
-	id, single := strings.CutPrefix(target, "nodes/")
+	id, startExtended := strings.CutPrefix(target, "nodes/")
 	switch {
-	case single:
+	case startExtended:
 		run.nodes = []string{id}
 	case run.all:
 	case !form.Has("nodes"):
@@ -79,7 +79,7 @@ func parseConditions(text string) ([]string, error) {
 	return conditions, nil
 }
 
-// form is the request as the next relay gets it, for nodes of its branch.
+// form returns the request for the next relay, for nodes of its branch.
 func (r *remoteRun) form(b branch) url.Values {
 	form := url.Values{"asynchronous": {strconv.FormatBool(r.async)}, "keep_output": {strconv.FormatBool(r.keep)}}
 	if len(r.conditions) > 0 {
@@ -116,7 +116,7 @@ func (s *Server) serveRemoteRun(w http.ResponseWriter, r *http.Request, target s
 	s.start(w, r, run)
 }
 
-// readForm takes a form; what is none is answered.
+// readForm reads a form, or answers the request if it is invalid.
 func (s *Server) readForm(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	if given := r.Header.Get("Content-Type"); given != "" {
 		if kind, _, err := mime.ParseMediaType(given); err != nil || kind != "application/x-www-form-urlencoded" {
@@ -124,7 +124,7 @@ func (s *Server) readForm(w http.ResponseWriter, r *http.Request) (url.Values, b
 			return nil, false
 		}
 	}
-	text, err := io.ReadAll(s.newPatient(w, r))
+	text, err := io.ReadAll(s.newIdleReader(w, r))
 	if err != nil {
 		answer(w, http.StatusInternalServerError, "INTERNAL SERVER ERROR")
 		return nil, false

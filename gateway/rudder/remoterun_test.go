@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// forest starts root, r1 with r2 below it, and r3: real relays that know each other.
-type forest struct{ root, r1, r2, r3 *site }
+// relayTree is root, r1 with its child r2, and r3: real relays that authenticate each other.
+type relayTree struct{ root, r1, r2, r3 *testRelay }
 
-func plant(t *testing.T, changeBelow ...func(*site)) *forest {
+func startTree(t *testing.T, changeBelow ...func(*testRelay)) *relayTree {
 	t.Helper()
-	f := &forest{}
-	f.root = start(t, "root", "127.0.0.1", 0, listOf(lines("root root.example root\n"+deep+broken)...), trusts("r1", "r2", "r3"))
+	f := &relayTree{}
+	f.root = start(t, "root", "127.0.0.1", 0, listOf(lines("root root.example root\n"+deep+broken)...), withCertificates("r1", "r2", "r3"))
 	port := f.root.config.HTTPSPort
 	f.r1 = start(t, "r1", "127.0.0.2", port, listOf("n-c c.example r1", "r2 127.0.0.3 r1", "n-d d.example r2"),
-		append(changeBelow, trusts("r2"))...)
+		append(changeBelow, withCertificates("r2"))...)
 	f.r2 = start(t, "r2", "127.0.0.3", port, listOf("n-d d.example r2"), changeBelow...)
 	f.r3 = start(t, "r3", "127.0.0.4", port, listOf("n-e e.example r3"), changeBelow...)
 	return f
 }
 
-func alone(t *testing.T, change ...func(*site)) *site {
+func startRoot(t *testing.T, change ...func(*testRelay)) *testRelay {
 	t.Helper()
 	return start(t, "root", "127.0.0.1", 0, listOf(lines("root root.example root\n"+deep)...), change...)
 }
 
-func script(text string) func(*site) {
-	return func(s *site) { s.write("agent", "#!/bin/sh\n"+text) }
+func script(text string) func(*testRelay) {
+	return func(s *testRelay) { s.write("agent", "#!/bin/sh\n"+text) }
 }
 
-func TestAsynchronousKeepStreamsWhatTheCommandSays(t *testing.T) {
-	s := alone(t)
+func TestAsynchronousKeepStreamsOutput(t *testing.T) {
+	s := startRoot(t)
 	got := s.post("remote-run/nodes", "asynchronous=true", "keep_output=true", "classes=class2,class3", "nodes=root")
 	s.want(got, 200, "ran root.example\n")
 	if got.header["Content-Type"] != nil {
@@ -47,28 +47,28 @@ func TestAsynchronousKeepStreamsWhatTheCommandSays(t *testing.T) {
 	}
 }
 
-func TestARelayThatIsAttachedHereIsRunAsANode(t *testing.T) {
-	s := alone(t)
+func TestAttachedRelayIsRunAsNode(t *testing.T) {
+	s := startRoot(t)
 	s.want(s.post("remote-run/nodes", "asynchronous=true", "keep_output=true", "nodes=r1"), 200, "ran 127.0.0.2\n")
 	if calls := s.calls(); calls != "remote run -- 127.0.0.2\n" {
 		t.Error(calls)
 	}
 }
 
-func TestOneNodeIsNamedInThePath(t *testing.T) {
-	s := alone(t)
+func TestNodeInPathIsRun(t *testing.T) {
+	s := startRoot(t)
 	s.want(s.post("remote-run/nodes/n%2Da", "keep_output=true", "nodes=n-b"), 200, "ran a.example\n")
 	s.want(s.callAs(s.client, "POST", s.base+basePath+"remote-run/nodes/n-b", strings.NewReader("keep_output=true")), 200, "ran b.example\n")
 }
 
-func TestAsynchronousDiscardAnswersAtOnceAndStillRuns(t *testing.T) {
-	s := alone(t)
+func TestAsynchronousDiscardAnswersImmediatelyAndRuns(t *testing.T) {
+	s := startRoot(t)
 	s.want(s.post("remote-run/nodes", "asynchronous=true", "nodes=root"), 200, "")
 	until(t, "the command is called", func() bool { return s.calls() == "remote run -- root.example\n" })
 }
 
-func TestSynchronousRunsWaitForTheCommand(t *testing.T) {
-	s := alone(t)
+func TestSynchronousRunWaitsForCommand(t *testing.T) {
+	s := startRoot(t)
 	s.want(s.post("remote-run/nodes", "asynchronous=false", "keep_output=true", "nodes=root,n-a"), 200, "ran root.example\nran a.example\n")
 	s.want(s.post("remote-run/nodes", "nodes=n-b"), 200, "")
 	if calls := s.calls(); calls != "remote run -- root.example,a.example\nremote run -- b.example\n" {
@@ -76,22 +76,22 @@ func TestSynchronousRunsWaitForTheCommand(t *testing.T) {
 	}
 }
 
-func TestBranchesFollowWhatRunsHere(t *testing.T) {
-	f := plant(t)
+func TestBranchOutputFollowsLocalOutput(t *testing.T) {
+	f := startTree(t)
 	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "conditions=deep,er", "nodes=n-a,n-d,n-c"), 200,
 		"ran a.example\nran c.example\nran d.example\n")
-	for site, want := range map[*site]string{
+	for testRelay, want := range map[*testRelay]string{
 		f.root: "remote run -D deep,er -- a.example\n", f.r1: "remote run -D deep,er -- c.example\n",
 		f.r2: "remote run -D deep,er -- d.example\n", f.r3: "",
 	} {
-		if got := site.calls(); got != want {
-			t.Errorf("%s was called %q, want %q", site.config.NodeID, got, want)
+		if got := testRelay.calls(); got != want {
+			t.Errorf("%s was called %q, want %q", testRelay.config.NodeID, got, want)
 		}
 	}
 }
 
-func TestAllRunsEveryNodeOnceAndNeverAsksItself(t *testing.T) {
-	f := plant(t)
+func TestAllRunsEveryNodeOnce(t *testing.T) {
+	f := startTree(t)
 	got := f.root.post("remote-run/all", "asynchronous=true", "keep_output=true")
 	found := strings.Split(strings.TrimSuffix(got.body, "\n"), "\n")
 	slices.Sort(found)
@@ -105,8 +105,8 @@ func TestAllRunsEveryNodeOnceAndNeverAsksItself(t *testing.T) {
 	}
 }
 
-func TestARelayThatShowsAnotherNodesCertificateContributesNothing(t *testing.T) {
-	f := plant(t)
+func TestRelayWithWrongCertificateIsIgnored(t *testing.T) {
+	f := startTree(t)
 	imposter := start(t, "r9", "127.0.0.9", f.root.config.HTTPSPort, listOf("n-c c.example r9"))
 	f.root.write("nodeslist.json", strings.ReplaceAll(listOf(lines("root root.example root\n"+deep)...), "127.0.0.2", "127.0.0.9"))
 	if err := f.root.server.Reload(); err != nil {
@@ -114,25 +114,25 @@ func TestARelayThatShowsAnotherNodesCertificateContributesNothing(t *testing.T) 
 	}
 	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-c"), 200, "ran a.example\n")
 	if imposter.calls() != "" {
-		t.Error("it was asked")
+		t.Error("the imposter got a request")
 	}
 }
 
-func TestARelayWhoseCertificateIsGoneContributesNothingUntilItIsBack(t *testing.T) {
-	f := plant(t)
-	trusts("r2", "r3")(f.root)
+func TestRelayWithoutCertificateIsIgnoredUntilItIsRestored(t *testing.T) {
+	f := startTree(t)
+	withCertificates("r2", "r3")(f.root)
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
 	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-c"), 200, "ran a.example\n")
 	if f.r1.calls() != "" {
-		t.Error("the relay was asked")
+		t.Error("the relay got a request")
 	}
-	trusts("r1")(f.root)
+	withCertificates("r1")(f.root)
 	f.root.want(f.root.call("POST", "system/reload", nil), 200, `{"result":"success","action":"reloadConfiguration"}`)
 	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-c"), 200, "ran a.example\nran c.example\n")
 }
 
-func TestABadFormIsAnsweredWithTheReason(t *testing.T) {
-	s := alone(t)
+func TestInvalidFormFailsWithReason(t *testing.T) {
+	s := startRoot(t)
 	for form, want := range map[string]string{
 		"nodes=root&classes=class~1,class2":               "invalid condition: class~1, should match ^[a-zA-Z0-9][a-zA-Z0-9_]*$",
 		"nodes=root&classes=class2,":                      "invalid condition: , should match ^[a-zA-Z0-9][a-zA-Z0-9_]*$",
@@ -153,8 +153,8 @@ func TestABadFormIsAnsweredWithTheReason(t *testing.T) {
 	}
 }
 
-func TestConditionsWinOverClasses(t *testing.T) {
-	f := plant(t)
+func TestConditionsOverrideClasses(t *testing.T) {
+	f := startTree(t)
 	f.root.want(f.root.post("remote-run/nodes", "nodes=n-c", "conditions=new", "classes=old~"), 200, "")
 	if calls := f.r1.calls(); calls != "remote run -D new -- c.example\n" { // r1 was sent `classes`
 		t.Error(calls)
@@ -169,7 +169,7 @@ func TestConditionsWinOverClasses(t *testing.T) {
 	}
 }
 
-func TestNodesThatAreNotKnownAreLeftOut(t *testing.T) {
+func TestUnknownNodesAreIgnored(t *testing.T) {
 	s := start(t, "root", "127.0.0.1", 0, listOf(lines("n-a a.example root"+broken)...))
 	s.want(s.post("remote-run/nodes", "keep_output=true", "nodes="), 200, "")
 	s.want(s.post("remote-run/nodes", "keep_output=true", "nodes=nobody,loop1, n-a"), 200, "")
@@ -180,23 +180,23 @@ func TestNodesThatAreNotKnownAreLeftOut(t *testing.T) {
 	s.want(s.post("remote-run/nodes", "keep_output=true", "nodes=nobody,n-a"), 200, "ran a.example\n")
 }
 
-func TestARunThatGoesInCirclesEnds(t *testing.T) {
-	// The host of the relay below turns out to be this one, which shows the certificate that is expected of it.
-	s := start(t, "root", "127.0.0.1", 0, listOf("n-a a.example root", "me 127.0.0.1 root", "n-x x me"), trusts("me"), func(s *site) {
+func TestRunInLoopEnds(t *testing.T) {
+	// The child relay's host is this relay, with the expected certificate.
+	s := start(t, "root", "127.0.0.1", 0, listOf("n-a a.example root", "me 127.0.0.1 root", "n-x x me"), withCertificates("me"), func(s *testRelay) {
 		s.config.CertificateFile, s.config.KeyFile = s.write("me.pem", identityOf("me").pem()), s.write("me.key", identityOf("me").keyPEM())
 	})
 	s.want(s.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-x"), 200, "ran a.example\n")
 }
 
-func TestABranchThatHangsHoldsNothingUp(t *testing.T) {
-	f := plant(t, script("sleep 1000"))
+func TestHangingBranchDelaysNoOther(t *testing.T) {
+	f := startTree(t, script("sleep 1000"))
 	f.root.config.BranchSilence = 300 * time.Millisecond
 	f.r3.write("agent", agent)
 	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "asynchronous=true", "nodes=n-c,n-e"), 200, "ran e.example\n")
 }
 
-func TestLinesOfSeveralBranchesNeverMix(t *testing.T) {
-	f := plant(t, script(`for last; do :; done
+func TestLinesOfBranchesAreNotMixed(t *testing.T) {
+	f := startTree(t, script(`for last; do :; done
 i=0
 while [ $i -lt 400 ]; do printf "$last-"; printf "$i-"; printf "$last\n"; i=$((i+1)); done`))
 	got := f.root.post("remote-run/nodes", "keep_output=true", "asynchronous=true", "nodes=n-c,n-d,n-e")
@@ -213,8 +213,8 @@ while [ $i -lt 400 ]; do printf "$last-"; printf "$i-"; printf "$last\n"; i=$((i
 	}
 }
 
-func TestOutputComesWhileTheCommandRuns(t *testing.T) {
-	s := alone(t, script(`echo first; while [ ! -e "$0.go" ]; do sleep 0.05; done; echo second`))
+func TestOutputIsStreamedWhileCommandRuns(t *testing.T) {
+	s := startRoot(t, script(`echo first; while [ ! -e "$0.go" ]; do sleep 0.05; done; echo second`))
 	response, err := s.client.Post(s.base+basePath+"remote-run/nodes/root", "application/x-www-form-urlencoded",
 		strings.NewReader("asynchronous=true&keep_output=true"))
 	if err != nil {
@@ -231,8 +231,8 @@ func TestOutputComesWhileTheCommandRuns(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesEndsTheProcessGroup(t *testing.T) {
-	s := alone(t, script(`trap '' PIPE
+func TestProcessGroupEndsWithClient(t *testing.T) {
+	s := startRoot(t, script(`trap '' PIPE
 (trap 'echo >"$0.ended"; exit' TERM; echo begun; while :; do sleep 0.05; done) & wait`))
 	response, err := s.client.Post(s.base+basePath+"remote-run/nodes/root", "application/x-www-form-urlencoded",
 		strings.NewReader("keep_output=true"))
@@ -243,12 +243,12 @@ func TestAClientThatLeavesEndsTheProcessGroup(t *testing.T) {
 		t.Fatal(line)
 	}
 	response.Body.Close()
-	until(t, "the child is told to end", func() bool { return s.read("agent.ended") != "" })
-	until(t, "the run is over", func() bool { return len(s.server.runs) == 0 })
+	until(t, "the child gets SIGTERM", func() bool { return s.read("agent.ended") != "" })
+	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
-func TestACommandThatCannotStartCutsTheAnswerOff(t *testing.T) {
-	s := alone(t, func(s *site) { s.config.RemoteRunCommand = []string{s.folder + "/none"} })
+func TestCommandThatCannotStartAbortsAnswer(t *testing.T) {
+	s := startRoot(t, func(s *testRelay) { s.config.RemoteRunCommand = []string{s.folder + "/none"} })
 	response, err := s.client.Post(s.base+basePath+"remote-run/nodes/root", "application/x-www-form-urlencoded",
 		strings.NewReader("keep_output=true"))
 	if err != nil {
@@ -260,16 +260,16 @@ func TestACommandThatCannotStartCutsTheAnswerOff(t *testing.T) {
 	}
 }
 
-func TestTheExitCodeIsNotTold(t *testing.T) {
-	s := alone(t, script("echo broken; exit 3"))
+func TestStrictAnswerHasNoExitCode(t *testing.T) {
+	s := startRoot(t, script("echo broken; exit 3"))
 	s.want(s.post("remote-run/nodes/root", "keep_output=true"), 200, "broken\n")
 }
 
-func TestRemoteRunsAtATimeAreBounded(t *testing.T) {
-	s := alone(t, func(s *site) { s.config.RemoteRuns = 1 },
+func TestSimultaneousRemoteRunsAreBounded(t *testing.T) {
+	s := startRoot(t, func(s *testRelay) { s.config.RemoteRuns = 1 },
 		script(`echo "$@" >>"$0.calls"; while [ ! -e "$0.go" ]; do sleep 0.05; done`))
 	s.want(s.post("remote-run/nodes/n-a", "asynchronous=true"), 200, "")
-	until(t, "the first runs", func() bool { return s.calls() != "" })
+	until(t, "the first run has started", func() bool { return s.calls() != "" })
 	second := make(chan reply)
 	go func() { second <- s.post("remote-run/nodes/n-b") }()
 	select {
@@ -281,13 +281,13 @@ func TestRemoteRunsAtATimeAreBounded(t *testing.T) {
 	s.want(<-second, 200, "")
 }
 
-func TestRemoteRunCanBeSwitchedOff(t *testing.T) {
-	s := alone(t, func(s *site) { s.config.RemoteRun = false })
+func TestRemoteRunCanBeDisabled(t *testing.T) {
+	s := startRoot(t, func(s *testRelay) { s.config.RemoteRun = false })
 	s.want(s.post("remote-run/all"), 404, "NOT FOUND")
 }
 
-func TestManyHostsAreSeveralCommands(t *testing.T) {
-	s := alone(t)
+func TestManyHostsAreSplitIntoCommands(t *testing.T) {
+	s := startRoot(t)
 	hosts := make([]string, 3000)
 	for i := range hosts {
 		hosts[i] = strings.Repeat("h", 60)
@@ -302,7 +302,7 @@ func TestManyHostsAreSeveralCommands(t *testing.T) {
 	}
 }
 
-func TestLongLinesAreBrokenAndTheLastOneEnds(t *testing.T) {
+func TestLongLinesAreBrokenAndLastLineIsTerminated(t *testing.T) {
 	var got []string
 	err := eachLine(strings.NewReader("short\n"+strings.Repeat("x", maxLine+5)+"\nend"), maxLine, func(lines []byte) bool {
 		got = append(got, string(lines))
@@ -314,8 +314,8 @@ func TestLongLinesAreBrokenAndTheLastOneEnds(t *testing.T) {
 	}
 }
 
-func TestFormsThatAreNoneHaveNoRoute(t *testing.T) {
-	s := alone(t)
+func TestInvalidFormHasNoRoute(t *testing.T) {
+	s := startRoot(t)
 	s.want(s.call("POST", "remote-run/nodes", strings.NewReader(`{"nodes":"root"}`), "Content-Type", "application/json"), 404, "NOT FOUND")
 	s.want(s.call("POST", "remote-run/nodes", strings.NewReader("nodes=%zz")), 404, "NOT FOUND")
 	s.want(s.call("POST", "remote-run/nodes", strings.NewReader("nodes="), "Content-Type", "application/x-www-form-urlencoded; charset=utf-8"), 200, "")

@@ -1,4 +1,4 @@
-// Package rudder speaks the relay API of Rudder: in the strict dialect as released relays do, or in the extended one
+// Package rudder implements Rudder's relay API: in the strict dialect as released relays do, or in the extended one
 // (docs/rudder.md).
 package rudder
 
@@ -27,18 +27,18 @@ const uploadsAtOnce = 64
 type Options struct {
 	Config  *config.Rudder
 	Version string
-	// Configuration reads the gateway's configuration file again and says what is wrong with it.
+	// Configuration reads the gateway's configuration file again and returns its error.
 	Configuration func() error
 	// Requests counts answers by listener, route and code.
 	Requests *prometheus.CounterVec
-	// Streams reaches attached nodes; nil: nobody is reached that way.
+	// Streams reaches attached nodes; nil: streams are not used.
 	Streams *command.Runner
-	// Pause is before another try to send an upload on; nil: back-off with jitter.
+	// Pause returns the time before a retry of an upload; nil: back-off with jitter.
 	Pause func(tries int) time.Duration
 	Log   *slog.Logger
 }
 
-// Server answers Rudder's relay API. Safe for concurrent use.
+// Server serves Rudder's relay API. Safe for concurrent use.
 type Server struct {
 	config        *config.Rudder
 	version       string
@@ -56,19 +56,19 @@ type Server struct {
 
 	runs    chan struct{} // one token for each remote run
 	uploads chan struct{} // one for each upload of a shared file
-	senders chan struct{} // and for each that goes on to the policy server
-	askers  chan struct{} // or of which that is asked
+	senders chan struct{} // for each upload to the policy server
+	askers  chan struct{} // for each request of an outcome
 	living  context.Context
 	stop    context.CancelCauseFunc
 	working sync.WaitGroup // remote runs, and the sweep
 }
 
-// New reads the files that the configuration names. What is wrong with one is an error.
+// New reads the files that the configuration names. An invalid file is an error.
 func New(o Options) (*Server, error) {
 	s := &Server{
 		config: o.Config, version: o.Version, configuration: o.Configuration, requests: o.Requests, streams: o.Streams, log: o.Log,
 		runs: make(chan struct{}, o.Config.RemoteRuns), uploads: make(chan struct{}, uploadsAtOnce),
-		senders: make(chan struct{}, sending), askers: make(chan struct{}, asking),
+		senders: make(chan struct{}, maxSenders), askers: make(chan struct{}, maxAskers),
 	}
 	var err error
 	if s.self, err = readID(s.config); err != nil {
@@ -94,13 +94,13 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// openSpool takes up uploads that are on their way. The strict dialect has none.
+// openSpool loads pending uploads. The strict dialect has none.
 func (s *Server) openSpool(pause func(tries int) time.Duration) error {
 	if pause == nil {
 		pause = retryPause
 	}
 	s.spool = &spool{
-		store: s.store, log: s.log, life: s.config.SpoolTime, carry: s.carry, pause: pause, uploads: map[string]*upload{},
+		store: s.store, log: s.log, life: s.config.SpoolTime, forward: s.forward, pause: pause, uploads: map[string]*upload{},
 		newest: map[[3]string]*upload{}, counts: map[string]int{}, living: s.living, working: &s.working,
 	}
 	if !s.extended() {
@@ -109,7 +109,7 @@ func (s *Server) openSpool(pause func(tries int) time.Duration) error {
 	return s.spool.open()
 }
 
-// sweepAlways removes what is old, at once and again after each interval.
+// sweepAlways removes expired files, immediately and after each interval.
 func (s *Server) sweepAlways(interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -124,7 +124,7 @@ func (s *Server) sweepAlways(interval time.Duration) {
 	}
 }
 
-// Reload takes over what the files about nodes and peers say now. If one is wrong, all stays as it was.
+// Reload reads the files about nodes and peers again. If one is invalid, the old state is kept.
 func (s *Server) Reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -137,7 +137,7 @@ func (s *Server) Reload() error {
 	return nil
 }
 
-// Close ends remote runs and waits for them, for as long as the context lasts.
+// Close ends remote runs and waits for them, as long as the context lasts.
 func (s *Server) Close(ctx context.Context) {
 	s.stop(errStops)
 	ended := make(chan struct{})
@@ -149,12 +149,12 @@ func (s *Server) Close(ctx context.Context) {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		s.log.Warn("remote runs do not end and are left behind")
+		s.log.Warn("remote runs did not end")
 	}
 }
 
-// TLS gives the listener's own settings. Certificates of clients are asked for, and judged with each request:
-// what must be shown depends on the path, and who is trusted changes with a reload.
+// TLS returns the listener's settings. Certificates of clients are requested here, and checked with each request: the
+// requirement depends on the path, and the trusted certificates change with a reload.
 func (s *Server) TLS() *tls.Config {
 	oldest := uint16(tls.VersionTLS13)
 	if s.config.TLSMinimum == "1.2" {
@@ -174,12 +174,12 @@ func (s *Server) pinning() bool { return s.config.PeerAuthentication == "cert_pi
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	noted := &notedWriter{ResponseWriter: w, code: http.StatusOK}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // an earlier answer may have left one
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // an earlier answer may have set one
 	route := "none"
 	defer func() { s.requests.WithLabelValues("rudder", route, strconv.Itoa(noted.code)).Inc() }()
 	path := r.URL.EscapedPath()
 	if path == "/metrics" {
-		if route = "metrics"; s.admitted(noted, r, placeLocal) {
+		if route = "metrics"; s.admitted(noted, r, areaLocal) {
 			s.serveMetrics(noted, r)
 		}
 		return
@@ -198,7 +198,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	route = s.route(noted, r, rest, segments)
 }
 
-// decode gives the segments of a path, each without its percent signs.
+// decode returns the segments of a path, percent-decoded.
 func decode(path string) (segments []string, ok bool) {
 	for segment := range strings.SplitSeq(path, "/") {
 		plain, err := url.PathUnescape(segment)
@@ -210,7 +210,7 @@ func decode(path string) (segments []string, ok bool) {
 	return segments, true
 }
 
-// route hands a request to what answers it, and gives that a name for the metrics.
+// route dispatches a request, and returns the route's name for the metrics.
 func (s *Server) route(w http.ResponseWriter, r *http.Request, path string, segments []string) string {
 	found := false
 	switch segments[0] {
@@ -221,11 +221,11 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, path string, segm
 			found = s.routeFiles(w, r, segments[1:])
 		}
 	case "shared-folder":
-		if found = len(segments) > 1; found && s.admitted(w, r, placeSharedFolder) {
+		if found = len(segments) > 1; found && s.admitted(w, r, areaSharedFolder) {
 			s.serveSharedFolder(w, r, strings.Join(segments[1:], "/"))
 		}
 	case "system":
-		if found = slices.Contains([]string{"system/info", "system/status", "system/reload"}, path); found && s.admitted(w, r, placeLocal) {
+		if found = slices.Contains([]string{"system/info", "system/status", "system/reload"}, path); found && s.admitted(w, r, areaLocal) {
 			s.serveSystem(w, r, segments[1])
 		}
 	}
@@ -236,14 +236,14 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, path string, segm
 	return segments[0]
 }
 
-// routeRun answers what is below remote-run/, and tells whether there is such a thing.
+// routeRun answers paths under remote-run/, and reports whether the path exists.
 func (s *Server) routeRun(w http.ResponseWriter, r *http.Request, path string, below []string) bool {
 	one := map[bool]string{false: "nodes", true: "node"}[s.extended()]
-	single := len(below) == 2 && below[0] == one && below[1] != ""
-	if path != "remote-run/all" && path != "remote-run/nodes" && !single {
+	startExtended := len(below) == 2 && below[0] == one && below[1] != ""
+	if path != "remote-run/all" && path != "remote-run/nodes" && !startExtended {
 		return false
 	}
-	if !s.admitted(w, r, placeRemoteRun) {
+	if !s.admitted(w, r, areaRemoteRun) {
 		return true
 	}
 	if !s.extended() {
@@ -251,26 +251,26 @@ func (s *Server) routeRun(w http.ResponseWriter, r *http.Request, path string, b
 		return true
 	}
 	id := ""
-	if single {
+	if startExtended {
 		id = below[1]
 	}
 	s.serveExtendedRun(w, r, below[0] == "all", id)
 	return true
 }
 
-// routeFiles answers what is below shared-files/, and tells whether there is such a thing.
+// routeFiles answers paths under shared-files/, and reports whether the path exists.
 func (s *Server) routeFiles(w http.ResponseWriter, r *http.Request, below []string) bool {
 	switch {
 	case !s.extended() && len(below) == 3:
-		if s.admitted(w, r, placeSharedFiles) {
+		if s.admitted(w, r, areaSharedFiles) {
 			s.serveSharedFiles(w, r, sharedID{below[0], below[1], below[2]})
 		}
 	case s.extended() && len(below) == 3 && below[0] == "node":
-		if s.admitted(w, r, placeSharedFiles) {
+		if s.admitted(w, r, areaSharedFiles) {
 			s.serveShare(w, r, below[1], below[2])
 		}
 	case s.extended() && len(below) == 2 && below[0] == "uploads":
-		if s.admitted(w, r, placeSharedFiles) {
+		if s.admitted(w, r, areaSharedFiles) {
 			s.serveUpload(w, r, below[1])
 		}
 	default:
@@ -279,7 +279,7 @@ func (s *Server) routeFiles(w http.ResponseWriter, r *http.Request, below []stri
 	return true
 }
 
-// notedWriter remembers the code of an answer.
+// notedWriter records the code of an answer.
 type notedWriter struct {
 	http.ResponseWriter
 	code int
@@ -290,5 +290,5 @@ func (n *notedWriter) WriteHeader(code int) {
 	n.ResponseWriter.WriteHeader(code)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (n *notedWriter) Unwrap() http.ResponseWriter { return n.ResponseWriter }

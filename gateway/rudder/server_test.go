@@ -12,8 +12,8 @@ import (
 	"muster.example/gateway/config"
 )
 
-func TestWhatHasNoRouteIsNotFound(t *testing.T) {
-	s := alone(t)
+func TestUnknownRouteIsNotFound(t *testing.T) {
+	s := startRoot(t)
 	for _, path := range []string{"/", "/rudder", "/rudder/relay-api", "/rudder/relay-api/", "/rudder/relay-api/1/", "/rudder/relay-api/2/remote-run/all",
 		"/rudder/relay-api/1/1/system/info", "/rudder/relay-api/remote-run", "/rudder/relay-api/remote-run/nodes/", "/rudder/relay-api/remote-run/all/x",
 		"/rudder/relay-api/remote-run/node/n-a", "/rudder/relay-api/shared-folder", "/rudder/relay-api/system/none", "/rudder/relay-api/1/metrics"} {
@@ -27,16 +27,16 @@ func TestWhatHasNoRouteIsNotFound(t *testing.T) {
 	}
 }
 
-func TestTheVersionSegmentMayBeLeftOut(t *testing.T) {
-	s := alone(t)
+func TestVersionSegmentIsOptional(t *testing.T) {
+	s := startRoot(t)
 	for _, base := range []string{"1/", ""} {
 		s.want(s.callAs(s.client, "GET", s.base+basePath+base+"system/info", nil), 200,
 			`{"result":"success","action":"getSystemInfo","data":{"major-version":"4.5","full-version":"4.5.6"}}`)
 	}
 }
 
-func TestSystemStatusChecksTheConfigurationEachTime(t *testing.T) {
-	s := alone(t)
+func TestSystemStatusChecksConfiguration(t *testing.T) {
+	s := startRoot(t)
 	s.want(s.call("GET", "system/status", nil), 200, `{"result":"success","action":"getStatus","data":{"configuration":{"status":"success"}}}`)
 	if err := os.Remove(s.config.CertificateFile); err != nil {
 		t.Fatal(err)
@@ -48,8 +48,8 @@ func TestSystemStatusChecksTheConfigurationEachTime(t *testing.T) {
 	}
 }
 
-func TestAReloadThatFailsKeepsTheOldState(t *testing.T) {
-	s := alone(t)
+func TestFailedReloadKeepsOldState(t *testing.T) {
+	s := startRoot(t)
 	for _, malformed := range []string{"{", `{"n-a":{"hostname":"x"}}`} {
 		s.write("nodeslist.json", malformed)
 		got := s.call("POST", "system/reload", nil)
@@ -69,15 +69,15 @@ func TestAReloadThatFailsKeepsTheOldState(t *testing.T) {
 	s.want(s.call("GET", "system/reload", nil), 404, "NOT FOUND")
 }
 
-func TestAMalformedListIsNoStart(t *testing.T) {
-	s := alone(t)
+func TestStartWithMalformedListFails(t *testing.T) {
+	s := startRoot(t)
 	s.write("nodeslist.json", "{")
 	if _, err := New(Options{Config: &s.config, Log: s.server.log}); err == nil || !strings.Contains(err.Error(), "nodeslist.json") {
 		t.Error(err)
 	}
 }
 
-func TestTheIdStandsInAFile(t *testing.T) {
+func TestNodeIDIsReadFromFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "uuid.hive")
 	for text, want := range map[string]string{"root\n": "root", "37817-x\n": "37817-x", "": "", "a/b": ""} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -89,7 +89,7 @@ func TestTheIdStandsInAFile(t *testing.T) {
 	}
 }
 
-func TestMetricsHaveTheFamiliesOfARelay(t *testing.T) {
+func TestMetricsHaveFamiliesOfRelay(t *testing.T) {
 	s := start(t, "root", "127.0.0.1", 0, listOf(lines("root root.example root\n"+deep)...))
 	got := s.callAs(s.client, "GET", s.base+"/metrics", nil)
 	if got.code != 200 || got.header.Get("Content-Type") != "application/octet-stream" {
@@ -108,8 +108,8 @@ func TestMetricsHaveTheFamiliesOfARelay(t *testing.T) {
 	s.want(s.callAs(s.client, "POST", s.base+"/metrics", nil), 404, "NOT FOUND")
 }
 
-func TestWhoMayAskWhat(t *testing.T) {
-	s := alone(t, func(s *site) {
+func TestAccessDependsOnAddressAndPath(t *testing.T) {
+	s := startRoot(t, func(s *testRelay) {
 		s.config.PolicyServer, s.config.Networks = []string{"192.0.2.1"}, []string{"198.51.100.0/24", "2001:db8::/32"}
 	})
 	asked := func(method, path, remote string) int {
@@ -140,8 +140,8 @@ func TestWhoMayAskWhat(t *testing.T) {
 	}
 }
 
-func TestValidationAsksForACertificate(t *testing.T) {
-	s := alone(t, trusts("n-a"), func(s *site) { s.config.PeerAuthentication = "cert_validation" })
+func TestCertValidationRequiresCertificate(t *testing.T) {
+	s := startRoot(t, withCertificates("n-a"), func(s *testRelay) { s.config.PeerAuthentication = "cert_validation" })
 	for id, want := range map[string]int{"": 403, "stranger": 403, "n-a": 200} {
 		url := s.base + basePath + "remote-run/nodes"
 		got := s.callAs(s.clientOf(id), "POST", url, strings.NewReader("nodes="), "Content-Type", "application/x-www-form-urlencoded")
@@ -154,9 +154,9 @@ func TestValidationAsksForACertificate(t *testing.T) {
 	}
 }
 
-func TestTheOldestTLSIsConfigured(t *testing.T) {
+func TestMinimumTLSVersionIsConfigurable(t *testing.T) {
 	for minimum, want := range map[string]bool{"1.2": true, "1.3": false} {
-		s := alone(t, func(s *site) { s.config.TLSMinimum = minimum })
+		s := startRoot(t, func(s *testRelay) { s.config.TLSMinimum = minimum })
 		conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
 		if (err == nil) != want {
 			t.Error(minimum, err)

@@ -23,16 +23,16 @@ import (
 	"time"
 )
 
-// share is a request of the extended dialect about a file that one node has for another.
+// share is a request of the extended dialect for a file from one node for another.
 type share struct {
 	target, source, file string
 	signature            []byte // of a POST
-	hash                 string // lower-case hex of SHA-256 or SHA-512; of a POST it may be missing
+	hash                 string // lower-case hex of SHA-256 or SHA-512; optional for a POST
 	ttl                  string
-	lasts                bool // there is no ttl
+	lasts                bool // no ttl
 }
 
-// parseShare reads the query. What is wrong is a rejection that names the field.
+// parseShare parses the query. An invalid one is a rejection that names the field.
 func parseShare(method, target, file string, query url.Values) (*share, error) {
 	known := []string{"source-uuid", "signature", "hash", "ttl"}
 	if method == http.MethodHead {
@@ -49,17 +49,17 @@ func parseShare(method, target, file string, query url.Values) (*share, error) {
 		}
 	}
 	if h.hash == "" && (method == http.MethodHead || query.Has("hash")) {
-		return nil, rejection("hash: it is missing")
+		return nil, rejection("hash: missing")
 	}
 	if strings.Trim(h.hash, "0123456789abcdef") != "" || len(h.hash) != 0 && len(h.hash) != 2*sha256.Size && len(h.hash) != 2*sha512.Size {
-		return nil, rejection("hash: it should be SHA-256 or SHA-512 in lower-case hex")
+		return nil, rejection("hash: should be SHA-256 or SHA-512 in lower-case hex")
 	}
 	if method == http.MethodHead {
 		return h, nil
 	}
 	var err error
 	if h.signature, err = hex.DecodeString(query.Get("signature")); err != nil || len(h.signature) == 0 {
-		return nil, rejection("signature: it should be in hex")
+		return nil, rejection("signature: should be hex")
 	}
 	if _, err := h.expiry(time.Now()); err != nil {
 		return nil, rejection("ttl: " + err.Error())
@@ -67,20 +67,20 @@ func parseShare(method, target, file string, query url.Values) (*share, error) {
 	return h, nil
 }
 
-// checkID tells what is wrong with an id that is to be the name of a file or a folder.
+// checkID returns why an id cannot be the name of a file or a folder.
 func checkID(id string) error {
 	for _, suffix := range []string{metadataSuffix, shareSuffix} {
 		if len(id) >= len(suffix) && strings.EqualFold(id[len(id)-len(suffix):], suffix) {
-			return fmt.Errorf("it may not end in %s", suffix)
+			return fmt.Errorf("must not end in %s", suffix)
 		}
 	}
-	if !isName(id) || !isName(id+shareSuffix) || id == incoming || id == spooled {
-		return errors.New("it should be 1 to 248 letters, digits, '-', '_' and '.', and no name of a folder")
+	if !isName(id) || !isName(id+shareSuffix) || id == incoming || id == spoolFolder {
+		return errors.New("should be 1 to 248 letters, digits, '-', '_' and '.', and not a dot segment")
 	}
 	return nil
 }
 
-// expiry is when the file ends that comes now, in Unix seconds; 0: never.
+// expiry returns when a file that arrives now expires, in Unix seconds; 0: never.
 func (h *share) expiry(now time.Time) (int64, error) {
 	if h.lasts {
 		return 0, nil
@@ -88,28 +88,28 @@ func (h *share) expiry(now time.Time) (int64, error) {
 	return expiry(now, h.ttl)
 }
 
-// path is where the file is kept, below the relays that are on the way to its target.
-func (h *share) path(way []string) string {
-	return path.Join(append(way, h.target, h.source, h.file)...)
+// path returns the file's path, under the relays on the route to its target.
+func (h *share) path(route []string) string {
+	return path.Join(append(route, h.target, h.source, h.file)...)
 }
 
-// received is what is known of bytes that came.
+// received describes received bytes.
 type received struct {
 	size           int64
 	sha256, sha512 []byte
 }
 
-// has tells whether a hash in hex is theirs.
+// has reports whether the bytes have a hash in hex.
 func (c *received) has(hash string) bool {
 	return hash == hex.EncodeToString(c.sha256) || hash == hex.EncodeToString(c.sha512)
 }
 
-// The lines that describe a file that is kept.
+// Names of the lines that describe a stored file.
 const (
 	lineDate, lineHash, lineShort, lineSignature, lineSize, lineExpires = "date", "hash", "hash-sha256", "signature", "size", "expires"
 )
 
-// describe is the text that is kept beside the file.
+// describe returns the text that is stored beside the file.
 func (h *share) describe(c *received, now time.Time, expires int64) string {
 	text := fmt.Sprintf("%s=%s\n%s=%x\n%s=%x\n%s=%x\n%s=%d\n", lineDate, now.UTC().Format(time.RFC3339), lineHash, c.sha512,
 		lineShort, c.sha256, lineSignature, h.signature, lineSize, c.size)
@@ -119,7 +119,7 @@ func (h *share) describe(c *received, now time.Time, expires int64) string {
 	return text
 }
 
-// readShare reads what describe gave.
+// readShare parses the output of describe.
 func readShare(described io.Reader) (map[string]string, error) {
 	values := map[string]string{}
 	lines := bufio.NewScanner(io.LimitReader(described, maxMetadata))
@@ -132,7 +132,7 @@ func readShare(described io.Reader) (map[string]string, error) {
 		return nil, err
 	}
 	if len(values[lineHash]) != 2*sha512.Size || values[lineSize] == "" {
-		return nil, errors.New("it does not say hash and size")
+		return nil, errors.New("hash or size is missing")
 	}
 	return values, nil
 }
@@ -167,7 +167,7 @@ func (s *Server) serveShare(w http.ResponseWriter, r *http.Request, target, file
 		w.WriteHeader(s.findShare(r, h))
 		return
 	}
-	accepted, err := s.takeShare(w, r, h)
+	accepted, err := s.receiveShare(w, r, h)
 	switch {
 	case err != nil:
 		s.refuseShare(w, r, err)
@@ -194,7 +194,7 @@ func (s *Server) refuseShare(w http.ResponseWriter, r *http.Request, err error) 
 	answer(w, refused.code, refused.why)
 }
 
-// refusalOf finds the code for what went wrong.
+// refusalOf returns the code for an error.
 func refusalOf(err error) refusal {
 	var refused refusal
 	switch {
@@ -205,31 +205,31 @@ func refusalOf(err error) refusal {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return refusal{http.StatusInsufficientStorage, "the disk of this relay is full"}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return refusal{http.StatusRequestTimeout, "nothing more came of the body"}
+		return refusal{http.StatusRequestTimeout, "the body stalled"}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return refusal{http.StatusBadRequest, "the body is shorter than its Content-Length"}
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR), errors.Is(err, fs.ErrExist):
-		return refusal{http.StatusConflict, "a file of another node lies where this one would: choose another file_id"}
+		return refusal{http.StatusConflict, "the path is in use by a file of another node: choose another file_id"}
 	}
-	return refusal{http.StatusInternalServerError, "the relay cannot keep the file: its log says why"}
+	return refusal{http.StatusInternalServerError, "the relay cannot store the file: see its log"}
 }
 
-// takeShare receives a POST. It is kept here, or, for a target that is not known here, on its way to the policy server:
-// then the upload is given.
-func (s *Server) takeShare(w http.ResponseWriter, r *http.Request, h *share) (*upload, error) {
+// receiveShare receives a POST. It stores the file here or, for an unknown target, spools it for the policy server and
+// returns the upload.
+func (s *Server) receiveShare(w http.ResponseWriter, r *http.Request, h *share) (*upload, error) {
 	known := s.state.Load()
 	if !known.knows(h.target) && s.self == rootID {
-		return nil, refusal{http.StatusNotFound, "target_uuid: no node of this id is known"}
+		return nil, refusal{http.StatusNotFound, "target_uuid: node not found"}
 	}
-	way, found := known.way(h.target)
+	route, found := known.route(h.target)
 	if known.knows(h.target) && !found {
-		return nil, refusal{http.StatusInternalServerError, "the nodes list has no way to the target: a policy server above it is missing, or there is a loop"}
+		return nil, refusal{http.StatusInternalServerError, "the nodes list has no route to the target: one of its policy servers is missing, or there is a loop"}
 	}
 	if !found && s.config.UpstreamHost == "" {
-		return nil, refusal{http.StatusInternalServerError, "the target is not known here, and rudder.upstream_host has no value"}
+		return nil, refusal{http.StatusInternalServerError, "the target is unknown, and rudder.upstream_host has no value"}
 	}
 	if !found {
-		if err := s.pass(http.Header{}, r.Header); err != nil {
+		if err := s.addVia(http.Header{}, r.Header); err != nil {
 			return nil, refusal{http.StatusLoopDetected, err.Error()}
 		}
 	}
@@ -253,7 +253,7 @@ func (s *Server) takeShare(w http.ResponseWriter, r *http.Request, h *share) (*u
 		return nil, err
 	}
 	defer s.store.discard(file, name)
-	got, err := h.receive(file, s.newPatient(w, r), key)
+	got, err := h.receive(file, s.newIdleReader(w, r), key)
 	if err != nil {
 		return nil, err
 	}
@@ -263,23 +263,23 @@ func (s *Server) takeShare(w http.ResponseWriter, r *http.Request, h *share) (*u
 		return nil, err
 	}
 	if found {
-		return nil, s.store.keep(h.path(way), file, name, h.describe(got, now, expires))
+		return nil, s.store.keep(h.path(route), file, name, h.describe(got, now, expires))
 	}
 	return s.spool.add(h, got, expires, r.Header.Values("Via"), file, name)
 }
 
-// sourceKey is the key of a node's certificate that the nodes list vouches for. A file that is not to be kept here may
-// come from a node whose certificate is not here either: nil; whoever keeps it has to have it.
+// sourceKey returns the key of a node's certificate that matches the nodes list. A file that is stored elsewhere may
+// come from a node whose certificate is missing here: nil; the relay that stores it needs the certificate.
 func (s *state) sourceKey(source string, needed bool) (*rsa.PublicKey, error) {
 	if !s.knows(source) {
-		return nil, refusal{http.StatusNotFound, "source-uuid: no node of this id is known"}
+		return nil, refusal{http.StatusNotFound, "source-uuid: node not found"}
 	}
 	if len(s.certificates[source]) == 0 && !needed {
 		return nil, nil
 	}
 	expected, usable := parseKeyHash(s.nodes[source].KeyHash)
 	if !usable {
-		return nil, refusal{http.StatusForbidden, "source-uuid: the nodes list has no usable key-hash of it"}
+		return nil, refusal{http.StatusForbidden, "source-uuid: the nodes list has no usable key-hash of the node"}
 	}
 	for _, certificate := range s.certificates[source] {
 		spki, err := x509.MarshalPKIXPublicKey(certificate.PublicKey)
@@ -287,7 +287,7 @@ func (s *state) sourceKey(source string, needed bool) (*rsa.PublicKey, error) {
 			return key, nil
 		}
 	}
-	return nil, refusal{http.StatusForbidden, "source-uuid: there is no certificate of it with the key that the nodes list tells"}
+	return nil, refusal{http.StatusForbidden, "source-uuid: no certificate of the node has the key of the nodes list"}
 }
 
 // receive writes a body to disk and checks it.
@@ -300,14 +300,15 @@ func (h *share) receive(file *os.File, body io.Reader, key *rsa.PublicKey) (*rec
 	got := &received{size, short.Sum(nil), long.Sum(nil)}
 	switch {
 	case key != nil && rsa.VerifyPKCS1v15(key, crypto.SHA512, got.sha512, h.signature) != nil:
-		return nil, refusal{http.StatusForbidden, "signature: it is not the source's over this content (RSA PKCS#1 v1.5, SHA-512)"}
+		return nil, refusal{http.StatusForbidden, "signature: not the source's over this content (RSA PKCS#1 v1.5, SHA-512)"}
 	case h.hash != "" && !got.has(h.hash):
-		return nil, refusal{http.StatusBadRequest, "hash: it is not that of the content"}
+		return nil, refusal{http.StatusBadRequest, "hash: not that of the content"}
 	}
 	return got, nil
 }
 
-// findShare answers a HEAD: 200 if the file is here or above, 202 if it is on its way, 404 if it is to be sent.
+// findShare answers a HEAD: 200 if the file is stored here or upstream, 202 if it is in transit, 404 if it has to be
+// sent.
 func (s *Server) findShare(r *http.Request, h *share) int {
 	known := s.state.Load()
 	if !known.knows(h.target) && s.self != rootID {
@@ -316,13 +317,13 @@ func (s *Server) findShare(r *http.Request, h *share) int {
 		}
 		return s.askUpstream(r, h, known)
 	}
-	way, found := known.way(h.target)
+	route, found := known.route(h.target)
 	if !found {
 		return http.StatusNotFound
 	}
-	kept, err := s.kept(h.path(way))
+	kept, err := s.findFile(h.path(route))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.log.Warn("a shared file cannot be looked at", "file", h.path(way), "error", err)
+		s.log.Warn("cannot read a shared file", "file", h.path(route), "error", err)
 	}
 	if err == nil && (kept[lineHash] == h.hash || kept[lineShort] == h.hash) {
 		return http.StatusOK
@@ -330,8 +331,8 @@ func (s *Server) findShare(r *http.Request, h *share) int {
 	return http.StatusNotFound
 }
 
-// kept gives what describes a file that is whole and has not expired.
-func (s *Server) kept(file string) (map[string]string, error) {
+// findFile returns the description of a complete file that has not expired.
+func (s *Server) findFile(file string) (map[string]string, error) {
 	described, err := s.store.described(file)
 	if err != nil {
 		return nil, err
@@ -352,14 +353,15 @@ func (s *Server) kept(file string) (map[string]string, error) {
 	return values, nil
 }
 
-// askUpstream asks the policy server for a file. One that cannot say has it sent: it is kept here meanwhile.
+// askUpstream asks the policy server for a file. If it cannot answer, the file has to be sent: it is spooled here
+// meanwhile.
 func (s *Server) askUpstream(r *http.Request, h *share, known *state) int {
 	query := url.Values{"source-uuid": {h.source}, "hash": {h.hash}}
 	ctx, cancel := context.WithTimeout(r.Context(), pollTime)
 	defer cancel()
 	response, err := s.toUpstream(ctx, known, http.MethodHead, h.upstreamPath(), query, r.Header.Values("Via"), nil, 0)
 	if err != nil {
-		s.log.Info("the policy server does not say whether it has a shared file", "target", h.target, "file", h.file, "error", err)
+		s.log.Info("cannot ask the policy server for a shared file", "target", h.target, "file", h.file, "error", err)
 		return http.StatusNotFound
 	}
 	response.Body.Close()

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-func FuzzShareIsKeptInsideOfItsFolder(f *testing.F) {
+func FuzzShareStaysInItsFolder(f *testing.F) {
 	f.Add("POST", "n-b", "file", "source-uuid=n-a&signature=00&ttl=1h")
 	f.Add("HEAD", "n-b", "file.medata", "source-uuid=..&hash="+sumOf(""))
 	f.Add("POST", "../..", "a/b", "source-uuid=.spool&signature=00")
@@ -33,7 +33,7 @@ func FuzzShareIsKeptInsideOfItsFolder(f *testing.F) {
 	})
 }
 
-func FuzzARelaysLinesAreOfNodesThatBegan(f *testing.F) {
+func FuzzRelayLinesBelongToStartedNodes(f *testing.F) {
 	f.Add([]byte("n: x\n{\"node\":\"n\",\"event\":\"start\"}\nn: y\n{\"node\":\"n\",\"event\":\"end\"}\n"))
 	f.Add([]byte("{\"node\":\"m\",\"event\":\"start\"}\n{\n\xff: \n"))
 	f.Fuzz(func(t *testing.T, answer []byte) {
@@ -43,9 +43,9 @@ func FuzzARelaysLinesAreOfNodesThatBegan(f *testing.F) {
 			switch begun, known := h.open["n"]; {
 			case got == nil:
 			case got[0] != '{' && (!open || !bytes.HasPrefix(got, []byte("n: "))):
-				t.Fatalf("%q of no node that runs", got)
+				t.Fatalf("%q of a node that is not running", got)
 			case got[0] == '{' && !utf8.Valid(got):
-				t.Fatalf("%q is no UTF-8", got)
+				t.Fatalf("%q is not UTF-8", got)
 			default:
 				open = known && begun
 			}

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// signed is the signature of a node over a content, in hex.
+// signed returns the signature of a node over a content, in hex.
 func signed(source, content string) string {
 	sum := sha512.Sum512([]byte(content))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, identityOf(source).key, crypto.SHA512, sum[:])
@@ -30,8 +30,8 @@ func signed(source, content string) string {
 	return hex.EncodeToString(signature)
 }
 
-// share sends a file; parameters are "name=value", and replace what is right.
-func (s *site) share(target, source, file, content string, parameters ...string) reply {
+// share sends a file; parameters are "name=value" and replace the defaults.
+func (s *testRelay) share(target, source, file, content string, parameters ...string) reply {
 	s.t.Helper()
 	query := url.Values{"source-uuid": {source}, "signature": {signed(source, content)}}
 	for _, parameter := range parameters {
@@ -44,16 +44,16 @@ func (s *site) share(target, source, file, content string, parameters ...string)
 	return s.call("POST", "shared-files/node/"+target+"/"+file+"?"+query.Encode(), strings.NewReader(content))
 }
 
-func (s *site) has(target, source, file, hash string) int {
+func (s *testRelay) has(target, source, file, hash string) int {
 	s.t.Helper()
 	return s.call("HEAD", "shared-files/node/"+target+"/"+file+"?source-uuid="+source+"&hash="+hash, nil).code
 }
 
-// files are all files below the folder of shared ones, but for the spool.
-func (s *site) files() (names []string) {
+// files returns all files of the folder of shared files, except the spool.
+func (s *testRelay) files() (names []string) {
 	root := s.config.FilesFolder()
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && entry.Name() == spooled {
+		if err == nil && entry.IsDir() && entry.Name() == spoolFolder {
 			return filepath.SkipDir
 		}
 		if err == nil && !entry.IsDir() {
@@ -67,15 +67,15 @@ func (s *site) files() (names []string) {
 	return names
 }
 
-func (s *site) wantFiles(want ...string) {
+func (s *testRelay) wantFiles(want ...string) {
 	s.t.Helper()
 	if got := s.files(); strings.Join(got, " ") != strings.Join(want, " ") {
 		s.t.Errorf("there are %q, want %q", got, want)
 	}
 }
 
-func TestAShareIsKeptBelowTheRelaysOnItsWay(t *testing.T) {
-	f := woods(t)
+func TestShareIsStoredUnderRelaysOfRoute(t *testing.T) {
+	f := startExtendedTree(t)
 	f.root.want(f.root.share("n-d", "n-a", "file", content, "ttl=1h"), 200, "")
 	f.root.wantFiles("r1/r2/n-d/n-a/file", "r1/r2/n-d/n-a/file.medata")
 	if got := f.root.read("shared-files-nodes/r1/r2/n-d/n-a/file"); got != content {
@@ -104,27 +104,27 @@ func TestAShareIsKeptBelowTheRelaysOnItsWay(t *testing.T) {
 			t.Error(other, got)
 		}
 	}
-	f.root.want(f.root.share("n-a", "n-e", "file", "", "hash="+sumOf("")), 200, "") // empty, for a node that hangs here
+	f.root.want(f.root.share("n-a", "n-e", "file", "", "hash="+sumOf("")), 200, "") // empty, for a node that is attached here
 	f.root.want(f.root.share("r1", "n-e", "file", "x"), 200, "")
 	if got := f.root.files(); len(got) != 6 || got[0] != "n-a/n-e/file" {
 		t.Error(got)
 	}
 }
 
-func TestTheSignatureIsTheSourcesOverTheContent(t *testing.T) {
-	s := single(t, trusts("n-a", "n-b", "r1"))
+func TestShareWithWrongSignatureFails(t *testing.T) {
+	s := startExtended(t, withCertificates("n-a", "n-b", "r1"))
 	for why, c := range map[string]struct {
 		source, signature string
 		code              int
 	}{
-		"signature: ":            {"n-a", signed("n-a", content+"more"), 403},
-		"signature: it is not":   {"n-a", signed("n-b", content), 403},
-		"signature: it is":       {"n-a", "00", 403},
-		"signature: it should":   {"n-a", "xyz", 400},
-		"signature: it sh":       {"n-a", "", 400},
-		"source-uuid: there is":  {"n-e", signed("n-e", content), 403}, // it has no certificate here
-		"source-uuid: no node":   {"stranger", signed("stranger", content), 404},
-		"source-uuid: it should": {"", signed("n-a", content), 400},
+		"signature: ":                 {"n-a", signed("n-a", content+"more"), 403},
+		"signature: not":              {"n-a", signed("n-b", content), 403},
+		"signature: n":                {"n-a", "00", 403},
+		"signature: should":           {"n-a", "xyz", 400},
+		"signature: sh":               {"n-a", "", 400},
+		"source-uuid: no certificate": {"n-e", signed("n-e", content), 403}, // it has no certificate here
+		"source-uuid: node not found": {"stranger", signed("stranger", content), 404},
+		"source-uuid: should":         {"", signed("n-a", content), 400},
 	} {
 		got := s.share("n-b", "n-a", "file", content, "source-uuid="+c.source, "signature="+c.signature)
 		if got.code != c.code || !strings.HasPrefix(got.body, why) {
@@ -141,11 +141,11 @@ func TestTheSignatureIsTheSourcesOverTheContent(t *testing.T) {
 	s.want(s.share("n-b", "n-a", "file", content, "signature="+strings.ToUpper(signed("n-a", content))), 200, "")
 }
 
-func TestTheKeyHashOfTheNodesListCounts(t *testing.T) {
-	s := single(t, trusts("n-a"), func(s *site) {
+func TestShareWithUnlistedKeyFails(t *testing.T) {
+	s := startExtended(t, withCertificates("n-a"), func(s *testRelay) {
 		s.write("nodeslist.json", strings.Replace(listOf("n-a a root", "n-b b root"), identityOf("n-a").keyHash(), identityOf("n-b").keyHash(), 1))
 	})
-	if got := s.share("n-b", "n-a", "file", content); got.code != 403 || !strings.Contains(got.body, "with the key that the nodes list tells") {
+	if got := s.share("n-b", "n-a", "file", content); got.code != 403 || !strings.Contains(got.body, "no certificate of the node has the key of the nodes list") {
 		t.Error(got)
 	}
 	s.write("nodeslist.json", keylessList([]string{"n-a a root", "n-b b root"}))
@@ -158,8 +158,8 @@ func TestTheKeyHashOfTheNodesListCounts(t *testing.T) {
 	s.wantFiles()
 }
 
-func TestABadShareIsAnsweredWithTheField(t *testing.T) {
-	s := single(t, trusts("n-a"))
+func TestInvalidShareFailsWithField(t *testing.T) {
+	s := startExtended(t, withCertificates("n-a"))
 	long := strings.Repeat("x", 4096)
 	for _, id := range []string{"x.metadata", "x.MetaData", "x.medata", "x.MEDATA", ".medata", "%2e%2e", "%2E", "a%2Fb", "..%2f..%2fx", "a%00b", "a%20b", "%C3%A9", long,
 		".incoming", ".spool", strings.Repeat("x", 249)} {
@@ -209,8 +209,8 @@ func TestABadShareIsAnsweredWithTheField(t *testing.T) {
 	}
 }
 
-func TestABodyHasItsLength(t *testing.T) {
-	s := single(t, trusts("n-a"), func(s *site) { s.config.MaxBodySize = 1000 })
+func TestShareBodyLengthIsChecked(t *testing.T) {
+	s := startExtended(t, withCertificates("n-a"), func(s *testRelay) { s.config.MaxBodySize = 1000 })
 	path := "shared-files/node/n-b/file?source-uuid=n-a&signature=" + signed("n-a", content)
 	s.want(s.call("POST", path, io.LimitReader(strings.NewReader(content), 100)), 411, "LENGTH REQUIRED")
 	s.want(s.share("n-b", "n-a", "file", strings.Repeat("x", 1001)), 413, "PAYLOAD TOO LARGE")
@@ -230,17 +230,17 @@ func TestABodyHasItsLength(t *testing.T) {
 	s.wantFiles("n-b/n-a/full", "n-b/n-a/full.medata")
 }
 
-func TestAShareEndsWhenItsTimeIsOver(t *testing.T) {
-	s := single(t, trusts("n-a"))
+func TestShareExpires(t *testing.T) {
+	s := startExtended(t, withCertificates("n-a"))
 	s.want(s.share("n-b", "n-a", "short", content, "ttl=1h"), 200, "")
 	s.want(s.share("n-b", "n-a", "ever", content), 200, "")
 	if strings.Contains(s.read("shared-files-nodes/n-b/n-a/ever.medata"), "expires") {
-		t.Error("it expires")
+		t.Error("the file has an expiry")
 	}
 	medata := s.read("shared-files-nodes/n-b/n-a/short.medata")
 	at, _, _ := strings.Cut(medata, "expires=")
 	s.write("shared-files-nodes/n-b/n-a/short.medata", at+"expires="+strconv.FormatInt(time.Now().Unix()-1, 10)+"\n")
-	if got := s.has("n-b", "n-a", "short", sumOf(content)); got != 404 { // honoured before it is swept
+	if got := s.has("n-b", "n-a", "short", sumOf(content)); got != 404 { // an expired file counts as absent before the sweep
 		t.Error(got)
 	}
 	s.write("shared-files-nodes/n-b/n-a/odd.medata", "nonsense")
@@ -254,8 +254,8 @@ func TestAShareEndsWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-func TestAShareIsThereAsAWholeOrNotAtAll(t *testing.T) {
-	s := single(t, trusts("n-a"))
+func TestShareIsStoredAtomically(t *testing.T) {
+	s := startExtended(t, withCertificates("n-a"))
 	// Killed between the two steps of storing, or damaged later.
 	s.write("shared-files-nodes/n-b/n-a/file", content)
 	if got := s.has("n-b", "n-a", "file", sumOf(content)); got != 404 {
@@ -278,11 +278,11 @@ func TestAShareIsThereAsAWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestOneNodesFileIsNeverAnothersFolder(t *testing.T) {
-	f := woods(t)
+func TestShareCannotReplaceFolderOfAnotherNode(t *testing.T) {
+	f := startExtendedTree(t)
 	f.root.want(f.root.share("r1", "n-c", "n-a", "a file"), 200, "") // r1/n-c/n-a
 	if got := f.root.share("n-c", "n-a", "file", content); got.code != 409 {
-		t.Error(got) // would be r1/n-c/n-a/file
+		t.Error(got) // it would be r1/n-c/n-a/file
 	}
 	f.root.want(f.root.share("n-c", "n-b", "file", content), 200, "")
 	if got := f.root.share("r1", "n-c", "n-b", content); got.code != 409 {
@@ -290,10 +290,10 @@ func TestOneNodesFileIsNeverAnothersFolder(t *testing.T) {
 	}
 }
 
-func TestANodesListWithoutAWayIsToldOfShares(t *testing.T) {
-	s := single(t, trusts("n-a"))
+func TestShareWithoutRouteFails(t *testing.T) {
+	s := startExtended(t, withCertificates("n-a"))
 	for _, target := range []string{"loop1", "lost"} {
-		if got := s.share(target, "n-a", "file", content); got.code != 500 || !strings.Contains(got.body, "no way to the target") {
+		if got := s.share(target, "n-a", "file", content); got.code != 500 || !strings.Contains(got.body, "no route to the target") {
 			t.Error(got)
 		}
 		if got := s.has(target, "n-a", "file", sumOf(content)); got != 404 {
@@ -303,8 +303,8 @@ func TestANodesListWithoutAWayIsToldOfShares(t *testing.T) {
 	s.wantFiles()
 }
 
-func TestSharedFilesHaveAQuota(t *testing.T) {
-	s := single(t, trusts("n-a"), func(s *site) { s.config.SharedFilesQuota = 100 << 10 })
+func TestShareBeyondQuotaFails(t *testing.T) {
+	s := startExtended(t, withCertificates("n-a"), func(s *testRelay) { s.config.SharedFilesQuota = 100 << 10 })
 	old := strings.Repeat("o", 40<<10)
 	s.want(s.share("n-b", "n-a", "one", old), 200, "")
 	if got := s.share("n-b", "n-a", "never", strings.Repeat("x", 101<<10)); got.code != 413 || !strings.Contains(got.body, "shared_files_quota") {
@@ -315,25 +315,25 @@ func TestSharedFilesHaveAQuota(t *testing.T) {
 	}
 	s.want(s.share("n-b", "n-a", "two", strings.Repeat("x", 30<<10), "ttl=0"), 200, "")
 	s.wantFiles("n-b/n-a/one", "n-b/n-a/one.medata", "n-b/n-a/two", "n-b/n-a/two.medata")
-	s.restart() // what is there counts, whoever put it there
+	s.restart() // existing files count, including those of other programs
 	if got := s.share("n-b", "n-a", "three", strings.Repeat("x", 30<<10)); got.code != 507 {
 		t.Error(got)
 	}
 	s.server.store.sweep(t.Context(), time.Now().Add(time.Minute))
 	s.want(s.share("n-b", "n-a", "three", strings.Repeat("x", 30<<10)), 200, "")
 	if s.read("shared-files-nodes/n-b/n-a/one") != old {
-		t.Error("what was accepted before is gone")
+		t.Error("an accepted file is missing")
 	}
-	if used, _ := s.server.store.space.state(); used != taken(40<<10)+taken(30<<10)+2*leastTaken {
+	if used, _ := s.server.store.space.state(); used != roundedSize(40<<10)+roundedSize(30<<10)+2*minSize {
 		t.Error(used)
 	}
 	if s.leftovers() != 0 {
-		t.Error("something unfinished is left")
+		t.Error("a partial file is left")
 	}
 }
 
-func TestTheStrictDialectHasAQuotaToo(t *testing.T) {
-	s := alone(t, func(s *site) { s.config.SharedFilesQuota = 100 << 10 })
+func TestStrictUploadBeyondQuotaFails(t *testing.T) {
+	s := startRoot(t, func(s *testRelay) { s.config.SharedFilesQuota = 100 << 10 })
 	put := func(name string, size int) reply {
 		text := strings.Repeat("x", size)
 		return s.put(name+"?ttl=1d", block("n-a", "sha512", text), text)
@@ -341,12 +341,12 @@ func TestTheStrictDialectHasAQuotaToo(t *testing.T) {
 	s.want(put("one", 60<<10), 200, "")
 	s.want(put("never", 101<<10), 413, "")
 	s.want(put("two", 40<<10), 507, "")
-	s.want(put("one", 20<<10), 200, "") // less than before
+	s.want(put("one", 20<<10), 200, "") // smaller than before
 	s.want(put("two", 40<<10), 200, "")
 }
 
-func TestASenderThatStopsIsAnswered(t *testing.T) {
-	s := single(t, trusts("n-a"), impatient)
+func TestStalledSenderIsAnswered(t *testing.T) {
+	s := startExtended(t, withCertificates("n-a"), withShortTimeout)
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)

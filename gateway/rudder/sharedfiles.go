@@ -38,14 +38,14 @@ func (s *Server) serveSharedFiles(w http.ResponseWriter, r *http.Request, id sha
 	w.WriteHeader(code)
 }
 
-// sharedFile decides; the error says why in the log, the answer has the code alone.
+// sharedFile handles the request; its error is for the log, the answer has only the code.
 func (s *Server) sharedFile(w http.ResponseWriter, r *http.Request, id sharedID, parameter string) (int, error) {
 	known := s.state.Load()
 	switch {
 	case !id.valid():
-		return http.StatusBadRequest, errors.New("an id has characters that none may have, or the suffix of metadata")
+		return http.StatusBadRequest, errors.New("an id has invalid characters, or the suffix of metadata")
 	case !known.knows(id.target) && s.self == rootID:
-		return http.StatusInternalServerError, errors.New("the target is in no nodes list")
+		return http.StatusInternalServerError, errors.New("the target is not in the nodes list")
 	case !known.knows(id.target):
 		return s.upstream(w, r, id, known)
 	case r.Method == http.MethodHead:
@@ -66,10 +66,10 @@ func (s *Server) sharedFile(w http.ResponseWriter, r *http.Request, id sharedID,
 		return spaceCode(err), err
 	}
 	defer release()
-	return s.receive(s.newPatient(w, r), id, source, parameter)
+	return s.receive(s.newIdleReader(w, r), id, source, parameter)
 }
 
-// spaceCode is the answer when there is no room.
+// spaceCode returns the answer for missing space.
 func spaceCode(err error) int {
 	if errors.Is(err, errNeverFits) {
 		return http.StatusRequestEntityTooLarge
@@ -77,8 +77,8 @@ func spaceCode(err error) int {
 	return http.StatusInsufficientStorage
 }
 
-// compare tells whether what is stored has this hash. As released relays do, it looks at the header block alone,
-// and not at its expiry.
+// compare checks whether the stored file has this hash. Like released relays, it reads only the header block, and
+// ignores its expiry.
 func (s *Server) compare(id sharedID, hash string) (int, error) {
 	m, err := s.store.describe(id.path())
 	switch {
@@ -92,7 +92,7 @@ func (s *Server) compare(id sharedID, hash string) (int, error) {
 	return http.StatusOK, nil
 }
 
-// receive checks an upload while it goes to disk, and keeps it.
+// receive checks an upload while writing it to disk, and stores it.
 func (s *Server) receive(body io.Reader, id sharedID, source node, ttl string) (int, error) {
 	buffered := bufio.NewReaderSize(body, maxMetadata)
 	m, err := readBlock(buffered)
@@ -115,7 +115,7 @@ func (s *Server) receive(body io.Reader, id sharedID, source node, ttl string) (
 		return http.StatusInternalServerError, err
 	}
 	defer s.store.discard(file, name)
-	if err := m.take(file, buffered); err != nil {
+	if err := m.receive(file, buffered); err != nil {
 		return http.StatusInternalServerError, err
 	}
 	if m.expires, err = expiry(time.Now(), ttl); err != nil {
@@ -127,8 +127,8 @@ func (s *Server) receive(body io.Reader, id sharedID, source node, ttl string) (
 	return http.StatusOK, nil
 }
 
-// take writes the content to disk and checks its signature from the digest of what passed.
-func (m *metadata) take(file *os.File, content io.Reader) error {
+// receive writes the content to disk and checks its signature with the digest of the written bytes.
+func (m *metadata) receive(file *os.File, content io.Reader) error {
 	digest := m.algorithm.New()
 	if _, err := io.Copy(io.MultiWriter(file, digest), content); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (m *metadata) take(file *os.File, content io.Reader) error {
 	return m.verify(digest.Sum(nil))
 }
 
-// upstream asks this relay's policy server, once, and gives its status.
+// upstream asks this relay's policy server, once, and returns its status.
 func (s *Server) upstream(w http.ResponseWriter, r *http.Request, id sharedID, known *state) (int, error) {
 	if s.config.UpstreamHost == "" {
 		return http.StatusInternalServerError, errors.New("the target is not in the nodes list, and rudder.upstream_host has no value")
@@ -153,9 +153,9 @@ func (s *Server) upstream(w http.ResponseWriter, r *http.Request, id sharedID, k
 		return http.StatusInternalServerError, err
 	}
 	if r.Method == http.MethodPut && r.ContentLength > 0 {
-		request.Body, request.ContentLength = io.NopCloser(s.newPatient(w, r)), r.ContentLength
+		request.Body, request.ContentLength = io.NopCloser(s.newIdleReader(w, r)), r.ContentLength
 	}
-	if err := s.pass(request.Header, r.Header); err != nil {
+	if err := s.addVia(request.Header, r.Header); err != nil {
 		return http.StatusInternalServerError, err
 	}
 	response, err := client.Do(request)

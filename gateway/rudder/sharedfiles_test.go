@@ -20,15 +20,15 @@ import (
 const content = "what one node has for another\n\x00\xff"
 
 // put uploads for the target n-b, from n-a; `head` is its header block.
-func (s *site) put(name, head, content string) reply {
+func (s *testRelay) put(name, head, content string) reply {
 	s.t.Helper()
 	return s.call("PUT", "shared-files/n-b/n-a/"+name, strings.NewReader(head+"\n"+content))
 }
 
-func (s *site) stored(name string) string { return s.read("shared-files/n-b/files/n-a/" + name) }
+func (s *testRelay) stored(name string) string { return s.read("shared-files/n-b/files/n-a/" + name) }
 
-// leftovers are unfinished uploads.
-func (s *site) leftovers() int {
+// leftovers counts partial uploads.
+func (s *testRelay) leftovers() int {
 	found, err := os.ReadDir(filepath.Join(s.config.FilesFolder(), incoming))
 	if err != nil {
 		s.t.Error(err)
@@ -46,8 +46,8 @@ func expires(t *testing.T, metadata string) int64 {
 	return seconds
 }
 
-func TestAnUploadIsStoredWithItsHeaderBlock(t *testing.T) {
-	s := alone(t)
+func TestUploadIsStoredWithHeaderBlock(t *testing.T) {
+	s := startRoot(t)
 	for _, algorithm := range []string{"sha512", "sha256"} {
 		head := block("n-a", algorithm, content)
 		s.want(s.put("file?ttl=1d", head, content), 200, "")
@@ -61,12 +61,12 @@ func TestAnUploadIsStoredWithItsHeaderBlock(t *testing.T) {
 		}
 	}
 	if s.leftovers() != 0 {
-		t.Error("something unfinished is left")
+		t.Error("a partial file is left")
 	}
 }
 
-func TestHeadComparesTheStoredHash(t *testing.T) {
-	s := alone(t)
+func TestHeadComparesStoredHash(t *testing.T) {
+	s := startRoot(t)
 	s.want(s.put("file?ttl=1d", block("n-a", "sha512", content), content), 200, "")
 	sum := sumOf(content)
 	for query, want := range map[string]int{
@@ -80,13 +80,13 @@ func TestHeadComparesTheStoredHash(t *testing.T) {
 	if err := os.Remove(filepath.Join(s.config.SharedFiles, "n-b/files/n-a/file")); err != nil {
 		t.Fatal(err)
 	}
-	s.want(s.call("HEAD", "shared-files/n-b/n-a/file?hash="+sum, nil), 200, "") // the header block alone is looked at
+	s.want(s.call("HEAD", "shared-files/n-b/n-a/file?hash="+sum, nil), 200, "") // only the header block is read
 	s.write("shared-files/n-b/files/n-a/file.metadata", "nonsense")
 	s.want(s.call("HEAD", "shared-files/n-b/n-a/file?hash="+sum, nil), 500, "")
 }
 
-func TestASignatureThatIsWrongStoresNothing(t *testing.T) {
-	s := alone(t)
+func TestUploadWithWrongSignatureStoresNothing(t *testing.T) {
+	s := startRoot(t)
 	wrong := block("n-a", "sha512", content, func(values map[string]string) {
 		last := "0"
 		if strings.HasSuffix(values["digest"], "0") {
@@ -97,14 +97,14 @@ func TestASignatureThatIsWrongStoresNothing(t *testing.T) {
 	s.want(s.put("file2?ttl=1d", wrong, content), 500, "")
 	s.want(s.put("file2?ttl=1d", block("n-a", "sha512", content), content+"more"), 500, "")
 	s.want(s.put("file2?ttl=1d", block("n-a", "sha512", content), ""), 500, "")
-	s.want(s.put("file2?ttl=nonsense", wrong, content), 500, "") // the ttl is looked at after the signature
+	s.want(s.put("file2?ttl=nonsense", wrong, content), 500, "") // the ttl is checked after the signature
 	if s.stored("file2") != "" || s.stored("file2.metadata") != "" || s.leftovers() != 0 {
-		t.Error("something was stored")
+		t.Error("a file was stored")
 	}
 }
 
-func TestTheHeaderBlockIsChecked(t *testing.T) {
-	s := alone(t)
+func TestInvalidHeaderBlockIsRefused(t *testing.T) {
+	s := startRoot(t)
 	good := block("n-a", "sha512", content)
 	for _, name := range metadataKeys {
 		missing := block("n-a", "sha512", content, func(values map[string]string) { delete(values, name) })
@@ -121,12 +121,12 @@ func TestTheHeaderBlockIsChecked(t *testing.T) {
 	s.want(s.put("file?ttl=1d", good+"hostname2=\xff\n", content), 500, "")
 	s.want(s.put("file?ttl=1d", good+"long="+strings.Repeat("x", maxMetadata)+"\n", content), 500, "")
 	if s.stored("file") != "" {
-		t.Error("something was stored")
+		t.Error("a file was stored")
 	}
 }
 
-func TestWhatTheHeaderBlockMaySay(t *testing.T) {
-	s := alone(t)
+func TestHeaderBlockVariantsAreAccepted(t *testing.T) {
+	s := startRoot(t)
 	odd := block("n-a", "sha512", content, func(values map[string]string) {
 		values["expires"], values["other"], values["hash_value"] = "12", "dropped", strings.ToUpper(values["hash_value"])
 	})
@@ -140,14 +140,14 @@ func TestWhatTheHeaderBlockMaySay(t *testing.T) {
 	}
 	s.want(s.call("HEAD", "shared-files/n-b/n-a/file3.properties?hash="+sumOf(content), nil), 200, "")
 	s.want(s.put("empty?ttl=1", block("n-a", "sha512", ""), ""), 200, "")
-	// As released relays do, the hash is not compared with the content.
+	// Like released relays, the hash is not compared with the content.
 	lie := block("n-a", "sha512", content, func(values map[string]string) { values["hash_value"] = sumOf("another") })
 	s.want(s.put("lie?ttl=1d", lie, content), 200, "")
 	s.want(s.call("HEAD", "shared-files/n-b/n-a/lie?hash="+sumOf("another"), nil), 200, "")
 }
 
-func TestIdsThatClimbAreRefused(t *testing.T) {
-	s := alone(t)
+func TestIdsWithDotSegmentsAreRefused(t *testing.T) {
+	s := startRoot(t)
 	good := block("n-a", "sha512", content)
 	s.want(s.put("file?ttl=1d", good, content), 200, "")
 	before := s.stored("file.metadata")
@@ -170,7 +170,7 @@ func TestIdsThatClimbAreRefused(t *testing.T) {
 	}
 }
 
-func TestTimesToLive(t *testing.T) {
+func TestTimeToLiveFormats(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"9136": 9136, "1h 7s": 3607, "1hour 2minutes": 3720, "1d 7seconds": 86407, "0": 0, "1s1m1h": 3661, "2 weeks": 1209600,
 		"1M": 2630016, "1month": 2630016, "1y": 31557600, "1500ms 500ms": 2, "999999ns": 0, "3min": 180, "10years": 315576000,
@@ -186,7 +186,7 @@ func TestTimesToLive(t *testing.T) {
 			t.Errorf("%q is %d", text, got)
 		}
 	}
-	s := alone(t)
+	s := startRoot(t)
 	good := block("n-a", "sha512", content)
 	for _, ttl := range []string{"18446744073709551615", "not-a-duration", ""} {
 		s.want(s.put("file?ttl="+ttl, good, content), 400, "")
@@ -198,8 +198,8 @@ func TestTimesToLive(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotKnown(t *testing.T) {
-	s := alone(t, func(s *site) {
+func TestUploadOfUnknownNodeFails(t *testing.T) {
+	s := startRoot(t, func(s *testRelay) {
 		list := listOf("n-a a.example root", "n-b b.example root", "other o.example root")
 		list = strings.Replace(list, identityOf("other").keyHash(), "sha256:", 1)
 		s.write("nodeslist.json", list)
@@ -215,8 +215,8 @@ func TestWhoIsNotKnown(t *testing.T) {
 	s.want(send("n-b/other/file"), 500, "")    // a source without a key hash
 }
 
-func TestLengthsAndMethods(t *testing.T) {
-	s := alone(t, func(s *site) { s.config.MaxBodySize = 8192 })
+func TestUploadLengthsAndMethodsAreChecked(t *testing.T) {
+	s := startRoot(t, func(s *testRelay) { s.config.MaxBodySize = 8192 })
 	s.want(s.put("big?ttl=1d", "", strings.Repeat("x", 9000)), 413, "PAYLOAD TOO LARGE")
 	s.want(s.put("small?ttl=1d", "", strings.Repeat("x", 100)), 500, "")
 	path := "shared-files/n-b/n-a/file?ttl=1d"
@@ -238,8 +238,8 @@ func TestLengthsAndMethods(t *testing.T) {
 	}
 }
 
-func TestRootAsksNobodyForATarget(t *testing.T) {
-	root := alone(t, func(s *site) {
+func TestRootRefusesUnknownTarget(t *testing.T) {
+	root := startRoot(t, func(s *testRelay) {
 		s.config.UpstreamHost, s.config.UpstreamCertificateFile = "127.0.0.2", s.write("policy_server.pem", identityOf("r1").pem())
 	})
 	other := start(t, "r1", "127.0.0.2", root.config.HTTPSPort, listOf("stranger s.example r1", "n-a a.example r1"))
@@ -249,9 +249,9 @@ func TestRootAsksNobodyForATarget(t *testing.T) {
 	other.want(other.call("PUT", path, strings.NewReader(upload)), 200, "")
 }
 
-func TestAnUnknownTargetIsAskedForUpstreamOnce(t *testing.T) {
+func TestUnknownTargetIsForwardedUpstreamOnce(t *testing.T) {
 	root := start(t, "root", "127.0.0.1", 0, listOf("root r root", "n-a a.example r1", "r1 127.0.0.2 root", "n-b b.example root"))
-	r1 := start(t, "r1", "127.0.0.2", root.config.HTTPSPort, listOf("n-a a.example r1"), func(s *site) {
+	r1 := start(t, "r1", "127.0.0.2", root.config.HTTPSPort, listOf("n-a a.example r1"), func(s *testRelay) {
 		s.config.UpstreamHost, s.config.UpstreamCertificateFile = "127.0.0.1", s.write("policy_server.pem", identityOf("root").pem())
 	})
 	good := block("n-a", "sha512", content)
@@ -271,20 +271,20 @@ func TestAnUnknownTargetIsAskedForUpstreamOnce(t *testing.T) {
 	r1.want(r1.put("file?ttl=1h", good, content), 500, "")
 }
 
-func TestAnUpstreamThatIsAwayOrThisRelayItselfIsAnError(t *testing.T) {
+func TestUnreachableUpstreamOrLoopFails(t *testing.T) {
 	upstream := "127.0.0.2" // this relay itself
-	s := start(t, "r1", "127.0.0.2", 0, listOf("n-a a.example r1"), func(s *site) {
+	s := start(t, "r1", "127.0.0.2", 0, listOf("n-a a.example r1"), func(s *testRelay) {
 		s.config.UpstreamHost, s.config.UpstreamCertificateFile = upstream, s.config.CertificateFile
 	})
 	s.want(s.put("file?ttl=1h", block("n-a", "sha512", content), content), 500, "")
-	s.config.UpstreamHost = "127.0.0.77" // nobody is there
+	s.config.UpstreamHost = "127.0.0.77" // no relay listens there
 	s.want(s.put("file?ttl=1h", block("n-a", "sha512", content), content), 500, "")
 	s.config.UpstreamHost = ""
 	s.want(s.call("HEAD", "shared-files/n-b/n-a/file?hash=00", nil), 500, "")
 }
 
-func TestASignatureOfOpenSSL(t *testing.T) {
-	s := alone(t)
+func TestSignatureOfOpenSSLIsAccepted(t *testing.T) {
+	s := startRoot(t)
 	file := s.write("content", content)
 	key := s.write("signer.key", identityOf("n-a").keyPEM())
 	if out, err := exec.Command("openssl", "dgst", "-sha512", "-sign", key, "-out", file+".sig", file).CombinedOutput(); err != nil {
@@ -296,8 +296,8 @@ func TestASignatureOfOpenSSL(t *testing.T) {
 	s.want(s.put("file?ttl=1d", head, content), 200, "")
 }
 
-func TestALargeUploadIsNotHeldInMemory(t *testing.T) {
-	s := alone(t)
+func TestLargeUploadUsesLittleMemory(t *testing.T) {
+	s := startRoot(t)
 	const size = 32 << 20
 	source, keys := s.server.state.Load().nodes["n-a"], strings.Repeat("0123456789abcdef", size/16)
 	head := block("n-a", "sha512", keys) + "\n"

@@ -34,7 +34,7 @@ func (s *Server) serveSharedFolder(w http.ResponseWriter, r *http.Request, name 
 	}
 }
 
-// openShared opens a file of the folder; a link cannot lead out of it, and a pipe is not waited for.
+// openShared opens a file of the folder; a link cannot leave it, and a pipe does not block.
 func (s *Server) openShared(name string) (*os.File, error) {
 	root, err := os.OpenRoot(s.config.SharedFolder)
 	if err != nil {
@@ -44,13 +44,13 @@ func (s *Server) openShared(name string) (*os.File, error) {
 	return root.OpenFile(path.Clean("./"+name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// absent tells whether there is no such file, which includes one that no file can be.
+// absent reports whether a file does not exist, which includes impossible names.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EINVAL) ||
 		strings.Contains(err.Error(), "escapes")
 }
 
-// compareFolder answers 304 if the file has the hash, 200 if not.
+// compareFolder answers 304 if the file has the hash, 200 otherwise.
 func (s *Server) compareFolder(w http.ResponseWriter, r *http.Request, name string, query url.Values) {
 	file, err := s.openShared(name)
 	if err != nil && absent(err) {
@@ -58,7 +58,7 @@ func (s *Server) compareFolder(w http.ResponseWriter, r *http.Request, name stri
 		return
 	}
 	if err != nil {
-		s.log.Warn("shared folder: a file cannot be read", "file", name, "error", err)
+		s.log.Warn("shared folder: cannot read a file", "file", name, "error", err)
 		answer(w, http.StatusInternalServerError, "INTERNAL SERVER ERROR")
 		return
 	}
@@ -86,7 +86,7 @@ func (s *Server) answerCompared(w http.ResponseWriter, file *os.File, algorithm 
 	}
 	digest := algorithm.New()
 	if _, err := io.Copy(digest, file); err != nil {
-		s.log.Warn("shared folder: a file cannot be read", "file", file.Name(), "error", err)
+		s.log.Warn("shared folder: cannot read a file", "file", file.Name(), "error", err)
 		answer(w, http.StatusInternalServerError, "INTERNAL SERVER ERROR")
 		return
 	}
@@ -97,13 +97,13 @@ func (s *Server) answerCompared(w http.ResponseWriter, file *os.File, algorithm 
 	w.WriteHeader(code)
 }
 
-// download sends a file, with ranges and dates as web servers do; of a folder its index.html.
+// download sends a file, with ranges and dates as web servers do; for a folder its index.html.
 func (s *Server) download(w http.ResponseWriter, r *http.Request, name string) {
 	for range 2 {
 		file, err := s.openShared(name)
 		if err != nil {
 			if !absent(err) {
-				s.log.Warn("shared folder: a file cannot be read", "file", name, "error", err)
+				s.log.Warn("shared folder: cannot read a file", "file", name, "error", err)
 			}
 			break
 		}
@@ -118,7 +118,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, name string) {
 	notFound(w)
 }
 
-// slowWriter gives up a client that takes nothing any longer.
+// slowWriter disconnects a client that does not read.
 type slowWriter struct {
 	http.ResponseWriter
 	client  *http.ResponseController

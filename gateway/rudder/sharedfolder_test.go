@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// folder gives a relay with files, and a client that may read them.
-func folder(t *testing.T) *site {
-	s := alone(t, trusts("n-a"))
+// folder starts a relay with files, with a client that may read them.
+func folder(t *testing.T) *testRelay {
+	s := startRoot(t, withCertificates("n-a"))
 	s.client = s.clientOf("n-a")
 	s.write("shared-folder/file", "123\n")
 	s.write("shared-folder/sub/with space.txt", "123\n")
@@ -75,7 +75,7 @@ func TestSharedFolderSendsFiles(t *testing.T) {
 	s.want(s.call("POST", "shared-folder/file", nil), 404, "NOT FOUND")
 }
 
-func TestSharedFolderAsksForACertificate(t *testing.T) {
+func TestSharedFolderRequiresCertificate(t *testing.T) {
 	s := folder(t)
 	for id, want := range map[string]int{"": 403, "stranger": 403, "n-a": 200} {
 		if got := s.callAs(s.clientOf(id), http.MethodGet, s.base+basePath+"shared-folder/file", nil); got.code != want {

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// The keys of a header block, in the order in which they are stored.
+// The keys of a header block, in their stored order.
 var metadataKeys = []string{"header", "algorithm", "digest", "hash_value", "short_pubkey", "hostname", "keydate", "keyid"}
 
 const (
@@ -29,11 +29,11 @@ type metadata struct {
 	algorithm crypto.Hash
 	signature []byte
 	key       *rsa.PublicKey
-	expires   int64 // Unix seconds; 0: it does not say
+	expires   int64 // Unix seconds; 0: not given
 }
 
-// readBlock takes a header block from the front of an upload. The block ends at an empty line; a line of a
-// carriage return is not empty. A repeated key is an error.
+// readBlock reads a header block from the start of an upload. The block ends at an empty line; a line of a carriage
+// return is not empty. A repeated key is an error.
 func readBlock(from *bufio.Reader) (*metadata, error) {
 	values := map[string]string{}
 	for size := 0; ; {
@@ -41,7 +41,7 @@ func readBlock(from *bufio.Reader) (*metadata, error) {
 		size += len(line)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull) || size > maxMetadata:
-			return nil, fmt.Errorf("the header block has more than %d bytes", maxMetadata)
+			return nil, fmt.Errorf("the header block is larger than %d bytes", maxMetadata)
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, err
 		case len(line) <= 1:
@@ -60,7 +60,7 @@ func readBlock(from *bufio.Reader) (*metadata, error) {
 	}
 }
 
-// checkBlock reads what the keys hold.
+// checkBlock parses the values.
 func checkBlock(values map[string]string) (m *metadata, err error) {
 	m = &metadata{values: values}
 	for _, key := range metadataKeys {
@@ -69,11 +69,11 @@ func checkBlock(values map[string]string) (m *metadata, err error) {
 		}
 	}
 	if values["header"] != signatureFormat {
-		return nil, fmt.Errorf("the header block is %.80q, known is %s", values["header"], signatureFormat)
+		return nil, fmt.Errorf("unknown header block format %.80q, known is %s", values["header"], signatureFormat)
 	}
 	var known bool
 	if m.algorithm, known = algorithms[values["algorithm"]]; !known {
-		return nil, fmt.Errorf("the algorithm %.80q is not known", values["algorithm"])
+		return nil, fmt.Errorf("unknown algorithm %.80q", values["algorithm"])
 	}
 	if m.signature, err = hex.DecodeString(values["digest"]); err != nil {
 		return nil, fmt.Errorf("digest: %w", err)
@@ -81,7 +81,7 @@ func checkBlock(values map[string]string) (m *metadata, err error) {
 	values["hash_value"] = strings.ToLower(values["hash_value"])
 	hash, err := hex.DecodeString(values["hash_value"])
 	if err != nil || len(hash) != m.algorithm.Size() {
-		return nil, fmt.Errorf("hash_value is no hash of %s", values["algorithm"])
+		return nil, fmt.Errorf("hash_value is not a %s hash", values["algorithm"])
 	}
 	if m.key, err = parseKey(values["short_pubkey"]); err != nil {
 		return nil, fmt.Errorf("short_pubkey: %w", err)
@@ -94,7 +94,7 @@ func checkBlock(values map[string]string) (m *metadata, err error) {
 	return m, nil
 }
 
-// parseKey reads a public key in PKCS#1, base64 on one line.
+// parseKey parses a public key in PKCS#1, base64 on one line.
 func parseKey(text string) (*rsa.PublicKey, error) {
 	der, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -103,7 +103,7 @@ func parseKey(text string) (*rsa.PublicKey, error) {
 	return x509.ParsePKCS1PublicKey(der)
 }
 
-// spki gives the key as SubjectPublicKeyInfo in DER, of which nodes lists have the hash.
+// spki returns the key as SubjectPublicKeyInfo in DER, whose hash is in nodes lists.
 func (m *metadata) spki() ([]byte, error) { return x509.MarshalPKIXPublicKey(m.key) }
 
 // verify checks the signature over a content with this digest.
@@ -111,7 +111,7 @@ func (m *metadata) verify(digest []byte) error {
 	return rsa.VerifyPKCS1v15(m.key, m.algorithm, digest, m.signature)
 }
 
-// text is the block as it is stored: known keys alone, in their order.
+// text returns the block in its stored form: only known keys, in their order.
 func (m *metadata) text() string {
 	var lines strings.Builder
 	for _, key := range metadataKeys {
@@ -121,12 +121,12 @@ func (m *metadata) text() string {
 	return lines.String()
 }
 
-// readMetadata reads what text gave.
+// readMetadata parses the output of text.
 func readMetadata(from io.Reader) (*metadata, error) {
 	return readBlock(bufio.NewReaderSize(from, maxMetadata))
 }
 
-// isName tells whether a text may be an id: nothing that means something to a file system.
+// isName reports whether a text may be an id: it must be safe as a file name.
 func isName(text string) bool {
 	if text == "" || text == "." || text == ".." || len(text) > 255 {
 		return false

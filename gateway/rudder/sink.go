@@ -6,29 +6,28 @@ import (
 	"time"
 )
 
-// maxStderr is how much of what a node wrote to stderr its record tells: escaped it still is a line that another relay
-// reads.
+// maxStderr bounds the stderr of a node in its record: escaped, it must fit in a line that another relay reads.
 const maxStderr = 8 << 10
 
-// sink takes what comes of a remote run; false: nobody wants more. What is of one node comes in order, from one
-// goroutine; what is of several comes from several.
+// sink receives the output of a remote run; false means that the receiver has stopped. The output of one node arrives
+// in order, from one goroutine; several nodes use several goroutines.
 type sink interface {
 	start(node string) bool
-	// lines are whole, each with its end.
+	// lines receives whole lines with their ends.
 	lines(node string, whole []byte) bool
 	end(node string, e ending) bool
 	unknown(node string) bool
 }
 
-// ending is what became of a remote run on one node.
+// ending is the outcome of a remote run on one node.
 type ending struct {
-	code   *int // nil: the command did not end by itself
+	code   *int // nil: the command did not exit normally
 	took   time.Duration
 	stderr []byte
 	fault  string // why there is no code
 }
 
-// plain gives lines alone: the strict dialect.
+// plain forwards only the lines: the strict dialect.
 type plain func([]byte) bool
 
 func (p plain) start(string) bool                 { return true }
@@ -36,20 +35,20 @@ func (p plain) lines(_ string, whole []byte) bool { return p(whole) }
 func (p plain) end(node string, e ending) bool    { return true }
 func (p plain) unknown(node string) bool          { return true }
 
-// labelled gives records around lines that say whose they are: the extended dialect.
+// labelled writes records, and lines with the label of their node: the extended dialect.
 type labelled struct {
-	keep bool // lines, too
+	keep bool // forward lines, too
 	emit func([]byte) bool
 }
 
-// record is a line about a node that no node wrote.
+// record is a generated line about a node.
 type record struct {
 	Node  string `json:"node"`
 	Event string `json:"event"` // start, end, unknown
 	*endRecord
 }
 
-// endRecord is what a record of an end has besides.
+// endRecord adds the fields of an end.
 type endRecord struct {
 	Code     *int    `json:"code"`
 	Duration int64   `json:"duration_ms"`
@@ -57,13 +56,13 @@ type endRecord struct {
 	Error    *string `json:"error"`
 }
 
-// write gives a record as a line. It is UTF-8 whatever a command printed.
+// write writes a record as a line. It is valid UTF-8 whatever a command printed.
 func (l *labelled) write(r record) bool {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(r); err != nil {
-		panic(err) // texts and numbers can be encoded
+		panic(err) // strings and numbers can always be encoded
 	}
 	return l.emit(line.Bytes())
 }
@@ -73,11 +72,11 @@ func (l *labelled) start(node string) bool { return l.write(record{Node: node, E
 func (l *labelled) unknown(node string) bool { return l.write(record{Node: node, Event: "unknown"}) }
 
 func (l *labelled) end(node string, e ending) bool {
-	told := &endRecord{Code: e.code, Duration: e.took.Milliseconds(), Stderr: string(e.stderr)}
+	line := &endRecord{Code: e.code, Duration: e.took.Milliseconds(), Stderr: string(e.stderr)}
 	if e.fault != "" {
-		told.Error = &e.fault
+		line.Error = &e.fault
 	}
-	return l.write(record{node, "end", told})
+	return l.write(record{node, "end", line})
 }
 
 func (l *labelled) lines(node string, whole []byte) bool {
@@ -112,7 +111,7 @@ func (f *firstBytes) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// bytes gives it, with a mark if something was left out.
+// bytes returns the bytes, with a mark if some were dropped.
 func (f *firstBytes) bytes() []byte {
 	if f.cut {
 		return append(f.kept, "[cut]"...)

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-const leastTaken = 4 << 10 // what a file takes at least: so that many small ones count, too
+const minSize = 4 << 10 // the minimum that a file counts for
 
 var (
-	errNeverFits = errors.New("it is larger than all of the space for shared files (rudder.shared_files_quota)")
-	errNoSpace   = errors.New("the space for shared files is taken (rudder.shared_files_quota)")
+	errNeverFits = errors.New("the file is larger than the space for shared files (rudder.shared_files_quota)")
+	errNoSpace   = errors.New("the space for shared files is exhausted (rudder.shared_files_quota)")
 )
 
-// space counts what a folder holds, and what is on its way in. Safe for concurrent use.
+// space counts the bytes of a folder, including incoming uploads. Safe for concurrent use.
 type space struct {
-	limit int64 // 0: none
+	limit int64 // 0: no limit
 
 	mu       sync.Mutex
 	used     int64
@@ -22,11 +22,11 @@ type space struct {
 	changes  int
 }
 
-func taken(size int64) int64 { return (size + leastTaken - 1) / leastTaken * leastTaken }
+func roundedSize(size int64) int64 { return (size + minSize - 1) / minSize * minSize }
 
-// reserve keeps room for an upload and what describes it, until `release`.
+// reserve reserves space for an upload and its description, until `release`.
 func (s *space) reserve(size int64) (release func(), err error) {
-	need := taken(size) + 2*leastTaken
+	need := roundedSize(size) + 2*minSize
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -44,27 +44,27 @@ func (s *space) reserve(size int64) (release func(), err error) {
 	}, nil
 }
 
-// add notes a file that came, or, with a negative size, one that went.
+// add adds the size of a new file, or the negative size of a removed one.
 func (s *space) add(size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++
 	if size < 0 {
-		s.used -= taken(-size)
+		s.used -= roundedSize(-size)
 	} else {
-		s.used += taken(size)
+		s.used += roundedSize(size)
 	}
 }
 
-// state gives what is used, and a number that changes with it.
+// state returns the used bytes, and a number that changes with them.
 func (s *space) state() (used int64, changes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.used, s.changes
 }
 
-// counted takes over a sum that was counted since `changes` was read, unless something changed meanwhile: others may
-// remove files, too.
+// counted sets a sum that was counted since `changes` was read, unless it has changed since: other programs may remove
+// files, too.
 func (s *space) counted(sum int64, changes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

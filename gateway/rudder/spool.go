@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	spooled = ".spool" // uploads for targets elsewhere, in the store's folder
+	spoolFolder = ".spool" // uploads for targets elsewhere, in the store's folder
 
-	maxPending   = 10_000             // uploads on their way
-	maxOutcomes  = 20_000             // of uploads that have ended
-	outcomesKept = 7 * 24 * time.Hour // for who asks what became of one
+	maxPending   = 10_000             // pending uploads
+	maxOutcomes  = 20_000             // ended uploads
+	outcomesKept = 7 * 24 * time.Hour // how long outcomes can be requested
 )
 
 // The states of an upload.
@@ -34,13 +34,12 @@ const (
 	stateExpired   = "expired"
 )
 
-// upload is a shared file on its way to the policy server, or what became of it. Its fields change under the spool's
-// lock.
+// upload is a shared file in transit to the policy server, or its outcome. The spool's lock guards its fields.
 type upload struct {
 	ID        string    `json:"id"`
 	State     string    `json:"state"`
 	Code      int       `json:"code,omitempty"`   // of the refusal
-	Reason    string    `json:"reason,omitempty"` // of the state; while it is pending, of the last failure
+	Reason    string    `json:"reason,omitempty"` // of the state, or of the last failure while it is pending
 	Target    string    `json:"target_uuid"`
 	Source    string    `json:"source_uuid"`
 	File      string    `json:"file_id"`
@@ -52,27 +51,27 @@ type upload struct {
 	Signature string    `json:"signature,omitempty"`
 	Size      int64     `json:"size"`
 	Via       []string  `json:"via,omitempty"`
-	Above     string    `json:"above,omitempty"` // its id at the policy server, which has it on its way, too
+	Above     string    `json:"above,omitempty"` // its id at the policy server, while it is pending there, too
 	Ended     time.Time `json:"ended,omitzero"`
 
 	before *upload       // of the same id, which goes first
 	done   chan struct{} // closed when it has ended
 }
 
-// file is the name of its content; what describes it has a suffix.
-func (u *upload) file() string { return path.Join(spooled, u.ID) }
+// file returns the name of its content; the description has a suffix.
+func (u *upload) file() string { return path.Join(spoolFolder, u.ID) }
 
-// key is that of the shared file: a newer upload of the same takes its place.
+// key identifies the shared file: a newer upload with the same key replaces an older one.
 func (u *upload) key() [3]string { return [3]string{u.Target, u.Source, u.File} }
 
-// spool keeps uploads until they are delivered, and what became of them for a while. Safe for concurrent use.
+// spool stores uploads until they are delivered, and their outcomes for a while. Safe for concurrent use.
 type spool struct {
 	store *store
 	log   *slog.Logger
-	life  time.Duration // after which an upload is given up
-	// carry tries to hand an upload on: true if it has ended.
-	carry func(ctx context.Context, u *upload) (ended bool)
-	// pause is before the next try.
+	life  time.Duration // after which an upload expires
+	// forward tries to forward an upload: true if it has ended.
+	forward func(ctx context.Context, u *upload) (ended bool)
+	// pause returns the time before the next attempt.
 	pause func(tries int) time.Duration
 
 	mu      sync.Mutex
@@ -80,18 +79,18 @@ type spool struct {
 	newest  map[[3]string]*upload // pending, by target, source and file
 	pending int
 	ended   []*upload      // the oldest first
-	counts  map[string]int // of those, by state, also of ones that are forgotten
+	counts  map[string]int // of ended uploads by state, including forgotten ones
 	living  context.Context
 	working *sync.WaitGroup
 }
 
-// open reads what an earlier process left.
+// open loads the uploads of an earlier process.
 func (p *spool) open() error {
 	root := p.store.root
-	if err := root.MkdirAll(spooled, 0o700); err != nil {
+	if err := root.MkdirAll(spoolFolder, 0o700); err != nil {
 		return fmt.Errorf("rudder.shared_files_nodes: %w", err)
 	}
-	folder, err := root.Open(spooled)
+	folder, err := root.Open(spoolFolder)
 	if err != nil {
 		return fmt.Errorf("rudder.shared_files_nodes: %w", err)
 	}
@@ -104,18 +103,18 @@ func (p *spool) open() error {
 	for _, name := range names {
 		id, described := strings.CutSuffix(name, ".json")
 		if !described {
-			if !slices.Contains(names, name+".json") { // nobody was told of it
-				err = errors.Join(err, p.store.remove(path.Join(spooled, name)))
+			if !slices.Contains(names, name+".json") { // it was not acknowledged
+				err = errors.Join(err, p.store.remove(path.Join(spoolFolder, name)))
 			}
 			continue
 		}
-		text, fault := root.ReadFile(path.Join(spooled, name))
+		text, fault := root.ReadFile(path.Join(spoolFolder, name))
 		u := &upload{}
 		if fault == nil {
 			fault = json.Unmarshal(text, u)
 		}
 		if fault != nil || u.ID != id {
-			p.log.Error("an upload of the spool cannot be read and is left", "file", name, "error", fault)
+			p.log.Error("cannot read an upload of the spool, it is skipped", "file", name, "error", fault)
 			continue
 		}
 		all = append(all, u)
@@ -136,7 +135,7 @@ func (p *spool) open() error {
 	return err
 }
 
-// add takes over a file that was received. When it returns, the upload survives the loss of power.
+// add stores a received file. When it returns, the upload survives the loss of power.
 func (p *spool) add(h *share, got *received, expires int64, via []string, file *os.File, name string) (*upload, error) {
 	random := make([]byte, 16)
 	if _, err := rand.Read(random); err != nil {
@@ -150,7 +149,7 @@ func (p *spool) add(h *share, got *received, expires int64, via []string, file *
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pending >= maxPending {
-		return nil, refusal{http.StatusInsufficientStorage, fmt.Sprintf("%d uploads are on their way already", p.pending)}
+		return nil, refusal{http.StatusInsufficientStorage, fmt.Sprintf("%d uploads are pending already", p.pending)}
 	}
 	if err := errors.Join(file.Sync(), file.Close()); err != nil {
 		return nil, err
@@ -164,11 +163,11 @@ func (p *spool) add(h *share, got *received, expires int64, via []string, file *
 	}
 	p.uploads[u.ID] = u
 	p.begin(u)
-	told := *u
-	return &told, nil
+	copied := *u
+	return &copied, nil
 }
 
-// write makes what is known of an upload durable. The lock is held.
+// write makes the state of an upload durable. The lock is held.
 func (p *spool) write(u *upload) error {
 	text, err := json.Marshal(u)
 	if err != nil {
@@ -188,19 +187,19 @@ func (p *spool) write(u *upload) error {
 		return err
 	}
 	p.store.space.add(int64(len(text)))
-	return p.store.syncFolders(spooled)
+	return p.store.syncFolders(spoolFolder)
 }
 
-// begin has an upload handed on, after an older one of the same id. The lock is held.
+// begin starts to forward an upload, after an older one of the same id. The lock is held.
 func (p *spool) begin(u *upload) {
 	u.done, u.before = make(chan struct{}), p.newest[u.key()]
 	p.newest[u.key()] = u
 	p.pending++
-	p.working.Go(func() { p.bring(u) })
+	p.working.Go(func() { p.deliver(u) })
 }
 
-// bring tries until the upload has ended, or the gateway stops.
-func (p *spool) bring(u *upload) {
+// deliver tries until the upload has ended, or the gateway stops.
+func (p *spool) deliver(u *upload) {
 	if u.before != nil {
 		select {
 		case <-u.before.done:
@@ -212,7 +211,7 @@ func (p *spool) bring(u *upload) {
 		p.mu.Unlock()
 	}
 	for p.living.Err() == nil {
-		if p.over(u) || p.carry(p.living, u) {
+		if p.endIfStale(u) || p.forward(p.living, u) {
 			return
 		}
 		wait := p.pause(u.Tries)
@@ -226,25 +225,25 @@ func (p *spool) bring(u *upload) {
 	}
 }
 
-// over ends an upload whose time is up, or that a newer one replaces.
-func (p *spool) over(u *upload) bool {
+// endIfStale ends an upload that has expired, or that a newer one replaces.
+func (p *spool) endIfStale(u *upload) bool {
 	p.mu.Lock()
 	newer := p.newest[u.key()]
 	p.mu.Unlock()
 	switch now := time.Now(); {
 	case newer != u:
-		p.end(u, stateRefused, 0, "a newer upload of the same file takes its place: "+newer.ID)
+		p.end(u, stateRefused, 0, "a newer upload of the same file replaces it: "+newer.ID)
 	case u.Expires != 0 && u.Expires < now.Unix():
-		p.end(u, stateExpired, 0, "its time to live was over before it was delivered")
+		p.end(u, stateExpired, 0, "its time to live expired before the delivery")
 	case now.Sub(u.Received) > p.life:
-		p.end(u, stateExpired, 0, "it could not be delivered for "+p.life.String()+" (rudder.spool_time)")
+		p.end(u, stateExpired, 0, "it could not be delivered within "+p.life.String()+" (rudder.spool_time)")
 	default:
 		return false
 	}
 	return true
 }
 
-// note keeps a failure, or what the policy server said, and counts the try.
+// note records a failure or the state at the policy server, and counts the attempt.
 func (p *spool) note(u *upload, above, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -253,12 +252,12 @@ func (p *spool) note(u *upload, above, why string) {
 	u.Above, u.Reason = above, why
 	if changed {
 		if err := p.write(u); err != nil {
-			p.log.Error("the spool cannot be written", "upload", u.ID, "error", err)
+			p.log.Error("cannot write the spool", "upload", u.ID, "error", err)
 		}
 	}
 }
 
-// end keeps the outcome; the content is not needed any more.
+// end records the outcome and deletes the content.
 func (p *spool) end(u *upload, state string, code int, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,7 +265,7 @@ func (p *spool) end(u *upload, state string, code int, why string) {
 	if err := p.write(u); err != nil {
 		p.log.Error("the outcome of an upload is not durable", "upload", u.ID, "error", err)
 	} else if err := p.store.remove(u.file()); err != nil {
-		p.log.Error("a file of the spool stays", "upload", u.ID, "error", err)
+		p.log.Error("cannot remove a file of the spool", "upload", u.ID, "error", err)
 	}
 	if p.newest[u.key()] == u {
 		delete(p.newest, u.key())
@@ -276,11 +275,11 @@ func (p *spool) end(u *upload, state string, code int, why string) {
 	p.ended = append(p.ended, u)
 	p.drop(u.Ended)
 	close(u.done)
-	p.log.Info("an upload has ended", "upload", u.ID, "target", u.Target, "source", u.Source, "file", u.File, "state", state,
+	p.log.Info("upload ended", "upload", u.ID, "target", u.Target, "source", u.Source, "file", u.File, "state", state,
 		"code", code, "reason", why)
 }
 
-// holds tells whether a file of this hash is on its way.
+// holds reports whether a file with this hash is pending.
 func (p *spool) holds(h *share) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -288,7 +287,7 @@ func (p *spool) holds(h *share) bool {
 	return u != nil && (u.Hash == h.hash || u.Short == h.hash) && (u.Expires == 0 || u.Expires >= time.Now().Unix())
 }
 
-// find gives an upload as it is now.
+// find returns the current state of an upload.
 func (p *spool) find(id string) (upload, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -299,33 +298,33 @@ func (p *spool) find(id string) (upload, bool) {
 	return *u, true
 }
 
-// forget drops outcomes that are old.
+// forget drops old outcomes.
 func (p *spool) forget(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(now)
 }
 
-// drop takes away outcomes that are old, or too many. The lock is held.
+// drop drops outcomes that are too old or too many. The lock is held.
 func (p *spool) drop(now time.Time) {
 	for len(p.ended) > 0 && (len(p.ended) > maxOutcomes || now.Sub(p.ended[0].Ended) >= outcomesKept) {
 		oldest := p.ended[0]
 		if err := p.store.remove(oldest.file() + ".json"); err != nil {
-			p.log.Error("a file of the spool stays", "upload", oldest.ID, "error", err)
+			p.log.Error("cannot remove a file of the spool", "upload", oldest.ID, "error", err)
 		}
 		delete(p.uploads, oldest.ID)
 		p.ended = p.ended[1:]
 	}
 }
 
-// waiting tells how many uploads are on their way.
+// waiting returns the number of pending uploads.
 func (p *spool) waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pending
 }
 
-// outcomes tells how many ended in a state.
+// outcomes returns how many uploads ended in a state.
 func (p *spool) outcomes(state string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

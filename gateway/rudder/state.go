@@ -14,18 +14,18 @@ import (
 	"muster.example/gateway/config"
 )
 
-// state is what the files about nodes and peers say. It never changes: a reload makes a new one, and what is
-// under way keeps that with which it began.
+// state is the content of the files about nodes and peers. It is immutable: a reload creates a new one, and active
+// requests keep theirs.
 type state struct {
 	*tree
 	own          *tls.Certificate               // the listener's
 	certificates map[string][]*x509.Certificate // of nodes in the list
-	clients      *x509.CertPool                 // who vouches for clients
+	clients      *x509.CertPool                 // CAs of clients
 	upstream     []*x509.Certificate
 	authorities  *x509.CertPool // of other relays, with cert_validation; nil: the system's
 }
 
-// loadState reads all files; nothing of it counts if one is wrong.
+// loadState reads all files; it fails if one is invalid.
 func loadState(c *config.Rudder, self string, log *slog.Logger) (*state, error) {
 	s := &state{clients: x509.NewCertPool()}
 	own, err := tls.LoadX509KeyPair(c.CertificateFile, c.KeyFile)
@@ -63,8 +63,8 @@ func loadState(c *config.Rudder, self string, log *slog.Logger) (*state, error) 
 	return s, err
 }
 
-// readCertificates reads what is concatenated in a file. A file that is not there has none; a block that cannot
-// be read is skipped, so that one node does not cost all others theirs; a file without any block is wrong.
+// readCertificates reads concatenated certificates. A missing file has none; an unreadable block is skipped, so that it
+// does not affect other nodes; a file without any block is invalid.
 func readCertificates(field, path string, log *slog.Logger) (all []*x509.Certificate, err error) {
 	if path == "" {
 		return nil, nil
@@ -82,13 +82,13 @@ func readCertificates(field, path string, log *slog.Logger) (all []*x509.Certifi
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
 			if blocks == 0 && !empty {
-				return nil, fmt.Errorf("%s: %s holds no certificate in PEM", field, path)
+				return nil, fmt.Errorf("%s: %s has no PEM certificate", field, path)
 			}
 			return all, nil
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if block.Type != "CERTIFICATE" || err != nil {
-			log.Warn("a certificate cannot be read and is skipped", "field", field, "file", path, "block", blocks+1, "error", err)
+			log.Warn("invalid certificate skipped", "field", field, "file", path, "block", blocks+1, "error", err)
 			continue
 		}
 		all = append(all, certificate)
@@ -107,13 +107,13 @@ func nodeOf(certificate *x509.Certificate) string {
 	return ""
 }
 
-// byNode sorts certificates by the node that each names; several are kept of a node whose key changes.
+// byNode groups certificates by the node that they name; a node whose key changes has several.
 func byNode(t *tree, all []*x509.Certificate, log *slog.Logger) map[string][]*x509.Certificate {
 	found := map[string][]*x509.Certificate{}
 	for _, certificate := range all {
 		id := nodeOf(certificate)
 		if !t.knows(id) {
-			log.Warn("a certificate names no node of the list and is skipped", "node", id, "serial", certificate.SerialNumber.String())
+			log.Warn("certificate of an unknown node skipped", "node", id, "serial", certificate.SerialNumber.String())
 			continue
 		}
 		found[id] = append(found[id], certificate)
@@ -121,7 +121,7 @@ func byNode(t *tree, all []*x509.Certificate, log *slog.Logger) map[string][]*x5
 	return found
 }
 
-// readID gives this relay's own id.
+// readID returns this relay's own id.
 func readID(c *config.Rudder) (string, error) {
 	id := c.NodeID
 	if id == "" {
@@ -132,7 +132,7 @@ func readID(c *config.Rudder) (string, error) {
 		id = strings.TrimSpace(string(content))
 	}
 	if !isName(id) {
-		return "", fmt.Errorf("rudder.node_id: %q is no id; allowed: letters, digits, '-', '_' and '.'", id)
+		return "", fmt.Errorf("rudder.node_id: %q is not a valid id; allowed: letters, digits, '-', '_' and '.'", id)
 	}
 	return id, nil
 }

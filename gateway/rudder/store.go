@@ -21,24 +21,24 @@ import (
 const (
 	metadataSuffix = ".metadata"
 	shareSuffix    = ".medata"   // as Rudder's first design spells it
-	incoming       = ".incoming" // uploads that are not whole yet
+	incoming       = ".incoming" // incomplete uploads
 	folderMode     = 0o750
 	fileMode       = 0o640
 )
 
-// store keeps shared files where agents fetch them by their own protocol, each with what describes it beside it. A file
-// is there as a whole or not at all. Safe for concurrent use.
+// store keeps shared files where agents fetch them by their own protocol, each with its description beside it. A file
+// is visible completely or not at all. Safe for concurrent use.
 type store struct {
 	root   *os.Root
 	log    *slog.Logger
-	suffix string // of what describes a file
-	// expiry reads when a file ends, in Unix seconds; 0: never.
+	suffix string // of the description of a file
+	// expiry reads when a file expires, in Unix seconds; 0: never.
 	expiry func(described io.Reader) (int64, error)
 	space  *space
 	mu     sync.Mutex // held while the two files of an id change
 }
 
-// openStore makes the folder, and removes what an earlier process left unfinished.
+// openStore creates the folder, and removes incomplete uploads of an earlier process.
 func openStore(c *config.Rudder, log *slog.Logger) (*store, error) {
 	s := &store{log: log, suffix: metadataSuffix, expiry: expiryOfBlock, space: &space{limit: c.SharedFilesQuota}}
 	if c.Dialect == "extended" {
@@ -63,7 +63,8 @@ func (s *store) close() { s.root.Close() }
 // sharedID names a shared file.
 type sharedID struct{ target, source, file string }
 
-// valid tells whether all parts may be names of files. The file's has room for the suffix, and does not have it.
+// valid reports whether all parts may be names of files. The file's name must leave space for the suffix, and must not
+// have it.
 func (id sharedID) valid() bool {
 	return isName(id.target) && isName(id.source) && isName(id.file+metadataSuffix) && isName(id.file) &&
 		!strings.EqualFold(path.Ext(id.file), metadataSuffix)
@@ -71,23 +72,23 @@ func (id sharedID) valid() bool {
 
 func (id sharedID) path() string { return path.Join(id.target, "files", id.source, id.file) }
 
-// create opens a file for an upload that is not whole yet.
+// create opens a file for an incomplete upload.
 func (s *store) create() (*os.File, string, error) {
 	name := path.Join(incoming, strconv.FormatUint(rand.Uint64(), 16))
 	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	return file, name, err
 }
 
-// discard removes an upload that comes to nothing.
+// discard removes an incomplete upload.
 func (s *store) discard(file *os.File, name string) {
 	file.Close()
 	if err := s.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.log.Warn("an unfinished shared file stays", "file", name, "error", err)
+		s.log.Warn("cannot remove an incomplete shared file", "file", name, "error", err)
 	}
 }
 
-// keep makes an upload the shared file at a path, with a text that describes it. The content is in place before the
-// text says so: after a crash between the two a HEAD does not find it, and it is sent again.
+// keep makes an upload the shared file at a path, with its description. The content is written before the description:
+// after a crash between the two, a HEAD does not find the file, and it is sent again.
 func (s *store) keep(to string, file *os.File, name, text string) error {
 	described, describedName, err := s.create()
 	if err != nil {
@@ -109,7 +110,7 @@ func (s *store) keep(to string, file *os.File, name, text string) error {
 	return s.syncFolders(path.Dir(to))
 }
 
-// replace puts content and what describes it in place, so that no other upload or sweep comes between them.
+// replace renames content and description under the lock, so that no other upload or sweep comes between them.
 func (s *store) replace(content, described, to string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +125,7 @@ func (s *store) replace(content, described, to string) error {
 	return nil
 }
 
-// size is that of a file, 0 if it is not there.
+// size returns the size of a file, 0 if it does not exist.
 func (s *store) size(name string) int64 {
 	info, err := s.root.Stat(name)
 	if err != nil {
@@ -150,7 +151,7 @@ func (s *store) syncFolders(name string) error {
 	}
 }
 
-// described opens what describes a file.
+// described opens the description of a file.
 func (s *store) described(file string) (*os.File, error) { return s.root.Open(file + s.suffix) }
 
 // describe reads the header block of a shared file of the strict dialect.
@@ -163,11 +164,11 @@ func (s *store) describe(file string) (*metadata, error) {
 	return readMetadata(described)
 }
 
-// expiryOfBlock is the expiry that a header block has.
+// expiryOfBlock reads the expiry in a header block.
 func expiryOfBlock(described io.Reader) (int64, error) {
 	m, err := readMetadata(described)
 	if err == nil && m.values["expires"] == "" {
-		err = errors.New("it does not say when it expires")
+		err = errors.New("no expiry")
 	}
 	if err != nil {
 		return 0, err
@@ -175,7 +176,7 @@ func expiryOfBlock(described io.Reader) (int64, error) {
 	return max(m.expires, 1), nil
 }
 
-// sweep removes what has expired. What does not say when it expires, or cannot be read, is kept.
+// sweep removes expired files. A file without a readable expiry is kept.
 func (s *store) sweep(ctx context.Context, now time.Time) {
 	s.walk(ctx, func(name string) {
 		if file, found := strings.CutSuffix(name, s.suffix); found {
@@ -184,7 +185,7 @@ func (s *store) sweep(ctx context.Context, now time.Time) {
 	})
 }
 
-// walk visits all files but unfinished ones, and counts what they take.
+// walk visits all files except incomplete ones, and counts their space.
 func (s *store) walk(ctx context.Context, visit func(name string)) {
 	sum, whole := int64(0), true
 	_, changes := s.space.state()
@@ -193,17 +194,17 @@ func (s *store) walk(ctx context.Context, visit func(name string)) {
 		case ctx.Err() != nil:
 			whole = false
 			return fs.SkipAll
-		case errors.Is(err, fs.ErrNotExist): // it was removed meanwhile
+		case errors.Is(err, fs.ErrNotExist): // removed by another program
 			return nil
 		case err != nil:
 			whole = false
-			s.log.Warn("shared files: a file cannot be looked at", "file", name, "error", err)
+			s.log.Warn("shared files: cannot read a file", "file", name, "error", err)
 			return nil
 		case entry.IsDir() && name == incoming:
 			return fs.SkipDir
 		case entry.Type().IsRegular():
 			if info, err := entry.Info(); err == nil {
-				sum += taken(info.Size())
+				sum += roundedSize(info.Size())
 			}
 			visit(name)
 		}
@@ -214,19 +215,19 @@ func (s *store) walk(ctx context.Context, visit func(name string)) {
 	}
 }
 
-// expire removes a file if its time is over. The content goes first: a crash in between leaves what the next
-// sweep finds.
+// expire removes a file if it has expired. The content goes first: after a crash in between, the next sweep finds the
+// description.
 func (s *store) expire(name string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	described, err := s.described(name)
 	if err != nil {
-		return // it is gone already
+		return // already removed
 	}
 	ends, err := s.expiry(described)
 	described.Close()
 	if err != nil {
-		s.log.Warn("a shared file does not say when it expires and is kept", "file", name, "error", err)
+		s.log.Warn("shared file without an expiry is kept", "file", name, "error", err)
 		return
 	}
 	if ends == 0 || ends >= now.Unix() {
@@ -236,13 +237,13 @@ func (s *store) expire(name string, now time.Time) {
 		err = s.remove(name + s.suffix)
 	}
 	if err != nil {
-		s.log.Warn("an expired shared file stays", "file", name, "error", err)
+		s.log.Warn("cannot remove an expired shared file", "file", name, "error", err)
 		return
 	}
-	s.log.Info("an expired shared file was removed", "file", name)
+	s.log.Info("expired shared file removed", "file", name)
 }
 
-// remove takes away a file, if it is there.
+// remove deletes a file, if it exists.
 func (s *store) remove(name string) error {
 	size := s.size(name)
 	err := s.root.Remove(name)

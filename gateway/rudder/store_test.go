@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-func TestTwoUploadsOfOneIdAreEachWhole(t *testing.T) {
-	s := alone(t)
+func TestConcurrentUploadsOfOneIDAreNotMixed(t *testing.T) {
+	s := startRoot(t)
 	contents := map[string]string{}
 	for i := range 8 {
 		one := strings.Repeat(strconv.Itoa(i), 200_000+i)
@@ -30,8 +30,8 @@ func TestTwoUploadsOfOneIdAreEachWhole(t *testing.T) {
 	}
 }
 
-func TestContentAndHeaderBlockChangeTogether(t *testing.T) {
-	s := alone(t)
+func TestContentAndHeaderBlockAreReplacedTogether(t *testing.T) {
+	s := startRoot(t)
 	s.write("shared-files/x", "")
 	for range 200 {
 		var working sync.WaitGroup
@@ -47,19 +47,19 @@ func TestContentAndHeaderBlockChangeTogether(t *testing.T) {
 		}
 		working.Wait()
 		if s.read("shared-files/x") != s.read("shared-files/x.metadata") {
-			t.Fatal("they are of two uploads")
+			t.Fatal("content and header block are of two uploads")
 		}
 	}
 }
 
-func TestExpiredFilesAreSweptAndOthersStay(t *testing.T) {
-	s := alone(t)
+func TestSweepRemovesOnlyExpiredFiles(t *testing.T) {
+	s := startRoot(t)
 	s.want(s.put("application.properties?ttl=1h", block("n-a", "sha512", content), content), 200, "")
 	s.want(s.put("other.properties?ttl=3h", block("n-a", "sha512", content), content), 200, "")
 	s.write("shared-files/n-b/files/n-a/endless", "x")
 	s.write("shared-files/n-b/files/n-a/endless.metadata", block("n-a", "sha512", "x"))
 	s.write("shared-files/n-b/files/n-a/odd.metadata", "nonsense")
-	// As released relays do, HEAD looks at no expiry: only the sweep ends a file.
+	// Like released relays, HEAD ignores the expiry: only the sweep removes a file.
 	expired := strings.Replace(s.stored("application.properties.metadata"), "\nexpires=", "\nexpires=1\x00", 1)
 	expired = expired[:strings.IndexByte(expired, 0)] + "\n"
 	s.write("shared-files/n-b/files/n-a/application.properties.metadata", expired)
@@ -76,20 +76,20 @@ func TestExpiredFilesAreSweptAndOthersStay(t *testing.T) {
 	}
 }
 
-func TestWhatAnEarlierProcessLeftUnfinishedIsNeverSeen(t *testing.T) {
-	s := alone(t, func(s *site) { s.write("shared-files/.incoming/half", "half of a file") })
+func TestIncompleteUploadsOfEarlierProcessAreRemoved(t *testing.T) {
+	s := startRoot(t, func(s *testRelay) { s.write("shared-files/.incoming/half", "half of a file") })
 	if s.leftovers() != 0 {
-		t.Error("it is still there")
+		t.Error("the file still exists")
 	}
-	// Killed between the two steps of storing: the content is there, its header block is not.
+	// Killed between the two steps of storing: the content exists without its header block.
 	s.write("shared-files/n-b/files/n-a/file", content)
 	s.want(s.call("HEAD", "shared-files/n-b/n-a/file?hash="+sumOf(content), nil), 404, "")
 	s.want(s.put("file?ttl=1d", block("n-a", "sha512", content), content), 200, "")
 }
 
-func TestALinkLeadsNowhereOutside(t *testing.T) {
+func TestLinkCannotLeaveFolder(t *testing.T) {
 	outside := t.TempDir()
-	s := alone(t, func(s *site) {
+	s := startRoot(t, func(s *testRelay) {
 		if err := os.MkdirAll(s.config.SharedFiles, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -99,6 +99,6 @@ func TestALinkLeadsNowhereOutside(t *testing.T) {
 	})
 	s.want(s.put("file?ttl=1d", block("n-a", "sha512", content), content), 500, "")
 	if found, _ := os.ReadDir(outside); len(found) != 0 {
-		t.Error("something was written elsewhere")
+		t.Error("a file was written outside of the store")
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"muster.example/gateway/command"
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// streamed is what is known of a node that runs by its stream.
+// streamed is the state of a node that runs over its stream.
 type streamed struct {
 	id     string
 	begun  bool
@@ -24,7 +24,8 @@ type streamed struct {
 	dealer sink
 }
 
-// runStreams has attached nodes run what their policies have for remote runs; `ids` are by the names with which they are attached.
+// runStreams runs a job on attached nodes, as their policies define for remote runs; `ids` are keyed by the names under
+// which they are attached.
 func (s *Server) runStreams(ctx context.Context, run *remoteRun, ids map[string]string, to sink) {
 	names := slices.Sorted(maps.Keys(ids))
 	var working sync.WaitGroup
@@ -38,18 +39,18 @@ func (s *Server) runStreams(ctx context.Context, run *remoteRun, ids map[string]
 			}
 			err := s.streams.Run(ctx, command.Job{Nodes: part, Classes: run.conditions,
 				Discard: run.async && !run.keep, TimeLimit: s.config.RemoteRunTime},
-				func(r *musterv1.JobRecord) bool { return takeRecord(nodes, r) })
+				func(r *musterv1.JobRecord) bool { return handleRecord(nodes, r) })
 			s.endStreams(ctx, nodes, err)
 		})
 	}
 	working.Wait()
 }
 
-// endStreams ends what has no end yet.
+// endStreams ends all nodes without an end.
 func (s *Server) endStreams(ctx context.Context, nodes map[string]*streamed, err error) {
-	fault := "the relay tells no end of it"
+	fault := "the relay reported no end"
 	if err != nil {
-		s.log.Warn("remote run: of attached nodes nothing more is known", "nodes", len(nodes), "error", err)
+		s.log.Warn("remote run: no more records of attached nodes", "nodes", len(nodes), "error", err)
 		fault = err.Error()
 	}
 	if ctx.Err() != nil {
@@ -60,11 +61,11 @@ func (s *Server) endStreams(ctx context.Context, nodes map[string]*streamed, err
 	}
 }
 
-// takeRecord hands on what a record says of a node; one that has ended is taken out.
-func takeRecord(nodes map[string]*streamed, r *musterv1.JobRecord) bool {
+// handleRecord forwards a record of a node; an ended node is removed.
+func handleRecord(nodes map[string]*streamed, r *musterv1.JobRecord) bool {
 	node := nodes[r.Node]
 	if node == nil {
-		return true // of a branch, or of no concern
+		return true // of a branch, or unknown
 	}
 	switch what := r.Record.(type) {
 	case *musterv1.JobRecord_Started_:
@@ -100,7 +101,7 @@ func (n *streamed) end(e ending) bool {
 	return n.start() && n.out.flush() && n.dealer.end(n.id, e)
 }
 
-// endingOf says what became of a job on a node.
+// endingOf converts the final record of a job on a node.
 func endingOf(final *musterv1.JobRecord_Final) ending {
 	e := ending{took: final.Duration.AsDuration()}
 	if final.Outcome == musterv1.JobOutcome_JOB_OUTCOME_EXITED && final.Signal == 0 {
@@ -109,7 +110,7 @@ func endingOf(final *musterv1.JobRecord_Final) ending {
 		return e
 	}
 	if final.Outcome == musterv1.JobOutcome_JOB_OUTCOME_EXITED {
-		e.fault = "it was ended by signal " + strconv.Itoa(int(final.Signal))
+		e.fault = "ended by signal " + strconv.Itoa(int(final.Signal))
 		return e
 	}
 	e.fault = strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(final.Outcome.String(), "JOB_OUTCOME_"), "_", " "))

@@ -13,26 +13,26 @@ import (
 
 	"muster.example/gateway/command"
 	"muster.example/gateway/fleet"
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/channel"
 	"muster.example/services/client/go/mustertest"
 )
 
-// grove is the services of Muster to which nodes of a test are attached.
-type grove struct {
+// attachedNodes is the in-memory services to which nodes of a test are attached.
+type attachedNodes struct {
 	aggregator *mustertest.Aggregator
 	relay      *mustertest.Relay
 	runner     *command.Runner
 }
 
-func newGrove(t *testing.T) *grove {
+func startAttachedNodes(t *testing.T) *attachedNodes {
 	t.Helper()
 	f := mustertest.NewFleet()
 	keys, err := fleet.Open(f.Folder(t, f.Service("gateway", "g1")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &grove{aggregator: mustertest.NewAggregator(t, f), relay: mustertest.NewRelay(t, f)}
+	g := &attachedNodes{aggregator: mustertest.NewAggregator(t, f), relay: mustertest.NewRelay(t, f)}
 	dial := func(role, target string) *grpc.ClientConn {
 		connection, err := channel.Dial(role, []string{target}, keys.Roots, keys.Certificate, fleet.Interceptors()...)
 		if err != nil {
@@ -46,11 +46,11 @@ func newGrove(t *testing.T) *grove {
 	return g
 }
 
-// reaches has a relay use the streams.
-func (g *grove) reaches(s *site) { s.streams = g.runner }
+// withStreams makes a relay use the streams.
+func (g *attachedNodes) withStreams(s *testRelay) { s.streams = g.runner }
 
-// say is output in pieces; those that begin with "!" go to stderr, "..." is a cut.
-func say(final *musterv1.JobRecord_Final, pieces ...string) mustertest.Node {
+// printing returns a node that prints pieces; those that begin with "!" go to stderr, "..." is a cut.
+func printing(final *musterv1.JobRecord_Final, pieces ...string) mustertest.Node {
 	return func(_ context.Context, _ *musterv1.Command, emit func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 		for _, piece := range pieces {
 			if piece == "..." {
@@ -71,11 +71,11 @@ func exited(code int32) *musterv1.JobRecord_Final {
 	return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_EXITED, ExitCode: code, Duration: durationpb.New(1e9)}
 }
 
-func TestAttachedNodesAreReachedByTheirStreams(t *testing.T) {
-	g := newGrove(t)
-	g.relay.Hang("n-a", say(exited(4), "one\ntw", "o\nhal", "...", "without end", "!bad\xff"))
-	g.relay.Hang("d.example", say(exited(0), "of n-d\n")) // attached by its host name, whatever relay of Rudder's is above it
-	f := woods(t, g.reaches)
+func TestAttachedNodesAreReachedOverStreams(t *testing.T) {
+	g := startAttachedNodes(t)
+	g.relay.AddNode("n-a", printing(exited(4), "one\ntw", "o\nhal", "...", "without end", "!bad\xff"))
+	g.relay.AddNode("d.example", printing(exited(0), "of n-d\n")) // attached by its host name, whatever Rudder relay is its policy server
+	f := startExtendedTree(t, g.withStreams)
 	f.root.server.streams = g.runner
 	got := f.root.run("nodes?nodes=n-a,n-b,n-d,n-c&classes=info,debug")
 	got.ended(t, "n-a", 4, "")
@@ -99,10 +99,10 @@ func TestAttachedNodesAreReachedByTheirStreams(t *testing.T) {
 	}
 }
 
-func TestAllLeavesOutOfABranchWhoIsAttached(t *testing.T) {
-	g := newGrove(t)
-	g.relay.Hang("n-c", say(exited(0), "by stream\n"))
-	f := woods(t)
+func TestAllExcludesAttachedNodesFromBranch(t *testing.T) {
+	g := startAttachedNodes(t)
+	g.relay.AddNode("n-c", printing(exited(0), "by stream\n"))
+	f := startExtendedTree(t)
 	f.root.server.streams = g.runner
 	got := f.root.run("all")
 	for _, id := range []string{"root", "n-a", "n-b", "r1", "n-c", "r2", "n-d", "r3", "n-e"} {
@@ -113,10 +113,10 @@ func TestAllLeavesOutOfABranchWhoIsAttached(t *testing.T) {
 	}
 }
 
-func TestTheStrictDialectUsesStreamsToo(t *testing.T) {
-	g := newGrove(t)
-	g.relay.Hang("n-c", say(exited(3), "by ", "stream", "!bad"))
-	f := plant(t)
+func TestStrictDialectUsesStreams(t *testing.T) {
+	g := startAttachedNodes(t)
+	g.relay.AddNode("n-c", printing(exited(3), "by ", "stream", "!bad"))
+	f := startTree(t)
 	f.root.server.streams = g.runner
 	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "nodes=n-a,n-c"), 200, "ran a.example\nby stream\n")
 	f.root.want(f.root.post("remote-run/nodes/n-c"), 200, "")
@@ -126,60 +126,60 @@ func TestTheStrictDialectUsesStreamsToo(t *testing.T) {
 	}
 }
 
-func TestWhatBecameOfAnAttachedNodeIsTold(t *testing.T) {
-	g := newGrove(t)
-	g.relay.Hang("n-a", say(&musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_REFUSED, Reason: "POLICY_REFUSED", Detail: "no rule admits it"}))
-	g.relay.Hang("n-b", say(&musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_TIMED_OUT}, "begun\n"))
-	g.relay.Hang("root", say(&musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_EXITED, Signal: 9}))
-	s := single(t, g.reaches)
+func TestOutcomeOfAttachedNodeIsReported(t *testing.T) {
+	g := startAttachedNodes(t)
+	g.relay.AddNode("n-a", printing(&musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_REFUSED, Reason: "POLICY_REFUSED", Detail: "no rule admits it"}))
+	g.relay.AddNode("n-b", printing(&musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_TIMED_OUT}, "begun\n"))
+	g.relay.AddNode("root", printing(&musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_EXITED, Signal: 9}))
+	s := startExtended(t, g.withStreams)
 	got := s.run("nodes?nodes=n-a,n-b,root")
 	got.ended(t, "n-a", 0, "refused: POLICY_REFUSED: no rule admits it")
 	got.ended(t, "n-b", 0, "timed out")
 	got.ended(t, "root", 0, "signal 9")
-	g.relay.Stop() // the list of before is what is known
+	g.relay.Stop() // the last known list is used
 	got = s.run("nodes?nodes=n-a,n-b")
-	got.ended(t, "n-a", 0, "the relay did not take the job")
-	got.ended(t, "n-b", 0, "the relay did not take the job")
+	got.ended(t, "n-a", 0, "the relay did not accept the job")
+	got.ended(t, "n-b", 0, "the relay did not accept the job")
 	if s.calls() != "" {
 		t.Error(s.calls())
 	}
 }
 
-func TestAnAttachedNodeThatTakesTooLongIsToldSo(t *testing.T) {
-	g := newGrove(t)
-	g.relay.Hang("n-a", func(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
-		<-t.Context().Done() // it does not even obey the cancellation
+func TestAttachedNodeBeyondTimeLimitHasReason(t *testing.T) {
+	g := startAttachedNodes(t)
+	g.relay.AddNode("n-a", func(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+		<-t.Context().Done() // it ignores even the cancellation
 		return &musterv1.JobRecord_Final{}
 	})
-	s := single(t, g.reaches, func(s *site) { s.config.RemoteRunTime = 300 * time.Millisecond })
+	s := startExtended(t, g.withStreams, func(s *testRelay) { s.config.RemoteRunTime = 300 * time.Millisecond })
 	s.run("node/n-a").ended(t, "n-a", 0, "took longer")
 }
 
-func TestWithoutARelayTheCommandReachesEveryNode(t *testing.T) {
-	g := newGrove(t)
+func TestCommandReachesEveryNodeWithoutRelay(t *testing.T) {
+	g := startAttachedNodes(t)
 	g.relay.Stop()
-	s := single(t, g.reaches)
+	s := startExtended(t, g.withStreams)
 	s.run("node/n-a").ended(t, "n-a", 0, "")
 	if s.calls() != "remote run -- a.example\n" {
 		t.Error(s.calls())
 	}
 }
 
-func TestAClientThatLeavesCancelsTheJob(t *testing.T) {
-	g := newGrove(t)
+func TestJobIsCancelledWithClient(t *testing.T) {
+	g := startAttachedNodes(t)
 	ended := make(chan struct{})
-	g.relay.Hang("n-a", func(ctx context.Context, _ *musterv1.Command, emit func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+	g.relay.AddNode("n-a", func(ctx context.Context, _ *musterv1.Command, emit func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
 		<-ctx.Done()
 		close(ended)
 		return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_CANCELLED}
 	})
-	s := single(t, g.reaches)
+	s := startExtended(t, g.withStreams)
 	response, err := s.client.Get(s.base + basePath + "remote-run/node/n-a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it runs", func() bool { return len(g.relay.Signed()) == 1 })
+	until(t, "the job was submitted", func() bool { return len(g.relay.Signed()) == 1 })
 	response.Body.Close()
 	<-ended
-	until(t, "the run is over", func() bool { return len(s.server.runs) == 0 })
+	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }

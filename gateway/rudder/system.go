@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// envelope is the shape of all answers of system/.
+// envelope is the form of all answers of system/.
 type envelope struct {
 	Result string `json:"result"`
 	Action string `json:"action"`
@@ -27,7 +27,7 @@ type systemStatus struct {
 	Configuration check `json:"configuration"`
 }
 
-// check is how one thing is.
+// check is the state of one component.
 type check struct {
 	Status  string `json:"status"`
 	Details string `json:"details,omitempty"`
@@ -49,7 +49,7 @@ func (s *Server) serveSystem(w http.ResponseWriter, r *http.Request, call string
 		answerJSON(w, http.StatusOK, envelope{Result: "success", Action: "getStatus", Data: systemStatus{configuration}})
 	case "POST reload":
 		if err := s.Reload(); err != nil {
-			s.log.Error("not reloaded: all stays as it was", "error", err)
+			s.log.Error("not reloaded: the old state is kept", "error", err)
 			answerJSON(w, http.StatusInternalServerError,
 				envelope{Result: "error", Action: "reloadConfiguration", Error: err.Error()})
 			return
@@ -71,8 +71,8 @@ func answerJSON(w http.ResponseWriter, code int, content envelope) {
 	_, _ = w.Write(text)
 }
 
-// newMetrics gives the families that released relays export, and what we add. Reports and inventories do not
-// pass here: their counters stay at zero, for those who have them on a board.
+// newMetrics returns the families that released relays export, and our additions. Reports and inventories do not pass
+// through the gateway: their counters remain zero, for existing dashboards.
 func (s *Server) newMetrics() http.Handler {
 	const prefix = "rudder_relayd_"
 	registry := prometheus.NewRegistry()
@@ -92,17 +92,17 @@ func (s *Server) newMetrics() http.Handler {
 			func() float64 { return float64(read()) }))
 	}
 	gauge(prefix+"managed_nodes_total", "Nodes attached to this relay.", func() int { return len(s.state.Load().children()) })
-	gauge(prefix+"sub_nodes_total", "Nodes below this relay.", func() int { return len(s.state.Load().nodes) })
-	gauge("muster_rudder_remote_runs", "Remote runs under way.", func() int { return len(s.runs) })
-	gauge("muster_rudder_uploads", "Shared files on their way in.", func() int { return len(s.uploads) })
-	gauge("muster_rudder_shared_bytes", "What shared files take, with those on their way.", func() int {
+	gauge(prefix+"sub_nodes_total", "All descendants of this relay.", func() int { return len(s.state.Load().nodes) })
+	gauge("muster_rudder_remote_runs", "Active remote runs.", func() int { return len(s.runs) })
+	gauge("muster_rudder_uploads", "Incoming shared files.", func() int { return len(s.uploads) })
+	gauge("muster_rudder_shared_bytes", "Bytes of shared files, including incoming ones.", func() int {
 		used, _ := s.store.space.state()
 		return int(used)
 	})
-	gauge("muster_rudder_spooled", "Shared files on their way to the policy server.", s.spool.waiting)
+	gauge("muster_rudder_spooled", "Shared files in transit to the policy server.", s.spool.waiting)
 	for _, state := range []string{stateDelivered, stateRefused, stateExpired} {
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "muster_rudder_spool_outcomes_total",
-			Help: "Shared files that were on their way, by what became of them.", ConstLabels: prometheus.Labels{"state": state}},
+			Help: "Spooled shared files by outcome.", ConstLabels: prometheus.Labels{"state": state}},
 			func() float64 { return float64(s.spool.outcomes(state)) }))
 	}
 	registry.MustRegister(
@@ -112,7 +112,7 @@ func (s *Server) newMetrics() http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
-// serveMetrics answers GET /metrics, with the type that released relays give it.
+// serveMetrics answers GET /metrics, with the content type of released relays.
 func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		notFound(w)
@@ -121,7 +121,7 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	s.metrics.ServeHTTP(&typedWriter{ResponseWriter: w}, r)
 }
 
-// typedWriter overrules the type that the library sets.
+// typedWriter overrides the type that the library sets.
 type typedWriter struct{ http.ResponseWriter }
 
 func (t *typedWriter) WriteHeader(code int) {

@@ -28,12 +28,12 @@ var units = func() map[string]uint64 {
 
 var errTTL = errors.New("the ttl is neither a number of seconds nor a time such as 1h 30m, or it is too long")
 
-// parseTTL reads whole seconds, or numbers with a unit each.
+// parseTTL parses whole seconds, or numbers with a unit each.
 func parseTTL(text string) (seconds uint64, err error) {
 	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return seconds, nil
 	}
-	var nanos uint64 // seconds stay below 1<<63
+	var nanos uint64 // seconds remain less than 1<<63
 	rest := strings.TrimSpace(text)
 	if rest == "" {
 		return 0, errTTL
@@ -59,7 +59,7 @@ func parseTTL(text string) (seconds uint64, err error) {
 	return seconds, nil
 }
 
-// expiry is when something ends that is given a time to live now, in Unix seconds.
+// expiry returns the Unix time at which something with this time to live expires.
 func expiry(now time.Time, ttl string) (int64, error) {
 	seconds, err := parseTTL(ttl)
 	if err != nil || seconds > uint64(math.MaxInt64-now.Unix()) {

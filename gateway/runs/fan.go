@@ -1,8 +1,8 @@
 package runs
 
-import musterv1 "muster.example/gateway/gen/muster/v1"
+import musterv1 "muster.example/proto/gen/go/muster/v1"
 
-// Fan tells several followers, in order.
+// Fan notifies several followers, in order.
 type Fan []Follower
 
 // Snapshot implements Follower.

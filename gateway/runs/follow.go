@@ -1,4 +1,4 @@
-// Package runs follows the aggregator's change feed: which runs there are, and who is revoked.
+// Package runs follows the aggregator's change feed: the runs and the revocations.
 package runs
 
 import (
@@ -12,36 +12,36 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// Follower is told what changes, by one goroutine.
+// Follower receives changes, on one goroutine.
 type Follower interface {
-	// Snapshot is the whole truth: what was known before and is not in it is gone.
+	// Snapshot replaces everything: runs and revocations that it does not contain do not exist any more.
 	Snapshot(runs []*musterv1.Run, revoked []string)
-	// Changed tells of a new run, or of one that is different now.
+	// Changed reports a new or changed run.
 	Changed(run *musterv1.Run)
-	// Deleted tells of a run that is gone.
+	// Deleted reports a deleted run.
 	Deleted(run string)
-	// Revoked tells of an identity or a certificate that is not to be trusted any more.
+	// Revoked reports a revoked identity or certificate.
 	Revoked(subject string)
-	// Connected tells whether the feed is followed right now, and why not.
+	// Connected reports whether the feed is followed now, and otherwise why not.
 	Connected(ok bool, fault string)
 }
 
-// silence is how long the feed may say nothing, not even a heartbeat.
+// silence is how long the feed may send nothing, not even a heartbeat.
 const silence = 60 * time.Second
 
-// Follow keeps a follower informed until the context is done.
+// Follow updates a follower until the context is done.
 func Follow(ctx context.Context, changes musterv1.ChangeServiceClient, follower Follower, log *slog.Logger) {
 	var cursor *int64
 	var lastFault string
 	for failures := 0; ctx.Err() == nil; failures++ {
-		count, err := once(ctx, changes, &cursor, follower)
+		count, err := followOnce(ctx, changes, &cursor, follower)
 		if ctx.Err() != nil {
 			return
 		}
-		if status.Code(err) == codes.OutOfRange { // a cursor from elsewhere: the aggregator's state was replaced
+		if status.Code(err) == codes.OutOfRange { // a foreign cursor: the aggregator's state was replaced
 			cursor = nil
 		}
 		if count > 0 {
@@ -49,7 +49,7 @@ func Follow(ctx context.Context, changes musterv1.ChangeServiceClient, follower 
 		}
 		if fault := err.Error(); fault != lastFault || count > 0 {
 			lastFault = fault
-			log.Warn("the aggregator's changes are not followed for now", "error", err)
+			log.Warn("change feed disconnected, it will be reconnected", "error", err)
 		}
 		follower.Connected(false, err.Error())
 		select {
@@ -59,17 +59,17 @@ func Follow(ctx context.Context, changes musterv1.ChangeServiceClient, follower 
 	}
 }
 
-// once follows one stream to its end, and tells how many events there were. Its error is never nil.
-func once(ctx context.Context, changes musterv1.ChangeServiceClient, cursor **int64, follower Follower) (count int, err error) {
+// followOnce follows one stream to its end, and returns the number of events. Its error is never nil.
+func followOnce(ctx context.Context, changes musterv1.ChangeServiceClient, cursor **int64, follower Follower) (count int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(silence, func() { cancel(errors.New("the feed fell silent")) })
+	watch := time.AfterFunc(silence, func() { cancel(errors.New("the feed is silent")) })
 	defer watch.Stop()
 	stream, err := changes.FollowChanges(ctx, &musterv1.FollowChangesRequest{Cursor: *cursor, RunsOnly: true})
 	if err != nil {
 		return 0, err
 	}
-	told := events{follower: follower, cursor: cursor}
+	state := events{follower: follower, cursor: cursor}
 	for ; ; count++ {
 		event, err := stream.Recv()
 		if err != nil {
@@ -85,25 +85,25 @@ func once(ctx context.Context, changes musterv1.ChangeServiceClient, cursor **in
 		if count == 0 && *cursor != nil {
 			follower.Connected(true, "")
 		}
-		told.take(event)
+		state.handle(event)
 	}
 }
 
-// events is what one stream has told so far.
+// events is the state of one stream.
 type events struct {
 	follower Follower
-	cursor   **int64 // of the newest event that the follower has heard
+	cursor   **int64 // of the newest event that the follower received
 	building *snapshot
 }
 
-// snapshot is one that is not complete yet.
+// snapshot is an incomplete snapshot.
 type snapshot struct {
 	runs    []*musterv1.Run
 	revoked []string
 }
 
-// take passes an event on; those of a snapshot together, at its end.
-func (t *events) take(event *musterv1.FollowChangesResponse) {
+// handle handles an event; those of a snapshot together, at its end.
+func (t *events) handle(event *musterv1.FollowChangesResponse) {
 	switch e := event.Event.(type) {
 	case *musterv1.FollowChangesResponse_SnapshotBegin_:
 		t.building = &snapshot{}

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // stream is what a feed sends over one connection, and how it ends; nil: it stays open.
@@ -25,7 +25,7 @@ type stream struct {
 	end    error
 }
 
-// feed serves one stream after another, and notes the cursors that it was asked with (-1: none).
+// feed serves one stream after another, and records the requested cursors (-1: none).
 type feed struct {
 	musterv1.UnimplementedChangeServiceServer
 	mu      sync.Mutex
@@ -58,7 +58,7 @@ func (f *feed) FollowChanges(r *musterv1.FollowChangesRequest, out grpc.ServerSt
 	return next.end
 }
 
-// notes is a follower that writes down what it hears.
+// notes is a follower that records its calls.
 type notes struct {
 	mu  sync.Mutex
 	all []string
@@ -88,10 +88,11 @@ func (n *notes) Connected(ok bool, fault string) {
 	}
 }
 
-// follow gives what a follower hears of these streams, in order, up to the last of `want`; and the cursors.
+// follow checks what a follower receives from these streams, in order, up to the last of `want`; it returns the
+// cursors.
 func follow(t *testing.T, want []string, streams ...stream) []int64 {
 	t.Helper()
-	f, heard := &feed{streams: streams}, &notes{}
+	f, recorded := &feed{streams: streams}, &notes{}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -109,22 +110,22 @@ func follow(t *testing.T, want []string, streams ...stream) []int64 {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		Follow(ctx, musterv1.NewChangeServiceClient(conn), heard, slog.New(slog.DiscardHandler))
+		Follow(ctx, musterv1.NewChangeServiceClient(conn), recorded, slog.New(slog.DiscardHandler))
 	}()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		heard.mu.Lock()
-		enough := len(heard.all) >= len(want)
-		heard.mu.Unlock()
+		recorded.mu.Lock()
+		enough := len(recorded.all) >= len(want)
+		recorded.mu.Unlock()
 		if enough || time.Now().After(end) {
 			break
 		}
 	}
 	cancel()
 	<-ended // Follow returns when its context ends
-	heard.mu.Lock()
-	defer heard.mu.Unlock()
-	if !slices.Equal(heard.all, want) {
-		t.Errorf("heard\n%s\nwant\n%s", strings.Join(heard.all, "\n"), strings.Join(want, "\n"))
+	recorded.mu.Lock()
+	defer recorded.mu.Unlock()
+	if !slices.Equal(recorded.all, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(recorded.all, "\n"), strings.Join(want, "\n"))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,8 +170,8 @@ var cut = status.Error(codes.Unavailable, "cut")
 
 const away = "away: rpc error: code = Unavailable desc = cut"
 
-// Runs that a half snapshot did not name are not gone.
-func TestHalfASnapshotIsNone(t *testing.T) {
+// Runs that an incomplete snapshot did not contain are not deleted.
+func TestIncompleteSnapshotIsIgnored(t *testing.T) {
 	cursors := follow(t, []string{away, "snapshot b c x", "connected"},
 		stream{[]*musterv1.FollowChangesResponse{heartbeat(), begin(), run("a")}, cut},
 		stream{[]*musterv1.FollowChangesResponse{heartbeat(), begin(), run("b"), run("c"), revoked("x"), end(5)}, nil})
@@ -179,7 +180,7 @@ func TestHalfASnapshotIsNone(t *testing.T) {
 	}
 }
 
-func TestTheFeedGoesOnWhereItBroke(t *testing.T) {
+func TestBrokenFeedIsResumed(t *testing.T) {
 	cursors := follow(t, []string{"snapshot a", "connected", "changed b", "deleted a", "revoked x", away,
 		"connected", "changed c", "away: the aggregator ended the feed", "connected"},
 		stream{[]*musterv1.FollowChangesResponse{begin(), run("a"), end(5), run("b", 6), deleted("a", 7), revoked("x", 8)}, cut},
@@ -190,8 +191,8 @@ func TestTheFeedGoesOnWhereItBroke(t *testing.T) {
 	}
 }
 
-// The aggregator's state was replaced: its feed knows nothing of this cursor.
-func TestACursorFromElsewhereIsGivenUp(t *testing.T) {
+// The aggregator's state was replaced: its feed does not know this cursor.
+func TestForeignCursorIsDropped(t *testing.T) {
 	unknown := status.Error(codes.OutOfRange, "unknown")
 	cursors := follow(t, []string{"snapshot a", "connected", away, "away: rpc error: code = OutOfRange desc = unknown",
 		"snapshot b", "connected"},
@@ -203,8 +204,8 @@ func TestACursorFromElsewhereIsGivenUp(t *testing.T) {
 	}
 }
 
-// A feed that goes back further than it keeps sends a snapshot although there was a cursor.
-func TestASnapshotInTheMiddleReplacesEverything(t *testing.T) {
+// A feed sends a snapshot in spite of a cursor if the cursor is older than its history.
+func TestLaterSnapshotReplacesEverything(t *testing.T) {
 	follow(t, []string{"snapshot a", "connected", away, "connected", "snapshot b", "connected", "changed c"},
 		stream{[]*musterv1.FollowChangesResponse{begin(), run("a"), end(5)}, cut},
 		stream{[]*musterv1.FollowChangesResponse{begin(), run("b"), end(90), run("c", 91)}, nil})

@@ -1,14 +1,14 @@
 package viewing
 
 import (
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// Answer is what GET /status says: the head, the pairs, and what stands behind them. Head and pairs are the fields
-// of the original design: they keep their names and meaning. docs/status.md lists all.
+// Answer is the body of GET /status: the head, the pairs, and the rest. Head and pairs are the fields of the original
+// design: they keep their names and meaning. docs/status.md lists all.
 type Answer struct {
 	head
-	plugins [][]byte // JSON already (appendPair), in pieces: commas stand between all pairs
+	plugins [][]byte // encoded as JSON (appendPair), in pieces: commas separate all pairs
 	about
 }
 
@@ -17,7 +17,7 @@ type head struct {
 	Percent float64 `json:"percent_complete"`
 }
 
-// about is what stands behind the pairs.
+// about is the part after the pairs.
 type about struct {
 	Run      string  `json:"run"`
 	State    string  `json:"state"`
@@ -32,7 +32,7 @@ type about struct {
 	times
 }
 
-// times differ in answers that say the same.
+// times differ between otherwise equal answers.
 type times struct {
 	Time     string `json:"time,omitempty"`
 	FeedTime string `json:"feed_time,omitempty"`
@@ -47,7 +47,7 @@ type Counts struct {
 	TimedOut int64 `json:"timed_out"`
 }
 
-// Plugin is all pairs of one plugin together.
+// Plugin summarises all pairs of one plugin.
 type Plugin struct {
 	Name    string  `json:"name"`
 	Once    bool    `json:"once"`
@@ -61,13 +61,13 @@ type aggregate struct {
 	Estimate *Estimate        `json:"estimate,omitempty"`
 }
 
-// Estimate is when the last pair may be through.
+// Estimate is when the last pair may end.
 type Estimate struct {
 	Earliest string `json:"earliest"`
 	Latest   string `json:"latest"`
 }
 
-// newAnswer says what a status says, with these pairs.
+// newAnswer converts a status with these pairs.
 func newAnswer(status *musterv1.RunStatus, plugins [][]byte) *Answer {
 	state := word(status.State.String(), "RUN_STATE_")
 	a := &Answer{head: head{Status: state, Percent: status.PercentComplete}, plugins: plugins, about: about{
@@ -77,7 +77,7 @@ func newAnswer(status *musterv1.RunStatus, plugins [][]byte) *Answer {
 		times: times{Time: instant(status.Time), FeedTime: instant(status.FeedTime)},
 	}}
 	if status.State == musterv1.RunState_RUN_STATE_PLANNED {
-		a.Status = "running" // the design knows no planned runs
+		a.Status = "running" // the design has no planned runs
 	}
 	for _, plugin := range status.Plugins {
 		a.Summary = append(a.Summary, Plugin{Name: plugin.Plugin, Once: plugin.Once, Percent: plugin.PercentComplete,

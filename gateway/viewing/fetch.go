@@ -11,19 +11,19 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 const (
 	fetchTimeout = 20 * time.Second
-	// smallRun is up to how many pairs the status service says of each what happens next; of a larger page it
-	// leaves out the words that all pairs share.
+	// smallRun is the number of pairs up to which the status service sends the next step of each; for a larger page it
+	// leaves out texts that all pairs share.
 	smallRun = 1_000
-	pageSize = 10_000 // pairs that the status service gives at a time
-	shown    = 10     // pairs of a kind, where only those that need attention are asked for
+	pageSize = 10_000 // maximum of pairs of one response of the status service
+	shown    = 10     // maximum of pairs of a kind, if only those that need attention are requested
 )
 
-// fetch asks for a run's status: with all pairs, or with those only that a person looks at.
+// fetch requests a run's status: with all pairs, or only with those that need attention.
 func (s *Server) fetch(ctx context.Context, run string, attention bool) (*Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -45,8 +45,8 @@ func (s *Server) fetch(ctx context.Context, run string, attention bool) (*Answer
 	return s.fetchLarge(ctx, status.Run)
 }
 
-// fetchLarge asks for page after page, from the beginning, so that all pairs read alike. While the next one is
-// on its way those before are turned into JSON.
+// fetchLarge requests page after page, from the beginning, so that all pairs have the same form. It encodes one page as
+// JSON while it waits for the next.
 func (s *Server) fetchLarge(ctx context.Context, run string) (*Answer, error) {
 	var status musterv1.RunStatus
 	var pieces []*[]byte
@@ -85,14 +85,14 @@ func (s *Server) fetchLarge(ctx context.Context, run string) (*Answer, error) {
 	return newAnswer(&status, plugins), nil
 }
 
-// statusPage is a page of a run's status of which only the outline was read.
+// statusPage is a page of a run's status of which only the outline was parsed.
 type statusPage struct {
-	pairs   [][]byte // each as protobuf encodes it
-	summary []byte   // the same of a status without pairs
+	pairs   [][]byte // each encoded as protobuf
+	summary []byte   // the encoded status without pairs
 	next    string   // the token of the next page
 }
 
-// fetchPage asks for one page.
+// fetchPage requests one page.
 func (s *Server) fetchPage(ctx context.Context, request *musterv1.GetStatusRequest) (*statusPage, error) {
 	var content []byte
 	err := s.connection.Invoke(ctx, musterv1.StatusService_GetStatus_FullMethodName, request, &content, grpc.ForceCodec(rawAnswers{}))
@@ -118,7 +118,7 @@ func outline(content []byte) (*statusPage, error) {
 			size = protowire.ConsumeFieldValue(number, kind, rest[tag:])
 		}
 		if size < 0 {
-			return nil, fmt.Errorf("the status service's answer cannot be read: %w", protowire.ParseError(size))
+			return nil, fmt.Errorf("cannot parse the status service's response: %w", protowire.ParseError(size))
 		}
 		field, value := rest[:tag+size], rest[tag:tag+size]
 		rest = rest[tag+size:]
@@ -136,7 +136,7 @@ func outline(content []byte) (*statusPage, error) {
 	return page, nil
 }
 
-// rawAnswers is a codec that leaves an answer as it is encoded.
+// rawAnswers is a codec that leaves a response encoded.
 type rawAnswers struct{}
 
 func (rawAnswers) Name() string                  { return "proto" }
@@ -146,7 +146,7 @@ func (rawAnswers) Unmarshal(content []byte, v any) error {
 	return nil
 }
 
-// fetchAttention gives stragglers, and the first of those with an error, timed out, or with progress.
+// fetchAttention returns stragglers, and the first pairs with an error, a time-out, or progress.
 func (s *Server) fetchAttention(ctx context.Context, run string) (*Answer, error) {
 	status, err := s.status.GetStatus(ctx, &musterv1.GetStatusRequest{Run: run})
 	if err != nil {

@@ -13,43 +13,43 @@ import (
 	"time"
 
 	"muster.example/gateway/fleet"
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/listen"
 	"muster.example/gateway/rest"
 	"muster.example/gateway/runs"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
+	"muster.example/services/client/go/reasons"
 )
 
-// PlainHelp is what a client hears that speaks HTTP without TLS.
+// PlainHelp is the answer to a client that uses HTTP without TLS.
 const PlainHelp = "This port speaks HTTPS only: use https:// (muster dashboard prints a link)."
 
-// Listeners keeps the status listener of each run that has one of its own. It is a runs.Follower. Safe for
-// concurrent use.
+// Listeners keeps the separate status listeners of runs. It implements runs.Follower. Safe for concurrent use.
 type Listeners struct {
-	server   *Server
-	signer   musterv1.ListenerServiceClient
-	sockets  *listen.Sockets
-	mu       sync.Mutex
-	doors    map[string]*door
-	closed   bool
-	finished sync.WaitGroup
+	server       *Server
+	signer       musterv1.ListenerServiceClient
+	sockets      *listen.Sockets
+	mu           sync.Mutex
+	runListeners map[string]*statusListener
+	closed       bool
+	finished     sync.WaitGroup
 }
 
-// door is the status listener of one run.
-type door struct {
+// statusListener is the status listener of one run.
+type statusListener struct {
 	run  string
 	ctx  context.Context
 	stop context.CancelFunc
 	end  *time.Timer
 }
 
-// name is the socket's, for the supervisor.
-func (d *door) name() string { return "status/" + d.run }
+// name returns the socket's name for the supervisor.
+func (d *statusListener) name() string { return "status/" + d.run }
 
-// NewListeners opens nothing yet.
+// NewListeners creates it without listeners.
 func NewListeners(server *Server, signer musterv1.ListenerServiceClient, sockets *listen.Sockets) *Listeners {
-	return &Listeners{server: server, signer: signer, sockets: sockets, doors: map[string]*door{}}
+	return &Listeners{server: server, signer: signer, sockets: sockets, runListeners: map[string]*statusListener{}}
 }
 
 // Snapshot implements runs.Follower.
@@ -61,7 +61,7 @@ func (l *Listeners) Snapshot(all []*musterv1.Run, _ []string) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for run, d := range l.doors {
+	for run, d := range l.runListeners {
 		if !there[run] {
 			d.stop()
 		}
@@ -76,16 +76,16 @@ func (l *Listeners) Changed(run *musterv1.Run) {
 	left := time.Until(runs.AuthorityEnd(run))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := l.doors[run.Id]
+	d := l.runListeners[run.Id]
 	if d == nil {
 		if l.closed || left <= 0 {
 			return
 		}
-		d = &door{run: run.Id}
+		d = &statusListener{run: run.Id}
 		d.ctx, d.stop = context.WithCancel(context.Background())
 		d.end = time.AfterFunc(left, d.stop)
-		l.doors[run.Id] = d
-		l.finished.Go(func() { l.keep(d) })
+		l.runListeners[run.Id] = d
+		l.finished.Go(func() { l.maintain(d) })
 		return
 	}
 	d.end.Reset(left)
@@ -95,35 +95,35 @@ func (l *Listeners) Changed(run *musterv1.Run) {
 func (l *Listeners) Deleted(run string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d := l.doors[run]; d != nil {
+	if d := l.runListeners[run]; d != nil {
 		d.stop()
 	}
 }
 
-// Revoked implements runs.Follower: the server asks for each request.
+// Revoked implements runs.Follower: the server checks each request.
 func (l *Listeners) Revoked(string) {}
 
 // Connected implements runs.Follower.
 func (l *Listeners) Connected(bool, string) {}
 
-// Close ends all of them.
+// Close ends all listeners.
 func (l *Listeners) Close() {
 	l.mu.Lock()
 	l.closed = true
-	for _, d := range l.doors {
+	for _, d := range l.runListeners {
 		d.stop()
 	}
 	l.mu.Unlock()
 	l.finished.Wait()
 }
 
-// keep opens the door again and again until it is stopped.
-func (l *Listeners) keep(d *door) {
+// maintain opens the listener repeatedly until it is stopped.
+func (l *Listeners) maintain(d *statusListener) {
 	log := l.server.log.With("run", d.run)
 	defer func() {
 		d.end.Stop()
 		l.mu.Lock()
-		delete(l.doors, d.run)
+		delete(l.runListeners, d.run)
 		l.mu.Unlock()
 	}()
 	for failures := 0; d.ctx.Err() == nil; failures++ {
@@ -132,14 +132,14 @@ func (l *Listeners) keep(d *door) {
 		if d.ctx.Err() != nil {
 			break
 		}
-		if reason := muster.AsError(err).Reason; reason == "RUN_NOT_FOUND" || reason == "RUN_ENDED" || reason == "NO_STATUS_LISTENER" {
+		if reason := muster.AsError(err).Reason; reason == reasons.RunNotFound || reason == reasons.RunEnded || reason == reasons.NoStatusListener {
 			return
 		}
 		if time.Since(started) > time.Minute {
 			failures = 0
 		}
 		l.server.metrics.RunListenerFaults.Inc()
-		log.Warn("status listener of the run closed for now", "error", err)
+		log.Warn("status listener of the run closed, it will be reopened", "error", err)
 		_ = l.report(d, 0, err.Error())
 		select {
 		case <-time.After(listen.RetryDelay(failures)):
@@ -159,8 +159,8 @@ func (l *Listeners) isClosed() bool {
 	return l.closed
 }
 
-// open serves until the door is stopped; its error says why it could not.
-func (l *Listeners) open(d *door, log *slog.Logger) error {
+// open serves until the listener is stopped; its error says why it could not.
+func (l *Listeners) open(d *statusListener, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(d.ctx, 30*time.Second)
 	defer cancel()
 	given, err := l.signer.GetStatusListener(ctx, &musterv1.GetStatusListenerRequest{Run: d.run})
@@ -198,7 +198,7 @@ func (l *Listeners) open(d *door, log *slog.Logger) error {
 	}
 }
 
-// settings serves what was brought, and admits whom it names, besides the run's own viewers.
+// settings serves the given certificate, and admits clients of the given CA, besides the run's own viewers.
 func (l *Listeners) settings(given *musterv1.GetStatusListenerResponse) (*tls.Config, []*x509.Certificate, error) {
 	var brought []*x509.Certificate
 	if given.ClientCaPem != "" {
@@ -218,8 +218,8 @@ func (l *Listeners) settings(given *musterv1.GetStatusListenerResponse) (*tls.Co
 	return config, brought, nil
 }
 
-// report tells the aggregator that the listener is open at a port, or why it is not.
-func (l *Listeners) report(d *door, port int, fault string) error {
+// report reports the port of the listener, or why it is not open, to the aggregator.
+func (l *Listeners) report(d *statusListener, port int, fault string) error {
 	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 	defer cancel()
 	_, err := l.signer.ReportStatusListener(ctx, &musterv1.ReportStatusListenerRequest{
@@ -228,7 +228,7 @@ func (l *Listeners) report(d *door, port int, fault string) error {
 	return err
 }
 
-// runHandler answers on the status listener of one run.
+// runHandler serves the status listener of one run.
 type runHandler struct {
 	server  *Server
 	run     string
@@ -243,19 +243,18 @@ func (h *runHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.server.metrics.Requests.WithLabelValues("status", routeOf(r), strconv.Itoa(counted.Code())).Inc()
 	}()
 	if r.URL.Path != "/status" {
-		rest.AnswerProblem(counted, http.StatusNotFound, rest.Problem{Message: "there is no path " + r.URL.Path,
-			Reason: "PATH_NOT_FOUND", NextStep: "GET /status is what this listener is for."})
+		rest.AnswerProblem(counted, http.StatusNotFound, rest.PathNotFound(r.URL.Path, "GET /status."))
 		return
 	}
 	if h.server.allowOrigin(counted, r) {
 		return
 	}
-	h.server.as(counted, r, h.callerOf(r), func(r *http.Request, _ *party) { h.server.serveStatus(counted, r, h.run) })
+	h.server.serveAs(counted, r, h.callerOf(r), func(r *http.Request, _ *caller) { h.server.serveStatus(counted, r, h.run) })
 }
 
-// callerOf gives who asks: a viewer of this run, an operator, or anybody whom the authority vouches for that
-// was brought with the run; that one sees what the run's viewers see.
-func (h *runHandler) callerOf(r *http.Request) *party {
+// callerOf returns the caller: a viewer of this run, an operator, or a client of the CA that was given with the run;
+// such a client sees what the run's viewers see.
+func (h *runHandler) callerOf(r *http.Request) *caller {
 	leaf := r.TLS.PeerCertificates[0]
 	for _, chain := range r.TLS.VerifiedChains {
 		root := chain[len(chain)-1]
@@ -265,11 +264,11 @@ func (h *runHandler) callerOf(r *http.Request) *party {
 				if err != nil {
 					return nil
 				}
-				return &party{id: id, certificate: leaf}
+				return &caller{id: id, certificate: leaf}
 			}
 		}
 	}
-	p := h.server.certified(leaf)
+	p := h.server.callerOfCertificate(leaf)
 	if p == nil || p.id.Kind == peer.Viewer && p.id.Run != h.run {
 		return nil
 	}

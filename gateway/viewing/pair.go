@@ -11,11 +11,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// appendPairs appends the JSON of pairs, each as protobuf encodes it, with commas between them. A run may have
-// a hundred thousand: no value stands between the two forms.
+// appendPairs appends the JSON of protobuf-encoded pairs, separated by commas. A run may have a hundred thousand: they
+// are not decoded as a whole.
 func appendPairs(to []byte, pairs [][]byte) ([]byte, error) {
 	const usual = 160 // bytes of a pair
 	to = slices.Grow(to, len(pairs)*usual)
@@ -32,13 +32,13 @@ func appendPairs(to []byte, pairs [][]byte) ([]byte, error) {
 	return to, nil
 }
 
-// appendPair writes one expected result. The first five fields are those of the original design: they keep
-// their names and meaning. docs/status.md lists all.
+// appendPair writes one expected result. The first five fields are those of the original design: they keep their names
+// and meaning. docs/status.md lists all.
 func appendPair(to []byte, p *musterv1.PairStatus) []byte {
 	to = appendText(append(to, `{"name":`...), p.Plugin)
 	node := p.Node
 	if node == "global" {
-		node = "" // of a plugin that runs once
+		node = "" // for a plugin that runs once
 	}
 	to = appendText(append(to, `,"node":`...), node)
 	to = appendText(append(to, `,"status":`...), pairWord(p.Outcome))
@@ -66,7 +66,7 @@ func appendPair(to []byte, p *musterv1.PairStatus) []byte {
 	return append(to, '}')
 }
 
-// fault is what an agent found before its work.
+// fault is what an agent found in its checks.
 type fault struct {
 	Check    string `json:"check,omitempty"`
 	Address  string `json:"address,omitempty"`
@@ -86,7 +86,7 @@ func appendProgress(to []byte, p *musterv1.Progress) []byte {
 	return append(to, '}')
 }
 
-// appendField appends a field that is left out when it says nothing.
+// appendField appends a field unless it is empty.
 func appendField(to []byte, name, text string) []byte {
 	if text == "" {
 		return to
@@ -102,7 +102,7 @@ func appendTime(to []byte, name string, t *timestamppb.Timestamp) []byte {
 	return append(t.AsTime().AppendFormat(to, time.RFC3339Nano), '"')
 }
 
-// appendText is encoding/json's string; most have nothing to escape.
+// appendText appends a string as encoding/json does; most need no escapes.
 func appendText(to []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
@@ -114,7 +114,7 @@ func appendText(to []byte, text string) []byte {
 
 func appendJSON(to []byte, value any) []byte {
 	content, err := json.Marshal(value)
-	if err != nil { // texts and lists of them: it has no reason
+	if err != nil { // impossible: strings and lists of strings
 		return append(to, "null"...)
 	}
 	return append(to, content...)
@@ -139,7 +139,7 @@ var (
 	checkWords    = words[musterv1.Fault_Check]("CHECK_")
 )
 
-// words gives "not-started" for REASON_NOT_STARTED, and nothing for the value that says nothing.
+// words caches word for all values of an enum.
 func words[E interface {
 	~int32
 	protoreflect.Enum
@@ -153,7 +153,7 @@ func words[E interface {
 	return all
 }
 
-// word makes "not-started" of "REASON_NOT_STARTED", and nothing of the value that says nothing.
+// word returns "not-started" for "REASON_NOT_STARTED", and nothing for the unspecified value.
 func word(name, prefix string) string {
 	name = strings.TrimPrefix(name, prefix)
 	if name == "UNSPECIFIED" {

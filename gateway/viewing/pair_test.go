@@ -9,10 +9,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// documented is a pair as docs/status.md has it.
+// documented is a pair as docs/status.md documents it.
 type documented struct {
 	Name      string `json:"name"`
 	Node      string `json:"node"`
@@ -36,8 +36,8 @@ type documented struct {
 	Fault *fault `json:"fault,omitempty"`
 }
 
-// What is written is what encoding/json would write of the documented form, byte for byte.
-func TestAPairIsWrittenAsDocumented(t *testing.T) {
+// The output is byte for byte that of encoding/json for the documented form.
+func TestPairIsEncodedAsDocumented(t *testing.T) {
 	odd := "<b>\"\\\n\u2028\x7f\x1bé&"
 	for _, test := range []struct {
 		pair *musterv1.PairStatus
@@ -71,7 +71,7 @@ func TestAPairIsWrittenAsDocumented(t *testing.T) {
 	}
 }
 
-func TestAnAnswerHasEveryPairOnce(t *testing.T) {
+func TestAnswerHasEveryPairOnce(t *testing.T) {
 	for _, count := range []int{0, 1, smallRun, smallRun + 1, pageSize, 2*pageSize + 1} {
 		s := &Server{connection: &busy{status: manyPairs(count)}}
 		answer, err := s.fetch(t.Context(), "", false)
@@ -94,7 +94,7 @@ func TestAnAnswerHasEveryPairOnce(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNoStatusIsAnError(t *testing.T) {
+func TestInvalidStatusResponseFails(t *testing.T) {
 	for _, content := range [][]byte{{0x42}, {0x42, 5, 1}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, {0x42, 1, 0x0a}} {
 		s := &Server{connection: &busy{pages: map[string][]byte{fmt.Sprint(smallRun, " "): content}}}
 		if answer, err := s.fetch(t.Context(), "", false); err == nil {

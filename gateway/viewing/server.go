@@ -1,5 +1,5 @@
-// Package viewing is the gateway's second HTTPS server: what people and products look at. It answers
-// GET /status, serves the dashboard, and lets it read the API. Nothing can be changed through it.
+// Package viewing is the gateway's second HTTPS server, for people and products. It answers GET /status, and serves the
+// dashboard with read access to the API. It is read-only.
 package viewing
 
 import (
@@ -16,9 +16,9 @@ import (
 
 	"muster.example/gateway/dashboard"
 	"muster.example/gateway/fleet"
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
 	"muster.example/gateway/rest"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/peer"
 )
 
@@ -27,13 +27,13 @@ type Settings struct {
 	Host                string // of runs' own listeners
 	FirstPort, LastPort int    // of those; 0, 0: any
 	MaxConnections      int
-	Origins             []string // of pages elsewhere that may read the status; none: no CORS
+	Origins             []string // of other pages that may read the status; none: no CORS
 }
 
-// Server answers on the fleet's status listener and on those of runs. Safe for concurrent use.
+// Server serves the fleet's status listener and those of runs. Safe for concurrent use.
 type Server struct {
 	settings Settings
-	// connection is that of the status service, for answers that are read only as far as they have to be.
+	// connection is the status service's, for responses that are parsed only partially.
 	connection grpc.ClientConnInterface
 	status     musterv1.StatusServiceClient
 	api        *rest.Server
@@ -43,19 +43,19 @@ type Server struct {
 	revoked    *fleet.Revoked
 	metrics    *inspect.Metrics
 	log        *slog.Logger
-	// writeLimit is how long each writePiece of an answer may take to get out: who reads none is let go.
+	// writeLimit bounds the time to send each writePiece of an answer; slower clients are disconnected.
 	writeLimit time.Duration
 }
 
-// New serves what the status service says, and the API to whom it knows.
+// New creates a server of the status service's data and the API.
 func New(settings Settings, status grpc.ClientConnInterface, api *rest.Server, sessions *Sessions, keys *fleet.Keystore,
 	revoked *fleet.Revoked, metrics *inspect.Metrics, log *slog.Logger) *Server {
 	return &Server{settings: settings, connection: status, status: musterv1.NewStatusServiceClient(status), api: api, pages: dashboard.Handler(), sessions: sessions, keys: keys,
 		revoked: revoked, metrics: metrics, log: log, writeLimit: 30 * time.Second}
 }
 
-// TLS settings of the fleet's status listener. Who shows no certificate may come with a session. A run's
-// viewer is verified through its run's authority, which the fleet's root vouches for and holds to its run.
+// TLS returns the settings of the fleet's status listener. A client without a certificate may have a session. A run's
+// viewer is verified through its run CA, which chains to the fleet's root CA and is constrained to its run.
 func (s *Server) TLS() *tls.Config { return s.keys.ServerTLS(tls.VerifyClientCertIfGiven) }
 
 // Route is one path that the server answers itself.
@@ -63,7 +63,7 @@ type Route struct {
 	Method, Path string
 }
 
-// Routes are all of them, written as in the OpenAPI document; pages and what reads the API come besides.
+// Routes are these paths, written as in the OpenAPI document; the pages and the API are additional.
 var Routes = []Route{
 	{http.MethodGet, "/status"}, {http.MethodHead, "/status"}, {http.MethodGet, "/login"}, {http.MethodPost, "/logout"},
 }
@@ -81,15 +81,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if s.allowOrigin(counted, r) {
 			return
 		}
-		s.as(counted, r, s.callerOf(r), func(r *http.Request, p *party) { s.serveStatus(counted, r, runFor(p, r)) })
+		s.serveAs(counted, r, s.callerOf(r), func(r *http.Request, p *caller) { s.serveStatus(counted, r, runFor(p, r)) })
 	case strings.HasPrefix(r.URL.Path, "/api/"):
-		s.as(counted, r, s.callerOf(r), func(r *http.Request, _ *party) { s.serveAPI(counted, r) })
+		s.serveAs(counted, r, s.callerOf(r), func(r *http.Request, _ *caller) { s.serveAPI(counted, r) })
 	default:
 		s.pages.ServeHTTP(counted, r)
 	}
 }
 
-// routeOf is a label with few values.
+// routeOf returns a label with few values.
 func routeOf(r *http.Request) string {
 	switch {
 	case r.URL.Path == "/status", r.URL.Path == "/login", r.URL.Path == "/logout":
@@ -100,68 +100,64 @@ func routeOf(r *http.Request) string {
 	return "page"
 }
 
-// callerOf gives who asks: whom the certificate names, or whom the session stands for. Nil: nobody.
-func (s *Server) callerOf(r *http.Request) *party {
+// callerOf returns the identity of the certificate or the session, or nil.
+func (s *Server) callerOf(r *http.Request) *caller {
 	if len(r.TLS.PeerCertificates) == 0 {
 		return s.sessions.of(r)
 	}
-	return s.certified(r.TLS.PeerCertificates[0])
+	return s.callerOfCertificate(r.TLS.PeerCertificates[0])
 }
 
-// certified gives whom a verified certificate of the fleet names; nil if that is nobody who may look: what
-// delivers or serves has no business here.
-func (s *Server) certified(leaf *x509.Certificate) *party {
+// callerOfCertificate returns the identity of a verified certificate of the fleet; nil if its role may not read the status, such
+// as a sidecar or a service.
+func (s *Server) callerOfCertificate(leaf *x509.Certificate) *caller {
 	id, err := peer.FromCertificate(leaf)
 	if err != nil || id.Fleet != s.keys.Identity().Fleet || id.Kind != peer.User && id.Kind != peer.Viewer {
 		return nil
 	}
-	return &party{id: id, certificate: leaf}
+	return &caller{id: id, certificate: leaf}
 }
 
-// as serves a request for a caller, as long as that one is not revoked.
-func (s *Server) as(w http.ResponseWriter, r *http.Request, p *party, serve func(*http.Request, *party)) {
+// serveAs serves a request for a caller, unless or until it is revoked.
+func (s *Server) serveAs(w http.ResponseWriter, r *http.Request, p *caller, serve func(*http.Request, *caller)) {
 	if p == nil {
 		s.metrics.RefusedIdentities.WithLabelValues("status").Inc()
 		if len(r.TLS.PeerCertificates) == 0 {
-			rest.AnswerProblem(w, http.StatusUnauthorized, rest.Problem{Message: "it is not known who asks", Reason: "CERTIFICATE_MISSING",
-				NextStep: "Show the certificate of a credentials file (muster run writes one), or sign in: muster dashboard."})
+			rest.AnswerProblem(w, http.StatusUnauthorized, rest.CertificateMissing())
 			return
 		}
-		rest.AnswerProblem(w, http.StatusForbidden, rest.Problem{Message: "the certificate names nobody who may look here",
-			Reason: "ROLE_NOT_ALLOWED", NextStep: "Show that of a credentials file (muster run writes one), or of an operator."})
+		rest.AnswerProblem(w, http.StatusForbidden, rest.ViewersOnly())
 		return
 	}
 	ctx, done, err := s.revoked.Begin(r.Context(), p.certificate, p.id)
 	if err != nil {
 		s.metrics.RefusedIdentities.WithLabelValues("status").Inc()
-		rest.AnswerProblem(w, http.StatusForbidden, rest.Problem{Message: p.id.URI + " is revoked", Reason: "REVOKED",
-			NextStep: "Ask an operator for a new identity."})
+		rest.AnswerProblem(w, http.StatusForbidden, rest.RevokedIdentity(p.id.URI))
 		return
 	}
 	defer done()
 	serve(r.WithContext(fleet.WithIdentity(ctx, p.id.URI)), p)
 }
 
-// runFor gives the run that a caller sees: its own; operators may name one, or see the newest.
-func runFor(p *party, r *http.Request) string {
+// runFor returns the run that a caller sees: its own; operators may name one, or see the newest.
+func runFor(p *caller, r *http.Request) string {
 	if p.id.Run != "" {
 		return p.id.Run
 	}
 	return r.URL.Query().Get("run")
 }
 
-// serveAPI lets a caller read the API. The services decide what each may see.
+// serveAPI forwards read requests to the API. The services decide what each caller may see.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		rest.AnswerProblem(w, http.StatusMethodNotAllowed, rest.Problem{Message: "this listener is for looking only",
-			Reason: "METHOD_NOT_ALLOWED", NextStep: "Changes go to the gateway's main listener, with a certificate."})
+		rest.AnswerProblem(w, http.StatusMethodNotAllowed, rest.ListenerIsReadOnly())
 		return
 	}
 	s.api.ServeAs(w, r)
 }
 
-// login makes a session of a link that `muster dashboard` printed, once.
+// login exchanges a link of `muster dashboard` for a session, once.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -170,7 +166,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		session = s.sessions.Open(r.URL.Query().Get("token"))
 	}
 	if session == "" {
-		http.Error(w, "This link was used already, or is older than a minute. Get a new one: muster dashboard.", http.StatusForbidden)
+		http.Error(w, "This link was used already, or is older than a minute. Run muster dashboard for a new one.", http.StatusForbidden)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: session, Path: "/", MaxAge: int(sessionLife.Seconds()),
@@ -189,8 +185,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// allowOrigin lets pages of configured origins read the status; true if the request was a browser's question
-// whether it may, and is answered.
+// allowOrigin sets the CORS headers for configured origins; it returns true if it has answered a preflight request.
 func (s *Server) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" || !slices.Contains(s.settings.Origins, origin) {

@@ -12,43 +12,43 @@ import (
 )
 
 const (
-	linkLife    = time.Minute // of a link that `muster dashboard` printed
-	sessionLife = 12 * time.Hour
-	cookieName  = "__Host-muster"
-	maxKept     = 10_000 // links and sessions, each
+	linkValidity = time.Minute // of a link of `muster dashboard`
+	sessionLife  = 12 * time.Hour
+	cookieName   = "__Host-muster"
+	maxEntries   = 10_000 // links and sessions, each
 )
 
-// party is whom a link or a session stands for.
-type party struct {
+// caller is the identity of a link or a session.
+type caller struct {
 	id          peer.Identity
 	certificate *x509.Certificate
 	until       time.Time
 }
 
-// Sessions are the links that were given out and the browsers that opened one. They live in memory: after a
-// restart people sign in again. Safe for concurrent use.
+// Sessions holds the issued links and the browsers that opened one. They are in memory only: after a restart users sign
+// in again. Safe for concurrent use.
 type Sessions struct {
 	address  string
 	now      func() time.Time
 	mu       sync.Mutex
-	links    map[string]party
-	sessions map[string]party
+	links    map[string]caller
+	sessions map[string]caller
 }
 
-// NewSessions knows of none. Browsers reach the status listener at the address, "https://host:port".
+// NewSessions returns an empty set. Browsers reach the status listener at the address, "https://host:port".
 func NewSessions(address string) *Sessions {
-	return &Sessions{address: strings.TrimRight(address, "/"), now: time.Now, links: map[string]party{}, sessions: map[string]party{}}
+	return &Sessions{address: strings.TrimRight(address, "/"), now: time.Now, links: map[string]caller{}, sessions: map[string]caller{}}
 }
 
-// New implements rest.Links: Open takes the address' token once, within linkLife.
+// New implements rest.Links: Open accepts the URL's token once, within linkLife.
 func (s *Sessions) New(certificate *x509.Certificate, id peer.Identity) (address string, life time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	token := s.keep(s.links, party{id, certificate, s.now().Add(linkLife)})
-	return s.address + "/login?token=" + token, linkLife
+	token := s.store(s.links, caller{id, certificate, s.now().Add(linkValidity)})
+	return s.address + "/login?token=" + token, linkValidity
 }
 
-// Open makes a session of a link; empty if the token is not good (any more).
+// Open creates a session for a link's token; it returns "" if the token is not valid.
 func (s *Sessions) Open(token string) (session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,11 +61,11 @@ func (s *Sessions) Open(token string) (session string) {
 	if end := link.certificate.NotAfter; end.Before(until) {
 		until = end
 	}
-	return s.keep(s.sessions, party{link.id, link.certificate, until})
+	return s.store(s.sessions, caller{link.id, link.certificate, until})
 }
 
-// of gives whom a request's session stands for, or nil.
-func (s *Sessions) of(r *http.Request) *party {
+// of returns the identity of a request's session, or nil.
+func (s *Sessions) of(r *http.Request) *caller {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {
 		return nil
@@ -79,7 +79,7 @@ func (s *Sessions) of(r *http.Request) *party {
 	return &found
 }
 
-// end forgets the request's session.
+// end deletes the request's session.
 func (s *Sessions) end(r *http.Request) {
 	if cookie, err := r.Cookie(cookieName); err == nil {
 		s.mu.Lock()
@@ -88,7 +88,7 @@ func (s *Sessions) end(r *http.Request) {
 	}
 }
 
-// Count is how many browsers are signed in.
+// Count returns how many browsers are signed in.
 func (s *Sessions) Count() (count int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,9 +100,9 @@ func (s *Sessions) Count() (count int) {
 	return count
 }
 
-// keep stores a party under a random name, and makes room: what is over goes, then what ends first. The lock is
-// held.
-func (s *Sessions) keep(all map[string]party, p party) string {
+// store stores a party under a random name. To make space it drops expired entries, then those that expire first. The
+// lock is held.
+func (s *Sessions) store(all map[string]caller, p caller) string {
 	first := ""
 	for name, other := range all {
 		if s.now().After(other.until) {
@@ -111,7 +111,7 @@ func (s *Sessions) keep(all map[string]party, p party) string {
 			first = name
 		}
 	}
-	if len(all) >= maxKept {
+	if len(all) >= maxEntries {
 		delete(all, first)
 	}
 	name := rand.Text()

@@ -16,31 +16,28 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/rest"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 const (
-	// eventPause is the least time between two events of one stream; longer where they are large.
+	// eventPause is the minimum time between two events of one stream, largePause that of large ones.
 	eventPause, largePause = 250 * time.Millisecond, 2 * time.Second
 	largeEvent             = 256 << 10
 	keepAlive              = 15 * time.Second
 	writePiece             = 1 << 20
 )
 
-// serveStatus answers GET /status for one run, the one that the caller sees; "" is the newest.
+// serveStatus answers GET /status for the caller's run; "" is the newest.
 func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		rest.AnswerProblem(w, http.StatusMethodNotAllowed, rest.Problem{Message: "the status can only be read",
-			Reason: "METHOD_NOT_ALLOWED", NextStep: "Use GET."})
+		rest.AnswerProblem(w, http.StatusMethodNotAllowed, rest.StatusIsReadOnly())
 		return
 	}
 	query := r.URL.Query()
 	if other := otherRun(query["run"], run); other != "" {
-		rest.AnswerProblem(w, http.StatusForbidden, rest.Problem{
-			Message: fmt.Sprintf("run %.64q is not shown to this caller here, run %s alone is", other, run), Reason: "NOT_YOURS",
-			NextStep: "Leave run= out, or ask the fleet's status listener with that run's credentials, or as an operator."})
+		rest.AnswerProblem(w, http.StatusForbidden, rest.RunNotShown(fmt.Sprintf("%.64s", other), run))
 		return
 	}
 	attention := query.Get("only") == "attention"
@@ -67,12 +64,12 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 		return
 	}
 	if r.Method == http.MethodGet {
-		_ = (&paced{w, http.NewResponseController(w), s.writeLimit}).write(pieces...)
+		_ = (&timedWriter{w, http.NewResponseController(w), s.writeLimit}).write(pieces...)
 	}
 }
 
-// otherRun gives the first run that a request names besides the one that it would be answered with: that answer
-// must not be taken for the other's. Empty: there is none.
+// otherRun returns the first requested run that differs from the run of the answer: the answer must not be mistaken for
+// that run. Empty: none.
 func otherRun(named []string, run string) string {
 	for _, name := range named {
 		if name != "" && name != run {
@@ -82,8 +79,7 @@ func otherRun(named []string, run string) string {
 	return ""
 }
 
-// encode gives the JSON in pieces, and a weak ETag: the same for answers that differ in nothing but when they
-// were given.
+// encode returns the JSON in pieces, and a weak ETag: answers that differ only in their time have the same.
 func encode(answer *Answer) (pieces [][]byte, tag string, err error) {
 	head, err := json.Marshal(answer.head)
 	if err != nil {
@@ -114,7 +110,7 @@ func encode(answer *Answer) (pieces [][]byte, tag string, err error) {
 	return append(pieces, append(times, '\n')), `W/"` + base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:12]) + `"`, nil
 }
 
-// stream sends the status again whenever it changed, until the run has ended and that was told.
+// stream sends the status after every change, until the end of the run was sent.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, attention bool) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -126,7 +122,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, atte
 	s.metrics.EventStreams.Inc()
 	defer s.metrics.EventStreams.Dec()
 	w.Header().Set("Content-Type", "text/event-stream")
-	events := &eventWriter{out: paced{w, http.NewResponseController(w), s.writeLimit}}
+	events := &eventWriter{out: timedWriter{w, http.NewResponseController(w), s.writeLimit}}
 	changes := s.changes(ctx, answer.Run)
 	for {
 		size, err := events.status(answer)
@@ -141,13 +137,13 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, atte
 			return
 		}
 		if answer, err = s.fetch(ctx, answer.Run, attention); err != nil {
-			s.log.Debug("an event stream ends", "error", err)
-			return // the client comes again
+			s.log.Debug("event stream ended", "error", err)
+			return // the client reconnects
 		}
 	}
 }
 
-// await returns after a change, not too soon after the last event; false if the stream is over.
+// await returns after a change, and after a minimum pause; false if the stream has ended.
 func await(ctx context.Context, size int, changes <-chan struct{}, events *eventWriter) bool {
 	pause := eventPause
 	if size > largeEvent {
@@ -174,8 +170,8 @@ func await(ctx context.Context, size int, changes <-chan struct{}, events *event
 	}
 }
 
-// changes gives a sign when something of the run changed; any number of changes may be one sign. It is
-// closed when there will be no more.
+// changes signals changes of the run; one signal may stand for several changes. The channel is closed when there will
+// be no more.
 func (s *Server) changes(ctx context.Context, run string) <-chan struct{} {
 	signs := make(chan struct{}, 1)
 	sign := func() {
@@ -193,7 +189,7 @@ func (s *Server) changes(ctx context.Context, run string) <-chan struct{} {
 			}
 		}
 		if !errors.Is(err, io.EOF) && status.Code(err) != codes.Canceled {
-			s.log.Debug("a run is not watched any more", "run", run, "error", err)
+			s.log.Debug("the watch of a run has ended", "run", run, "error", err)
 		}
 	}()
 	return signs
@@ -205,11 +201,11 @@ func finished(answer *Answer) bool {
 
 // eventWriter writes server-sent events.
 type eventWriter struct {
-	out paced
+	out timedWriter
 	tag string
 }
 
-// status sends an answer, unless it is the one that was sent last; it gives its size.
+// status sends an answer, unless it equals the previous one; it returns its size.
 func (e *eventWriter) status(answer *Answer) (int, error) {
 	pieces, tag, err := encode(answer)
 	size := 0
@@ -220,11 +216,11 @@ func (e *eventWriter) status(answer *Answer) (int, error) {
 		return size, err
 	}
 	e.tag = tag
-	// The JSON is one line and ends with it.
+	// The JSON is one line with a line end.
 	return size, e.send(slices.Concat([][]byte{[]byte("event: status\nid: " + tag + "\ndata: ")}, pieces, [][]byte{[]byte("\n")})...)
 }
 
-// send writes an event, and sees that it goes out now.
+// send writes and flushes an event.
 func (e *eventWriter) send(pieces ...[]byte) error {
 	if err := e.out.write(pieces...); err != nil {
 		return err
@@ -232,14 +228,14 @@ func (e *eventWriter) send(pieces ...[]byte) error {
 	return e.out.control.Flush()
 }
 
-// paced lets a client go that does not take what is written to it.
-type paced struct {
+// timedWriter disconnects a client that does not read.
+type timedWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	limit   time.Duration // for each writePiece
 }
 
-func (p *paced) write(pieces ...[]byte) error {
+func (p *timedWriter) write(pieces ...[]byte) error {
 	for _, content := range pieces {
 		for piece := range slices.Chunk(content, writePiece) {
 			if err := p.control.SetWriteDeadline(time.Now().Add(p.limit)); err != nil {

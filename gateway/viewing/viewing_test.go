@@ -21,13 +21,13 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/peer"
 )
 
-// Links end after a minute, sessions after half a day or with the certificate of who asked for them.
-func TestLinksAndSessionsEndInTime(t *testing.T) {
+// Links expire after a minute, sessions after half a day or with the certificate of their operator.
+func TestLinksAndSessionsExpire(t *testing.T) {
 	now := time.Now()
 	s := NewSessions("https://h:1/")
 	s.now = func() time.Time { return now }
@@ -46,7 +46,7 @@ func TestLinksAndSessionsEndInTime(t *testing.T) {
 		return s.of(request) != nil
 	}
 	if open(now.Add(24*time.Hour), time.Minute+time.Second) != "" {
-		t.Error("a link of more than a minute is good")
+		t.Error("a link older than a minute is accepted")
 	}
 	long := open(now.Add(24*time.Hour), time.Minute-time.Second)
 	short := open(now.Add(time.Hour), time.Second)
@@ -63,26 +63,26 @@ func TestLinksAndSessionsEndInTime(t *testing.T) {
 	}
 }
 
-func TestLinksAreBounded(t *testing.T) {
+func TestNumberOfLinksIsBounded(t *testing.T) {
 	s := NewSessions("https://h")
-	for i := range maxKept {
-		s.links[fmt.Sprint(i)] = party{until: s.now().Add(time.Hour + time.Duration(i))}
+	for i := range maxEntries {
+		s.links[fmt.Sprint(i)] = caller{until: s.now().Add(time.Hour + time.Duration(i))}
 	}
 	s.New(&x509.Certificate{}, peer.Identity{})
-	if _, first := s.links["0"]; len(s.links) != maxKept || first {
+	if _, first := s.links["0"]; len(s.links) != maxEntries || first {
 		t.Errorf("%d links are kept, the oldest too: %v", len(s.links), first)
 	}
 }
 
-// busy is a status service of one run of many pairs that changes all the time.
+// busy is a status service with one run of many pairs that changes continuously.
 type busy struct {
 	musterv1.StatusServiceClient
 	status *musterv1.RunStatus
-	ended  chan struct{}     // closed when a watch is
+	ended  chan struct{}     // closed when a watch ends
 	pages  map[string][]byte // encoded, by size and token
 }
 
-// Invoke answers GetStatus, in pages as the real one does; the token is where the next page begins.
+// Invoke answers GetStatus in pages as the real service does; the token is the position of the next page.
 func (b *busy) Invoke(_ context.Context, method string, request, answer any, _ ...grpc.CallOption) error {
 	asked := request.(*musterv1.GetStatusRequest)
 	if method != musterv1.StatusService_GetStatus_FullMethodName {
@@ -127,7 +127,7 @@ func (c *changing) Recv() (*musterv1.WatchStatusResponse, error) {
 	return nil, c.ctx.Err()
 }
 
-// manyPairs is a run of which everything that is usual is known.
+// manyPairs returns a run with all usual fields.
 func manyPairs(count int) *musterv1.RunStatus {
 	status := &musterv1.RunStatus{Run: "00000000000000aa", State: musterv1.RunState_RUN_STATE_RUNNING}
 	for i := range count {
@@ -139,8 +139,8 @@ func manyPairs(count int) *musterv1.RunStatus {
 	return status
 }
 
-// By HTTP/1.1 and HTTP/2, as an answer and as events.
-func TestWhoTakesNothingIsLetGo(t *testing.T) {
+// With HTTP/1.1 and HTTP/2, as an answer and as events.
+func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		for _, accept := range []string{"application/json", "text/event-stream"} {
 			service := &busy{status: manyPairs(100_000), ended: make(chan struct{})}
@@ -168,7 +168,7 @@ func TestWhoTakesNothingIsLetGo(t *testing.T) {
 				<-service.ended
 			}
 			if n, err := io.Copy(io.Discard, bufio.NewReader(response.Body)); err == nil {
-				t.Errorf("HTTP/2 %v, %s: a clean end after %d bytes", http2, accept, n)
+				t.Errorf("HTTP/2 %v, %s: the response ended without an error after %d bytes", http2, accept, n)
 			}
 			response.Body.Close()
 			transport.CloseIdleConnections()
@@ -177,7 +177,7 @@ func TestWhoTakesNothingIsLetGo(t *testing.T) {
 	}
 }
 
-// From what the status service sends to the bytes of the answer; 150 ms are wanted with the calls besides.
+// From the response of the status service to the bytes of the answer; the goal is 150 ms including the calls.
 func BenchmarkStatusOf100000Pairs(b *testing.B) {
 	s := &Server{connection: &busy{status: manyPairs(100_000)}}
 	b.ReportAllocs()

@@ -18,10 +18,11 @@
 #include "services/agent/stop_on_signal.h"
 #include "services/client/client_status.h"
 #include "services/client/delayed_stop.h"
-#include "services/client/errors.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/client.h"
 
 namespace muster {
 namespace {
@@ -62,7 +63,7 @@ void SayWait(client::Client& client, const absl::Status& why) {
 void LogHeartbeats(const client::Status& status) {
   if (status.ok()) {
     Log(LogLevel::kInfo, "heartbeats get through again");
-  } else if (status.reason == "DOUBLE_AGENT") {
+  } else if (status.reason == "DUPLICATE_AGENT") {
     Log(LogLevel::kError,
         "another agent beats with this identity: ours have ended, the work goes on",
         {{"error", status.message}, {"next_step", status.next_step}});
@@ -83,30 +84,31 @@ absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& conf
     if (built_in || !needed) return std::nullopt;
     if (config.client.grpc_targets.empty()) {
       if (config.mode != "exec") return std::nullopt;
-      return client::ConfigError("configuration", "definition",
-                                 "it is missing: mode exec runs its command");
+      return errors::ConfigInvalid("configuration", "definition",
+                                   "it is missing: mode exec runs its command");
     }
-    auto planned = FetchPlannedPlugin(
-        config.client, [&](const absl::Status& why) { SayWait(client, why); }, stop);
-    if (!planned.ok()) return planned.status();
-    config.definition = std::move(planned->definition_yaml);
-    if (!config.client.deadline) client.SetDeadline(absl::ToChronoTime(planned->deadline));
+    ASSIGN_OR_RETURN(
+        auto planned,
+        FetchPlannedPlugin(
+            config.client, [&](const absl::Status& why) { SayWait(client, why); }, stop));
+    config.definition = std::move(planned.definition_yaml);
+    if (!config.client.deadline) client.SetDeadline(absl::ToChronoTime(planned.deadline));
   }
   auto definition = ParsePluginDefinition(config.definition, "definition");
   if (!definition.ok()) {
-    return client::ConfigError("configuration", "definition", ToStd(definition.status().message()));
+    return errors::ConfigInvalid("configuration", "definition",
+                                 ToStd(definition.status().message()));
   }
   return std::optional(*std::move(definition));
 }
 
 absl::StatusOr<Assignment> Assign(AgentConfig& config, client::Client& client,
                                   const std::stop_token& stop) {
-  auto definition = FindDefinition(config, client, stop);
-  if (!definition.ok()) return definition.status();
+  ASSIGN_OR_RETURN(auto definition, FindDefinition(config, client, stop));
   Assignment assignment;
   std::string mode = config.mode;
-  if (*definition) {
-    assignment.definition = **definition;
+  if (definition) {
+    assignment.definition = *definition;
     if (mode.empty()) mode = ModeOf(assignment.definition);
   }
   const std::string name = config.module.empty() ? config.client.plugin : config.module;
@@ -114,12 +116,12 @@ absl::StatusOr<Assignment> Assign(AgentConfig& config, client::Client& client,
   const bool built_in = module != nullptr && module->built_in;
   if (mode.empty()) mode = built_in || !config.module.empty() ? "module" : "wait";
   if (mode == "module" && !built_in) {
-    return client::ConfigError("configuration", "module",
-                               "this agent has no built-in module \"" + name + "\"");
+    return errors::ConfigInvalid("configuration", "module",
+                                 "this agent has no built-in module \"" + name + "\"");
   }
   if (mode == "exec" && assignment.definition.kind != PluginKind::kExec) {
-    return client::ConfigError("configuration", "definition",
-                               "it has no command to run, or names an image");
+    return errors::ConfigInvalid("configuration", "definition",
+                                 "it has no command to run, or names an image");
   }
   assignment.module = mode == "module" ? module : FindModule(mode);
   return assignment;
@@ -153,7 +155,7 @@ class Agent {
   bool waits() const { return assignment_.module->name == "wait"; }
 
   absl::StatusOr<ModuleResult> Produce() {
-    if (auto status = state_->MakeFolders(); !status.ok()) return status;
+    RETURN_IF_ERROR(state_->MakeFolders());
     const absl::Duration configured = absl::FromChrono(config_.time_limit);
     ModuleContext context;
     context.run = config_.client.run;
@@ -245,16 +247,14 @@ absl::StatusOr<Delivery> Run(AgentConfig config, const std::stop_token& stop) {
   const auto client = client::Client::Create(config.client, &ready);
   if (!client) return Delivery{ready, {}};
   // Before the first heartbeat: an agent that is not the only one here has nothing to say.
-  auto state = AgentState::Open(config.client.state_dir, config.client.run, config.client.plugin,
-                                config.client.node);
-  if (!state.ok()) return state.status();
+  ASSIGN_OR_RETURN(auto state, AgentState::Open(config.client.state_dir, config.client.run,
+                                                config.client.plugin, config.client.node));
   client->SetPhase(Phase::kChecking);
   client->StartHeartbeats(LogHeartbeats);
   Preflight preflight(config.client, *client);
   preflight.AwaitFirst(kPreflightLimit, stop);
-  auto assignment = Assign(config, *client, stop);
-  if (!assignment.ok()) return assignment.status();
-  Agent agent(std::move(config), *std::move(assignment), *client, *std::move(state), stop);
+  ASSIGN_OR_RETURN(auto assignment, Assign(config, *client, stop));
+  Agent agent(std::move(config), std::move(assignment), *client, std::move(state), stop);
   return agent.Run();
 }
 

@@ -7,9 +7,10 @@
 #include <set>
 #include <utility>
 
-#include "services/client/errors.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/client.h"
 
 namespace muster {
 namespace {
@@ -82,14 +83,12 @@ absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
   const auto fields = AgentFields(config);
   if (!path.empty()) {
     auto text = ReadFileBounded(path, kMaxConfigFile);
-    if (!text.ok()) return client::ConfigError(path, "", ToStd(text.status().message()));
-    if (auto status = client::ReadConfigJson(*text, path, fields, {}); !status.ok()) return status;
+    if (!text.ok()) return errors::ConfigInvalid(path, "", ToStd(text.status().message()));
+    RETURN_IF_ERROR(client::ReadConfigJson(*text, path, fields, {}));
   }
   std::set<std::string> set;
-  if (auto status = client::ReadConfigEnvironment(environment, fields, &set); !status.ok()) {
-    return status;
-  }
-  if (auto status = client::CompleteConfig(config.client, set); !status.ok()) return status;
+  RETURN_IF_ERROR(client::ReadConfigEnvironment(environment, fields, &set));
+  RETURN_IF_ERROR(client::CompleteConfig(config.client, set));
   if (config.client.state_dir.empty()) config.client.state_dir = DefaultStateDir(environment);
   return config;
 }

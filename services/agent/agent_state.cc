@@ -11,9 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/client/attempt_state.h"
-#include "services/client/errors.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/client.h"
 
 namespace muster {
 namespace {
@@ -41,12 +42,12 @@ absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& 
                                                              std::string_view plugin,
                                                              std::string_view node) {
   const std::string folder = state_dir + "/" + client::StateName(run, plugin, node);
-  if (auto status = MakeFolder(folder); !status.ok()) return status;
+  RETURN_IF_ERROR(MakeFolder(folder));
   const std::string lock_path = folder + "/lock";
   UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.valid()) return ErrnoError(errno, "open", lock_path);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return client::AlreadyRunningError(plugin, node, lock_path);
+    if (errno == EWOULDBLOCK) return errors::DeliveryAlreadyRunning(plugin, node, lock_path);
     return ErrnoError(errno, "lock", lock_path);
   }
   std::unique_ptr<AgentState> state(new AgentState(folder, std::move(lock)));
@@ -72,7 +73,7 @@ absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& 
 
 absl::Status AgentState::MakeFolders() {
   RemoveFolders();
-  if (auto status = MakeFolder(results_dir()); !status.ok()) return status;
+  RETURN_IF_ERROR(MakeFolder(results_dir()));
   return MakeFolder(scratch_dir());
 }
 

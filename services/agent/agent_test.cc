@@ -17,7 +17,8 @@
 #include "services/common/base/error.h"
 #include "services/common/base/subprocess.h"
 #include "services/common/base/unique_fd.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {
@@ -162,7 +163,7 @@ TEST_F(AgentTest, WhatStandsInTheWayIsToldAndTheWorkGoesOn) {
 
 TEST_F(AgentTest, ASecondAgentElsewhereEndsItsHeartbeatsButNotItsWork) {
   status_.judge_beat = [] {
-    return MakeError(absl::StatusCode::kAborted, "DOUBLE_AGENT", "another beats", "End one.");
+    return MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT", "another beats", "End one.");
   };
   StartStatus();
   config_["definition"] = Definition("echo x > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "services/aggregator/runs/plugin_definition.h"
+#include "services/common/plugin/plugin_definition.h"
 
 namespace muster {
 

@@ -5,12 +5,14 @@
 #include <chrono>
 
 #include "muster/v1/runs.grpc.pb.h"
-#include "services/client/backoff.h"
 #include "services/client/errors.h"
 #include "services/client/sender_identity.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/client.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
 
@@ -50,13 +52,13 @@ bool WorthAnotherTry(const absl::Status& status) {
 absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
     const client::Config& config, const std::function<void(const absl::Status& why)>& on_wait,
     const std::stop_token& stop) {
-  auto identity = client::SenderIdentity::Load(config.client_cert, config.client_key, absl::Now());
-  if (!identity.ok()) return identity.status();
+  ASSIGN_OR_RETURN(auto identity, client::SenderIdentity::Load(config.client_cert,
+                                                               config.client_key, absl::Now()));
   const auto credentials =
-      MakeChannelCredentials(ChannelIdentity{identity->identity().fleet, config.fleet_ca_cert,
+      MakeChannelCredentials(ChannelIdentity{identity.identity().fleet, config.fleet_ca_cert,
                                              config.client_cert, config.client_key},
                              {ServiceRole::kAggregator, ServiceRole::kRelay});
-  client::Backoff backoff;
+  Backoff backoff;
   for (size_t i = 0;; ++i) {
     const std::string& target = config.grpc_targets[i % config.grpc_targets.size()];
     const auto run = GetRunOnce(target, credentials, config.run);
@@ -69,12 +71,12 @@ absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
       return errors::PairNotPlanned(config.run, config.plugin, config.node);
     }
     if (!WorthAnotherTry(run.status())) return run.status();
-    if (absl::Now() > identity->not_after()) return client::DeadlineError(run.status());
+    if (absl::Now() > identity.not_after()) return client::DeadlineError(run.status());
     Log(LogLevel::kWarning, "the fleet cannot be asked for the plugin yet",
         {{"run", config.run}, {"plugin", config.plugin}, {"error", run.status()}});
     on_wait(run.status());
-    if (!client::WaitFor(backoff.Next(RetryAfterOf(run.status())), stop)) {
-      return client::InterruptedError();
+    if (!WaitFor(backoff.Next(RetryAfterOf(run.status())), stop)) {
+      return errors::Interrupted();
     }
   }
 }

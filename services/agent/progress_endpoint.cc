@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/errors/agent.h"
 
 namespace muster {
 namespace {
@@ -100,9 +100,7 @@ absl::StatusOr<std::unique_ptr<ProgressEndpoint>> ProgressEndpoint::Start(uint16
     state->port = port;
   }
   if (state->port < 0) {
-    return MakeError(absl::StatusCode::kUnavailable, "PORT_IN_USE",
-                     absl::StrCat("cannot listen on ", kLoopback, ":", port),
-                     "End the program that uses the port, or set progress_port to another.");
+    return errors::ProgressPortInUse(kLoopback, port);
   }
   state->thread = std::thread([s = state.get()] {
     s->server.listen_after_bind();

@@ -16,7 +16,8 @@
 #include "services/client/test_peer.h"
 #include "services/client/test_status_peer.h"
 #include "services/common/base/error.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "services/client/clean_text.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
 
 namespace muster {
 namespace {

@@ -36,6 +36,7 @@
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/timers.h"
 #include "services/common/blob/files/files_blob_store.h"
 #include "services/common/identity/authority_files.h"
@@ -80,34 +81,25 @@ absl::StatusOr<Foundation> OpenFoundation(const AggregatorConfig& config,
   Foundation f;
   const std::string& folder = config.state_folder;
   const Clock& clock = SystemClock();
-  auto tls = CertificateFiles::Open(folder + "/tls", folder + "/tls-published",
-                                    ServiceRole::kAggregator, clock.Now());
-  if (!tls.ok()) return tls.status();
-  f.tls = *std::move(tls);
+  ASSIGN_OR_RETURN(f.tls, CertificateFiles::Open(folder + "/tls", folder + "/tls-published",
+                                                 ServiceRole::kAggregator, clock.Now()));
   SqliteStoreOptions store_options;
   store_options.path = folder + "/state.db";
   store_options.on_fatal = std::move(fail);
-  auto store = OpenSqliteStore(std::move(store_options));
-  if (!store.ok()) return store.status();
-  f.store = *std::move(store);
+  ASSIGN_OR_RETURN(f.store, OpenSqliteStore(std::move(store_options)));
   FilesBlobStoreOptions blob_options;
   blob_options.root = folder + "/blobs";
-  auto blobs = OpenFilesBlobStore(std::move(blob_options));
-  if (!blobs.ok()) return blobs.status();
-  f.blobs = *std::move(blobs);
-  auto intermediate = LoadIntermediate(folder);
-  if (!intermediate.ok()) return intermediate.status();
-  auto wrap = KeyWrap::Open(folder + "/store.key");
-  if (!wrap.ok()) return wrap.status();
+  ASSIGN_OR_RETURN(f.blobs, OpenFilesBlobStore(std::move(blob_options)));
+  ASSIGN_OR_RETURN(auto intermediate, LoadIntermediate(folder));
+  ASSIGN_OR_RETURN(auto wrap, KeyWrap::Open(folder + "/store.key"));
   f.authorities =
-      std::make_unique<Authorities>(*std::move(intermediate), *std::move(wrap), *f.store, clock);
+      std::make_unique<Authorities>(std::move(intermediate), std::move(wrap), *f.store, clock);
   // Made before this service first ran: without it the first operator could not be listed or
   // revoked.
-  const absl::Status taken = f.authorities->TakeOver(folder + "/first-operator.crt");
-  if (!taken.ok()) return taken;
-  auto commands = CommandAuthority::Ensure(folder, f.authorities->fleet(), clock.Now());
-  if (!commands.ok()) return commands.status();
-  f.commands = std::make_unique<CommandTrust>(*std::move(commands), *f.store, clock);
+  RETURN_IF_ERROR(f.authorities->TakeOver(folder + "/first-operator.crt"));
+  ASSIGN_OR_RETURN(auto commands,
+                   CommandAuthority::Ensure(folder, f.authorities->fleet(), clock.Now()));
+  f.commands = std::make_unique<CommandTrust>(std::move(commands), *f.store, clock);
   return f;
 }
 
@@ -218,24 +210,21 @@ class Assembly : public Aggregator {
 };
 
 absl::Status Assembly::Begin() {
-  if (const absl::Status status = uploads_.Recover(); !status.ok()) return status;
-  if (const absl::Status status = LoadRevocations(); !status.ok()) return status;
+  RETURN_IF_ERROR(uploads_.Recover());
+  RETURN_IF_ERROR(LoadRevocations());
   changes_.AddObserver([this](const ChangeRecord& change) { Observe(change); });
-  if (const absl::Status status = changes_.Start(); !status.ok()) return status;
-  const absl::Status started =
-      lifecycle_->Start([this](const std::string& run) { sealer_.Seal(run); });
-  if (!started.ok()) return started;
+  RETURN_IF_ERROR(changes_.Start());
+  RETURN_IF_ERROR(lifecycle_->Start([this](const std::string& run) { sealer_.Seal(run); }));
   FollowVerdicts();
   AddGauges();
-  if (const absl::Status status = Serve(); !status.ok()) return status;
+  RETURN_IF_ERROR(Serve());
   ScheduleTick();
   return absl::OkStatus();
 }
 
 absl::Status Assembly::LoadRevocations() {
-  const auto revocations = f_.store->Revocations();
-  if (!revocations.ok()) return revocations.status();
-  for (const RevocationRecord& revocation : *revocations) revocations_.Add(revocation.subject);
+  ASSIGN_OR_RETURN(const auto revocations, f_.store->Revocations());
+  for (const RevocationRecord& revocation : revocations) revocations_.Add(revocation.subject);
   return absl::OkStatus();
 }
 
@@ -267,20 +256,17 @@ absl::Status Assembly::Serve() {
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
   options.open_listen = config_.join_listen.ToString();
   options.open_service = &join_service_;
-  auto server = RpcServer::Start(
-      std::move(options), callers_, live_, rpc_metrics_,
-      {&run_service_, &result_service_, &archive_service_, &change_service_, &listener_service_,
-       &identity_service_, &enrollment_service_, &relayed_join_service_, &audit_service_});
-  if (!server.ok()) return server.status();
-  server_ = *std::move(server);
+  ASSIGN_OR_RETURN(
+      server_, RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
+                                {&run_service_, &result_service_, &archive_service_,
+                                 &change_service_, &listener_service_, &identity_service_,
+                                 &enrollment_service_, &relayed_join_service_, &audit_service_}));
   InspectionServer::Options inspection;
   inspection.port = static_cast<uint16_t>(config_.inspection_port);
   inspection.ready = [this] {
     return stopping_ ? absl::UnavailableError("stopping") : absl::OkStatus();
   };
-  auto started = InspectionServer::Start(metrics_, std::move(inspection));
-  if (!started.ok()) return started.status();
-  inspection_ = *std::move(started);
+  ASSIGN_OR_RETURN(inspection_, InspectionServer::Start(metrics_, std::move(inspection)));
   return WriteAddresses(
       config_.addresses_file,
       {{"aggregator",
@@ -313,8 +299,9 @@ void Assembly::AddGauges() {
                            [this] { return follower_ != nullptr && follower_->connected(); });
   metrics_.AddSampledCounter("muster_lost_pairs_total", "Pairs that were timed out for silence.",
                              [this] { return static_cast<double>(verdicts_.lost()); });
-  metrics_.AddSampledCounter("muster_abandoned_runs_total", "Runs that failed since nobody came.",
-                             [this] { return static_cast<double>(verdicts_.nobody_came()); });
+  metrics_.AddSampledCounter(
+      "muster_abandoned_runs_total", "Runs that failed since nobody came.",
+      [this] { return static_cast<double>(verdicts_.start_grace_expired()); });
   metrics_.AddSampledCounter("muster_store_commands_total", "Changes committed to the store.",
                              [this] { return static_cast<double>(f_.store->stats().commands); });
   metrics_.AddSampledCounter("muster_store_commits_total", "Transactions of the store.",
@@ -391,10 +378,9 @@ void Assembly::Stop() {
 
 absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(
     const AggregatorConfig& config, std::function<void(const absl::Status&)> fail) {
-  auto foundation = OpenFoundation(config, std::move(fail));
-  if (!foundation.ok()) return foundation.status();
-  auto assembly = std::make_unique<Assembly>(config, *std::move(foundation));
-  if (const absl::Status status = assembly->Begin(); !status.ok()) return status;
+  ASSIGN_OR_RETURN(auto foundation, OpenFoundation(config, std::move(fail)));
+  auto assembly = std::make_unique<Assembly>(config, std::move(foundation));
+  RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }
 

@@ -5,19 +5,17 @@
 
 #include "services/aggregator/convert.h"
 #include "services/aggregator/file_stream.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/results.h"
 
 namespace muster {
 
 absl::StatusOr<ArchiveRecord> ArchiveService::Find(Call& call, const std::string& run) {
-  if (const absl::Status status = CheckRunId(run); !status.ok()) return status;
-  if (const absl::Status allowed = call.Authorize(Resource::Run(run)); !allowed.ok()) {
-    return allowed;
-  }
-  auto record = runs_.Get(run);
-  if (!record.ok()) return record.status();
-  if (record->state == RunState::kComplete) return std::move(record->archive);
-  return IsFinal(record->state) ? errors::NoArchive(run) : errors::ArchiveNotReady(run);
+  RETURN_IF_ERROR(CheckRunId(run));
+  RETURN_IF_ERROR(call.Authorize(Resource::Run(run)));
+  ASSIGN_OR_RETURN(auto record, runs_.Get(run));
+  if (record.state == RunState::kComplete) return std::move(record.archive);
+  return IsFinal(record.state) ? errors::NoArchive(run) : errors::ArchiveNotReady(run);
 }
 
 grpc::ServerUnaryReactor* ArchiveService::GetArchive(grpc::CallbackServerContext* context,
@@ -25,13 +23,12 @@ grpc::ServerUnaryReactor* ArchiveService::GetArchive(grpc::CallbackServerContext
                                                      v1::Archive* response) {
   return Answer(runtime_, context, "/muster.v1.ArchiveService/GetArchive",
                 [this, request, response](Call& call) -> absl::Status {
-                  const auto archive = Find(call, request->run());
-                  if (!archive.ok()) return archive.status();
+                  ASSIGN_OR_RETURN(const auto archive, Find(call, request->run()));
                   response->set_run(request->run());
-                  response->set_file_name(archive->file_name);
-                  response->set_size(archive->size);
-                  response->set_sha256(archive->sha256);
-                  *response->mutable_create_time() = ToTimestamp(archive->created_at);
+                  response->set_file_name(archive.file_name);
+                  response->set_size(archive.size);
+                  response->set_sha256(archive.sha256);
+                  *response->mutable_create_time() = ToTimestamp(archive.created_at);
                   return absl::OkStatus();
                 });
 }
@@ -42,9 +39,8 @@ grpc::ServerWriteReactor<v1::FileChunk>* ArchiveService::ReadArchive(
       runtime_, context, "/muster.v1.ArchiveService/ReadArchive",
       [this, request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<FileChunkSource>> {
-        const auto archive = Find(call, request->run());
-        if (!archive.ok()) return archive.status();
-        return StreamBlob(blobs_, archive->blob, archive->size, request->offset());
+        ASSIGN_OR_RETURN(const auto archive, Find(call, request->run()));
+        return StreamBlob(blobs_, archive.blob, archive.size, request->offset());
       });
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/share_signature.h"
 
 namespace muster {
@@ -22,9 +23,9 @@ grpc::ServerUnaryReactor* AuditService::RecordShareRemoval(
 }
 
 absl::Status AuditService::Record(Call& call, const v1::RecordShareRemovalRequest& request) {
-  if (absl::Status s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   const v1::ShareKey& key = request.key();
-  if (absl::Status s = ValidateShareKey(key); !s.ok()) return s;
+  RETURN_IF_ERROR(ValidateShareKey(key));
   AuditRecord record;
   record.at = absl::ToUnixMicros(clock_.Now());
   record.kind = AuditKind::kShare;

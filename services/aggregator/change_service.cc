@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "services/aggregator/changes/change_source.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 
@@ -14,14 +15,12 @@ grpc::ServerWriteReactor<v1::FollowChangesResponse>* ChangeService::FollowChange
       runtime_, context, "/muster.v1.ChangeService/FollowChanges",
       [this, request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FollowChangesResponse>>> {
-        if (const absl::Status allowed = call.Authorize(Resource::Fleet()); !allowed.ok()) {
-          return allowed;
-        }
+        RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
         std::optional<int64_t> cursor;
         if (request->has_cursor()) cursor = request->cursor();
-        const FollowedPairs pairs = request->runs_only()        ? FollowedPairs::kNone
-                                    : request->pairs_together() ? FollowedPairs::kTogether
-                                                                : FollowedPairs::kSingly;
+        const FollowedPairs pairs = request->runs_only()     ? FollowedPairs::kNone
+                                    : request->batch_pairs() ? FollowedPairs::kTogether
+                                                             : FollowedPairs::kSingly;
         return std::make_unique<ChangeSource>(store_, feed_, clock_, cursor, pairs,
                                               changes_.Watch(std::move(wake)));
       });

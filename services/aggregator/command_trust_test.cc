@@ -8,7 +8,6 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/identities.grpc.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
 #include "services/common/base/error.h"
 #include "services/common/identity/command_revocations.h"
 #include "services/common/identity/key.h"
@@ -17,6 +16,7 @@
 #include "services/common/identity/signing_request.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster {
 namespace {

@@ -3,10 +3,11 @@
 #include <string>
 #include <variant>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {
@@ -136,14 +137,12 @@ ResultKey FromProto(const v1::ResultKey& key) { return {key.run(), key.plugin(),
 
 absl::Status CheckRunId(const std::string& run) {
   if (IsRunId(run)) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                   absl::StrCat("\"", run.substr(0, 64), "\" is no run id"),
-                   "A run id is 16 lower-case hex digits: muster runs.");
+  return errors::InvalidRunId(absl::CHexEscape(run.substr(0, 64)));
 }
 
 absl::Status CheckKey(const ResultKey& key) {
-  if (const absl::Status status = CheckRunId(key.run); !status.ok()) return status;
-  if (const absl::Status status = ValidateName("plugin", key.plugin); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckRunId(key.run));
+  RETURN_IF_ERROR(ValidateName("plugin", key.plugin));
   return ValidateName("node", key.node);
 }
 
@@ -159,7 +158,7 @@ absl::StatusOr<UploadRecord> FromProto(const v1::ResultDescription& description,
                                        const Caller& caller) {
   UploadRecord upload;
   upload.key = FromProto(description.key());
-  if (const absl::Status status = CheckKey(upload.key); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckKey(upload.key));
   if (description.media_type().size() > kMaxMediaType) {
     return errors::TextTooLong("media_type", kMaxMediaType);
   }

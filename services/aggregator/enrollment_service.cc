@@ -4,6 +4,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "services/aggregator/convert.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/identity.h"
 
 namespace muster {
@@ -58,8 +59,7 @@ grpc::ServerUnaryReactor* AnswerOperator(
     absl::AnyInvocable<absl::Status(const std::string& actor)> handler) {
   return Answer(runtime, context, method,
                 [handler = std::move(handler)](Call& call) mutable -> absl::Status {
-                  absl::Status allowed = call.Authorize(Resource::Fleet());
-                  if (!allowed.ok()) return allowed;
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   return handler(ToUri(call.caller().identity).value_or(""));
                 });
 }
@@ -81,14 +81,14 @@ grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
         wanted.created_by = actor;
         wanted.relay = request->relay();
         wanted.parents.assign(request->parents().begin(), request->parents().end());
-        const auto token = enrollment_.CreateToken(
-            std::move(wanted), request->has_ttl() ? FromProto(request->ttl()) : kDefaultTokenLife);
-        if (!token.ok()) return token.status();
-        const auto above = enrollment_.Above(*token);
-        if (!above.ok()) return above.status();
-        *response->mutable_token() = ToProto(*token);
-        response->mutable_join_targets()->Assign(above->join_targets.begin(),
-                                                 above->join_targets.end());
+        ASSIGN_OR_RETURN(const auto token,
+                         enrollment_.CreateToken(std::move(wanted), request->has_ttl()
+                                                                        ? FromProto(request->ttl())
+                                                                        : kDefaultTokenLife));
+        ASSIGN_OR_RETURN(const auto above, enrollment_.Above(token));
+        *response->mutable_token() = ToProto(token);
+        response->mutable_join_targets()->Assign(above.join_targets.begin(),
+                                                 above.join_targets.end());
         for (const std::string& target : join_targets_) response->add_join_targets(target);
         response->set_fleet_ca_pem(fleet_ca_pem_);
         response->set_command_ca_pem(command_ca_pem_);
@@ -101,9 +101,8 @@ grpc::ServerUnaryReactor* EnrollmentService::ListJoinTokens(grpc::CallbackServer
                                                             v1::ListJoinTokensResponse* response) {
   return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/ListJoinTokens",
                         [this, response](const std::string&) -> absl::Status {
-                          const auto tokens = enrollment_.Tokens();
-                          if (!tokens.ok()) return tokens.status();
-                          for (const JoinTokenRecord& token : *tokens)
+                          ASSIGN_OR_RETURN(const auto tokens, enrollment_.Tokens());
+                          for (const JoinTokenRecord& token : tokens)
                             *response->add_tokens() = ToProto(token);
                           return absl::OkStatus();
                         });
@@ -125,13 +124,13 @@ grpc::ServerUnaryReactor* EnrollmentService::ListEnrolledNodes(
     v1::ListEnrolledNodesResponse* response) {
   return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/ListEnrolledNodes",
                         [this, request, response](const std::string&) -> absl::Status {
-                          const auto page =
+                          ASSIGN_OR_RETURN(
+                              const auto page,
                               enrollment_.Nodes(FromProto(request->labels()), request->page_token(),
-                                                request->page_size());
-                          if (!page.ok()) return page.status();
-                          for (const NodeRecord& node : page->items)
+                                                request->page_size()));
+                          for (const NodeRecord& node : page.items)
                             *response->add_nodes() = ToProto(node);
-                          response->set_next_page_token(page->next);
+                          response->set_next_page_token(page.next);
                           return absl::OkStatus();
                         });
 }
@@ -143,17 +142,15 @@ grpc::ServerUnaryReactor* EnrollmentService::GetEnrolledNode(
     v1::EnrolledNode* response) {
   return Answer(runtime_, context, "/muster.v1.EnrollmentService/GetEnrolledNode",
                 [this, request, response](Call& call) -> absl::Status {
-                  absl::Status allowed = call.Authorize(Resource::Fleet());
-                  if (!allowed.ok()) return allowed;
-                  const auto node = enrollment_.Node(request->node());
-                  if (!node.ok()) return node.status();
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+                  ASSIGN_OR_RETURN(const auto node, enrollment_.Node(request->node()));
                   if (RoleOf(call.caller().identity) != Role::kRelay) {
-                    *response = ToProto(*node);
+                    *response = ToProto(node);
                     return absl::OkStatus();
                   }
-                  response->set_name(node->name);
-                  response->set_revoked(node->revoked_at != 0);
-                  response->set_is_relay(node->relay);
+                  response->set_name(node.name);
+                  response->set_revoked(node.revoked_at != 0);
+                  response->set_is_relay(node.relay);
                   return absl::OkStatus();
                 });
 }

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "services/common/base/crc32c.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {
@@ -23,10 +25,9 @@ class ChunkSource : public FileChunkSource {
     data->resize(kReadChunk);
     size_t filled = 0;
     while (filled < kReadChunk) {
-      const auto n = source_->Read(std::span(*data).subspan(filled));
-      if (!n.ok()) return n.status();
-      if (*n == 0) break;
-      filled += *n;
+      ASSIGN_OR_RETURN(const auto n, source_->Read(std::span(*data).subspan(filled)));
+      if (n == 0) break;
+      filled += n;
     }
     if (filled == 0) return Pull::kEnd;
     data->resize(filled);
@@ -49,36 +50,32 @@ absl::Status CheckOffset(int64_t offset, int64_t size) {
 }  // namespace
 
 absl::StatusOr<ResultRecord> FindResult(StateStore& store, const ResultKey& key) {
-  auto result = store.GetResult(key);
-  if (!result.ok()) return result.status();
-  if (*result) return **std::move(result);
-  const auto run = store.GetRun(key.run);
-  if (!run.ok()) return run.status();
-  if (!*run) return errors::RunNotFound(key.run);
+  ASSIGN_OR_RETURN(auto result, store.GetResult(key));
+  if (result) return *std::move(result);
+  ASSIGN_OR_RETURN(const auto run, store.GetRun(key.run));
+  if (!run) return errors::RunNotFound(key.run);
   return errors::PairNotPlanned(key.run, key.plugin, key.node);
 }
 
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenResult(BlobStore& blobs, ResultRecord result,
                                                        int64_t offset) {
-  if (const absl::Status status = CheckOffset(offset, result.size); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckOffset(offset, result.size));
   if (!result.blob.empty()) return blobs.Open(result.blob, offset);
   return std::make_unique<StringSource>(std::move(result.body), static_cast<size_t>(offset));
 }
 
 absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamResult(BlobStore& blobs, ResultRecord result,
                                                               int64_t offset) {
-  auto source = OpenResult(blobs, std::move(result), offset);
-  if (!source.ok()) return source.status();
-  return std::make_unique<ChunkSource>(*std::move(source), offset);
+  ASSIGN_OR_RETURN(auto source, OpenResult(blobs, std::move(result), offset));
+  return std::make_unique<ChunkSource>(std::move(source), offset);
 }
 
 absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamBlob(BlobStore& blobs,
                                                             const std::string& name, int64_t size,
                                                             int64_t offset) {
-  if (const absl::Status status = CheckOffset(offset, size); !status.ok()) return status;
-  auto source = blobs.Open(name, offset);
-  if (!source.ok()) return source.status();
-  return std::make_unique<ChunkSource>(*std::move(source), offset);
+  RETURN_IF_ERROR(CheckOffset(offset, size));
+  ASSIGN_OR_RETURN(auto source, blobs.Open(name, offset));
+  return std::make_unique<ChunkSource>(std::move(source), offset);
 }
 
 }  // namespace muster

@@ -15,7 +15,6 @@
 #include "muster/v1/join.grpc.pb.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
 #include "services/common/base/error.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/join_token.h"
@@ -23,6 +22,7 @@
 #include "services/common/identity/result_signature.h"
 #include "services/common/identity/signing_request.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "services/aggregator/testing/test_fleet.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster {
 namespace {

@@ -7,9 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/aggregator/convert.h"
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/joining.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {
@@ -45,7 +46,7 @@ void IdentityService::Describe(const SignedCertificate& certificate,
 
 absl::Status IdentityService::Renew(Call& call, const v1::RenewCertificateRequest& request,
                                     v1::IssuedCertificate* response) {
-  if (const absl::Status allowed = call.Authorize(Resource::Own()); !allowed.ok()) return allowed;
+  RETURN_IF_ERROR(call.Authorize(Resource::Own()));
   const Identity& identity = call.caller().identity;
   const std::string member = MemberName(identity);
   absl::StatusOr<SignedCertificate> issued = absl::InternalError("no such identity");
@@ -65,22 +66,18 @@ absl::Status IdentityService::Renew(Call& call, const v1::RenewCertificateReques
 absl::StatusOr<SignedCertificate> IdentityService::RenewMember(const std::string& name,
                                                                const std::string& csr_pem,
                                                                const std::string& asked_by) {
-  const auto member = store_.GetNode(name);
-  if (!member.ok()) return member.status();
-  if (!*member || (*member)->uri != asked_by) return errors::NodeNotEnrolled(name);
-  return authorities_.SignForMember(**member, csr_pem, asked_by);
+  ASSIGN_OR_RETURN(const auto member, store_.GetNode(name));
+  if (!member || member->uri != asked_by) return errors::NodeNotEnrolled(name);
+  return authorities_.SignForMember(*member, csr_pem, asked_by);
 }
 
 absl::Status IdentityService::Add(Call& call, const v1::AddOperatorRequest& request,
                                   v1::IssuedCertificate* response) {
-  if (const absl::Status allowed = call.Authorize(Resource::Fleet()); !allowed.ok()) return allowed;
-  if (const absl::Status status = ValidateName("operator", request.name()); !status.ok()) {
-    return status;
-  }
-  const auto operators = Operators();
-  if (!operators.ok()) return operators.status();
-  const auto known = operators->find(request.name());
-  if (known != operators->end() && known->second.revoked()) {
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  RETURN_IF_ERROR(ValidateName("operator", request.name()));
+  ASSIGN_OR_RETURN(const auto operators, Operators());
+  const auto known = operators.find(request.name());
+  if (known != operators.end() && known->second.revoked()) {
     return errors::OperatorRevoked(request.name());
   }
   const auto issued = authorities_.SignForFleet(UserIdentity{request.name()}, request.csr_pem(), {},
@@ -91,22 +88,20 @@ absl::Status IdentityService::Add(Call& call, const v1::AddOperatorRequest& requ
 
 absl::Status IdentityService::Revoke(Call& call, const v1::RevokeOperatorRequest& request,
                                      v1::Operator* response) {
-  if (const absl::Status allowed = call.Authorize(Resource::Fleet()); !allowed.ok()) return allowed;
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   if (request.reason().size() > kMaxReason) return errors::TextTooLong("reason", kMaxReason);
-  auto operators = Operators();
-  if (!operators.ok()) return operators.status();
-  const auto known = operators->find(request.name());
-  if (known == operators->end()) return errors::OperatorNotFound(request.name());
+  ASSIGN_OR_RETURN(auto operators, Operators());
+  const auto known = operators.find(request.name());
+  if (known == operators.end()) return errors::OperatorNotFound(request.name());
   const auto left =
-      std::ranges::count_if(*operators, [](const auto& entry) { return !entry.second.revoked(); });
+      std::ranges::count_if(operators, [](const auto& entry) { return !entry.second.revoked(); });
   if (!known->second.revoked() && left == 1) return errors::LastOperator();
   RevocationRecord revocation;
   revocation.subject = known->second.uri();
   revocation.reason = request.reason();
   revocation.revoked_by = UriOf(call);
   revocation.at = absl::ToUnixMicros(clock_.Now());
-  const auto outcome = store_.ApplyAndWait(muster::Revoke{std::move(revocation)});
-  if (!outcome.ok()) return outcome.status();
+  RETURN_IF_ERROR(store_.ApplyAndWait(muster::Revoke{std::move(revocation)}));
   *response = known->second;
   response->set_revoked(true);
   return absl::OkStatus();
@@ -115,26 +110,24 @@ absl::Status IdentityService::Revoke(Call& call, const v1::RevokeOperatorRequest
 absl::Status IdentityService::IssueForCommands(Call& call,
                                                const v1::IssueCommandCertificateRequest& request,
                                                v1::CommandCertificate* response) {
-  if (const absl::Status allowed = call.Authorize(Resource::Own()); !allowed.ok()) return allowed;
-  const auto issued = commands_.Issue(call.caller().identity, request.public_key_pem());
-  if (!issued.ok()) return issued.status();
+  RETURN_IF_ERROR(call.Authorize(Resource::Own()));
+  ASSIGN_OR_RETURN(const auto issued,
+                   commands_.Issue(call.caller().identity, request.public_key_pem()));
   response->set_uri(UriOf(call));
-  response->set_certificate_chain_pem(issued->ToPem());
+  response->set_certificate_chain_pem(issued.ToPem());
   response->set_command_ca_pem(commands_.CaPem());
-  *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(issued->NotAfter()));
+  *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(issued.NotAfter()));
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::map<std::string, v1::Operator>> IdentityService::Operators() const {
   const std::string prefix = absl::StrCat("spiffe://", authorities_.fleet(), "/user/");
-  const auto issued = store_.Issued(prefix, kMaxIssued);
-  if (!issued.ok()) return issued.status();
-  const auto revocations = store_.Revocations();
-  if (!revocations.ok()) return revocations.status();
+  ASSIGN_OR_RETURN(const auto issued, store_.Issued(prefix, kMaxIssued));
+  ASSIGN_OR_RETURN(const auto revocations, store_.Revocations());
   std::set<std::string> revoked;
-  for (const RevocationRecord& revocation : *revocations) revoked.insert(revocation.subject);
+  for (const RevocationRecord& revocation : revocations) revoked.insert(revocation.subject);
   std::map<std::string, v1::Operator> operators;
-  for (const IssuedRecord& record : *issued) {  // newest first
+  for (const IssuedRecord& record : issued) {  // newest first
     const std::string name = record.uri.substr(prefix.size());
     const auto [it, added] = operators.try_emplace(name);
     if (!added) continue;
@@ -173,11 +166,9 @@ grpc::ServerUnaryReactor* IdentityService::ListOperators(grpc::CallbackServerCon
                                                          v1::ListOperatorsResponse* response) {
   return Answer(runtime_, context, "/muster.v1.IdentityService/ListOperators",
                 [this, response](Call& call) -> absl::Status {
-                  const absl::Status allowed = call.Authorize(Resource::Fleet());
-                  if (!allowed.ok()) return allowed;
-                  const auto operators = Operators();
-                  if (!operators.ok()) return operators.status();
-                  for (const auto& [name, entry] : *operators) *response->add_operators() = entry;
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+                  ASSIGN_OR_RETURN(const auto operators, Operators());
+                  for (const auto& [name, entry] : operators) *response->add_operators() = entry;
                   return absl::OkStatus();
                 });
 }
@@ -195,11 +186,8 @@ grpc::ServerUnaryReactor* IdentityService::GetCommandRevocations(
     v1::CommandRevocations* response) {
   return Answer(runtime_, context, "/muster.v1.IdentityService/GetCommandRevocations",
                 [this, response](Call& call) -> absl::Status {
-                  const absl::Status allowed = call.Authorize(Resource::Fleet());
-                  if (!allowed.ok()) return allowed;
-                  auto list = commands_.Revocations();
-                  if (!list.ok()) return list.status();
-                  *response = *std::move(list);
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+                  ASSIGN_OR_RETURN(*response, commands_.Revocations());
                   response->set_command_ca_pem(commands_.CaPem());
                   return absl::OkStatus();
                 });

@@ -2,9 +2,9 @@
 
 #include "services/aggregator/convert.h"
 #include "services/aggregator/nodes/parents.h"
-#include "services/common/base/error.h"
 #include "services/common/base/log.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
@@ -47,10 +47,10 @@ absl::Status JoinAnswers::Join(const std::string& peer, const v1::JoinRequest& r
   return Answer(peer, joining_.Join(wish), response);
 }
 
-absl::Status JoinAnswers::Return(const std::string& peer, const v1::ReturnRequest& request,
+absl::Status JoinAnswers::Rejoin(const std::string& peer, const v1::RejoinRequest& request,
                                  v1::NodeCertificate* response) {
   return Answer(
-      peer, joining_.Return(request.certificate_chain_pem(), request.csr_pem(), request.proof()),
+      peer, joining_.Rejoin(request.certificate_chain_pem(), request.csr_pem(), request.proof()),
       response);
 }
 
@@ -62,8 +62,7 @@ absl::Status JoinAnswers::Answer(const std::string& peer,
     Log(LogLevel::kInfo, "a machine may not join", {{"peer", peer}, {"error", member.status()}});
     return member.status();
   }
-  const auto above = FindParentTargets(store_, member->parents);
-  if (!above.ok()) return above.status();
+  ASSIGN_OR_RETURN(const auto above, FindParentTargets(store_, member->parents));
   joined_.Add();
   Log(LogLevel::kInfo, member->relay ? "a relay has a certificate" : "a node has a certificate",
       {{"node", member->name}, {"peer", peer}});
@@ -76,9 +75,9 @@ absl::Status JoinAnswers::Answer(const std::string& peer,
   *response->mutable_time() = ToTimestamp(absl::ToUnixMicros(clock_.Now()));
   Append(addresses_.aggregator_targets, response->mutable_aggregator_targets());
   Append(addresses_.status_targets, response->mutable_status_targets());
-  Append(above->join_targets, response->mutable_join_targets());
+  Append(above.join_targets, response->mutable_join_targets());
   Append(addresses_.join_targets, response->mutable_join_targets());
-  Append(above->relay_targets, response->mutable_relay_targets());
+  Append(above.relay_targets, response->mutable_relay_targets());
   Append(addresses_.relay_targets, response->mutable_relay_targets());
   return absl::OkStatus();
 }
@@ -100,11 +99,11 @@ grpc::ServerUnaryReactor* JoinService::Join(grpc::CallbackServerContext* context
   });
 }
 
-grpc::ServerUnaryReactor* JoinService::Return(grpc::CallbackServerContext* context,
-                                              const v1::ReturnRequest* request,
+grpc::ServerUnaryReactor* JoinService::Rejoin(grpc::CallbackServerContext* context,
+                                              const v1::RejoinRequest* request,
                                               v1::NodeCertificate* response) {
   return Answer(context, [this, request, response](const std::string& peer) {
-    return answers_.Return(peer, *request, response);
+    return answers_.Rejoin(peer, *request, response);
   });
 }
 
@@ -113,18 +112,18 @@ grpc::ServerUnaryReactor* RelayedJoinService::Join(grpc::CallbackServerContext* 
                                                    v1::NodeCertificate* response) {
   return Answer(runtime_, context, "/muster.v1.JoinService/Join",
                 [this, request, response](Call& call) -> absl::Status {
-                  if (absl::Status s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   return answers_.Join(PeerOf(call), *request, response);
                 });
 }
 
-grpc::ServerUnaryReactor* RelayedJoinService::Return(grpc::CallbackServerContext* context,
-                                                     const v1::ReturnRequest* request,
+grpc::ServerUnaryReactor* RelayedJoinService::Rejoin(grpc::CallbackServerContext* context,
+                                                     const v1::RejoinRequest* request,
                                                      v1::NodeCertificate* response) {
-  return Answer(runtime_, context, "/muster.v1.JoinService/Return",
+  return Answer(runtime_, context, "/muster.v1.JoinService/Rejoin",
                 [this, request, response](Call& call) -> absl::Status {
-                  if (absl::Status s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
-                  return answers_.Return(PeerOf(call), *request, response);
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+                  return answers_.Rejoin(PeerOf(call), *request, response);
                 });
 }
 

@@ -27,7 +27,7 @@ class JoinAnswers {
   // `peer`: who asks, for the log.
   absl::Status Join(const std::string& peer, const v1::JoinRequest& request,
                     v1::NodeCertificate* response);
-  absl::Status Return(const std::string& peer, const v1::ReturnRequest& request,
+  absl::Status Rejoin(const std::string& peer, const v1::RejoinRequest& request,
                       v1::NodeCertificate* response);
 
  private:
@@ -53,8 +53,8 @@ class JoinService : public v1::JoinService::CallbackService {
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,
                                  v1::NodeCertificate* response) override;
-  grpc::ServerUnaryReactor* Return(grpc::CallbackServerContext* context,
-                                   const v1::ReturnRequest* request,
+  grpc::ServerUnaryReactor* Rejoin(grpc::CallbackServerContext* context,
+                                   const v1::RejoinRequest* request,
                                    v1::NodeCertificate* response) override;
 
  private:
@@ -76,8 +76,8 @@ class RelayedJoinService : public v1::JoinService::CallbackService {
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,
                                  v1::NodeCertificate* response) override;
-  grpc::ServerUnaryReactor* Return(grpc::CallbackServerContext* context,
-                                   const v1::ReturnRequest* request,
+  grpc::ServerUnaryReactor* Rejoin(grpc::CallbackServerContext* context,
+                                   const v1::RejoinRequest* request,
                                    v1::NodeCertificate* response) override;
 
  private:

@@ -175,7 +175,7 @@ TEST_F(JoinTest, ARevokedNodeIsCutOffWithinSeconds) {
   }
   EXPECT_NE(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(Renew(node, Machine()).status().code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(ReasonOf(Return(node.chain_pem, machine.key, Machine()).status()), "NODE_REVOKED");
+  EXPECT_EQ(ReasonOf(Rejoin(node.chain_pem, machine.key, Machine()).status()), "NODE_REVOKED");
   // The name is nobody's until an operator removes it.
   v1::CreateJoinTokenRequest request = Request(Token{std::string(32, 'b')}, "n1", 0);
   EXPECT_EQ(ReasonOf(Enroll(&v1::EnrollmentService::Stub::CreateJoinToken, request).status()),
@@ -183,7 +183,7 @@ TEST_F(JoinTest, ARevokedNodeIsCutOffWithinSeconds) {
   v1::RemoveNodeRequest remove;
   remove.set_node("n1");
   EXPECT_TRUE(Enroll(&v1::EnrollmentService::Stub::RemoveNode, remove).ok());
-  EXPECT_EQ(ReasonOf(Return(node.chain_pem, machine.key, Machine()).status()), "NODE_NOT_ENROLLED");
+  EXPECT_EQ(ReasonOf(Rejoin(node.chain_pem, machine.key, Machine()).status()), "NODE_NOT_ENROLLED");
   EXPECT_TRUE(Join(Create("n1"), Machine()).ok());
 }
 
@@ -192,14 +192,14 @@ TEST_F(JoinTest, ANodeReturnsWithTheCertificateItHad) {
   const auto joined = Join(Create("n1"), machine);
   ASSERT_TRUE(joined.ok());
   const Machine next;
-  const auto back = Return(joined->certificate_chain_pem(), machine.key, next);
+  const auto back = Rejoin(joined->certificate_chain_pem(), machine.key, next);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->node(), "n1");
   EXPECT_TRUE(Renew(IdentityOf(*back, next), Machine()).ok());
   // Not with another's key, a certificate that is none of a node, or of another fleet.
-  EXPECT_EQ(ReasonOf(Return(joined->certificate_chain_pem(), next.key, Machine()).status()),
+  EXPECT_EQ(ReasonOf(Rejoin(joined->certificate_chain_pem(), next.key, Machine()).status()),
             "RETURN_REFUSED");
-  EXPECT_EQ(ReasonOf(Return(fleet_.admin().chain_pem, *PrivateKey::FromPem(fleet_.admin().key_pem),
+  EXPECT_EQ(ReasonOf(Rejoin(fleet_.admin().chain_pem, *PrivateKey::FromPem(fleet_.admin().key_pem),
                             Machine())
                          .status()),
             "RETURN_REFUSED");
@@ -207,12 +207,12 @@ TEST_F(JoinTest, ANodeReturnsWithTheCertificateItHad) {
   const TestIdentity stranger = other.Issue(NodeIdentity{"n1"});
   EXPECT_EQ(
       ReasonOf(
-          Return(stranger.chain_pem, *PrivateKey::FromPem(stranger.key_pem), Machine()).status()),
+          Rejoin(stranger.chain_pem, *PrivateKey::FromPem(stranger.key_pem), Machine()).status()),
       "RETURN_REFUSED");
-  EXPECT_EQ(ReasonOf(Return("nonsense", machine.key, Machine()).status()), "CERTIFICATE_MALFORMED");
+  EXPECT_EQ(ReasonOf(Rejoin("nonsense", machine.key, Machine()).status()), "CERTIFICATE_MALFORMED");
   // Nor once another machine has joined under the name.
   ASSERT_TRUE(Join(Create("n1"), Machine()).ok());
-  EXPECT_EQ(ReasonOf(Return(joined->certificate_chain_pem(), machine.key, Machine()).status()),
+  EXPECT_EQ(ReasonOf(Rejoin(joined->certificate_chain_pem(), machine.key, Machine()).status()),
             "RETURN_REFUSED");
 }
 

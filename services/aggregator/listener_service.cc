@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "services/aggregator/convert.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/run_host.h"
 
 namespace muster {
@@ -12,7 +13,7 @@ namespace {
 constexpr size_t kMaxFault = 1024;
 
 absl::Status Allowed(Call& call, const std::string& run) {
-  if (const absl::Status status = CheckRunId(run); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckRunId(run));
   return call.Authorize(Resource::Listener(run));
 }
 
@@ -32,20 +33,18 @@ absl::StatusOr<ListenerRecord> Reported(const Request& request) {
 
 absl::Status ListenerService::Sign(Call& call, const v1::SignListenerCertificateRequest& request,
                                    v1::SignListenerCertificateResponse* response) {
-  if (const absl::Status allowed = Allowed(call, request.run()); !allowed.ok()) return allowed;
-  const auto run = runs_.Get(request.run());
-  if (!run.ok()) return run.status();
-  const auto signed_certificate =
-      authorities_.SignForRun(RunListenerIdentity{request.run()}, *run, request.csr_pem(),
-                              run->listener.hosts, ToUri(call.caller().identity).value_or(""));
-  if (!signed_certificate.ok()) return signed_certificate.status();
-  const auto authority = store_.GetAuthority(request.run());
-  if (!authority.ok()) return authority.status();
-  if (!*authority) return errors::RunEnded(request.run());
-  response->set_certificate_pem(signed_certificate->leaf_pem);
-  response->set_run_ca_pem((*authority)->self_signed_pem);
-  response->set_port(run->listener.port);
-  if (const auto& hosts = run->listener.hosts; hosts.size() == 1) {
+  RETURN_IF_ERROR(Allowed(call, request.run()));
+  ASSIGN_OR_RETURN(const auto run, runs_.Get(request.run()));
+  ASSIGN_OR_RETURN(
+      const auto signed_certificate,
+      authorities_.SignForRun(RunListenerIdentity{request.run()}, run, request.csr_pem(),
+                              run.listener.hosts, ToUri(call.caller().identity).value_or("")));
+  ASSIGN_OR_RETURN(const auto authority, store_.GetAuthority(request.run()));
+  if (!authority) return errors::RunEnded(request.run());
+  response->set_certificate_pem(signed_certificate.leaf_pem);
+  response->set_run_ca_pem(authority->self_signed_pem);
+  response->set_port(run.listener.port);
+  if (const auto& hosts = run.listener.hosts; hosts.size() == 1) {
     if (IsHostOfRun(hosts[0], request.run())) response->set_server_name(hosts[0]);
   }
   return absl::OkStatus();
@@ -53,18 +52,16 @@ absl::Status ListenerService::Sign(Call& call, const v1::SignListenerCertificate
 
 absl::Status ListenerService::Report(Call& call, const v1::ReportListenerRequest& request,
                                      v1::Run* response) {
-  if (const absl::Status allowed = Allowed(call, request.run()); !allowed.ok()) return allowed;
-  auto listener = Reported(request);
-  if (!listener.ok()) return listener.status();
+  RETURN_IF_ERROR(Allowed(call, request.run()));
+  ASSIGN_OR_RETURN(auto listener, Reported(request));
   muster::ReportListener command;
   command.run = request.run();
-  command.listener = *std::move(listener);
+  command.listener = std::move(listener);
   command.at = absl::ToUnixMicros(clock_.Now());
-  const auto outcome = store_.ApplyAndWait(std::move(command));
-  if (!outcome.ok()) return outcome.status();
-  if (!outcome->found) return errors::RunNotFound(request.run());
-  if (request.port() != 0 && outcome->listener.port != request.port()) {
-    return errors::PortIsFixed(request.run(), outcome->listener.port);
+  ASSIGN_OR_RETURN(const auto outcome, store_.ApplyAndWait(std::move(command)));
+  if (!outcome.found) return errors::RunNotFound(request.run());
+  if (request.port() != 0 && outcome.listener.port != request.port()) {
+    return errors::PortIsFixed(request.run(), outcome.listener.port);
   }
   const auto run = runs_.Get(request.run());
   if (run.ok()) *response = ToProto(*run);
@@ -73,26 +70,22 @@ absl::Status ListenerService::Report(Call& call, const v1::ReportListenerRequest
 
 absl::Status ListenerService::GetStatus(Call& call, const v1::GetStatusListenerRequest& request,
                                         v1::GetStatusListenerResponse* response) {
-  if (const absl::Status allowed = Allowed(call, request.run()); !allowed.ok()) return allowed;
-  auto served = status_listeners_.Get(request.run());
-  if (!served.ok()) return served.status();
-  const auto run = runs_.Get(request.run());
-  if (!run.ok()) return run.status();
-  response->set_client_ca_pem(served->client_ca_pem);
-  response->set_certificate_pem(served->certificate_pem);
-  response->set_key_pem(std::string(served->key_pem.view()));
-  if (run->status_listener) response->set_port(run->status_listener->port);
+  RETURN_IF_ERROR(Allowed(call, request.run()));
+  ASSIGN_OR_RETURN(auto served, status_listeners_.Get(request.run()));
+  ASSIGN_OR_RETURN(const auto run, runs_.Get(request.run()));
+  response->set_client_ca_pem(served.client_ca_pem);
+  response->set_certificate_pem(served.certificate_pem);
+  response->set_key_pem(std::string(served.key_pem.view()));
+  if (run.status_listener) response->set_port(run.status_listener->port);
   return absl::OkStatus();
 }
 
 absl::Status ListenerService::ReportStatus(Call& call,
                                            const v1::ReportStatusListenerRequest& request,
                                            v1::Run* response) {
-  if (const absl::Status allowed = Allowed(call, request.run()); !allowed.ok()) return allowed;
-  const auto listener = Reported(request);
-  if (!listener.ok()) return listener.status();
-  const absl::Status reported = status_listeners_.Report(request.run(), *listener);
-  if (!reported.ok()) return reported;
+  RETURN_IF_ERROR(Allowed(call, request.run()));
+  ASSIGN_OR_RETURN(const auto listener, Reported(request));
+  RETURN_IF_ERROR(status_listeners_.Report(request.run(), listener));
   const auto run = runs_.Get(request.run());
   if (run.ok()) *response = ToProto(*run);
   return run.status();

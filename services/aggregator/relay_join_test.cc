@@ -201,7 +201,7 @@ TEST_F(RelayJoinTest, WhatHangsBelowIsToldWhereItsParentsAre) {
   EXPECT_EQ(joined->join_targets(0), "10.0.0.9:7446");
   // One that is gone is not named any more.
   ASSERT_TRUE(Revoke("r2").ok());
-  const auto back = Return(joined->certificate_chain_pem(), machine.key, Machine());
+  const auto back = Rejoin(joined->certificate_chain_pem(), machine.key, Machine());
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->relay_targets(0), "r1.example:7445");
 }
@@ -213,15 +213,15 @@ TEST_F(RelayJoinTest, MachinesJoinAndReturnThroughARelay) {
   const auto joined = Relayed(relay, &v1::JoinService::Stub::Join, join);
   ASSERT_TRUE(joined.ok()) << joined.status();
   const Machine next;
-  v1::ReturnRequest request;
+  v1::RejoinRequest request;
   request.set_certificate_chain_pem(joined->certificate_chain_pem());
   request.set_csr_pem(next.csr);
   request.set_proof(*machine.key.Sign(ReturnProofText(next.csr)));
-  const auto back = Relayed(relay, &v1::JoinService::Stub::Return, request);
+  const auto back = Relayed(relay, &v1::JoinService::Stub::Rejoin, request);
   ASSERT_TRUE(back.ok()) << back.status();
   // The relay cannot put a request of its own in.
   request.set_csr_pem(Machine().csr);
-  EXPECT_EQ(ReasonOf(Relayed(relay, &v1::JoinService::Stub::Return, request).status()),
+  EXPECT_EQ(ReasonOf(Relayed(relay, &v1::JoinService::Stub::Rejoin, request).status()),
             "RETURN_REFUSED");
   // On this listener it is for relays.
   for (const TestIdentity& other : {fleet_.admin(), IdentityOf(*back, next)}) {
@@ -234,7 +234,7 @@ TEST_F(RelayJoinTest, ARelayRenewsItself) {
   const Machine machine;
   const TestIdentity relay = Joined("r1", machine);
   const Machine next;
-  const auto back = Return(relay.chain_pem, machine.key, next);
+  const auto back = Rejoin(relay.chain_pem, machine.key, next);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_TRUE(back->is_relay());
   const auto leaf = Certificate::FromPem(back->certificate_chain_pem());
@@ -249,7 +249,7 @@ TEST_F(RelayJoinTest, ARelayRenewsItself) {
   const TestIdentity root = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "root"});
   EXPECT_TRUE(Renew(root, Machine()).ok());
   EXPECT_EQ(
-      ReasonOf(Return(root.chain_pem, *PrivateKey::FromPem(root.key_pem), Machine()).status()),
+      ReasonOf(Rejoin(root.chain_pem, *PrivateKey::FromPem(root.key_pem), Machine()).status()),
       "NODE_NOT_ENROLLED");
   const TestIdentity stranger = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r9"});
   EXPECT_EQ(ReasonOf(Renew(stranger, Machine()).status()), "NODE_NOT_ENROLLED");
@@ -269,7 +269,7 @@ TEST_F(RelayJoinTest, ARevokedRelayIsRefusedEverywhere) {
   }
   EXPECT_NE(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_FALSE(Renew(relay, Machine()).ok());
-  EXPECT_EQ(ReasonOf(Return(relay.chain_pem, machine.key, Machine()).status()), "NODE_REVOKED");
+  EXPECT_EQ(ReasonOf(Rejoin(relay.chain_pem, machine.key, Machine()).status()), "NODE_REVOKED");
   EXPECT_EQ(Relayed(relay, &v1::JoinService::Stub::Join, v1::JoinRequest()).status().code(),
             absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(ReasonOf(Ask(RelayRequest(NewToken(), "r1")).status()), "NODE_REVOKED");

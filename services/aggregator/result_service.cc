@@ -9,8 +9,10 @@
 #include "services/common/base/crc32c.h"
 #include "services/common/base/log.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
 
 namespace muster {
@@ -39,15 +41,13 @@ absl::StatusOr<UploadRecord> ResultService::Describe(Call& call,
   auto upload = FromProto(description, call.caller());
   if (!upload.ok()) return upload.status();
   const ResultKey& key = upload->key;
-  const absl::Status allowed = call.Authorize(Resource::Pair(key.run, key.plugin, key.node));
-  if (!allowed.ok()) return allowed;
+  RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run, key.plugin, key.node)));
   if (RoleOf(call.caller().identity) != Role::kRelay) {
     if (proof == nullptr) return upload;
     return errors::InvalidSignature("only a relay delivers what others left with it");
   }
-  const absl::Status proven = proofs_.Check(
-      proof == nullptr ? v1::SpooledProof::default_instance() : *proof, call.caller(), &*upload);
-  if (!proven.ok()) return proven;
+  RETURN_IF_ERROR(proofs_.Check(proof == nullptr ? v1::SpooledProof::default_instance() : *proof,
+                                call.caller(), &*upload));
   return upload;
 }
 
@@ -58,7 +58,7 @@ absl::StatusOr<UploadRecord> ResultService::ToUpload(Call& call,
   if (!upload.ok()) return upload.status();
   if (request.has_size() && request.size() < 0) return errors::InvalidOffset(request.size());
   upload->size = request.has_size() ? request.size() : -1;
-  if (const absl::Status status = CheckSha256(request.sha256()); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckSha256(request.sha256()));
   upload->sha256 = request.sha256();
   return upload;
 }
@@ -66,37 +66,36 @@ absl::StatusOr<UploadRecord> ResultService::ToUpload(Call& call,
 // A small result, verified: what it says of itself is true of its bytes, and its signature holds.
 absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
                                                      const v1::SubmitResultRequest& request) const {
-  auto upload =
-      Describe(call, request.description(), request.has_spooled() ? &request.spooled() : nullptr);
-  if (!upload.ok()) return upload.status();
-  if (request.has_spooled() && !upload->is_error) {
+  ASSIGN_OR_RETURN(auto upload, Describe(call, request.description(),
+                                         request.has_spooled() ? &request.spooled() : nullptr));
+  if (request.has_spooled() && !upload.is_error) {
     return errors::InvalidSignature("what a relay holds goes by OpenUpload and Upload");
   }
   const auto size = static_cast<int64_t>(request.body().size());
   if (size > kInlineLimit) return errors::TooLargeForSubmit(size, kInlineLimit);
   if (Crc32c(request.body()) != request.crc32c()) return errors::CrcMismatch("result");
   const std::string sha256 = DigestBytes(Sha256::Of(request.body()));
-  if (const absl::Status status = CheckSha256(request.sha256()); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckSha256(request.sha256()));
   if (!request.sha256().empty() && request.sha256() != sha256) return errors::DigestMismatch();
   VerifiedResult verified;
-  verified.attempt = upload->attempt;
+  verified.attempt = upload.attempt;
   verified.expired_at_relay = request.has_spooled();
   ResultRecord& result = verified.result;
-  result.key = upload->key;
-  result.outcome = upload->is_error ? Outcome::kError : Outcome::kGenuine;
+  result.key = upload.key;
+  result.outcome = upload.is_error ? Outcome::kError : Outcome::kGenuine;
   result.size = size;
   result.crc32c = request.crc32c();
   result.sha256 = sha256;
-  result.media_type = upload->media_type;
-  result.file_name = upload->file_name;
-  if (upload->is_error) {
+  result.media_type = upload.media_type;
+  result.file_name = upload.file_name;
+  if (upload.is_error) {
     result.error = CutUtf8(CleanUtf8(request.body()), kMaxErrorText);
   }
   result.body = request.body();
-  result.delivery = upload->delivery;
+  result.delivery = upload.delivery;
   result.delivery.signature = request.signature().value();
   result.delivery.signer_pem = request.signature().certificate_chain_pem();
-  if (const absl::Status status = committer_.CheckSignature(verified); !status.ok()) return status;
+  RETURN_IF_ERROR(committer_.CheckSignature(verified));
   return verified;
 }
 
@@ -115,22 +114,21 @@ grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext*
                                                     v1::OpenUploadResponse* response) {
   return Answer(runtime_, context, "/muster.v1.ResultService/OpenUpload",
                 [this, request, response](Call& call) -> absl::Status {
-                  auto upload = ToUpload(call, *request);
-                  if (!upload.ok()) return upload.status();
+                  ASSIGN_OR_RETURN(auto upload, ToUpload(call, *request));
                   std::optional<absl::Time> signed_at;
-                  if (request->has_spooled()) signed_at = TakeTime(request->spooled());
-                  auto opened = uploads_.Open(*std::move(upload), PeerOf(call.caller()), signed_at);
-                  if (!opened.ok()) return opened.status();
-                  if (opened->committed) {
-                    *response->mutable_committed() = ToProto(*opened->committed);
+                  if (request->has_spooled()) signed_at = AcceptTime(request->spooled());
+                  ASSIGN_OR_RETURN(auto opened, uploads_.Open(std::move(upload),
+                                                              PeerOf(call.caller()), signed_at));
+                  if (opened.committed) {
+                    *response->mutable_committed() = ToProto(*opened.committed);
                     return absl::OkStatus();
                   }
-                  response->set_upload_id(opened->id);
-                  response->set_epoch(opened->epoch);
-                  response->set_offset(opened->offset);
-                  response->set_chunk_max(opened->chunk_max);
+                  response->set_upload_id(opened.id);
+                  response->set_epoch(opened.epoch);
+                  response->set_offset(opened.offset);
+                  response->set_chunk_max(opened.chunk_max);
                   response->set_window(kUploadWindow);
-                  *response->mutable_expire_time() = ToTimestamp(opened->expires_at);
+                  *response->mutable_expire_time() = ToTimestamp(opened.expires_at);
                   response->set_zstd_accepted(true);
                   return absl::OkStatus();
                 });
@@ -165,13 +163,10 @@ grpc::ServerUnaryReactor* ResultService::GetResult(grpc::CallbackServerContext* 
   return Answer(runtime_, context, "/muster.v1.ResultService/GetResult",
                 [this, request, response](Call& call) -> absl::Status {
                   const ResultKey key = FromProto(request->key());
-                  if (const absl::Status status = CheckKey(key); !status.ok()) return status;
-                  const absl::Status allowed =
-                      call.Authorize(Resource::Pair(key.run, key.plugin, key.node));
-                  if (!allowed.ok()) return allowed;
-                  const auto result = FindResult(store_, key);
-                  if (!result.ok()) return result.status();
-                  *response = ToProto(*result);
+                  RETURN_IF_ERROR(CheckKey(key));
+                  RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run, key.plugin, key.node)));
+                  ASSIGN_OR_RETURN(const auto result, FindResult(store_, key));
+                  *response = ToProto(result);
                   return absl::OkStatus();
                 });
 }
@@ -181,27 +176,23 @@ grpc::ServerUnaryReactor* ResultService::ListResults(grpc::CallbackServerContext
                                                      v1::ListResultsResponse* response) {
   return Answer(runtime_, context, "/muster.v1.ResultService/ListResults",
                 [this, request, response](Call& call) -> absl::Status {
-                  if (const absl::Status status = CheckRunId(request->run()); !status.ok()) {
-                    return status;
-                  }
-                  const absl::Status allowed = call.Authorize(Resource::Run(request->run()));
-                  if (!allowed.ok()) return allowed;
+                  RETURN_IF_ERROR(CheckRunId(request->run()));
+                  RETURN_IF_ERROR(call.Authorize(Resource::Run(request->run())));
                   const int size = request->page_size() == 0 ? kDefaultPage : request->page_size();
                   if (size < 1 || size > kMaxPage) return errors::InvalidPageSize(kMaxPage);
-                  const auto run = store_.GetRun(request->run());
-                  if (!run.ok()) return run.status();
-                  if (!*run) return errors::RunNotFound(request->run());
+                  ASSIGN_OR_RETURN(const auto run, store_.GetRun(request->run()));
+                  if (!run) return errors::RunNotFound(request->run());
                   ResultFilter filter;
                   filter.run = request->run();
                   filter.plugin = request->plugin();
                   filter.node = request->node();
                   filter.with_pending = true;
-                  const auto page = store_.ListResults(filter, request->page_token(), size);
-                  if (!page.ok()) return page.status();
-                  for (const ResultRecord& result : page->items) {
+                  ASSIGN_OR_RETURN(const auto page,
+                                   store_.ListResults(filter, request->page_token(), size));
+                  for (const ResultRecord& result : page.items) {
                     *response->add_results() = ToProto(result);
                   }
-                  response->set_next_page_token(page->next);
+                  response->set_next_page_token(page.next);
                   return absl::OkStatus();
                 });
 }
@@ -213,18 +204,16 @@ grpc::ServerWriteReactor<v1::FileChunk>* ResultService::ReadResult(
       [this, request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FileChunk>>> {
         const ResultKey key = FromProto(request->key());
-        if (const absl::Status status = CheckKey(key); !status.ok()) return status;
-        const absl::Status allowed = call.Authorize(Resource::Pair(key.run, key.plugin, key.node));
-        if (!allowed.ok()) return allowed;
-        auto result = FindResult(store_, key);
-        if (!result.ok()) return result.status();
-        if (result->outcome == Outcome::kPending) {
+        RETURN_IF_ERROR(CheckKey(key));
+        RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run, key.plugin, key.node)));
+        ASSIGN_OR_RETURN(auto result, FindResult(store_, key));
+        if (result.outcome == Outcome::kPending) {
           return errors::ResultNotThere(key.plugin, key.node);
         }
-        if (request->generation() != 0 && request->generation() != result->generation) {
-          return errors::ResultReplaced(request->generation(), result->generation);
+        if (request->generation() != 0 && request->generation() != result.generation) {
+          return errors::ResultReplaced(request->generation(), result.generation);
         }
-        return StreamResult(blobs_, *std::move(result), request->offset());
+        return StreamResult(blobs_, std::move(result), request->offset());
       });
 }
 

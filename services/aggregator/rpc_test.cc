@@ -20,9 +20,9 @@
 #include "muster/v1/listeners.pb.h"
 #include "muster/v1/results.pb.h"
 #include "muster/v1/runs.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/testing/rpc_walk.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster {
 namespace {
@@ -79,7 +79,7 @@ TEST_F(RpcTest, NoHandlerForgetsToAsk) {
     SCOPED_TRACE(PathOf(*method));
     for (const auto& channel : {as_operator, as_gateway}) {
       const grpc::Status status = CallEmpty(channel, PathOf(*method));
-      EXPECT_EQ(status.error_message().find("did not ask"), std::string::npos)
+      EXPECT_EQ(status.error_message().find("did not authorise"), std::string::npos)
           << status.error_message();
     }
   }

@@ -5,9 +5,9 @@
 #include <variant>
 
 #include "services/aggregator/convert.h"
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {
@@ -33,22 +33,21 @@ NewRun FromProto(const v1::CreateRunRequest& request, std::string created_by) {
 }
 
 absl::Status AllowedOnRun(Call& call, const std::string& run) {
-  if (const absl::Status status = CheckRunId(run); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckRunId(run));
   return call.Authorize(Resource::Run(run));
 }
 
 // As AllowedOnRun; an enrolled node sees the runs whose plan names it.
 absl::Status AllowedToSee(Call& call, StateStore& store, const std::string& run) {
-  if (const absl::Status allowed = AllowedOnRun(call, run); !allowed.ok()) return allowed;
+  RETURN_IF_ERROR(AllowedOnRun(call, run));
   const auto* node = std::get_if<NodeIdentity>(&call.caller().identity.name);
   if (node == nullptr) return absl::OkStatus();
   ResultFilter filter;
   filter.run = run;
   filter.node = node->name;
   filter.with_pending = true;
-  const auto planned = store.ListResults(filter, "", 1);
-  if (!planned.ok()) return planned.status();
-  return planned->items.empty() ? errors::PairNotPlanned(run, "*", node->name) : absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto planned, store.ListResults(filter, "", 1));
+  return planned.items.empty() ? errors::PairNotPlanned(run, "*", node->name) : absl::OkStatus();
 }
 
 // The run as it is, then after each change, until it has ended.
@@ -59,13 +58,12 @@ class RunWatch : public StreamSource<v1::Run> {
 
   absl::StatusOr<Pull> Next(v1::Run* run) override {
     if (ended_) return Pull::kEnd;
-    const auto view = store_.GetRun(run_);
-    if (!view.ok()) return view.status();
-    if (!*view) return errors::RunNotFound(run_);
-    if ((*view)->last_change == last_change_) return Pull::kWait;
-    last_change_ = (*view)->last_change;
-    ended_ = IsFinal((*view)->run.state);
-    *run = ToProto((*view)->run);
+    ASSIGN_OR_RETURN(const auto view, store_.GetRun(run_));
+    if (!view) return errors::RunNotFound(run_);
+    if (view->last_change == last_change_) return Pull::kWait;
+    last_change_ = view->last_change;
+    ended_ = IsFinal(view->run.state);
+    *run = ToProto(view->run);
     return Pull::kMessage;
   }
 
@@ -84,8 +82,7 @@ grpc::ServerUnaryReactor* RunService::CreateRun(grpc::CallbackServerContext* con
                                                 v1::Run* response) {
   return Answer(runtime_, context, "/muster.v1.RunService/CreateRun",
                 [this, request, response](Call& call) -> absl::Status {
-                  const absl::Status allowed = call.Authorize(Resource::Fleet());
-                  if (!allowed.ok()) return allowed;
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   const auto run = runs_.Create(FromProto(*request, UriOf(call)));
                   if (run.ok()) *response = ToProto(*run);
                   return run.status();
@@ -96,8 +93,7 @@ grpc::ServerUnaryReactor* RunService::GetRun(grpc::CallbackServerContext* contex
                                              const v1::GetRunRequest* request, v1::Run* response) {
   return Answer(runtime_, context, "/muster.v1.RunService/GetRun",
                 [this, request, response](Call& call) -> absl::Status {
-                  const absl::Status allowed = AllowedToSee(call, store_, request->run());
-                  if (!allowed.ok()) return allowed;
+                  RETURN_IF_ERROR(AllowedToSee(call, store_, request->run()));
                   const auto run = runs_.Get(request->run());
                   if (run.ok()) *response = ToProto(*run);
                   return run.status();
@@ -109,14 +105,12 @@ grpc::ServerUnaryReactor* RunService::ListRuns(grpc::CallbackServerContext* cont
                                                v1::ListRunsResponse* response) {
   return Answer(runtime_, context, "/muster.v1.RunService/ListRuns",
                 [this, request, response](Call& call) -> absl::Status {
-                  const absl::Status allowed = call.Authorize(Resource::Fleet());
-                  if (!allowed.ok()) return allowed;
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   const int size = request->page_size() == 0 ? kDefaultPage : request->page_size();
                   if (size < 1 || size > kMaxPage) return errors::InvalidPageSize(kMaxPage);
-                  const auto page = store_.ListRuns(request->page_token(), size);
-                  if (!page.ok()) return page.status();
-                  for (const RunRecord& run : page->items) *response->add_runs() = ToProto(run);
-                  response->set_next_page_token(page->next);
+                  ASSIGN_OR_RETURN(const auto page, store_.ListRuns(request->page_token(), size));
+                  for (const RunRecord& run : page.items) *response->add_runs() = ToProto(run);
+                  response->set_next_page_token(page.next);
                   return absl::OkStatus();
                 });
 }
@@ -127,8 +121,7 @@ grpc::ServerWriteReactor<v1::Run>* RunService::WatchRun(grpc::CallbackServerCont
       runtime_, context, "/muster.v1.RunService/WatchRun",
       [this, request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::Run>>> {
-        const absl::Status allowed = AllowedToSee(call, store_, request->run());
-        if (!allowed.ok()) return allowed;
+        RETURN_IF_ERROR(AllowedToSee(call, store_, request->run()));
         return std::make_unique<RunWatch>(store_, request->run(), changes_.Watch(std::move(wake)));
       });
 }
@@ -138,8 +131,7 @@ grpc::ServerUnaryReactor* RunService::CancelRun(grpc::CallbackServerContext* con
                                                 v1::Run* response) {
   return Answer(runtime_, context, "/muster.v1.RunService/CancelRun",
                 [this, request, response](Call& call) -> absl::Status {
-                  const absl::Status allowed = AllowedOnRun(call, request->run());
-                  if (!allowed.ok()) return allowed;
+                  RETURN_IF_ERROR(AllowedOnRun(call, request->run()));
                   const auto run = runs_.Cancel(request->run(), request->reason(), UriOf(call));
                   if (run.ok()) *response = ToProto(*run);
                   return run.status();
@@ -151,8 +143,7 @@ grpc::ServerUnaryReactor* RunService::DeleteRun(grpc::CallbackServerContext* con
                                                 v1::DeleteRunResponse*) {
   return Answer(runtime_, context, "/muster.v1.RunService/DeleteRun",
                 [this, request](Call& call) -> absl::Status {
-                  const absl::Status allowed = AllowedOnRun(call, request->run());
-                  if (!allowed.ok()) return allowed;
+                  RETURN_IF_ERROR(AllowedOnRun(call, request->run()));
                   return runs_.Delete(request->run(), UriOf(call));
                 });
 }
@@ -162,16 +153,14 @@ absl::Status RunService::SignCredential(const v1::IssueCredentialRequest& reques
                                         v1::Credential* response) {
   RunName name = RunNodeIdentity{run.id, request.plugin(), request.node()};
   if (request.any_node()) name = RunPluginIdentity{run.id, request.plugin()};
-  const auto signed_certificate =
-      authorities_.SignForRun(name, run, request.csr_pem(), {}, asked_by);
-  if (!signed_certificate.ok()) return signed_certificate.status();
-  const auto authority = store_.GetAuthority(run.id);
-  if (!authority.ok()) return authority.status();
-  if (!*authority) return errors::RunEnded(run.id);
-  response->set_uri(signed_certificate->uri);
-  response->set_certificate_pem(signed_certificate->leaf_pem);
-  response->set_chain_pem(signed_certificate->chain_pem);
-  response->set_run_ca_pem((*authority)->self_signed_pem);
+  ASSIGN_OR_RETURN(const auto signed_certificate,
+                   authorities_.SignForRun(name, run, request.csr_pem(), {}, asked_by));
+  ASSIGN_OR_RETURN(const auto authority, store_.GetAuthority(run.id));
+  if (!authority) return errors::RunEnded(run.id);
+  response->set_uri(signed_certificate.uri);
+  response->set_certificate_pem(signed_certificate.leaf_pem);
+  response->set_chain_pem(signed_certificate.chain_pem);
+  response->set_run_ca_pem(authority->self_signed_pem);
   response->set_fleet_ca_pem(authorities_.FleetCaPem());
   const v1::Run shown = ToProto(run);
   *response->mutable_legacy_urls() = shown.legacy_listener().urls();
@@ -179,7 +168,7 @@ absl::Status RunService::SignCredential(const v1::IssueCredentialRequest& reques
     response->add_grpc_targets(target);
   }
   for (const std::string& target : addresses_.status_targets) response->add_status_targets(target);
-  *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(signed_certificate->expires));
+  *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(signed_certificate.expires));
   return absl::OkStatus();
 }
 
@@ -193,9 +182,7 @@ grpc::ServerUnaryReactor* RunService::IssueCredential(grpc::CallbackServerContex
           return finish(allowed);
         }
         if (request->any_node() != request->node().empty()) {
-          return finish(MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                                  "a credential is for one node, or for any: not both, not none",
-                                  "Name a node, or set any_node."));
+          return finish(errors::NodeOrAnyNode());
         }
         const ResultKey key = {request->run(), request->plugin(),
                                request->any_node() ? "any" : request->node()};
@@ -226,25 +213,23 @@ grpc::ServerUnaryReactor* RunService::IssueCredential(grpc::CallbackServerContex
 absl::Status RunService::SignViewer(const v1::IssueViewerCredentialRequest& request,
                                     const RunRecord& run, const std::string& asked_by,
                                     v1::ViewerCredential* response) {
-  const auto signed_certificate =
-      authorities_.SignForRun(RunViewerIdentity{run.id}, run, request.csr_pem(), {}, asked_by);
-  if (!signed_certificate.ok()) return signed_certificate.status();
+  ASSIGN_OR_RETURN(
+      const auto signed_certificate,
+      authorities_.SignForRun(RunViewerIdentity{run.id}, run, request.csr_pem(), {}, asked_by));
   std::string server_ca;
   if (run.status_listener) {
-    auto brought = status_listeners_.ServerCaPem(run.id);
-    if (!brought.ok()) return brought.status();
-    server_ca = *std::move(brought);
+    ASSIGN_OR_RETURN(server_ca, status_listeners_.ServerCaPem(run.id));
     const v1::Run shown = ToProto(run);
     if (shown.status_listener().urls().empty()) return errors::ListenerNotReady(run.id, "");
     response->set_host_address(shown.status_listener().urls(0) + "/");
   } else {
     response->set_host_address(addresses_.status_urls.front());
   }
-  response->set_uri(signed_certificate->uri);
-  response->set_certificate_pem(signed_certificate->leaf_pem);
-  response->set_chain_pem(signed_certificate->chain_pem);
+  response->set_uri(signed_certificate.uri);
+  response->set_certificate_pem(signed_certificate.leaf_pem);
+  response->set_chain_pem(signed_certificate.chain_pem);
   response->set_server_ca_pem(server_ca.empty() ? authorities_.FleetCaPem() : server_ca);
-  *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(signed_certificate->expires));
+  *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(signed_certificate.expires));
   return absl::OkStatus();
 }
 
@@ -268,11 +253,9 @@ grpc::ServerUnaryReactor* RunService::IssueViewerCredential(
 
 absl::Status RunService::SetStatus(Call& call, const v1::SetStatusListenerRequest& request,
                                    v1::Run* response) {
-  if (const absl::Status allowed = AllowedOnRun(call, request.run()); !allowed.ok()) return allowed;
-  const absl::Status set =
-      status_listeners_.Set(request.run(), request.client_ca_pem(), request.certificate_pem(),
-                            request.key_pem(), UriOf(call));
-  if (!set.ok()) return set;
+  RETURN_IF_ERROR(AllowedOnRun(call, request.run()));
+  RETURN_IF_ERROR(status_listeners_.Set(request.run(), request.client_ca_pem(),
+                                        request.certificate_pem(), request.key_pem(), UriOf(call)));
   const auto run = runs_.Get(request.run());
   if (run.ok()) *response = ToProto(*run);
   return run.status();

@@ -4,7 +4,9 @@
 
 #include "services/aggregator/convert.h"
 #include "services/common/base/log.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
 
 namespace muster {
@@ -26,8 +28,11 @@ UploadReactor* UploadReactor::Start(const RpcRuntime& runtime, grpc::CallbackSer
   } else if (const absl::Status status = uploads.AddStream(); !status.ok()) {
     reactor->End(status);
   } else {
-    reactor->counted_ = true;
-    reactor->reading_ = true;
+    {
+      MutexLock lock(reactor->mutex_);
+      reactor->counted_ = true;
+      reactor->reading_ = true;
+    }
     reactor->StartRead(&reactor->request_);
   }
   return reactor.get();
@@ -45,7 +50,7 @@ void UploadReactor::OnReadDone(bool ok) {
     // The sender is gone, or has half-closed. Without a finish the upload stays open.
     bool finishing = false;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       reading_ = false;
       finishing = finishing_;
     }
@@ -85,10 +90,9 @@ absl::Status UploadReactor::AttachTo(const v1::UploadRequest::Start& start) {
     const absl::Status allowed = call_.Authorize(OwnPair(call_.caller()));
     return allowed.ok() ? session.status() : allowed;
   }
-  const absl::Status allowed = call_.Authorize(Resource::Pair(key.run, key.plugin, key.node));
-  if (!allowed.ok()) return allowed;
+  RETURN_IF_ERROR(call_.Authorize(Resource::Pair(key.run, key.plugin, key.node)));
   // Under one lock: OnDone either prevents the attach, or posts its detach after it.
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (done_) return absl::CancelledError("the call was cancelled");
   session_ = *session;
   const bool queued =
@@ -108,13 +112,13 @@ void UploadReactor::Attach(UploadSession& session, int64_t epoch) {
 }
 
 std::shared_ptr<UploadSession> UploadReactor::Session() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return session_;
 }
 
 void UploadReactor::MessageTaken() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     reading_ = false;
   }
   ReadMore();
@@ -123,7 +127,7 @@ void UploadReactor::MessageTaken() {
 // Reads the next message if none is being read and there is room for what it may bring: one chunk,
 // and a second one if the first is paid for by the budget.
 void UploadReactor::ReadMore() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (reading_ || finishing_ || ended_ || end_) return;
   if (storing_ > 1 || unpaid_ > 0) return;
   reading_ = true;
@@ -143,7 +147,7 @@ void UploadReactor::TakeChunk(v1::UploadRequest::Chunk* chunk) {
   const int64_t bytes = taken.raw_size;
   const bool ahead = budget_.TryTake(bytes);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (finishing_) {
       if (ahead) budget_.Return(bytes);
       return;
@@ -166,7 +170,7 @@ void UploadReactor::TakeChunk(v1::UploadRequest::Chunk* chunk) {
 void UploadReactor::ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t bytes, bool ahead) {
   if (ahead) budget_.Return(bytes);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     --storing_;
     if (!ahead) --unpaid_;
     if (ack.ok()) ack_ = *ack;
@@ -177,7 +181,7 @@ void UploadReactor::ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t byte
 }
 
 void UploadReactor::SendAck() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (writing_ || ended_ || end_ || committed_ || !ack_) return;
   if (storing_ > 0 && ack_->written - acked_ < kAckEvery) return;
   acked_ = ack_->written;
@@ -196,7 +200,7 @@ void UploadReactor::TakeFinish(const v1::UploadRequest::Finish& finish) {
   taken.signature = finish.signature().value();
   taken.signer_chain_pem = finish.signature().certificate_chain_pem();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     finishing_ = true;
   }
   if (!taken.sha256.empty() && taken.sha256.size() != 32) {
@@ -220,7 +224,7 @@ void UploadReactor::Committed(absl::StatusOr<ResultRecord> result) {
   if (!session->strand().Post([session] { session->Close(); })) {
     Log(LogLevel::kWarning, "staged bytes stay until the next start", {{"upload", session->id()}});
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (ended_ || end_) return;
   committed_ = *std::move(result);
   if (writing_) return;
@@ -231,13 +235,13 @@ void UploadReactor::Committed(absl::StatusOr<ResultRecord> result) {
 }
 
 void UploadReactor::OnWriteDone(bool ok) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   writing_ = false;
   if (ended_) return;
   if (end_) {
     ended_ = true;
     const grpc::Status status = call_.Final(*end_);
-    lock.unlock();
+    lock.Unlock();
     Finish(status);
     return;
   }
@@ -248,7 +252,7 @@ void UploadReactor::OnWriteDone(bool ok) {
     StartWriteAndFinish(&response_, grpc::WriteOptions(), call_.Final(absl::OkStatus()));
     return;
   }
-  lock.unlock();
+  lock.Unlock();
   if (!ok) return End(absl::CancelledError("the sender went away"));
   SendAck();
 }
@@ -256,24 +260,26 @@ void UploadReactor::OnWriteDone(bool ok) {
 void UploadReactor::OnCancel() { End(absl::CancelledError("the call was cancelled")); }
 
 void UploadReactor::End(const absl::Status& status) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (ended_ || end_) return;
   end_ = status;
   if (writing_) return;
   ended_ = true;
   const grpc::Status final = call_.Final(status);
-  lock.unlock();
+  lock.Unlock();
   Finish(final);
 }
 
 void UploadReactor::OnDone() {
   std::shared_ptr<UploadSession> session;
+  bool counted = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     done_ = true;
     session = session_;
+    counted = counted_;
   }
-  if (counted_) uploads_.RemoveStream();
+  if (counted) uploads_.RemoveStream();
   if (session != nullptr) {
     const bool queued = session->strand().Post(
         [self = shared_from_this(), session] { session->Detach(self->attachment_); });

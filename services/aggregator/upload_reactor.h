@@ -11,11 +11,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "muster/v1/results.pb.h"
 #include "services/aggregator/uploads/uploads.h"
+#include "services/common/base/mutex.h"
 #include "services/common/rpc/call.h"
 
 namespace muster {
@@ -55,15 +55,16 @@ class UploadReactor : public grpc::ServerBidiReactor<v1::UploadRequest, v1::Uplo
   void Begin(const v1::UploadRequest::Start& start);
   absl::Status AttachTo(const v1::UploadRequest::Start& start);
   void Attach(UploadSession& session, int64_t epoch);
-  std::shared_ptr<UploadSession> Session() const;
-  void TakeChunk(v1::UploadRequest::Chunk* chunk);
-  void ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t bytes, bool ahead);
-  void TakeFinish(const v1::UploadRequest::Finish& finish);
-  void Committed(absl::StatusOr<ResultRecord> result);
-  void MessageTaken();
-  void ReadMore();
-  void SendAck();
-  void End(const absl::Status& status);
+  std::shared_ptr<UploadSession> Session() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void TakeChunk(v1::UploadRequest::Chunk* chunk) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ChunkDone(const absl::StatusOr<UploadAck>& ack, int64_t bytes, bool ahead)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void TakeFinish(const v1::UploadRequest::Finish& finish) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Committed(absl::StatusOr<ResultRecord> result) ABSL_LOCKS_EXCLUDED(mutex_);
+  void MessageTaken() ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReadMore() ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendAck() ABSL_LOCKS_EXCLUDED(mutex_);
+  void End(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const RpcRuntime runtime_;
   Uploads& uploads_;
@@ -74,21 +75,22 @@ class UploadReactor : public grpc::ServerBidiReactor<v1::UploadRequest, v1::Uplo
   v1::UploadRequest request_;
   v1::UploadResponse response_;
 
-  mutable std::mutex mutex_;
-  // All below are guarded by mutex_.
-  std::shared_ptr<UploadSession> session_;  // since its attach was posted to its strand
-  bool done_ = false;                       // gRPC is done with the call: nothing may be attached
-  int storing_ = 0;                         // chunks on the strand
-  int unpaid_ = 0;                          // those of them that the budget had no room for
-  bool reading_ = false;                    // a StartRead is out, or request_ is in use
-  bool writing_ = false;                    // a StartWrite is out
-  bool finishing_ = false;                  // finish came: nothing may follow
-  bool counted_ = false;                    // among the streams of uploads_
-  int64_t acked_ = 0;                       // `written` of the last acknowledgement
-  std::optional<UploadAck> ack_;            // the newest that has not been sent
-  std::optional<ResultRecord> committed_;   // to be sent as the last message
-  std::optional<absl::Status> end_;         // to end with once no write is out
-  bool ended_ = false;
+  mutable Mutex mutex_;
+  // Set when its attach has been posted to its strand.
+  std::shared_ptr<UploadSession> session_ ABSL_GUARDED_BY(mutex_);
+  // gRPC is done with the call: nothing may be attached.
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  int storing_ ABSL_GUARDED_BY(mutex_) = 0;         // chunks on the strand
+  int unpaid_ ABSL_GUARDED_BY(mutex_) = 0;          // those of them that the budget had no room for
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;    // a StartRead is out, or request_ is in use
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;    // a StartWrite is out
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;  // finish came: nothing may follow
+  bool counted_ ABSL_GUARDED_BY(mutex_) = false;    // among the streams of uploads_
+  int64_t acked_ ABSL_GUARDED_BY(mutex_) = 0;       // `written` of the last acknowledgement
+  std::optional<UploadAck> ack_ ABSL_GUARDED_BY(mutex_);  // the newest that has not been sent
+  std::optional<ResultRecord> committed_ ABSL_GUARDED_BY(mutex_);  // to be sent as the last message
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // to end with once no write is out
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

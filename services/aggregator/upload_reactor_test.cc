@@ -15,12 +15,11 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/results.grpc.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
 #include "services/aggregator/testing/test_state.h"
-#include "services/aggregator/testing/test_upload.h"
 #include "services/common/base/error.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/rpc/channel.h"
@@ -28,6 +27,8 @@
 #include "services/common/rpc/rpc_metrics.h"
 #include "services/common/rpc/server.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/test_fleet.h"
+#include "testing/fixtures/test_upload.h"
 
 namespace muster {
 namespace {
@@ -76,9 +77,8 @@ class UploadReactorTest : public ::testing::Test {
                               const v1::Signature& signature = {}) {
     stream.SendChunk(offset, body.substr(static_cast<size_t>(offset)));
     stream.SendFinish(body, signature);
-    const auto last = stream.End();
-    if (!last.ok()) return last.status();
-    return last->has_committed() ? absl::OkStatus() : absl::UnknownError("not committed");
+    ASSIGN_OR_RETURN(const auto last, stream.End());
+    return last.has_committed() ? absl::OkStatus() : absl::UnknownError("not committed");
   }
 
   std::string UriOf(const std::string& path) {

@@ -11,17 +11,17 @@
 #include "gtest/gtest.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
 #include "services/aggregator/testing/test_verdicts.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster {
 namespace {
 
 using testing::Lost;
-using testing::NobodyCame;
 using testing::SmallResult;
+using testing::StartGraceExpired;
 using testing::TestFleet;
 using testing::TestIdentity;
 using testing::TestVerdicts;
@@ -152,8 +152,8 @@ TEST_F(VerdictTest, ARunThatNobodyCameToFailsWithTheFaultsOfItsNodes) {
   ASSERT_TRUE(Submit(fleet_.Credential(delivers, "hostfacts", "n1"), delivers, "n1").ok());
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
   const TestIdentity late = fleet_.Credential(run, "hostfacts", "n1");
-  status_->Tell(NobodyCame(delivers, "n1: never heard of"));
-  status_->Tell(NobodyCame(run, "n1: CONNECTION: refused; n2: never heard of"));
+  status_->Tell(StartGraceExpired(delivers, "n1: never heard of"));
+  status_->Tell(StartGraceExpired(run, "n1: CONNECTION: refused; n2: never heard of"));
   const v1::Run ended = fleet_.WaitForEnd(run);
   EXPECT_EQ(ended.state(), v1::RUN_STATE_FAILED);
   EXPECT_EQ(ended.state_reason(),
@@ -183,13 +183,13 @@ TEST_F(VerdictTest, WhatIsToldAgainAfterARestartChangesNothing) {
   status_->Tell(Lost(run, "hostfacts", "n1"));
   status_->Tell(Lost("ffffffffffffffff", "hostfacts", "n1"));
   status_->Tell(Lost(run, "hostfacts", "unplanned"));
-  status_->Tell(NobodyCame("ffffffffffffffff", ""));
+  status_->Tell(StartGraceExpired("ffffffffffffffff", ""));
   status_->Tell(Lost(run, "hostfacts", "n2"));
   ASSERT_TRUE(TimesOut(run, "n2"));
   ASSERT_TRUE(Submit(node, run, "n1").ok());
   fleet_.Stop();
   fleet_.Start();
-  status_->Tell(NobodyCame(run, "n3: never heard of"));
+  status_->Tell(StartGraceExpired(run, "n3: never heard of"));
   const std::string barrier = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
   status_->Tell(Lost(barrier, "hostfacts", "n1"));
   ASSERT_TRUE(TimesOut(barrier, "n1"));

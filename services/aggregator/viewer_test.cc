@@ -12,12 +12,12 @@
 #include "gtest/gtest.h"
 #include "muster/v1/listeners.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/signing_request.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster {
 namespace {

@@ -13,10 +13,11 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "services/client/content_digest.h"
-#include "services/client/errors.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/client.h"
 
 namespace muster::client {
 namespace {
@@ -71,14 +72,14 @@ absl::StatusOr<std::unique_ptr<AttemptState>> AttemptState::Open(const std::stri
                                                                  std::string_view plugin,
                                                                  std::string_view node) {
   if (folder.empty()) return std::unique_ptr<AttemptState>(new AttemptState("", UniqueFd()));
-  if (auto status = MakeFolder(folder); !status.ok()) return status;
+  RETURN_IF_ERROR(MakeFolder(folder));
   Prune(folder);
   const std::string path = absl::StrCat(folder, "/", StateName(run, plugin, node), ".json");
   const std::string lock_path = path + ".lock";
   UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.valid()) return ErrnoError(errno, "open", lock_path);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return AlreadyRunningError(plugin, node, lock_path);
+    if (errno == EWOULDBLOCK) return errors::DeliveryAlreadyRunning(plugin, node, lock_path);
     return ErrnoError(errno, "lock", lock_path);
   }
   std::unique_ptr<AttemptState> state(new AttemptState(path, std::move(lock)));
@@ -105,7 +106,7 @@ absl::StatusOr<int64_t> AttemptState::Begin(std::string_view fingerprint) {
 
 absl::StatusOr<int64_t> AttemptState::Next() {
   ++attempt_;
-  if (auto status = Save(); !status.ok()) return status;
+  RETURN_IF_ERROR(Save());
   return attempt_;
 }
 

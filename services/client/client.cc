@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -21,7 +20,6 @@
 #include "services/client/delayed_stop.h"
 #include "services/client/delivery.h"
 #include "services/client/done_file.h"
-#include "services/client/errors.h"
 #include "services/client/grpc_transport.h"
 #include "services/client/heartbeat_stream.h"
 #include "services/client/heartbeats.h"
@@ -33,9 +31,13 @@
 #include "services/client/sender_activity.h"
 #include "services/client/status_channels.h"
 #include "services/client/stream_spool.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
+#include "services/common/errors/client.h"
 #include "services/common/identity/certificate.h"
 
 namespace muster::client {
@@ -66,16 +68,17 @@ class Client::Impl {
   }
 
   absl::Status Prepare() {
-    if (auto status = CheckNames(config_); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckNames(config_));
     return config_.grpc_targets.empty() ? PrepareHttps() : PrepareGrpc();
   }
 
   absl::StatusOr<CommitReceipt> Submit(absl::StatusOr<std::unique_ptr<SourceFile>> file,
-                                       const SubmitOptions& options, const std::stop_token& stop) {
+                                       const SubmitOptions& options, const std::stop_token& stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     if (!file.ok()) return file.status();
     const int64_t size = (*file)->size();
     if (size > config_.max_result_bytes) {
-      return TooLargeError((*file)->path(), size, config_.max_result_bytes);
+      return errors::ResultTooLarge((*file)->path(), size, config_.max_result_bytes);
     }
     ResultInfo info = NewInfo();
     info.file_name = options.file_name.empty()
@@ -88,7 +91,8 @@ class Client::Impl {
   }
 
   // Tells the fleet `why` there is no result.
-  Delivery DeliverError(const absl::Status& why, const std::stop_token& stop) {
+  Delivery DeliverError(const absl::Status& why, const std::stop_token& stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     const std::string next_step = NextStepOf(why);
     Delivery delivery =
         DeliverErrorText(absl::StrCat(ReasonOf(why), ReasonOf(why).empty() ? "" : ": ",
@@ -101,7 +105,8 @@ class Client::Impl {
     return delivery;
   }
 
-  Delivery DeliverErrorText(const std::string& text, const std::stop_token& stop) {
+  Delivery DeliverErrorText(const std::string& text, const std::stop_token& stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     ResultInfo info = NewInfo();
     info.is_error = true;
     info.media_type = "text/plain; charset=utf-8";
@@ -125,7 +130,8 @@ class Client::Impl {
 
   // A genuine result, or else why there is none, if the fault lies with the result itself.
   Delivery SubmitOrExplain(absl::StatusOr<std::unique_ptr<SourceFile>> file,
-                           const SubmitOptions& options, const std::stop_token& stop) {
+                           const SubmitOptions& options, const std::stop_token& stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     const auto receipt = Submit(std::move(file), options, stop);
     return IsFaultOfSource(receipt.status()) ? DeliverError(receipt.status(), stop)
                                              : ToDelivery(receipt);
@@ -157,33 +163,34 @@ class Client::Impl {
         watcher(ToClientStatus(status));
       };
     }
-    std::lock_guard lock(heartbeats_mutex_);
+    MutexLock lock(heartbeats_mutex_);
     if (heartbeats_) return;
     heartbeats_ = std::make_unique<Heartbeats>(activity_, std::move(dial), std::move(watch));
   }
 
   void StopHeartbeats() {
     std::unique_ptr<Heartbeats> ending;  // without the lock: its watcher may ask how things stand
-    std::lock_guard lock(heartbeats_mutex_);
+    MutexLock lock(heartbeats_mutex_);
     ending = std::move(heartbeats_);
   }
 
   absl::Status heartbeat_status() const {
-    std::lock_guard lock(heartbeats_mutex_);
+    MutexLock lock(heartbeats_mutex_);
     return heartbeats_ ? heartbeats_->status() : absl::OkStatus();
   }
 
   std::optional<absl::Duration> clock_offset() const {
-    std::lock_guard lock(heartbeats_mutex_);
+    MutexLock lock(heartbeats_mutex_);
     return heartbeats_ ? heartbeats_->clock_offset() : std::nullopt;
   }
 
-  // Under one_at_a_time().
-  void set_deadline(absl::Time deadline) { deadline_ = deadline; }
+  void set_deadline(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
+    deadline_ = deadline;
+  }
 
   SenderActivity& activity() { return activity_; }
   const Config& config() const { return config_; }
-  std::mutex& one_at_a_time() { return one_at_a_time_; }
+  Mutex& one_at_a_time() ABSL_LOCK_RETURNED(one_at_a_time_) { return one_at_a_time_; }
 
   static Delivery ToDelivery(const absl::StatusOr<CommitReceipt>& receipt) {
     Delivery delivery;
@@ -197,35 +204,38 @@ class Client::Impl {
 
  private:
   absl::Status PrepareGrpc() {
-    const auto sender = Sender::Make(config_, absl::Now());
-    if (!sender.ok()) return sender.status();
-    if (config_.run.empty()) return ConfigError("configuration", "run", "it is missing");
-    certificate_ends_ = (*sender)->not_after();
+    ASSIGN_OR_RETURN(const auto sender, Sender::Make(config_, absl::Now()));
+    if (config_.run.empty()) return errors::ConfigInvalid("configuration", "run", "it is missing");
+    certificate_ends_ = sender->not_after();
     if (!config_.status_targets.empty()) {
-      channels_ = MakeStatusChannels(config_.status_targets, **sender);
+      channels_ = MakeStatusChannels(config_.status_targets, *sender);
       reporter_ = std::make_unique<ProgressReporter>(*channels_);
     }
-    transport_ = MakeGrpcTransport(config_.grpc_targets, *sender);
+    transport_ = MakeGrpcTransport(config_.grpc_targets, sender);
     return absl::OkStatus();
   }
 
   absl::Status PrepareHttps() {
     if (!config_.aggregator_url.starts_with("https://")) {
-      return ConfigError("configuration", "aggregator_url", "it does not begin with https://");
+      return errors::ConfigInvalid("configuration", "aggregator_url",
+                                   "it does not begin with https://");
     }
     const auto certificate = Certificate::FromPem(config_.client_cert);
     if (!certificate.ok()) {
-      return ConfigError("configuration", "client_cert", ToStd(certificate.status().message()));
+      return errors::ConfigInvalid("configuration", "client_cert",
+                                   ToStd(certificate.status().message()));
     }
     const auto key = PrivateKey::FromPem(config_.client_key);
-    if (!key.ok()) return ConfigError("configuration", "client_key", ToStd(key.status().message()));
+    if (!key.ok())
+      return errors::ConfigInvalid("configuration", "client_key", ToStd(key.status().message()));
     if (!certificate->Matches(*key)) {
-      return ConfigError("configuration", "client_key", "it is not the key of client_cert");
+      return errors::ConfigInvalid("configuration", "client_key",
+                                   "it is not the key of client_cert");
     }
     certificate_ends_ = certificate->NotAfter();
-    if (certificate_ends_ <= absl::Now()) return CertificateEndedError(certificate_ends_);
+    if (certificate_ends_ <= absl::Now()) return errors::CertificateEnded(certificate_ends_);
     if (auto ca = ParseChain(config_.ca_cert); !ca.ok()) {
-      return ConfigError("configuration", "ca_cert", ToStd(ca.status().message()));
+      return errors::ConfigInvalid("configuration", "ca_cert", ToStd(ca.status().message()));
     }
     over_https_ = true;
     transport_ = MakeHttpsTransport(Https());
@@ -235,7 +245,7 @@ class Client::Impl {
   absl::Status ReportOnce(const Progress& progress) {
     if (reporter_) return reporter_->Report(config_, progress);
     if (config_.aggregator_url.empty()) {
-      return ConfigError("configuration", "status_targets", "it is missing");
+      return errors::ConfigInvalid("configuration", "status_targets", "it is missing");
     }
     const auto answer =
         RelayProgress(Https(), config_.plugin, config_.node, ProgressJson(progress));
@@ -254,19 +264,18 @@ class Client::Impl {
     return info;
   }
 
-  absl::Time GiveUp() const { return std::min(certificate_ends_, deadline_ + kSealGrace); }
+  absl::Time GiveUp() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
+    return std::min(certificate_ends_, deadline_ + kSealGrace);
+  }
 
   absl::StatusOr<CommitReceipt> Send(ResultInfo info, std::unique_ptr<SourceFile> file,
-                                     const std::stop_token& stop) {
+                                     const std::stop_token& stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     if (!attempts_) {
-      auto attempts =
-          AttemptState::Open(config_.state_dir, config_.run, config_.plugin, config_.node);
-      if (!attempts.ok()) return attempts.status();
-      attempts_ = *std::move(attempts);
+      ASSIGN_OR_RETURN(attempts_, AttemptState::Open(config_.state_dir, config_.run, config_.plugin,
+                                                     config_.node));
     }
-    auto attempt = attempts_->Begin(file->fingerprint());
-    if (!attempt.ok()) return attempt.status();
-    info.attempt = *attempt;
+    ASSIGN_OR_RETURN(info.attempt, attempts_->Begin(file->fingerprint()));
     OutgoingResult result(std::move(info), std::move(file));
     const PhaseScope delivering(activity_, Phase::kDelivering);
     return DeliverUntilCommitted(
@@ -289,11 +298,11 @@ class Client::Impl {
   std::shared_ptr<const StatusChannels> channels_;
   std::unique_ptr<ProgressReporter> reporter_;
   SenderActivity activity_;
-  std::mutex one_at_a_time_;
-  std::unique_ptr<AttemptState> attempts_;        // guarded by one_at_a_time_
-  absl::Time deadline_ = absl::InfiniteFuture();  // guarded by one_at_a_time_
-  mutable std::mutex heartbeats_mutex_;
-  std::unique_ptr<Heartbeats> heartbeats_;  // guarded by heartbeats_mutex_; uses what is above
+  Mutex one_at_a_time_;
+  std::unique_ptr<AttemptState> attempts_ ABSL_GUARDED_BY(one_at_a_time_);
+  absl::Time deadline_ ABSL_GUARDED_BY(one_at_a_time_) = absl::InfiniteFuture();
+  mutable Mutex heartbeats_mutex_;
+  std::unique_ptr<Heartbeats> heartbeats_ ABSL_GUARDED_BY(heartbeats_mutex_);  // uses what is above
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -309,24 +318,26 @@ std::unique_ptr<Client> Client::Create(const Config& config, Status* status) {
 
 Delivery Client::SubmitFile(const std::string& path, const SubmitOptions& options,
                             const std::stop_token& stop) {
-  std::lock_guard lock(impl_->one_at_a_time());
+  MutexLock lock(impl_->one_at_a_time());
   auto file = SourceFile::Open(path);
   if (!file.ok()) {
-    return {ToClientStatus(ConfigError("result file", "", ToStd(file.status().message()))), {}};
+    return {
+        ToClientStatus(errors::ConfigInvalid("result file", "", ToStd(file.status().message()))),
+        {}};
   }
   return impl_->SubmitOrExplain(std::move(file), options, stop);
 }
 
 Delivery Client::SubmitStream(const Reader& reader, const SubmitOptions& options,
                               const std::stop_token& stop) {
-  std::lock_guard lock(impl_->one_at_a_time());
+  MutexLock lock(impl_->one_at_a_time());
   return impl_->SubmitOrExplain(
       SpoolStream(reader, impl_->config().state_dir, impl_->config().max_result_bytes), options,
       stop);
 }
 
 Delivery Client::SubmitError(const std::string& text, const std::stop_token& stop) {
-  std::lock_guard lock(impl_->one_at_a_time());
+  MutexLock lock(impl_->one_at_a_time());
   return impl_->DeliverErrorText(text, stop);
 }
 
@@ -355,12 +366,12 @@ std::optional<std::chrono::milliseconds> Client::ClockOffset() const {
 }
 
 void Client::SetDeadline(std::chrono::system_clock::time_point deadline) {
-  std::lock_guard lock(impl_->one_at_a_time());
+  MutexLock lock(impl_->one_at_a_time());
   impl_->set_deadline(absl::FromChrono(deadline));
 }
 
 Delivery Client::WaitForDoneFileAndDeliver(const std::stop_token& stop) {
-  std::lock_guard lock(impl_->one_at_a_time());
+  MutexLock lock(impl_->one_at_a_time());
   const PhaseScope waiting(impl_->activity(), Phase::kWaiting);
   const DelayedStop late(kStopGrace, stop);
   const auto path =

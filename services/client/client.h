@@ -164,7 +164,7 @@ struct Fault {
 };
 
 // Hears how heartbeats fare: an error when they do not get through any more (each such time once),
-// OK when they do again, DOUBLE_AGENT when they have ended for good. Called from a thread of the
+// OK when they do again, DUPLICATE_AGENT when they have ended for good. Called from a thread of the
 // library; must not block, nor call StartHeartbeats or StopHeartbeats.
 using HeartbeatWatcher = std::function<void(const Status& status)>;
 
@@ -209,7 +209,7 @@ class Client {
   // Over aggregator_url it is a bare sign of life.
   //
   // If another process beats with the same identity, for the same node, the older one's heartbeats
-  // end for good with DOUBLE_AGENT; its deliveries go on.
+  // end for good with DUPLICATE_AGENT; its deliveries go on.
   void StartHeartbeats(HeartbeatWatcher watcher = {});
   // Says goodbye, so that nobody is missed; takes at most 2 s.
   void StopHeartbeats();

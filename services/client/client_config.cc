@@ -7,10 +7,11 @@
 #include "absl/status/statusor.h"
 #include "services/client/client_status.h"
 #include "services/client/config_fields.h"
-#include "services/client/errors.h"
 #include "services/common/base/names.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/client.h"
 
 namespace muster::client {
 namespace {
@@ -28,30 +29,30 @@ absl::StatusOr<Config> LoadConfig(const std::string& path) {
   const auto fields = ClientFields(config);
   if (!path.empty()) {
     auto text = ReadFileBounded(path, kMaxConfigFile);
-    if (!text.ok()) return ConfigError(path, "", ToStd(text.status().message()));
-    if (auto status = ReadConfigJson(*text, path, fields, AgentOnlyFields()); !status.ok()) {
-      return status;
-    }
+    if (!text.ok()) return errors::ConfigInvalid(path, "", ToStd(text.status().message()));
+    RETURN_IF_ERROR(ReadConfigJson(*text, path, fields, AgentOnlyFields()));
   }
   std::set<std::string> set;
-  if (auto status = ReadConfigEnvironment(std::getenv, fields, &set); !status.ok()) return status;
-  if (auto status = CompleteConfig(config, set); !status.ok()) return status;
+  RETURN_IF_ERROR(ReadConfigEnvironment(std::getenv, fields, &set));
+  RETURN_IF_ERROR(CompleteConfig(config, set));
   return config;
 }
 
 }  // namespace
 
 absl::Status CheckNames(const Config& config) {
-  if (config.plugin.empty()) return ConfigError("configuration", "plugin", "it is missing");
+  if (config.plugin.empty())
+    return errors::ConfigInvalid("configuration", "plugin", "it is missing");
   if (auto status = ValidateName("plugin", config.plugin); !status.ok()) {
-    return ConfigError("configuration", "plugin", ToStd(status.message()));
+    return errors::ConfigInvalid("configuration", "plugin", ToStd(status.message()));
   }
   if (auto status = ValidateName("node", config.node); !status.ok()) {
-    return ConfigError("configuration", "node", ToStd(status.message()));
+    return errors::ConfigInvalid("configuration", "node", ToStd(status.message()));
   }
   if (config.grpc_targets.empty() && config.aggregator_url.empty()) {
-    return ConfigError("configuration", "grpc_targets",
-                       "it is missing, and so is aggregator_url: where to deliver is not known");
+    return errors::ConfigInvalid(
+        "configuration", "grpc_targets",
+        "it is missing, and so is aggregator_url: where to deliver is not known");
   }
   return absl::OkStatus();
 }

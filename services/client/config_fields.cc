@@ -9,10 +9,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "services/client/errors.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
+#include "services/common/errors/client.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
 
@@ -108,7 +109,7 @@ absl::Status CheckChoice(const ConfigField& field, std::string_view where) {
   if (value.empty() || std::ranges::find(field.choices, value) != field.choices.end()) {
     return absl::OkStatus();
   }
-  return ConfigError(
+  return errors::ConfigInvalid(
       where, field.name,
       absl::StrCat("\"", value, "\" is not one of ", absl::StrJoin(field.choices, ", ")));
 }
@@ -118,7 +119,7 @@ absl::Status UnknownField(std::string_view where, std::string_view name,
                           std::span<const std::string_view> others) {
   std::vector<std::string> known(others.begin(), others.end());
   for (const ConfigField& field : fields) known.push_back(field.name);
-  return ConfigError(where, name, "there is no such field" + Suggestion(name, known));
+  return errors::ConfigInvalid(where, name, "there is no such field" + Suggestion(name, known));
 }
 
 }  // namespace
@@ -217,17 +218,17 @@ absl::Status ReadConfigJson(std::string_view text, std::string_view where,
                             std::span<const ConfigField> fields,
                             std::span<const std::string_view> ignored) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return ConfigError(where, "", "it is not JSON");
-  if (!json.is_object()) return ConfigError(where, "", "it is not one JSON object");
+  if (json.is_discarded()) return errors::ConfigInvalid(where, "", "it is not JSON");
+  if (!json.is_object()) return errors::ConfigInvalid(where, "", "it is not one JSON object");
   for (const auto& [name, value] : json.items()) {
     if (std::ranges::find(ignored, name) != ignored.end()) continue;
     const auto field =
         std::ranges::find_if(fields, [&](const ConfigField& f) { return f.name == name; });
     if (field == fields.end()) return UnknownField(where, name, fields, ignored);
     if (!AssignJson(*field, value)) {
-      return ConfigError(where, name, absl::StrCat("the value is not ", Wanted(*field)));
+      return errors::ConfigInvalid(where, name, absl::StrCat("the value is not ", Wanted(*field)));
     }
-    if (auto status = CheckChoice(*field, where); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckChoice(*field, where));
   }
   return absl::OkStatus();
 }
@@ -240,10 +241,10 @@ absl::Status ReadConfigEnvironment(const EnvironmentReader& read,
       const char* value = read(variable.c_str());
       if (value == nullptr || *value == '\0') continue;
       if (!Assign(field, value)) {
-        return ConfigError("environment", variable,
-                           absl::StrCat("the value is not ", Wanted(field)));
+        return errors::ConfigInvalid("environment", variable,
+                                     absl::StrCat("the value is not ", Wanted(field)));
       }
-      if (auto status = CheckChoice(field, "environment"); !status.ok()) return status;
+      RETURN_IF_ERROR(CheckChoice(field, "environment"));
       set->insert(field.name);
       break;
     }
@@ -255,7 +256,7 @@ absl::Status CompleteConfig(Config& config, const std::set<std::string>& set) {
   if (config.client_key.empty() && !config.client_key_file.empty()) {
     auto key = ReadSecretFile(config.client_key_file);
     if (!key.ok()) {
-      return ConfigError("client_key_file", "", ToStd(key.status().message()));
+      return errors::ConfigInvalid("client_key_file", "", ToStd(key.status().message()));
     }
     config.client_key = *std::move(key);
   }

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "absl/time/time.h"
-#include "services/client/backoff.h"
+#include "services/common/base/backoff.h"
 
 namespace muster::client {
 

@@ -4,9 +4,11 @@
 #include <string>
 #include <thread>
 
-#include "services/client/backoff.h"
 #include "services/client/errors.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/client.h"
 
 namespace muster::client {
 namespace {
@@ -72,7 +74,7 @@ absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
   while (true) {
     TryOutcome outcome = transport.Try(result, limit.token());
     if (outcome.receipt.ok()) return outcome.receipt;
-    if (stop.stop_requested()) return InterruptedError();
+    if (stop.stop_requested()) return errors::Interrupted();
     if (limit.token().stop_requested()) return DeadlineError(last);
     last = outcome.receipt.status();
     if (leave_when_spooled && outcome.spooled) return last;
@@ -80,14 +82,12 @@ absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
     if (move == NextMove::kGiveUp) return last;
     if (move == NextMove::kNewAttempt) {
       if (++new_attempts > kMostNewAttempts) return last;
-      auto attempt = attempts.Next();
-      if (!attempt.ok()) return attempt.status();
-      result.info.attempt = *attempt;
+      ASSIGN_OR_RETURN(result.info.attempt, attempts.Next());
     }
     if (outcome.progressed) backoff.Reset();
     if (on_wait) on_wait(last);
     if (!WaitFor(backoff.Next(RetryAfterOf(last)), limit.token())) {
-      return stop.stop_requested() ? InterruptedError() : DeadlineError(last);
+      return stop.stop_requested() ? errors::Interrupted() : DeadlineError(last);
     }
     if (on_wait) on_wait(absl::OkStatus());
   }

@@ -14,8 +14,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "services/client/errors.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/errors/client.h"
 
 namespace muster::client {
 namespace {
@@ -46,7 +47,7 @@ absl::StatusOr<std::vector<fs::path>> List(const std::string& folder) {
     paths.push_back(it->path());
     it.increment(error);
   }
-  if (error) return ArchiveError(folder, error.message());
+  if (error) return errors::ArchiveFailed(folder, error.message());
   std::ranges::sort(paths);
   return paths;
 }
@@ -57,10 +58,10 @@ absl::Status CopyContent(const fs::path& path, int fd, int64_t size, archive* to
     const auto wanted = static_cast<size_t>(std::min(size, static_cast<int64_t>(buffer.size())));
     const ssize_t got = ::read(fd, buffer.data(), wanted);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ArchiveError(path.string(), ErrnoText());
-    if (got == 0) return SourceChangedError(path.string());
+    if (got < 0) return errors::ArchiveFailed(path.string(), ErrnoText());
+    if (got == 0) return errors::SourceChanged(path.string());
     if (archive_write_data(to, buffer.data(), got) != got) {
-      return ArchiveError(path.string(), Fault(to));
+      return errors::ArchiveFailed(path.string(), Fault(to));
     }
     size -= got;
   }
@@ -69,19 +70,19 @@ absl::Status CopyContent(const fs::path& path, int fd, int64_t size, archive* to
 
 absl::Status AddEntry(const fs::path& path, const std::string& name, archive* to) {
   struct stat st;
-  if (::lstat(path.c_str(), &st) != 0) return ArchiveError(path.string(), ErrnoText());
+  if (::lstat(path.c_str(), &st) != 0) return errors::ArchiveFailed(path.string(), ErrnoText());
   UniqueFd content;
   const std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
   if (S_ISREG(st.st_mode)) {
     content.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!content.valid() || ::fstat(content.get(), &st) != 0) {
-      return ArchiveError(path.string(), ErrnoText());
+      return errors::ArchiveFailed(path.string(), ErrnoText());
     }
     archive_entry_set_size(entry.get(), st.st_size);
   } else if (S_ISLNK(st.st_mode)) {
     std::error_code error;
     archive_entry_set_symlink(entry.get(), fs::read_symlink(path, error).c_str());
-    if (error) return ArchiveError(path.string(), error.message());
+    if (error) return errors::ArchiveFailed(path.string(), error.message());
   } else if (!S_ISDIR(st.st_mode)) {
     return absl::OkStatus();
   }
@@ -89,7 +90,7 @@ absl::Status AddEntry(const fs::path& path, const std::string& name, archive* to
   archive_entry_set_mode(entry.get(), st.st_mode);
   archive_entry_set_mtime(entry.get(), st.st_mtim.tv_sec, 0);
   if (archive_write_header(to, entry.get()) != ARCHIVE_OK) {
-    return ArchiveError(path.string(), Fault(to));
+    return errors::ArchiveFailed(path.string(), Fault(to));
   }
   return S_ISREG(st.st_mode) ? CopyContent(path, content.get(), st.st_size, to) : absl::OkStatus();
 }
@@ -102,28 +103,28 @@ absl::Status WriteArchive(const std::string& folder, const std::vector<fs::path>
       archive_write_set_filter_option(to.get(), "gzip", "timestamp", nullptr) != ARCHIVE_OK ||
       archive_write_set_format_pax_restricted(to.get()) != ARCHIVE_OK ||
       archive_write_open_filename(to.get(), partial.c_str()) != ARCHIVE_OK) {
-    return ArchiveError(folder, Fault(to.get()));
+    return errors::ArchiveFailed(folder, Fault(to.get()));
   }
   for (const fs::path& path : paths) {
     if (path == archive || path == partial) continue;
     const std::string name = path.lexically_relative(folder).string();
-    if (auto status = AddEntry(path, name, to.get()); !status.ok()) return status;
+    RETURN_IF_ERROR(AddEntry(path, name, to.get()));
   }
-  if (archive_write_close(to.get()) != ARCHIVE_OK) return ArchiveError(folder, Fault(to.get()));
+  if (archive_write_close(to.get()) != ARCHIVE_OK)
+    return errors::ArchiveFailed(folder, Fault(to.get()));
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status ArchiveDirectory(const std::string& folder, const std::string& archive) {
-  auto paths = List(folder);
-  if (!paths.ok()) return paths.status();
+  ASSIGN_OR_RETURN(auto paths, List(folder));
   const std::string partial = archive + ".partial";
-  auto status = WriteArchive(folder, *paths, archive, partial);
+  auto status = WriteArchive(folder, paths, archive, partial);
   std::error_code error;
   if (status.ok()) {
     fs::rename(partial, archive, error);
-    if (error) status = ArchiveError(folder, error.message());
+    if (error) status = errors::ArchiveFailed(folder, error.message());
   }
   if (!status.ok()) fs::remove(partial, error);
   return status;

@@ -9,12 +9,13 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "services/client/backoff.h"
 #include "services/client/directory_archive.h"
-#include "services/client/errors.h"
-#include "services/common/base/error.h"
+#include "services/common/base/backoff.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/client.h"
 
 namespace muster::client {
 namespace {
@@ -31,10 +32,11 @@ bool Exists(const std::string& path) {
 // The path that the done file names, made absolute.
 absl::StatusOr<std::string> ReadDoneFile(const std::string& done, const std::string& results_dir) {
   const auto content = ReadFileBounded(done, kMaxDoneFile);
-  if (!content.ok()) return DoneFileError(done, ToStd(content.status().message()));
+  if (!content.ok()) return errors::DoneFileInvalid(done, ToStd(content.status().message()));
   const std::string path(absl::StripAsciiWhitespace(*content));
-  if (path.empty()) return DoneFileError(done, "it is empty");
-  if (path.find('\0') != std::string::npos) return DoneFileError(done, "it holds a zero byte");
+  if (path.empty()) return errors::DoneFileInvalid(done, "it is empty");
+  if (path.find('\0') != std::string::npos)
+    return errors::DoneFileInvalid(done, "it holds a zero byte");
   return (fs::path(results_dir) / path).string();  // an absolute path replaces the folder
 }
 
@@ -46,7 +48,8 @@ absl::StatusOr<std::string> ResolveInside(const std::string& path, const std::st
   const fs::path real = fs::canonical(path, error);
   if (error) return ErrnoError(error.value(), "open the result named by the done file", path);
   const fs::path relative = real.lexically_relative(folder);
-  if (relative.empty() || *relative.begin() == "..") return OutsideError(path, results_dir);
+  if (relative.empty() || *relative.begin() == "..")
+    return errors::DoneFileOutside(path, results_dir);
   return real.string();
 }
 
@@ -75,19 +78,19 @@ absl::StatusOr<std::string> ResultOfDoneFile(const std::string& results_dir) {
     if (::access(real->c_str(), R_OK) != 0) return ErrnoError(errno, "read", *real);
     return real;
   }
-  if (!fs::is_directory(*real, error)) return NotAFileError(*real);
+  if (!fs::is_directory(*real, error)) return errors::NotARegularFile(*real);
   std::string archive = *real + "/" + std::string(kDirectoryArchiveName);
   if (ArchivedAlready(archive, done)) return archive;
-  if (auto status = ArchiveDirectory(*real, archive); !status.ok()) return status;
+  RETURN_IF_ERROR(ArchiveDirectory(*real, archive));
   return archive;
 }
 
 absl::StatusOr<std::string> WaitForDoneFile(const DoneFileOptions& options,
                                             const std::stop_token& stop) {
   while (true) {
-    if (!options.wait(absl::FromChrono(options.poll), stop)) return InterruptedError();
+    if (!options.wait(absl::FromChrono(options.poll), stop)) return errors::Interrupted();
     if (!HasDoneFile(options.results_dir)) continue;
-    if (!options.wait(absl::FromChrono(options.delay), stop)) return InterruptedError();
+    if (!options.wait(absl::FromChrono(options.delay), stop)) return errors::Interrupted();
     if (!HasDoneFile(options.results_dir)) continue;
     return ResultOfDoneFile(options.results_dir);
   }

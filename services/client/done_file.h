@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "services/client/backoff.h"
+#include "services/common/base/backoff.h"
 
 namespace muster::client {
 

@@ -8,13 +8,14 @@
 
 #include "muster/v1/results.grpc.pb.h"
 #include "services/client/chunk_compressor.h"
-#include "services/client/errors.h"
-#include "services/client/upload_stream.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/client.h"
+#include "services/common/errors/results.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
+#include "services/common/upload/upload_stream.h"
 
 namespace muster::client {
 namespace {
@@ -54,10 +55,10 @@ CommitReceipt ReceiptOf(const v1::Result& result) {
 // An unary call that ran out of its own time says nothing about the result: another try may do.
 absl::Status FromUnary(const grpc::Status& status, const std::stop_token& stop) {
   if (stop.stop_requested() && status.error_code() == grpc::StatusCode::CANCELLED) {
-    return InterruptedError();
+    return errors::Interrupted();
   }
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return StreamBrokenError("no answer within a minute");
+    return errors::StreamBroken("no answer within a minute");
   }
   return FromGrpc(status);
 }
@@ -91,12 +92,11 @@ class GrpcTransport final : public ResultTransport {
   v1::ResultService::Stub& stub() { return *stubs_[current_]; }
 
   absl::Status Sign(const OutgoingResult& result, v1::Signature* signature) const {
-    const auto identity = sender_->Identity();
-    if (!identity.ok()) return identity.status();
-    auto value = identity->Sign(result.info, result.file->size(), result.digest.Sha256());
-    if (!value.ok()) return value.status();
-    signature->set_value(*std::move(value));
-    signature->set_certificate_chain_pem(identity->chain_pem());
+    ASSIGN_OR_RETURN(const auto identity, sender_->Identity());
+    ASSIGN_OR_RETURN(auto value,
+                     identity.Sign(result.info, result.file->size(), result.digest.Sha256()));
+    signature->set_value(std::move(value));
+    signature->set_certificate_chain_pem(identity.chain_pem());
     return absl::OkStatus();
   }
 
@@ -105,12 +105,12 @@ class GrpcTransport final : public ResultTransport {
     Describe(result.info, request.mutable_description());
     std::string& body = *request.mutable_body();
     body.resize(static_cast<size_t>(result.file->size()));
-    if (auto status = result.file->ReadAt(0, body); !status.ok()) return status;
-    if (auto status = result.file->CheckUnchanged(); !status.ok()) return status;
+    RETURN_IF_ERROR(result.file->ReadAt(0, body));
+    RETURN_IF_ERROR(result.file->CheckUnchanged());
     result.digest.Add(0, body);
     request.set_crc32c(Crc32c(body));
     request.set_sha256(result.digest.Sha256());
-    if (auto status = Sign(result, request.mutable_signature()); !status.ok()) return status;
+    RETURN_IF_ERROR(Sign(result, request.mutable_signature()));
     StoppableContext context(stop);
     v1::Result answer;
     const grpc::Status status = stub().SubmitResult(context.get(), request, &answer);
@@ -138,15 +138,15 @@ class GrpcTransport final : public ResultTransport {
     }
     outcome->opened = true;
     // Before the stream: it must not stand still while a large file is digested.
-    if (auto status = DigestUpTo(result, opened.offset(), stop); !status.ok()) return status;
+    RETURN_IF_ERROR(DigestUpTo(result, opened.offset(), stop));
     UploadStream stream(stub(), opened.offset(), stop);
     const auto end = Send(result, opened, stream);
     outcome->progressed = stream.acknowledged() > opened.offset();
     if (!end.ok()) return end.status();
     if (end->has_committed()) return ReceiptOf(end->committed());
     outcome->spooled = true;
-    return SpooledError(end->spooled().relay(),
-                        absl::FromUnixSeconds(end->spooled().expire_time().seconds()));
+    return errors::ResultSpooled(end->spooled().relay(),
+                                 absl::FromUnixSeconds(end->spooled().expire_time().seconds()));
   }
 
   absl::StatusOr<v1::UploadResponse> Send(OutgoingResult& result,
@@ -155,17 +155,15 @@ class GrpcTransport final : public ResultTransport {
     v1::UploadRequest start;
     start.mutable_start()->set_upload_id(opened.upload_id());
     start.mutable_start()->set_epoch(opened.epoch());
-    if (auto status = stream.Send(std::move(start), false); !status.ok()) return status;
-    if (auto status = SendChunks(result, opened, stream); !status.ok()) return status;
-    if (auto status = result.file->CheckUnchanged(); !status.ok()) return status;
+    RETURN_IF_ERROR(stream.Send(std::move(start), false));
+    RETURN_IF_ERROR(SendChunks(result, opened, stream));
+    RETURN_IF_ERROR(result.file->CheckUnchanged());
     v1::UploadRequest finish;
     finish.mutable_finish()->set_size(result.file->size());
     finish.mutable_finish()->set_crc32c(result.digest.crc32c());
     finish.mutable_finish()->set_sha256(result.digest.Sha256());
-    if (auto status = Sign(result, finish.mutable_finish()->mutable_signature()); !status.ok()) {
-      return status;
-    }
-    if (auto status = stream.Send(std::move(finish), true); !status.ok()) return status;
+    RETURN_IF_ERROR(Sign(result, finish.mutable_finish()->mutable_signature()));
+    RETURN_IF_ERROR(stream.Send(std::move(finish), true));
     return stream.AwaitEnd();
   }
 
@@ -179,8 +177,8 @@ class GrpcTransport final : public ResultTransport {
     std::string raw;
     for (int64_t offset = opened.offset(); offset < size;) {
       raw.resize(static_cast<size_t>(std::min(chunk_max, size - offset)));
-      if (auto status = result.file->ReadAt(offset, raw); !status.ok()) return status;
-      if (auto status = result.file->CheckUnchanged(); !status.ok()) return status;
+      RETURN_IF_ERROR(result.file->ReadAt(offset, raw));
+      RETURN_IF_ERROR(result.file->CheckUnchanged());
       const int64_t end = offset + static_cast<int64_t>(raw.size());
       result.digest.Add(offset, raw);
       v1::UploadRequest request;
@@ -193,8 +191,8 @@ class GrpcTransport final : public ResultTransport {
       } else {
         chunk.mutable_data()->swap(raw);
       }
-      if (auto status = stream.AwaitRoom(end, window); !status.ok()) return status;
-      if (auto status = stream.Send(std::move(request), false); !status.ok()) return status;
+      RETURN_IF_ERROR(stream.AwaitRoom(end, window));
+      RETURN_IF_ERROR(stream.Send(std::move(request), false));
       offset = end;
     }
     return absl::OkStatus();
@@ -204,10 +202,10 @@ class GrpcTransport final : public ResultTransport {
   absl::Status DigestUpTo(OutgoingResult& result, int64_t offset, const std::stop_token& stop) {
     std::string raw;
     while (result.digest.position() < offset) {
-      if (stop.stop_requested()) return InterruptedError();
+      if (stop.stop_requested()) return errors::Interrupted();
       const int64_t from = result.digest.position();
       raw.resize(static_cast<size_t>(std::min(kChunkMost, offset - from)));
-      if (auto status = result.file->ReadAt(from, raw); !status.ok()) return status;
+      RETURN_IF_ERROR(result.file->ReadAt(from, raw));
       result.digest.Add(from, raw);
     }
     return result.file->CheckUnchanged();
@@ -216,7 +214,7 @@ class GrpcTransport final : public ResultTransport {
   // The service has a result already: is it this one?
   absl::StatusOr<CommitReceipt> CheckCommitted(OutgoingResult& result, const v1::Result& committed,
                                                const std::stop_token& stop) {
-    if (auto status = DigestUpTo(result, result.file->size(), stop); !status.ok()) return status;
+    RETURN_IF_ERROR(DigestUpTo(result, result.file->size(), stop));
     const bool same = committed.size() == result.file->size() &&
                       committed.crc32c() == result.digest.crc32c() &&
                       (committed.sha256().empty() || committed.sha256() == result.digest.Sha256());

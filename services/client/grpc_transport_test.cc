@@ -12,7 +12,8 @@
 #include "services/client/delivery.h"
 #include "services/client/test_peer.h"
 #include "services/common/base/error.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
 
 namespace muster::client {
 namespace {
@@ -66,16 +67,13 @@ class GrpcTransportTest : public ::testing::Test {
 
   absl::StatusOr<CommitReceipt> Deliver(const std::string& path, std::stop_token stop = {},
                                         absl::Duration limit = absl::Minutes(2)) {
-    auto attempts = AttemptState::Open(folder_ + "/state", fleet_.run, "facts", "n1");
-    if (!attempts.ok()) return attempts.status();
-    auto file = SourceFile::Open(path);
-    if (!file.ok()) return file.status();
+    ASSIGN_OR_RETURN(auto attempts,
+                     AttemptState::Open(folder_ + "/state", fleet_.run, "facts", "n1"));
+    ASSIGN_OR_RETURN(auto file, SourceFile::Open(path));
     ResultInfo info{fleet_.run, "facts", "n1"};
-    auto attempt = (*attempts)->Begin((*file)->fingerprint());
-    if (!attempt.ok()) return attempt.status();
-    info.attempt = *attempt;
-    OutgoingResult result(info, *std::move(file));
-    return DeliverUntilCommitted(*transport_, result, **attempts, absl::Now() + limit, stop);
+    ASSIGN_OR_RETURN(info.attempt, attempts->Begin(file->fingerprint()));
+    OutgoingResult result(info, std::move(file));
+    return DeliverUntilCommitted(*transport_, result, *attempts, absl::Now() + limit, stop);
   }
 
   const TestFleet fleet_ = TestFleet::Make();
@@ -239,7 +237,7 @@ TEST_F(GrpcTransportTest, GivesUpAtTheDeadlineWithTheLastReason) {
   const auto receipt = Deliver(Write("nobody"), {}, absl::Seconds(2));
   ASSERT_FALSE(receipt.ok());
   EXPECT_EQ(ReasonOf(receipt.status()), "NOT_COMMITTED_IN_TIME");
-  EXPECT_THAT(std::string(receipt.status().message()), HasSubstr("last try"));
+  EXPECT_THAT(std::string(receipt.status().message()), HasSubstr("last attempt"));
 }
 
 TEST_F(GrpcTransportTest, AnotherFleetIsRefusedInTheHandshake) {

@@ -2,9 +2,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -12,6 +9,7 @@
 #include "services/client/clean_text.h"
 #include "services/client/progress_message.h"
 #include "services/client/status_channels.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/status.h"
@@ -20,7 +18,7 @@ namespace muster::client {
 namespace {
 
 constexpr size_t kMaxText = 1024;  // of a message
-constexpr std::chrono::seconds kGoodbyeLimit{2};
+constexpr absl::Duration kGoodbyeLimit = absl::Seconds(2);
 
 // Of the process: two clients in it are one sender.
 const std::string& InstanceId() {
@@ -62,8 +60,9 @@ void ToMessage(const Activity& activity, const BeatKey& key, v1::Activity* messa
   if (activity.fault) ToMessage(*activity.fault, message->mutable_fault());
 }
 
-class HeartbeatStream final : public BeatConnection,
-                              private grpc::ClientBidiReactor<v1::BeatRequest, v1::BeatResponse> {
+class HeartbeatStream final
+    : public BeatConnection,
+      private grpc::ClientBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse> {
  public:
   HeartbeatStream(std::shared_ptr<grpc::Channel> channel, BeatKey key, BeatInbox& inbox)
       : stub_(v1::HeartbeatService::NewStub(std::move(channel))),
@@ -72,20 +71,23 @@ class HeartbeatStream final : public BeatConnection,
     request_.set_node(key_.node);
     request_.set_instance_id(InstanceId());
     request_.set_boot_id(BootId());
-    stub_->async()->Beat(&context_, this);
+    stub_->async()->StreamHeartbeats(&context_, this);
     StartRead(&response_);
     StartCall();
   }
 
   ~HeartbeatStream() override {
-    std::unique_lock lock(mutex_);
-    if (goodbye_) ended_.wait_for(lock, kGoodbyeLimit, [this] { return done_; });
+    MutexLock lock(mutex_);
+    if (goodbye_) {
+      ended_.WaitFor(mutex_, kGoodbyeLimit,
+                     [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; });
+    }
     if (!done_) context_.TryCancel();
-    ended_.wait(lock, [this] { return done_; });
+    while (!done_) ended_.Wait(mutex_);
   }
 
   void Send(const Beat& beat) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (reads_ended_) return;  // nothing may be started: the end is on its way to the inbox
     if (std::exchange(named_, true)) {  // who beats is said once
       request_.clear_node();
@@ -110,7 +112,7 @@ class HeartbeatStream final : public BeatConnection,
  private:
   void OnReadDone(bool ok) override {
     if (!ok) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       reads_ended_ = true;
       return;
     }
@@ -130,23 +132,23 @@ class HeartbeatStream final : public BeatConnection,
 
   void OnDone(const grpc::Status& status) override {
     inbox_.Ended(FromGrpc(status));
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     done_ = true;
-    ended_.notify_all();
+    ended_.NotifyAll();
   }
 
   const std::unique_ptr<v1::HeartbeatService::Stub> stub_;
   const BeatKey key_;
   BeatInbox& inbox_;
   grpc::ClientContext context_;
-  v1::BeatRequest request_;    // of the write under way
-  v1::BeatResponse response_;  // of the read under way
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool named_ = false;        // guarded by mutex_
-  bool goodbye_ = false;      // guarded by mutex_
-  bool reads_ended_ = false;  // guarded by mutex_
-  bool done_ = false;         // guarded by mutex_
+  v1::StreamHeartbeatsRequest request_;    // of the write under way
+  v1::StreamHeartbeatsResponse response_;  // of the read under way
+  Mutex mutex_;
+  CondVar ended_;
+  bool named_ ABSL_GUARDED_BY(mutex_) = false;
+  bool goodbye_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reads_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace

@@ -5,15 +5,16 @@
 #include <string_view>
 #include <utility>
 
-#include "services/client/backoff.h"
-#include "services/client/errors.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
+#include "services/common/errors/client.h"
 
 namespace muster::client {
 namespace {
 
-constexpr std::string_view kDoubleAgent = "DOUBLE_AGENT";
+constexpr std::string_view kDuplicateAgent = "DUPLICATE_AGENT";
 
 // Of the process: two clients in it are one sender.
 int64_t NextSequence() {
@@ -33,9 +34,9 @@ Heartbeats::Heartbeats(SenderActivity& activity, BeatDialler dial,
     : activity_(activity), dial_(std::move(dial)), watch_(std::move(watch)) {
   Uptime();
   activity_.Listen([this] {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++events_;
-    changed_.notify_all();
+    changed_.NotifyAll();
   });
   thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
 }
@@ -47,19 +48,19 @@ Heartbeats::~Heartbeats() {
 }
 
 absl::Status Heartbeats::status() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return status_;
 }
 
 std::optional<absl::Duration> Heartbeats::clock_offset() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return clock_offset_;
 }
 
 void Heartbeats::Answered(const BeatAnswer& answer) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ++events_;
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (answer.time) clock_offset_ = *answer.time - SystemClock().Now();
   if (answer.probe) {
     schedule_.Probed();
@@ -71,24 +72,24 @@ void Heartbeats::Answered(const BeatAnswer& answer) {
 }
 
 void Heartbeats::Writable() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   writable_ = true;
   ++events_;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Heartbeats::Ended(const absl::Status& status) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ended_ = status;
   ++events_;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Heartbeats::Note(const absl::Status& status) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     status_ = status;
-    if (lost_ == !status.ok() && ReasonOf(status) != kDoubleAgent) return;
+    if (lost_ == !status.ok() && ReasonOf(status) != kDuplicateAgent) return;
     lost_ = !status.ok();
   }
   if (watch_) watch_(status);
@@ -105,13 +106,13 @@ bool Heartbeats::AfterEnd(const absl::Status& why, const std::stop_token& stop) 
   // A server that is older than heartbeats is no fault that anybody has to hear of.
   if (why.code() == absl::StatusCode::kUnimplemented) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       status_ = why;
     }
     return WaitFor(reconnect_.NextUnserved(), stop);
   }
   Note(why);
-  if (ReasonOf(why) == kDoubleAgent) return false;
+  if (ReasonOf(why) == kDuplicateAgent) return false;
   const bool refused = why.code() == absl::StatusCode::kPermissionDenied ||
                        why.code() == absl::StatusCode::kInvalidArgument;
   return WaitFor(refused ? reconnect_.NextUnserved() : reconnect_.Next(RetryAfterOf(why)), stop);
@@ -119,28 +120,28 @@ bool Heartbeats::AfterEnd(const absl::Status& why, const std::stop_token& stop) 
 
 absl::Status Heartbeats::Live(const std::stop_token& stop) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     schedule_.Opened(SystemClock().MonotonicNow());
     ended_.reset();
     writable_ = all_is_news_ = true;
     answered_ = false;
   }
   const std::unique_ptr<BeatConnection> connection = dial_(*this, stop);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
     if (std::exchange(answered_, false)) {
-      lock.unlock();
+      lock.Unlock();
       reconnect_.Reset();
       Note(absl::OkStatus());
-      lock.lock();
+      lock.Lock();
     }
-    if (ended_) return ended_->ok() ? HeartbeatsEndedError() : *ended_;
+    if (ended_) return ended_->ok() ? errors::HeartbeatsEnded() : *ended_;
     const bool news = all_is_news_ || activity_.Get().version != told_version_;
     const absl::Duration now = SystemClock().MonotonicNow();
-    if (now >= schedule_.GiveUp()) return HeartbeatsUnansweredError();
+    if (now >= schedule_.GiveUp()) return errors::HeartbeatsUnanswered();
     if (writable_ && (stop.stop_requested() || now >= schedule_.Due(news))) {
       const bool goodbye = stop.stop_requested();
-      SendBeat(lock, *connection, goodbye);
+      SendBeat(*connection, goodbye);
       if (goodbye) return absl::OkStatus();
       continue;
     }
@@ -148,13 +149,13 @@ absl::Status Heartbeats::Live(const std::stop_token& stop) {
     if (stop.stop_requested()) return absl::OkStatus();
     const absl::Duration wake =
         writable_ ? std::min(schedule_.GiveUp(), schedule_.Due(news)) : schedule_.GiveUp();
-    changed_.wait_for(lock, stop, absl::ToChronoNanoseconds(std::min(wake - now, absl::Hours(1))),
-                      [this, seen = events_] { return events_ != seen; });
+    changed_.WaitFor(mutex_, stop, std::min(wake - now, absl::Hours(1)),
+                     [this, seen = events_]()
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return events_ != seen; });
   }
 }
 
-void Heartbeats::SendBeat(std::unique_lock<std::mutex>& lock, BeatConnection& connection,
-                          bool goodbye) {
+void Heartbeats::SendBeat(BeatConnection& connection, bool goodbye) {
   Beat beat;
   beat.sequence = NextSequence();
   beat.uptime = Uptime();
@@ -169,9 +170,9 @@ void Heartbeats::SendBeat(std::unique_lock<std::mutex>& lock, BeatConnection& co
   }
   all_is_news_ = writable_ = false;
   schedule_.Sent(SystemClock().MonotonicNow(), news);
-  lock.unlock();
+  mutex_.Unlock();
   connection.Send(beat);
-  lock.lock();
+  mutex_.Lock();
 }
 
 }  // namespace muster::client

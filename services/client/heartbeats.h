@@ -3,11 +3,9 @@
 #ifndef MUSTER_SERVICES_CLIENT_HEARTBEATS_H_
 #define MUSTER_SERVICES_CLIENT_HEARTBEATS_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
@@ -16,6 +14,7 @@
 #include "absl/time/time.h"
 #include "services/client/beat_schedule.h"
 #include "services/client/sender_activity.h"
+#include "services/common/base/mutex.h"
 
 namespace muster::client {
 
@@ -74,39 +73,39 @@ class Heartbeats final : private BeatInbox {
   std::optional<absl::Duration> clock_offset() const;
 
  private:
-  void Answered(const BeatAnswer& answer) override;
-  void Writable() override;
-  void Ended(const absl::Status& status) override;
+  void Answered(const BeatAnswer& answer) ABSL_LOCKS_EXCLUDED(mutex_) override;
+  void Writable() ABSL_LOCKS_EXCLUDED(mutex_) override;
+  void Ended(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) override;
 
   void Run(const std::stop_token& stop);
   // One connection, to its end.
-  absl::Status Live(const std::stop_token& stop);
+  absl::Status Live(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether to connect again, after a wait.
-  bool AfterEnd(const absl::Status& why, const std::stop_token& stop);
+  bool AfterEnd(const absl::Status& why, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends the beat that is due.
-  void SendBeat(std::unique_lock<std::mutex>& lock, BeatConnection& connection, bool goodbye);
+  void SendBeat(BeatConnection& connection, bool goodbye) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes how it goes, and tells the watcher of a change.
-  void Note(const absl::Status& status);
+  void Note(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   SenderActivity& activity_;
   const BeatDialler dial_;
   const std::function<void(const absl::Status&)> watch_;
   ReconnectWait reconnect_;  // of the thread
 
-  mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
-  BeatSchedule schedule_;                       // guarded by mutex_
-  std::optional<absl::Status> ended_;           // guarded by mutex_
-  bool writable_ = true;                        // guarded by mutex_
-  bool answered_ = false;                       // guarded by mutex_: since it was last looked at
-  uint64_t events_ = 0;                         // guarded by mutex_
-  bool all_is_news_ = true;                     // guarded by mutex_: a new connection
-  uint64_t told_version_ = 0;                   // guarded by mutex_: the newest that was sent
-  int64_t told_sequence_ = 0;                   // guarded by mutex_: with which beat
-  std::optional<absl::Duration> clock_offset_;  // guarded by mutex_
-  absl::Status status_;                         // guarded by mutex_
-  bool lost_ = false;                           // guarded by mutex_: as the watcher was told last
-  std::jthread thread_;                         // the last: it uses the others
+  mutable Mutex mutex_;
+  StoppableCondVar changed_;
+  BeatSchedule schedule_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
+  bool writable_ ABSL_GUARDED_BY(mutex_) = true;
+  bool answered_ ABSL_GUARDED_BY(mutex_) = false;  // since it was last looked at
+  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool all_is_news_ ABSL_GUARDED_BY(mutex_) = true;    // a new connection
+  uint64_t told_version_ ABSL_GUARDED_BY(mutex_) = 0;  // the newest that was sent
+  int64_t told_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // with which beat
+  std::optional<absl::Duration> clock_offset_ ABSL_GUARDED_BY(mutex_);
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;  // as the watcher was told last
+  std::jthread thread_;                        // the last: it uses the others
 };
 
 }  // namespace muster::client

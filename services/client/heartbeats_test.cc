@@ -1,4 +1,6 @@
 // Heartbeats as a status service and a run's listener see them.
+#include "services/common/errors/heartbeats.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +15,8 @@
 #include "services/client/test_peer.h"
 #include "services/client/test_status_peer.h"
 #include "services/common/base/error.h"
-#include "services/common/errors.h"
+#include "services/common/base/mutex.h"
+#include "services/common/errors/results.h"
 
 namespace muster::client {
 namespace {
@@ -47,12 +50,12 @@ class HeartbeatsTest : public ::testing::Test {
   // What the watcher was told.
   HeartbeatWatcher Watcher() {
     return [this](const Status& status) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       told_.push_back(status.reason);
     };
   }
   std::vector<std::string> told() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return told_;
   }
 
@@ -60,8 +63,8 @@ class HeartbeatsTest : public ::testing::Test {
   TestPeer peer_{fleet_};
   TestStatusPeer status_{fleet_};
   Config config_ = fleet_.ConfigOf("n1");
-  std::mutex mutex_;
-  std::vector<std::string> told_;
+  Mutex mutex_;
+  std::vector<std::string> told_ ABSL_GUARDED_BY(mutex_);
 };
 
 TEST_F(HeartbeatsTest, TheFirstSaysWhoAndWhatTheLastSaysGoodbye) {
@@ -70,7 +73,7 @@ TEST_F(HeartbeatsTest, TheFirstSaysWhoAndWhatTheLastSaysGoodbye) {
   client->StartHeartbeats();
   client->StartHeartbeats();  // a second time changes nothing
   ASSERT_TRUE(Until([&] { return !status_.beats().empty(); }));
-  const v1::BeatRequest first = status_.beats().front();
+  const v1::StreamHeartbeatsRequest first = status_.beats().front();
   EXPECT_EQ(first.node(), "n1");
   EXPECT_EQ(first.instance_id().size(), 32U);
   EXPECT_EQ(first.boot_id().size(), 36U);
@@ -147,14 +150,14 @@ TEST_F(HeartbeatsTest, AfterALostStreamTheSameInstanceSaysEverythingAgain) {
 TEST_F(HeartbeatsTest, ASecondAgentEndsThemForGoodButNoDelivery) {
   status_.Stop();
   status_.judge_beat = [] {
-    return MakeError(absl::StatusCode::kAborted, "DOUBLE_AGENT", "another beats", "End one.");
+    return MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT", "another beats", "End one.");
   };
   status_.Start();
   const auto client = Make();
   client->StartHeartbeats(Watcher());
   ASSERT_TRUE(Until([&] { return !told().empty(); }));
-  EXPECT_EQ(told(), std::vector<std::string>{"DOUBLE_AGENT"});
-  EXPECT_EQ(client->HeartbeatStatus().reason, "DOUBLE_AGENT");
+  EXPECT_EQ(told(), std::vector<std::string>{"DUPLICATE_AGENT"});
+  EXPECT_EQ(client->HeartbeatStatus().reason, "DUPLICATE_AGENT");
   EXPECT_EQ(client->SubmitError("none").status.code, Code::kErrorDelivered);
   client->StopHeartbeats();
   EXPECT_EQ(status_.streams, 1);

@@ -5,9 +5,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "services/client/errors.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/client.h"
 
 namespace muster::client {
 namespace {
@@ -127,32 +127,28 @@ absl::Status FromHttp(long code, const Exchange& exchange, const std::string& ur
   const std::string said(absl::StripAsciiWhitespace(exchange.answer));
   const std::string text = absl::StrCat(url, " answered ", code, said.empty() ? "" : ": ", said);
   if (code >= 500) {
-    absl::Status status = ConnectionError(url, absl::StrCat("answered ", code, " ", said));
+    absl::Status status = errors::ConnectionFailed(url, absl::StrCat("answered ", code, " ", said));
     return exchange.retry_after ? WithRetryAfter(status, *exchange.retry_after) : status;
   }
   switch (code) {
     case 409:
-      return MakeError(absl::StatusCode::kAlreadyExists, "RESULT_CONFLICT", text,
-                       "Another result of this pair is committed; it stays.");
+      return errors::ConflictAtListener(text);
     case 410:
-      return MakeError(absl::StatusCode::kFailedPrecondition, "RUN_SEALED", text,
-                       "Deliver to a newer run.");
+      return errors::SealedAtListener(text);
     case 401:
     case 403:
-      return MakeError(absl::StatusCode::kPermissionDenied, "NOT_YOURS", text,
-                       "Check plugin and node against the run's plan.");
+      return errors::NotYoursAtListener(text);
     default:
-      return MakeError(absl::StatusCode::kInvalidArgument, "HTTP_REFUSED", text,
-                       "Check that aggregator_url is the run's listener.");
+      return errors::RefusedByListener(text);
   }
 }
 
 // Faults of the other side's certificate, or of ours, look like lost connections, and may be: the
 // listener of a run opens a moment after the run begins.
 absl::Status FromCurl(CURLcode code, const Exchange& exchange, const std::string& url) {
-  if (exchange.stop.stop_requested()) return InterruptedError();
-  if (code == CURLE_ABORTED_BY_CALLBACK) return StalledError(exchange.moved);
-  return ConnectionError(url, curl_easy_strerror(code));
+  if (exchange.stop.stop_requested()) return errors::Interrupted();
+  if (code == CURLE_ABORTED_BY_CALLBACK) return errors::NoUploadProgress(exchange.moved);
+  return errors::ConnectionFailed(url, curl_easy_strerror(code));
 }
 
 }  // namespace muster::client

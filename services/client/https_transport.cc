@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "services/client/https_request.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::client {
 namespace {
@@ -118,9 +119,8 @@ absl::StatusOr<RelayedAnswer> RelayProgress(const HttpsOptions& options, std::st
   AddHeader(headers, "Expect:");
   curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
   const std::string url = UrlOf(curl.get(), options, "progress", plugin, node);
-  const auto code = Perform(curl.get(), exchange, url);
-  if (!code.ok()) return code.status();
-  return RelayedAnswer{static_cast<int>(*code), exchange.answer, FromHttp(*code, exchange, url)};
+  ASSIGN_OR_RETURN(const auto code, Perform(curl.get(), exchange, url));
+  return RelayedAnswer{static_cast<int>(code), exchange.answer, FromHttp(code, exchange, url)};
 }
 
 }  // namespace muster::client

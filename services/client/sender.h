@@ -5,7 +5,6 @@
 #include <grpcpp/security/credentials.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "absl/time/time.h"
 #include "services/client/client.h"
 #include "services/client/sender_identity.h"
+#include "services/common/base/mutex.h"
 
 namespace muster::client {
 
@@ -43,8 +43,8 @@ class Sender {
   const std::string folder_;
   const std::string fleet_ca_pem_;  // these two without a folder
   const std::string key_pem_;
-  mutable std::mutex mutex_;
-  mutable SenderIdentity identity_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable SenderIdentity identity_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::client

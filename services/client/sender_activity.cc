@@ -29,39 +29,39 @@ void SenderActivity::SetFault(std::optional<Fault> fault) {
 
 void SenderActivity::KeepProgress(const Progress& progress) {
   if (IsAppend(progress) || !IsCount(progress.total) || !IsCount(progress.completed)) return;
-  Change([&](Activity& activity) {
+  Change([&](Activity& activity) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     activity.progress = progress;
     progress_version_ = activity.version;
   });
 }
 
 void SenderActivity::DropProgress() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   activity_.progress.reset();
 }
 
 Activity SenderActivity::Get() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return activity_;
 }
 
 void SenderActivity::Told(uint64_t version) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (progress_version_ <= version) activity_.progress.reset();
 }
 
 void SenderActivity::Listen(std::function<void()> on_change) {
-  std::lock_guard lock(listener_mutex_);
+  MutexLock lock(listener_mutex_);
   listener_ = std::move(on_change);
 }
 
 void SenderActivity::Change(const std::function<void(Activity&)>& change) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++activity_.version;
     change(activity_);
   }
-  std::lock_guard lock(listener_mutex_);
+  MutexLock lock(listener_mutex_);
   if (listener_) listener_();
 }
 

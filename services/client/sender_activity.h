@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "services/client/client.h"
+#include "services/common/base/mutex.h"
 
 namespace muster::client {
 
@@ -43,13 +43,13 @@ class SenderActivity {
   void Listen(std::function<void()> on_change);
 
  private:
-  void Change(const std::function<void(Activity&)>& change);
+  void Change(const std::function<void(Activity&)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  mutable std::mutex mutex_;
-  Activity activity_;              // guarded by mutex_
-  uint64_t progress_version_ = 0;  // guarded by mutex_: when activity_.progress was kept
-  std::mutex listener_mutex_;
-  std::function<void()> listener_;  // guarded by listener_mutex_
+  mutable Mutex mutex_;
+  Activity activity_ ABSL_GUARDED_BY(mutex_);
+  uint64_t progress_version_ ABSL_GUARDED_BY(mutex_) = 0;  // when activity_.progress was kept
+  Mutex listener_mutex_;
+  std::function<void()> listener_ ABSL_GUARDED_BY(listener_mutex_);
 };
 
 // Sets a phase, and brings back the one before at its end.

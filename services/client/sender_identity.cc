@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "services/client/errors.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/client.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/result_signature.h"
 
@@ -18,19 +18,20 @@ SenderIdentity::SenderIdentity(PrivateKey key, std::string chain_pem, Identity i
 absl::StatusOr<SenderIdentity> SenderIdentity::Load(std::string_view chain_pem,
                                                     std::string_view key_pem, absl::Time now) {
   auto chain = ParseChain(chain_pem);
-  if (!chain.ok()) return ConfigError("client_cert", "", ToStd(chain.status().message()));
+  if (!chain.ok()) return errors::ConfigInvalid("client_cert", "", ToStd(chain.status().message()));
   auto key = PrivateKey::FromPem(key_pem);
-  if (!key.ok()) return ConfigError("client_key", "", ToStd(key.status().message()));
+  if (!key.ok()) return errors::ConfigInvalid("client_key", "", ToStd(key.status().message()));
   const Certificate& leaf = chain->front();
   if (!leaf.Matches(*key)) {
-    return ConfigError("client_key", "",
-                       "it is not the key of the first certificate of client_cert");
+    return errors::ConfigInvalid("client_key", "",
+                                 "it is not the key of the first certificate of client_cert");
   }
-  if (leaf.NotAfter() <= now) return CertificateEndedError(leaf.NotAfter());
+  if (leaf.NotAfter() <= now) return errors::CertificateEnded(leaf.NotAfter());
   auto uri = leaf.Uri();
-  if (!uri.ok()) return ConfigError("client_cert", "", ToStd(uri.status().message()));
+  if (!uri.ok()) return errors::ConfigInvalid("client_cert", "", ToStd(uri.status().message()));
   auto identity = ParseOwnIdentity(*uri);
-  if (!identity.ok()) return ConfigError("client_cert", "", ToStd(identity.status().message()));
+  if (!identity.ok())
+    return errors::ConfigInvalid("client_cert", "", ToStd(identity.status().message()));
   return SenderIdentity(*std::move(key), std::string(chain_pem), *std::move(identity),
                         leaf.NotAfter());
 }

@@ -3,14 +3,14 @@
 
 #include <random>
 
-#include "services/client/backoff.h"
 #include "services/client/chunk_compressor.h"
 #include "services/client/content_digest.h"
 #include "services/client/delivery.h"
 #include "services/client/media_type.h"
-#include "services/common/base/error.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/zstd_frame.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 
 namespace muster::client {
 namespace {

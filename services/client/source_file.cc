@@ -12,7 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/client/errors.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/errors/client.h"
 
 namespace muster::client {
 namespace {
@@ -49,7 +50,7 @@ absl::StatusOr<std::unique_ptr<SourceFile>> SourceFile::Open(const std::string& 
   if (!fd.valid()) return ErrnoError(errno, "open", path);
   struct stat st;
   if (::fstat(fd.get(), &st) != 0) return ErrnoError(errno, "stat", path);
-  if (!S_ISREG(st.st_mode)) return NotAFileError(path);
+  if (!S_ISREG(st.st_mode)) return errors::NotARegularFile(path);
   if (WrittenJustNow(st)) std::this_thread::sleep_for(kTimeStep);
   return Adopt(std::move(fd), path);
 }
@@ -68,7 +69,7 @@ absl::Status SourceFile::ReadAt(int64_t offset, std::span<char> buffer) {
                                 offset + static_cast<int64_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return SourceUnreadableError(ErrnoError(errno, "read", path_));
-    if (got == 0) return SourceChangedError(path_);
+    if (got == 0) return errors::SourceChanged(path_);
     done += static_cast<size_t>(got);
   }
   return absl::OkStatus();
@@ -79,7 +80,7 @@ absl::Status SourceFile::CheckUnchanged() const {
   if (::fstat(fd_.get(), &st) != 0) {
     return SourceUnreadableError(ErrnoError(errno, "stat", path_));
   }
-  if (FingerprintOf(st) != fingerprint_) return SourceChangedError(path_);
+  if (FingerprintOf(st) != fingerprint_) return errors::SourceChanged(path_);
   return absl::OkStatus();
 }
 

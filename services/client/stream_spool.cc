@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "services/client/errors.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/client.h"
 
 namespace muster::client {
 namespace {
@@ -45,20 +46,19 @@ absl::Status WriteAll(int fd, std::string_view data) {
 
 absl::StatusOr<std::unique_ptr<SourceFile>> SpoolStream(const Reader& reader, std::string folder,
                                                         int64_t limit) {
-  auto fd = NamelessFile(std::move(folder));
-  if (!fd.ok()) return fd.status();
+  ASSIGN_OR_RETURN(auto fd, NamelessFile(std::move(folder)));
   std::vector<char> buffer(256 * 1024);
   int64_t size = 0;
   while (true) {
     const std::ptrdiff_t got = reader(buffer.data(), buffer.size());
-    if (got < 0) return StreamFailedError(size);
+    if (got < 0) return errors::StreamFailed(size);
     if (got == 0) break;
     size += got;
-    if (size > limit) return TooLargeError("the stream", size, limit);
+    if (size > limit) return errors::ResultTooLarge("the stream", size, limit);
     const std::string_view data(buffer.data(), static_cast<size_t>(got));
-    if (auto status = WriteAll(fd->get(), data); !status.ok()) return status;
+    RETURN_IF_ERROR(WriteAll(fd.get(), data));
   }
-  return SourceFile::Adopt(*std::move(fd), "stream");
+  return SourceFile::Adopt(std::move(fd), "stream");
 }
 
 }  // namespace muster::client

@@ -5,7 +5,6 @@
 #include <httplib.h>
 
 #include <deque>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "services/client/test_peer.h"
+#include "services/common/base/mutex.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/key.h"
 
@@ -64,7 +64,7 @@ class TestListener {
   std::string health = R"({"interval_seconds":0.3})";  // to GET; set before use
 
   std::vector<SeenRequest> seen() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return seen_;
   }
 
@@ -83,7 +83,7 @@ class TestListener {
   }
 
   void Answer(const httplib::Request& request, std::string body, httplib::Response& response) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     seen_.push_back({request.path, std::move(body), request.headers});
     response.status = answers.empty() ? 200 : answers.front();
     if (!answers.empty()) answers.pop_front();
@@ -96,8 +96,8 @@ class TestListener {
   const Certificate authority_;
   Server server_;
   int port_ = 0;
-  std::mutex mutex_;
-  std::vector<SeenRequest> seen_;
+  Mutex mutex_;
+  std::vector<SeenRequest> seen_ ABSL_GUARDED_BY(mutex_);
   std::jthread thread_;
 };
 

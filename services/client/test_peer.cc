@@ -9,8 +9,10 @@
 #include "services/client/content_digest.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/zstd_frame.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/authority.h"
 #include "services/common/rpc/status.h"
 
@@ -110,7 +112,7 @@ void TestPeer::Stop() {
 std::string TestPeer::target() const { return absl::StrCat("127.0.0.1:", port_); }
 
 std::optional<TestPeer::Committed> TestPeer::committed() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return committed_;
 }
 
@@ -154,7 +156,7 @@ grpc::Status TestPeer::OpenUpload(grpc::ServerContext*, const v1::OpenUploadRequ
     --refuse_opens;
     return ToGrpc(WithRetryAfter(errors::TooManyUploads(1), absl::Milliseconds(20)));
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const v1::ResultDescription& description = request->description();
   if (committed_ && !committed_->description.is_error() && !description.is_error()) {
     v1::Result& result = *response->mutable_committed();
@@ -183,13 +185,13 @@ absl::Status TestPeer::Take(const v1::UploadRequest::Chunk& chunk, int64_t epoch
   if (chunk.raw_size() > kChunkMax) return errors::ChunkTooLarge(chunk.raw_size(), kChunkMax);
   if (chunk.encoding() == v1::UploadRequest::ENCODING_ZSTD) {
     const size_t limit = raw.size();
-    if (auto status = DecompressFrame(chunk.data(), limit, &raw); !status.ok()) return status;
+    RETURN_IF_ERROR(DecompressFrame(chunk.data(), limit, &raw));
     if (raw.size() != limit) return errors::InvalidChunk("not the size it says");
   } else {
     raw = chunk.data();
   }
   if (Crc32c(raw) != chunk.crc32c()) return errors::CrcMismatch("a chunk");
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (epoch != epoch_) return errors::TakenOver("it");
   const auto have = static_cast<int64_t>(bytes_.size());
   if (chunk.offset() != have) return errors::OffsetTooHigh(chunk.offset(), have);
@@ -231,7 +233,7 @@ grpc::Status TestPeer::Upload(
       }
     } else if (request.has_finish()) {
       const auto& finish = request.finish();
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (damage_digest > 0) {
         --damage_digest;
         return ToGrpc(errors::DigestMismatch());
@@ -259,7 +261,7 @@ grpc::Status TestPeer::SubmitResult(grpc::ServerContext*, const v1::SubmitResult
   }
   if (request->crc32c() != Crc32c(request->body())) return ToGrpc(errors::CrcMismatch("the body"));
   if (request->sha256() != Sha256(request->body())) return ToGrpc(errors::DigestMismatch());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto result = Commit(request->description(), request->body(), request->signature().value());
   if (!result.ok()) return ToGrpc(result.status());
   *response = *result;

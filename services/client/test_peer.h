@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -17,6 +16,7 @@
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
 #include "services/client/client.h"
+#include "services/common/base/mutex.h"
 
 namespace muster::client {
 
@@ -104,18 +104,19 @@ class TestPeer final : public v1::ResultService::Service {
 
   absl::Status Take(const v1::UploadRequest::Chunk& chunk, int64_t epoch);
   absl::StatusOr<v1::Result> Commit(const v1::ResultDescription& description,
-                                    const std::string& body, const std::string& signature);
+                                    const std::string& body, const std::string& signature)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const TestFleet fleet_;
   Runs runs_{*this};
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
-  mutable std::mutex mutex_;
-  v1::ResultDescription description_;   // guarded by mutex_: of the open upload
-  std::string bytes_;                   // guarded by mutex_
-  int64_t epoch_ = 0;                   // guarded by mutex_
-  bool saw_zstd_ = false;               // guarded by mutex_
-  std::optional<Committed> committed_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  v1::ResultDescription description_ ABSL_GUARDED_BY(mutex_);  // of the open upload
+  std::string bytes_ ABSL_GUARDED_BY(mutex_);
+  int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool saw_zstd_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<Committed> committed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::client

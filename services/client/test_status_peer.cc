@@ -31,30 +31,30 @@ void TestStatusPeer::Stop() {
 std::string TestStatusPeer::target() const { return absl::StrCat("127.0.0.1:", port_); }
 
 void TestStatusPeer::Probe() {
-  std::lock_guard lock(mutex_);
-  v1::BeatResponse probe;
+  MutexLock lock(mutex_);
+  v1::StreamHeartbeatsResponse probe;
   probe.set_probe(true);
   for (const auto& [context, stream] : live_streams_) stream->Write(probe);
 }
 
 void TestStatusPeer::Cut() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [context, stream] : live_streams_) context->TryCancel();
 }
 
-std::vector<v1::BeatRequest> TestStatusPeer::beats() const {
-  std::lock_guard lock(mutex_);
+std::vector<v1::StreamHeartbeatsRequest> TestStatusPeer::beats() const {
+  MutexLock lock(mutex_);
   return beats_;
 }
 
 std::vector<v1::ReportProgressRequest> TestStatusPeer::reports() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return reports_;
 }
 
 bool TestStatusPeer::Heard(const std::function<bool(const v1::Activity&)>& what) const {
-  std::lock_guard lock(mutex_);
-  return std::ranges::any_of(beats_, [&](const v1::BeatRequest& beat) {
+  MutexLock lock(mutex_);
+  return std::ranges::any_of(beats_, [&](const v1::StreamHeartbeatsRequest& beat) {
     return std::ranges::any_of(beat.activities(), what);
   });
 }
@@ -64,12 +64,13 @@ bool TestStatusPeer::HeardPhase(v1::Phase phase) const {
 }
 
 bool TestStatusPeer::SaidGoodbye() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return !beats_.empty() && beats_.back().goodbye();
 }
 
-v1::BeatResponse TestStatusPeer::AnswerTo(const v1::BeatRequest& beat) const {
-  v1::BeatResponse answer;
+v1::StreamHeartbeatsResponse TestStatusPeer::AnswerTo(
+    const v1::StreamHeartbeatsRequest& beat) const {
+  v1::StreamHeartbeatsResponse answer;
   answer.set_sequence(beat.sequence());
   answer.mutable_interval()->set_seconds(interval_ms / 1000);
   answer.mutable_interval()->set_nanos(static_cast<int32_t>(interval_ms % 1000 * 1'000'000));
@@ -78,21 +79,21 @@ v1::BeatResponse TestStatusPeer::AnswerTo(const v1::BeatRequest& beat) const {
   return answer;
 }
 
-grpc::Status TestStatusPeer::Beats::Beat(grpc::ServerContext* context, Stream* stream) {
+grpc::Status TestStatusPeer::Beats::StreamHeartbeats(grpc::ServerContext* context, Stream* stream) {
   ++peer_.streams;
   const std::pair self(context, stream);
   {
-    std::lock_guard lock(peer_.mutex_);
+    MutexLock lock(peer_.mutex_);
     peer_.live_streams_.insert(self);
   }
   grpc::Status end = grpc::Status::OK;
-  for (v1::BeatRequest beat; end.ok() && stream->Read(&beat);) {
+  for (v1::StreamHeartbeatsRequest beat; end.ok() && stream->Read(&beat);) {
     if (peer_.judge_beat) end = ToGrpc(peer_.judge_beat());
-    std::lock_guard lock(peer_.mutex_);
+    MutexLock lock(peer_.mutex_);
     peer_.beats_.push_back(beat);
     if (end.ok()) stream->Write(peer_.AnswerTo(beat));
   }
-  std::lock_guard lock(peer_.mutex_);
+  MutexLock lock(peer_.mutex_);
   peer_.live_streams_.erase(self);
   return end;
 }
@@ -103,7 +104,7 @@ grpc::Status TestStatusPeer::Reports::ReportProgress(grpc::ServerContext*,
   if (peer_.judge_progress) {
     if (const absl::Status verdict = peer_.judge_progress(); !verdict.ok()) return ToGrpc(verdict);
   }
-  std::lock_guard lock(peer_.mutex_);
+  MutexLock lock(peer_.mutex_);
   peer_.reports_.push_back(*request);
   return grpc::Status::OK;
 }

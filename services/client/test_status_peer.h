@@ -7,7 +7,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "muster/v1/status.grpc.pb.h"
 #include "services/client/test_peer.h"
+#include "services/common/base/mutex.h"
 
 namespace muster::client {
 
@@ -37,7 +37,7 @@ class TestStatusPeer {
   // Ends every stream, as a restart would.
   void Cut();
 
-  std::vector<v1::BeatRequest> beats() const;
+  std::vector<v1::StreamHeartbeatsRequest> beats() const;
   std::vector<v1::ReportProgressRequest> reports() const;
   // Whether a beat said this.
   bool Heard(const std::function<bool(const v1::Activity&)>& what) const;
@@ -52,12 +52,13 @@ class TestStatusPeer {
   std::atomic<int> streams{0};  // so many were opened
 
  private:
-  using Stream = grpc::ServerReaderWriter<v1::BeatResponse, v1::BeatRequest>;
+  using Stream =
+      grpc::ServerReaderWriter<v1::StreamHeartbeatsResponse, v1::StreamHeartbeatsRequest>;
 
   class Beats final : public v1::HeartbeatService::Service {
    public:
     explicit Beats(TestStatusPeer& peer) : peer_(peer) {}
-    grpc::Status Beat(grpc::ServerContext* context, Stream* stream) override;
+    grpc::Status StreamHeartbeats(grpc::ServerContext* context, Stream* stream) override;
 
    private:
     TestStatusPeer& peer_;
@@ -73,17 +74,17 @@ class TestStatusPeer {
     TestStatusPeer& peer_;
   };
 
-  v1::BeatResponse AnswerTo(const v1::BeatRequest& beat) const;
+  v1::StreamHeartbeatsResponse AnswerTo(const v1::StreamHeartbeatsRequest& beat) const;
 
   const TestFleet fleet_;
   Beats beat_service_{*this};
   Reports report_service_{*this};
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
-  mutable std::mutex mutex_;
-  std::vector<v1::BeatRequest> beats_;                               // guarded by mutex_
-  std::vector<v1::ReportProgressRequest> reports_;                   // guarded by mutex_
-  std::set<std::pair<grpc::ServerContext*, Stream*>> live_streams_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::vector<v1::StreamHeartbeatsRequest> beats_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::ReportProgressRequest> reports_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<grpc::ServerContext*, Stream*>> live_streams_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::client

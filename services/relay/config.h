@@ -10,7 +10,7 @@
 #include "services/common/base/config.h"
 #include "services/common/base/text_values.h"
 #include "services/common/service/service_main.h"
-#include "services/relay/forward/forwarding.h"
+#include "services/relay/proxy/forwarding.h"
 
 namespace muster {
 

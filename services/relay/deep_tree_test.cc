@@ -15,8 +15,8 @@
 #include "services/common/identity/attach_statement.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
-#include "services/relay/shares/share_rig.h"
-#include "services/relay/tree/tree.h"
+#include "services/relay/testing/share_rig.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 namespace {

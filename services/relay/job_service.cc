@@ -3,10 +3,11 @@
 #include <memory>
 #include <utility>
 
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/jobs.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/stream.h"
-#include "services/relay/errors.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/watch_source.h"
 
@@ -19,7 +20,7 @@ constexpr size_t kUsualPage = 100;
 }  // namespace
 
 absl::Status JobService::Allowed(Call& call) const {
-  if (absl::Status s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   return parts_.board == nullptr ? errors::NotTheRoot(parts_.relay) : absl::OkStatus();
 }
 
@@ -34,30 +35,26 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
 // rely on it.
 absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
                                 v1::Job* response) {
-  if (absl::Status s = Allowed(call); !s.ok()) return s;
+  RETURN_IF_ERROR(Allowed(call));
   const auto authority = parts_.command_ca();
   if (!authority) return errors::NoCommandAuthority();
   const Identity& caller = call.caller().identity;
-  auto verified = VerifyCommand(request.command(), *authority, caller.fleet, parts_.clock.Now());
-  if (!verified.ok()) return verified.status();
-  if (!(verified->signer == caller)) {
+  ASSIGN_OR_RETURN(auto verified,
+                   VerifyCommand(request.command(), *authority, caller.fleet, parts_.clock.Now()));
+  if (!(verified.signer == caller)) {
     return errors::CommandRefused("it was signed by another than the caller");
   }
-  if (parts_.is_revoked(verified->signer)) return errors::CommandRefused("its signer was revoked");
-  auto read = ReadJobRequest(request);
-  if (!read.ok()) return read.status();
-  const auto uri = ToUri(caller);
-  if (!uri.ok()) return uri.status();
-  auto job = parts_.board->Submit(*std::move(read), *uri);
-  if (!job.ok()) return job.status();
-  *response = *std::move(job);
+  if (parts_.is_revoked(verified.signer)) return errors::CommandRefused("its signer was revoked");
+  ASSIGN_OR_RETURN(auto read, ReadJobRequest(request));
+  ASSIGN_OR_RETURN(const auto uri, ToUri(caller));
+  ASSIGN_OR_RETURN(*response, parts_.board->Submit(std::move(read), uri));
   return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context,
                                              const v1::GetJobRequest* request, v1::Job* response) {
   return Answer(requests_, context, "/muster.v1.JobService/GetJob", [=, this](Call& call) {
-    if (absl::Status s = Allowed(call); !s.ok()) return s;
+    RETURN_IF_ERROR(Allowed(call));
     auto view = parts_.board->Get(request->job());
     if (view.ok()) *response = std::move(view->job);
     return view.status();
@@ -74,7 +71,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
 // The token is the last job of the page before.
 absl::Status JobService::List(Call& call, const v1::ListJobsRequest& request,
                               v1::ListJobsResponse* response) const {
-  if (absl::Status s = Allowed(call); !s.ok()) return s;
+  RETURN_IF_ERROR(Allowed(call));
   if (request.page_size() < 0 || request.page_size() > kMaxPage) {
     return errors::InvalidPageSize(kMaxPage);
   }
@@ -95,7 +92,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
                                                 const v1::CancelJobRequest* request,
                                                 v1::Job* response) {
   return Answer(requests_, context, "/muster.v1.JobService/CancelJob", [=, this](Call& call) {
-    if (absl::Status s = Allowed(call); !s.ok()) return s;
+    RETURN_IF_ERROR(Allowed(call));
     auto job = parts_.board->Cancel(request->job());
     if (job.ok()) *response = *std::move(job);
     return job.status();
@@ -108,10 +105,10 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
       streams_, context, "/muster.v1.JobService/WatchJob",
       [this, request = *request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::WatchJobResponse>>> {
-        if (absl::Status s = Allowed(call); !s.ok()) return s;
-        auto source = JobWatchSource::Open(*parts_.board, parts_.files, request, std::move(wake));
-        if (!source.ok()) return source.status();
-        return *std::move(source);
+        RETURN_IF_ERROR(Allowed(call));
+        ASSIGN_OR_RETURN(auto source, JobWatchSource::Open(*parts_.board, parts_.files, request,
+                                                           std::move(wake)));
+        return source;
       });
 }
 

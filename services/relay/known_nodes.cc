@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/errors/relay.h"
 #include "services/common/identity/identity.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -20,14 +20,12 @@ absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Tree& tr
   const auto bytes = ReadSmallFile(files_, path_, kMaxFile);
   if (absl::IsNotFound(bytes.status())) return absl::OkStatus();
   if (!bytes.ok()) return bytes.status();
-  v1::AttachRequest::Below known;
+  v1::AttachRequest::TopologyUpdate known;
   if (!known.ParseFromString(*bytes)) {
-    return MakeError(absl::StatusCode::kDataLoss, "KNOWN_NODES_DAMAGED",
-                     absl::StrCat(path_, " is damaged"),
-                     "Remove it: nodes are known again when they attach.");
+    return errors::KnownNodesDamaged(path_);
   }
   std::vector<TreeEntry> entries;
-  for (const auto& child : known.children()) {
+  for (const auto& child : known.descendants()) {
     TreeEntry entry;
     entry.uri = child.statement().child();
     const auto identity = ParseIdentity(entry.uri, fleet);
@@ -39,7 +37,7 @@ absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Tree& tr
       entry.is_relay = true;
     }
     entry.relay = child.relay();
-    entry.since = child.attached() ? now : FromProto(child.since());
+    entry.since = child.attached() ? now : FromProto(child.change_time());
     entries.push_back(std::move(entry));
   }
   tree.Restore(entries);
@@ -47,13 +45,13 @@ absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Tree& tr
 }
 
 absl::Status KnownNodes::Store(const Tree& tree) {
-  v1::AttachRequest::Below known;
+  v1::AttachRequest::TopologyUpdate known;
   for (const TreeEntry& entry : tree.Snapshot()) {
-    v1::AttachRequest::Below::Child& child = *known.add_children();
+    v1::AttachRequest::TopologyUpdate::Descendant& child = *known.add_descendants();
     child.mutable_statement()->set_child(entry.uri);
     child.set_relay(entry.relay);
     child.set_attached(entry.attached);
-    ToProto(entry.since, child.mutable_since());
+    ToProto(entry.since, child.mutable_change_time());
   }
   const std::string bytes = known.SerializeAsString();
   const Sha256Digest digest = Sha256::Of(bytes);

@@ -9,11 +9,11 @@
 #include "absl/time/time.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/sha256.h"
-#include "services/relay/tree/tree.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 
-// The file holds an AttachRequest.Below, without statements. Not thread-safe.
+// The file holds an AttachRequest.TopologyUpdate, without statements. Not thread-safe.
 class KnownNodes {
  public:
   KnownNodes(FileOps& files, std::string path) : files_(files), path_(std::move(path)) {}

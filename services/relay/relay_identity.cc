@@ -5,6 +5,8 @@
 
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/joining.h"
 #include "services/common/identity/identity.h"
 #include "services/common/joining/member_file.h"
 
@@ -16,29 +18,22 @@ absl::StatusOr<std::unique_ptr<RelayIdentity>> RelayIdentity::Open(const std::st
   if (member.ok()) {
     IdentityKeeper::Options options;
     options.folder = folder;
-    auto keeper = IdentityKeeper::Open(std::move(options));
-    if (!keeper.ok()) return keeper.status();
-    made->keeper_ = *std::move(keeper);
+    ASSIGN_OR_RETURN(made->keeper_, IdentityKeeper::Open(std::move(options)));
   } else if (ReasonOf(member.status()) == "NOT_JOINED") {
-    auto files = CertificateFiles::Open(folder + "/tls", folder + "/tls-published",
-                                        ServiceRole::kRelay, SystemClock().Now());
-    if (!files.ok()) return files.status();
-    made->files_ = *std::move(files);
+    ASSIGN_OR_RETURN(made->files_,
+                     CertificateFiles::Open(folder + "/tls", folder + "/tls-published",
+                                            ServiceRole::kRelay, SystemClock().Now()));
   } else {
     return member.status();
   }
   const Identity identity = made->trio().identity;
   const auto* service = std::get_if<ServiceIdentity>(&identity.name);
   if (service == nullptr || service->role != ServiceRole::kRelay) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "NO_RELAY_IDENTITY",
-                     folder + " holds the identity of a node, not of a relay",
-                     "Join as a relay: muster token create --relay NAME, then muster relay join.");
+    return errors::NoRelayIdentity(folder);
   }
   made->fleet_ = identity.fleet;
   made->name_ = service->name;
-  auto uri = ToUri(identity);
-  if (!uri.ok()) return uri.status();
-  made->uri_ = *std::move(uri);
+  ASSIGN_OR_RETURN(made->uri_, ToUri(identity));
   return made;
 }
 

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -18,23 +16,25 @@
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/server.h"
 #include "services/common/service/certificate_renewal.h"
-#include "services/relay/above/centre.h"
-#include "services/relay/above/parent_link.h"
-#include "services/relay/attach/attach_service.h"
-#include "services/relay/forward/forwarding.h"
+#include "services/relay/files/shares.h"
 #include "services/relay/job_service.h"
 #include "services/relay/jobs/courier.h"
 #include "services/relay/jobs/job_board.h"
 #include "services/relay/known_nodes.h"
+#include "services/relay/proxy/forwarding.h"
 #include "services/relay/relay_identity.h"
 #include "services/relay/runs/run_offers.h"
-#include "services/relay/shares/shares.h"
-#include "services/relay/tree/tree.h"
+#include "services/relay/topology/attach_service.h"
+#include "services/relay/topology/tree.h"
 #include "services/relay/trust.h"
+#include "services/relay/upstream/centre.h"
+#include "services/relay/upstream/parent_link.h"
 
 namespace muster {
 namespace {
@@ -42,7 +42,7 @@ namespace {
 constexpr size_t kMaxQueue = 65'536;
 constexpr size_t kWatchThreads = 2;
 // What changed below is told the parent so often: many changes go together.
-constexpr std::chrono::milliseconds kTick(200);
+constexpr absl::Duration kTick = absl::Milliseconds(200);
 constexpr int kTicksASecond = 5;
 constexpr int kSecondsBetweenStores = 10;
 constexpr int kSecondsBetweenRenewals = 30;
@@ -116,8 +116,8 @@ class Assembly : public RelayServer {
   std::unique_ptr<Forwarding> forwarding_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<InspectionServer> inspection_;
-  std::mutex tick_mutex_;
-  std::condition_variable_any tick_wake_;
+  Mutex tick_mutex_;
+  StoppableCondVar tick_wake_;
   std::jthread ticker_;
   std::atomic<bool> stopping_ = false;
 };
@@ -162,11 +162,11 @@ absl::Status Assembly::Begin() {
                  if (board_ != nullptr) board_->RelayChanged(relay, attached);
                });
   AddGauges();
-  if (const absl::Status s = OpenShares(); !s.ok()) return s;
-  if (const absl::Status s = LookUp(); !s.ok()) return s;
+  RETURN_IF_ERROR(OpenShares());
+  RETURN_IF_ERROR(LookUp());
   shares_->Start();
-  if (const absl::Status s = Forward(); !s.ok()) return s;
-  if (const absl::Status s = Serve(); !s.ok()) return s;
+  RETURN_IF_ERROR(Forward());
+  RETURN_IF_ERROR(Serve());
   ticker_ = std::jthread([this](const std::stop_token& stop) { Tick(stop); });
   return absl::OkStatus();
 }
@@ -187,15 +187,14 @@ absl::Status Assembly::OpenShares() {
   options.is_revoked = [this](const std::string& node) {
     return trust_.IsRevoked({{self_->fleet(), NodeIdentity{node}}, std::nullopt, "", "", "", ""});
   };
-  auto shares = Shares::Open(std::move(options), tree_, clock_, Runtime(requests_), metrics_);
-  if (!shares.ok()) return shares.status();
-  shares_ = *std::move(shares);
+  ASSIGN_OR_RETURN(shares_,
+                   Shares::Open(std::move(options), tree_, clock_, Runtime(requests_), metrics_));
   return absl::OkStatus();
 }
 
 // Makes the way to what is above.
 absl::Status Assembly::LookUp() {
-  if (const absl::Status s = known_.Load(self_->fleet(), clock_.Now(), tree_); !s.ok()) return s;
+  RETURN_IF_ERROR(known_.Load(self_->fleet(), clock_.Now(), tree_));
   if (!is_root()) {
     AttachClientOptions options;
     options.targets = parents_;
@@ -215,9 +214,8 @@ absl::Status Assembly::LookUp() {
   jobs.max_output = config_.jobs.max_output;
   jobs.retention = config_.jobs.retention;
   courier_.Hold();
-  auto board = JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, courier_, clock_);
-  if (!board.ok()) return board.status();
-  board_ = *std::move(board);
+  ASSIGN_OR_RETURN(board_,
+                   JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, courier_, clock_));
   aggregator_ = ChannelTo(config_.aggregator_targets, ServiceRole::kAggregator);
   centre_ = std::make_unique<Centre>(tree_, trust_, offers_, aggregator_,
                                      ChannelTo(config_.status_targets, ServiceRole::kStatus),
@@ -269,11 +267,10 @@ absl::Status Assembly::Ready() const {
 absl::Status Assembly::Forward() {
   WayUp& way = is_root() ? static_cast<WayUp&>(*centre_) : *parent_;
   const std::string roots = ChainToPem(self_->roots());
-  auto forwarding = Forwarding::Start(
-      config_.forwarding, {way, Runtime(requests_), clock_, metrics_, tree_.name(), self_->fleet(),
-                           roots, config_.state_folder + "/spool"});
-  if (!forwarding.ok()) return forwarding.status();
-  forwarding_ = *std::move(forwarding);
+  ASSIGN_OR_RETURN(forwarding_,
+                   Forwarding::Start(config_.forwarding,
+                                     {way, Runtime(requests_), clock_, metrics_, tree_.name(),
+                                      self_->fleet(), roots, config_.state_folder + "/spool"}));
   return absl::OkStatus();
 }
 
@@ -292,15 +289,12 @@ absl::Status Assembly::Serve() {
   }
   std::vector<grpc::Service*> services = forwarding_->services();
   services.insert(services.end(), {attach_service_.get(), job_service_.get(), shares_->service()});
-  auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, services);
-  if (!server.ok()) return server.status();
-  server_ = *std::move(server);
+  ASSIGN_OR_RETURN(server_,
+                   RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, services));
   InspectionServer::Options inspection;
   inspection.port = static_cast<uint16_t>(config_.inspection_port);
   inspection.ready = [this] { return Ready(); };
-  auto started = InspectionServer::Start(metrics_, std::move(inspection));
-  if (!started.ok()) return started.status();
-  inspection_ = *std::move(started);
+  ASSIGN_OR_RETURN(inspection_, InspectionServer::Start(metrics_, std::move(inspection)));
   const auto port = [](int taken) { return static_cast<uint16_t>(taken); };
   std::map<std::string, std::string> addresses = {
       {"relay", HostPort{config_.listen.host, port(server_->port())}.ToString()},
@@ -322,16 +316,15 @@ void Assembly::Came(const std::vector<std::string>& names) {
 
 void Assembly::Tick(const std::stop_token& stop) {
   // Twice an interval at least, so that nobody is taken for silent.
-  const int64_t between_looks =
-      std::clamp<int64_t>(config_.interval / 2 / absl::FromChrono(kTick), 1, kTicksASecond);
+  const int64_t between_looks = std::clamp<int64_t>(config_.interval / 2 / kTick, 1, kTicksASecond);
   for (int64_t ticks = 0; !stop.stop_requested(); ++ticks) {
     if (parent_ != nullptr) parent_->Tick();
     if (ticks % between_looks == 0) {
       for (const auto& child : tree_.Children()) child->Tick();
     }
     if (ticks % kTicksASecond == 0) EverySecond(ticks / kTicksASecond);
-    std::unique_lock lock(tick_mutex_);
-    tick_wake_.wait_for(lock, stop, kTick, [] { return false; });
+    MutexLock lock(tick_mutex_);
+    tick_wake_.WaitFor(tick_mutex_, stop, kTick, [] { return false; });
   }
 }
 
@@ -360,7 +353,7 @@ void Assembly::Stop() {
   if (stopping_.exchange(true)) return;
   if (ticker_.joinable()) {
     ticker_.request_stop();
-    tick_wake_.notify_all();
+    tick_wake_.NotifyAll();
     ticker_.join();
   }
   // Streams of children last for as long as they are let: they are not waited for.
@@ -383,10 +376,9 @@ void Assembly::Stop() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunningService>> RelayServer::Start(const RelayConfig& config) {
-  auto self = RelayIdentity::Open(config.state_folder);
-  if (!self.ok()) return self.status();
-  auto assembly = std::make_unique<Assembly>(config, *std::move(self));
-  if (const absl::Status status = assembly->Begin(); !status.ok()) return status;
+  ASSIGN_OR_RETURN(auto self, RelayIdentity::Open(config.state_folder));
+  auto assembly = std::make_unique<Assembly>(config, std::move(self));
+  RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }
 

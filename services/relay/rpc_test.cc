@@ -23,7 +23,7 @@
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/testing/rpc_walk.h"
-#include "services/relay/shares/share_rig.h"
+#include "services/relay/testing/share_rig.h"
 
 namespace muster {
 namespace {
@@ -51,7 +51,7 @@ std::vector<const google::protobuf::MethodDescriptor*> Methods() {
       v1::SubmitResultRequest::descriptor()->file(),
       v1::Run::descriptor()->file(),
       v1::RunStatus::descriptor()->file(),
-      v1::BeatRequest::descriptor()->file(),
+      v1::StreamHeartbeatsRequest::descriptor()->file(),
       v1::Operator::descriptor()->file()};
   return MethodsOf(files);
 }
@@ -120,7 +120,7 @@ TEST_F(RelayRpcTest, EachRoleMayCallWhatTheTableSaysAndNoHandlerForgetsToAsk) {
         continue;
       }
       EXPECT_THAT(status.error_message(), Not(StartsWith("ROLE_NOT_ALLOWED")));
-      EXPECT_THAT(status.error_message(), Not(HasSubstr("did not ask")));
+      EXPECT_THAT(status.error_message(), Not(HasSubstr("did not authorise")));
       EXPECT_NE(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
     }
   }
@@ -150,7 +150,7 @@ TEST_F(RelayRpcTest, TheListenerWithoutCertificatesLetsJoinAndNothingElse) {
     const std::string path = PathOf(*method);
     SCOPED_TRACE(path);
     const grpc::Status status = CallEmpty(channel, path);
-    if (path == "/muster.v1.JoinService/Join" || path == "/muster.v1.JoinService/Return") {
+    if (path == "/muster.v1.JoinService/Join" || path == "/muster.v1.JoinService/Rejoin") {
       ++joins;  // passed on, to an aggregator that is not there
       EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
     } else {

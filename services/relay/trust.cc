@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "services/common/errors/relay.h"
 #include "services/common/identity/command_revocations.h"
-#include "services/relay/errors.h"
 
 namespace muster {
 namespace {
@@ -41,7 +41,7 @@ void Trust::Enforce(const std::vector<std::string>& fresh) {
 
 void Trust::Revoke(const std::vector<std::string>& subjects) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     subjects_.insert(subjects.begin(), subjects.end());
   }
   for (const std::string& subject : subjects) revocations_.Add(subject);
@@ -55,7 +55,7 @@ void Trust::Revoke(const std::vector<std::string>& subjects) {
 void Trust::Replace(std::set<std::string> subjects) {
   std::vector<std::string> fresh;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const std::string& subject : subjects) {
       if (!subjects_.contains(subject)) fresh.push_back(subject);
     }
@@ -80,7 +80,7 @@ void Trust::Take(const v1::AttachResponse::Revoked& revoked) {
 void Trust::Take(const v1::CommandRevocations& list) {
   v1::AttachResponse message;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (list.version() <= commands_.version()) return;
     commands_ = list;
     *message.mutable_revocations() = list;
@@ -90,19 +90,19 @@ void Trust::Take(const v1::CommandRevocations& list) {
 }
 
 int64_t Trust::commands_version() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return commands_.version();
 }
 
 bool Trust::IsRevokedSigner(const Identity& signer) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return muster::IsRevoked(commands_, signer);
 }
 
 int64_t Trust::TellSigners(ChildLink& child, int64_t known) const {
   v1::AttachResponse message;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (commands_.version() <= known) return known;
     *message.mutable_revocations() = commands_;
   }
@@ -116,7 +116,7 @@ void Trust::Tell(ChildLink& child, const v1::AttachRequest::Hello& hello) const 
   if (hello.is_relay()) {
     std::vector<v1::AttachResponse> messages;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       messages = Messages(subjects_, true);
     }
     for (v1::AttachResponse& message : messages) child.Send(std::move(message));

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,11 +12,12 @@
 #include "absl/status/statusor.h"
 #include "muster/v1/attachment.pb.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/live_calls.h"
-#include "services/relay/tree/tree.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 
@@ -63,9 +63,9 @@ class Trust {
   LiveCalls& live_;
   const Clock& clock_;
   RevocationList revocations_;
-  mutable std::mutex mutex_;
-  std::set<std::string> subjects_;   // guarded by mutex_
-  v1::CommandRevocations commands_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::set<std::string> subjects_ ABSL_GUARDED_BY(mutex_);
+  v1::CommandRevocations commands_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

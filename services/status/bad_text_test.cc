@@ -9,7 +9,7 @@
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
 #include "services/common/rpc/status.h"
-#include "services/status/testing/test_status.h"
+#include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {

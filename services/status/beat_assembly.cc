@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "services/common/base/error.h"
+#include "services/common/errors/heartbeats.h"
 
 namespace muster {
 namespace {
@@ -45,10 +45,7 @@ void BeatAssembly::Begin(int port) {
 
 void BeatAssembly::Stop() {
   ticker_.reset();
-  const absl::Status why =
-      WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "STATUS_STOPPING",
-                               "the status service stops, or is started anew", "Connect again."),
-                     absl::Seconds(1));
+  const absl::Status why = errors::StatusStopping();
   service_.EndRelays(why);
   registry_.EndAll(why);
 }

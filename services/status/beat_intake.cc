@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/status/heartbeats/beat_check.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/heartbeat/beat_check.h"
 
 namespace muster {
 namespace {
@@ -14,15 +15,14 @@ constexpr size_t kMaxContacts = 1000;
 
 }  // namespace
 
-absl::StatusOr<Registry::Answer> BeatIntake::Take(v1::BeatRequest& beat, const Identity& identity,
-                                                  Authorize authorize, const Way& way) {
+absl::StatusOr<Registry::Answer> BeatIntake::Take(v1::StreamHeartbeatsRequest& beat,
+                                                  const Identity& identity, Authorize authorize,
+                                                  const Way& way) {
   const bool first = !seat_;
   if (first) {
-    if (auto status = Begin(beat, identity, authorize, way); !status.ok()) return status;
+    RETURN_IF_ERROR(Begin(beat, identity, authorize, way));
   }
-  if (auto status = CheckBeat(beat, seat_->sender()->node(), instance_); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckBeat(beat, seat_->sender()->node(), instance_));
   Registry::Answer answer;
   if (!parts_.registry.IsNews(*seat_, beat.sequence(), &answer)) {
     beat.set_goodbye(false);
@@ -30,19 +30,18 @@ absl::StatusOr<Registry::Answer> BeatIntake::Take(v1::BeatRequest& beat, const I
   }
   for (v1::Activity& activity : *beat.mutable_activities()) {
     CleanActivity(&activity);
-    if (auto status = TakeActivity(activity, identity, authorize); !status.ok()) return status;
+    RETURN_IF_ERROR(TakeActivity(activity, identity, authorize));
   }
   // A run's credential is for one pair: who beats with it is at work on that.
   if (first && beat.activities_size() == 0 && RunOf(identity)) {
-    auto status = TakeActivity(v1::Activity(), identity, authorize);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(TakeActivity(v1::Activity(), identity, authorize));
   }
   answer = parts_.registry.Beat(*seat_, beat.sequence(), ClockSkew(beat, parts_.clock.Now()));
   if (beat.goodbye()) parts_.registry.Goodbye(*seat_);
   return answer;
 }
 
-absl::Status BeatIntake::Begin(const v1::BeatRequest& beat, const Identity& identity,
+absl::Status BeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat, const Identity& identity,
                                Authorize authorize, const Way& way) {
   auto node = NodeOf(identity, beat);
   // Who is not allowed to beat at all is told that, and not what is wrong with the message.
@@ -54,32 +53,27 @@ absl::Status BeatIntake::Begin(const v1::BeatRequest& beat, const Identity& iden
   const absl::Status allowed = authorize(Resource::Pair(own.run(), own.plugin(), own.node()));
   if (!node.ok()) return node.status();
   if (!allowed.ok()) return allowed;
-  if (auto status = CheckBeat(beat, *node, beat.instance_id()); !status.ok()) return status;
-  auto uri = ToUri(identity);
-  if (!uri.ok()) return uri.status();
+  RETURN_IF_ERROR(CheckBeat(beat, *node, beat.instance_id()));
+  ASSIGN_OR_RETURN(auto uri, ToUri(identity));
   instance_ = beat.instance_id();
-  auto seat = parts_.registry.Open(
-      {*std::move(uri), *std::move(node), instance_, beat.boot_id(), UptimeOf(beat), way.relay},
-      way.line, way.peer);
-  if (!seat.ok()) return seat.status();
-  seat_ = *std::move(seat);
+  ASSIGN_OR_RETURN(seat_, parts_.registry.Open({std::move(uri), *std::move(node), instance_,
+                                                beat.boot_id(), UptimeOf(beat), way.relay},
+                                               way.line, way.peer));
   return absl::OkStatus();
 }
 
 absl::Status BeatIntake::TakeActivity(const v1::Activity& activity, const Identity& identity,
                                       Authorize authorize) {
   const std::shared_ptr<const Sender> sender = seat_->sender();
-  const auto key = PairOf(identity, sender->node(), activity.key());
-  if (!key.ok()) return key.status();
-  const absl::Status allowed = authorize(Resource::Pair(key->run(), key->plugin(), key->node()));
-  if (!allowed.ok()) return allowed;
-  if (auto took = parts_.listener.Took(*key, sender, activity); !took.ok()) return took;
-  const size_t hash = std::hash<std::string>()(absl::StrCat(key->run(), "/", key->plugin()));
+  ASSIGN_OR_RETURN(const auto key, PairOf(identity, sender->node(), activity.key()));
+  RETURN_IF_ERROR(authorize(Resource::Pair(key.run(), key.plugin(), key.node())));
+  RETURN_IF_ERROR(parts_.listener.Took(key, sender, activity));
+  const size_t hash = std::hash<std::string>()(absl::StrCat(key.run(), "/", key.plugin()));
   if (std::find(contacts_.begin(), contacts_.end(), hash) != contacts_.end()) {
     return absl::OkStatus();
   }
   if (contacts_.size() < kMaxContacts) contacts_.push_back(hash);
-  parts_.contact(*key, *sender);
+  parts_.contact(key, *sender);
   return absl::OkStatus();
 }
 

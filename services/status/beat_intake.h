@@ -50,15 +50,15 @@ class BeatIntake {
 
   // One beat of the sender with this identity. The first one opens its place in the registry; one
   // that is out of order counts for nothing, and its goodbye is taken out.
-  absl::StatusOr<Registry::Answer> Take(v1::BeatRequest& beat, const Identity& identity,
+  absl::StatusOr<Registry::Answer> Take(v1::StreamHeartbeatsRequest& beat, const Identity& identity,
                                         Authorize authorize, const Way& way);
 
   // Once a beat was taken.
   const std::optional<Registry::Seat>& seat() const { return seat_; }
 
  private:
-  absl::Status Begin(const v1::BeatRequest& beat, const Identity& identity, Authorize authorize,
-                     const Way& way);
+  absl::Status Begin(const v1::StreamHeartbeatsRequest& beat, const Identity& identity,
+                     Authorize authorize, const Way& way);
   absl::Status TakeActivity(const v1::Activity& activity, const Identity& identity,
                             Authorize authorize);
 

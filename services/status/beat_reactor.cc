@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kMethod = "/muster.v1.HeartbeatService/Beat";
+constexpr std::string_view kMethod = "/muster.v1.HeartbeatService/StreamHeartbeats";
 
 void SetDuration(absl::Duration duration, google::protobuf::Duration* to) {
   const int64_t seconds = absl::ToInt64Seconds(duration);
@@ -48,7 +48,7 @@ void BeatReactor::AwaitFirst() {
                      const auto self = expired ? weak.lock() : nullptr;
                      if (self == nullptr) return;
                      {
-                       std::lock_guard lock(self->mutex_);
+                       MutexLock lock(self->mutex_);
                        if (self->begun_) return;
                      }
                      self->End(errors::NoFirstHeartbeat(self->parts_.first_within));
@@ -58,7 +58,7 @@ void BeatReactor::AwaitFirst() {
 void BeatReactor::OnReadDone(bool ok) {
   if (first_late_ != nullptr) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       begun_ = true;
     }
     first_late_.reset();
@@ -82,27 +82,26 @@ void BeatReactor::OnReadDone(bool ok) {
   if (request_.goodbye()) return End(absl::OkStatus());
   // What a first message, or one with news, needed is not held until the next.
   if (!request_.instance_id().empty() || request_.activities_size() > 0) {
-    request_ = v1::BeatRequest();
+    request_ = v1::StreamHeartbeatsRequest();
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!ended_ && !end_) StartRead(&request_);
 }
 
 void BeatReactor::Answer(const Registry::Answer& answer) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   answer_ = answer;
   answering_ = true;
   Send();
 }
 
 void BeatReactor::Probe() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   probing_ = true;
   Send();
 }
 
-// Sends what waits, unless something is on its way: then the newest goes out after it. Under
-// mutex_.
+// Sends what waits, unless something is on its way: then the newest goes out after it.
 void BeatReactor::Send() {
   if (writing_ || ended_ || end_ || (!answering_ && !probing_)) return;
   response_.set_sequence(answer_.sequence);
@@ -117,18 +116,18 @@ void BeatReactor::Send() {
 
 void BeatReactor::OnWriteDone(bool ok) {
   call_.EndWrite();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   writing_ = false;
   if (ended_) return;
   if (end_) {
     ended_ = true;
     const grpc::Status final = call_.Final(*end_);
-    lock.unlock();
+    lock.Unlock();
     ServerBidiReactor::Finish(final);
     return;
   }
   if (ok) return Send();
-  lock.unlock();
+  lock.Unlock();
   Finish(absl::CancelledError("the sender went away"), /*by_peer=*/true);
 }
 
@@ -139,22 +138,27 @@ void BeatReactor::OnCancel() {
 void BeatReactor::End(const absl::Status& why) { Finish(why, /*by_peer=*/false); }
 
 void BeatReactor::Finish(const absl::Status& status, bool by_peer) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (ended_ || end_) return;
   end_ = status;
   by_peer_ = by_peer;
   if (writing_) return;
   ended_ = true;
   const grpc::Status final = call_.Final(status);
-  lock.unlock();
+  lock.Unlock();
   ServerBidiReactor::Finish(final);
 }
 
 void BeatReactor::OnDone() {
+  bool by_peer = false;
+  {
+    MutexLock lock(mutex_);
+    by_peer = by_peer_;
+  }
   if (intake_.seat() && parts_.is_revoked(call_.caller())) {
     parts_.registry.Revoked(*intake_.seat());
   } else if (intake_.seat()) {
-    parts_.registry.Closed(*intake_.seat(), by_peer_);
+    parts_.registry.Closed(*intake_.seat(), by_peer);
   }
   self_.reset();
 }

@@ -9,10 +9,10 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "muster/v1/heartbeats.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/common/rpc/call.h"
 #include "services/status/beat_intake.h"
 #include "services/status/heartbeats/registry.h"
@@ -20,9 +20,10 @@
 namespace muster {
 
 // Deletes itself when gRPC is done with it and nobody probes it.
-class BeatReactor : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResponse>,
-                    public BeatLine,
-                    public std::enable_shared_from_this<BeatReactor> {
+class BeatReactor
+    : public grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>,
+      public BeatLine,
+      public std::enable_shared_from_this<BeatReactor> {
  public:
   static BeatReactor* Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
                             const BeatParts& parts);
@@ -40,9 +41,9 @@ class BeatReactor : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResp
   BeatReactor(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
               const BeatParts& parts);
 
-  void Answer(const Registry::Answer& answer);
-  void Send();
-  void Finish(const absl::Status& status, bool by_peer);
+  void Answer(const Registry::Answer& answer) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Send() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish(const absl::Status& status, bool by_peer) ABSL_LOCKS_EXCLUDED(mutex_);
   void AwaitFirst();
 
   const BeatParts& parts_;
@@ -53,20 +54,19 @@ class BeatReactor : public grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResp
   std::unique_ptr<grpc::Alarm> first_late_;  // until the first beat
 
   // Of the reading thread.
-  v1::BeatRequest request_;
+  v1::StreamHeartbeatsRequest request_;
   BeatIntake intake_;
 
-  v1::BeatResponse response_;
-  std::mutex mutex_;
-  // All below are guarded by mutex_.
-  Registry::Answer answer_;
-  bool answering_ = false;           // answer_ waits to be sent
-  bool probing_ = false;             // a probe waits to be sent
-  bool writing_ = false;             // a StartWrite is out
-  bool begun_ = false;               // a message came
-  bool by_peer_ = false;             // the sender went without a word
-  std::optional<absl::Status> end_;  // to end with once no write is out
-  bool ended_ = false;
+  v1::StreamHeartbeatsResponse response_;
+  Mutex mutex_;
+  Registry::Answer answer_ ABSL_GUARDED_BY(mutex_);
+  bool answering_ ABSL_GUARDED_BY(mutex_) = false;           // answer_ waits to be sent
+  bool probing_ ABSL_GUARDED_BY(mutex_) = false;             // a probe waits to be sent
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;             // a StartWrite is out
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;               // a message came
+  bool by_peer_ ABSL_GUARDED_BY(mutex_) = false;             // the sender went without a word
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // to end with once no write is out
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

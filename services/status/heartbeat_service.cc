@@ -1,15 +1,16 @@
 #include "services/status/heartbeat_service.h"
 
 #include "services/common/base/names.h"
-#include "services/status/heartbeats/beat_check.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/heartbeat/beat_check.h"
 
 namespace muster {
 
-grpc::ServerBidiReactor<v1::BeatAllRequest, v1::BeatAllResponse>* HeartbeatService::BeatAll(
-    grpc::CallbackServerContext* context) {
+grpc::ServerBidiReactor<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>*
+HeartbeatService::RelayHeartbeats(grpc::CallbackServerContext* context) {
   const std::shared_ptr<RelayBeatReactor> reactor =
       RelayBeatReactor::Start(runtime_, context, parts_);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::erase_if(relays_, [](const auto& relay) { return relay.expired(); });
   relays_.push_back(reactor);
   return reactor.get();
@@ -18,7 +19,7 @@ grpc::ServerBidiReactor<v1::BeatAllRequest, v1::BeatAllResponse>* HeartbeatServi
 void HeartbeatService::EndRelays(const absl::Status& why) {
   std::vector<std::weak_ptr<RelayBeatReactor>> relays;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     relays = relays_;
   }
   for (const auto& weak : relays) {
@@ -26,32 +27,29 @@ void HeartbeatService::EndRelays(const absl::Status& why) {
   }
 }
 
-grpc::ServerUnaryReactor* HeartbeatService::BeatOnce(grpc::CallbackServerContext* context,
-                                                     const v1::BeatOnceRequest* request,
-                                                     v1::BeatOnceResponse* response) {
+grpc::ServerUnaryReactor* HeartbeatService::SendHeartbeat(grpc::CallbackServerContext* context,
+                                                          const v1::SendHeartbeatRequest* request,
+                                                          v1::SendHeartbeatResponse* response) {
   return Answer(
-      runtime_, context, "/muster.v1.HeartbeatService/BeatOnce",
+      runtime_, context, "/muster.v1.HeartbeatService/SendHeartbeat",
       [this, request, response](Call& call) { return TakeOnce(call, *request, response); });
 }
 
-absl::Status HeartbeatService::TakeOnce(Call& call, const v1::BeatOnceRequest& request,
-                                        v1::BeatOnceResponse* response) {
+absl::Status HeartbeatService::TakeOnce(Call& call, const v1::SendHeartbeatRequest& request,
+                                        v1::SendHeartbeatResponse* response) {
   const v1::ResultKey& key = request.key();
-  const absl::Status allowed = call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node()));
-  if (!allowed.ok()) return allowed;
-  if (const absl::Status named = ValidateName("node", key.node()); !named.ok()) return named;
-  auto uri = ToUri(call.caller().identity);
-  if (!uri.ok()) return uri.status();
-  auto seat = parts_.registry.Visit(*uri, key.node());
-  if (!seat.ok()) return seat.status();
+  RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node())));
+  RETURN_IF_ERROR(ValidateName("node", key.node()));
+  ASSIGN_OR_RETURN(auto uri, ToUri(call.caller().identity));
+  ASSIGN_OR_RETURN(auto seat, parts_.registry.Visit(uri, key.node()));
   v1::Activity activity = request.activity();
   CleanActivity(&activity);
-  if (const absl::Status took = parts_.listener.Took(key, seat->sender(), activity); !took.ok()) {
-    parts_.registry.Leave(*seat);
+  if (const absl::Status took = parts_.listener.Took(key, seat.sender(), activity); !took.ok()) {
+    parts_.registry.Leave(seat);
     return took;
   }
-  parts_.contact(key, *seat->sender());
-  const absl::Duration interval = parts_.registry.BeatOnce(*seat).interval;
+  parts_.contact(key, *seat.sender());
+  const absl::Duration interval = parts_.registry.SendHeartbeat(seat).interval;
   response->mutable_interval()->set_seconds(absl::ToInt64Seconds(interval));
   response->mutable_interval()->set_nanos(
       static_cast<int32_t>(absl::ToInt64Nanoseconds(interval % absl::Seconds(1))));

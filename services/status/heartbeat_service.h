@@ -3,11 +3,11 @@
 #define MUSTER_SERVICES_STATUS_HEARTBEAT_SERVICE_H_
 
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "muster/v1/heartbeats.grpc.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/common/rpc/call.h"
 #include "services/status/beat_reactor.h"
 #include "services/status/relay_beat_reactor.h"
@@ -20,29 +20,29 @@ class HeartbeatService : public v1::HeartbeatService::CallbackService {
   HeartbeatService(const RpcRuntime& runtime, BeatParts parts)
       : runtime_(runtime), parts_(std::move(parts)) {}
 
-  grpc::ServerBidiReactor<v1::BeatRequest, v1::BeatResponse>* Beat(
-      grpc::CallbackServerContext* context) override {
+  grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
+  StreamHeartbeats(grpc::CallbackServerContext* context) override {
     return BeatReactor::Start(runtime_, context, parts_);
   }
 
-  grpc::ServerBidiReactor<v1::BeatAllRequest, v1::BeatAllResponse>* BeatAll(
+  grpc::ServerBidiReactor<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>* RelayHeartbeats(
       grpc::CallbackServerContext* context) override;
 
-  grpc::ServerUnaryReactor* BeatOnce(grpc::CallbackServerContext* context,
-                                     const v1::BeatOnceRequest* request,
-                                     v1::BeatOnceResponse* response) override;
+  grpc::ServerUnaryReactor* SendHeartbeat(grpc::CallbackServerContext* context,
+                                          const v1::SendHeartbeatRequest* request,
+                                          v1::SendHeartbeatResponse* response) override;
 
   // Ends the streams of all relays: this service stops.
   void EndRelays(const absl::Status& why);
 
  private:
-  absl::Status TakeOnce(Call& call, const v1::BeatOnceRequest& request,
-                        v1::BeatOnceResponse* response);
+  absl::Status TakeOnce(Call& call, const v1::SendHeartbeatRequest& request,
+                        v1::SendHeartbeatResponse* response);
 
   const RpcRuntime runtime_;
   const BeatParts parts_;
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<RelayBeatReactor>> relays_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::weak_ptr<RelayBeatReactor>> relays_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

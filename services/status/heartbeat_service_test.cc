@@ -17,8 +17,8 @@
 #include "services/common/base/error.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/status.h"
-#include "services/status/testing/beat_stream.h"
-#include "services/status/testing/test_status.h"
+#include "testing/fixtures/beat_stream.h"
+#include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {
@@ -52,8 +52,8 @@ class HeartbeatServiceTest : public ::testing::Test {
     return status_.Connect(fleet_.Issue(NodeIdentity{node}));
   }
 
-  static void AddActivity(v1::BeatRequest* beat, const std::string& run, const std::string& plugin,
-                          const std::string& node) {
+  static void AddActivity(v1::StreamHeartbeatsRequest* beat, const std::string& run,
+                          const std::string& plugin, const std::string& node) {
     v1::ResultKey* key = beat->add_activities()->mutable_key();
     key->set_run(run);
     key->set_plugin(plugin);
@@ -102,7 +102,7 @@ class HeartbeatServiceTest : public ::testing::Test {
 
 TEST_F(HeartbeatServiceTest, EachBeatIsAnsweredWithItsSequenceAndTheInterval) {
   BeatStream stream(As("p", "n1"));
-  v1::BeatResponse answer = stream.Send(stream.First());
+  v1::StreamHeartbeatsResponse answer = stream.Send(stream.First());
   EXPECT_EQ(answer.sequence(), 1);
   EXPECT_EQ(answer.interval().seconds(), 1);
   EXPECT_FALSE(answer.probe());
@@ -114,7 +114,7 @@ TEST_F(HeartbeatServiceTest, EachBeatIsAnsweredWithItsSequenceAndTheInterval) {
 
 TEST_F(HeartbeatServiceTest, ANodeBeatsForAllThatItDoes) {
   BeatStream stream(AsNode("n1"));
-  v1::BeatRequest first = stream.First();
+  v1::StreamHeartbeatsRequest first = stream.First();
   AddActivity(&first, run_, "p", "n1");
   AddActivity(&first, run_, "q", "");
   first.mutable_activities(1)->set_phase(v1::PHASE_BLOCKED);
@@ -129,26 +129,26 @@ TEST_F(HeartbeatServiceTest, ANodeBeatsForAllThatItDoes) {
 TEST_F(HeartbeatServiceTest, NobodyBeatsForAnother) {
   {
     BeatStream stream(As("p", "n1"));
-    v1::BeatRequest first = stream.First();
+    v1::StreamHeartbeatsRequest first = stream.First();
     first.set_node("n2");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS");
   }
   {
     BeatStream stream(AsNode("n1"));
-    v1::BeatRequest first = stream.First();
+    v1::StreamHeartbeatsRequest first = stream.First();
     first.set_node("n2");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS");
   }
   for (const auto& [run, plugin, node] :
        {std::tuple(run_, "q", "n1"), std::tuple(std::string("0123456789abcdef"), "p", "n1")}) {
     BeatStream stream(As("p", "n1"));
-    v1::BeatRequest first = stream.First();
+    v1::StreamHeartbeatsRequest first = stream.First();
     AddActivity(&first, run, plugin, node);
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS") << run << plugin;
   }
   {
     BeatStream stream(AsNode("n1"));
-    v1::BeatRequest first = stream.First();
+    v1::StreamHeartbeatsRequest first = stream.First();
     AddActivity(&first, run_, "p", "n2");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "INVALID_HEARTBEAT");
   }
@@ -158,7 +158,7 @@ TEST_F(HeartbeatServiceTest, NobodyBeatsForAnother) {
 TEST_F(HeartbeatServiceTest, ACredentialOfAnotherRunReachesItsOwnAlone) {
   const std::string other = CreateRun({Plugin("p")});
   BeatStream stream(status_.Connect(fleet_.Credential(other, "p", "n1")));
-  v1::BeatRequest first = stream.First();
+  v1::StreamHeartbeatsRequest first = stream.First();
   AddActivity(&first, run_, "p", "n1");
   EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS");
 }
@@ -166,13 +166,13 @@ TEST_F(HeartbeatServiceTest, ACredentialOfAnotherRunReachesItsOwnAlone) {
 TEST_F(HeartbeatServiceTest, WhatIsNotPlannedIsRefusedAndWasNeverThere) {
   {
     BeatStream stream(AsNode("n9"));
-    v1::BeatRequest first = stream.First();
+    v1::StreamHeartbeatsRequest first = stream.First();
     AddActivity(&first, run_, "p", "n9");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "PAIR_NOT_PLANNED");
   }
   {
     BeatStream stream(AsNode("n9"));
-    v1::BeatRequest first = stream.First();
+    v1::StreamHeartbeatsRequest first = stream.First();
     AddActivity(&first, "0123456789abcdef", "p", "n9");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "RUN_NOT_FOUND");
   }
@@ -191,13 +191,13 @@ TEST_F(HeartbeatServiceTest, MalformedBeatsAreRefusedWithTheReason) {
   }
   {
     BeatStream stream(As("p", "n1"));
-    v1::BeatRequest first = stream.First();
+    v1::StreamHeartbeatsRequest first = stream.First();
     for (int i = 0; i < 1001; ++i) first.add_activities();
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "INVALID_HEARTBEAT");
   }
   {
     BeatStream stream(As("p", "n1"));
-    v1::BeatRequest first = stream.First();
+    v1::StreamHeartbeatsRequest first = stream.First();
     first.add_activities()->mutable_progress()->set_completed(-1);
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "INVALID_PROGRESS");
   }
@@ -217,7 +217,8 @@ TEST_F(HeartbeatServiceTest, BytesThatAreNoMessageEndTheStream) {
   grpc::CompletionQueue queue;
   void* tag = nullptr;
   bool ok = false;
-  const auto call = stub.PrepareCall(&context, "/muster.v1.HeartbeatService/Beat", &queue);
+  const auto call =
+      stub.PrepareCall(&context, "/muster.v1.HeartbeatService/StreamHeartbeats", &queue);
   call->StartCall(nullptr);
   ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
   const grpc::Slice bytes("\x12\x7f");  // instance_id, without its 127 bytes
@@ -234,7 +235,7 @@ TEST_F(HeartbeatServiceTest, BytesThatAreNoMessageEndTheStream) {
 
 TEST_F(HeartbeatServiceTest, HugeTextsAreCutAndOddOnesAreShownSafely) {
   BeatStream stream(As("p", "n1"));
-  v1::BeatRequest first = stream.First();
+  v1::StreamHeartbeatsRequest first = stream.First();
   v1::Activity* activity = first.add_activities();
   activity->set_phase(v1::PHASE_BLOCKED);
   activity->set_message(absl::StrCat("\x1b[2J<img src=x>", std::string(1 << 20, 'x')));
@@ -246,10 +247,10 @@ TEST_F(HeartbeatServiceTest, HugeTextsAreCutAndOddOnesAreShownSafely) {
 
 TEST_F(HeartbeatServiceTest, BeatsOutOfOrderAreAnsweredButDoNotCount) {
   BeatStream stream(As("p", "n1"));
-  v1::BeatRequest beat = stream.First();
+  v1::StreamHeartbeatsRequest beat = stream.First();
   beat.set_sequence(10);
   stream.Send(beat);
-  v1::BeatRequest late;
+  v1::StreamHeartbeatsRequest late;
   late.set_sequence(9);
   late.add_activities()->set_phase(v1::PHASE_BLOCKED);
   EXPECT_EQ(stream.Send(late).sequence(), 10);
@@ -258,7 +259,7 @@ TEST_F(HeartbeatServiceTest, BeatsOutOfOrderAreAnsweredButDoNotCount) {
 
 TEST_F(HeartbeatServiceTest, ABeatFromTheFutureIsShownAsSkew) {
   BeatStream stream(AsNode("n1"));
-  v1::BeatRequest first = stream.First();
+  v1::StreamHeartbeatsRequest first = stream.First();
   first.mutable_time()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(24)));
   stream.Send(first);
   const v1::Node node = *GetNode("n1");
@@ -300,7 +301,7 @@ TEST_F(HeartbeatServiceTest, AStreamThatNeverBeatsIsEnded) {
 TEST_F(HeartbeatServiceTest, AGoodbyeEndsTheStreamWell) {
   BeatStream stream(As("p", "n1"));
   stream.Send(stream.First());
-  v1::BeatRequest goodbye = stream.Next();
+  v1::StreamHeartbeatsRequest goodbye = stream.Next();
   goodbye.set_goodbye(true);
   EXPECT_EQ(stream.SendAndEnd(goodbye), absl::OkStatus());
   EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_OFFLINE);
@@ -309,19 +310,19 @@ TEST_F(HeartbeatServiceTest, AGoodbyeEndsTheStreamWell) {
 TEST_F(HeartbeatServiceTest, OfTwoAgentsWithOneIdentityTheOlderEnds) {
   const TestIdentity identity = fleet_.Issue(NodeIdentity{"n1"});
   BeatStream old(status_.Connect(identity));
-  v1::BeatRequest first = old.First("i1");
+  v1::StreamHeartbeatsRequest first = old.First("i1");
   first.mutable_uptime()->set_seconds(1000);
   old.Send(first);
   BeatStream young(status_.Connect(identity));
   first = young.First("i2");
   first.mutable_uptime()->set_seconds(10);
   young.Send(first);
-  EXPECT_EQ(ReasonOf(old.End()), "DOUBLE_AGENT");
-  EXPECT_TRUE(GetNode("n1")->double_agent());
+  EXPECT_EQ(ReasonOf(old.End()), "DUPLICATE_AGENT");
+  EXPECT_TRUE(GetNode("n1")->duplicate_agent());
   BeatStream again(status_.Connect(identity));
   first = again.First("i1");
   first.mutable_uptime()->set_seconds(1001);
-  EXPECT_EQ(ReasonOf(again.SendAndEnd(first)), "DOUBLE_AGENT");
+  EXPECT_EQ(ReasonOf(again.SendAndEnd(first)), "DUPLICATE_AGENT");
   EXPECT_EQ(young.Send(young.Next()).sequence(), 2);
   Await("written down", [&] {
     const v1::Node node = *GetNode("n1");
@@ -336,12 +337,12 @@ TEST_F(HeartbeatServiceTest, OneBeatWithoutAStreamIsAnsweredWithTheInterval) {
   const auto stub = v1::HeartbeatService::NewStub(As("p", "n1"));
   const auto beat = [&](const std::string& plugin, const std::string& node) {
     grpc::ClientContext context;
-    v1::BeatOnceRequest request;
+    v1::SendHeartbeatRequest request;
     request.mutable_key()->set_run(run_);
     request.mutable_key()->set_plugin(plugin);
     request.mutable_key()->set_node(node);
-    v1::BeatOnceResponse response;
-    const grpc::Status status = stub->BeatOnce(&context, request, &response);
+    v1::SendHeartbeatResponse response;
+    const grpc::Status status = stub->SendHeartbeat(&context, request, &response);
     EXPECT_EQ(response.interval().seconds(), status.ok() ? 1 : 0);
     return FromGrpc(status);
   };
@@ -351,12 +352,13 @@ TEST_F(HeartbeatServiceTest, OneBeatWithoutAStreamIsAnsweredWithTheInterval) {
   EXPECT_EQ(ReasonOf(beat("q", "n1")), "NOT_YOURS");
   const auto any = v1::HeartbeatService::NewStub(As("p", ""));
   grpc::ClientContext context;
-  v1::BeatOnceRequest request;
+  v1::SendHeartbeatRequest request;
   request.mutable_key()->set_run(run_);
   request.mutable_key()->set_plugin("p");
   request.mutable_key()->set_node("n9");
-  v1::BeatOnceResponse response;
-  EXPECT_EQ(ReasonOf(FromGrpc(any->BeatOnce(&context, request, &response))), "PAIR_NOT_PLANNED");
+  v1::SendHeartbeatResponse response;
+  EXPECT_EQ(ReasonOf(FromGrpc(any->SendHeartbeat(&context, request, &response))),
+            "PAIR_NOT_PLANNED");
 }
 
 TEST_F(HeartbeatServiceTest, TheGatewayBeatsForItsClients) {
@@ -366,12 +368,12 @@ TEST_F(HeartbeatServiceTest, TheGatewayBeatsForItsClients) {
     grpc::ClientContext context;
     context.AddMetadata(kForwardedIdentity,
                         absl::StrCat("spiffe://", run_, ".", fleet_.name(), "/plugin/p/node/n1"));
-    v1::BeatOnceRequest request;
+    v1::SendHeartbeatRequest request;
     request.mutable_key()->set_run(run_);
     request.mutable_key()->set_plugin("p");
     request.mutable_key()->set_node(node);
-    v1::BeatOnceResponse response;
-    return FromGrpc(stub->BeatOnce(&context, request, &response));
+    v1::SendHeartbeatResponse response;
+    return FromGrpc(stub->SendHeartbeat(&context, request, &response));
   };
   EXPECT_EQ(beat("n1"), absl::OkStatus());
   EXPECT_EQ(ReasonOf(beat("n2")), "NOT_YOURS");
@@ -379,7 +381,7 @@ TEST_F(HeartbeatServiceTest, TheGatewayBeatsForItsClients) {
 
 TEST_F(HeartbeatServiceTest, AfterARestartASilentNodeIsUnknownAndOneThatReturnsIsOnline) {
   auto stream = std::make_unique<BeatStream>(AsNode("n1"));
-  v1::BeatRequest first = stream->First();
+  v1::StreamHeartbeatsRequest first = stream->First();
   AddActivity(&first, run_, "p", "n1");
   stream->Send(first);
   BeatStream other(AsNode("n2"));

@@ -4,15 +4,20 @@
 #include <string>
 
 #include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/names.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/heartbeats.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/rpc.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/caller.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kMethod = "/muster.v1.HeartbeatService/BeatAll";
-constexpr std::string_view kOfOne = "/muster.v1.HeartbeatService/Beat";
+constexpr std::string_view kMethod = "/muster.v1.HeartbeatService/RelayHeartbeats";
+constexpr std::string_view kOfOne = "/muster.v1.HeartbeatService/StreamHeartbeats";
 
 constexpr int kMaxSendersInMessage = 1000;
 constexpr int kMaxHeard = 100'000;
@@ -28,11 +33,6 @@ void SetTime(absl::Time time, google::protobuf::Timestamp* to) {
   const int64_t micros = absl::ToUnixMicros(time);
   to->set_seconds(micros / 1'000'000);
   to->set_nanos(static_cast<int32_t>(micros % 1'000'000 * 1000));
-}
-
-absl::Status Revoked() {
-  return MakeError(absl::StatusCode::kPermissionDenied, "REVOKED", "this identity has been revoked",
-                   "Ask an operator for a new credential.");
 }
 
 }  // namespace
@@ -84,13 +84,13 @@ RelayBeatReactor::RelayBeatReactor(const RpcRuntime& runtime, grpc::CallbackServ
 
 absl::Status RelayBeatReactor::Begin() {
   if (!call_.caller_status().ok()) return call_.caller_status();
-  if (auto allowed = call_.Authorize(Resource::Own()); !allowed.ok()) return allowed;
+  RETURN_IF_ERROR(call_.Authorize(Resource::Own()));
   return absl::OkStatus();
 }
 
 // Whose senders these are: each of them has signed for that relay.
 absl::Status RelayBeatReactor::OpenRelay() {
-  if (auto named = ValidateName("relay", request_.relay()); !named.ok()) return named;
+  RETURN_IF_ERROR(ValidateName("relay", request_.relay()));
   const auto relay = parts_.registry.OpenRelay(request_.relay());
   if (relay.ok()) relay_ = *relay;
   return relay.status();
@@ -98,11 +98,14 @@ absl::Status RelayBeatReactor::OpenRelay() {
 
 void RelayBeatReactor::OnReadDone(bool ok) {
   {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (end_ || !ok) {
       // A relay that goes says nothing: its senders come back by another way, or with it.
       if (!end_) end_ = absl::OkStatus();
-      return FinishIfIdle(std::move(lock));
+      const auto final = MarkEndedIfIdle();
+      lock.Unlock();
+      if (final) Finish(*final);
+      return;
     }
     taking_ = true;
   }
@@ -112,39 +115,44 @@ void RelayBeatReactor::OnReadDone(bool ok) {
 }
 
 void RelayBeatReactor::Taken(const absl::Status& status) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   taking_ = false;
   if (!status.ok() && !end_) end_ = status;
-  if (end_) return FinishIfIdle(std::move(lock));
+  if (end_) {
+    const auto final = MarkEndedIfIdle();
+    lock.Unlock();
+    if (final) Finish(*final);
+    return;
+  }
   StartRead(&request_);
 }
 
 absl::Status RelayBeatReactor::Take() {
   std::vector<int32_t> gone;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     gone.swap(gone_);
   }
   for (const int32_t id : gone) Drop(id);
-  if (request_.senders_size() > kMaxSendersInMessage || request_.heard_size() > kMaxHeard) {
+  if (request_.senders_size() > kMaxSendersInMessage || request_.heard_ids_size() > kMaxHeard) {
     return errors::InvalidHeartbeat("more senders than a message may have");
   }
   if (relay_ == nullptr) {
-    if (auto opened = OpenRelay(); !opened.ok()) return opened;
+    RETURN_IF_ERROR(OpenRelay());
   }
-  for (v1::BeatAllRequest::Sender& sender : *request_.mutable_senders()) {
-    if (auto status = TakeSender(sender); !status.ok()) return status;
+  for (v1::RelayHeartbeatsRequest::Sender& sender : *request_.mutable_senders()) {
+    RETURN_IF_ERROR(TakeSender(sender));
   }
-  for (const int32_t id : request_.heard()) TakeHeard(id);
-  request_ = v1::BeatAllRequest();
+  for (const int32_t id : request_.heard_ids()) TakeHeard(id);
+  request_ = v1::RelayHeartbeatsRequest();
   Answer();
   return absl::OkStatus();
 }
 
-absl::Status RelayBeatReactor::TakeSender(v1::BeatAllRequest::Sender& sender) {
+absl::Status RelayBeatReactor::TakeSender(v1::RelayHeartbeatsRequest::Sender& sender) {
   const int32_t id = sender.id();
   if (id < 1) return errors::InvalidHeartbeat("a sender without a number");
-  if (sender.gone()) {
+  if (sender.ended()) {
     Drop(id);
     return absl::OkStatus();
   }
@@ -186,9 +194,9 @@ absl::Status RelayBeatReactor::TakeSender(v1::BeatAllRequest::Sender& sender) {
 }
 
 absl::Status RelayBeatReactor::TakeBeat(const std::shared_ptr<Member>& member,
-                                        v1::BeatRequest& beat) {
+                                        v1::StreamHeartbeatsRequest& beat) {
   const Caller& caller = *member->caller;
-  if (parts_.is_revoked(caller)) return Revoked();
+  if (parts_.is_revoked(caller)) return errors::CallerRevoked();
   if (parts_.clock.Now() >= member->until) return errors::NotAttached(member->uri);
   return member->intake
       .Take(beat, caller.identity,
@@ -201,7 +209,7 @@ void RelayBeatReactor::TakeHeard(int32_t id) {
   const auto it = members_.find(id);
   if (it == members_.end() || !it->second->intake.seat()) return;
   Member& member = *it->second;
-  if (parts_.is_revoked(*member.caller)) return Refuse(id, Revoked());
+  if (parts_.is_revoked(*member.caller)) return Refuse(id, errors::CallerRevoked());
   if (parts_.clock.Now() >= member.until) return Refuse(id, errors::NotAttached(member.uri));
   const Registry::Seat& seat = *member.intake.seat();
   parts_.registry.Beat(seat, 0, seat.sender()->clock_skew());
@@ -221,25 +229,25 @@ void RelayBeatReactor::Drop(int32_t id) {
 }
 
 void RelayBeatReactor::Refuse(int32_t id, const absl::Status& why) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   refused_.emplace_back(id, why);
   gone_.push_back(id);
   Send();
 }
 
 void RelayBeatReactor::Probe(int32_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   probes_.push_back(id);
   Send();
 }
 
 void RelayBeatReactor::Answer() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   answering_ = true;
   Send();
 }
 
-// Sends what waits, unless something is on its way: then it goes after that. Under mutex_.
+// Sends what waits, unless something is on its way: then it goes after that.
 void RelayBeatReactor::Send() {
   if (writing_ || ended_ || end_ || (!answering_ && refused_.empty() && probes_.empty())) return;
   response_.Clear();
@@ -248,7 +256,7 @@ void RelayBeatReactor::Send() {
   const size_t told = std::min(refused_.size(), kMaxTold);
   for (size_t i = 0; i < told; ++i) {
     const auto& [id, why] = refused_[i];
-    v1::BeatAllResponse::Refused& refused = *response_.add_refused();
+    v1::RelayHeartbeatsResponse::Refused& refused = *response_.add_refused();
     refused.set_id(id);
     refused.set_code(static_cast<int32_t>(why.code()));
     refused.set_message(std::string(why.message()));
@@ -270,10 +278,15 @@ void RelayBeatReactor::Send() {
 
 void RelayBeatReactor::OnWriteDone(bool ok) {
   call_.EndWrite();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   writing_ = false;
   if (!ok && !end_) end_ = absl::CancelledError("the relay went away");
-  if (end_) return FinishIfIdle(std::move(lock));
+  if (end_) {
+    const auto final = MarkEndedIfIdle();
+    lock.Unlock();
+    if (final) Finish(*final);
+    return;
+  }
   Send();
 }
 
@@ -281,17 +294,19 @@ void RelayBeatReactor::OnCancel() { End(absl::CancelledError("the call was cance
 
 // A read that is out is no reason to wait: it ends with the stream.
 void RelayBeatReactor::End(const absl::Status& status) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!end_) end_ = status;
-  FinishIfIdle(std::move(lock));
+  const auto final = MarkEndedIfIdle();
+  lock.Unlock();
+  if (final) Finish(*final);
 }
 
-void RelayBeatReactor::FinishIfIdle(std::unique_lock<std::mutex> lock) {
-  if (ended_ || writing_ || taking_) return;
+// Returns what Finish has to be called with once the mutex is released; nothing if the stream does
+// not end now.
+std::optional<grpc::Status> RelayBeatReactor::MarkEndedIfIdle() {
+  if (ended_ || writing_ || taking_) return std::nullopt;
   ended_ = true;
-  const grpc::Status final = call_.Final(*end_);
-  lock.unlock();
-  Finish(final);
+  return call_.Final(*end_);
 }
 
 void RelayBeatReactor::OnDone() {

@@ -9,8 +9,8 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "services/common/store/sqlite/sqlite_store.h"
-#include "services/status/testing/beat_stream.h"
-#include "services/status/testing/test_status.h"
+#include "testing/fixtures/beat_stream.h"
+#include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {

@@ -12,7 +12,7 @@
 #include "muster/v1/verdicts.pb.h"
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/testing/rpc_walk.h"
-#include "services/status/testing/test_status.h"
+#include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {
@@ -27,9 +27,9 @@ using testing::TestStatus;
 
 // Every method of every service that the status service's binary describes by reflection.
 std::vector<const google::protobuf::MethodDescriptor*> Methods() {
-  const google::protobuf::FileDescriptor* const files[] = {v1::RunStatus::descriptor()->file(),
-                                                           v1::BeatRequest::descriptor()->file(),
-                                                           v1::Verdict::descriptor()->file()};
+  const google::protobuf::FileDescriptor* const files[] = {
+      v1::RunStatus::descriptor()->file(), v1::StreamHeartbeatsRequest::descriptor()->file(),
+      v1::Verdict::descriptor()->file()};
   return MethodsOf(files);
 }
 
@@ -62,7 +62,7 @@ TEST_F(StatusRpcTest, NoHandlerForgetsToAskAndNoneIsMissing) {
     SCOPED_TRACE(PathOf(*method));
     for (const TestIdentity& caller : callers) {
       const grpc::Status status = CallEmpty(status_.Connect(caller), PathOf(*method));
-      EXPECT_EQ(status.error_message().find("did not ask"), std::string::npos)
+      EXPECT_EQ(status.error_message().find("did not authorise"), std::string::npos)
           << status.error_message();
       EXPECT_NE(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
       EXPECT_NE(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);

@@ -14,7 +14,7 @@
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
 #include "services/common/rpc/testing/rpc_walk.h"
-#include "services/status/testing/test_status.h"
+#include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {
@@ -29,7 +29,7 @@ using testing::TestStatus;
 class Beats {
  public:
   Beats(const std::shared_ptr<grpc::Channel>& channel, const std::string& node)
-      : stub_(v1::HeartbeatService::NewStub(channel)), stream_(stub_->Beat(&context_)) {
+      : stub_(v1::HeartbeatService::NewStub(channel)), stream_(stub_->StreamHeartbeats(&context_)) {
     request_.set_node(node);
     static int processes = 0;
     request_.set_instance_id(absl::StrCat("process-", ++processes));
@@ -47,15 +47,17 @@ class Beats {
     activity->mutable_key()->set_plugin(plugin);
     activity->mutable_key()->set_node(request_.node());
     activity->set_phase(phase);
-    v1::BeatResponse response;
+    v1::StreamHeartbeatsResponse response;
     return stream_->Write(request_) && stream_->Read(&response);
   }
 
  private:
   const std::unique_ptr<v1::HeartbeatService::Stub> stub_;
   grpc::ClientContext context_;
-  const std::unique_ptr<grpc::ClientReaderWriter<v1::BeatRequest, v1::BeatResponse>> stream_;
-  v1::BeatRequest request_;
+  const std::unique_ptr<
+      grpc::ClientReaderWriter<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>>
+      stream_;
+  v1::StreamHeartbeatsRequest request_;
 };
 
 class StatusApiTest : public ::testing::Test {
@@ -323,10 +325,10 @@ TEST_F(StatusApiTest, TheAggregatorIsToldThatNobodyCame) {
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
   const auto stream = stub->FollowVerdicts(&context, {});
   v1::Verdict verdict;
-  while (stream->Read(&verdict) && !verdict.has_nobody_came()) {
+  while (stream->Read(&verdict) && !verdict.has_start_grace_expired()) {
   }
-  EXPECT_EQ(verdict.nobody_came().run(), run.id());
-  EXPECT_EQ(verdict.nobody_came().why(), "n1: never heard of");
+  EXPECT_EQ(verdict.start_grace_expired().run(), run.id());
+  EXPECT_EQ(verdict.start_grace_expired().reason(), "n1: never heard of");
   context.TryCancel();
   stream->Finish();
 }

@@ -11,6 +11,7 @@
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/timers.h"
 #include "services/common/identity/certificate_files.h"
 #include "services/common/identity/revocation.h"
@@ -124,10 +125,10 @@ void Assembly::AddGauges() {
 
 absl::Status Assembly::Begin() {
   AddGauges();
-  if (const absl::Status status = Remember(); !status.ok()) return status;
+  RETURN_IF_ERROR(Remember());
   follower_ = std::make_unique<FeedFollower>(
       aggregator_, [this](const v1::FollowChangesResponse& event) { Take(event); });
-  if (const absl::Status status = Serve(); !status.ok()) return status;
+  RETURN_IF_ERROR(Serve());
   beats_->Begin(server_->port());
   ScheduleRenewal();
   ScheduleTick();
@@ -152,19 +153,16 @@ Board::Options Assembly::BoardOptions() {
 }
 
 absl::Status Assembly::Remember() {
-  auto store = StatusStore::Open(config_.state_folder, clock_, metrics_);
-  if (!store.ok()) return store.status();
-  store_ = *std::move(store);
-  auto known = store_->Load();
-  if (!known.ok()) return known.status();
+  ASSIGN_OR_RETURN(store_, StatusStore::Open(config_.state_folder, clock_, metrics_));
+  ASSIGN_OR_RETURN(auto known, store_->Load());
   beats_ = std::make_unique<BeatAssembly>(
       config_.heartbeats, Runtime(requests_), clock_, board_, *store_,
       [this](const Caller& caller) { return revocations_.IsRevoked(caller); }, metrics_);
-  beats_->registry().Restore(known->senders);
-  for (const ContactRecord& contact : known->contacts) {
+  beats_->registry().Restore(known.senders);
+  for (const ContactRecord& contact : known.contacts) {
     board_.RecallContact(contact.key, contact.uri, contact.first);
   }
-  for (auto& [key, progress] : known->progress) board_.RecallProgress(key, std::move(progress));
+  for (auto& [key, progress] : known.progress) board_.RecallProgress(key, std::move(progress));
   return absl::OkStatus();
 }
 
@@ -198,18 +196,14 @@ absl::Status Assembly::Serve() {
   options.health_listen = absl::StrCat("127.0.0.1:", config_.health_port);
   options.certificate_folder = tls_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
-  auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
-                                 {&service_, &verdict_service_, &beats_->service()});
-  if (!server.ok()) return server.status();
-  server_ = *std::move(server);
+  ASSIGN_OR_RETURN(server_, RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
+                                             {&service_, &verdict_service_, &beats_->service()}));
   InspectionServer::Options inspection;
   inspection.port = static_cast<uint16_t>(config_.inspection_port);
   inspection.ready = [this] {
     return stopping_ ? absl::UnavailableError("stopping") : board_.Ready();
   };
-  auto started = InspectionServer::Start(metrics_, std::move(inspection));
-  if (!started.ok()) return started.status();
-  inspection_ = *std::move(started);
+  ASSIGN_OR_RETURN(inspection_, InspectionServer::Start(metrics_, std::move(inspection)));
   return WriteAddresses(
       config_.addresses_file,
       {{"status", HostPort{config_.listen.host, static_cast<uint16_t>(server_->port())}.ToString()},
@@ -271,12 +265,11 @@ void Assembly::Stop() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StatusServer>> StatusServer::Start(const StatusConfig& config) {
-  auto tls =
-      CertificateFiles::Open(config.state_folder + "/tls", config.state_folder + "/tls-published",
-                             ServiceRole::kStatus, SystemClock().Now());
-  if (!tls.ok()) return tls.status();
-  auto assembly = std::make_unique<Assembly>(config, *std::move(tls));
-  if (const absl::Status status = assembly->Begin(); !status.ok()) return status;
+  ASSIGN_OR_RETURN(auto tls, CertificateFiles::Open(config.state_folder + "/tls",
+                                                    config.state_folder + "/tls-published",
+                                                    ServiceRole::kStatus, SystemClock().Now()));
+  auto assembly = std::make_unique<Assembly>(config, std::move(tls));
+  RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }
 

@@ -6,9 +6,10 @@
 #include <utility>
 #include <variant>
 
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/heartbeats.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/stream.h"
 #include "services/status/board/watch_source.h"
 
@@ -54,11 +55,6 @@ bool Parse(const grpc::ByteBuffer& from, Message* message) {
   return grpc::SerializationTraits<Message>::Deserialize(&bytes, message).ok();
 }
 
-absl::Status InvalidRequest() {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST",
-                   "the request cannot be read", "Send what proto/muster/v1/status.proto says.");
-}
-
 // Takes the bytes over without a copy.
 grpc::ByteBuffer ToByteBuffer(std::string bytes) {
   auto* const owned = new std::string(std::move(bytes));
@@ -91,15 +87,12 @@ grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* 
   return Answer(runtime_, context, "/muster.v1.StatusService/GetStatus",
                 [this, request, response](Call& call) -> absl::Status {
                   v1::GetStatusRequest wanted;
-                  if (!Parse(*request, &wanted)) return InvalidRequest();
+                  if (!Parse(*request, &wanted)) return errors::InvalidStatusRequest();
                   // A name that was left out is a run like any other: what it stands for is what
                   // has to be allowed.
-                  auto run = board_.Resolve(wanted.run());
-                  if (!run.ok()) return run.status();
-                  StatusQuery query = QueryOf(wanted, *std::move(run));
-                  if (const absl::Status allowed = Allow(call, &query); !allowed.ok()) {
-                    return allowed;
-                  }
+                  ASSIGN_OR_RETURN(auto run, board_.Resolve(wanted.run()));
+                  StatusQuery query = QueryOf(wanted, std::move(run));
+                  RETURN_IF_ERROR(Allow(call, &query));
                   if (query.page_size < 0 || query.page_size > kMaxPage) {
                     return errors::InvalidPageSize(kMaxPage);
                   }
@@ -117,36 +110,32 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* StatusService::WatchStatus(
       [this, request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<grpc::ByteBuffer>>> {
         v1::WatchStatusRequest wanted;
-        if (!Parse(*request, &wanted)) return InvalidRequest();
-        auto run = board_.Resolve(wanted.run());
-        if (!run.ok()) return run.status();
-        if (const absl::Status allowed = call.Authorize(Resource::Run(*run)); !allowed.ok()) {
-          return allowed;
-        }
-        wanted.set_run(*std::move(run));
-        auto source = WatchSource::Make(board_, hub_, clock_, wanted, std::move(wake));
-        if (!source.ok()) return source.status();
-        return std::make_unique<WatchBytes>(*std::move(source));
+        if (!Parse(*request, &wanted)) return errors::InvalidStatusRequest();
+        ASSIGN_OR_RETURN(auto run, board_.Resolve(wanted.run()));
+        RETURN_IF_ERROR(call.Authorize(Resource::Run(run)));
+        wanted.set_run(std::move(run));
+        ASSIGN_OR_RETURN(auto source,
+                         WatchSource::Make(board_, hub_, clock_, wanted, std::move(wake)));
+        return std::make_unique<WatchBytes>(std::move(source));
       });
 }
 
 grpc::ServerUnaryReactor* StatusService::ReportProgress(grpc::CallbackServerContext* context,
                                                         const grpc::ByteBuffer* request,
                                                         grpc::ByteBuffer* response) {
-  return Answer(runtime_, context, "/muster.v1.StatusService/ReportProgress",
-                [this, request, response](Call& call) -> absl::Status {
-                  v1::ReportProgressRequest report;
-                  if (!Parse(*request, &report)) {
-                    return errors::InvalidProgress("it cannot be read");
-                  }
-                  const v1::ResultKey& key = report.key();
-                  const absl::Status allowed =
-                      call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node()));
-                  if (!allowed.ok()) return allowed;
-                  const grpc::Slice empty;  // ReportProgressResponse has no fields
-                  *response = grpc::ByteBuffer(&empty, 1);
-                  return board_.Report(report);
-                });
+  return Answer(
+      runtime_, context, "/muster.v1.StatusService/ReportProgress",
+      [this, request, response](Call& call) -> absl::Status {
+        v1::ReportProgressRequest report;
+        if (!Parse(*request, &report)) {
+          return errors::InvalidProgress("it cannot be read");
+        }
+        const v1::ResultKey& key = report.key();
+        RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node())));
+        const grpc::Slice empty;  // ReportProgressResponse has no fields
+        *response = grpc::ByteBuffer(&empty, 1);
+        return board_.Report(report);
+      });
 }
 
 grpc::ServerUnaryReactor* StatusService::ListNodes(grpc::CallbackServerContext* context,
@@ -154,8 +143,7 @@ grpc::ServerUnaryReactor* StatusService::ListNodes(grpc::CallbackServerContext* 
                                                    v1::ListNodesResponse* response) {
   return Answer(runtime_, context, "/muster.v1.StatusService/ListNodes",
                 [this, request, response](Call& call) -> absl::Status {
-                  const absl::Status allowed = call.Authorize(Resource::Fleet());
-                  if (!allowed.ok()) return allowed;
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   auto nodes = board_.ListNodes(*request);
                   if (nodes.ok()) *response = *std::move(nodes);
                   return nodes.status();
@@ -167,18 +155,12 @@ grpc::ServerUnaryReactor* StatusService::GetNode(grpc::CallbackServerContext* co
                                                  v1::Node* response) {
   return Answer(runtime_, context, "/muster.v1.StatusService/GetNode",
                 [this, request, response](Call& call) -> absl::Status {
-                  const absl::Status allowed = call.Authorize(Resource::Fleet());
-                  if (!allowed.ok()) return allowed;
-                  if (const absl::Status valid = ValidateName("node", request->node());
-                      !valid.ok()) {
-                    return valid;
-                  }
-                  auto node = board_.GetNode(request->node());
-                  if (!node.ok()) return node.status();
-                  auto events = history_(request->node());
-                  if (!events.ok()) return events.status();
-                  *response = *std::move(node);
-                  response->mutable_events()->Assign(events->begin(), events->end());
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+                  RETURN_IF_ERROR(ValidateName("node", request->node()));
+                  ASSIGN_OR_RETURN(auto node, board_.GetNode(request->node()));
+                  ASSIGN_OR_RETURN(auto events, history_(request->node()));
+                  *response = std::move(node);
+                  response->mutable_events()->Assign(events.begin(), events.end());
                   return absl::OkStatus();
                 });
 }

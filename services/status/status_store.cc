@@ -1,10 +1,10 @@
 #include "services/status/status_store.h"
 
-#include <chrono>
 #include <cstdint>
 #include <set>
 
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/message_text.h"
 #include "services/common/store/sqlite/schema.h"
 
@@ -16,7 +16,7 @@ using sqlite::Connection;
 using sqlite::Rows;
 
 constexpr size_t kMaxWaiting = 100'000;
-constexpr std::chrono::seconds kGathers{1};
+constexpr absl::Duration kGathers = absl::Seconds(1);
 constexpr absl::Duration kKeepsEvents = absl::Hours(24 * 30);
 constexpr absl::Duration kRemovesEvery = absl::Hours(1);
 
@@ -79,9 +79,8 @@ absl::StatusOr<std::unique_ptr<Connection>> OpenWriter(const std::string& path) 
   db.Execute(
       "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;"
       "PRAGMA busy_timeout = 1000; PRAGMA journal_size_limit = 16777216;");
-  const absl::Status status = db.TakeStatus();
-  if (!status.ok()) return status;
-  if (const absl::Status migrated = sqlite::Migrate(db, kSteps); !migrated.ok()) return migrated;
+  RETURN_IF_ERROR(db.TakeStatus());
+  RETURN_IF_ERROR(sqlite::Migrate(db, kSteps));
   return opened;
 }
 
@@ -95,12 +94,10 @@ absl::StatusOr<std::unique_ptr<StatusStore>> StatusStore::Open(const std::string
                                                                const Clock& clock,
                                                                Metrics& metrics) {
   const std::string path = folder + "/status.db";
-  auto writer = OpenWriter(path);
-  if (!writer.ok()) return writer.status();
-  auto reader = Connection::Open(path, Connection::Access::kReadOnly);
-  if (!reader.ok()) return reader.status();
+  ASSIGN_OR_RETURN(auto writer, OpenWriter(path));
+  ASSIGN_OR_RETURN(auto reader, Connection::Open(path, Connection::Access::kReadOnly));
   return std::unique_ptr<StatusStore>(
-      new StatusStore(*std::move(writer), *std::move(reader), clock, metrics));
+      new StatusStore(std::move(writer), std::move(reader), clock, metrics));
 }
 
 StatusStore::StatusStore(std::unique_ptr<Connection> writer, std::unique_ptr<Connection> reader,
@@ -117,16 +114,16 @@ StatusStore::StatusStore(std::unique_ptr<Connection> writer, std::unique_ptr<Con
 
 StatusStore::~StatusStore() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ends_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   thread_.join();
 }
 
 absl::StatusOr<StatusStore::Contents> StatusStore::Load() {
   Contents contents;
-  std::lock_guard lock(reader_mutex_);
+  MutexLock lock(reader_mutex_);
   {
     Rows rows = reader_->Query(
         "SELECT uri, node, presence, presence_since, last_seen, instance, boot FROM senders");
@@ -163,13 +160,13 @@ absl::StatusOr<StatusStore::Contents> StatusStore::Load() {
       if (!ParseCleaned(rows.Text(), &progress)) contents.progress.pop_back();
     }
   }
-  if (absl::Status status = reader_->TakeStatus(); !status.ok()) return status;
+  RETURN_IF_ERROR(reader_->TakeStatus());
   return contents;
 }
 
 template <typename T>
 void StatusStore::Queue(std::vector<T> Batch::* list, T record) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if ((waiting_.*list).size() >= kMaxWaiting) return dropped_.Add();
   (waiting_.*list).push_back(std::move(record));
 }
@@ -187,14 +184,14 @@ void StatusStore::PutContact(ContactRecord contact) { Queue(&Batch::contacts, st
 void StatusStore::ForgetRun(const std::string& run) { Queue(&Batch::gone, run); }
 
 void StatusStore::PutProgress(const v1::ResultKey& key, v1::Progress progress) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (waiting_.progress.size() >= kMaxWaiting) return dropped_.Add();
   waiting_.progress[{key.run(), key.plugin(), key.node()}] = std::move(progress);
 }
 
 absl::StatusOr<std::vector<v1::NodeEvent>> StatusStore::Events(const std::string& node) {
   std::vector<v1::NodeEvent> events;
-  std::lock_guard lock(reader_mutex_);
+  MutexLock lock(reader_mutex_);
   {
     Rows rows = reader_->Query(
         "SELECT at, presence, reason, run, plugin, detail FROM node_events WHERE node = ? "
@@ -212,31 +209,32 @@ absl::StatusOr<std::vector<v1::NodeEvent>> StatusStore::Events(const std::string
       event.set_detail(rows.Text());
     }
   }
-  if (absl::Status status = reader_->TakeStatus(); !status.ok()) return status;
+  RETURN_IF_ERROR(reader_->TakeStatus());
   return events;
 }
 
 void StatusStore::Flush() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   hurry_ = true;
-  wake_.notify_all();
-  written_.wait(lock, [this] { return waiting_.empty() && !writing_; });
+  wake_.NotifyAll();
+  while (!waiting_.empty() || writing_) written_.Wait(mutex_);
 }
 
 void StatusStore::Work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    wake_.wait_for(lock, kGathers, [this] { return ends_ || hurry_; });
+    wake_.WaitFor(mutex_, kGathers,
+                  [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ends_ || hurry_; });
     hurry_ = false;
     const bool last = ends_;
     const Batch batch = std::exchange(waiting_, {});
     writing_ = true;
-    lock.unlock();
+    lock.Unlock();
     if (!batch.empty()) Write(batch);
     if (clock_.Now() - removed_at_ >= kRemovesEvery) RemoveOld();
-    lock.lock();
+    lock.Lock();
     writing_ = false;
-    written_.notify_all();
+    written_.NotifyAll();
     if (last) return;
   }
 }

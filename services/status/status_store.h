@@ -6,11 +6,9 @@
 #ifndef MUSTER_SERVICES_STATUS_STATUS_STORE_H_
 #define MUSTER_SERVICES_STATUS_STATUS_STORE_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -23,6 +21,7 @@
 #include "muster/v1/status.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 #include "services/common/store/sqlite/connection.h"
 #include "services/status/heartbeats/registry.h"
 
@@ -84,29 +83,29 @@ class StatusStore : public NodeJournal {
   StatusStore(std::unique_ptr<sqlite::Connection> writer,
               std::unique_ptr<sqlite::Connection> reader, const Clock& clock, Metrics& metrics);
 
-  void Work();
+  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   void Write(const Batch& batch);
   void WriteEvents(const Batch& batch);
   void WritePairs(const Batch& batch);
   void RemoveOld();
   template <typename T>
-  void Queue(std::vector<T> Batch::* list, T record);
+  void Queue(std::vector<T> Batch::* list, T record) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Clock& clock_;
   const Counter dropped_;
   const Counter failed_;
   const std::unique_ptr<sqlite::Connection> writer_;  // the thread's own once it runs
-  std::mutex reader_mutex_;
-  const std::unique_ptr<sqlite::Connection> reader_;  // guarded by reader_mutex_
-  absl::Time removed_at_;                             // the thread's own
+  Mutex reader_mutex_;
+  const std::unique_ptr<sqlite::Connection> reader_ ABSL_GUARDED_BY(reader_mutex_);
+  absl::Time removed_at_;  // the thread's own
 
-  std::mutex mutex_;
-  std::condition_variable wake_;     // Flush or the end
-  std::condition_variable written_;  // a batch is
-  Batch waiting_;                    // guarded by mutex_
-  bool writing_ = false;             // guarded by mutex_
-  bool hurry_ = false;               // guarded by mutex_
-  bool ends_ = false;                // guarded by mutex_
+  Mutex mutex_;
+  CondVar wake_;     // Flush or the end
+  CondVar written_;  // a batch is
+  Batch waiting_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool hurry_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/stream.h"
 
 namespace muster {
@@ -48,9 +49,7 @@ grpc::ServerWriteReactor<v1::Verdict>* VerdictService::FollowVerdicts(
       runtime_, context, "/muster.v1.VerdictService/FollowVerdicts",
       [this](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::Verdict>>> {
-        if (const absl::Status allowed = call.Authorize(Resource::Fleet()); !allowed.ok()) {
-          return allowed;
-        }
+        RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
         return std::make_unique<VerdictSource>(verdicts_, clock_, std::move(wake));
       });
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
@@ -22,7 +22,7 @@ const (
 	senders   = 64
 )
 
-// bulk: 1 GiB that does not compress, one sender.
+// bulk measures one sender of 1 GiB that does not compress.
 func bulk(s settings) (string, error) {
 	muster, nginx, err := compare(s, load{size: gib, count: 1, senders: 1})
 	if err != nil {
@@ -30,11 +30,11 @@ func bulk(s settings) (string, error) {
 	}
 	rate := func(one sample) float64 { return gib / 1e6 / one.seconds }
 	perGB := func(one sample) float64 { return one.cpu.Seconds() / (gib / 1e9) }
-	return table("1 GiB that does not compress, mutual TLS; ours by gRPC, durable and verified; nginx DAV PUT, no fsync",
+	return table("1 GiB, incompressible, mutual TLS; Muster by gRPC, durable and verified; nginx DAV PUT without fsync",
 		muster, nginx, "MB/s", rate, "server CPU s per GB", perGB), nil
 }
 
-// small: 4 KiB results, kept connections.
+// small measures 4 KiB results over persistent connections.
 func small(s settings) (string, error) {
 	muster, nginx, err := compare(s, load{size: smallSize, count: smalls, senders: senders})
 	if err != nil {
@@ -42,8 +42,8 @@ func small(s settings) (string, error) {
 	}
 	rate := func(one sample) float64 { return smalls / one.seconds }
 	each := func(one sample) float64 { return float64(one.cpu.Microseconds()) / smalls }
-	return table(fmt.Sprintf("%d results of 4 KiB from %d senders, kept connections, mutual TLS", smalls, senders),
-		muster, nginx, "results/s", rate, "server CPU us each", each), nil
+	return table(fmt.Sprintf("%d results of 4 KiB from %d senders, persistent connections, mutual TLS", smalls, senders),
+		muster, nginx, "results/s", rate, "server CPU us per result", each), nil
 }
 
 func table(title string, muster, nginx []sample, rateName string, rate func(sample) float64,
@@ -57,11 +57,11 @@ func table(title string, muster, nginx []sample, rateName string, rate func(samp
 	fmt.Fprintf(&out, "| %s | %.2f | %.2f | %.2f |\n", cpuName, cpu(ours), cpu(theirs), cpu(ours)/cpu(theirs))
 	fmt.Fprintf(&out, "| server CPU s | %.2f | %.2f | |\n", ours.cpu.Seconds(), theirs.cpu.Seconds())
 	fmt.Fprintf(&out, "| peak memory of the server | %s | %s | |\n", mib(ours.peak), mib(theirs.peak))
-	fmt.Fprintf(&out, "| p50 / p99 of one, ms | %.1f / %.1f | %.1f / %.1f | |\n", ours.p50, ours.p99, theirs.p50, theirs.p99)
+	fmt.Fprintf(&out, "| p50 / p99 of one request, ms | %.1f / %.1f | %.1f / %.1f | |\n", ours.p50, ours.p99, theirs.p50, theirs.p99)
 	return out.String()
 }
 
-// load is what the senders are told.
+// load configures the senders.
 type load struct {
 	size, count int64
 	senders     int
@@ -113,7 +113,7 @@ func byNginx(s settings, folder string, l load) (one sample, err error) {
 		"--cert="+filepath.Join(folder, "client.pem"), "--key="+filepath.Join(folder, "client.key"))...))
 }
 
-// measured runs a load sender and takes what the servers used meanwhile.
+// measured runs a load sender and measures the servers meanwhile.
 func measured(servers []fleet.Process, sender *exec.Cmd) (one sample, err error) {
 	var before time.Duration
 	for _, server := range servers {
@@ -144,8 +144,8 @@ func measured(servers []fleet.Process, sender *exec.Cmd) (one sample, err error)
 const loadPlugin = "sonobuoy-config: {driver: DaemonSet, plugin-name: load, result-format: raw}\n" +
 	"spec: {name: plugin, image: 'example/load:v1'}\n"
 
-// planned starts a fleet with a run for nodes node-0, node-1, ..., and one node more, so that the run stays
-// open; the credential is good for any of them.
+// planned starts a fleet with a run for nodes node-0, node-1, ..., and one more node that keeps the run open; the
+// credential is valid for any of them.
 func planned(folder string, nodes int64) (*fleet.Fleet, *fleet.Credential, error) {
 	f, err := fleet.New(folder)
 	if err != nil {

@@ -20,13 +20,13 @@ import (
 const (
 	floodAgents  = 200
 	floodSeconds = 20
-	mostPerAgent = 126 << 10
-	connectRate  = 100 // a second: a handshake costs both sides several ms of a processor
+	maxPerAgent  = 126 << 10
+	connectRate  = 100 // per second: a handshake costs both sides several ms of CPU
 	backWithin   = 60 * time.Second
 )
 
-// heartbeats: how many a second one core of the status service answers; what a connected agent takes of its
-// memory; how long until all are back after it was killed.
+// heartbeats measures how many heartbeats per second one core of the status service answers, the memory per connected
+// agent, and the time until all agents have reconnected after a kill.
 func heartbeats(s settings) (table string, err error) {
 	f, err := fleet.New(s.folder)
 	if err != nil {
@@ -46,7 +46,7 @@ func heartbeats(s settings) (table string, err error) {
 	return out.String(), nil
 }
 
-// flood measures the rate of agents that beat as fast as they are answered.
+// flood measures the rate of agents that send the next heartbeat immediately after each answer.
 func flood(s settings, f *fleet.Fleet, out *strings.Builder) error {
 	agents, err := startAgents(s, f, floodAgents, "--flood", fmt.Sprintf("--last=%ds", floodSeconds))
 	if err != nil {
@@ -66,17 +66,17 @@ func flood(s settings, f *fleet.Fleet, out *strings.Builder) error {
 		return err
 	}
 	cpu := (server.CPU() - before).Seconds()
-	fmt.Fprintf(out, "**Heartbeats as fast as they are answered, %d agents, mutual TLS**\n\n", floodAgents)
+	fmt.Fprintf(out, "**Heartbeats without pauses, %d agents, mutual TLS**\n\n", floodAgents)
 	fmt.Fprintf(out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
 	fmt.Fprintf(out, "| heartbeats per second and core of the service | %.0f | 20000 | %.2f |\n",
 		end.Beats/cpu, end.Beats/cpu/20000)
 	fmt.Fprintf(out, "| heartbeats/s (load and service share the machine) | %.0f | | |\n", end.Rate)
-	fmt.Fprintf(out, "| server CPU us each | %.1f | | |\n", cpu/end.Beats*1e6)
-	fmt.Fprintf(out, "| p50 / p99 of one, ms | %.1f / %.1f | | |\n\n", end.P50, end.P99)
+	fmt.Fprintf(out, "| server CPU us per heartbeat | %.1f | | |\n", cpu/end.Beats*1e6)
+	fmt.Fprintf(out, "| p50 / p99 of one heartbeat, ms | %.1f / %.1f | | |\n\n", end.P50, end.P99)
 	return nil
 }
 
-// hold measures memory with many idle agents, then how they return to a service that was killed.
+// hold measures memory with many idle agents, then their reconnection after a kill of the service.
 func hold(s settings, f *fleet.Fleet, out *strings.Builder) error {
 	server, err := f.Process(fleet.Status)
 	if err != nil {
@@ -101,24 +101,24 @@ func hold(s settings, f *fleet.Fleet, out *strings.Builder) error {
 	each := (server.PeakMemory() - empty) / int64(s.agents)
 	fmt.Fprintf(out, "**%d agents, each with its own certificate and connection, one heartbeat every 10 s**\n\n", s.agents)
 	fmt.Fprintf(out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
-	fmt.Fprintf(out, "| memory of the service for each | %d KiB | 126 KiB | %.2f |\n", each>>10, float64(each)/mostPerAgent)
-	fmt.Fprintf(out, "| all connected after (%d a second are begun) | %.0f s | | |\n", connectRate, connected.Seconds)
+	fmt.Fprintf(out, "| memory of the service per connected agent | %d KiB | 126 KiB | %.2f |\n", each>>10, float64(each)/maxPerAgent)
+	fmt.Fprintf(out, "| time until all are connected (%d new ones a second) | %.0f s | | |\n", connectRate, connected.Seconds)
 	server.Kill()
 	back, err := agents.await("all connected")
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "| all back after the service was killed | %.0f s | %.0f s | %.2f |\n",
+	fmt.Fprintf(out, "| time until all are reconnected after a kill of the service | %.0f s | %.0f s | %.2f |\n",
 		back.Seconds, backWithin.Seconds(), back.Seconds/backWithin.Seconds())
 	lost, err := lostSenders(f)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "| of them called lost meanwhile | %s | 0 | |\n", lost)
+	fmt.Fprintf(out, "| agents reported lost meanwhile | %s | 0 | |\n", lost)
 	return nil
 }
 
-// lostSenders is how many senders the service has called lost since it was started.
+// lostSenders returns how many senders the service has reported as lost since its start.
 func lostSenders(f *fleet.Fleet) (string, error) {
 	text, err := os.ReadFile(filepath.Join(f.Home, "run", "status.addresses.json"))
 	if err != nil {
@@ -148,12 +148,12 @@ func lostSenders(f *fleet.Fleet) (string, error) {
 // agents is a running testing/load/beat_load or attach_load.
 type agents struct {
 	command *exec.Cmd
-	stdin   io.Closer // a load ends with this program, however that ends
+	stdin   io.Closer // the load ends with this program, however it ends
 	lines   *bufio.Scanner
 }
 
-// happening is a line that it writes.
-type happening struct {
+// loadEvent is one line of its output.
+type loadEvent struct {
 	Event   string
 	Error   string
 	Seconds float64
@@ -161,7 +161,7 @@ type happening struct {
 	Rate    float64 `json:"beats_per_second"`
 	P50     float64 `json:"p50_ms"`
 	P99     float64 `json:"p99_ms"`
-	// Of attach_load: attempts that were not welcomed.
+	// TimedOut and Other count failed attempts of attach_load.
 	TimedOut float64 `json:"timed_out"`
 	Other    float64 `json:"other"`
 }
@@ -175,7 +175,7 @@ func startAgents(s settings, f *fleet.Fleet, count int, flags ...string) (*agent
 		"--target=" + operator.Status[0], "--agents=" + strconv.Itoa(count)}, flags...)...)
 }
 
-// startLoad starts a program of testing/load that writes lines of JSON, until its standard input ends.
+// startLoad starts a program of testing/load that writes lines of JSON, until its standard input is closed.
 func startLoad(s settings, name string, flags ...string) (*agents, error) {
 	command := exec.Command(program(s, name), flags...)
 	command.Stderr = os.Stderr
@@ -190,10 +190,10 @@ func startLoad(s settings, name string, flags ...string) (*agents, error) {
 	return &agents{command, stdin, bufio.NewScanner(stdout)}, command.Start()
 }
 
-// await reads until this happens.
-func (a *agents) await(event string) (happening, error) {
+// await reads until this event.
+func (a *agents) await(event string) (loadEvent, error) {
 	for a.lines.Scan() {
-		var line happening
+		var line loadEvent
 		if err := json.Unmarshal(a.lines.Bytes(), &line); err != nil {
 			return line, fmt.Errorf("%s: %w in %q", a.name(), err, a.lines.Text())
 		}
@@ -204,7 +204,7 @@ func (a *agents) await(event string) (happening, error) {
 			return line, nil
 		}
 	}
-	return happening{}, fmt.Errorf("%s ended before %q", a.name(), event)
+	return loadEvent{}, fmt.Errorf("%s ended before %q", a.name(), event)
 }
 
 func (a *agents) name() string { return filepath.Base(a.command.Path) }

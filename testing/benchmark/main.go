@@ -1,6 +1,6 @@
-// Benchmark compares Muster with nginx's WebDAV PUT on this machine and prints the figures as Markdown:
-// ratio, both raw figures, processor seconds and peak memory. testing/bench builds what it needs and calls
-// it. Read docs/benchmarks.md before believing a figure.
+// Benchmark compares Muster with nginx's WebDAV PUT on this machine and prints the figures as Markdown: ratio, both raw
+// figures, CPU seconds and peak memory. testing/bench builds what it needs and calls it. Read docs/benchmarks.md before
+// you use a figure.
 package main
 
 import (
@@ -16,8 +16,8 @@ import (
 
 // settings are the command's flags.
 type settings struct {
-	folder string // for both servers' data; a new folder inside for each measurement
-	disk   string // for what is too large for memory
+	folder string // for both servers' data; each measurement creates a new folder in it
+	disk   string // for data that is too large for memory
 	load   string // the folder of the load senders
 	repeat int
 	agents int
@@ -43,14 +43,14 @@ var benchmarks = []benchmark{
 
 func main() {
 	var s settings
-	flag.StringVar(&s.folder, "folder", "/dev/shm", "where the servers keep their data: memory, or an idle disk")
+	flag.StringVar(&s.folder, "folder", "/dev/shm", "the folder of the servers' data: memory, or an idle disk")
 	flag.StringVar(&s.disk, "disk", os.TempDir(), "a disk with 30 GiB free, for the memory figure")
 	flag.StringVar(&s.load, "load", os.Getenv("MUSTER_LOAD"), "the folder of the load senders")
-	flag.IntVar(&s.repeat, "repeat", 3, "how often each side is measured, in turn")
-	flag.IntVar(&s.agents, "agents", 10_000, "how many agents hold a connection in the heartbeats and relay figures")
-	flag.IntVar(&s.check, "check", 1, "relay: how many percent of the agents check a command's signature")
-	flag.IntVar(&s.times, "times", 20, "relay: how many remote runs are measured")
-	only := flag.String("only", "bulk,small,memory,heartbeats,status,relay,shares", "which figures")
+	flag.IntVar(&s.repeat, "repeat", 3, "the number of measurements of each side, alternating")
+	flag.IntVar(&s.agents, "agents", 10_000, "the number of connected agents in the heartbeats and relay figures")
+	flag.IntVar(&s.check, "check", 1, "relay: the percentage of agents that check a command's signature")
+	flag.IntVar(&s.times, "times", 20, "relay: the number of measured remote runs")
+	only := flag.String("only", "bulk,small,memory,heartbeats,status,relay,shares", "the figures to measure")
 	flag.Parse()
 	wanted := strings.Split(*only, ",")
 	fmt.Printf("%s, %s, `testing/bench %s`\n\n", time.Now().Format(time.DateOnly), machine(), strings.Join(os.Args[1:], " "))
@@ -70,7 +70,7 @@ func main() {
 	os.Exit(code)
 }
 
-// machine describes where this runs.
+// machine describes this machine.
 func machine() string {
 	model := "unknown processor"
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -97,7 +97,7 @@ type sample struct {
 	p99     float64
 }
 
-// median sorts by the wall time and takes the middle one.
+// median sorts by the wall time and returns the middle one.
 func median(samples []sample) sample {
 	sorted := slices.Clone(samples)
 	slices.SortFunc(sorted, func(a, b sample) int { return int((a.seconds - b.seconds) * 1e6) })
@@ -128,7 +128,7 @@ func alternate(s settings, ours, theirs func(folder string) (sample, error)) (mu
 	return muster, nginx, nil
 }
 
-// spread is the range of a figure over the samples.
+// spread returns the range of a figure over the samples.
 func spread(samples []sample, figure func(sample) float64) string {
 	var all []float64
 	for _, one := range samples {

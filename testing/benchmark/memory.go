@@ -22,14 +22,14 @@ const (
 	mostMemory    = 256 << 20
 )
 
-// memory: what the services hold while 20 old sidecars send 1 GiB each, at once, as one HTTP chunk.
+// memory measures the memory of the services while 20 old sidecars send 1 GiB each, concurrently, as one HTTP chunk.
 func memory(s settings) (table string, err error) {
 	var space syscall.Statfs_t
 	if err := syscall.Statfs(s.disk, &space); err != nil {
 		return "", err
 	}
 	if free := int64(space.Bavail) * space.Bsize; free < diskNeeded {
-		return "", fmt.Errorf("%s has %d GiB free, 30 are needed: name another with -disk", s.disk, free>>30)
+		return "", fmt.Errorf("%s has %d GiB free, but 30 are required: set another with -disk", s.disk, free>>30)
 	}
 	folder, err := os.MkdirTemp(s.disk, "bench")
 	if err != nil {
@@ -60,7 +60,7 @@ func memory(s settings) (table string, err error) {
 	}
 	seconds := time.Since(begin).Seconds()
 	var out strings.Builder
-	fmt.Fprintf(&out, "**%d uploads of 1 GiB at once by the legacy PUT, each one HTTP chunk**: %.0f s, %.0f MB/s in all\n\n",
+	fmt.Fprintf(&out, "**%d simultaneous uploads of 1 GiB by legacy PUT, each one HTTP chunk**: %.0f s, %.0f MB/s in total\n\n",
 		legacyUploads, seconds, legacyUploads*gib/1e6/seconds)
 	fmt.Fprintf(&out, "| | peak memory | bar | ratio | server CPU s |\n|---|---|---|---|---|\n")
 	for i, server := range servers {
@@ -70,7 +70,7 @@ func memory(s settings) (table string, err error) {
 	return out.String(), nil
 }
 
-// putAll sends the same bytes for every node, all at the same time.
+// putAll sends the same bytes for every node, concurrently.
 func putAll(credential *fleet.Credential) error {
 	body := make([]byte, gib)
 	rand.New(rand.NewSource(1)).Read(body)
@@ -87,7 +87,7 @@ func putAll(credential *fleet.Credential) error {
 	return errors.Join(failures...)
 }
 
-// putOne hides the length, so that the body is chunked; the reader writes itself at once: one chunk.
+// putOne hides the length, so that the body is chunked; the reader writes everything in one call: one chunk.
 func putOne(credential *fleet.Credential, node int, body []byte) error {
 	client, err := credential.HTTP()
 	if err != nil {

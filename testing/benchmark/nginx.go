@@ -23,7 +23,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// nginx is one running server that takes PUTs from clients with a certificate.
+// nginx is a running server that accepts PUTs from clients with a certificate.
 type nginx struct {
 	url     string
 	command *exec.Cmd
@@ -59,7 +59,7 @@ http {
 }
 `
 
-// startNginx returns when connections are taken.
+// startNginx returns when nginx accepts connections.
 func startNginx(folder string) (*nginx, error) {
 	if err := makeCertificates(folder); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func startNginx(folder string) (*nginx, error) {
 	if err := n.command.Start(); err != nil {
 		return nil, err
 	}
-	err = fleet.Until(10*time.Second, "nginx takes connections", func() bool {
+	err = fleet.Until(10*time.Second, "nginx accepts connections", func() bool {
 		connection, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			connection.Close()
@@ -102,7 +102,7 @@ func startNginx(folder string) (*nginx, error) {
 	return n, nil
 }
 
-// processes are the master and its workers.
+// processes returns the master and its workers.
 func (n *nginx) processes() ([]fleet.Process, error) {
 	master := n.command.Process.Pid
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", master, master))
@@ -127,7 +127,7 @@ func (n *nginx) stop() error {
 	return n.command.Wait()
 }
 
-// freePort finds a port that is free now.
+// freePort returns a port that is free now.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -15,19 +15,19 @@ import (
 
 const (
 	relayCount     = 4
-	mostSeconds    = 2.0
-	mostUpstream   = 10_000 // bytes a second of an idle relay
+	maxSeconds     = 2.0
+	maxUpstream    = 10_000 // bytes per second of an idle relay
 	outputNodes    = 1_000
 	outputBytes    = 100 << 20
 	idleFor        = time.Minute
 	statementEvery = 30 * time.Minute
-	startsSettled  = 2 * time.Second // after a relay is up: its first memory is not of nodes
-	betweenRuns    = 3 * time.Second // each is measured alone: what the last one leaves to be done is over
+	startsSettled  = 2 * time.Second // after a relay has started: its first memory is not caused by nodes
+	betweenRuns    = 3 * time.Second // each is measured alone: the work of the previous run has ended
 	allAttachedFor = 10 * time.Minute
 )
 
-// relay: remote runs on many nodes below relays below the root, what idle nodes cost, output, and how nodes
-// come back to relays that were killed.
+// relay measures remote runs on many nodes attached to relays of the root relay, the cost of idle nodes, output, and
+// the reattachment of nodes after relays were killed.
 func relay(s settings) (table string, err error) {
 	f, err := fleet.New(s.folder)
 	if err != nil {
@@ -42,7 +42,7 @@ func relay(s settings) (table string, err error) {
 	if err := b.start(); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(&b.out, "**%d nodes below %d relays below the root, mutual TLS; load and relays share the machine**\n\n",
+	fmt.Fprintf(&b.out, "**%d nodes attached to %d relays of the root relay, mutual TLS; load and relays share the machine**\n\n",
 		s.agents, relayCount)
 	fmt.Fprintf(&b.out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
 	for _, measure := range []func() error{b.output, b.attachAll, b.idle, b.runs, b.killOne, b.killAll} {
@@ -54,32 +54,32 @@ func relay(s settings) (table string, err error) {
 	return b.out.String(), nil
 }
 
-// bench is a fleet with relays and the nodes below them.
+// bench is a fleet with relays and their nodes.
 type bench struct {
 	settings
 	fleet  *fleet.Fleet
-	relays []*lowerRelay
+	relays []*childRelay
 	nodes  *agents
 	client *jobClient
 	out    strings.Builder
-	spent  []spent // of processes that were killed
+	usage  []usage // of killed processes
 }
 
-// spent is what a process took until it ended.
-type spent struct {
+// usage is the consumption of a process until it ended.
+type usage struct {
 	name string
 	cpu  time.Duration
 	peak int64
 }
 
-// lowerRelay is a relay that joined.
-type lowerRelay struct {
+// childRelay is a relay that joined.
+type childRelay struct {
 	name    string
 	folder  string
 	address string
 	config  string
 	running *fleet.RunningProgram
-	empty   int64 // its memory before nodes came
+	empty   int64 // its memory without nodes
 }
 
 func (b *bench) start() error {
@@ -97,7 +97,7 @@ func (b *bench) start() error {
 	return b.startRelays()
 }
 
-// startRelays starts all of them, without nodes below them.
+// startRelays starts all relays, without nodes.
 func (b *bench) startRelays() error {
 	for _, r := range b.relays {
 		if err := b.startRelay(r); err != nil {
@@ -117,22 +117,22 @@ func (b *bench) startRelays() error {
 	return nil
 }
 
-// endRelays kills some of them, and remembers what they took.
-func (b *bench) endRelays(relays []*lowerRelay) {
+// endRelays kills some relays, and records their consumption.
+func (b *bench) endRelays(relays []*childRelay) {
 	for _, r := range relays {
-		b.spent = append(b.spent, spent{r.name + " until it was killed", r.running.CPU(), r.running.PeakMemory()})
+		b.usage = append(b.usage, usage{r.name + " until it was killed", r.running.CPU(), r.running.PeakMemory()})
 	}
 	for _, r := range relays {
 		r.running.End()
 	}
 }
 
-func (b *bench) joinRelay(name string) (*lowerRelay, error) {
+func (b *bench) joinRelay(name string) (*childRelay, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	r := &lowerRelay{name: name, folder: filepath.Join(b.fleet.Home, name), address: fmt.Sprintf("127.0.0.1:%d", port)}
+	r := &childRelay{name: name, folder: filepath.Join(b.fleet.Home, name), address: fmt.Sprintf("127.0.0.1:%d", port)}
 	r.config = r.folder + ".yaml"
 	token := r.folder + ".token"
 	if _, err := b.fleet.Muster("token", "create", "--relay", name, "-o", token); err != nil {
@@ -146,7 +146,7 @@ func (b *bench) joinRelay(name string) (*lowerRelay, error) {
 	return r, os.WriteFile(r.config, []byte(text), 0o600)
 }
 
-func (b *bench) startRelay(r *lowerRelay) error {
+func (b *bench) startRelay(r *childRelay) error {
 	var err error
 	r.running, err = b.fleet.Start(nil, nil, fleet.Relay, "--config", r.config)
 	return err
@@ -174,25 +174,25 @@ func (b *bench) row(what, figure, bar string, ratio float64) {
 	fmt.Fprintf(&b.out, "| %s | %s | %s | %.2f |\n", what, figure, bar, ratio)
 }
 
-// attach starts so many nodes, and returns how long that took when the root knows all of them.
-func (b *bench) attach(count int) (happening, error) {
+// attach starts nodes, and returns how long it took until the root relay knew all of them.
+func (b *bench) attach(count int) (loadEvent, error) {
 	var targets []string
 	for _, r := range b.relays {
 		targets = append(targets, r.address)
 	}
 	operator, err := b.fleet.Operator()
 	if err != nil {
-		return happening{}, err
+		return loadEvent{}, err
 	}
 	b.nodes, err = startLoad(b.settings, "attach_load", "--home="+b.fleet.Home, "--fleet="+operator.Fleet,
 		"--targets="+strings.Join(targets, ","), "--nodes="+strconv.Itoa(count),
 		"--connect_rate="+strconv.Itoa(connectRate), "--command_ca="+filepath.Join(b.relays[0].folder, "command-ca.pem"))
 	if err != nil {
-		return happening{}, err
+		return loadEvent{}, err
 	}
 	all, err := b.nodes.await("all connected")
 	if err != nil {
-		return happening{}, err
+		return loadEvent{}, err
 	}
 	return all, b.client.awaitAttached(relayCount + count)
 }
@@ -202,13 +202,13 @@ func (b *bench) attachAll() error {
 	if err != nil {
 		return err
 	}
-	b.row(fmt.Sprintf("all attached after (%d a second are begun)", connectRate), fmt.Sprintf("%.0f s", all.Seconds), "", 0)
-	b.row("attempts that timed out meanwhile", fmt.Sprint(all.TimedOut), "", 0)
+	b.row(fmt.Sprintf("time until all are attached (%d new ones a second)", connectRate), fmt.Sprintf("%.0f s", all.Seconds), "", 0)
+	b.row("attempts that timed out in this time", fmt.Sprint(all.TimedOut), "", 0)
 	return nil
 }
 
-// idle measures what nodes that do nothing cost. What a relay sent when its nodes came is for the most part
-// their statements, of which each sends a new one every half an hour.
+// idle measures the cost of idle nodes. The traffic of a relay during their attachment is mostly their attach
+// statements, of which each sends a new one every half hour.
 func (b *bench) idle() error {
 	var before []int64
 	var coming int64
@@ -237,21 +237,21 @@ func (b *bench) idle() error {
 		perSecond = max(perSecond, int64(float64(bytes-before[i])/seconds))
 	}
 	each := memory / int64(b.agents)
-	b.row("memory of a relay for each idle node", fmt.Sprintf("%d KiB", each>>10), "126 KiB", float64(each)/mostPerAgent)
-	b.row(fmt.Sprintf("upstream traffic of an idle relay with %d nodes, both ways, the busiest of four", b.agents/relayCount),
-		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/mostUpstream)
+	b.row("memory of a relay per idle node", fmt.Sprintf("%d KiB", each>>10), "126 KiB", float64(each)/maxPerAgent)
+	b.row(fmt.Sprintf("upstream traffic of an idle relay with %d nodes, both directions, the busiest of four", b.agents/relayCount),
+		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/maxUpstream)
 	perSecond += coming / int64(statementEvery.Seconds())
-	b.row(fmt.Sprintf("the same with the statements of its nodes, %d KB every %v", coming/1000, statementEvery),
-		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/mostUpstream)
+	b.row(fmt.Sprintf("the same including the attach statements, %d KB every %v", coming/1000, statementEvery),
+		fmt.Sprintf("%d B/s", perSecond), "10 KB/s", float64(perSecond)/maxUpstream)
 	return nil
 }
 
-// runs measures remote runs without output that everybody answers.
+// runs measures remote runs without output on all nodes.
 func (b *bench) runs() error {
 	for _, of := range []struct {
 		percent int
 		what    string
-	}{{b.check, fmt.Sprintf("%d %% of the nodes check the signature", b.check)}, {100, "all check it"}} {
+	}{{b.check, fmt.Sprintf("%d %% of the nodes verify the signature", b.check)}, {100, "all nodes verify"}} {
 		if _, err := b.runAll(of.percent); err != nil { // the warm-up
 			return err
 		}
@@ -268,7 +268,7 @@ func (b *bench) runs() error {
 		p50, p99 := times[len(times)/2], times[min(len(times)-1, len(times)*99/100)]
 		b.row(fmt.Sprintf("remote run, submitted to the last final record at the client, %s, p50 of %d", of.what, b.times),
 			fmt.Sprintf("%.2f s", p50), "", 0)
-		b.row("p99 of the same", fmt.Sprintf("%.2f s", p99), "2 s", p99/mostSeconds)
+		b.row("p99 (the slowest)", fmt.Sprintf("%.2f s", p99), "2 s", p99/maxSeconds)
 	}
 	return nil
 }
@@ -288,8 +288,7 @@ func (b *bench) runAll(percent int) (float64, error) {
 	return seen.seconds, nil
 }
 
-// output lets nodes print and reads every byte of it, before the others come: what these cost at rest is
-// another figure.
+// output lets nodes print and compares every byte, before the other nodes attach, because those have a cost at rest.
 func (b *bench) output() error {
 	count := min(outputNodes, b.agents)
 	if _, err := b.attach(count); err != nil {
@@ -318,10 +317,10 @@ func (b *bench) output() error {
 		return err
 	}
 	if seen.succeeded != count {
-		return fmt.Errorf("job %s: %d of %d nodes ended well with all their output", job, seen.succeeded, count)
+		return fmt.Errorf("job %s: %d of %d nodes succeeded with all their output", job, seen.succeeded, count)
 	}
 	what := fmt.Sprintf("%d MB of output of %d nodes through two hops", int64(count)*each/1_000_000, count)
-	b.row(what+", all bytes read and compared", fmt.Sprintf("%.1f s", seen.seconds), "", 0)
+	b.row(what+", all bytes compared", fmt.Sprintf("%.1f s", seen.seconds), "", 0)
 	for _, server := range servers {
 		b.row("peak memory of "+server.Name+" meanwhile", mib(server.PeakMemory()), "256 MiB",
 			float64(server.PeakMemory())/mostMemory)
@@ -334,8 +333,8 @@ func (b *bench) output() error {
 func (b *bench) killOne() error { return b.kill(b.relays[:1]) }
 func (b *bench) killAll() error { return b.kill(b.relays) }
 
-// kill ends relays as a crash would, starts them again, and waits until their nodes are back.
-func (b *bench) kill(relays []*lowerRelay) error {
+// kill kills relays, starts them again, and waits until their nodes are reattached.
+func (b *bench) kill(relays []*childRelay) error {
 	b.endRelays(relays)
 	for _, r := range relays {
 		if err := b.startRelay(r); err != nil {
@@ -349,9 +348,9 @@ func (b *bench) kill(relays []*lowerRelay) error {
 	if err := b.client.awaitAttached(relayCount + b.agents); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%d nodes back after kill -9 of %d of the relays", b.agents*len(relays)/relayCount, len(relays))
+	what := fmt.Sprintf("time until %d nodes are reattached after kill -9 of %d of the relays", b.agents*len(relays)/relayCount, len(relays))
 	b.row(what, fmt.Sprintf("%.0f s", back.Seconds), fmt.Sprintf("%.0f s", backWithin.Seconds()), back.Seconds/backWithin.Seconds())
-	b.row("handshakes that timed out meanwhile", fmt.Sprint(back.TimedOut), "0", back.TimedOut)
+	b.row("handshakes that timed out in this time", fmt.Sprint(back.TimedOut), "0", back.TimedOut)
 	b.row("attempts that failed otherwise, while a relay listened", fmt.Sprint(back.Other), "", 0)
 	if _, err := b.runAll(b.check); err != nil {
 		return fmt.Errorf("after that: %w", err)
@@ -359,7 +358,7 @@ func (b *bench) kill(relays []*lowerRelay) error {
 	return nil
 }
 
-// servers are the relays and the load, with names to be told by.
+// servers returns the relays and the load with distinct names.
 func (b *bench) servers() ([]fleet.Process, error) {
 	root, err := b.fleet.Process(fleet.Relay, b.client.rootArguments...)
 	if err != nil {
@@ -375,7 +374,7 @@ func (b *bench) servers() ([]fleet.Process, error) {
 	return append(all, fleet.Process{PID: b.nodes.command.Process.Pid, Name: "the load (all nodes)"}), nil
 }
 
-// processes adds what each process took from its start on.
+// processes adds the consumption of each process since its start.
 func (b *bench) processes() {
 	servers, err := b.servers()
 	if err != nil {
@@ -388,10 +387,10 @@ func (b *bench) processes() {
 		}
 	}
 	for _, server := range servers {
-		b.spent = append(b.spent, spent{server.Name, server.CPU(), server.PeakMemory()})
+		b.usage = append(b.usage, usage{server.Name, server.CPU(), server.PeakMemory()})
 	}
 	fmt.Fprintf(&b.out, "\n| process | CPU s | peak memory |\n|---|---|---|\n")
-	for _, one := range b.spent {
+	for _, one := range b.usage {
 		fmt.Fprintf(&b.out, "| %s | %.1f | %s |\n", one.name, one.cpu.Seconds(), mib(one.peak))
 	}
 }

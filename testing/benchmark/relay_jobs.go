@@ -14,19 +14,19 @@ import (
 
 	"google.golang.org/grpc"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
 const (
 	jobWithin     = 5 * time.Minute
-	outputLine    = 16 // bytes, as testing/load/simulated_job.h has it
+	outputLine    = 16 // bytes, as in testing/load/simulated_job.h
 	pollsAttached = 200 * time.Millisecond
 )
 
 func nodeName(number int) string { return fmt.Sprintf("load-%d", number) }
 
-// jobClient submits commands as people do, by `muster exec`, and watches them by gRPC.
+// jobClient submits commands with `muster exec`, and watches them by gRPC.
 type jobClient struct {
 	fleet         *fleet.Fleet
 	target        string // of the root relay
@@ -54,10 +54,10 @@ func newJobClient(f *fleet.Fleet) (*jobClient, error) {
 
 func (c *jobClient) close() { _ = c.connection.Close() }
 
-// awaitAttached returns when so many nodes and relays hang below the root.
+// awaitAttached waits until this many nodes and relays are attached to the root relay or its descendants.
 func (c *jobClient) awaitAttached(count int) error {
 	attached := 0
-	err := fleet.Until(allAttachedFor, fmt.Sprintf("%d are attached at the root", count), func() bool {
+	err := fleet.Until(allAttachedFor, fmt.Sprintf("%d nodes are attached", count), func() bool {
 		attached = c.attached()
 		if attached < count {
 			time.Sleep(pollsAttached)
@@ -65,7 +65,7 @@ func (c *jobClient) awaitAttached(count int) error {
 		return attached >= count
 	})
 	if err != nil {
-		return fmt.Errorf("%w: it knows %d", err, attached)
+		return fmt.Errorf("%w: the root relay knows %d", err, attached)
 	}
 	return nil
 }
@@ -87,19 +87,19 @@ func (c *jobClient) attached() int {
 	}
 }
 
-// submit gives the job's id.
+// submit returns the job's id.
 func (c *jobClient) submit(targets string, arguments ...string) (string, error) {
 	out, err := c.fleet.Muster(append([]string{"exec", targets, "--deadline=4m", "--detach", "--", "load"}, arguments...)...)
 	return strings.TrimSpace(out), err
 }
 
-// seen is what a watcher saw of a job.
+// seen is what a watch received of a job.
 type seen struct {
-	seconds   float64 // from its submission until its last final record was here
+	seconds   float64 // from its submission to the receipt of its last final record
 	succeeded int     // nodes that exited with 0 and whose output is complete
 }
 
-// watch reads all records of a job to its end, and holds each byte of output to what the node has to print.
+// watch reads all records of a job to its end, and compares each byte of output.
 func (c *jobClient) watch(job string, each int64) (seen, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), jobWithin)
 	defer cancel()
@@ -124,7 +124,7 @@ func (c *jobClient) watch(job string, each int64) (seen, error) {
 				node = &watchedNode{}
 				nodes[record.Node] = node
 			}
-			if err := node.take(record); err != nil {
+			if err := node.check(record); err != nil {
 				return all, fmt.Errorf("job %s: %s: %w", job, record.Node, err)
 			}
 			if final := record.GetFinal(); final != nil {
@@ -140,22 +140,22 @@ func (c *jobClient) watch(job string, each int64) (seen, error) {
 	}
 }
 
-// watchedNode is how far the records of a node have come.
+// watchedNode is the position in the records of a node.
 type watchedNode struct {
 	sequence int64
 	bytes    int64
 }
 
-// take checks that nothing is missing, doubled or another's.
-func (n *watchedNode) take(record *musterv1.JobRecord) error {
+// check checks that no record is missing, duplicated or foreign.
+func (n *watchedNode) check(record *musterv1.JobRecord) error {
 	if record.Sequence == 0 {
-		return nil // the root made it
+		return nil // made by the root relay
 	}
 	if n.sequence++; record.Sequence != n.sequence {
-		return fmt.Errorf("record %d came where %d was due", record.Sequence, n.sequence)
+		return fmt.Errorf("got record %d instead of %d", record.Sequence, n.sequence)
 	}
 	if record.GetCut() != nil {
-		return errors.New("output was cut")
+		return errors.New("output was truncated")
 	}
 	data := record.GetOutput().GetData()
 	if len(data) == 0 {
@@ -171,13 +171,13 @@ func (n *watchedNode) take(record *musterv1.JobRecord) error {
 	}
 	begin := n.bytes % outputLine
 	if !bytes.Equal(data, want.Bytes()[begin:begin+int64(len(data))]) {
-		return fmt.Errorf("its output from byte %d on is not what it printed", n.bytes)
+		return fmt.Errorf("its output differs from byte %d on", n.bytes)
 	}
 	n.bytes += int64(len(data))
 	return nil
 }
 
-// memoryNow is what a process holds resident, in bytes.
+// memoryNow returns the resident memory of a process, in bytes.
 func memoryNow(process fleet.Process) (int64, error) {
 	if err := process.ResetPeak(); err != nil {
 		return 0, err
@@ -187,8 +187,8 @@ func memoryNow(process fleet.Process) (int64, error) {
 
 var socketBytes = regexp.MustCompile(`\b(?:bytes_sent|bytes_received):(\d+)`)
 
-// upstreamBytes is what went over a process's connections to an address, both ways, without the headers of
-// TCP and below.
+// upstreamBytes returns the bytes of a process's connections to an address, in both directions, without TCP and lower
+// headers.
 func upstreamBytes(pid int, target string) (int64, error) {
 	out, err := exec.Command("ss", "-tinpHO", "dst", target).Output()
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 	arrivesIn   = 2 * time.Minute
 )
 
-// shares: a file from a node of one branch to a node of another, which each relay on the way stores as a whole.
-// Three relays pass it on: its own (up), the root, and one in the target's branch (down) to a fourth, where it rests.
+// shares measures a file from a node of one branch to a node of another; each relay on the route stores the whole file:
+// the source's relay, the root relay, a relay in the target's branch, and a fourth, where it remains.
 func shares(s settings) (table string, err error) {
 	f, err := fleet.New(s.folder)
 	if err != nil {
@@ -46,7 +46,7 @@ func shares(s settings) (table string, err error) {
 		if one.node == "" {
 			continue
 		}
-		home, agent, err := b.nodeBelow(one.node, b.relays[len(b.relays)-1])
+		home, agent, err := b.joinNode(one.node, b.relays[len(b.relays)-1])
 		if err != nil {
 			return "", err
 		}
@@ -68,17 +68,17 @@ func shares(s settings) (table string, err error) {
 	for _, row := range []struct {
 		what  string
 		times []float64
-	}{{"the source may go: its relay has all of it", left}, {"it lies at the target's relay", arrived}} {
+	}{{"the first relay has the whole file; the source may disconnect", left}, {"the target's relay has the file", arrived}} {
 		fmt.Fprintf(&b.out, "| %s | %.1f (%.1f-%.1f) |\n", row.what, row.times[len(row.times)/2], row.times[0], row.times[len(row.times)-1])
 	}
 	for _, r := range b.relays {
-		fmt.Fprintf(&b.out, "| relay %s: processor time for each file, peak memory | %.1f, %s |\n", r.name,
+		fmt.Fprintf(&b.out, "| relay %s: processor time per file, peak memory | %.1f, %s |\n", r.name,
 			r.running.CPU().Seconds()/float64(s.repeat), mib(r.running.PeakMemory()))
 	}
 	return b.out.String(), nil
 }
 
-// chainRelay joins and starts a relay below another, or below the root.
+// chainRelay joins and starts a relay with a relay or the root relay as its parent.
 func (b *bench) chainRelay(name, above string) error {
 	r, err := b.joinRelay(name)
 	if err != nil {
@@ -103,8 +103,8 @@ func (b *bench) chainRelay(name, above string) error {
 	return b.awaitAttached(name)
 }
 
-// nodeBelow joins a node that knows one relay, and starts its agent.
-func (b *bench) nodeBelow(name string, r *lowerRelay) (home string, agent *fleet.RunningProgram, err error) {
+// joinNode joins a node that knows one relay, and starts its agent.
+func (b *bench) joinNode(name string, r *childRelay) (home string, agent *fleet.RunningProgram, err error) {
 	home = filepath.Join(b.fleet.Home, "machine-"+name)
 	token := home + ".token"
 	if _, err := b.fleet.Muster("token", "create", "--node", name, "-o", token); err != nil {
@@ -153,7 +153,8 @@ func (b *bench) awaitAttached(name string) error {
 	})
 }
 
-// shareOnce shares a new file with n2; it gives the seconds until its own relay has it, and until n2's has.
+// shareOnce shares a new file with n2; it returns the seconds until the first relay has it, and until the relay of n2
+// has it.
 func (b *bench) shareOnce(home, id string) (left, arrived float64, err error) {
 	content := make([]byte, sharedBytes)
 	_, _ = rand.Read(content)

@@ -24,8 +24,8 @@ const (
 	reporters     = 32
 )
 
-// status: how long GET /status takes for a run of 100,000 pairs: aggregator, status service and gateway as they are
-// installed, one client that keeps its connection.
+// status measures GET /status for a run of 100,000 pairs: aggregator, status service and gateway as installed, and one
+// client with a persistent connection.
 func status(s settings) (table string, err error) {
 	f, err := fleet.New(s.folder)
 	if err != nil {
@@ -43,7 +43,7 @@ func status(s settings) (table string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// Ages of heartbeats are a part of the answer: while nobody beats it stays the same.
+	// Ages of heartbeats are part of the answer: it does not change until the first heartbeat.
 	known, err := page.ask(http.StatusNotModified)
 	if err != nil {
 		return "", err
@@ -73,15 +73,15 @@ func status(s settings) (table string, err error) {
 	fmt.Fprintf(&out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
 	fmt.Fprintf(&out, "| whole answer, %.1f MB of JSON, ms | %s | %d | %.2f |\n", float64(page.size)/1e6, millis(whole),
 		statusWithin.Milliseconds(), float64(middle(whole))/float64(statusWithin))
-	fmt.Fprintf(&out, "| answer that the client has (304), before anybody beat, ms | %s | | |\n", millis(known))
+	fmt.Fprintf(&out, "| unchanged answer (304), before the first heartbeat, ms | %s | | |\n", millis(known))
 	for i, server := range servers {
-		fmt.Fprintf(&out, "| CPU of %s for each, ms | %d | | |\n", server.Name, (server.CPU()-before[i]).Milliseconds()/statusAsked)
+		fmt.Fprintf(&out, "| CPU of %s per request, ms | %d | | |\n", server.Name, (server.CPU()-before[i]).Milliseconds()/statusAsked)
 		fmt.Fprintf(&out, "| peak memory of %s | %s | | |\n", server.Name, mib(server.PeakMemory()))
 	}
 	return out.String(), nil
 }
 
-// planMany makes the run. The nodes go to the CLI as arguments, of which there may be 2 MB.
+// planMany creates the run. The nodes are arguments of the CLI, which are limited to 2 MB.
 func planMany(f *fleet.Fleet) (string, error) {
 	var arguments []string
 	for i := range statusPlugins {
@@ -100,7 +100,7 @@ func planMany(f *fleet.Fleet) (string, error) {
 func loadName(i int) string   { return fmt.Sprintf("load-%d", i) }
 func statusNode(i int) string { return fmt.Sprintf("node-%05d", i) }
 
-// reportMany has every other node report progress.
+// reportMany reports progress for every other node.
 func reportMany(f *fleet.Fleet, run string) error {
 	for i := range statusPlugins {
 		credential, err := f.Export(run, loadName(i), "")
@@ -141,11 +141,11 @@ func reportFrom(client *muster.Client, run, plugin string, first int) error {
 	return nil
 }
 
-// statusPage is where a run's status is shown, for a client that keeps its connection.
+// statusPage is the status of a run for a client with a persistent connection.
 type statusPage struct {
 	client *http.Client
 	url    string
-	tag    string // of the newest whole answer
+	tag    string // of the newest complete answer
 	size   int64  // of that answer
 }
 
@@ -156,7 +156,7 @@ func newStatusPage(f *fleet.Fleet, run string) (*statusPage, error) {
 		return nil, err
 	}
 	var last error
-	err = fleet.Until(time.Minute, "the whole plan is shown", func() bool {
+	err = fleet.Until(time.Minute, "the status has the whole plan", func() bool {
 		var shown *fleet.Shown
 		shown, last = viewer.Status()
 		return last == nil && len(shown.Plugins) == statusPairs
@@ -174,7 +174,7 @@ func newStatusPage(f *fleet.Fleet, run string) (*statusPage, error) {
 	return page, err
 }
 
-// ask asks again and again, and gives how long each answer took to its last byte.
+// ask sends requests one after the other, and returns how long each answer took.
 func (p *statusPage) ask(code int) ([]time.Duration, error) {
 	var all []time.Duration
 	for range statusAsked {
@@ -219,7 +219,7 @@ func middle(all []time.Duration) time.Duration {
 	return slices.Sorted(slices.Values(all))[len(all)/2]
 }
 
-// millis is the median with the range.
+// millis returns the median with the range.
 func millis(all []time.Duration) string {
 	return fmt.Sprintf("%d (%d-%d)", middle(all).Milliseconds(), slices.Min(all).Milliseconds(), slices.Max(all).Milliseconds())
 }

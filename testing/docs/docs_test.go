@@ -1,4 +1,4 @@
-// Package docs checks that what the documentation points at is there.
+// Package docs checks that files, headings and tests that the documentation names exist.
 package docs
 
 import (
@@ -17,11 +17,11 @@ var (
 	quoted  = regexp.MustCompile("`([^`\\s]+)`")
 	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	// What a path of the tree begins with; a name in backticks that does not is something else.
+	// Prefixes of paths of the tree; other names in backticks are not checked.
 	ours = regexp.MustCompile(`^(bazel|cli|deploy|docs|gateway|proto|services|testing)/[\w./*-]*$`)
 )
 
-// pages are README.md and everything below docs/.
+// pages returns README.md and all pages of docs/.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -55,7 +55,7 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-func TestLinksLeadSomewhereAndEveryPageIsLinked(t *testing.T) {
+func TestLinksResolveAndEveryPageIsLinked(t *testing.T) {
 	all := pages(t)
 	linked := map[string]bool{"README.md": true}
 	for page, text := range all {
@@ -70,7 +70,7 @@ func TestLinksLeadSomewhereAndEveryPageIsLinked(t *testing.T) {
 			}
 			linked[to] = true
 			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, match[1])
+				t.Errorf("%s links to %s, which does not exist", page, match[1])
 			} else if anchor != "" && !anchors(all[to])[anchor] {
 				t.Errorf("%s links to %s, which has no such heading", page, match[1])
 			}
@@ -78,19 +78,19 @@ func TestLinksLeadSomewhereAndEveryPageIsLinked(t *testing.T) {
 	}
 	for page := range all {
 		if !linked[page] {
-			t.Errorf("no page links to %s", page)
+			t.Errorf("no page has a link to %s", page)
 		}
 	}
 }
 
-func TestFilesThatTheDocsNameAreThere(t *testing.T) {
+func TestFilesInDocsExist(t *testing.T) {
 	for page, text := range pages(t) {
 		for _, match := range quoted.FindAllStringSubmatch(text, -1) {
 			if !ours.MatchString(match[1]) {
 				continue
 			}
 			if found, err := filepath.Glob(filepath.Join(root, match[1])); err != nil || len(found) == 0 {
-				t.Errorf("%s names %s, which is not there", page, match[1])
+				t.Errorf("%s names %s, which does not exist", page, match[1])
 			}
 		}
 	}

@@ -13,13 +13,13 @@ import (
 var (
 	goTest  = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	cppTest = regexp.MustCompile(`(?m)^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)`)
-	// As pages name tests: in a file, or alone.
+	// The forms in which pages name tests: with a file, or alone.
 	namedInFile = regexp.MustCompile("`([\\w/.-]+_(?:test|contract)\\.(?:go|cc|h)):(\\w+(?:\\.\\w+)?)`")
 	namedGo     = regexp.MustCompile("`(Test[A-Z0-9]\\w*)`")
 	namedCpp    = regexp.MustCompile("`(\\w+(?:Test|Contract)\\.\\w+)`")
 )
 
-// testsOfTheTree gives the tests of each file: "TestX" of Go, "Suite.Name" of C++.
+// testsOfTheTree returns the tests of each file: "TestX" of Go, "Suite.Name" of C++.
 func testsOfTheTree(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -53,8 +53,8 @@ func testsOfTheTree(t *testing.T) map[string][]string {
 	return found
 }
 
-// A page that says which test holds a promise names one that there is, in the file that it names.
-func TestTestsThatTheDocsNameAreThere(t *testing.T) {
+// A page that names the test of a promise names an existing test, in the file that it names.
+func TestTestsInDocsExist(t *testing.T) {
 	tests := testsOfTheTree(t)
 	there := map[string]bool{}
 	for _, names := range tests {
@@ -67,23 +67,23 @@ func TestTestsThatTheDocsNameAreThere(t *testing.T) {
 		for _, match := range namedInFile.FindAllStringSubmatch(text, -1) {
 			named++
 			if !slices.Contains(tests[match[1]], match[2]) {
-				t.Errorf("%s names %s of %s, which is not there", page, match[2], match[1])
+				t.Errorf("%s names %s of %s, which does not exist", page, match[2], match[1])
 			}
 		}
 		for _, match := range slices.Concat(namedGo.FindAllStringSubmatch(text, -1), namedCpp.FindAllStringSubmatch(text, -1)) {
 			named++
 			if !there[match[1]] {
-				t.Errorf("%s names %s, which is not there", page, match[1])
+				t.Errorf("%s names %s, which does not exist", page, match[1])
 			}
 		}
 	}
 	if named < 200 {
-		t.Errorf("the pages name %d tests only: are they still found?", named)
+		t.Errorf("found only %d names of tests in the pages", named)
 	}
 }
 
-// docs/rudder.md says of every test of its folder what it shows.
-func TestThePageOfRudderLeavesNoTestOut(t *testing.T) {
+// docs/rudder.md describes every test of the package.
+func TestRudderPageNamesEveryTest(t *testing.T) {
 	page := pages(t)["docs/rudder.md"]
 	for file, names := range testsOfTheTree(t) {
 		if filepath.Dir(file) != "gateway/rudder" {
@@ -91,7 +91,7 @@ func TestThePageOfRudderLeavesNoTestOut(t *testing.T) {
 		}
 		for _, name := range names {
 			if !strings.Contains(page, "`"+name+"`") {
-				t.Errorf("it does not name %s", name)
+				t.Errorf("docs/rudder.md does not name %s", name)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// awaitFinal waits for the end of a job on a node and gives the final record.
+// awaitFinal waits for the end of a job on a node and returns the final record.
 func awaitFinal(t *testing.T, f *fleet.Fleet, job, node string) map[string]any {
 	t.Helper()
 	var final map[string]any
@@ -23,13 +23,13 @@ func awaitFinal(t *testing.T, f *fleet.Fleet, job, node string) map[string]any {
 	return final
 }
 
-// execDetached starts a job on n1 and gives its id, as soon as the relay knows whose signature counts.
+// execDetached starts a job on n1 and returns its id, as soon as the relay accepts signatures of the operator.
 func execDetached(t *testing.T, f *fleet.Fleet, command ...string) (job string) {
 	t.Helper()
-	until(t, "a command is taken", func() bool {
-		out, said, code := execOn(t, f, append([]string{"--node", "n1", "--detach", "--"}, command...)...)
-		if code != 0 && !strings.Contains(said, "NO_COMMAND_AUTHORITY") {
-			t.Fatalf("exec: exit %d: %s", code, said)
+	until(t, "a command is accepted", func() bool {
+		out, stderr, code := execOn(t, f, append([]string{"--node", "n1", "--detach", "--"}, command...)...)
+		if code != 0 && !strings.Contains(stderr, "NO_COMMAND_AUTHORITY") {
+			t.Fatalf("exec: exit %d: %s", code, stderr)
 		}
 		job = strings.TrimSpace(out)
 		return code == 0
@@ -37,7 +37,7 @@ func execDetached(t *testing.T, f *fleet.Fleet, command ...string) (job string) 
 	return job
 }
 
-func TestAnAgentAttachesThroughAProxyAlone(t *testing.T) {
+func TestAgentAttachesThroughProxy(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	address, connected := connectProxy(t)
@@ -54,42 +54,42 @@ func TestAnAgentAttachesThroughAProxyAlone(t *testing.T) {
 	}
 }
 
-func TestAFolderHasOneAgent(t *testing.T) {
+func TestSecondAgentOfFolderFails(t *testing.T) {
 	t.Parallel()
 	n := attached(t, up(t), "n1")
-	if _, said, code := n.muster(t, nil, "agent", "attach"); code != 1 || !strings.Contains(said, "ALREADY_ATTACHED") &&
-		!strings.Contains(said, "another process is attached") {
-		t.Errorf("a second agent: exit %d: %s", code, said)
+	if _, stderr, code := n.muster(t, nil, "agent", "attach"); code != 1 || !strings.Contains(stderr, "ALREADY_ATTACHED") &&
+		!strings.Contains(stderr, "another process is attached") {
+		t.Errorf("a second agent: exit %d: %s", code, stderr)
 	}
-	if _, said, code := newMachine(t, n.fleet).muster(t, nil, "agent", "attach"); code != 1 || !strings.Contains(said, "muster node join") {
-		t.Errorf("without an identity: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, n.fleet).muster(t, nil, "agent", "attach"); code != 1 || !strings.Contains(stderr, "muster node join") {
+		t.Errorf("without an identity: exit %d: %s", code, stderr)
 	}
 }
 
-func TestAKilledAgentLeavesNoProcessBehindOnceItIsBack(t *testing.T) {
+func TestRestartedAgentKillsProcessesOfKilledAgent(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	n := attached(t, f, "n1")
 	pidFile := filepath.Join(n.home, "pid")
 	job := execDetached(t, f, "/bin/sh", "-c",
 		"sleep 1000 & echo $! > "+pidFile+".part; mv "+pidFile+".part "+pidFile+"; wait")
-	until(t, "the command runs", func() bool { return fileExists(pidFile) })
+	until(t, "the command is running", func() bool { return fileExists(pidFile) })
 	pid := must(strconv.Atoi(strings.TrimSpace(string(must(os.ReadFile(pidFile))(t)))))(t)
 	n.agent.Kill()
 	n.start(t)
 	if final := awaitFinal(t, f, job, "n1"); final["outcome"] != "lost" || final["reason"] != "AGENT_DIED" {
 		t.Errorf("the job ended as %v, want lost (AGENT_DIED)", final)
 	}
-	until(t, "the command's helper is gone", func() bool { return !processRuns(pid) })
+	until(t, "the command's helper has ended", func() bool { return !processRuns(pid) })
 }
 
-func TestAStoppedAgentSaysWhatBecameOfItsCommands(t *testing.T) {
+func TestStoppedAgentReportsOutcomesOfCommands(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	n := attached(t, f, "n1")
 	started := filepath.Join(n.home, "started")
 	job := execDetached(t, f, "/bin/sh", "-c", "touch "+started+"; exec sleep 1000")
-	until(t, "the command runs", func() bool { return fileExists(started) })
+	until(t, "the command is running", func() bool { return fileExists(started) })
 	process := must(os.FindProcess(n.agent.PID))(t)
 	check(t, process.Signal(os.Interrupt))
 	if final := awaitFinal(t, f, job, "n1"); final["reason"] != "AGENT_STOPPED" {

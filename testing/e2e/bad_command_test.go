@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A command that was signed before its signer was revoked, and has waited since for a node that was away.
-func TestACommandOfARevokedOperatorIsNotObeyed(t *testing.T) {
+// The command was signed before its signer was revoked, and has waited for a disconnected node.
+func TestCommandOfRevokedOperatorIsRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	n1, n2 := attached(t, f, "n1"), attached(t, f, "n2")
@@ -21,7 +21,7 @@ func TestACommandOfARevokedOperatorIsNotObeyed(t *testing.T) {
 	job := strings.TrimSpace(must(f.Muster("exec", "--context", bob, "--node", "n1", "--ttl", "10m", "--detach", "--",
 		"/bin/sh", "-c", "echo ran > "+marker))(t))
 	must(f.Muster("operator", "revoke", "bob", "--reason", "left"))(t)
-	until(t, "nodes that are attached have heard of it", func() bool {
+	until(t, "attached nodes have received the revocation", func() bool {
 		list, _ := os.ReadFile(filepath.Join(n2.folder(), "command-revocations"))
 		return bytes.Contains(list, []byte("/user/bob"))
 	})
@@ -32,12 +32,12 @@ func TestACommandOfARevokedOperatorIsNotObeyed(t *testing.T) {
 	if fileExists(marker) {
 		t.Error("the command ran")
 	}
-	if _, said, code := execOn(t, f, "--context", bob, "--node", "n1", "--", "/bin/echo", "again"); code == 0 || !strings.Contains(said, "revoked") {
-		t.Errorf("a revoked operator submits: exit %d: %s", code, said)
+	if _, stderr, code := execOn(t, f, "--context", bob, "--node", "n1", "--", "/bin/echo", "again"); code == 0 || !strings.Contains(stderr, "revoked") {
+		t.Errorf("a revoked operator submits: exit %d: %s", code, stderr)
 	}
 }
 
-func TestAFloodOfOneNodeIsCutVisiblyAndHoldsUpNobody(t *testing.T) {
+func TestFloodOfOneNodeIsTruncatedAndDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	check(t, f.Configure("relay", map[string]string{"jobs.max_output": "1048576"}))
@@ -45,7 +45,7 @@ func TestAFloodOfOneNodeIsCutVisiblyAndHoldsUpNobody(t *testing.T) {
 	attached(t, f, "n2")
 	flood := strings.TrimSpace(must(f.Muster("exec", "--node", "n1", "--deadline", "10m", "--detach", "--",
 		"/bin/sh", "-c", "while yes 0123456789abcdef | head -c 1000000; do sleep 0.05; done"))(t))
-	until(t, "the flood is cut", func() bool {
+	until(t, "the flood is truncated", func() bool {
 		out, _ := f.Muster("job", "logs", "--json", flood)
 		for _, record := range records(t, out) {
 			if record["event"] == "cut" && record["node"] == "n1" {
@@ -54,10 +54,10 @@ func TestAFloodOfOneNodeIsCutVisiblyAndHoldsUpNobody(t *testing.T) {
 		}
 		return false
 	})
-	// The node that floods, and another, answer meanwhile.
-	out, said, code := execOn(t, f, "--all", "--", "/bin/echo", "hello")
+	// Another node and the flooding node answer meanwhile.
+	out, stderr, code := execOn(t, f, "--all", "--", "/bin/echo", "hello")
 	if code != 0 || !strings.Contains(out, "n1: hello\n") || !strings.Contains(out, "n2: hello\n") {
-		t.Errorf("beside a flood: exit %d: %s%s", code, out, said)
+		t.Errorf("beside a flood: exit %d: %s%s", code, out, stderr)
 	}
 	must(f.Muster("job", "cancel", flood))(t)
 	if final := awaitFinal(t, f, flood, "n1"); final["outcome"] != "cancelled" {
@@ -66,14 +66,14 @@ func TestAFloodOfOneNodeIsCutVisiblyAndHoldsUpNobody(t *testing.T) {
 	var shown map[string]any
 	check(t, f.JSON(&shown, "job", "show", flood))
 	if kept, cut := shown["output_bytes"].(float64), shown["cut_bytes"].(float64); kept == 0 || kept > 1<<20 || cut < 1 {
-		t.Errorf("%v bytes were kept, %v cut", kept, cut)
+		t.Errorf("%v bytes were stored, %v dropped", kept, cut)
 	}
-	if _, said, _ := (machine{fleet: f, home: f.Home}).muster(t, nil, "job", "logs", flood); !strings.Contains(said, "of output were left out here") {
-		t.Errorf("the cut is not shown: %.400s", said)
+	if _, stderr, _ := (machine{fleet: f, home: f.Home}).muster(t, nil, "job", "logs", flood); !strings.Contains(stderr, "of output omitted") {
+		t.Errorf("the truncation is not shown: %.400s", stderr)
 	}
 }
 
-func TestACommandThatNeverEndsIsEndedWithItsProcessesAtTheDeadline(t *testing.T) {
+func TestCommandIsKilledWithItsProcessesAtDeadline(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	attached(t, f, "n1")
@@ -84,15 +84,15 @@ func TestACommandThatNeverEndsIsEndedWithItsProcessesAtTheDeadline(t *testing.T)
 	for _, record := range records(t, out) {
 		if text, ok := record["data"].(string); ok && record["event"] == "stdout" {
 			pid := must(strconv.Atoi(strings.TrimSpace(text)))(t)
-			until(t, "what the command left behind has ended", func() bool { return !processRuns(pid) })
+			until(t, "the command's child has ended", func() bool { return !processRuns(pid) })
 			return
 		}
 	}
-	t.Errorf("the command said nothing: %s", out)
+	t.Errorf("the command printed nothing: %s", out)
 }
 
-// An agent that is stopped reads nothing and says nothing, while its connection stands.
-func TestAnAgentThatStandsStillIsLeftOutUntilItGoesOn(t *testing.T) {
+// A stopped agent neither reads nor writes, while its connection remains open.
+func TestSuspendedAgentIsSkippedUntilItResumes(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	check(t, f.Configure("relay", map[string]string{"interval": "1s"}))

@@ -17,18 +17,18 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// smallResult is a sound delivery.
+// smallResult returns a valid delivery.
 func smallResult(run, plugin, node, body string) *musterv1.SubmitResultRequest {
 	return &musterv1.SubmitResultRequest{
 		Description: &musterv1.ResultDescription{Key: &musterv1.ResultKey{Run: run, Plugin: plugin, Node: node}, Attempt: 1},
 		Crc32C:      crc32.Checksum([]byte(body), castagnoli), Body: []byte(body)}
 }
 
-// reason is the machine-readable part of an error.
+// reason returns the machine-readable part of an error.
 func reason(err error) string {
 	for _, detail := range status.Convert(err).Details() {
 		if detail, ok := detail.(*musterv1.ErrorDetail); ok {
@@ -46,7 +46,7 @@ func wantError(t *testing.T, err error, code codes.Code, why string) {
 	}
 }
 
-func TestBadPlansAreRefused(t *testing.T) {
+func TestInvalidPlansAreRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	a := operator(t, f)
@@ -54,9 +54,9 @@ func TestBadPlansAreRefused(t *testing.T) {
 		name, reason string
 		request      *musterv1.CreateRunRequest
 	}{
-		{"a node that climbs", "INVALID_NAME", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{"../x"}}},
+		{"a node with dot segments", "INVALID_NAME", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{"../x"}}},
 		{"a node with a dot first", "INVALID_NAME", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{".x"}}},
-		{"a node that is HTML", "INVALID_NAME",
+		{"a node with HTML", "INVALID_NAME",
 			&musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{"<img src=x onerror=alert(1)>"}}},
 		{"an empty node", "INVALID_NAME", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}, Nodes: []string{""}}},
 		{"a node of 254 characters", "INVALID_NAME",
@@ -68,10 +68,10 @@ func TestBadPlansAreRefused(t *testing.T) {
 			&musterv1.CreateRunRequest{Plugins: []string{sidecarPlugin("p", "Job") + "specc: {}\n"}}},
 		{"a definition without a driver", "INVALID_PLUGIN",
 			&musterv1.CreateRunRequest{Plugins: []string{"sonobuoy-config: {plugin-name: p}\nspec: {image: x}\n"}}},
-		{"no YAML", "INVALID_PLUGIN", &musterv1.CreateRunRequest{Plugins: []string{"a: [b"}}},
+		{"invalid YAML", "INVALID_PLUGIN", &musterv1.CreateRunRequest{Plugins: []string{"a: [b"}}},
 		{"no plugin", "EMPTY_PLAN", &musterv1.CreateRunRequest{Nodes: []string{"n1"}}},
 		{"no node", "EMPTY_PLAN", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"}}},
-		{"a time-out of nothing", "INVALID_TIMEOUT", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"},
+		{"a time-out of zero", "INVALID_TIMEOUT", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"},
 			Nodes: []string{"n1"}, Timeout: durationpb.New(0)}},
 		{"a time-out of a year", "INVALID_TIMEOUT", &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"},
 			Nodes: []string{"n1"}, Timeout: durationpb.New(365 * 24 * time.Hour)}},
@@ -83,7 +83,7 @@ func TestBadPlansAreRefused(t *testing.T) {
 			wantError(t, err, codes.InvalidArgument, c.reason)
 		})
 	}
-	t.Run("a name of 253 characters is none of these", func(t *testing.T) {
+	t.Run("a name of 253 characters is valid", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), soon)
 		defer cancel()
 		must(a.runs.CreateRun(ctx, &musterv1.CreateRunRequest{Plugins: []string{"hostfacts"},
@@ -91,7 +91,7 @@ func TestBadPlansAreRefused(t *testing.T) {
 	})
 }
 
-func TestUnknownRunsPluginsAndNodesHaveTheirOwnAnswers(t *testing.T) {
+func TestUnknownRunsPluginsAndNodesHaveDistinctErrors(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -116,7 +116,7 @@ func TestUnknownRunsPluginsAndNodesHaveTheirOwnAnswers(t *testing.T) {
 	wantError(t, err, codes.FailedPrecondition, "ARCHIVE_NOT_READY")
 }
 
-// uploader is one Upload stream that a test misuses.
+// uploader is an Upload stream that a test misuses.
 type uploader struct {
 	stream musterv1.ResultService_UploadClient
 	opened *musterv1.OpenUploadResponse
@@ -148,7 +148,7 @@ func (u uploader) finish(size int64, crc uint32, sha []byte) {
 	_ = u.stream.CloseSend()
 }
 
-// end reads to the end and gives the error.
+// end reads to the end and returns the error.
 func (u uploader) end() error {
 	for {
 		if _, err := u.stream.Recv(); err != nil {
@@ -157,7 +157,7 @@ func (u uploader) end() error {
 	}
 }
 
-func TestBadUploadsHaveNamedOutcomesAndLoseNothing(t *testing.T) {
+func TestInvalidUploadsHaveReasonsAndLoseNothing(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -187,7 +187,7 @@ func TestBadUploadsHaveNamedOutcomesAndLoseNothing(t *testing.T) {
 			_ = u.stream.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Chunk_{Chunk: &musterv1.UploadRequest_Chunk{
 				RawSize: 2, Crc32C: sum("abc"), Data: []byte("abc")}}})
 		}},
-		{"a frame that is no zstd", "INVALID_CHUNK", codes.InvalidArgument, func(u uploader) {
+		{"a frame that is not zstd", "INVALID_CHUNK", codes.InvalidArgument, func(u uploader) {
 			_ = u.stream.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Chunk_{Chunk: &musterv1.UploadRequest_Chunk{
 				RawSize: 3, Crc32C: sum("abc"), Encoding: musterv1.UploadRequest_ENCODING_ZSTD, Data: []byte("abc")}}})
 		}},
@@ -206,7 +206,7 @@ func TestBadUploadsHaveNamedOutcomesAndLoseNothing(t *testing.T) {
 			t.Errorf("got %v (%s), want a refusal of the chunk", err, reason(err))
 		}
 	})
-	t.Run("a stream that another took over", func(t *testing.T) {
+	t.Run("a stream that was taken over", func(t *testing.T) {
 		first := openUpload(t, credential)
 		openUpload(t, credential)
 		first.chunk(first.opened.Offset, "abc", sum("abc"))
@@ -220,7 +220,7 @@ func TestBadUploadsHaveNamedOutcomesAndLoseNothing(t *testing.T) {
 		_, err := musterv1.NewResultServiceClient(connection).SubmitResult(context.Background(), bad)
 		wantError(t, err, codes.DataLoss, "CRC_MISMATCH")
 	})
-	// None of it is in the way of the genuine result; after it, another content is a conflict.
+	// None of these prevents the genuine result; after it, different content is a conflict.
 	check(t, submit(t, credential, id, "logs", "n1", "genuine"))
 	check(t, submit(t, credential, id, "logs", "n1", "genuine"))
 	err := submit(t, credential, id, "logs", "n1", "another")
@@ -232,8 +232,8 @@ func TestBadUploadsHaveNamedOutcomesAndLoseNothing(t *testing.T) {
 	}
 }
 
-// An offset that is low is a sender that goes on from before what is there: the same bytes are no fault.
-func TestARepeatedChunkWithTheSameBytesIsIgnored(t *testing.T) {
+// A low offset comes from a sender that resumes before the stored end: the same bytes are accepted.
+func TestRepeatedChunkWithSameBytesIsIgnored(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
@@ -250,19 +250,19 @@ func TestARepeatedChunkWithTheSameBytesIsIgnored(t *testing.T) {
 	}
 }
 
-// A body that is cut short is not a result; the whole one that follows is.
-func TestABodyCutShortIsNoResult(t *testing.T) {
+// A truncated body is not a result; the complete one that follows is.
+func TestTruncatedBodyIsNotAResult(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	credential := must(f.Export(id, "logs", "n1"))(t)
 	whole := strings.Repeat("x", 1<<20)
-	// More is announced than is sent: the connection ends inside of the body.
+	// The announced length is larger than the body: the connection ends within the body.
 	client := must(credential.HTTP())(t)
 	_ = putShort(t, client, credential.AggregatorURL+"/api/v1/results/by-node/n1/logs", whole)
 	a := operator(t, f)
 	if got := a.result(t, id, "logs", "n1"); got.Outcome != musterv1.Outcome_OUTCOME_PENDING {
-		t.Errorf("a body that was cut short became %v", got)
+		t.Errorf("a truncated body became %v", got)
 	}
 	if code, err := put(t, credential, "n1", whole); err != nil || code != 200 {
 		t.Errorf("the whole body got %d %v", code, err)
@@ -272,8 +272,8 @@ func TestABodyCutShortIsNoResult(t *testing.T) {
 	}
 }
 
-// Odd file names are data: they are stored, below the folder where they belong.
-func TestOddFileNamesAreStoredUnderSafeOnes(t *testing.T) {
+// Unusual file names are data: the files are stored in their own folder.
+func TestUnusualFileNamesAreStoredSafely(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	odd := map[string]string{"n1": `attachment;filename="../../../../escaped"`, "n2": `attachment;filename=with space.txt`,
@@ -310,8 +310,8 @@ func TestOddFileNamesAreStoredUnderSafeOnes(t *testing.T) {
 	}
 }
 
-// Done files that name nothing usable: an error result with the reason, never silence.
-func TestBadDoneFilesGiveErrorResults(t *testing.T) {
+// Done files without a usable path lead to an error result with the reason.
+func TestInvalidDoneFilesLeadToErrorResults(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	outside := must(f.WriteFile("outside", "not the plugin's"))(t)
@@ -326,7 +326,7 @@ func TestBadDoneFilesGiveErrorResults(t *testing.T) {
 		"no-done":   `true`,
 		"pipe":      `mkfifo "$RESULTS_DIR/p"; echo "$RESULTS_DIR/p" > "$RESULTS_DIR/done"`,
 		"huge-path": `head -c 100000 /dev/zero | tr '\0' x > "$RESULTS_DIR/done"`,
-		// One byte more than the limit that the agent is given.
+		// One byte more than the limit of the agent.
 		"huge":       `truncate -s 1048577 "$RESULTS_DIR/r"; echo "$RESULTS_DIR/r" > "$RESULTS_DIR/done"`,
 		"unreadable": `echo x > "$RESULTS_DIR/r"; chmod 0 "$RESULTS_DIR/r"; echo "$RESULTS_DIR/r" > "$RESULTS_DIR/done"`,
 	} {
@@ -335,7 +335,7 @@ func TestBadDoneFilesGiveErrorResults(t *testing.T) {
 			credential := must(f.Export(id, "p", "n1"))(t)
 			agent, stderr := weakAgent(t, f, credential)
 			if _ = agent.Run(); agent.ProcessState.ExitCode() != 10 {
-				t.Errorf("the agent ended with %d, want 10: %s", agent.ProcessState.ExitCode(), stderr)
+				t.Errorf("the agent exited with %d, want 10: %s", agent.ProcessState.ExitCode(), stderr)
 			}
 			got := operator(t, f).result(t, id, "p", "n1")
 			if got.Outcome != musterv1.Outcome_OUTCOME_ERROR || got.Error == "" {
@@ -348,8 +348,8 @@ func TestBadDoneFilesGiveErrorResults(t *testing.T) {
 	}
 }
 
-// weakAgent is an agent for which a file's mode counts, also where the tests are root's, and which takes
-// results of at most 1 MiB.
+// weakAgent returns an agent that respects file modes, also if the tests run as root, and accepts results of at most 1
+// MiB.
 func weakAgent(t *testing.T, f *fleet.Fleet, credential *fleet.Credential) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), crashSoon)
@@ -364,8 +364,8 @@ func weakAgent(t *testing.T, f *fleet.Fleet, credential *fleet.Credential) (*exe
 	return agent, stderr
 }
 
-// A configuration with a typing error: each service says which file and which field.
-func TestAConfigurationWithATypingErrorIsNamed(t *testing.T) {
+// Each service names the file and the field of a typing error in its configuration.
+func TestConfigurationErrorNamesFileAndField(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	for _, service := range []string{"aggregator", "status", "gateway"} {
@@ -375,7 +375,7 @@ func TestAConfigurationWithATypingErrorIsNamed(t *testing.T) {
 		check(t, os.WriteFile(file, append(text, "\nlisten_addres: 1\n"...), 0o600))
 		err := f.Up()
 		if err == nil {
-			t.Fatalf("`muster up` started with a field of %s that does not exist", service)
+			t.Fatalf("`muster up` started with an unknown field in the file of %s", service)
 		}
 		if message := err.Error(); !strings.Contains(message, service+".yaml") || !strings.Contains(message, "listen_addres") {
 			t.Errorf("neither file nor field is named: %s", message)

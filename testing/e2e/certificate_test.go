@@ -21,11 +21,11 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// submit tries to deliver a small result by gRPC.
+// submit delivers a small result by gRPC.
 func submit(t *testing.T, credential *fleet.Credential, run, plugin, node, body string) error {
 	t.Helper()
 	connection := must(credential.GRPC())(t)
@@ -36,7 +36,7 @@ func submit(t *testing.T, credential *fleet.Credential, run, plugin, node, body 
 	return err
 }
 
-// put tries to deliver by HTTPS and gives the status code, or the error of a connection that failed.
+// put delivers by HTTPS and returns the status code, or the error of a failed connection.
 func put(t *testing.T, credential *fleet.Credential, node, body string) (int, error) {
 	t.Helper()
 	client := must(credential.HTTP())(t)
@@ -50,7 +50,7 @@ func put(t *testing.T, credential *fleet.Credential, node, body string) (int, er
 	return response.StatusCode, nil
 }
 
-// wantHandshakeRefused: the connection failed; no answer of HTTP or gRPC came.
+// wantHandshakeRefused fails unless the connection failed without an answer of HTTP or gRPC.
 func wantHandshakeRefused(t *testing.T, what string, code int, err error) {
 	t.Helper()
 	if err == nil {
@@ -58,26 +58,26 @@ func wantHandshakeRefused(t *testing.T, what string, code int, err error) {
 	}
 }
 
-func TestACredentialOfOneRunOpensNothingOfAnother(t *testing.T) {
+func TestCredentialIsRefusedByAnotherRun(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	a := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	b := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
 	mine, foreign := must(f.Export(a, "logs", "n1"))(t), must(f.Export(b, "logs", "n1"))(t)
 
-	// At the other run's listener, even trusting its authority.
+	// At the other run's listener, even if the client trusts its run CA.
 	stranger := *mine
 	stranger.AggregatorURL, stranger.CA = foreign.AggregatorURL, foreign.CA
 	code, err := put(t, &stranger, "n1", "x")
 	wantHandshakeRefused(t, "a leaf of another run", code, err)
-	// By gRPC the handshake is with the fleet; the right ends where the run does.
+	// By gRPC the handshake is with the fleet; the permission is limited to the run.
 	if err := submit(t, mine, b, "logs", "n1", "x"); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("a leaf of run A delivered into run B: %v", err)
 	}
 	if got := operator(t, f).result(t, b, "logs", "n1"); got.Outcome != musterv1.Outcome_OUTCOME_PENDING {
-		t.Errorf("run B was touched: %v", got)
+		t.Errorf("run B has changed: %v", got)
 	}
-	// Both still work where they belong.
+	// Both credentials still work for their own run.
 	for id, credential := range map[string]*fleet.Credential{a: mine, b: foreign} {
 		if code, err := put(t, credential, "n1", "of "+id); err != nil || code != 200 {
 			t.Errorf("run %s: %d %v", id, code, err)
@@ -85,7 +85,7 @@ func TestACredentialOfOneRunOpensNothingOfAnother(t *testing.T) {
 	}
 }
 
-func TestNobodySpeaksForAnother(t *testing.T) {
+func TestCredentialIsLimitedToItsPair(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet"), sidecarPlugin("other", "DaemonSet")}, "n1", "n2")
@@ -97,7 +97,7 @@ func TestNobodySpeaksForAnother(t *testing.T) {
 	}
 	any := must(f.Export(id, "logs", ""))(t)
 	if err := submit(t, any, id, "logs", "n9", "x"); status.Code(err) != codes.PermissionDenied {
-		t.Errorf("any-node credential, a node that nobody planned: %v, want PERMISSION_DENIED", err)
+		t.Errorf("any-node credential, an unplanned node: %v, want PERMISSION_DENIED", err)
 	}
 	check(t, submit(t, any, id, "logs", "n2", "x"))
 	a := operator(t, f)
@@ -105,11 +105,11 @@ func TestNobodySpeaksForAnother(t *testing.T) {
 		t.Errorf("a delivery for any node is not marked: %v", got)
 	}
 	if got := a.result(t, id, "logs", "n1"); got.Outcome != musterv1.Outcome_OUTCOME_PENDING {
-		t.Errorf("n1 was touched: %v", got)
+		t.Errorf("n1 has changed: %v", got)
 	}
 }
 
-// forge signs a leaf for this URI with an authority of its own making that bears the same subject.
+// forge signs a leaf for this URI with a new CA that has the same subject.
 func forge(t *testing.T, like *fleet.Credential, uri string, from, to time.Time) *fleet.Credential {
 	t.Helper()
 	block, _ := pem.Decode([]byte(like.CA))
@@ -133,14 +133,14 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 }
 
-// leafURI is the URI in a credential's own certificate.
+// leafURI returns the URI in a credential's certificate.
 func leafURI(t *testing.T, credential *fleet.Credential) string {
 	t.Helper()
 	block, _ := pem.Decode([]byte(credential.Certificate))
 	return must(x509.ParseCertificate(block.Bytes))(t).URIs[0].String()
 }
 
-func TestForgedCertificatesAreRefusedInTheHandshake(t *testing.T) {
+func TestForgedCertificateFailsHandshake(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -166,8 +166,8 @@ func TestForgedCertificatesAreRefusedInTheHandshake(t *testing.T) {
 	wantHandshakeRefused(t, "the listener: no certificate", code, err)
 }
 
-// A run's authority that the fleet signed can vouch for its own run only: its certificate says so, critically.
-func TestARunsAuthorityIsConstrainedToItsRun(t *testing.T) {
+// The certificate of a run CA is critically constrained to its run.
+func TestRunCAIsConstrainedToItsRun(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -175,7 +175,7 @@ func TestARunsAuthorityIsConstrainedToItsRun(t *testing.T) {
 	_, rest := pem.Decode([]byte(credential.Certificate))
 	block, _ := pem.Decode(rest)
 	if block == nil {
-		t.Fatal("client_cert holds no certificate of the run's authority after the leaf")
+		t.Fatal("client_cert has no certificate of the run CA after the leaf")
 	}
 	authority := must(x509.ParseCertificate(block.Bytes))(t)
 	host := strings.Split(strings.TrimPrefix(leafURI(t, credential), "spiffe://"), "/")[0]
@@ -186,7 +186,7 @@ func TestARunsAuthorityIsConstrainedToItsRun(t *testing.T) {
 	}
 }
 
-func TestAnOperatorOfAnotherFleetIsRefusedInTheHandshake(t *testing.T) {
+func TestOperatorOfAnotherFleetFailsHandshake(t *testing.T) {
 	t.Parallel()
 	mine, other := must(up(t).Operator())(t), must(up(t).Operator())(t)
 	stranger := *mine
@@ -201,7 +201,7 @@ func TestAnOperatorOfAnotherFleetIsRefusedInTheHandshake(t *testing.T) {
 	}
 }
 
-func TestGRPCTakesNothingBelowTLS13(t *testing.T) {
+func TestGRPCRequiresTLS13(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	o := must(f.Operator())(t)
@@ -217,8 +217,8 @@ func TestGRPCTakesNothingBelowTLS13(t *testing.T) {
 	}
 }
 
-// Who is refused at a gRPC port is counted there, with the reason.
-func TestRefusedHandshakesOfGRPCAreCounted(t *testing.T) {
+// Refused handshakes at a gRPC port are counted with the reason.
+func TestRefusedGRPCHandshakesAreCounted(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	o := must(f.Operator())(t)
@@ -249,7 +249,7 @@ func TestRefusedHandshakesOfGRPCAreCounted(t *testing.T) {
 	}
 }
 
-func TestARevokedOperatorIsRefused(t *testing.T) {
+func TestRevokedOperatorIsRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	second := must(f.Muster("operator", "add", "second"))(t)

@@ -19,49 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")
 
-const cliHeading = `# The command line
-
-Data goes to stdout, everything said to a person to stderr. ` + "`--json`" + ` gives data to programs. The operator's
-context is ` + "`--context FILE`, else `$MUSTER_CONTEXT`, else `$MUSTER_HOME/context.json`" + ` (` + "`$MUSTER_HOME`" + ` is ` + "`~/.muster`" + `
-unless set).
-
-` + "`--`" + ` ends the options: all words after it are arguments. An option takes one value, as ` + "`--node n1` or `--node=n1`" + `;
-an option that may be repeated takes one value each time. In ` + "`muster exec`" + ` the options also end at the program.
-
-## Exit codes
-
-| code | meaning |
-|---|---|
-| 0 | done |
-| 1 | an error on this side: a file, a missing context, no answer |
-| 2 | the arguments |
-| 3 | ` + "`run --wait`, `status --watch`" + `: the run is complete, some results are errors |
-| 4 | the run ended without an archive |
-| 5 | the run was cancelled |
-| 6 | the run is complete, some results did not come in time |
-| 64 + N | a service answered with the gRPC status code N: 69 is NOT_FOUND, 71 PERMISSION_DENIED, 78 UNAVAILABLE |
-| 130 | interrupted |
-
-` + "`muster agent` and `muster submit`" + ` have codes of their own:
-
-| code | meaning |
-|---|---|
-| 0 | committed |
-| 1 | none of the others; the message says what |
-| 2 | the configuration or an argument is wrong: nothing was tried |
-| 10 | there is no genuine result, and the fleet was told why |
-| 11 | this identity may not deliver this result, or nobody planned it |
-| 12 | another content is committed already; it stays |
-| 13 | the run is sealed, cancelled or gone |
-| 14 | the time was over before the result was committed |
-| 15 | asked to stop before the result was committed |
-
-## Commands
-
-Written from the program's own help: ` + "`go test ./testing/e2e -run CommandLinePage -update`" + `.
-`
-
-// help gives the help of a command and of everything below it, as Markdown.
+// help returns the help of a command and its subcommands, as Markdown.
 func help(t *testing.T, bin string, words ...string) string {
 	t.Helper()
 	out, err := exec.Command(filepath.Join(bin, fleet.Muster), append(words, "--help")...).Output()
@@ -80,7 +38,7 @@ func help(t *testing.T, bin string, words ...string) string {
 		return text
 	}
 	for _, line := range strings.Split(string(below[1]), "\n") {
-		// Indented further: the summary's next line.
+		// Lines with more indentation continue the summary.
 		if strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "   ") {
 			text += help(t, bin, append(words[:len(words):len(words)], strings.Fields(line)[0])...)
 		}
@@ -88,19 +46,22 @@ func help(t *testing.T, bin string, words ...string) string {
 	return text
 }
 
-func TestTheCommandLinePageIsWhatTheProgramSays(t *testing.T) {
+// Everything from the first code block on is generated from the program's help; the text before it is hand-written.
+func TestCommandLinePageMatchesProgram(t *testing.T) {
 	const page = "../../docs/cli.md"
-	want := cliHeading + help(t, must(fleet.Programs())(t))
+	got := string(must(os.ReadFile(page))(t))
+	byHand, _, _ := strings.Cut(got, "```")
+	want := byHand + strings.TrimPrefix(help(t, must(fleet.Programs())(t)), "\n")
 	if *update {
 		check(t, os.WriteFile(page, []byte(want), 0o644))
 	}
-	if got := must(os.ReadFile(page))(t); string(got) != want {
-		t.Error("docs/cli.md is old: go test ./testing/e2e -run CommandLinePage -update")
+	if got != want {
+		t.Error("docs/cli.md is outdated: go test ./testing/e2e -run CommandLinePage -update")
 	}
 }
 
-// Scripts rely on exit codes, on stdout holding data alone, and on errors saying what to do.
-func TestExitCodesAndErrorsOfTheCommandLine(t *testing.T) {
+// Scripts rely on exit codes, on data-only stdout, and on errors with a next step.
+func TestCommandLineErrorsHaveExitCodeAndNextStep(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	for _, c := range []struct {
@@ -127,8 +88,8 @@ func TestExitCodesAndErrorsOfTheCommandLine(t *testing.T) {
 	}
 }
 
-// What every command that prints data gives to programs is JSON.
-func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
+// Every command that prints data prints JSON for programs.
+func TestEveryDataCommandPrintsJSON(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{execPlugin("p", "Job", `echo x > "$RESULTS_DIR/x"; echo "$RESULTS_DIR/x" > "$RESULTS_DIR/done"`)})
@@ -145,7 +106,7 @@ func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
 	check(t, f.JSON(&tokens, "token", "list", "--json"))
 	var job struct{ Job string }
 	check(t, f.JSON(&job, "exec", "--node", "n1", "--detach", "--json", "--", "/bin/true"))
-	// Of these the helpers above, share_test.go, exec_test.go and attach_test.go read the JSON.
+	// The helpers above, share_test.go, exec_test.go and attach_test.go read the JSON of these commands.
 	tested := "run\nshare\nshared list\nshared outcome\nexec\njob logs"
 	for _, command := range []string{
 		"token list", "token revoke " + tokens[0].ID, "nodes", "node show n1", "node label n1 rack=b1", "node revoke n1",
@@ -166,14 +127,14 @@ func TestEveryCommandThatPrintsDataPrintsJSON(t *testing.T) {
 	}
 }
 
-// The rest of what a user does: each command ends well and says something.
-func TestTheOtherCommands(t *testing.T) {
+// The remaining user commands: each succeeds and prints something.
+func TestOtherCommandsSucceed(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1", "n2")
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		if script := must(f.Muster("completion", shell))(t); !strings.Contains(script, "credentials") {
-			t.Errorf("the completion for %s knows no commands", shell)
+			t.Errorf("the completion for %s has no commands", shell)
 		}
 	}
 	environment := must(f.Muster("credentials", "export", id, "--plugin", "p", "--any-node", "--format", "env"))(t)
@@ -217,11 +178,11 @@ func TestSecretsStayInTheirFiles(t *testing.T) {
 	}
 	check(t, filepath.Walk(f.Home, func(path string, info os.FileInfo, err error) error {
 		if err != nil {
-			return nil // gone meanwhile
+			return nil // it has been removed
 		}
 		others := info.Mode().Perm() & 0o077
 		if info.IsDir() && others != 0 {
-			t.Errorf("folder %s has mode %v: others can look into it", path, info.Mode())
+			t.Errorf("folder %s has mode %v: others can read it", path, info.Mode())
 		}
 		if info.Mode().IsRegular() && others != 0 {
 			if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte("PRIVATE KEY")) {

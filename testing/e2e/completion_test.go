@@ -27,15 +27,15 @@ func inShell(t *testing.T, shell, script string, flags ...string) string {
 	return string(output)
 }
 
-// Each shell loads what is printed for it, without a word, and offers what it says.
-func TestShellsLoadTheirCompletion(t *testing.T) {
+// Each shell loads its completion without any output, and offers its words.
+func TestShellsLoadCompletion(t *testing.T) {
 	bash := `source _muster && complete -p muster
 		offer() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); COMPREPLY=(); _muster; echo "${COMPREPLY[@]}"; }
 		offer muster ret; offer muster results --mode ''; offer muster operator a`
 	if got := inShell(t, "bash", bash, "--norc"); got != "complete -F _muster muster\nretrieve\nreport detailed dump\nadd\n" {
-		t.Errorf("bash said %q", got)
+		t.Errorf("bash printed %q", got)
 	}
-	// What a person types is not there: the functions that take the offers print them.
+	// No user types here: the functions that receive the offers print them.
 	zsh := `fpath=($PWD $fpath); autoload -Uz compinit && compinit -u -D && echo $_comps[muster]
 		compadd() { print -r -- "$@" }; _describe() { print -rl -- "${(@P)argv[-1]%%:*}" }
 		offer() { words=("$@"); CURRENT=$#; _muster }
@@ -43,7 +43,7 @@ func TestShellsLoadTheirCompletion(t *testing.T) {
 		offer muster results --mode ''; offer muster operator ''`
 	got := inShell(t, "zsh", zsh, "-f")
 	if want := "_muster\nreport detailed dump\nadd\nrevoke\nlist\n"; !strings.HasPrefix(got, want) {
-		t.Errorf("zsh said %q, want it to begin with %q", got, want)
+		t.Errorf("zsh printed %q, want it to begin with %q", got, want)
 	}
 	fish := `source _muster; complete -C "muster ret"; complete -C "muster results --mode d"; complete -C "muster operator a"`
 	got = inShell(t, "fish", fish, "--no-config")
@@ -53,6 +53,6 @@ func TestShellsLoadTheirCompletion(t *testing.T) {
 		words = append(words, word)
 	}
 	if offered := strings.Join(words, " "); offered != "retrieve detailed dump add" {
-		t.Errorf("fish said %q", got)
+		t.Errorf("fish printed %q", got)
 	}
 }

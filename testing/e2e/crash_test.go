@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
 const (
 	points    = 20       // where a process is killed, spread over the upload
-	homes     = 4        // so many fleets share them: a supervisor waits longer after each crash
+	homes     = 4        // fleets that share the points: a supervisor waits longer after each crash
 	largeSize = 48 << 20 // bytes of a result that takes long enough to be interrupted
 	crashSoon = 2 * time.Minute
 )
@@ -28,7 +28,7 @@ const (
 // castagnoli checks a result's whole content.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// large makes a file that does not compress.
+// large creates a file that does not compress.
 func large(t *testing.T, f *fleet.Fleet, seed int64) (path string, sum [32]byte, crc uint32) {
 	t.Helper()
 	content := make([]byte, largeSize)
@@ -50,7 +50,7 @@ func wantWhole(t *testing.T, a api, id, plugin, node string, sum [32]byte, crc u
 	}
 }
 
-// stored is how many bytes of uploads lie below the aggregator's folder: how far a test has got.
+// stored returns the bytes of uploads in the aggregator's folder: the progress of a test.
 func stored(f *fleet.Fleet) (sum int64) {
 	_ = filepath.Walk(filepath.Join(f.Home, "aggregator", "blobs"), func(_ string, info os.FileInfo, err error) error {
 		if err == nil && info.Mode().IsRegular() {
@@ -75,11 +75,10 @@ func awaitStored(f *fleet.Fleet, from, more int64, ended <-chan error) {
 	}
 }
 
-// delivery starts one delivery and tells how it ended.
+// delivery starts one delivery and reports how it ended.
 type delivery func(id, node, file string) <-chan error
 
-// killAtEveryPoint delivers `points` large results one after the other and kills `victim` at another place
-// in each.
+// killAtEveryPoint delivers `points` large results one after the other and kills `victim` at a different point of each.
 func killAtEveryPoint(t *testing.T, victim []string, by func(*testing.T, *fleet.Fleet) delivery) {
 	for home := range homes {
 		t.Run(fmt.Sprint(home), func(t *testing.T) {
@@ -90,7 +89,7 @@ func killAtEveryPoint(t *testing.T, victim []string, by func(*testing.T, *fleet.
 	}
 }
 
-// killAtSomePoints takes the points first, first+homes, first+2*homes, ...
+// killAtSomePoints tests the points first, first+homes, first+2*homes, ...
 func killAtSomePoints(t *testing.T, f *fleet.Fleet, victim []string, deliver delivery, first int) {
 	t.Helper()
 	nodes := []string{"never"} // keeps the run open
@@ -98,7 +97,7 @@ func killAtSomePoints(t *testing.T, f *fleet.Fleet, victim []string, deliver del
 		nodes = append(nodes, fmt.Sprintf("n%d", i))
 	}
 	file, sum, crc := large(t, f, 1)
-	// Senders of their own bring it as it is; an agent gathers it first, and notes that it did.
+	// A separate sender delivers the file directly; an agent gathers it first, and records that.
 	id := run(t, f, []string{execPlugin("logs", "DaemonSet",
 		`cp "`+file+`" "$RESULTS_DIR/r"; echo gathered >> "`+file+`-$NODE_NAME"; echo "$RESULTS_DIR/r" > "$RESULTS_DIR/done"`)}, nodes...)
 	a := operator(t, f)
@@ -112,7 +111,7 @@ func killAtSomePoints(t *testing.T, f *fleet.Fleet, victim []string, deliver del
 		awaitStored(f, before, int64(largeSize)*int64(i)/points, watch)
 		if process, err := f.Process(victim[0], victim[1:]...); err == nil {
 			process.Kill()
-		} else if len(victim) == 1 { // a service is always there; the agent may have been done already
+		} else if len(victim) == 1 { // a service is always running; the agent may have ended already
 			t.Fatal(err)
 		}
 		select {
@@ -123,7 +122,7 @@ func killAtSomePoints(t *testing.T, f *fleet.Fleet, victim []string, deliver del
 		case <-time.After(crashSoon):
 			t.Fatalf("point %d: the delivery did not end", i)
 		}
-		check(t, fleet.Until(soon, "the aggregator answers", func() bool {
+		check(t, fleet.Until(soon, "the aggregator responds", func() bool {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			_, err := a.runs.GetRun(ctx, &musterv1.GetRunRequest{Run: id})
@@ -148,13 +147,13 @@ func byAgent(t *testing.T, f *fleet.Fleet) delivery {
 	}
 }
 
-func TestKillingTheAggregatorDuringAnUploadLosesNothing(t *testing.T) {
+func TestKilledAggregatorDuringUploadLosesNothing(t *testing.T) {
 	t.Parallel()
 	killAtEveryPoint(t, []string{fleet.Aggregator}, byAgent)
 }
 
-// The agent is killed and started again: it goes on where it was, with what it had gathered.
-func TestKillingTheAgentDuringAnUploadLosesNothing(t *testing.T) {
+// The agent is killed and started again: it resumes with what it had gathered.
+func TestKilledAgentDuringUploadLosesNothing(t *testing.T) {
 	t.Parallel()
 	killAtEveryPoint(t, []string{fleet.Muster, "agent"}, func(t *testing.T, f *fleet.Fleet) delivery {
 		return func(id, node, file string) <-chan error {
@@ -168,7 +167,7 @@ func TestKillingTheAgentDuringAnUploadLosesNothing(t *testing.T) {
 					err = f.Agent(ctx, credential)
 				}
 				if again, _ := os.ReadFile(file + "-" + node); err == nil && node != "n0" && !bytes.Equal(again, gathered) {
-					err = fmt.Errorf("what had been gathered was gathered again")
+					err = fmt.Errorf("the result was gathered again")
 				}
 				ended <- err
 			}()
@@ -177,21 +176,21 @@ func TestKillingTheAgentDuringAnUploadLosesNothing(t *testing.T) {
 	})
 }
 
-// Old sidecars wait for an answer without limit, but give up two seconds after a refusal: while the
-// aggregator is away the gateway holds their bodies.
-func TestKillingTheAggregatorDuringALegacyPutLosesNothing(t *testing.T) {
+// Old sidecars wait for an answer without limit, but give up two seconds after a refusal: while the aggregator is
+// unreachable the gateway holds their requests.
+func TestKilledAggregatorDuringLegacyPutLosesNothing(t *testing.T) {
 	t.Parallel()
 	killAtEveryPoint(t, []string{fleet.Aggregator}, byPut(1))
 }
 
-// A gateway that dies takes its connections with it; the listening socket stays, so that the next try of
-// an old sidecar waits for the new gateway instead of being refused.
-func TestKillingTheGatewayDuringALegacyPutLosesNothing(t *testing.T) {
+// A killed gateway closes its connections; the listening socket remains, so that the next attempt of an old sidecar
+// waits for the new gateway and is not refused.
+func TestKilledGatewayDuringLegacyPutLosesNothing(t *testing.T) {
 	t.Parallel()
 	killAtEveryPoint(t, []string{fleet.Gateway}, byPut(3))
 }
 
-// byPut delivers by HTTPS PUT, chunked, trying as often as an old sidecar does.
+// byPut delivers by HTTPS PUT, chunked, with as many attempts as an old sidecar makes.
 func byPut(tries int) func(*testing.T, *fleet.Fleet) delivery {
 	return func(t *testing.T, f *fleet.Fleet) delivery {
 		return func(id, node, file string) <-chan error {
@@ -205,7 +204,7 @@ func byPut(tries int) func(*testing.T, *fleet.Fleet) delivery {
 						ended <- err
 						return
 					}
-					time.Sleep(time.Second) // what the client under test does between its tries
+					time.Sleep(time.Second) // the pause of the tested client between its attempts
 				}
 			}()
 			return ended
@@ -236,8 +235,8 @@ func putFile(client *http.Client, url, path string) error {
 	return nil
 }
 
-// Everything dies at once, the supervisor too; `muster up` goes on with what was accepted.
-func TestUpAfterKillingEverything(t *testing.T) {
+// All processes are killed, including the supervisor; `muster up` continues with the accepted results.
+func TestUpAfterKillOfAllServicesLosesNothing(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
@@ -249,7 +248,7 @@ func TestUpAfterKillingEverything(t *testing.T) {
 		process.Kill()
 	}
 	check(t, f.Up())
-	// The same address, the same authority: the old credential works.
+	// The address and the run CA are the same: the old credential works.
 	if code, err := put(t, n2, "n2", "after"); err != nil || code != http.StatusOK {
 		t.Fatal(code, err)
 	}
@@ -259,14 +258,14 @@ func TestUpAfterKillingEverything(t *testing.T) {
 	wantFile(t, files, "plugins/logs/results/n2/result", "after")
 }
 
-// A service that dies is back by itself, and ready within seconds.
-func TestTheSupervisorRestartsWhatDied(t *testing.T) {
+// A killed service is restarted automatically, and ready within seconds.
+func TestSupervisorRestartsKilledServices(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	for _, name := range []string{fleet.Aggregator, fleet.Status, fleet.Gateway} {
 		before := must(f.Process(name))(t)
 		before.Kill()
-		until(t, name+" runs again", func() bool {
+		until(t, name+" is running again", func() bool {
 			now, err := f.Process(name)
 			return err == nil && now.PID != before.PID
 		})

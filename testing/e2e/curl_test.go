@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// curl calls the run's listener with a credential and gives the status code and the body.
+// curl calls the run's listener with a credential and returns the status code and the body.
 func curl(t *testing.T, credential *fleet.Credential, arguments ...string) (code, body string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -35,8 +35,8 @@ func curl(t *testing.T, credential *fleet.Credential, arguments ...string) (code
 	return string(out), string(text)
 }
 
-// The ways in which an old client may speak HTTP: all of them deliver.
-func TestCurlDeliversAsOldClientsDo(t *testing.T) {
+// All ways in which an old client may use HTTP deliver.
+func TestCurlDeliversAsLegacyClient(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	ways := map[string][]string{
@@ -71,7 +71,7 @@ func TestCurlDeliversAsOldClientsDo(t *testing.T) {
 	}
 }
 
-func TestTheListenersCodesAreThoseOfOld(t *testing.T) {
+func TestListenerCodesMatchSonobuoy(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet"), sidecarPlugin("e2e", "Job")}, "n1", "n2")
@@ -85,19 +85,19 @@ func TestTheListenersCodesAreThoseOfOld(t *testing.T) {
 		{"a result", "200", []string{"-T", one, results + "by-node/n1/logs"}},
 		{"the same again", "200", []string{"-T", one, results + "by-node/n1/logs"}},
 		{"the seed's spelling", "200", []string{"-T", one, results + "by_node/n1/logs"}},
-		{"another content", "409", []string{"-T", other, results + "by-node/n1/logs"}},
-		{"a node that is not its own", "403", []string{"-T", one, results + "by-node/n2/logs"}},
-		{"a plugin that is not its own", "403", []string{"-T", one, results + "global/e2e"}},
-		{"a node that nobody planned", "403", []string{"-T", one, results + "by-node/n9/logs"}},
-		{"a plugin that nobody planned", "403", []string{"-T", one, results + "by-node/n1/nothing"}},
-		{"a path that is not there", "404", []string{"-T", one, credential.AggregatorURL + "/api/v1/nothing"}},
+		{"different content", "409", []string{"-T", other, results + "by-node/n1/logs"}},
+		{"another node", "403", []string{"-T", one, results + "by-node/n2/logs"}},
+		{"another plugin", "403", []string{"-T", one, results + "global/e2e"}},
+		{"an unplanned node", "403", []string{"-T", one, results + "by-node/n9/logs"}},
+		{"an unplanned plugin", "403", []string{"-T", one, results + "by-node/n1/nothing"}},
+		{"an unknown path", "404", []string{"-T", one, credential.AggregatorURL + "/api/v1/nothing"}},
 		{"the seed's typing error", "404", []string{"-T", one, credential.AggregatorURL + "/api/v1/resutlts/global/e2e"}},
 		{"a slash too many", "404", []string{"-T", one, results + "by-node/n1/logs/"}},
-		{"a path that climbs", "404", []string{"--path-as-is", "-T", one, results + "by-node/n1/../../x"}},
+		{"a path with dot segments", "404", []string{"--path-as-is", "-T", one, results + "by-node/n1/../../x"}},
 		{"a slash in a name", "404", []string{"-T", one, results + "by-node/n1%2Fx/logs"}},
 		{"another method", "405", []string{"-X", "POST", "--data", "x", results + "by-node/n1/logs"}},
 		{"progress", "200", []string{"-X", "POST", "--data", `{"msg":"m","total":2,"completed":1}`, progress + "by-node/n1/logs"}},
-		{"progress that is no JSON", "400", []string{"-X", "POST", "--data", "x", progress + "by-node/n1/logs"}},
+		{"progress that is not JSON", "400", []string{"-X", "POST", "--data", "x", progress + "by-node/n1/logs"}},
 		{"progress without a body", "400", []string{"-X", "POST", progress + "by-node/n1/logs"}},
 		{"another's progress", "403", []string{"-X", "POST", "--data", `{}`, progress + "by-node/n2/logs"}},
 	} {
@@ -110,7 +110,7 @@ func TestTheListenersCodesAreThoseOfOld(t *testing.T) {
 	t.Run("plain HTTP", func(t *testing.T) {
 		code, body := curl(t, credential, "-T", one, strings.Replace(results, "https:", "http:", 1)+"by-node/n1/logs")
 		if code != "400" || !strings.Contains(strings.ToLower(body), "https") {
-			t.Errorf("answered %s %q, want 400 and a line that helps", code, body)
+			t.Errorf("answered %s %q, want 400 and a line with help", code, body)
 		}
 	})
 	t.Run("after a cancellation", func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestTheListenersCodesAreThoseOfOld(t *testing.T) {
 	})
 }
 
-// putShort announces the whole body, sends half of it, and ends the connection.
+// putShort announces the whole body, sends half of it, and closes the connection.
 func putShort(t *testing.T, client *http.Client, url, whole string) error {
 	t.Helper()
 	half, fail := io.Pipe()

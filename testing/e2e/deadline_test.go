@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// shortRun is a run with a deadline in some seconds, in which a busy machine has to deliver, and no grace.
+// shortRun creates a run with a deadline in some seconds, in which a busy machine has to deliver, and without grace.
 func shortRun(t *testing.T, a api, nodes ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -23,8 +23,8 @@ func shortRun(t *testing.T, a api, nodes ...string) string {
 		Nodes: nodes, Timeout: durationpb.New(15 * time.Second), SealGrace: durationpb.New(0)}))(t).Id
 }
 
-// Half of a result is none, but what had arrived at the deadline is in the archive, marked as what it is.
-func TestWhatHadArrivedAtTheDeadlineIsKept(t *testing.T) {
+// A partial result is not a result, but the bytes received before the deadline are in the archive, marked as partial.
+func TestPartialResultAtDeadlineIsArchived(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	a := operator(t, f)
@@ -52,16 +52,16 @@ func TestWhatHadArrivedAtTheDeadlineIsKept(t *testing.T) {
 	for name, content := range files {
 		kept = kept || strings.HasPrefix(name, "plugins/logs/errors/n1/partial/") && content == half
 		if strings.HasPrefix(name, "plugins/logs/results/n1") {
-			t.Errorf("half of a result stands among the results: %s", name)
+			t.Errorf("a partial result is among the results: %s", name)
 		}
 	}
 	if !kept || !strings.Contains(files["plugins/logs/errors/n1/error.json"], "timeout") {
-		t.Errorf("what had arrived, and why there is no more, is not in the archive: %v", names(files))
+		t.Errorf("the partial result and its reason are not in the archive: %v", names(files))
 	}
 }
 
-// Reading has its bounds, too.
-func TestReadingOutsideOfAFileHasANamedOutcome(t *testing.T) {
+// Reads have limits, too.
+func TestReadOutsideOfFileFailsWithReason(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := completeWithResults(t, f)
@@ -86,7 +86,7 @@ func TestReadingOutsideOfAFileHasANamedOutcome(t *testing.T) {
 	}
 }
 
-// download is what a stream of chunks gave.
+// download is the content of a stream of chunks.
 type download struct {
 	content []byte
 	err     error

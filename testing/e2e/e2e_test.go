@@ -1,5 +1,5 @@
-// Package e2e tests Muster from outside: its real programs, in a home of their own, on free ports. Set
-// MUSTER_BIN to the folder of the programs (testing/programs builds them); docs/testing.md says more.
+// Package e2e tests Muster's real programs in a separate home, on free ports. Set MUSTER_BIN to the folder of the
+// programs (testing/programs builds them); see docs/testing.md.
 package e2e
 
 import (
@@ -18,13 +18,13 @@ import (
 	"testing"
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-const soon = 30 * time.Second // what waits for a condition gives up after this
+const soon = 30 * time.Second // bounds waits for a condition
 
-// up starts a fleet of its own for the test. When the test fails, the services' logs are printed.
+// up starts a fleet for the test. If the test fails, the services' logs are printed.
 func up(t *testing.T, arguments ...string) *fleet.Fleet {
 	t.Helper()
 	f, err := fleet.New("")
@@ -45,7 +45,7 @@ func closeAtEnd(t *testing.T, f *fleet.Fleet) {
 	})
 }
 
-// must fails the test on an error, else hands the value on.
+// must fails the test on an error, otherwise returns the value.
 func must[T any](value T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -63,7 +63,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// wantExit fails unless a command ended with this code and said all of this.
+// wantExit fails unless a command ended with this code and printed all of these texts.
 func wantExit(t *testing.T, err error, code int, says ...string) {
 	t.Helper()
 	var exit *fleet.CommandError
@@ -76,7 +76,7 @@ func wantExit(t *testing.T, err error, code int, says ...string) {
 	}
 	for _, text := range says {
 		if !strings.Contains(exit.Stderr, text) {
-			t.Errorf("%s does not say %q: %s", exit.Command, text, exit.Stderr)
+			t.Errorf("%s does not print %q: %s", exit.Command, text, exit.Stderr)
 		}
 	}
 }
@@ -87,21 +87,21 @@ func until(t *testing.T, what string, ready func() bool) {
 	check(t, fleet.Until(soon, what, ready))
 }
 
-// execPlugin is a definition without an image: an agent runs the shell text, with the folder for results
-// in RESULTS_DIR.
+// execPlugin returns a definition without an image: an agent runs the shell text, with the folder for results in
+// RESULTS_DIR.
 func execPlugin(name, driver, shell string) string {
 	quoted, _ := json.Marshal(shell) // JSON is YAML
 	return fmt.Sprintf("sonobuoy-config:\n  driver: %s\n  plugin-name: %s\n  result-format: raw\n"+
 		"spec:\n  name: plugin\n  command: [\"/bin/sh\", \"-c\"]\n  args: [%s]\n", driver, name, quoted)
 }
 
-// sidecarPlugin is a definition with an image: a sidecar delivers for it.
+// sidecarPlugin returns a definition with an image: a sidecar delivers for it.
 func sidecarPlugin(name, driver string) string {
 	return fmt.Sprintf("sonobuoy-config:\n  driver: %s\n  plugin-name: %s\n  result-format: raw\n"+
 		"spec:\n  name: plugin\n  image: example/plugin:v1\n", driver, name)
 }
 
-// run plans a run of these definitions on these nodes.
+// run creates a run of these definitions on these nodes.
 func run(t *testing.T, f *fleet.Fleet, definitions []string, nodes ...string) string {
 	t.Helper()
 	var arguments []string
@@ -133,7 +133,7 @@ func operator(t *testing.T, f *fleet.Fleet) api {
 		musterv1.NewArchiveServiceClient(connection)}
 }
 
-// result asks for the outcome of a pair.
+// result requests the outcome of a pair.
 func (a api) result(t *testing.T, run, plugin, node string) *musterv1.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -160,7 +160,7 @@ func (a api) awaitState(t *testing.T, run string, want musterv1.RunState) {
 	}
 }
 
-// archive fetches a complete run's archive with the CLI and gives the files in it.
+// archive retrieves a complete run's archive with the CLI and returns its files.
 func archive(t *testing.T, f *fleet.Fleet, run string) map[string]string {
 	t.Helper()
 	file := filepath.Join(f.Home, run+".tar.gz")
@@ -182,7 +182,7 @@ func archive(t *testing.T, f *fleet.Fleet, run string) map[string]string {
 	}
 }
 
-// wantFile fails unless the archive holds this file with this content.
+// wantFile fails unless the archive has this file with this content.
 func wantFile(t *testing.T, files map[string]string, name, content string) {
 	t.Helper()
 	if got, found := files[name]; !found {

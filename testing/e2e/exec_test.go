@@ -11,7 +11,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// What the tests' nodes let run.
+// openPolicy admits the commands of the tests.
 const openPolicy = `commands:
   - argv: [/bin/echo, "**"]
     environment: [GREETING]
@@ -24,17 +24,17 @@ type node struct {
 	machine
 	name  string
 	agent *fleet.RunningProgram
-	extra []string // of its environment
+	extra []string // more environment variables
 }
 
-// join lets a machine join with a token of its own, with a policy.
+// join joins a machine with a new token and a policy.
 func join(t *testing.T, f *fleet.Fleet, name, policy string, on *fleet.Host, environment []string, arguments ...string) *node {
 	t.Helper()
 	n := &node{machine: newMachine(t, f), name: name, extra: environment}
 	n.on = on
 	file := token(t, f, append([]string{"--node", name}, arguments...)...)
-	if _, said, code := n.muster(t, environment, "node", "join", "--token-file", file); code != 0 {
-		t.Fatalf("%s joins: exit %d: %s", name, code, said)
+	if _, stderr, code := n.muster(t, environment, "node", "join", "--token-file", file); code != 0 {
+		t.Fatalf("%s joins: exit %d: %s", name, code, stderr)
 	}
 	if policy != "" {
 		check(t, os.WriteFile(filepath.Join(n.folder(), "policy.yaml"), []byte(policy), 0o600))
@@ -44,7 +44,7 @@ func join(t *testing.T, f *fleet.Fleet, name, policy string, on *fleet.Host, env
 
 func (n *node) folder() string { return filepath.Join(n.home, "node") }
 
-// attach starts its agent and waits until it hangs in the tree.
+// attach starts its agent and waits until it is attached.
 func (n *node) attach(t *testing.T) {
 	t.Helper()
 	n.start(t)
@@ -55,18 +55,18 @@ func (n *node) start(t *testing.T) {
 	t.Helper()
 	n.agent = must(n.fleet.Start(n.on, append([]string{"MUSTER_HOME=" + n.home}, n.extra...), fleet.Muster, "agent", "attach"))(t)
 	agent := n.agent
-	t.Cleanup(func() { endAndTell(t, n.name, agent) })
+	t.Cleanup(func() { endAndLog(t, n.name, agent) })
 }
 
 func (n *node) awaitAttached(t *testing.T, attached bool) {
 	t.Helper()
-	// A relay above it that was lost several times in a row is tried again after up to a minute.
-	check(t, fleet.Until(2*time.Minute, n.name+" is attached, or not any more", func() bool {
+	// A parent that was lost several times in a row is retried after up to a minute.
+	check(t, fleet.Until(2*time.Minute, n.name+" is attached or detached", func() bool {
 		return nodes(t, n.fleet)[n.name]["attached"] == attached
 	}))
 }
 
-// attached gives a node of that name, attached, with the policy of the tests.
+// attached returns an attached node of that name with the policy of the tests.
 func attached(t *testing.T, f *fleet.Fleet, name string, arguments ...string) *node {
 	t.Helper()
 	n := join(t, f, name, openPolicy, nil, nil, arguments...)
@@ -74,7 +74,7 @@ func attached(t *testing.T, f *fleet.Fleet, name string, arguments ...string) *n
 	return n
 }
 
-// records gives what `muster exec --json` or `muster job logs --json` printed.
+// records returns the output of `muster exec --json` or `muster job logs --json`.
 func records(t *testing.T, out string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -84,14 +84,14 @@ func records(t *testing.T, out string) []map[string]any {
 		}
 		var record map[string]any
 		if err := json.Unmarshal([]byte(line), &record); err != nil {
-			t.Fatalf("%q is no JSON: %v", line, err)
+			t.Fatalf("%q is not JSON: %v", line, err)
 		}
 		all = append(all, record)
 	}
 	return all
 }
 
-// finals gives the last record of each node.
+// finals returns the last record of each node.
 func finals(t *testing.T, out string) map[string]map[string]any {
 	t.Helper()
 	byNode := map[string]map[string]any{}
@@ -103,24 +103,24 @@ func finals(t *testing.T, out string) map[string]map[string]any {
 	return byNode
 }
 
-// execOn runs `muster exec`; it gives stdout, stderr and the exit code.
+// execOn runs `muster exec`; it returns stdout, stderr and the exit code.
 func execOn(t *testing.T, f *fleet.Fleet, arguments ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return machine{fleet: f, home: f.Home}.muster(t, nil, append([]string{"exec"}, arguments...)...)
 }
 
-func TestExecShowsWhatNodesPrintAndHowTheyEnd(t *testing.T) {
+func TestExecShowsOutputAndOutcomes(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	attached(t, f, "n1", "--label", "rack=b1")
 	attached(t, f, "n2")
-	out, said, code := execOn(t, f, "--all", "--", "/bin/sh", "-c", "echo to stdout; echo to stderr >&2; printf tail")
+	out, stderr, code := execOn(t, f, "--all", "--", "/bin/sh", "-c", "echo to stdout; echo to stderr >&2; printf tail")
 	if code != 0 {
-		t.Fatalf("exit %d: %s", code, said)
+		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	for _, name := range []string{"n1", "n2"} {
-		if !strings.Contains(out, name+": to stdout\n") || !strings.Contains(out, name+": tail\n") || !strings.Contains(said, name+": to stderr\n") {
-			t.Errorf("%s is missing:\n%s\n%s", name, out, said)
+		if !strings.Contains(out, name+": to stdout\n") || !strings.Contains(out, name+": tail\n") || !strings.Contains(stderr, name+": to stderr\n") {
+			t.Errorf("%s is missing:\n%s\n%s", name, out, stderr)
 		}
 	}
 	if out, _, _ := execOn(t, f, "--label", "rack=b1", "--", "/bin/echo", "hello"); out != "n1: hello\n" {
@@ -131,9 +131,9 @@ func TestExecShowsWhatNodesPrintAndHowTheyEnd(t *testing.T) {
 			t.Errorf("%v printed %q", words, out)
 		}
 	}
-	out, said, code = execOn(t, f, "--node", "n1,n2,n9", "--json", "--", "/bin/sh", "-c", "exit 3")
+	out, stderr, code = execOn(t, f, "--node", "n1,n2,n9", "--json", "--", "/bin/sh", "-c", "exit 3")
 	if code != 9 {
-		t.Errorf("a command that fails: exit %d: %s", code, said)
+		t.Errorf("a command that fails: exit %d: %s", code, stderr)
 	}
 	ends := finals(t, out)
 	if len(ends) != 3 || ends["n1"]["exit_code"] != 3.0 || ends["n9"]["outcome"] != "unknown" {
@@ -141,7 +141,7 @@ func TestExecShowsWhatNodesPrintAndHowTheyEnd(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatThePolicyAdmitsRuns(t *testing.T) {
+func TestCommandOutsidePolicyIsRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	attached(t, f, "n1")
@@ -160,20 +160,20 @@ func TestOnlyWhatThePolicyAdmitsRuns(t *testing.T) {
 	}
 	out, _, _ = execOn(t, f, "--node", "n1", "--env", "GREETING=hi there", "--", "/bin/echo", "$GREETING", ";", "id")
 	if out != "n1: $GREETING ; id\n" {
-		t.Errorf("there is a shell where there should be none: %q", out)
+		t.Errorf("the arguments were interpreted by a shell: %q", out)
 	}
 }
 
-func TestAJobOutlivesItsCallerAndIsCancelled(t *testing.T) {
+func TestDetachedJobRunsUntilCancelled(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	attached(t, f, "n1")
-	out, said, code := execOn(t, f, "--node", "n1", "--detach", "--deadline", "10m", "--", "/bin/sh", "-c", "echo begun; exec sleep 600")
+	out, stderr, code := execOn(t, f, "--node", "n1", "--detach", "--deadline", "10m", "--", "/bin/sh", "-c", "echo begun; exec sleep 600")
 	if code != 0 {
-		t.Fatalf("exit %d: %s", code, said)
+		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	job := strings.TrimSpace(out)
-	until(t, "its output is there", func() bool {
+	until(t, "its output is shown", func() bool {
 		out, _ := f.Muster("job", "logs", job)
 		return out == "n1: begun\n"
 	})
@@ -191,11 +191,11 @@ func TestAJobOutlivesItsCallerAndIsCancelled(t *testing.T) {
 		t.Errorf("it ended as %v", shown)
 	}
 	if out := must(f.Muster("job", "list"))(t); !strings.Contains(out, job) || !strings.Contains(out, "cancelled") {
-		t.Errorf("job list says\n%s", out)
+		t.Errorf("job list prints\n%s", out)
 	}
 }
 
-func TestACommandWaitsForANodeThatIsAway(t *testing.T) {
+func TestCommandWaitsForDetachedNode(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	n := attached(t, f, "n1")
@@ -213,8 +213,8 @@ func TestACommandWaitsForANodeThatIsAway(t *testing.T) {
 	}
 }
 
-// The relay at the centre is killed while commands run: what nodes printed is there, once.
-func TestNothingOfAJobIsLostWithTheRelay(t *testing.T) {
+// The root relay is killed while commands run: the output of the nodes is complete and without duplicates.
+func TestKilledRelayLosesNoOutput(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	for _, name := range []string{"n1", "n2"} {
@@ -223,7 +223,7 @@ func TestNothingOfAJobIsLostWithTheRelay(t *testing.T) {
 	job := strings.TrimSpace(must(f.Muster("exec", "--all", "--deadline", "5m", "--detach", "--", "/bin/sh", "-c",
 		"i=0; while [ $i -lt 400 ]; do echo line $i; i=$((i+1)); sleep 0.02; done"))(t))
 	for range 2 {
-		until(t, "it goes on", func() bool {
+		until(t, "output arrives", func() bool {
 			out, _ := f.Muster("job", "logs", job)
 			return strings.Contains(out, "n1: line ")
 		})
@@ -237,7 +237,7 @@ func TestNothingOfAJobIsLostWithTheRelay(t *testing.T) {
 	wantLines(t, out, 400, "n1", "n2")
 }
 
-func TestARunAsksAttachedNodesByItself(t *testing.T) {
+func TestRunStartsAttachedNodes(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	policy := openPolicy + "  - argv: [/bin/sh, -c, \"*\"]\n    actions: [collect]\n"

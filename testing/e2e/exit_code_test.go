@@ -15,7 +15,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
@@ -30,7 +30,7 @@ func inBackground(t *testing.T, f *fleet.Fleet, arguments ...string) (command *e
 	return command, stdout, stderr
 }
 
-// interrupt sends the signal once the program deals with it, and gives the exit code.
+// interrupt sends the signal once the program handles it, and returns the exit code.
 func interrupt(t *testing.T, command *exec.Cmd, signal syscall.Signal) int {
 	t.Helper()
 	until(t, "the program waits for the signal", func() bool {
@@ -38,7 +38,7 @@ func interrupt(t *testing.T, command *exec.Cmd, signal syscall.Signal) int {
 		if err != nil {
 			return false
 		}
-		_, after, _ := strings.Cut(string(text), "SigBlk:") // one of its threads takes what the others block
+		_, after, _ := strings.Cut(string(text), "SigBlk:") // one of its threads handles the signals that the others block
 		var blocked uint64
 		_, err = fmt.Sscanf(after, "%x", &blocked)
 		return err == nil && blocked&(1<<(signal-1)) != 0
@@ -48,8 +48,8 @@ func interrupt(t *testing.T, command *exec.Cmd, signal syscall.Signal) int {
 	return command.ProcessState.ExitCode()
 }
 
-// How a run that was waited for ended.
-func TestExitCodesOfARunThatWasWaitedFor(t *testing.T) {
+// Exit codes for outcomes of an awaited run.
+func TestExitCodesOfAwaitedRun(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	a := operator(t, f)
@@ -64,7 +64,7 @@ func TestExitCodesOfARunThatWasWaitedFor(t *testing.T) {
 		plan string
 		end  func(t *testing.T, id string)
 	}{
-		{"every result is there", 0, good, func(t *testing.T, id string) { deliver(t, id, 0) }},
+		{"every result is committed", 0, good, func(t *testing.T, id string) { deliver(t, id, 0) }},
 		{"some are errors", 3, execPlugin("p", "DaemonSet", "exit 1"), func(t *testing.T, id string) { deliver(t, id, 10) }},
 		{"cancelled", 5, good, func(t *testing.T, id string) { must(f.Muster("cancel", id))(t) }},
 	} {
@@ -90,7 +90,7 @@ func TestExitCodesOfARunThatWasWaitedFor(t *testing.T) {
 			wantExit(t, err, c.code)
 		})
 	}
-	t.Run("some did not come in time", func(t *testing.T) {
+	t.Run("some are late", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), soon)
 		defer cancel()
 		late := must(a.runs.CreateRun(ctx, &musterv1.CreateRunRequest{Plugins: []string{good}, Nodes: []string{"n1"},
@@ -107,7 +107,7 @@ func TestExitCodesOfARunThatWasWaitedFor(t *testing.T) {
 	})
 }
 
-// 64 + the gRPC code of who answered, or did not.
+// 64 + the gRPC code of the answer.
 func TestExitCodesOfAnswers(t *testing.T) {
 	t.Parallel()
 	f := up(t)
@@ -128,10 +128,10 @@ func TestExitCodesOfAnswers(t *testing.T) {
 	_, err = f.Muster("retrieve", id, "-o", filepath.Join(f.Home, "x"))
 	wantExit(t, err, 64+9, "not complete", "muster status --watch")
 	_, err = f.Muster("delete", id)
-	wantExit(t, err, 64+9, "Cancel it first")
+	wantExit(t, err, 64+9, "Cancel the run")
 }
 
-// What a script on a node, or Kubernetes, goes by.
+// Exit codes on which scripts on a node, or Kubernetes, rely.
 func TestExitCodesOfDeliveries(t *testing.T) {
 	t.Parallel()
 	f := up(t)
@@ -140,7 +140,7 @@ func TestExitCodesOfDeliveries(t *testing.T) {
 	file := must(f.WriteFile("result", "the result"))(t)
 	other := must(f.WriteFile("other", "another result"))(t)
 	var configs int
-	// config writes a credential as `change` made it.
+	// config writes a credential with changes.
 	config := func(run, node string, change func(*fleet.Credential)) string {
 		t.Helper()
 		configs++
@@ -163,11 +163,11 @@ func TestExitCodesOfDeliveries(t *testing.T) {
 	}{
 		{"committed", 0, config(id, "n1", nil), []string{file}, ""},
 		{"the same again", 0, config(id, "n1", nil), []string{file}, ""},
-		{"another content", 12, config(id, "n1", nil), []string{other}, "committed already"},
-		{"an error that is told", 10, config(id, "n2", nil), []string{"--error", "there is no journal"}, "there is no journal"},
+		{"different content", 12, config(id, "n1", nil), []string{other}, "is committed; this one was not stored"},
+		{"a delivered error", 10, config(id, "n2", nil), []string{"--error", "there is no journal"}, "there is no journal"},
 		{"for another node", 11, config(id, "n1", func(c *fleet.Credential) { c.Node = "n2" }), []string{file}, ""},
 		{"the run was cancelled", 13, ofCancelled, []string{file}, "cancelled"},
-		{"a file that is not there", 2, config(id, "n3", nil), []string{file + "-not"}, "result-not"},
+		{"a missing file", 2, config(id, "n3", nil), []string{file + "-not"}, "result-not"},
 		{"no configuration", 2, file + "-not", []string{file}, "result-not"},
 		{"a typing error", 2, must(f.WriteFile("typo.json", `{"agregator_url": "https://127.0.0.1:1"}`))(t), []string{file},
 			"agregator_url"},
@@ -185,14 +185,14 @@ func TestExitCodesOfDeliveries(t *testing.T) {
 			}
 		})
 	}
-	t.Run("asked to stop", func(t *testing.T) {
+	t.Run("interrupted", func(t *testing.T) {
 		path := config(id, "n3", away)
 		command, _, stderr := inBackground(t, f, "submit", file, "--config", path)
 		if code := interrupt(t, command, syscall.SIGTERM); code != 15 || !strings.Contains(stderr.String(), "Start again") {
 			t.Errorf("exit code %d, want 15; %s", code, stderr)
 		}
 	})
-	t.Run("another delivers already", func(t *testing.T) {
+	t.Run("another process delivers already", func(t *testing.T) {
 		locks := must(filepath.Glob(filepath.Join(f.Home, "state", "*.lock")))(t)
 		for _, lock := range locks {
 			held := must(os.Open(lock))(t)

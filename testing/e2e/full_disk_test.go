@@ -9,13 +9,13 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// A full disk refuses what comes, by each way with the same reason; what was accepted stays; with room again,
-// deliveries that waited go on by themselves.
-func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
+// A full disk refuses each kind of delivery with the same reason; accepted results are kept; when space is available
+// again, waiting deliveries continue automatically.
+func TestFullDiskRefusesDeliveriesAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	f, disk, err := fleet.NewOnSmallDisk()
 	check(t, err)
@@ -25,7 +25,7 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	for _, node := range []string{"before", "large", "small", "old"} {
 		credentials[node] = must(f.Export(id, "logs", node))(t)
 	}
-	// What senders need lies elsewhere: their disk is not full.
+	// Files of the senders are on another disk.
 	file := filepath.Join(t.TempDir(), "large")
 	check(t, os.WriteFile(file, []byte(strings.Repeat("no room for this. ", 1<<20)), 0o600))
 	credentials["large"].StateDir = t.TempDir()
@@ -35,11 +35,11 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	checkBefore := func() {
 		t.Helper()
 		if got := a.result(t, id, "logs", "before"); got.Outcome != musterv1.Outcome_OUTCOME_GENUINE || got.Generation != 1 {
-			t.Errorf("what was accepted before is now %v", got)
+			t.Errorf("the earlier result is now %v", got)
 		}
 	}
 
-	// Room for the database, none for a large result.
+	// Space for the database, but not for a large result.
 	check(t, disk.Fill(6<<20))
 	delivered := make(chan error, 1)
 	go func() {
@@ -54,22 +54,22 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	}
 	refused := func(file string) {
 		t.Helper()
-		code, body := curl(t, credentials["old"], "--max-time", "30", // the gateway waits longer for an aggregator that is away
+		code, body := curl(t, credentials["old"], "--max-time", "30", // the gateway waits longer for an unreachable aggregator
 			"-T", file, credentials["old"].AggregatorURL+"/api/v1/results/by-node/old/logs")
 		if code != "507" || !strings.Contains(body, "DISK_FULL") || !strings.Contains(body, "ree space") || strings.Contains(body, f.Home) {
-			t.Errorf("a PUT was answered %q %q, want 507, the reason and a way out, and no file of the server's", code, body)
+			t.Errorf("a PUT was answered %q %q, want 507, the reason and a next step, without a path of the server", code, body)
 		}
 	}
 	refused(file)
 	checkBefore()
 
-	// No room at all: not even for a row.
+	// No space at all, not even for a row.
 	check(t, disk.Fill(0))
 	content := strings.Repeat("x", 60<<10)
 	err = submit(t, credentials["small"], id, "logs", "small", content)
 	wantError(t, err, codes.ResourceExhausted, "DISK_FULL")
 	if strings.Contains(err.Error(), f.Home) {
-		t.Errorf("a sender reads of a file of the server's: %v", err)
+		t.Errorf("the error has a path of the server: %v", err)
 	}
 	small := filepath.Join(t.TempDir(), "small")
 	check(t, os.WriteFile(small, []byte(content), 0o600))
@@ -91,7 +91,7 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	}
 }
 
-// refusedForSpace is how many calls the aggregator has answered with RESOURCE_EXHAUSTED.
+// refusedForSpace returns how many calls the aggregator has answered with RESOURCE_EXHAUSTED.
 func refusedForSpace(t *testing.T, f *fleet.Fleet) (sum int) {
 	t.Helper()
 	text := must(metrics(f, "aggregator"))(t)

@@ -10,14 +10,14 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// grpcurl runs the tool that go.mod pins, as the operator, and gives all that it printed.
+// grpcurl runs the version that bazel/tools/go.mod pins, as the operator, and returns its output.
 func grpcurl(t *testing.T, o *fleet.Operator, before []string, after ...string) (string, error) {
 	t.Helper()
 	folder := t.TempDir()
 	for name, text := range map[string]string{"ca": o.FleetCA, "cert": o.Certificate, "key": o.Key} {
 		check(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	arguments := append([]string{"tool", "grpcurl", "-cacert", filepath.Join(folder, "ca"),
+	arguments := append([]string{"-C", "../../bazel/tools", "tool", "grpcurl", "-cacert", filepath.Join(folder, "ca"),
 		"-cert", filepath.Join(folder, "cert"), "-key", filepath.Join(folder, "key")}, before...)
 	out, err := exec.Command("go", append(arguments, after...)...).CombinedOutput()
 	return string(out), err

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
 const hostPattern = "{run}.collect.example.org"
 
-// curlByName calls the listener of `to` by its run's host name, which no DNS knows, with a credential.
+// curlByName calls the listener of `to` by its run's host name, without DNS, with a credential.
 func curlByName(t *testing.T, to, credential *fleet.Credential, file string) (code, body string) {
 	t.Helper()
 	base := must(url.Parse(to.AggregatorURL))(t)
@@ -24,7 +24,7 @@ func curlByName(t *testing.T, to, credential *fleet.Credential, file string) (co
 		to.AggregatorURL+"/api/v1/results/by-node/"+to.Node+"/logs")
 }
 
-func TestRunsAreToldApartByHostNameOnOnePort(t *testing.T) {
+func TestRunsShareOnePortByHostName(t *testing.T) {
 	t.Parallel()
 	f := up(t, "--legacy-host", hostPattern)
 	var ids [2]string
@@ -36,7 +36,7 @@ func TestRunsAreToldApartByHostNameOnOnePort(t *testing.T) {
 	port := must(url.Parse(credentials[0].AggregatorURL))(t).Port()
 	for i, id := range ids {
 		if want := fmt.Sprintf("https://%s.collect.example.org:%s", id, port); credentials[i].AggregatorURL != want {
-			t.Fatalf("the credential says %s, want %s", credentials[i].AggregatorURL, want)
+			t.Fatalf("the credential has %s, want %s", credentials[i].AggregatorURL, want)
 		}
 		file := must(f.WriteFile("of-"+id, "of "+id))(t)
 		if code, body := curlByName(t, credentials[i], credentials[i], file); code != "200" {
@@ -72,8 +72,8 @@ func TestRunsAreToldApartByHostNameOnOnePort(t *testing.T) {
 	}
 }
 
-// Names that are configured later, or taken back, leave the runs that are there as they are.
-func TestARunKeepsTheListenerItWasMadeWith(t *testing.T) {
+// A change of the configured host names does not affect existing runs.
+func TestRunKeepsListenerAfterConfigurationChange(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	file := must(f.WriteFile("r", "x"))(t)
@@ -97,12 +97,12 @@ func TestARunKeepsTheListenerItWasMadeWith(t *testing.T) {
 	}
 }
 
-func TestAHostPatternThatIsNoneIsNamed(t *testing.T) {
+func TestInvalidHostPatternIsReported(t *testing.T) {
 	t.Parallel()
 	f := must(fleet.New(""))(t)
 	t.Cleanup(func() { check(t, f.Close()) })
 	if err := f.Up("--legacy-host", "collect.example.org"); err == nil || !strings.Contains(err.Error(), "{run} in it once") {
-		t.Errorf("`muster up` said: %v", err)
+		t.Errorf("`muster up` printed: %v", err)
 	}
 	check(t, f.Up())
 	must(f.Muster("down"))(t)
@@ -110,6 +110,6 @@ func TestAHostPatternThatIsNoneIsNamed(t *testing.T) {
 	text := must(os.ReadFile(path))(t)
 	check(t, os.WriteFile(path, []byte(strings.Replace(string(text), "legacy_host: \"\"", "legacy_host: \"{run}.Example\"", 1)), 0o600))
 	if err := f.Up(); err == nil || !strings.Contains(f.Logs(), "aggregator.yaml:") || !strings.Contains(f.Logs(), "legacy_host: \"{run}.Example\" is not valid") {
-		t.Errorf("`muster up` said: %v\n%s", err, f.Logs())
+		t.Errorf("`muster up` printed: %v\n%s", err, f.Logs())
 	}
 }

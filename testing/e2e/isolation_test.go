@@ -13,11 +13,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// dialOn keeps a stale sidecar dialling at an address until the test ends, and counts.
+// dialOn keeps a stale sidecar dialling an address until the test ends, and counts its attempts.
 func dialOn(t *testing.T, stale *fleet.Credential) (tries, answers *atomic.Int64) {
 	t.Helper()
 	tries, answers = new(atomic.Int64), new(atomic.Int64)
@@ -41,14 +41,14 @@ func dialOn(t *testing.T, stale *fleet.Credential) (tries, answers *atomic.Int64
 	return tries, answers
 }
 
-// There is one port for listeners of runs where the old run is gone: the new run gets it.
-func TestAStaleSidecarCannotReachTheRunThatOwnsItsPortNow(t *testing.T) {
+// There is one port for listeners of runs; after the end of the old run, the new run gets it.
+func TestStaleSidecarCannotReachNewRunOnItsPort(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"cancelled", "deleted", "crashed"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			var only []string
-			if way != "cancelled" { // a cancelled run keeps its listener for an hour, to tell so
+			if way != "cancelled" { // a cancelled run keeps its listener for an hour, to report that
 				port := freePort(t)
 				only = []string{"--legacy-ports", port + "-" + port}
 			}
@@ -77,7 +77,7 @@ func TestAStaleSidecarCannotReachTheRunThatOwnsItsPortNow(t *testing.T) {
 			stale.AggregatorURL = credential.AggregatorURL
 			tries, answers := dialOn(t, stale)
 			refusedBefore := refusals(t, f)
-			until(t, "the stale sidecar has dialled some times", func() bool { return tries.Load() >= 20 })
+			until(t, "the stale sidecar has dialled several times", func() bool { return tries.Load() >= 20 })
 			if code, err := put(t, credential, "n1", "genuine"); err != nil || code != http.StatusOK {
 				t.Errorf("the new run's own sidecar: %d %v", code, err)
 			}
@@ -92,7 +92,7 @@ func TestAStaleSidecarCannotReachTheRunThatOwnsItsPortNow(t *testing.T) {
 	}
 }
 
-// freePort finds a port that is free now.
+// freePort returns a port that is free now.
 func freePort(t *testing.T) string {
 	t.Helper()
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -102,7 +102,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// refusals reads the gateway's counter of handshakes that it refused.
+// refusals returns the gateway's counter of refused handshakes.
 func refusals(t *testing.T, f *fleet.Fleet) int64 {
 	t.Helper()
 	text := must(metrics(f, "gateway"))(t)
@@ -114,7 +114,7 @@ func refusals(t *testing.T, f *fleet.Fleet) int64 {
 	return sum
 }
 
-// counted is the value of one of a service's metrics, given with its labels; 0 if it is not there.
+// counted returns the value of a service's metric with these labels, or 0.
 func counted(t *testing.T, f *fleet.Fleet, service, series string) float64 {
 	t.Helper()
 	for _, line := range strings.Split(must(metrics(f, service))(t), "\n") {
@@ -125,7 +125,7 @@ func counted(t *testing.T, f *fleet.Fleet, service, series string) float64 {
 	return 0
 }
 
-// metrics reads what a service counts; its address is in its file below run/.
+// metrics reads the metrics of a service; its address is in its file in run/.
 func metrics(f *fleet.Fleet, service string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(f.Home, "run", service+".addresses.json"))
 	if err != nil {
@@ -144,7 +144,7 @@ func metrics(f *fleet.Fleet, service string) (string, error) {
 	return string(body), err
 }
 
-func TestTwoRunsAtOnceKeepTheirResultsApart(t *testing.T) {
+func TestConcurrentRunsHaveSeparateResults(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	const runs = 2

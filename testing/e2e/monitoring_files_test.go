@@ -17,7 +17,7 @@ import (
 
 const monitoringFolder = "../../deploy/monitoring"
 
-// dashboardQueries reads the dashboard, and checks that Grafana can take it.
+// dashboardQueries reads the dashboard, and checks that Grafana can import it.
 func dashboardQueries(t *testing.T) (queries []query) {
 	t.Helper()
 	var dashboard struct {
@@ -37,13 +37,13 @@ func dashboardQueries(t *testing.T) (queries []query) {
 	for _, panel := range dashboard.Panels {
 		where := "panel " + panel.Title
 		if ids[panel.ID] {
-			t.Errorf("%s has another's id", where)
+			t.Errorf("%s has a duplicate id", where)
 		}
 		ids[panel.ID] = true
 		for x := panel.GridPos.X; x < panel.GridPos.X+panel.GridPos.W; x++ {
 			for y := panel.GridPos.Y; y < panel.GridPos.Y+panel.GridPos.H; y++ {
 				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Fatalf("%s lies over %q, or outside", where, other)
+					t.Fatalf("%s overlaps %q, or is outside", where, other)
 				}
 				taken[[2]int{x, y}] = panel.Title
 			}
@@ -65,11 +65,11 @@ func dashboardQueries(t *testing.T) (queries []query) {
 	return queries
 }
 
-// promFunctions are functions of Prometheus' templates that our alerts may use: it refuses a file that calls another.
+// promFunctions are the template functions of Prometheus that our alerts may use: it rejects a file with any other.
 var promFunctions = template.FuncMap{"humanize": fmt.Sprint, "humanize1024": fmt.Sprint, "humanizeDuration": fmt.Sprint,
 	"humanizePercentage": fmt.Sprint, "humanizeTimestamp": fmt.Sprint}
 
-// wantTemplate fails unless Prometheus could fill in an annotation.
+// wantTemplate fails unless Prometheus can expand an annotation.
 func wantTemplate(t *testing.T, alert, text string) {
 	t.Helper()
 	parsed, err := template.New(alert).Funcs(promFunctions).Parse("{{$labels := .}}{{$value := 1.5}}" + text)
@@ -81,7 +81,7 @@ func wantTemplate(t *testing.T, alert, text string) {
 	}
 }
 
-// alertQueries reads the rules, strictly: each alert says what has happened, and what to do.
+// alertQueries reads the rules strictly: each alert has a summary and an action.
 func alertQueries(t *testing.T) (queries []query) {
 	t.Helper()
 	var file struct {
@@ -102,7 +102,7 @@ func alertQueries(t *testing.T) (queries []query) {
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
 			if rule.Alert == "" || names[rule.Alert] || names[group.Name] {
-				t.Errorf("an alert of %s has no name, or another's: %q", group.Name, rule.Alert)
+				t.Errorf("an alert of %s has no name, or a duplicate one: %q", group.Name, rule.Alert)
 			}
 			names[rule.Alert] = true
 			if rule.Annotations.Summary == "" || rule.Annotations.Action == "" ||

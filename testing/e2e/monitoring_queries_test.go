@@ -12,30 +12,30 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// query is PromQL as it stands in a file, with the labels that a text about its result shows.
+// query is PromQL in a file, with the labels that its text shows.
 type query struct{ where, text, shown string }
 
 var (
-	// Prometheus adds these to everything that it reads.
+	// Labels that Prometheus adds to everything.
 	targetLabels = []string{"instance", "job"}
 	shownLabel   = regexp.MustCompile(`\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}`)
 )
 
-// The check itself: each of these mistakes is found.
-func TestWrongQueriesAreFound(t *testing.T) {
+// The check itself finds each of these mistakes.
+func TestInvalidQueriesAreDetected(t *testing.T) {
 	text := "# HELP c_total x\n# TYPE c_total counter\nc_total{code=\"OK\"} 1\n# HELP g x\n# TYPE g gauge\ng{state=\"A\"} 1\n"
 	families := map[string]*dto.MetricFamily{}
 	readFamilies(t, text, families)
 	for expression, says := range map[string]string{
 		`sum(rate(c_total[5m]`:                     "parse error",
-		`sum(rate(absent_total[5m]))`:              "no service has absent_total",
+		`sum(rate(absent_total[5m]))`:              "unknown metric absent_total",
 		`c_total{method="x"}`:                      "no label method",
 		`sum by (method) (rate(c_total[5m]))`:      "no label method",
-		`rate(g[5m])`:                              "g is no counter",
+		`rate(g[5m])`:                              "g is not a counter",
 		`g{state="B"}`:                             "never B",
 		`g{state=~"A|B"}`:                          "never B",
 		`up{job="muster-other"}`:                   "never muster-other",
-		`{state="A"}`:                              "names no metric",
+		`{state="A"}`:                              "without a metric",
 		`sum without (code) (rate(c_total[5m]))`:   "",
 		`sum by (job, code) (rate(c_total[5m]))`:   "",
 		`g{state="A", job=~"muster-.*"} or up > 0`: "",
@@ -51,7 +51,7 @@ func TestWrongQueriesAreFound(t *testing.T) {
 	}
 }
 
-// faultsOf tells what is wrong with a query.
+// faultsOf returns the faults of a query.
 func faultsOf(q query, families map[string]*dto.MetricFamily, jobs []string) (faults []string) {
 	expression, err := parser.ParseExpr(strings.ReplaceAll(q.text, "$__rate_interval", "5m"))
 	if err != nil {
@@ -75,7 +75,7 @@ func faultsOf(q query, families map[string]*dto.MetricFamily, jobs []string) (fa
 	for _, shown := range shownLabel.FindAllStringSubmatch(q.shown, -1) {
 		label := shown[1]
 		if label != "value" && (known && !slices.Contains(kept, label) || !known && !anyHas(expression, label, families)) {
-			complain("the text shows %s, which the result has not", label)
+			complain("the text shows %s, which the result does not have", label)
 		}
 	}
 	return faults
@@ -83,16 +83,16 @@ func faultsOf(q query, families map[string]*dto.MetricFamily, jobs []string) (fa
 
 func faultsOfSelector(s *parser.VectorSelector, path []parser.Node, families map[string]*dto.MetricFamily, jobs []string) (faults []string) {
 	if s.Name == "" {
-		return []string{"a selector names no metric"}
+		return []string{"a selector without a metric"}
 	}
 	family := families[s.Name]
-	if family == nil && s.Name != "up" { // Prometheus makes `up`
-		return []string{"no service has " + s.Name}
+	if family == nil && s.Name != "up" { // Prometheus adds `up`
+		return []string{"unknown metric " + s.Name}
 	}
 	for _, node := range path {
 		call, ok := node.(*parser.Call)
 		if ok && slices.Contains([]string{"rate", "irate", "increase"}, call.Func.Name) && family.GetType() != dto.MetricType_COUNTER {
-			faults = append(faults, s.Name+" is no counter")
+			faults = append(faults, s.Name+" is not a counter")
 		}
 	}
 	for _, matcher := range s.LabelMatchers {
@@ -106,7 +106,7 @@ func faultsOfSelector(s *parser.VectorSelector, path []parser.Node, families map
 			}
 		case !slices.Contains(labelsOf(family), matcher.Name):
 			faults = append(faults, s.Name+" has no label "+matcher.Name)
-		case matcher.Name != "code": // which codes have been answered until now says little
+		case matcher.Name != "code": // the codes so far say little
 			for _, value := range alternatives(matcher) {
 				if !hasValue(family, matcher.Name, value) {
 					faults = append(faults, matcher.Name+" is never "+value)
@@ -117,7 +117,7 @@ func faultsOfSelector(s *parser.VectorSelector, path []parser.Node, families map
 	return faults
 }
 
-// alternatives are the values that a matcher names: A, or those of PREFIX_(A|B) and A|B; none of a wider pattern.
+// alternatives returns the values that a matcher names: A, or those of PREFIX_(A|B) and A|B; none for other patterns.
 func alternatives(matcher *labels.Matcher) []string {
 	if matcher.Type == labels.MatchEqual || matcher.Type == labels.MatchNotEqual {
 		return []string{matcher.Value}
@@ -136,7 +136,7 @@ func alternatives(matcher *labels.Matcher) []string {
 	return values
 }
 
-// anyHas tells whether some metric below has the label.
+// anyHas reports whether a metric in the expression has the label.
 func anyHas(expression parser.Node, label string, families map[string]*dto.MetricFamily) (found bool) {
 	if slices.Contains(targetLabels, label) {
 		return true
@@ -150,7 +150,7 @@ func anyHas(expression parser.Node, label string, families map[string]*dto.Metri
 	return found
 }
 
-// keptLabels are the labels of a result, where they are known: below an aggregation, those that it is by.
+// keptLabels returns the labels of a result, if they are known: for an aggregation, those that it is by.
 func keptLabels(expression parser.Expr) (kept []string, known bool) {
 	switch e := expression.(type) {
 	case *parser.ParenExpr:

@@ -15,19 +15,19 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
 var (
 	monitoredServices = []string{"aggregator", "status", "gateway", "relay"}
-	// Only what has few values may be a label: what peers choose (a node, a run, an address) never is.
+	// Labels with few values; a label never has values that peers choose (a node, a run, an address).
 	boundedLabels = []string{"code", "listener", "method", "outcome", "presence", "reason", "result", "route", "state"}
 )
 
-// Every query of the dashboard and the alerts asks for metrics and labels that the services really have;
-// docs/operating.md explains exactly those; no label or value comes from a peer.
-func TestDashboardAndAlertsAskForWhatTheServicesTell(t *testing.T) {
+// Every query of the dashboard and the alerts uses metrics and labels that the services have; docs/operating.md
+// explains exactly those; no label or value comes from a peer.
+func TestDashboardAndAlertsUseExistingMetrics(t *testing.T) {
 	t.Parallel()
 	families := familiesOfALivelyFleet(t)
 	jobs := jobsOfScrapeConfig(t)
@@ -43,7 +43,7 @@ func TestDashboardAndAlertsAskForWhatTheServicesTell(t *testing.T) {
 	for _, name := range regexp.MustCompile("`(muster_\\w+)`").FindAllStringSubmatch(guide, -1) {
 		explained[name[1]] = true
 		if families[name[1]] == nil {
-			t.Errorf("docs/operating.md explains %s, which no service has", name[1])
+			t.Errorf("docs/operating.md explains the unknown metric %s", name[1])
 		}
 	}
 	for name := range families {
@@ -53,8 +53,8 @@ func TestDashboardAndAlertsAskForWhatTheServicesTell(t *testing.T) {
 	}
 }
 
-// familiesOfALivelyFleet gives all that the services tell after each kind of thing has happened once: a metric with
-// labels is there from the first on.
+// familiesOfALivelyFleet returns the metrics of all services after each kind of event has occurred once: a metric with
+// labels exists from then on.
 func familiesOfALivelyFleet(t *testing.T) map[string]*dto.MetricFamily {
 	t.Helper()
 	f := up(t)
@@ -76,7 +76,7 @@ func familiesOfALivelyFleet(t *testing.T) map[string]*dto.MetricFamily {
 		text := must(metrics(f, service))(t)
 		for _, secret := range []string{id, node, plugin} {
 			if strings.Contains(text, secret) {
-				t.Errorf("the metrics of %s name %s", service, secret)
+				t.Errorf("the metrics of %s contain %s", service, secret)
 			}
 		}
 		readFamilies(t, text, families)
@@ -85,7 +85,7 @@ func familiesOfALivelyFleet(t *testing.T) map[string]*dto.MetricFamily {
 	return families
 }
 
-// refuseEachWay is refused at every door: without a certificate, and with one that may not do this.
+// refuseEachWay makes requests that every listener refuses: without a certificate, and with one without the permission.
 func refuseEachWay(t *testing.T, f *fleet.Fleet, credential *fleet.Credential) {
 	t.Helper()
 	addresses := slices.Concat(credential.GRPCTargets, credential.StatusTargets,
@@ -93,7 +93,7 @@ func refuseEachWay(t *testing.T, f *fleet.Fleet, credential *fleet.Credential) {
 	for _, address := range addresses {
 		address, _, _ = strings.Cut(address, "/")
 		connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-		if err == nil { // TLS 1.3: the refusal comes after the client's part of the handshake; the counters show it
+		if err == nil { // TLS 1.3: the refusal follows the client's part of the handshake; the counters show it
 			_, _ = connection.Read(make([]byte, 1))
 			connection.Close()
 		}
@@ -104,7 +104,7 @@ func refuseEachWay(t *testing.T, f *fleet.Fleet, credential *fleet.Credential) {
 	defer cancel()
 	_, err := musterv1.NewRunServiceClient(connection).ListRuns(ctx, &musterv1.ListRunsRequest{})
 	if status.Code(err) != codes.PermissionDenied {
-		t.Errorf("a node that asks for the runs: %v", err)
+		t.Errorf("a node that lists the runs: %v", err)
 	}
 	until(t, "the refusals are counted", func() bool {
 		return refusals(t, f) > 0 && strings.Contains(must(metrics(f, "aggregator"))(t), "muster_rpc_refused_total{") &&
@@ -135,11 +135,11 @@ func checkFamilies(t *testing.T, families map[string]*dto.MetricFamily) {
 			t.Errorf("%s has no help, or no type", name)
 		}
 		if strings.HasSuffix(name, "_total") != (family.GetType() == dto.MetricType_COUNTER) && strings.HasPrefix(name, "muster_") {
-			t.Errorf("%s is a %s: counters, and they alone, end in _total", name, family.GetType())
+			t.Errorf("%s is a %s: exactly the counters end in _total", name, family.GetType())
 		}
 		for _, label := range labelsOf(family) {
 			if strings.HasPrefix(name, "muster_") && !slices.Contains(boundedLabels, label) {
-				t.Errorf("%s has the label %s: is it sure that its values are few? Then add it to boundedLabels", name, label)
+				t.Errorf("%s has the label %s: add it to boundedLabels only if it has few values", name, label)
 			}
 		}
 	}

@@ -10,16 +10,16 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// joined makes a machine a node, and gives what it dials the services with.
+// joined joins a machine as a node, and returns its access to the services.
 func joined(t *testing.T, f *fleet.Fleet, name string) *fleet.Operator {
 	t.Helper()
 	m := newMachine(t, f)
-	if _, said, code := m.muster(t, nil, "node", "join", "--token-file", token(t, f, "--node", name)); code != 0 {
-		t.Fatalf("join: exit %d: %s", code, said)
+	if _, stderr, code := m.muster(t, nil, "node", "join", "--token-file", token(t, f, "--node", name)); code != 0 {
+		t.Fatalf("join: exit %d: %s", code, stderr)
 	}
 	read := func(file string) string {
 		return string(must(os.ReadFile(filepath.Join(m.home, "node/tls", file)))(t))
@@ -30,22 +30,22 @@ func joined(t *testing.T, f *fleet.Fleet, name string) *fleet.Operator {
 }
 
 // beat opens a stream of heartbeats for a node's pair.
-func beat(t *testing.T, as *fleet.Operator, run, plugin, node string) (musterv1.HeartbeatService_BeatClient, error) {
+func beat(t *testing.T, as *fleet.Operator, run, plugin, node string) (musterv1.HeartbeatService_StreamHeartbeatsClient, error) {
 	t.Helper()
 	connection := must(as.StatusGRPC())(t)
 	t.Cleanup(func() { connection.Close() })
 	ctx, cancel := context.WithTimeout(context.Background(), 2*soon)
 	t.Cleanup(cancel)
-	stream := must(musterv1.NewHeartbeatServiceClient(connection).Beat(ctx))(t)
-	_ = stream.Send(&musterv1.BeatRequest{InstanceId: "process", Sequence: 1, Node: node, Activities: []*musterv1.Activity{{
+	stream := must(musterv1.NewHeartbeatServiceClient(connection).StreamHeartbeats(ctx))(t)
+	_ = stream.Send(&musterv1.StreamHeartbeatsRequest{InstanceId: "process", Sequence: 1, Node: node, Activities: []*musterv1.Activity{{
 		Key: &musterv1.ResultKey{Run: run, Plugin: plugin, Node: node}, Phase: musterv1.Phase_PHASE_WORKING}}})
 	_, err := stream.Recv()
 	return stream, err
 }
 
-// A node that is at work is revoked: its heartbeats end within seconds, and it begins none again; its pair
-// says why. The others go on.
-func TestARevokedNodeIsHeardNoMore(t *testing.T) {
+// A revoked node's heartbeats end within seconds, and it cannot start them again; its pair has the reason. Other nodes
+// are not affected.
+func TestHeartbeatsOfRevokedNodeAreRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("work", "DaemonSet")}, "n1", "n2")
@@ -59,17 +59,17 @@ func TestARevokedNodeIsHeardNoMore(t *testing.T) {
 	must(f.Muster("node", "revoke", "n1", "--reason", "stolen"))(t)
 	for err := error(nil); err == nil; {
 		if _, err = revoked.Recv(); err != nil && status.Code(err) == codes.DeadlineExceeded {
-			t.Fatal("a revoked node's stream goes on")
+			t.Fatal("a revoked node's stream is still open")
 		}
 	}
 	if _, err := beat(t, n1, run, "work", "n1"); status.Code(err) != codes.PermissionDenied {
-		t.Errorf("a revoked node that comes again: %v, want PERMISSION_DENIED", err)
+		t.Errorf("a revoked node that reconnects: %v, want PERMISSION_DENIED", err)
 	}
-	check(t, other.Send(&musterv1.BeatRequest{Sequence: 2}))
+	check(t, other.Send(&musterv1.StreamHeartbeatsRequest{Sequence: 2}))
 	if _, err := other.Recv(); err != nil {
 		t.Errorf("the heartbeats of another node: %v", err)
 	}
-	awaitPair(t, f, run, "n1", "it is told why", func(pair fleet.ShownPair) bool {
+	awaitPair(t, f, run, "n1", "the reason is shown", func(pair fleet.ShownPair) bool {
 		return pair.Reason == "blocked" && strings.Contains(pair.Detail, "revoked")
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// token creates a join token and gives its file.
+// token creates a join token and returns its file.
 func token(t *testing.T, f *fleet.Fleet, arguments ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "token")
@@ -22,7 +22,7 @@ func token(t *testing.T, f *fleet.Fleet, arguments ...string) string {
 	return file
 }
 
-// nodes gives what `muster nodes --json` says of each, by name.
+// nodes returns the output of `muster nodes --json` by name.
 func nodes(t *testing.T, f *fleet.Fleet, arguments ...string) map[string]map[string]any {
 	t.Helper()
 	var list []map[string]any
@@ -34,7 +34,7 @@ func nodes(t *testing.T, f *fleet.Fleet, arguments ...string) map[string]map[str
 	return byName
 }
 
-func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
+func TestMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	n1 := newMachine(t, f)
@@ -42,8 +42,8 @@ func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 	if info := must(os.Stat(file))(t); info.Mode().Perm() != 0o600 {
 		t.Errorf("the token's file has mode %v", info.Mode())
 	}
-	if _, said, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
-		t.Fatalf("join: exit %d: %s", code, said)
+	if _, stderr, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
+		t.Fatalf("join: exit %d: %s", code, stderr)
 	}
 	key := must(os.Stat(filepath.Join(n1.home, "node/tls/key.pem")))(t)
 	if key.Mode().Perm() != 0o600 {
@@ -51,22 +51,22 @@ func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 	}
 	node := nodes(t, f, "--label", "rack=b1")["n1"]
 	if node == nil || node["presence"] != "never seen" {
-		t.Fatalf("the list says %v", node)
+		t.Fatalf("the list has %v", node)
 	}
 
-	// Another machine comes too late with the same token, and with a torn one.
-	_, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file)
-	if code != 71 || !strings.Contains(said, "TOKEN_USED") {
-		t.Errorf("a used token: exit %d: %s", code, said)
+	// Another machine is too late with the same token, and another has a damaged one.
+	_, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file)
+	if code != 71 || !strings.Contains(stderr, "TOKEN_USED") {
+		t.Errorf("a used token: exit %d: %s", code, stderr)
 	}
 	torn := filepath.Join(t.TempDir(), "torn")
 	check(t, os.WriteFile(torn, []byte("{"), 0o600))
-	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", torn); code == 0 || !strings.Contains(said, "INVALID_TOKEN_FILE") {
-		t.Errorf("a torn token: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", torn); code == 0 || !strings.Contains(stderr, "INVALID_TOKEN_FILE") {
+		t.Errorf("a damaged token: exit %d: %s", code, stderr)
 	}
 	check(t, os.Chmod(file, 0o644))
-	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code == 0 || !strings.Contains(said, "SECRET_FILE_EXPOSED") {
-		t.Errorf("a token that others can read: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code == 0 || !strings.Contains(stderr, "SECRET_FILE_EXPOSED") {
+		t.Errorf("a token that others can read: exit %d: %s", code, stderr)
 	}
 
 	for _, arguments := range [][]string{
@@ -76,42 +76,42 @@ func TestAMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 		must(f.Muster(arguments...))(t)
 	}
 	if node := nodes(t, f, "--label", "zone=a")["n1"]; node == nil || node["presence"] != "revoked" || node["revoke_reason"] != "disk was stolen" {
-		t.Errorf("after the revocation the list says %v", node)
+		t.Errorf("after the revocation the list has %v", node)
 	}
 	if out := must(f.Muster("node", "show", "n1"))(t); !strings.Contains(out, "disk was stolen") {
-		t.Errorf("node show says\n%s", out)
+		t.Errorf("node show prints\n%s", out)
 	}
 	must(f.Muster("node", "remove", "n1"))(t)
 	if left := nodes(t, f); len(left) != 0 {
 		t.Errorf("after the removal there are %v", left)
 	}
 	if out := must(f.Muster("token", "list"))(t); !strings.Contains(out, "used") || !strings.Contains(out, "n1") {
-		t.Errorf("token list says\n%s", out)
+		t.Errorf("token list prints\n%s", out)
 	}
 }
 
-func TestATokenForSeveralMachines(t *testing.T) {
+func TestTokenForSeveralMachinesIsLimited(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	file := token(t, f, "--count", "2")
-	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code != 2 {
-		t.Errorf("a join without a name: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code != 2 {
+		t.Errorf("a join without a name: exit %d: %s", code, stderr)
 	}
 	for _, name := range []string{"n1", "n2"} {
-		if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file, "--node", name); code != 0 {
-			t.Fatalf("%s: exit %d: %s", name, code, said)
+		if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file, "--node", name); code != 0 {
+			t.Fatalf("%s: exit %d: %s", name, code, stderr)
 		}
 	}
-	_, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file, "--node", "n3")
-	if code != 71 || !strings.Contains(said, "TOKEN_USED") {
-		t.Errorf("a third machine: exit %d: %s", code, said)
+	_, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file, "--node", "n3")
+	if code != 71 || !strings.Contains(stderr, "TOKEN_USED") {
+		t.Errorf("a third machine: exit %d: %s", code, stderr)
 	}
 	if all := nodes(t, f); len(all) != 2 {
-		t.Errorf("the list says %v", all)
+		t.Errorf("the list has %v", all)
 	}
 }
 
-// connectHandler is an HTTP proxy that only knows CONNECT, and reaches what it connects to by `dial`.
+// connectHandler is an HTTP proxy for CONNECT only, which connects with `dial`.
 func connectHandler(dial func(address string) (net.Conn, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodConnect {
@@ -138,7 +138,7 @@ func connectHandler(dial func(address string) (net.Conn, error)) http.Handler {
 	})
 }
 
-// connectProxy serves such a proxy here; it counts whom it connected to.
+// connectProxy serves such a proxy; it counts its connections.
 func connectProxy(t *testing.T) (address string, connected *atomic.Int32) {
 	t.Helper()
 	connected = &atomic.Int32{}
@@ -153,14 +153,14 @@ func connectProxy(t *testing.T) (address string, connected *atomic.Int32) {
 	return proxy.Listener.Addr().String(), connected
 }
 
-func TestAMachineJoinsThroughAProxy(t *testing.T) {
+func TestMachineJoinsThroughProxy(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	address, connected := connectProxy(t)
 	file := token(t, f, "--node", "n1")
-	_, said, code := newMachine(t, f).muster(t, []string{"https_proxy=http://" + address, "no_proxy="}, "node", "join", "--token-file", file)
+	_, stderr, code := newMachine(t, f).muster(t, []string{"https_proxy=http://" + address, "no_proxy="}, "node", "join", "--token-file", file)
 	if code != 0 {
-		t.Fatalf("join: exit %d: %s", code, said)
+		t.Fatalf("join: exit %d: %s", code, stderr)
 	}
 	if connected.Load() == 0 {
 		t.Error("the join did not go through the proxy")

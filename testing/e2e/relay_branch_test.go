@@ -11,15 +11,15 @@ import (
 	"strings"
 	"testing"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// collectPolicy lets runs collect too.
+// collectPolicy also admits collection by runs.
 const collectPolicy = openPolicy + "  - argv: [/bin/sh, -c, \"*\"]\n    actions: [collect]\n"
 
-// branch is a centre with a relay r1 below it, and a relay r2 that reaches r1 over a link of ours. n1 hangs below
-// r2, n2 at the centre.
+// branch is a root relay with a child r1, and a relay r2 attached to r1 over a link. n1 is attached to r2, n2 to the
+// root relay.
 type branch struct {
 	*fleet.Fleet
 	link   *fleet.Link // from r2 to r1
@@ -28,8 +28,8 @@ type branch struct {
 	h1, h2 *fleet.Host
 }
 
-// newBranch makes the relays; r2 has `others` as further parents, which are reached over links of their own that
-// stay as they are. `prepare` makes centre and link as they are to be before anything passes.
+// newBranch creates the relays; r2 has `others` as further parents, over separate links that do not change. `prepare`
+// configures fleet and link before the first traffic.
 func newBranch(t *testing.T, prepare func(*fleet.Fleet, *fleet.Link), others ...string) *branch {
 	t.Helper()
 	b := &branch{h1: newHost(t, fleet.NewHost)}
@@ -39,7 +39,7 @@ func newBranch(t *testing.T, prepare func(*fleet.Fleet, *fleet.Link), others ...
 	prepare(b.Fleet, b.link)
 	b.r1 = newRelay(t, b.Fleet, "r1", b.h1, b.link.Address)
 	parents := "r1"
-	for i, other := range others { // beside the centre
+	for i, other := range others { // besides the root relay
 		way := linkOn(t, b.h1, fmt.Sprintf("%s:%d", b.h2.Address, 17446+i), at(b.h1.Address))
 		newRelay(t, b.Fleet, other, nil, way.Address)
 		parents += "," + other
@@ -60,7 +60,7 @@ func linkOn(t *testing.T, on *fleet.Host, address, to string) *fleet.Link {
 	return l
 }
 
-// printing is a job that prints numbered lines on nodes until it is told to end.
+// printing is a job that prints numbered lines on nodes until it is stopped.
 type printing struct {
 	*branch
 	id, end string
@@ -75,7 +75,7 @@ func (b *branch) print(t *testing.T, nodes ...string) *printing {
 	return p
 }
 
-// awaitMore waits until more of what nodes print has arrived.
+// awaitMore waits until more output of the nodes has arrived.
 func (p *printing) awaitMore(t *testing.T, nodes ...string) {
 	t.Helper()
 	for _, node := range nodes {
@@ -86,31 +86,31 @@ func (p *printing) awaitMore(t *testing.T, nodes ...string) {
 
 func (p *printing) logs(t *testing.T, node string) string {
 	t.Helper()
-	out, said, code := machine{fleet: p.Fleet, home: p.Home}.muster(t, nil, "job", "logs", "--node", node, p.id)
-	if code != 0 && code != 9 { // 9: it ended badly on some node
-		t.Fatalf("job logs: exit %d: %s", code, said)
+	out, stderr, code := machine{fleet: p.Fleet, home: p.Home}.muster(t, nil, "job", "logs", "--node", node, p.id)
+	if code != 0 && code != 9 { // 9: it failed on some node
+		t.Fatalf("job logs: exit %d: %s", code, stderr)
 	}
 	return out
 }
 
-// follow tells what n1 printed, and how the command that follows it ended; it ends with the test.
+// follow returns what n1 printed, and how the following command ended; it ends with the test.
 func (p *printing) follow(t *testing.T) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*crashSoon)
-	told, ended := make(chan string, 1), make(chan struct{})
+	output, ended := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
 		out, err := p.Run(ctx, "job", "logs", "-f", "--node", "n1", p.id)
 		if err != nil {
 			out += err.Error()
 		}
-		told <- out
+		output <- out
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
-	return told
+	return output
 }
 
-// wantComplete ends the job and fails unless every line came once and in order.
+// wantComplete ends the job and fails unless every line arrived once and in order.
 func (p *printing) wantComplete(t *testing.T, nodes ...string) {
 	t.Helper()
 	check(t, os.WriteFile(p.end, nil, 0o600))
@@ -122,8 +122,7 @@ func (p *printing) wantComplete(t *testing.T, nodes ...string) {
 	}
 }
 
-// wantNumbered fails unless a node printed "line 0", "line 1" and so on, and at last, if it is to be complete, how
-// many there were.
+// wantNumbered fails unless a node printed "line 0", "line 1" and so on, and at the end, if `complete`, their number.
 func wantNumbered(t *testing.T, out, node string, complete bool) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
@@ -139,14 +138,14 @@ func wantNumbered(t *testing.T, out, node string, complete bool) {
 	}
 }
 
-// collecting is a run of which n1 has a result of random bytes.
+// collecting is a run with a result of random bytes on n1.
 type collecting struct {
 	*branch
 	id, ready string
 	content   []byte
 }
 
-// collect returns when n1's plugin runs; it has its result when `release` is called.
+// collect returns when n1's plugin is running; it writes its result when `release` is called.
 func (b *branch) collect(t *testing.T, size int) *collecting {
 	t.Helper()
 	folder := t.TempDir()
@@ -156,10 +155,10 @@ func (b *branch) collect(t *testing.T, size int) *collecting {
 	check(t, os.WriteFile(file, c.content, 0o600))
 	c.id = run(t, b.Fleet, []string{execPlugin("work", "DaemonSet", fmt.Sprintf(`echo begun >> %s; until [ -e %s ]; do sleep 0.05; done; `+
 		`cp %s "$RESULTS_DIR/r"; echo "$RESULTS_DIR/r" > "$RESULTS_DIR/done"`, begun, c.ready, file))}, "n1")
-	until(t, "the plugin runs", func() bool { return fileExists(begun) })
+	until(t, "the plugin is running", func() bool { return fileExists(begun) })
 	t.Cleanup(func() {
 		if text, _ := os.ReadFile(begun); string(text) != "begun\n" {
-			t.Errorf("the plugin ran as often as this says: %q", text)
+			t.Errorf("the plugin's starts: %q", text)
 		}
 	})
 	return c
@@ -170,7 +169,7 @@ func (c *collecting) release(t *testing.T) {
 	check(t, os.WriteFile(c.ready, nil, 0o600))
 }
 
-// wantComplete waits for the run and compares every byte; it was committed once.
+// wantComplete waits for the run and compares every byte; the result was committed once.
 func (c *collecting) wantComplete(t *testing.T) {
 	t.Helper()
 	if out, err := c.Muster("wait", c.id); err != nil {
@@ -191,7 +190,7 @@ type sharing struct {
 	content []byte
 }
 
-// share hands a file of random bytes to the relay that n1 hangs below.
+// share sends a file of random bytes to the relay of n1.
 func (b *branch) share(t *testing.T, id string, size int) *sharing {
 	t.Helper()
 	path, content := fileOf(t, b.n1, size)
@@ -212,21 +211,21 @@ func (s *sharing) wantDelivered(t *testing.T) {
 	}
 }
 
-// awaitHangs waits until a relay or node hangs below another; "": nowhere.
-func (b *branch) awaitHangs(t *testing.T, name, below string) {
+// awaitParent waits until a relay or node is attached to a parent; "": detached.
+func (b *branch) awaitParent(t *testing.T, name, parent string) {
 	t.Helper()
-	check(t, fleet.Until(crashSoon, fmt.Sprintf("%s hangs below %q", name, below), func() bool {
+	check(t, fleet.Until(crashSoon, fmt.Sprintf("%s is attached to %q", name, parent), func() bool {
 		var list []struct {
 			Name, Relay string
 			Attached    bool
 		}
-		// Whoever tells may be away.
+		// the answering service may be unreachable
 		if b.JSON(&list, "nodes") != nil {
 			return false
 		}
 		for _, is := range list {
 			if is.Name == name {
-				return is.Attached == (below != "") && (below == "" || is.Relay == below)
+				return is.Attached == (parent != "") && (parent == "" || is.Relay == parent)
 			}
 		}
 		return false

@@ -11,19 +11,19 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// joinRelay lets a new machine join as a relay and gives its folder.
+// joinRelay joins a new machine as a relay and returns its folder.
 func joinRelay(t *testing.T, f *fleet.Fleet, name string, arguments ...string) string {
 	t.Helper()
 	file := token(t, f, append([]string{"--relay", name}, arguments...)...)
 	folder := filepath.Join(t.TempDir(), name)
-	if _, said, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", file, "--dir", folder,
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", file, "--dir", folder,
 		"--advertise", name+".example:7445,10.9.8.7:7445", "--join-advertise", name+".example:7446"); code != 0 {
-		t.Fatalf("relay join: exit %d: %s", code, said)
+		t.Fatalf("relay join: exit %d: %s", code, stderr)
 	}
 	return folder
 }
 
-// member reads what a join left beside the identity.
+// member reads the membership file beside the identity.
 func member(t *testing.T, file string) map[string]any {
 	t.Helper()
 	var content map[string]any
@@ -31,7 +31,7 @@ func member(t *testing.T, file string) map[string]any {
 	return content
 }
 
-func TestRelaysJoinAndNodesAreToldWhereToHang(t *testing.T) {
+func TestRelaysJoinAndNodesGetParents(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	r1 := joinRelay(t, f, "r1")
@@ -43,20 +43,20 @@ func TestRelaysJoinAndNodesAreToldWhereToHang(t *testing.T) {
 		}
 	}
 	if relay := member(t, filepath.Join(r1, "relay.json")); relay["relay"] != "r1" {
-		t.Errorf("relay.json says %v", relay)
+		t.Errorf("relay.json has %v", relay)
 	}
 	joinRelay(t, f, "r2", "--parent", "r1")
 
 	n1 := newMachine(t, f)
 	file := token(t, f, "--node", "n1", "--parent", "r2,r1")
-	// The parents are not there: the join goes on to the centre.
-	if _, said, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
-		t.Fatalf("join: exit %d: %s", code, said)
+	// The parents are unreachable: the join continues to the root relay.
+	if _, stderr, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
+		t.Fatalf("join: exit %d: %s", code, stderr)
 	}
 	targets := member(t, filepath.Join(n1.home, "node/node.json"))["relay_targets"].([]any)
 	want := []any{"r2.example:7445", "10.9.8.7:7445", "r1.example:7445", "10.9.8.7:7445"}
 	if len(targets) <= len(want) || !reflect.DeepEqual(targets[:len(want)], want) {
-		t.Errorf("it is to hang below %v", targets)
+		t.Errorf("its parents are %v", targets)
 	}
 	if must(os.ReadFile(filepath.Join(n1.home, "node/command-ca.pem")))(t) == nil {
 		t.Error("no command authority is pinned")
@@ -64,20 +64,20 @@ func TestRelaysJoinAndNodesAreToldWhereToHang(t *testing.T) {
 
 	all := nodes(t, f)
 	if r2 := all["r2"]; r2 == nil || r2["kind"] != "relay" || !reflect.DeepEqual(r2["parents"], []any{"r1"}) {
-		t.Errorf("the list says of the relay %v", r2)
+		t.Errorf("the list has for the relay %v", r2)
 	}
 	if node := all["n1"]; node == nil || node["kind"] != "node" || !reflect.DeepEqual(node["parents"], []any{"r2", "r1"}) {
-		t.Errorf("the list says of the node %v", node)
+		t.Errorf("the list has for the node %v", node)
 	}
 	if out := must(f.Muster("nodes"))(t); !strings.Contains(out, "KIND") || !strings.Contains(out, "r2, r1") {
-		t.Errorf("nodes says\n%s", out)
+		t.Errorf("nodes prints\n%s", out)
 	}
 	if out := must(f.Muster("node", "show", "r1"))(t); !strings.Contains(out, "r1.example:7445, 10.9.8.7:7445") {
-		t.Errorf("node show says\n%s", out)
+		t.Errorf("node show prints\n%s", out)
 	}
 }
 
-// rewritten gives a copy of a JSON file with `change` made to it, for its owner alone.
+// rewritten copies a JSON file with changes, readable by its owner only.
 func rewritten(t *testing.T, file string, change func(map[string]any)) string {
 	t.Helper()
 	content := member(t, file)
@@ -87,7 +87,7 @@ func rewritten(t *testing.T, file string, change func(map[string]any)) string {
 	return copied
 }
 
-func TestAMachineThatReachesOnlyARelayJoinsThroughIt(t *testing.T) {
+func TestMachineJoinsThroughRelay(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	r1 := joinRelay(t, f, "r1")
@@ -101,7 +101,7 @@ func TestAMachineThatReachesOnlyARelayJoinsThroughIt(t *testing.T) {
 			t.Logf("--- r1\n%s", relay.Output)
 		}
 	})
-	until(t, "the relay hangs below the one at the centre", func() bool {
+	until(t, "the relay is attached to the root relay", func() bool {
 		return nodes(t, f)["r1"]["attached"] == true
 	})
 
@@ -109,40 +109,40 @@ func TestAMachineThatReachesOnlyARelayJoinsThroughIt(t *testing.T) {
 		token["join_targets"] = []any{member(t, addresses)["join"]}
 	})
 	n1 := newMachine(t, f)
-	if _, said, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
-		t.Fatalf("join: exit %d: %s", code, said)
+	if _, stderr, code := n1.muster(t, nil, "node", "join", "--token-file", file); code != 0 {
+		t.Fatalf("join: exit %d: %s", code, stderr)
 	}
 	if node := nodes(t, f)["n1"]; node == nil || !reflect.DeepEqual(node["parents"], []any{"r1"}) {
-		t.Errorf("the list says %v", node)
+		t.Errorf("the list has %v", node)
 	}
-	// What the centre refuses is refused here with the same words.
-	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code != 71 || !strings.Contains(said, "TOKEN_USED") {
-		t.Errorf("a used token: exit %d: %s", code, said)
+	// The relay answers with the same error as the aggregator.
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code != 71 || !strings.Contains(stderr, "TOKEN_USED") {
+		t.Errorf("a used token: exit %d: %s", code, stderr)
 	}
 	must(f.Muster("node", "revoke", "r1"))(t)
-	until(t, "the revoked relay hangs nowhere", func() bool { return nodes(t, f)["r1"]["attached"] == false })
+	until(t, "the revoked relay is detached", func() bool { return nodes(t, f)["r1"]["attached"] == false })
 	other := rewritten(t, token(t, f, "--node", "n2"), func(token map[string]any) {
 		token["join_targets"] = []any{member(t, addresses)["join"]}
 	})
-	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", other); code == 0 {
-		t.Errorf("a revoked relay let a machine in: %s", said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", other); code == 0 {
+		t.Errorf("a machine joined through a revoked relay: %s", stderr)
 	}
 }
 
-func TestTokensOfRelaysAreForRelaysAlone(t *testing.T) {
+func TestRelayTokensAreOnlyForRelays(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	relay := token(t, f, "--relay", "r1")
-	if _, said, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", relay); code != 71 || !strings.Contains(said, "muster relay join") {
-		t.Errorf("a node with a relay's token: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", relay); code != 71 || !strings.Contains(stderr, "muster relay join") {
+		t.Errorf("a node with a relay's token: exit %d: %s", code, stderr)
 	}
 	node := token(t, f, "--node", "n1")
 	folder := filepath.Join(t.TempDir(), "r")
-	if _, said, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", node, "--dir", folder, "--advertise", "r:1"); code != 71 || !strings.Contains(said, "muster node join") {
-		t.Errorf("a relay with a node's token: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", node, "--dir", folder, "--advertise", "r:1"); code != 71 || !strings.Contains(stderr, "muster node join") {
+		t.Errorf("a relay with a node's token: exit %d: %s", code, stderr)
 	}
-	if _, said, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", relay, "--dir", folder, "--advertise", "r"); code != 2 || !strings.Contains(said, "--advertise") {
-		t.Errorf("no port: exit %d: %s", code, said)
+	if _, stderr, code := newMachine(t, f).muster(t, nil, "relay", "join", "--token-file", relay, "--dir", folder, "--advertise", "r"); code != 2 || !strings.Contains(stderr, "--advertise") {
+		t.Errorf("no port: exit %d: %s", code, stderr)
 	}
 	for what, arguments := range map[string][]string{
 		"RELAY_NOT_FOUND": {"--node", "n2", "--parent", "r9"},

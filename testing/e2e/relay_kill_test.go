@@ -14,11 +14,11 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// restFollower follows a job through the gateway, and comes back to where it was when that goes away.
+// restFollower follows a job through the gateway, and resumes when the gateway restarts.
 type restFollower struct {
 	printed  strings.Builder // by n1
 	sequence int64
@@ -37,7 +37,7 @@ func followByREST(t *testing.T, f *fleet.Fleet, job string) *restFollower {
 	t.Cleanup(cancel)
 	go func() {
 		defer close(r.done)
-		// While the gateway is away a client tries again now and then.
+		// While the gateway is unreachable, the client retries periodically.
 		for ended := false; !ended && r.problem == nil; time.Sleep(100 * time.Millisecond) {
 			url := fmt.Sprintf("%s/api/v1/jobs/%s:watch?position=%d", operator.Gateway[0], job, r.position)
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -52,7 +52,7 @@ func followByREST(t *testing.T, f *fleet.Fleet, job string) *restFollower {
 	return r
 }
 
-// read takes one answer to its end; true if the job has ended, too.
+// read reads one answer to its end; true if the job has ended, too.
 func (r *restFollower) read(client *http.Client, request *http.Request) (ended bool, err error) {
 	response, err := client.Do(request)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *restFollower) read(client *http.Client, request *http.Request) (ended b
 			return false, err
 		}
 		for _, record := range message.Records {
-			r.take(record)
+			r.add(record)
 		}
 		r.position = message.Position
 		ended = message.Job.GetState() == musterv1.JobState_JOB_STATE_ENDED
@@ -82,19 +82,19 @@ func (r *restFollower) read(client *http.Client, request *http.Request) (ended b
 	return ended, lines.Err()
 }
 
-func (r *restFollower) take(record *musterv1.JobRecord) {
+func (r *restFollower) add(record *musterv1.JobRecord) {
 	if record.Node != "n1" || record.Sequence == 0 {
 		return
 	}
 	if r.sequence++; record.Sequence != r.sequence {
-		r.problem = fmt.Errorf("record %d came where %d was due", record.Sequence, r.sequence)
+		r.problem = fmt.Errorf("got record %d instead of %d", record.Sequence, r.sequence)
 	}
 	r.printed.Write(record.GetOutput().GetData())
 }
 
-// Every program on the way is killed, one after the other, while a job prints, a result goes up and a file goes
-// to another node; a link that takes its time sees to it that they do.
-func TestEachProgramIsKilledInTurn(t *testing.T) {
+// Every program on the route is killed, one after the other, while a job prints, a result is delivered and a file is
+// sent to another node; a slow link keeps these transfers active.
+func TestTransfersSurviveKillOfEachProgram(t *testing.T) {
 	t.Parallel()
 	if !inOwnNetwork(t) {
 		return
@@ -112,7 +112,7 @@ func TestEachProgramIsKilledInTurn(t *testing.T) {
 		return func() {
 			before := must(b.Process(name, arguments...))(t)
 			before.Kill()
-			until(t, name+" runs again", func() bool {
+			until(t, name+" is running again", func() bool {
 				now, err := b.Process(name, arguments...)
 				return err == nil && now.PID != before.PID
 			})
@@ -125,19 +125,19 @@ func TestEachProgramIsKilledInTurn(t *testing.T) {
 		{"the aggregator", supervised(fleet.Aggregator)},
 		{"the status service", supervised(fleet.Status)},
 		{"the gateway", supervised(fleet.Gateway)},
-		{"the relay at the centre", supervised(fleet.Relay, "--config", filepath.Join(b.Home, "config", "relay.yaml"))},
+		{"the root relay", supervised(fleet.Relay, "--config", filepath.Join(b.Home, "config", "relay.yaml"))},
 		{"r1", func() { b.r1.killAndStart(t) }},
 		{"r2", func() { b.r2.killAndStart(t) }},
 	} {
 		t.Logf("%s is killed after %d bytes", victim.name, b.link.Passed(fleet.Up))
 		victim.kill()
-		b.awaitHangs(t, "n1", "r2")
+		b.awaitParent(t, "n1", "r2")
 		p.awaitMore(t, "n1", "n2")
 	}
 	p.wantComplete(t, "n1", "n2")
 	wantNumbered(t, <-byCommand, "n1", true)
 
-	// The agent dies with what it runs, and says so; what it collected goes on.
+	// The agent is killed with its commands, and reports that; the collection continues.
 	lost := b.print(t, "n1", "n2")
 	t.Logf("the agent is killed after %d bytes", b.link.Passed(fleet.Up))
 	b.n1.agent.Kill()
@@ -153,7 +153,7 @@ func TestEachProgramIsKilledInTurn(t *testing.T) {
 	select {
 	case <-byREST.done:
 	case <-time.After(soon):
-		t.Fatal("who followed the job through the gateway was not told of its end")
+		t.Fatal("the end of the job was not received through the gateway")
 	}
 	if byREST.problem != nil {
 		t.Errorf("through the gateway: %v", byREST.problem)
@@ -163,25 +163,25 @@ func TestEachProgramIsKilledInTurn(t *testing.T) {
 	wantNoBugs(t, b)
 }
 
-// wantNoBugs fails if a program said what none should say, whatever died beside it.
+// wantNoBugs fails if a log has a sign of a defect.
 func wantNoBugs(t *testing.T, b *branch) {
 	t.Helper()
-	said := map[string]string{}
+	stderr := map[string]string{}
 	for name, program := range map[string]*fleet.RunningProgram{
 		"r1": b.r1.program, "r2": b.r2.program, "n1": b.n1.agent, "n2": b.n2.agent,
 	} {
 		program.End()
-		said[name] = program.Output.String()
+		stderr[name] = program.Output.String()
 	}
 	files, _ := filepath.Glob(filepath.Join(b.Home, "log", "*"))
 	for _, file := range files {
-		said[filepath.Base(file)] = string(must(os.ReadFile(file))(t))
+		stderr[filepath.Base(file)] = string(must(os.ReadFile(file))(t))
 	}
-	for name, text := range said {
+	for name, text := range stderr {
 		for _, line := range strings.Split(text, "\n") {
 			for _, sign := range []string{"panic", "terminate called", "Check failed", "assertion", "runtime error", " ERROR "} {
 				if strings.Contains(line, sign) {
-					t.Errorf("%s says: %s", name, line)
+					t.Errorf("log of %s: %s", name, line)
 				}
 			}
 		}

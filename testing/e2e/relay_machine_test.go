@@ -18,14 +18,14 @@ const (
 	proxyPort = 3128
 )
 
-// relay is a machine that joined as a relay, and the program that runs there.
+// relay is a machine that joined as a relay, and its program.
 type relay struct {
 	machine
 	name    string
 	program *fleet.RunningProgram
 }
 
-// newHost makes one that ends with the test.
+// newHost creates a host that ends with the test.
 func newHost(t *testing.T, make func() (*fleet.Host, error)) *fleet.Host {
 	t.Helper()
 	h := must(make())(t)
@@ -33,10 +33,10 @@ func newHost(t *testing.T, make func() (*fleet.Host, error)) *fleet.Host {
 	return h
 }
 
-// at is where a relay is reached that listens at this host.
+// at returns the address of a relay on this host.
 func at(host string) string { return fmt.Sprintf("%s:%d", host, relayPort) }
 
-// newRelay joins a relay that is reached at `address` by what hangs below it, and starts it.
+// newRelay joins a relay whose children reach it at `address`, and starts it.
 func newRelay(t *testing.T, f *fleet.Fleet, name string, on *fleet.Host, address string, arguments ...string) *relay {
 	t.Helper()
 	r := &relay{machine: newMachine(t, f), name: name}
@@ -44,9 +44,9 @@ func newRelay(t *testing.T, f *fleet.Fleet, name string, on *fleet.Host, address
 	file := token(t, f, append([]string{"--relay", name}, arguments...)...)
 	host, _, err := net.SplitHostPort(address)
 	check(t, err)
-	if _, said, code := r.muster(t, nil, "relay", "join", "--token-file", file, "--dir", r.home,
+	if _, stderr, code := r.muster(t, nil, "relay", "join", "--token-file", file, "--dir", r.home,
 		"--advertise", address, "--join-advertise", fmt.Sprintf("%s:%d", host, joinPort)); code != 0 {
-		t.Fatalf("relay %s joins: exit %d: %s", name, code, said)
+		t.Fatalf("relay %s joins: exit %d: %s", name, code, stderr)
 	}
 	config := fmt.Sprintf("state_folder: %s\nlisten: 0.0.0.0:%d\njoin_listen: 0.0.0.0:%d\ninterval: 2s\n", r.home, relayPort, joinPort)
 	check(t, os.WriteFile(r.config(), []byte(config), 0o600))
@@ -60,26 +60,26 @@ func (r *relay) start(t *testing.T) {
 	t.Helper()
 	r.program = must(r.fleet.Start(r.on, nil, fleet.Relay, "--config", r.config()))(t)
 	program := r.program
-	t.Cleanup(func() { endAndTell(t, r.name, program) })
+	t.Cleanup(func() { endAndLog(t, r.name, program) })
 	until(t, "relay "+r.name+" is attached", func() bool { return nodes(t, r.fleet)[r.name]["attached"] == true })
 }
 
-// endAndTell ends a program; if the test failed, it gives what the program said.
-func endAndTell(t *testing.T, name string, program *fleet.RunningProgram) {
+// endAndLog ends a program; if the test failed, it logs the program's output.
+func endAndLog(t *testing.T, name string, program *fleet.RunningProgram) {
 	program.End()
 	if t.Failed() {
 		t.Logf("--- %s\n%s", name, program.Output)
 	}
 }
 
-// killAndStart is what a supervisor of its machine would do.
+// killAndStart restarts the relay as a supervisor would.
 func (r *relay) killAndStart(t *testing.T) {
 	t.Helper()
 	r.program.End()
 	r.start(t)
 }
 
-// proxyOn serves HTTP CONNECT on a host; what it connects to it reaches from there.
+// proxyOn serves HTTP CONNECT on a host; it connects from there.
 func proxyOn(t *testing.T, host *fleet.Host) {
 	t.Helper()
 	var listener net.Listener
@@ -108,7 +108,7 @@ func wantLines(t *testing.T, out string, lines int, names ...string) {
 			continue
 		}
 		if want := fmt.Sprintf("line %d", next[name]); text != want {
-			t.Fatalf("%s printed %q where %q was due", name, text, want)
+			t.Fatalf("%s printed %q instead of %q", name, text, want)
 		}
 		next[name]++
 	}

@@ -10,9 +10,9 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// A centre, a relay r1 with a relay r2 behind it, a node n1 that reaches a proxy beside r2 and nothing else,
-// and a node n2 behind a relay r3 of another branch. r1, in the middle, is killed while things go on.
-func TestATreeOfRelaysInNetworksOfTheirOwn(t *testing.T) {
+// A root relay, a relay r1 with a child r2 behind it, a node n1 that reaches only a proxy beside r2, and a node n2
+// attached to a relay r3 of another branch. r1, in the middle, is killed during transfers.
+func TestRelayTreeAcrossSeparateNetworksWorks(t *testing.T) {
 	t.Parallel()
 	if !inOwnNetwork(t) {
 		return
@@ -33,11 +33,11 @@ func TestATreeOfRelaysInNetworksOfTheirOwn(t *testing.T) {
 	n2 := join(t, f, "n2", policy, hn2, nil, "--parent", "r3")
 	n1.attach(t)
 	n2.attach(t)
-	if below := nodes(t, f); below["n1"]["relay"] != "r2" || below["r2"]["relay"] != "r1" || below["n2"]["relay"] != "r3" {
-		t.Fatalf("they hang wrongly: %v", below)
+	if byName := nodes(t, f); byName["n1"]["relay"] != "r2" || byName["r2"]["relay"] != "r1" || byName["n2"]["relay"] != "r3" {
+		t.Fatalf("wrong topology: %v", byName)
 	}
 
-	// What a command prints goes on, complete and in order, while the relay in the middle is killed twice.
+	// The output of a command is complete and in order, although the relay in the middle is killed twice.
 	job := strings.TrimSpace(must(f.Muster("exec", "--all", "--deadline", "5m", "--detach", "--", "/bin/sh", "-c",
 		"i=0; while [ $i -lt 600 ]; do echo line $i; i=$((i+1)); sleep 0.02; done"))(t))
 	for range 2 {
@@ -50,18 +50,18 @@ func TestATreeOfRelaysInNetworksOfTheirOwn(t *testing.T) {
 	}
 	wantLines(t, must(f.Muster("job", "logs", "-f", job))(t), 600, "n1", "n2")
 
-	// A run asks them by itself. The relay in the middle is away when n1 has its result: r2 keeps that, n1
-	// its own copy, and it is there in the end, in the node's own word.
+	// A run starts jobs on the nodes. The relay in the middle is down when n1 has its result: r2 spools the result, n1
+	// keeps its copy, and in the end it is committed with the node's own signature.
 	begun, goOn := filepath.Join(t.TempDir(), "begun"), filepath.Join(t.TempDir(), "go-on")
 	id := run(t, f, []string{execPlugin("facts", "DaemonSet", fmt.Sprintf(
 		`touch %s; until [ -e %s ]; do sleep 0.1; done; uname -a > "$RESULTS_DIR/f"; echo "$RESULTS_DIR/f" > "$RESULTS_DIR/done"`, begun, goOn))}, "n1", "n2")
-	until(t, "the plugin runs", func() bool {
+	until(t, "the plugin is running", func() bool {
 		_, err := os.Stat(begun)
 		return err == nil
 	})
 	r1.program.End()
 	check(t, os.WriteFile(goOn, nil, 0o600))
-	until(t, "r2 keeps the result", func() bool {
+	until(t, "r2 has spooled the result", func() bool {
 		kept, _ := filepath.Glob(filepath.Join(r2.home, "spool", "*"))
 		return len(kept) > 0
 	})
@@ -76,12 +76,13 @@ func TestATreeOfRelaysInNetworksOfTheirOwn(t *testing.T) {
 		}
 	}
 
-	// A file for a node of the other branch, over the centre; the relay in the middle is killed on the way.
+	// A file for a node of the other branch, through the root relay; the relay in the middle is killed during the
+	// transfer.
 	content := strings.Repeat("a line of the report\n", 200_000)
 	report := filepath.Join(t.TempDir(), "report")
 	check(t, os.WriteFile(report, []byte(content), 0o600))
-	if _, said, code := n1.muster(t, n1.extra, "share", report, "--to", "n2", "--wait", "1s"); code != 0 {
-		t.Fatalf("share: exit %d: %s", code, said)
+	if _, stderr, code := n1.muster(t, n1.extra, "share", report, "--to", "n2", "--wait", "1s"); code != 0 {
+		t.Fatalf("share: exit %d: %s", code, stderr)
 	}
 	r1.killAndStart(t)
 	got := filepath.Join(t.TempDir(), "got")
@@ -94,7 +95,7 @@ func TestATreeOfRelaysInNetworksOfTheirOwn(t *testing.T) {
 	}
 	n1.awaitAttached(t, true)
 
-	// A revoked node is gone from every relay at once.
+	// A revoked node is detached from every relay immediately.
 	must(f.Muster("node", "revoke", "n1"))(t)
 	n1.awaitAttached(t, false)
 	out, _, _ := execOn(t, f, "--node", "n1", "--json", "--ttl", "1s", "--", "/bin/echo", "never")

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
 const junit = `<testsuite name="suite"><testcase name="boots"/><testcase name="sings"><failure message="out of tune"/></testcase>` +
 	`<testcase name="swims"><skipped/></testcase></testsuite>`
 
-// completeWithResults is a run of which n1 has three test cases, and n2 none because it broke.
+// completeWithResults creates a run with three test cases on n1, and an error on n2.
 func completeWithResults(t *testing.T, f *fleet.Fleet) string {
 	t.Helper()
 	definition := strings.Replace(sidecarPlugin("checks", "DaemonSet"), "result-format: raw", "result-format: junit", 1)
@@ -27,7 +27,7 @@ func completeWithResults(t *testing.T, f *fleet.Fleet) string {
 	return id
 }
 
-func TestResultsInEachMode(t *testing.T) {
+func TestResultsPrintsEachMode(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := completeWithResults(t, f)
@@ -60,7 +60,7 @@ func TestResultsInEachMode(t *testing.T) {
 			}
 		}
 		if !strings.Contains(lines[1], "out of tune") {
-			t.Errorf("why it failed is not told: %s", lines[1])
+			t.Errorf("the reason of the failure is missing: %s", lines[1])
 		}
 	})
 	t.Run("report as JSON", func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestResultsInEachMode(t *testing.T) {
 	})
 }
 
-// Before there is an archive it says what has come so far.
-func TestResultsOfARunThatGoesOn(t *testing.T) {
+// Before there is an archive, the command prints the results so far.
+func TestResultsOfUnfinishedRunAreListed(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
@@ -107,8 +107,8 @@ func TestResultsOfARunThatGoesOn(t *testing.T) {
 	}
 }
 
-// What a script reads from stdout is data and nothing else; what is said to people goes to stderr.
-func TestStdoutHoldsDataAlone(t *testing.T) {
+// Only data is printed to stdout; messages for people go to stderr.
+func TestStdoutHasOnlyData(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := completeWithResults(t, f)
@@ -117,7 +117,7 @@ func TestStdoutHoldsDataAlone(t *testing.T) {
 	result := must(f.WriteFile("r", "x"))(t)
 	for _, c := range []struct{ command, want string }{
 		{"retrieve " + id + " -o " + file, file + "\n"},
-		{"retrieve " + id + " -o " + file, file + "\n"}, // it is there already
+		{"retrieve " + id + " -o " + file, file + "\n"}, // it was retrieved before
 		{"credentials export " + config.Run + " --plugin p --node global -o " + f.Home + "/c.json", ""},
 		{"operator add ann -o " + f.Home + "/ann.json", ""},
 		{"submit " + result + " --config " + config.File, ""},

@@ -12,17 +12,17 @@ import (
 	"sync"
 	"testing"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// cutter passes connections on to an address and breaks each after some bytes from there.
+// cutter forwards connections to an address and breaks each after a number of bytes from there.
 type cutter struct {
 	address string
 	to      string
 
 	mu     sync.Mutex
-	limits []int64 // of the next connections; none: a connection stays whole
+	limits []int64 // of the next connections; empty: a connection is not broken
 	atCut  []func()
 	passed int64 // bytes from there
 	cuts   int
@@ -46,7 +46,7 @@ func newCutter(t *testing.T, to string) *cutter {
 	return c
 }
 
-// cutAfter breaks a later connection after so many bytes, and calls `then` first.
+// cutAfter breaks a later connection after a number of bytes, and calls `then` first.
 func (c *cutter) cutAfter(bytes int64, then func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *cutter) pass(near net.Conn) {
 	}
 }
 
-// behindCutter is the operator's context with the way to the aggregator through a cutter.
+// behindCutter returns an operator's context that reaches the aggregator through a cutter.
 func behindCutter(t *testing.T, f *fleet.Fleet) (c *cutter, context string) {
 	t.Helper()
 	text := must(os.ReadFile(filepath.Join(f.Home, "context.json")))(t)
@@ -99,7 +99,7 @@ func behindCutter(t *testing.T, f *fleet.Fleet) (c *cutter, context string) {
 	return c, must(f.WriteFile("behind.json", string(changed)))(t)
 }
 
-// largeArchive is a complete run with an archive of some size, and the archive as it is.
+// largeArchive creates a complete run with an archive of some size, and returns the archive.
 func largeArchive(t *testing.T, f *fleet.Fleet) (id string, content []byte) {
 	t.Helper()
 	id = run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -111,14 +111,14 @@ func largeArchive(t *testing.T, f *fleet.Fleet) (id string, content []byte) {
 	return id, must(os.ReadFile(whole))(t)
 }
 
-// The connection breaks, and the aggregator dies: the download goes on where it was, in one call.
-func TestADownloadGoesOnAfterEachBreak(t *testing.T) {
+// The connection breaks, and the aggregator is killed: the download resumes within one call.
+func TestDownloadResumesAfterEachBreak(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id, content := largeArchive(t, f)
 	c, behind := behindCutter(t, f)
 	seed := rand.Int63()
-	t.Logf("the places of the breaks follow from %d", seed)
+	t.Logf("seed of the breaks: %d", seed)
 	random := rand.New(rand.NewSource(seed))
 	const breaks = 4
 	for i := range breaks {
@@ -127,27 +127,27 @@ func TestADownloadGoesOnAfterEachBreak(t *testing.T) {
 			aggregator := must(f.Process(fleet.Aggregator))(t)
 			then = aggregator.Kill
 		}
-		// Never enough of it for the whole: who began anew each time would not get far.
+		// Never enough bytes for the whole: a restart from zero would not complete.
 		c.cutAfter(largeSize/16+random.Int63n(largeSize/8), then)
 	}
 	file := filepath.Join(f.Home, "broken.tar.gz")
 	must(f.Muster("retrieve", id, "-o", file, "--context", behind))(t)
 	if !bytes.Equal(must(os.ReadFile(file))(t), content) {
-		t.Error("the archive is another one")
+		t.Error("the archive differs")
 	}
 	passed, cuts := c.so()
 	if cuts != breaks {
 		t.Errorf("%d breaks, want %d", cuts, breaks)
 	}
-	// What was under way at a break comes twice.
+	// Bytes in flight at a break are sent twice.
 	if most := int64(len(content)) + breaks*(8<<20); passed > most {
-		t.Errorf("%d bytes came for an archive of %d: it was begun anew", passed, len(content))
+		t.Errorf("%d bytes were received for an archive of %d: the download restarted from zero", passed, len(content))
 	}
 }
 
-// The program itself is killed: the next call goes on with what it left, and there is no file before that
-// could be taken for the whole.
-func TestADownloadGoesOnAfterItsProgramWasKilled(t *testing.T) {
+// The program itself is killed: the next call resumes its partial download, and until then no file has the name of the
+// whole.
+func TestDownloadResumesAfterKillOfProgram(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id, content := largeArchive(t, f)
@@ -165,20 +165,20 @@ func TestADownloadGoesOnAfterItsProgramWasKilled(t *testing.T) {
 	}
 	left := must(os.Stat(file + ".part"))(t).Size()
 	if left < largeSize/4 {
-		t.Errorf("%d bytes were left of what had come", left)
+		t.Errorf("%d bytes of the partial download were left", left)
 	}
 	before, _ := c.so()
 	must(f.Muster("retrieve", id, "-o", file, "--context", behind))(t)
 	if !bytes.Equal(must(os.ReadFile(file))(t), content) {
-		t.Error("the archive is another one")
+		t.Error("the archive differs")
 	}
 	if after, _ := c.so(); after-before > int64(len(content))-left+1<<20 {
-		t.Errorf("%d bytes came though %d of %d were there", after-before, left, len(content))
+		t.Errorf("%d bytes were received although %d of %d were present", after-before, left, len(content))
 	}
 }
 
-// What an earlier try left is not trusted: bytes that are wrong are found out, and come anew.
-func TestADownloadWithDamagedLeftoversIsWholeInTheEnd(t *testing.T) {
+// A partial download is not trusted: damaged bytes are detected and downloaded again.
+func TestDownloadWithDamagedPartCompletes(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id, content := largeArchive(t, f)
@@ -188,6 +188,6 @@ func TestADownloadWithDamagedLeftoversIsWholeInTheEnd(t *testing.T) {
 	check(t, os.WriteFile(file+".part", damaged, 0o600))
 	must(f.Muster("retrieve", id, "-o", file))(t)
 	if !bytes.Equal(must(os.ReadFile(file))(t), content) {
-		t.Error("the archive is another one")
+		t.Error("the archive differs")
 	}
 }

@@ -31,12 +31,12 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// rudderPolicy lets a gateway run an agent of Rudder's, which is a script here.
+// rudderPolicy lets a gateway run an agent of Rudder, here a script.
 func rudderPolicy(script string) string {
 	return fmt.Sprintf("commands:\n  - argv: [%s, agent, run]\n    actions: [rudder]\n    classes: [info, debug]\n", script)
 }
 
-// rudderIdentity is the key and the self-signed certificate of a node of Rudder's.
+// rudderIdentity is the key and the self-signed certificate of a Rudder node.
 type rudderIdentity struct {
 	key *rsa.PrivateKey
 	der []byte
@@ -58,13 +58,13 @@ func (i rudderIdentity) pem() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.der}))
 }
 
-// rudderRelay is the gateway of a fleet as a relay of Rudder's, with the extended dialect.
+// rudderRelay is the gateway of a fleet as a Rudder relay, with the extended dialect.
 type rudderRelay struct {
 	base   string
 	client *http.Client
 }
 
-// writeIn gives a function that writes files of a folder of the test.
+// writeIn returns a function that writes files to a folder of the test.
 func writeIn(t *testing.T) func(name, content string) string {
 	folder := t.TempDir()
 	return func(name, content string) string {
@@ -74,7 +74,7 @@ func writeIn(t *testing.T) func(name, content string) string {
 	}
 }
 
-// serveRudder has the gateway serve the relay API for these nodes, by their ids, with these fields besides.
+// serveRudder configures the gateway's relay API for these nodes, by their ids, with additional fields.
 func serveRudder(t *testing.T, f *fleet.Fleet, id string, nodes map[string]rudderIdentity, fields map[string]string) rudderRelay {
 	t.Helper()
 	write, own := writeIn(t), newRudderIdentity(t, id)
@@ -109,7 +109,7 @@ func serveRudder(t *testing.T, f *fleet.Fleet, id string, nodes map[string]rudde
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{own.certificate()}}}}}
 }
 
-// get calls below the relay API.
+// get requests a path under the relay API.
 func (r rudderRelay) get(t *testing.T, path string) string {
 	t.Helper()
 	response := must(r.client.Get(r.base + "/rudder/relay-api/" + path))(t)
@@ -121,15 +121,15 @@ func (r rudderRelay) get(t *testing.T, path string) string {
 	return string(body)
 }
 
-// Nodes that are attached run what their own policy admits of gateways; the others are reached by the command.
-func TestRudderReachesAttachedNodesByTheirStreams(t *testing.T) {
+// Attached nodes run what their own policy admits for gateways; the others are reached by the command.
+func TestRudderReachesAttachedNodesOverStreams(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	script := filepath.Join(t.TempDir(), "rudder")
 	check(t, os.WriteFile(script, []byte("#!/bin/sh\necho \"by stream: $*\"\necho trouble >&2\nexit 3\n"), 0o700))
 	relay := serveRudder(t, f, "root", map[string]rudderIdentity{"n1": {}, "n2": {}, "n3": {}}, nil)
 	join(t, f, "n1", rudderPolicy(script), nil, nil).attach(t)
-	attached(t, f, "n2") // its policy admits operators alone
+	attached(t, f, "n2") // its policy admits only operators
 	type record struct {
 		Event, Stderr, Error string
 		Code                 *int
@@ -168,8 +168,8 @@ func TestRudderReachesAttachedNodesByTheirStreams(t *testing.T) {
 	}
 }
 
-// The gateway is killed right after it took over a file for a node elsewhere, while the policy server is away.
-func TestASharedFileOutlivesTheGateway(t *testing.T) {
+// The gateway is killed right after it accepted a file for a node elsewhere, while the policy server is unreachable.
+func TestSharedFileSurvivesKillOfGateway(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	var away atomic.Bool
@@ -204,7 +204,7 @@ func TestASharedFileOutlivesTheGateway(t *testing.T) {
 	}
 	must(f.Process(fleet.Gateway))(t).Kill()
 	upload := strings.TrimPrefix(answer.Header.Get("Location"), "/rudder/relay-api/")
-	until(t, "the gateway is there again, and has the upload", func() bool {
+	until(t, "the gateway is running again, and has the upload", func() bool {
 		again, err := relay.client.Get(relay.base + "/rudder/relay-api/" + upload)
 		if err != nil {
 			return false

@@ -15,10 +15,10 @@ import (
 	"testing"
 )
 
-// scanner is the worked example of a web product's back end, running in a folder of its own.
+// scanner is the example of a web product's back end, in its own folder.
 type scanner struct {
 	url    string
-	folder string // where it runs, with its folder for temporary files
+	folder string // its home and temporary folder
 	stop   func()
 }
 
@@ -46,13 +46,13 @@ func startScanner(t *testing.T, context string) *scanner {
 	t.Cleanup(func() { s.stop() })
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatalf("it does not serve: %v", err)
+		t.Fatalf("the scanner does not serve: %v", err)
 	}
 	s.url = strings.TrimSpace(strings.TrimPrefix(line, "serving on "))
 	return s
 }
 
-// ask sends a request with a session's cookie, if there is one.
+// ask sends a request with a session's cookie, if any.
 func (s *scanner) ask(t *testing.T, method, path, body string, session *http.Cookie) (*http.Response, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -81,9 +81,9 @@ func parseStatus(t *testing.T, text string) (status scanStatus) {
 	return status
 }
 
-// A product's back end starts a run by the API, shows it to its end by polling and by events, and keeps what
-// lets it look in its session alone.
-func TestAProductStartsARunAndShowsItToItsEnd(t *testing.T) {
+// A product's back end creates a run by the API, shows it to its end by polling and by events, and keeps its
+// credentials in its session only.
+func TestProductStartsRunAndShowsItToItsEnd(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	s := startScanner(t, filepath.Join(f.Home, "context.json"))
@@ -136,13 +136,13 @@ func TestAProductStartsARunAndShowsItToItsEnd(t *testing.T) {
 		t.Errorf("after the session: %s", response.Status)
 	}
 	if _, text := s.ask(t, "POST", "/scans", `{"plugins": ["nothing"], "nodes": ["n1"]}`, nil); !strings.Contains(text, "nothing") {
-		t.Errorf("a plugin that there is not: %q", text)
+		t.Errorf("an unknown plugin: %q", text)
 	}
 	s.stop()
 	s.wantNoKeyOnDisk(t)
 }
 
-// events gives the data of all events to the stream's end.
+// events returns the data of all events to the stream's end.
 func (s *scanner) events(session *http.Cookie) (all []string) {
 	request, err := http.NewRequest("GET", s.url+"/scans/events", nil)
 	if err != nil {
@@ -162,13 +162,12 @@ func (s *scanner) events(session *http.Cookie) (all []string) {
 	return all
 }
 
-// wantNoKeyOnDisk looks through all that the scanner could have written: it has no other home, and no other
-// place for temporary files.
+// wantNoKeyOnDisk searches everything that the scanner could have written: its home and its temporary folder.
 func (s *scanner) wantNoKeyOnDisk(t *testing.T) {
 	t.Helper()
 	check(t, filepath.WalkDir(s.folder, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			t.Errorf("it wrote %s", path)
+			t.Errorf("the scanner wrote %s", path)
 		}
 		return err
 	}))

@@ -17,15 +17,15 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// localRelay joins a relay on this machine, with those parents and no other, and starts it.
+// localRelay joins a relay on this machine with exactly these parents, and starts it.
 func localRelay(t *testing.T, f *fleet.Fleet, name, parents string) (r *relay, address string) {
 	t.Helper()
 	r = &relay{machine: newMachine(t, f), name: name}
 	address = mustertest.ReserveAddress(t)
 	file := token(t, f, "--relay", name)
-	if _, said, code := r.muster(t, nil, "relay", "join", "--token-file", file, "--dir", r.home,
+	if _, stderr, code := r.muster(t, nil, "relay", "join", "--token-file", file, "--dir", r.home,
 		"--advertise", address, "--join-advertise", mustertest.ReserveAddress(t)); code != 0 {
-		t.Fatalf("relay %s joins: exit %d: %s", name, code, said)
+		t.Fatalf("relay %s joins: exit %d: %s", name, code, stderr)
 	}
 	config := fmt.Sprintf("state_folder: %s\nlisten: %s\ninterval: 2s\n", r.home, address)
 	if parents != "" {
@@ -36,8 +36,8 @@ func localRelay(t *testing.T, f *fleet.Fleet, name, parents string) (r *relay, a
 	return r, address
 }
 
-// below joins a node that knows the relay at an address and no other, and attaches it there.
-func below(t *testing.T, f *fleet.Fleet, name, address string) *node {
+// joinAt joins a node that knows only the relay at an address, and attaches it.
+func joinAt(t *testing.T, f *fleet.Fleet, name, address string) *node {
 	t.Helper()
 	n := join(t, f, name, openPolicy, nil, nil)
 	file := filepath.Join(n.folder(), "node.json")
@@ -48,7 +48,7 @@ func below(t *testing.T, f *fleet.Fleet, name, address string) *node {
 	return n
 }
 
-// sizes gives those of the files below a folder of a relay's shared files; "staged" are arriving, "blobs" are there.
+// sizes returns the sizes of files in a relay's store of shared files; "staged" are arriving, "blobs" are complete.
 func sizes(t *testing.T, home, what string) (all []int64) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(home, "shares", "blobs", what), func(_ string, entry fs.DirEntry, err error) error {
@@ -61,13 +61,13 @@ func sizes(t *testing.T, home, what string) (all []int64) {
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it goes while one looks
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be removed meanwhile
 		t.Fatal(err)
 	}
 	return all
 }
 
-// awaitHalf waits until a part of a file has arrived at a relay, and no more than a part.
+// awaitHalf waits until a file has partially arrived at a relay.
 func awaitHalf(t *testing.T, name, home string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -77,22 +77,22 @@ func awaitHalf(t *testing.T, name, home string) {
 			}
 		}
 		if time.Now().After(end) {
-			t.Fatalf("nothing arrives at %s", name)
+			t.Fatalf("no bytes arrive at %s", name)
 		}
 	}
 }
 
-// The source hangs in one branch, the target in another; every relay on the way is killed while the file arrives
-// there. It arrives, whole, once.
-func TestASharedFileArrivesThoughEveryRelayOnTheWayIsKilled(t *testing.T) {
+// Source and target are in different branches; every relay on the route is killed while the file arrives there. The
+// file arrives complete, once.
+func TestSharedFileArrivesAfterKillOfEveryRelay(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	east, eastAddress := localRelay(t, f, "east", "")
 	west, westAddress := localRelay(t, f, "west", "")
 	far, farAddress := localRelay(t, f, "far", westAddress)
-	n1, n2 := below(t, f, "n1", eastAddress), below(t, f, "n2", farAddress)
+	n1, n2 := joinAt(t, f, "n1", eastAddress), joinAt(t, f, "n2", farAddress)
 	if at := nodes(t, f); at["n1"]["relay"] != "east" || at["n2"]["relay"] != "far" || at["far"]["relay"] != "west" {
-		t.Fatalf("they hang wrongly: %v", at)
+		t.Fatalf("wrong topology: %v", at)
 	}
 	path, content := fileOf(t, n1, 96<<20)
 
@@ -106,11 +106,11 @@ func TestASharedFileArrivesThoughEveryRelayOnTheWayIsKilled(t *testing.T) {
 		defer cancel()
 		command := f.Command(ctx, "share", path, "--to", "n2", "--wait", "4m", "--json")
 		command.Env = append(command.Env, "MUSTER_HOME="+n1.home)
-		var said bytes.Buffer
-		command.Stderr = &said
+		var stderr bytes.Buffer
+		command.Stderr = &stderr
 		out, err := command.Output()
 		if err != nil {
-			err = fmt.Errorf("%w: %s", err, said.String())
+			err = fmt.Errorf("%w: %s", err, stderr.String())
 		}
 		shared <- answer{string(out), err}
 	}()
@@ -136,14 +136,14 @@ func TestASharedFileArrivesThoughEveryRelayOnTheWayIsKilled(t *testing.T) {
 	var file sharedFile
 	check(t, json.Unmarshal([]byte(end.out), &file))
 	if file.State != "delivered" || file.Relay != "far" {
-		t.Errorf("the source is told %+v", file)
+		t.Errorf("the source gets %+v", file)
 	}
 	got := filepath.Join(n2.home, "got.csv")
 	n2.must(t, "shared", "get", "--from", "n1", "--id", "report.csv", "-o", got)
 	if !bytes.Equal(must(os.ReadFile(got))(t), content) {
-		t.Error("n2 got other bytes")
+		t.Error("the bytes at n2 differ")
 	}
-	until(t, "it lies at one relay alone, and nothing of it elsewhere", func() bool {
+	until(t, "exactly one relay has it", func() bool {
 		whole, parts := "", 0
 		for name, home := range homes {
 			for range sizes(t, home, "blobs") {
@@ -155,13 +155,13 @@ func TestASharedFileArrivesThoughEveryRelayOnTheWayIsKilled(t *testing.T) {
 	})
 }
 
-// What an operator sees of the files of a branch that never reach the centre, and does about them.
-func TestAnOperatorSeesAndRemovesSharedFilesAtAnyRelay(t *testing.T) {
+// An operator lists and removes files of a branch that never pass the root relay.
+func TestOperatorListsAndRemovesSharedFilesAtAnyRelay(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	_, address := localRelay(t, f, "r1", "")
-	n1 := below(t, f, "n1", address)
-	below(t, f, "n2", address)
+	n1 := joinAt(t, f, "n1", address)
+	joinAt(t, f, "n2", address)
 	path, _ := fileOf(t, n1, 1000)
 	n1.must(t, "share", path, "--to", "n2", "--ttl", "1h")
 	until(t, "it has arrived", func() bool { return outcome(t, n1, "--to", "n2").State == "delivered" })
@@ -179,40 +179,41 @@ func TestAnOperatorSeesAndRemovesSharedFilesAtAnyRelay(t *testing.T) {
 		t.Errorf("the list: %+v", list)
 	}
 	if out := must(f.Muster("shared", "list", "--relay", "r1"))(t); !strings.Contains(out, "1 of 10000") || !strings.Contains(out, "report.csv") {
-		t.Errorf("the table says\n%s", out)
+		t.Errorf("the table is\n%s", out)
 	}
 	key := []string{"--from", "n1", "--to", "n2", "--id", "report.csv"}
 	if out := must(f.Muster(append([]string{"shared", "outcome"}, key...)...))(t); out != "" {
 		t.Errorf("outcome prints %q", out)
 	}
 	if _, err := f.Muster(append([]string{"shared", "remove", "--relay", "r9"}, key...)...); err == nil || !strings.Contains(err.Error(), "RELAY_NOT_FOUND") {
-		t.Errorf("at a relay that is none: %v", err)
+		t.Errorf("at an unknown relay: %v", err)
 	}
 	must(f.Muster(append([]string{"shared", "remove"}, key...)...))(t)
 	if state := outcome(t, n1, "--to", "n2").State; state != "removed" {
-		t.Errorf("the source is told %q", state)
+		t.Errorf("the source gets %q", state)
 	}
 	if _, err := f.Muster(append([]string{"shared", "remove"}, key...)...); err == nil || !strings.Contains(err.Error(), "SHARE_NOT_FOUND") {
 		t.Errorf("a second time: %v", err)
 	}
 }
 
-// A name that nobody ever joined under is refused at once, also by a root that has just started; the source hears it.
-func TestASharedFileForNobodyIsRefusedAtOnce(t *testing.T) {
+// A target that never joined is refused immediately, also by a root relay that has just started; the source gets the
+// error.
+func TestSharedFileForUnknownTargetIsRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	_, address := localRelay(t, f, "r1", "")
-	n1, n2 := below(t, f, "n1", address), attached(t, f, "n2")
+	n1, n2 := joinAt(t, f, "n1", address), attached(t, f, "n2")
 	path, _ := fileOf(t, n1, 1000)
-	for name, n := range map[string]*node{"below a relay": n1, "at the centre": n2} {
-		_, said, code := n.muster(t, n.extra, "share", path, "--to", "nobody")
-		if code == 0 || !strings.Contains(said, "TARGET_UNKNOWN") || !strings.Contains(said, "has joined the fleet") {
-			t.Errorf("%s: exit %d: %s", name, code, said)
+	for name, n := range map[string]*node{"attached to r1": n1, "attached to the root relay": n2} {
+		_, stderr, code := n.muster(t, n.extra, "share", path, "--to", "nobody")
+		if code == 0 || !strings.Contains(stderr, "TARGET_UNKNOWN") || !strings.Contains(stderr, "has not joined the fleet") {
+			t.Errorf("%s: exit %d: %s", name, code, stderr)
 		}
 	}
-	// One that joined may come yet: it waits.
+	// A node that has joined may attach later: its file waits.
 	join(t, f, "n3", openPolicy, nil, nil)
-	if _, said, code := n1.muster(t, n1.extra, "share", path, "--to", "n3", "--wait", "1s"); code != 0 || !strings.Contains(said, "is kept by relay") {
-		t.Errorf("for one that is not attached yet: exit %d: %s", code, said)
+	if _, stderr, code := n1.muster(t, n1.extra, "share", path, "--to", "n3", "--wait", "1s"); code != 0 || !strings.Contains(stderr, "is stored at relay") {
+		t.Errorf("for one that is not attached yet: exit %d: %s", code, stderr)
 	}
 }

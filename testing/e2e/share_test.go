@@ -12,14 +12,14 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// sharedFile is what the commands print of one.
+// sharedFile is a shared file in the output of commands.
 type sharedFile struct {
 	Source, Target, ID, State, Reason, Relay string
 	Size                                     int64
 	ExpireTime                               string `json:"expire_time"`
 }
 
-// fileOf writes a file of random bytes at a node.
+// fileOf writes a file of random bytes on a node.
 func fileOf(t *testing.T, n *node, size int) (path string, content []byte) {
 	t.Helper()
 	content = make([]byte, size)
@@ -29,17 +29,17 @@ func fileOf(t *testing.T, n *node, size int) (path string, content []byte) {
 	return path, content
 }
 
-// must runs a command at a node, which has to end well.
+// must runs a command on a node, which has to succeed.
 func (n *node) must(t *testing.T, arguments ...string) string {
 	t.Helper()
-	out, said, code := n.muster(t, n.extra, arguments...)
+	out, stderr, code := n.muster(t, n.extra, arguments...)
 	if code != 0 {
-		t.Fatalf("%s: muster %s: exit %d: %s", n.name, strings.Join(arguments, " "), code, said)
+		t.Fatalf("%s: muster %s: exit %d: %s", n.name, strings.Join(arguments, " "), code, stderr)
 	}
 	return out
 }
 
-// outcome is what became of report.csv from n1 for n2, as a node is told.
+// outcome returns the outcome of report.csv from n1 for n2, as a node sees it.
 func outcome(t *testing.T, n *node, peer ...string) (file sharedFile) {
 	t.Helper()
 	out, _, _ := n.muster(t, n.extra, append([]string{"shared", "outcome", "--id", "report.csv", "--json"}, peer...)...)
@@ -47,7 +47,7 @@ func outcome(t *testing.T, n *node, peer ...string) (file sharedFile) {
 	return file
 }
 
-func TestANodeSharesAFileWithAnother(t *testing.T) {
+func TestNodeSharesFileWithAnother(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	n1, n2 := attached(t, f, "n1"), attached(t, f, "n2")
@@ -63,18 +63,18 @@ func TestANodeSharesAFileWithAnother(t *testing.T) {
 		t.Errorf("n2 sees %+v", list)
 	}
 	if table := n2.must(t, "shared", "list"); !strings.Contains(table, "never") || !strings.Contains(table, "report.csv") {
-		t.Errorf("the table says %q", table)
+		t.Errorf("the table is %q", table)
 	}
 	to := filepath.Join(n2.home, "got.csv")
 	n2.must(t, "shared", "get", "--from", "n1", "--id", "report.csv", "-o", to)
 	if got := must(os.ReadFile(to))(t); !bytes.Equal(got, content) {
-		t.Error("n2 got other bytes")
+		t.Error("the bytes at n2 differ")
 	}
 
-	// The relay at the centre is killed: what it has taken is there.
+	// The root relay is killed: it keeps what it has accepted.
 	relay := must(f.Process(fleet.Relay))(t)
 	relay.Kill()
-	until(t, "it is there again", func() bool { return outcome(t, n2, "--from", "n1").State == "delivered" })
+	until(t, "the relay has it again", func() bool { return outcome(t, n2, "--from", "n1").State == "delivered" })
 
 	n2.must(t, "shared", "remove", "--from", "n1", "--id", "report.csv")
 	if state := outcome(t, n1, "--to", "n2").State; state != "removed" {
@@ -86,9 +86,9 @@ func TestANodeSharesAFileWithAnother(t *testing.T) {
 		{"INVALID_SHARE", "--to n2 --id %2e%2e"},
 		{"--ttl", "--to n2 --ttl soon"},
 	} {
-		_, said, code := n1.muster(t, nil, append([]string{"share", path}, strings.Fields(refused.arguments)...)...)
-		if code == 0 || !strings.Contains(said, refused.says) {
-			t.Errorf("share %s: exit %d: %s", refused.arguments, code, said)
+		_, stderr, code := n1.muster(t, nil, append([]string{"share", path}, strings.Fields(refused.arguments)...)...)
+		if code == 0 || !strings.Contains(stderr, refused.says) {
+			t.Errorf("share %s: exit %d: %s", refused.arguments, code, stderr)
 		}
 	}
 }

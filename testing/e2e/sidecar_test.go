@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// sidecar is one old sidecar: testing/sidecar, started as Kubernetes would start the real one.
+// sidecar is an old sidecar: testing/sidecar, started as Kubernetes would start the real one.
 type sidecar struct {
 	folder   string // its results folder
 	progress string // where a plugin posts its progress
@@ -58,7 +58,7 @@ func buildSidecar() (string, error) {
 	return program, nil
 }
 
-// startSidecar starts one for a Job (node "global") or for a node of a DaemonSet.
+// startSidecar starts a sidecar for a Job (node "global") or for a node of a DaemonSet.
 func startSidecar(t *testing.T, credential *fleet.Credential, node string, arguments ...string) *sidecar {
 	t.Helper()
 	s := &sidecar{folder: t.TempDir(), done: make(chan error, 1)}
@@ -93,7 +93,7 @@ func (s *sidecar) finish(t *testing.T, name, content string) {
 		os.WriteFile(filepath.Join(s.folder, "done"), []byte(file), 0o600)))
 }
 
-// wait gives how the sidecar ended.
+// wait returns how the sidecar ended.
 func (s *sidecar) wait(t *testing.T) error {
 	t.Helper()
 	select {
@@ -106,7 +106,7 @@ func (s *sidecar) wait(t *testing.T) error {
 	}
 }
 
-// report posts a plugin's progress to the sidecar's relay and gives the answer.
+// report posts a plugin's progress to the sidecar's relay and returns the answer.
 func (s *sidecar) report(t *testing.T, body string) (code int, text string) {
 	t.Helper()
 	until(t, "the sidecar's progress port is open", func() bool {
@@ -122,7 +122,7 @@ func (s *sidecar) report(t *testing.T, body string) (code int, text string) {
 	return code, text
 }
 
-func TestAnOldSidecarDeliversAGlobalAndAByNodeResultWithProgress(t *testing.T) {
+func TestOldSidecarDeliversGlobalAndByNodeResultsWithProgress(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("e2e", "Job"), sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -133,7 +133,7 @@ func TestAnOldSidecarDeliversAGlobalAndAByNodeResultWithProgress(t *testing.T) {
 			t.Errorf("%s: progress was answered %d %s", plugin, code, text)
 		}
 		until(t, "the status shows the progress", func() bool {
-			status, _ := f.Muster("status", id, "--json") // its exit code says that the run goes on
+			status, _ := f.Muster("status", id, "--json") // the exit code says that the run is still running
 			return strings.Contains(status, "half way")
 		})
 		s.finish(t, "report.txt", "result of "+plugin)
@@ -150,7 +150,7 @@ func TestAnOldSidecarDeliversAGlobalAndAByNodeResultWithProgress(t *testing.T) {
 }
 
 // An empty file is a result.
-func TestAnOldSidecarDeliversAnEmptyFile(t *testing.T) {
+func TestOldSidecarDeliversEmptyFile(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("e2e", "Job")})
@@ -161,9 +161,9 @@ func TestAnOldSidecarDeliversAnEmptyFile(t *testing.T) {
 	wantFile(t, archive(t, f, id), "plugins/e2e/results/global/empty", "")
 }
 
-// A sidecar that comes again (its pod was restarted) is content; one with another result is told so, and
-// believes it has delivered: 409 is success to it.
-func TestAnOldSidecarMayDeliverTwice(t *testing.T) {
+// A restarted sidecar delivers the same result successfully; one with another result gets 409, which it treats as
+// success.
+func TestOldSidecarMayDeliverTwice(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
@@ -174,12 +174,12 @@ func TestAnOldSidecarMayDeliverTwice(t *testing.T) {
 		check(t, s.wait(t))
 	}
 	if got := operator(t, f).result(t, id, "logs", "n1"); got.Size != int64(len("first")) || got.Generation != 1 {
-		t.Errorf("the first result did not stay: %v", got)
+		t.Errorf("the first result was replaced: %v", got)
 	}
 }
 
-// A sidecar of a DaemonSet never ends by itself and nothing but a kill ends it: it must not matter.
-func TestAnOldSidecarThatSleepsForEverHarmsNobody(t *testing.T) {
+// A sidecar of a DaemonSet never ends unless it is killed: the run must not depend on it.
+func TestOldSidecarThatNeverEndsDoesNotBlockRun(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")

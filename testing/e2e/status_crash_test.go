@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// held kills a service as a crash would; it comes again when `back` is called and not before.
-func held(t *testing.T, f *fleet.Fleet, service string) (back func()) {
+// killAndHold kills a service as a crash would; it restarts when `back` is called and not before.
+func killAndHold(t *testing.T, f *fleet.Fleet, service string) (back func()) {
 	t.Helper()
 	supervisor := must(f.Process(fleet.Muster, "supervise"))(t)
 	check(t, supervisor.Stop())
@@ -21,8 +21,8 @@ func held(t *testing.T, f *fleet.Fleet, service string) (back func()) {
 	return func() { check(t, supervisor.Continue()) }
 }
 
-// beatingRun is a run with a working agent on each node.
-func beatingRun(t *testing.T, f *fleet.Fleet, count int) (run string, nodes []string) {
+// runWithAgents creates a run with a working agent on each node.
+func runWithAgents(t *testing.T, f *fleet.Fleet, count int) (run string, nodes []string) {
 	t.Helper()
 	for i := range count {
 		nodes = append(nodes, fmt.Sprintf("n%d", i+1))
@@ -38,8 +38,8 @@ func beatingRun(t *testing.T, f *fleet.Fleet, count int) (run string, nodes []st
 	return run, nodes
 }
 
-// wantAllThrough waits for the end and compares what aggregator, /status and gRPC say of it.
-func wantAllThrough(t *testing.T, f *fleet.Fleet, run string, nodes int) {
+// wantAllComplete waits for the end and compares the run in aggregator, /status and gRPC.
+func wantAllComplete(t *testing.T, f *fleet.Fleet, run string, nodes int) {
 	t.Helper()
 	a := operator(t, f)
 	check(t, fleet.Until(2*time.Minute, "the run is complete", func() bool {
@@ -69,37 +69,37 @@ func wantAllThrough(t *testing.T, f *fleet.Fleet, run string, nodes int) {
 	wantExit(t, err, 0)
 }
 
-func TestStatusServesWhileTheAggregatorIsAwayAndCatchesUp(t *testing.T) {
+func TestStatusIsServedWhileAggregatorIsDownAndCatchesUp(t *testing.T) {
 	t.Parallel()
 	f := up(t)
-	quickBeats(t, f)
-	run, nodes := beatingRun(t, f, 3)
+	shortHeartbeats(t, f)
+	run, nodes := runWithAgents(t, f, 3)
 	for i, node := range nodes {
-		back := held(t, f, fleet.Aggregator)
-		release(t, f, node) // delivered when the aggregator is back
+		back := killAndHold(t, f, fleet.Aggregator)
+		release(t, f, node) // delivered when the aggregator is available again
 		for range 5 {
 			if at := shown(t, f, run); at.Status != "running" || at.Counts.Genuine != i || at.Counts.Planned != len(nodes) {
-				t.Errorf("without the aggregator /status says %q, %+v; want %d of %d", at.Status, at.Counts, i, len(nodes))
+				t.Errorf("without the aggregator /status has %q, %+v; want %d of %d", at.Status, at.Counts, i, len(nodes))
 			}
 		}
 		_, err := f.Muster("status", run)
 		wantExit(t, err, 7)
 		back()
-		awaitPair(t, f, run, node, "it is through", func(pair fleet.ShownPair) bool { return pair.Status == "complete" })
+		awaitPair(t, f, run, node, "the pair is complete", func(pair fleet.ShownPair) bool { return pair.Status == "complete" })
 	}
-	wantAllThrough(t, f, run, len(nodes))
+	wantAllComplete(t, f, run, len(nodes))
 }
 
-// Nobody is called lost while the service has not had the time to hear of them: its grace is the usual one.
-func TestAgentsOutliveTheStatusServiceAndAreNotCalledLost(t *testing.T) {
+// No agent is reported as lost before the service had time to receive heartbeats: its grace is the usual one.
+func TestAgentsAreNotReportedLostAfterStatusServiceRestart(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	check(t, f.Configure("status", map[string]string{"heartbeats.interval": "2s"}))
-	run, nodes := beatingRun(t, f, 3)
-	back := held(t, f, fleet.Status)
-	release(t, f, "n1") // goes to the aggregator, which needs no status service
+	run, nodes := runWithAgents(t, f, 3)
+	back := killAndHold(t, f, fleet.Status)
+	release(t, f, "n1") // goes to the aggregator, which does not need the status service
 	a := operator(t, f)
-	until(t, "the result is there", func() bool {
+	until(t, "the result is committed", func() bool {
 		return a.result(t, run, "work", "n1").Outcome == musterv1.Outcome_OUTCOME_GENUINE
 	})
 	_, err := f.Muster("status", run)
@@ -107,7 +107,7 @@ func TestAgentsOutliveTheStatusServiceAndAreNotCalledLost(t *testing.T) {
 	back()
 	viewer := must(fleet.ReadViewer(f.CredentialsFile(run)))(t)
 	var last *fleet.Shown
-	if err := fleet.Until(2*time.Minute, "all agents are back", func() bool {
+	if err := fleet.Until(2*time.Minute, "all agents have reconnected", func() bool {
 		at, err := viewer.Status()
 		if err != nil {
 			return false // it starts, and then catches up
@@ -121,9 +121,9 @@ func TestAgentsOutliveTheStatusServiceAndAreNotCalledLost(t *testing.T) {
 			if pair.Presence == "online" {
 				online++
 			}
-			// One whose first heartbeat was not on the disk yet counts as not started until the next.
+			// An agent whose first heartbeat was not yet on the disk counts as not started until the next.
 			if pair.Status != "running" || (pair.Reason != "running" && pair.Reason != "not-started") {
-				t.Fatalf("%s was called %s, %s", pair.Node, pair.Status, pair.Reason)
+				t.Fatalf("%s was reported as %s, %s", pair.Node, pair.Status, pair.Reason)
 			}
 		}
 		return online == len(nodes)-1 && at.Pair("work", "n1").Status == "complete"
@@ -132,5 +132,5 @@ func TestAgentsOutliveTheStatusServiceAndAreNotCalledLost(t *testing.T) {
 	}
 	release(t, f, "n2")
 	release(t, f, "n3")
-	wantAllThrough(t, f, run, len(nodes))
+	wantAllComplete(t, f, run, len(nodes))
 }

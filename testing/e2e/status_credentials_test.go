@@ -19,15 +19,15 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// machine is one on which nothing of ours is but the CLI.
+// machine is a machine with only the CLI.
 type machine struct {
 	fleet *fleet.Fleet
 	home  string
-	on    *fleet.Host // if it has a network of its own
+	on    *fleet.Host // if it has its own network
 }
 
 func newMachine(t *testing.T, f *fleet.Fleet) machine {
@@ -35,7 +35,7 @@ func newMachine(t *testing.T, f *fleet.Fleet) machine {
 	return machine{fleet: f, home: t.TempDir()}
 }
 
-// muster runs a command there, with more environment; it gives stdout, stderr and the exit code.
+// muster runs a command on the machine, with more environment; it returns stdout, stderr and the exit code.
 func (m machine) muster(t *testing.T, environment []string, arguments ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -45,13 +45,13 @@ func (m machine) muster(t *testing.T, environment []string, arguments ...string)
 	if m.on != nil {
 		command = m.on.Inside(command)
 	}
-	var out, said bytes.Buffer
-	command.Stdout, command.Stderr = &out, &said
+	var printed, failed bytes.Buffer
+	command.Stdout, command.Stderr = &printed, &failed
 	_ = command.Run()
-	return out.String(), said.String(), command.ProcessState.ExitCode()
+	return printed.String(), failed.String(), command.ProcessState.ExitCode()
 }
 
-// changed writes a copy of a credentials file with `change` made to it.
+// changed writes a changed copy of a credentials file.
 func changed(t *testing.T, f *fleet.Fleet, run, name string, change func(*fleet.Viewer)) string {
 	t.Helper()
 	viewer := must(fleet.ReadViewer(f.CredentialsFile(run)))(t)
@@ -59,7 +59,7 @@ func changed(t *testing.T, f *fleet.Fleet, run, name string, change func(*fleet.
 	return must(f.WriteFile(name, string(must(json.Marshal(viewer))(t))))(t)
 }
 
-func TestAMachineNeedsNothingButTheCredentialsFile(t *testing.T) {
+func TestStatusRequiresOnlyCredentialsFile(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	plan := []string{sidecarPlugin("logs", "DaemonSet")}
@@ -72,9 +72,9 @@ func TestAMachineNeedsNothingButTheCredentialsFile(t *testing.T) {
 	seen := func(run string, environment []string, arguments ...string) {
 		t.Helper()
 		until(t, "the run is known", func() bool {
-			out, said, code := m.muster(t, environment, append([]string{"status"}, arguments...)...)
+			out, stderr, code := m.muster(t, environment, append([]string{"status"}, arguments...)...)
 			if code != 7 && code != 69 {
-				t.Fatalf("muster status %v: exit code %d: %s", arguments, code, said)
+				t.Fatalf("muster status %v: exit code %d: %s", arguments, code, stderr)
 			}
 			return code == 7 && strings.Contains(out, "Run "+run)
 		})
@@ -83,13 +83,14 @@ func TestAMachineNeedsNothingButTheCredentialsFile(t *testing.T) {
 	seen(first, []string{"MUSTER_CREDENTIALS=" + file(first)})
 	seen(second, []string{"MUSTER_CREDENTIALS=" + file(first)}, "--credentials", file(second))
 	if left := must(os.ReadDir(m.home))(t); len(left) != 0 {
-		t.Errorf("asking left %v in the home", left)
+		t.Errorf("the command left %v in the home", left)
 	}
-	_, said, code := m.muster(t, nil, "status")
-	if code != 1 || !strings.Contains(said, "next:") {
-		t.Errorf("without any file: exit code %d: %s", code, said)
+	_, stderr, code := m.muster(t, nil, "status")
+	if code != 1 || !strings.Contains(stderr, "next:") {
+		t.Errorf("without any file: exit code %d: %s", code, stderr)
 	}
-	// In the home: the newest, or the one that is named. Without the operator's context it is the file that works.
+	// In the home: the newest file, or the named one. Without the operator's context the credentials are from this
+	// file.
 	check(t, os.Rename(filepath.Join(f.Home, "context.json"), filepath.Join(f.Home, "away.json")))
 	m.home = f.Home
 	seen(second, nil)
@@ -98,8 +99,8 @@ func TestAMachineNeedsNothingButTheCredentialsFile(t *testing.T) {
 	check(t, os.Rename(filepath.Join(f.Home, "away.json"), filepath.Join(f.Home, "context.json")))
 }
 
-// The original design's place, in a /tmp that nobody else sees.
-func TestTheOriginalPlaceOfTheFile(t *testing.T) {
+// The path of the original design, in a private /tmp.
+func TestCredentialsFileInOriginalPlaceIsUsedSafely(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -119,7 +120,7 @@ func TestTheOriginalPlaceOfTheFile(t *testing.T) {
 		command.Env = []string{"PATH=" + os.Getenv("PATH"), "MUSTER_HOME=/tmp/home"}
 		out, err := command.CombinedOutput()
 		if strings.Contains(string(out), "mount: ") {
-			t.Skipf("no mount is allowed here: %s", out)
+			t.Skipf("mounts are not permitted: %s", out)
 		}
 		return string(out), err
 	}
@@ -132,15 +133,15 @@ func TestTheOriginalPlaceOfTheFile(t *testing.T) {
 		"another user's":     "mv /tmp/file /tmp/sonobuoy.json && chown 1 /tmp/sonobuoy.json",
 	} {
 		if os.Getuid() != 0 && name == "another user's" {
-			continue // only root gives files away
+			continue // only root can give files away
 		}
 		if out, err := inTmp(prepare); err == nil || strings.Contains(out, "Run "+run) {
-			t.Errorf("%s was believed: %s", name, out)
+			t.Errorf("%s was accepted: %s", name, out)
 		}
 	}
 }
 
-func TestBadCredentialsFilesAreRefusedEachWithItsReason(t *testing.T) {
+func TestInvalidCredentialsFilesAreRefusedWithReason(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -157,22 +158,22 @@ func TestBadCredentialsFilesAreRefusedEachWithItsReason(t *testing.T) {
 		{"too old", old, "--max-age"},
 		{"readable by others", exposed, "SECRET_FILE_EXPOSED"},
 		{"expired", ended, "CERTIFICATE_EXPIRED"},
-		{"no JSON", text, "not a JSON object"},
-		{"not there", text + "-not", "CREDENTIALS_NOT_FOUND"},
+		{"not JSON", text, "not a JSON object"},
+		{"missing", text + "-not", "CREDENTIALS_NOT_FOUND"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, said, code := m.muster(t, nil, "status", "--credentials", c.file)
-			if code != 1 || !strings.Contains(said, c.says) || !strings.Contains(said, c.file) || !strings.Contains(said, "next:") {
-				t.Errorf("exit code %d, %q; want 1, and that it says %q, names the file and the next step", code, said, c.says)
+			_, stderr, code := m.muster(t, nil, "status", "--credentials", c.file)
+			if code != 1 || !strings.Contains(stderr, c.says) || !strings.Contains(stderr, c.file) || !strings.Contains(stderr, "next:") {
+				t.Errorf("exit code %d, %q; want 1, and %q with the file and the next step", code, stderr, c.says)
 			}
 		})
 	}
-	if out, said, code := m.muster(t, nil, "status", "--credentials", old, "--max-age", "48h"); code != 7 {
-		t.Errorf("an old file that was allowed: exit code %d: %s%s", code, out, said)
+	if out, stderr, code := m.muster(t, nil, "status", "--credentials", old, "--max-age", "48h"); code != 7 {
+		t.Errorf("an old file that was allowed: exit code %d: %s%s", code, out, stderr)
 	}
 }
 
-// endedCertificate is one that ended a minute ago, with its key.
+// endedCertificate returns an expired certificate with its key.
 func endedCertificate(t *testing.T) (certificate, key string) {
 	t.Helper()
 	private := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
@@ -190,27 +191,27 @@ func TestCredentialsArePrintedAndNotWritten(t *testing.T) {
 	var viewer fleet.Viewer
 	check(t, json.Unmarshal([]byte(out), &viewer))
 	if !strings.HasPrefix(viewer.Address, "https://") || !strings.HasSuffix(viewer.Address, "/") || viewer.Key == "" {
-		t.Errorf("printed was %.300s", out)
+		t.Errorf("stdout is %.300s", out)
 	}
 	if files, _ := filepath.Glob(filepath.Join(f.Home, "credentials", "*")); len(files) != 0 {
-		t.Errorf("files were written all the same: %v", files)
+		t.Errorf("files were written: %v", files)
 	}
-	until(t, "it shows its run", func() bool {
+	until(t, "the status is shown", func() bool {
 		at, err := viewer.Status()
 		return err == nil && at.Status == "running" && len(at.Plugins) == 1
 	})
-	// A link in the place of the folder: nothing is written through it.
+	// A link instead of the folder: nothing is written through it.
 	elsewhere := t.TempDir()
 	_ = os.Remove(filepath.Join(f.Home, "credentials"))
 	check(t, os.Symlink(elsewhere, filepath.Join(f.Home, "credentials")))
 	_, err := f.Muster("run", "-f", plan, "--node", "n1")
-	wantExit(t, err, 1, "a link may have been planted")
+	wantExit(t, err, 1, "planted link")
 	if left := must(os.ReadDir(elsewhere))(t); len(left) != 0 {
-		t.Errorf("it was written through the link: %v", left)
+		t.Errorf("a file was written through the link: %v", left)
 	}
 }
 
-// How things stand, and how they ended.
+// Exit codes for states and outcomes.
 func TestExitCodesOfStatusAndWait(t *testing.T) {
 	t.Parallel()
 	f := up(t)

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// block is one list of commands of a page, with what they have to print.
+// block is one list of commands of a page, with the expected output.
 type block struct{ commands, prints []string }
 
-// blocks reads those of one section of a page.
+// blocks reads the blocks of one section of a page.
 func blocks(t *testing.T, page, section string) []block {
 	t.Helper()
 	_, text, found := strings.Cut(string(must(os.ReadFile(page))(t)), "\n## "+section+"\n")
@@ -37,8 +37,8 @@ func blocks(t *testing.T, page, section string) []block {
 	return all
 }
 
-// What docs/status.md says of the original design, done as it stands there.
-func TestTheOriginalDesignLineByLine(t *testing.T) {
+// The commands of the original design in docs/status.md work as documented.
+func TestOriginalDesignCommandsWork(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	all := blocks(t, "../../docs/status.md", "The original design, line by line")
@@ -46,7 +46,7 @@ func TestTheOriginalDesignLineByLine(t *testing.T) {
 	for i, b := range all {
 		commands := strings.Join(b.commands, "\n")
 		if strings.Contains(commands, "/tmp/") {
-			commands = "" // a place that is not ours alone: TestTheOriginalPlaceOfTheFile does it where it is
+			commands = "" // TestCredentialsFileInOriginalPlaceIsUsedSafely runs it in a private /tmp
 		}
 		fmt.Fprintf(&script, "echo @block %d\n%s\n", i, commands)
 	}

@@ -14,7 +14,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// certificates are made by openssl, as somebody does who brings their own.
+// certificates creates certificates with openssl, as a user would.
 const certificates = `set -eu
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=clients -keyout ca.key -out ca.pem
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=others -keyout other-ca.key -out other-ca.pem
@@ -28,8 +28,8 @@ for who in "client ca" "stranger other-ca"; do
 done
 chmod 600 ./*.key`
 
-// brought makes the files and tells where they are.
-func brought(t *testing.T) (file func(name string) string) {
+// makeCertificates creates the files and returns their paths.
+func makeCertificates(t *testing.T) (file func(name string) string) {
 	t.Helper()
 	folder := t.TempDir()
 	command := exec.Command("/bin/sh", "-c", certificates)
@@ -40,11 +40,11 @@ func brought(t *testing.T) (file func(name string) string) {
 	return func(name string) string { return filepath.Join(folder, name) }
 }
 
-// The first design: whoever starts a run brings the server's certificate and says who may ask.
-func TestARunHasAStatusListenerWithWhatWasBrought(t *testing.T) {
+// The first design: the creator of a run provides the server's certificate and the CA of clients.
+func TestRunHasStatusListenerWithGivenCertificate(t *testing.T) {
 	t.Parallel()
 	f := up(t)
-	file := brought(t)
+	file := makeCertificates(t)
 	plan := must(f.WriteFile("plan.yaml", sidecarPlugin("logs", "DaemonSet")))(t)
 	other := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n9")
 	run := must(f.CreateRun("-f", plan, "--node", "n1", "--status-client-ca", file("ca.pem"),
@@ -54,16 +54,16 @@ func TestARunHasAStatusListenerWithWhatWasBrought(t *testing.T) {
 	if own.Port() == shared.Port() || own.Port() == "" {
 		t.Errorf("the address is %s, want a port of its own beside %s", own, shared)
 	}
-	until(t, "its file shows the run", func() bool {
+	until(t, "its credentials show the run", func() bool {
 		text, err := f.Muster("status", "--credentials", f.CredentialsFile(run))
 		return exitCode(err) == 7 && strings.Contains(text, "Run "+run)
 	})
 
-	connection := must(tls.Dial("tcp", own.Host, &tls.Config{InsecureSkipVerify: true}))(t) // what is shown is compared
+	connection := must(tls.Dial("tcp", own.Host, &tls.Config{InsecureSkipVerify: true}))(t) // the certificate is compared below
 	defer connection.Close()
 	block, _ := pem.Decode(must(os.ReadFile(file("server.pem")))(t))
 	if !bytes.Equal(connection.ConnectionState().PeerCertificates[0].Raw, block.Bytes) {
-		t.Error("the certificate that is served is not the one that was brought")
+		t.Error("the server certificate is not the given one")
 	}
 
 	ask := func(who ...string) (string, string) {
@@ -76,9 +76,9 @@ func TestARunHasAStatusListenerWithWhatWasBrought(t *testing.T) {
 	}
 	as := func(who string) []string { return []string{"--cert", file(who + ".pem"), "--key", file(who + ".key")} }
 	if code, body := ask(as("client")...); code != "200" || !strings.Contains(body, run) || !strings.Contains(body, `"node":"n1"`) {
-		t.Errorf("a client of the brought authority: %s %s", code, body)
+		t.Errorf("a client of the given CA: %s %s", code, body)
 	}
-	for name, who := range map[string][]string{"without a certificate": nil, "of another authority": as("stranger")} {
+	for name, who := range map[string][]string{"without a certificate": nil, "of another CA": as("stranger")} {
 		if code, body := ask(who...); code != "000" || body != "" { // refused in the handshake
 			t.Errorf("a client %s: answered %s %s", name, code, body)
 		}
@@ -91,6 +91,6 @@ func TestARunHasAStatusListenerWithWhatWasBrought(t *testing.T) {
 	_, err := f.Muster("run", "-f", plan, "--node", "n1", "--status-client-ca", file("ca.pem"), "--status-cert", file("server.pem"),
 		"--status-key", file("client.key"))
 	if err == nil {
-		t.Error("a key that is not the certificate's was taken")
+		t.Error("a key that does not match the certificate was accepted")
 	}
 }

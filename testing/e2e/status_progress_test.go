@@ -8,17 +8,17 @@ import (
 	"time"
 	"unicode/utf8"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// What a plugin says of its progress; `message` tells the reports apart.
+// report returns a progress report of a plugin; `message` distinguishes reports.
 func report(message string) string {
 	return `{"msg":"` + message + `","total":10,"completed":5,"failures":["a"]}`
 }
 
-// wantProgress waits until such a report is shown by /status, by `muster status` and by WatchStatus. The
-// node of a plugin that runs once is "global" to all but the answer of GET /status.
+// wantProgress waits until such a report is shown by /status, by `muster status` and by WatchStatus. The node of a
+// plugin that runs once is "global", except in the answer of GET /status.
 func wantProgress(t *testing.T, f *fleet.Fleet, run, plugin, node, message string) {
 	t.Helper()
 	inStatus := strings.TrimPrefix(node, "global")
@@ -33,7 +33,7 @@ func wantProgress(t *testing.T, f *fleet.Fleet, run, plugin, node, message strin
 		last.LastHeartbeat == nil {
 		t.Errorf("/status shows %+v of %+v, want 5 of 10, one failure, running, and a last heartbeat", got, last)
 	}
-	if text, _ := f.Muster("status", run); !lineSays(text, plugin, message) || !lineSays(text, node, "5/10") {
+	if text, _ := f.Muster("status", run); !lineContains(text, plugin, message) || !lineContains(text, node, "5/10") {
 		t.Errorf("muster status does not show it:\n%s", text)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -42,7 +42,7 @@ func wantProgress(t *testing.T, f *fleet.Fleet, run, plugin, node, message strin
 	for {
 		answer, err := watch.Recv()
 		if err != nil {
-			t.Fatalf("WatchStatus tells nothing of %s on %s: %v", plugin, node, err)
+			t.Fatalf("WatchStatus has no progress of %s on %s: %v", plugin, node, err)
 		}
 		for _, pair := range answer.Pairs {
 			if pair.Plugin == plugin && pair.Node == node && pair.Progress.GetMessage() == message && pair.Progress.Completed == 5 {
@@ -52,7 +52,7 @@ func wantProgress(t *testing.T, f *fleet.Fleet, run, plugin, node, message strin
 	}
 }
 
-// Straight to the run's listener, as an old sidecar does it, and by one.
+// Posted to the run's listener directly, and by an old sidecar.
 func TestProgressOfOldSidecarsIsShownEverywhere(t *testing.T) {
 	t.Parallel()
 	f := up(t)
@@ -63,7 +63,7 @@ func TestProgressOfOldSidecarsIsShownEverywhere(t *testing.T) {
 		if node == "global" {
 			path = credential.AggregatorURL + "/api/v1/progress/global/e2e"
 		}
-		until(t, "the progress is taken", func() bool { // by a status service that has heard of the run
+		until(t, "the progress is accepted", func() bool { // by a status service that knows the run
 			code, _ := curl(t, credential, "--no-alpn", "-X", "POST", "--data", report("by curl "+plugin), path)
 			return code == "200"
 		})
@@ -76,8 +76,8 @@ func TestProgressOfOldSidecarsIsShownEverywhere(t *testing.T) {
 	}
 }
 
-// What an old sidecar should not send is refused, and changes nothing; what is only odd is shown safely.
-func TestBadProgressIsRefusedOrShownSafely(t *testing.T) {
+// Invalid progress of an old sidecar is refused without effect; unusual progress is shown safely.
+func TestInvalidProgressIsRefusedOrShownSafely(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("e2e", "Job")})
@@ -87,7 +87,7 @@ func TestBadProgressIsRefusedOrShownSafely(t *testing.T) {
 		code, _ := curl(t, credential, "--no-alpn", "-X", "POST", "--data-binary", "@"+file, credential.AggregatorURL+"/api/v1/progress/global/e2e")
 		return code
 	}
-	until(t, "progress is taken", func() bool { return post(report("sound")) == "200" })
+	until(t, "progress is accepted", func() bool { return post(report("sound")) == "200" })
 	for name, c := range map[string]struct{ body, code string }{
 		"a negative number":        {`{"msg":"bad","total":10,"completed":-1}`, "400"},
 		"a huge number":            {`{"msg":"bad","total":4611686018427387904,"completed":1}`, "400"},
@@ -110,28 +110,28 @@ func TestBadProgressIsRefusedOrShownSafely(t *testing.T) {
 			t.Errorf("%s was answered %s, want 200", name, code)
 		}
 		var last string
-		if err := fleet.Until(soon, "it is shown", func() bool {
+		if err := fleet.Until(soon, "the message is shown", func() bool {
 			last = shown(t, f, run).Pair("e2e", "").Message
 			return last == c.shown
 		}); err != nil {
 			t.Errorf("%s: %v: got %.200q (%d bytes)", name, err, last, len(last))
 		}
-		if text, _ := f.Muster("status", run); strings.Contains(text, "\x1b") || !utf8.ValidString(text) || !lineSays(text, "e2e", "running") {
+		if text, _ := f.Muster("status", run); strings.Contains(text, "\x1b") || !utf8.ValidString(text) || !lineContains(text, "e2e", "running") {
 			t.Errorf("%s: muster status shows %q", name, text)
 		}
 	}
 }
 
-// By the agent's local endpoint, where plugins written for Sonobuoy post it.
-func TestProgressByTheAgentsLocalEndpointIsShownEverywhere(t *testing.T) {
+// Posted to the agent's local endpoint, as plugins written for Sonobuoy do.
+func TestProgressByAgentEndpointIsShownEverywhere(t *testing.T) {
 	t.Parallel()
 	f := up(t)
-	quickBeats(t, f)
+	shortHeartbeats(t, f)
 	run := run(t, f, []string{untilReleased(f, "work"), execPlugin("once", "Job", "sleep 600")}, "n1")
 	for plugin, node := range map[string]string{"once": "global", "work": "n1"} {
 		port := freePort(t)
 		startAgent(t, f, nil, run, plugin, node, "SONOBUOY_PROGRESS_PORT="+port)
-		until(t, "the agent takes progress", func() bool {
+		until(t, "the agent accepts progress", func() bool {
 			response, err := http.Post("http://127.0.0.1:"+port+"/progress", "application/json",
 				strings.NewReader(report("by agent "+plugin)))
 			if err != nil {
@@ -144,8 +144,8 @@ func TestProgressByTheAgentsLocalEndpointIsShownEverywhere(t *testing.T) {
 	}
 }
 
-// The heartbeat of the original design: a GET of the run's listener, again and again.
-func TestTheOriginalHeartbeat(t *testing.T) {
+// The heartbeat of the original design: a periodic GET to the run's listener.
+func TestOriginalHeartbeatIsAccepted(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("e2e", "Job"), sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
@@ -155,7 +155,7 @@ func TestTheOriginalHeartbeat(t *testing.T) {
 		credential := must(f.Export(run, pair.plugin, pair.node))(t)
 		health := credential.AggregatorURL + "/api/v1/health/"
 		var body string
-		until(t, "a heartbeat is taken", func() bool {
+		until(t, "a heartbeat is accepted", func() bool {
 			var code string
 			code, body = curl(t, credential, health+pair.path)
 			return code == "200"
@@ -163,7 +163,7 @@ func TestTheOriginalHeartbeat(t *testing.T) {
 		if strings.TrimSpace(body) != `{"interval_seconds":10}` {
 			t.Errorf("%s: answered %q, want the usual interval", pair.path, body)
 		}
-		until(t, "/status tells of it", func() bool {
+		until(t, "/status shows it", func() bool {
 			got := shown(t, f, run).Pair(pair.plugin, pair.inStatus)
 			return got.LastHeartbeat != nil && *got.LastHeartbeat < int(time.Minute.Seconds()) && got.Reason == "running"
 		})
@@ -176,6 +176,6 @@ func TestTheOriginalHeartbeat(t *testing.T) {
 		}
 	}
 	if got := shown(t, f, run).Pair("logs", "n2"); got.LastHeartbeat != nil || got.Reason != "not-started" {
-		t.Errorf("n2, which nobody attends to, is %+v", got)
+		t.Errorf("n2, which has no sidecar, is %+v", got)
 	}
 }

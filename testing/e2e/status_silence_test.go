@@ -5,15 +5,15 @@ import (
 	"strings"
 	"testing"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// What an agent that fell silent leads to: a time-out, which its result still replaces.
-func TestAKilledAgentTimesOutAndItsResultRevokesThat(t *testing.T) {
+// A silent agent's pair times out, and its result still replaces the time-out.
+func TestKilledAgentTimesOutAndItsResultReplacesTimeout(t *testing.T) {
 	t.Parallel()
 	f := up(t)
-	quickBeats(t, f)
+	shortHeartbeats(t, f)
 	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
 	run := must(f.CreateRun("-f", file, "--node", "n1,n2", "--lost-after", "10s"))(t)
 	killed := startAgent(t, f, nil, run, "work", "n1")
@@ -21,8 +21,8 @@ func TestAKilledAgentTimesOutAndItsResultRevokesThat(t *testing.T) {
 	awaitReasons(t, f, run, "work", map[string]string{"n1": "running", "n2": "running"})
 	killed.Kill()
 
-	awaitPair(t, f, run, "n1", "it is timed out", func(pair fleet.ShownPair) bool { return pair.Status == "timed_out" })
-	if text, err := f.Muster("status", run); exitCode(err) != 7 || !lineSays(text, "n1", "without a goodbye") {
+	awaitPair(t, f, run, "n1", "the pair is timed out", func(pair fleet.ShownPair) bool { return pair.Status == "timed_out" })
+	if text, err := f.Muster("status", run); exitCode(err) != 7 || !lineContains(text, "n1", "without a goodbye") {
 		t.Errorf("muster status does not say why n1 has no result (%v):\n%s", err, text)
 	}
 	if pair := shown(t, f, run).Pair("work", "n2"); pair.Status != "running" {
@@ -30,7 +30,7 @@ func TestAKilledAgentTimesOutAndItsResultRevokesThat(t *testing.T) {
 	}
 	release(t, f, "n1")
 	startAgent(t, f, nil, run, "work", "n1")
-	awaitPair(t, f, run, "n1", "its result revoked that", func(pair fleet.ShownPair) bool { return pair.Status == "complete" })
+	awaitPair(t, f, run, "n1", "the result has replaced the time-out", func(pair fleet.ShownPair) bool { return pair.Status == "complete" })
 	release(t, f, "n2")
 	operator(t, f).awaitState(t, run, musterv1.RunState_RUN_STATE_COMPLETE)
 	wantFile(t, archive(t, f, run), "plugins/work/results/n1/out", "from n1\n")
@@ -38,7 +38,7 @@ func TestAKilledAgentTimesOutAndItsResultRevokesThat(t *testing.T) {
 	wantExit(t, err, 0)
 }
 
-// awaitPair waits until /status says this of the pair of plugin "work" on a node.
+// awaitPair waits until /status has this state of the pair of plugin "work" on a node.
 func awaitPair(t *testing.T, f *fleet.Fleet, run, node, what string, says func(fleet.ShownPair) bool) {
 	t.Helper()
 	var last *fleet.Shown
@@ -46,14 +46,14 @@ func awaitPair(t *testing.T, f *fleet.Fleet, run, node, what string, says func(f
 		last = shown(t, f, run)
 		return says(last.Pair("work", node))
 	}); err != nil {
-		t.Fatalf("%v; /status says %+v", err, last)
+		t.Fatalf("%v; /status has %+v", err, last)
 	}
 }
 
-func TestFailFastEndsTheRunAtTheFirstLostAgent(t *testing.T) {
+func TestFailFastEndsRunAtFirstLostAgent(t *testing.T) {
 	t.Parallel()
 	f := up(t)
-	quickBeats(t, f)
+	shortHeartbeats(t, f)
 	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
 	run := must(f.CreateRun("-f", file, "--node", "n1,n2", "--lost-after", "10s", "--fail-fast"))(t)
 	killed := startAgent(t, f, nil, run, "work", "n1")
@@ -63,20 +63,20 @@ func TestFailFastEndsTheRunAtTheFirstLostAgent(t *testing.T) {
 	_, err := f.Muster("wait", run, "--until", "failed")
 	wantExit(t, err, 0)
 	if at := shown(t, f, run); at.Status != "failed" || !strings.Contains(at.StateReason, "n1") {
-		t.Errorf("/status says %q: %q, want that it failed for n1", at.Status, at.StateReason)
+		t.Errorf("/status has %q: %q, want a failure because of n1", at.Status, at.StateReason)
 	}
 	text, err := f.Muster("status", run)
 	wantExit(t, err, 4)
-	if !lineSays(text, "n1", "failed") {
+	if !lineContains(text, "n1", "failed") {
 		t.Errorf("muster status does not name n1:\n%s", text)
 	}
 }
 
-// A run that nobody can reach fails by itself, and says what is known of each node.
-func TestARunToWhichNobodyComesFailsByItself(t *testing.T) {
+// A run without any reachable node fails automatically, with the known facts of each node.
+func TestRunWithoutAgentsFailsAfterStartGrace(t *testing.T) {
 	t.Parallel()
 	f := up(t)
-	quickBeats(t, f)
+	shortHeartbeats(t, f)
 	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
 	run := must(f.CreateRun("-f", file, "--node", "n1,n2", "--start-grace", "15s"))(t)
 	astray := must(f.Export(run, "work", "n1"))(t)
@@ -86,7 +86,7 @@ func TestARunToWhichNobodyComesFailsByItself(t *testing.T) {
 	agent := must(f.StartAgent(astray, nil))(t)
 	t.Cleanup(agent.End)
 
-	awaitPair(t, f, run, "n1", "what stands in its way is told", func(pair fleet.ShownPair) bool {
+	awaitPair(t, f, run, "n1", "the fault is shown", func(pair fleet.ShownPair) bool {
 		return strings.Contains(pair.Detail, away)
 	})
 	_, err := f.Muster("wait", run)
@@ -94,13 +94,13 @@ func TestARunToWhichNobodyComesFailsByItself(t *testing.T) {
 	reason := shown(t, f, run).StateReason
 	for _, part := range []string{"n1", away, "n2"} {
 		if !strings.Contains(reason, part) {
-			t.Errorf("the run failed with %q, which does not say %q", reason, part)
+			t.Errorf("the run failed with %q, which does not contain %q", reason, part)
 		}
 	}
 }
 
-// Old sidecars are silent until they deliver: their runs have no such grace unless one is asked for.
-func TestOnlyRunsOfAgentsHaveAStartGrace(t *testing.T) {
+// Old sidecars are silent until they deliver: their runs have a start grace only on request.
+func TestOnlyRunsWithAgentsHaveStartGrace(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	a := operator(t, f)

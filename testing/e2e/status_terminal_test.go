@@ -13,8 +13,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// terminal is a pseudo terminal with a program in it. It keeps the screen as a person would see it, for
-// what our program writes: text, \r, \n, cursor up, erase.
+// terminal is a pseudo terminal with a program. It emulates a screen for the output of our program: text, \r, \n,
+// cursor up, erase.
 type terminal struct {
 	file *os.File
 
@@ -28,8 +28,8 @@ type screen struct {
 	row       int
 	column    int
 	hidden    bool
-	frames    int // how often the cursor went up to draw anew
-	tooLong   int // the longest line that was drawn since the last frame began
+	frames    int // how often the cursor moved up for a redraw
+	tooLong   int // the longest line since the last frame began
 	unhandled string
 }
 
@@ -113,7 +113,7 @@ func startInTerminal(t *testing.T, command *exec.Cmd, rows, columns uint16) *ter
 	return term
 }
 
-// now gives what is on the screen.
+// now returns the present screen.
 func (term *terminal) now() screen {
 	term.mu.Lock()
 	defer term.mu.Unlock()
@@ -122,7 +122,7 @@ func (term *terminal) now() screen {
 	return s
 }
 
-// trailing is what stands after the last newline, if it is whole.
+// trailing returns the text after the last newline, if it is complete.
 func trailing(text string) string {
 	rest := text[strings.LastIndex(text, "\n")+1:]
 	if i := strings.LastIndex(rest, "\x1b"); i >= 0 && control.FindString(rest[i:]) == "" {
@@ -133,15 +133,15 @@ func trailing(text string) string {
 
 func (s screen) text() string { return strings.Join(s.lines, "\n") }
 
-// A person watches: one picture that changes in place, fits the window, and leaves the screen as it was.
-func TestWatchingOnATerminalRedrawsInPlace(t *testing.T) {
+// The watch redraws one picture in place, fits the window, and restores the terminal.
+func TestWatchOnTerminalRedrawsInPlace(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := run(t, f, []string{sidecarPlugin("logs", "DaemonSet"), sidecarPlugin("e2e", "Job")}, "n1", "n2")
 	until(t, "the run is known", func() bool { _, err := f.Muster("status", run); return exitCode(err) == 7 })
 	command := f.Command(t.Context(), "status", run, "--watch")
 	term := startInTerminal(t, command, 30, 120)
-	until(t, "the picture is there", func() bool { s := term.now(); return strings.Contains(s.text(), "Run "+run) && s.hidden })
+	until(t, "the picture is shown", func() bool { s := term.now(); return strings.Contains(s.text(), "Run "+run) && s.hidden })
 
 	credential := must(f.Export(run, "logs", "n1"))(t)
 	check(t, submit(t, credential, run, "logs", "n1", "a result"))
@@ -162,7 +162,7 @@ func TestWatchingOnATerminalRedrawsInPlace(t *testing.T) {
 
 	_, err := term.file.WriteString("\x03") // Ctrl-C, as a key
 	check(t, err)
-	until(t, "it has ended", func() bool {
+	until(t, "the program has ended", func() bool {
 		select {
 		case <-term.ended:
 			return true

@@ -7,21 +7,21 @@ import (
 	"testing"
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// What silence leads to is told within this; issue 4 says within a minute.
+// withinAMinute is the time limit for consequences of silence; issue 4 demands a minute.
 const withinAMinute = time.Minute
 
-// quickBeats lets a missed heartbeat be seen in seconds. Not shorter: on a busy machine one of a second comes
-// late, and the service doubts itself.
-func quickBeats(t *testing.T, f *fleet.Fleet) {
+// shortHeartbeats shortens the detection of missing heartbeats to seconds. On a busy machine a shorter interval would make
+// heartbeats late, and the service would be in doubt.
+func shortHeartbeats(t *testing.T, f *fleet.Fleet) {
 	t.Helper()
 	check(t, f.Configure("status", map[string]string{"heartbeats.interval": "2s", "heartbeats.grace": "6s"}))
 }
 
-// untilReleased is a plugin that works until its node is released.
+// untilReleased returns a plugin that works until its node is released.
 func untilReleased(f *fleet.Fleet, name string) string {
 	return execPlugin(name, "DaemonSet", `while [ ! -e "`+f.Home+`/go-$NODE_NAME" ]; do sleep 0.1; done
 		echo "from $NODE_NAME" > "$RESULTS_DIR/out"; echo "$RESULTS_DIR/out" > "$RESULTS_DIR/done"`)
@@ -32,13 +32,13 @@ func release(t *testing.T, f *fleet.Fleet, node string) {
 	must(f.WriteFile("go-"+node, ""))(t)
 }
 
-// shown is what GET /status says of a run to whoever has its credentials file.
+// shown returns the answer of GET /status for the run's credentials file.
 func shown(t *testing.T, f *fleet.Fleet, run string) *fleet.Shown {
 	t.Helper()
 	return must(must(fleet.ReadViewer(f.CredentialsFile(run)))(t).Status())(t)
 }
 
-// statusService is the status API as the operator of this home.
+// statusService returns the status API as the operator of this home.
 func statusService(t *testing.T, f *fleet.Fleet) musterv1.StatusServiceClient {
 	t.Helper()
 	connection := must(must(f.Operator())(t).StatusGRPC())(t)
@@ -46,7 +46,7 @@ func statusService(t *testing.T, f *fleet.Fleet) musterv1.StatusServiceClient {
 	return musterv1.NewStatusServiceClient(connection)
 }
 
-// pairs gives what gRPC says of each pair of a run, by node.
+// pairs returns the pairs of a run by node, as gRPC reports them.
 func pairs(t *testing.T, service musterv1.StatusServiceClient, run string) map[string]*musterv1.PairStatus {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -59,7 +59,7 @@ func pairs(t *testing.T, service musterv1.StatusServiceClient, run string) map[s
 	return found
 }
 
-// startAgent starts an agent for a pair; it is killed at the test's end.
+// startAgent starts an agent for a pair; it is killed at the end of the test.
 func startAgent(t *testing.T, f *fleet.Fleet, on *fleet.Host, run, plugin, node string, environment ...string) *fleet.RunningProgram {
 	t.Helper()
 	agent := must(f.StartAgent(must(f.Export(run, plugin, node))(t), on, environment...))(t)
@@ -72,35 +72,35 @@ func startAgent(t *testing.T, f *fleet.Fleet, on *fleet.Host, run, plugin, node 
 	return agent
 }
 
-// awaitReasons waits until all three ways to ask give these reasons: "not-responding" by node.
+// awaitReasons waits until all three interfaces report these reasons: "not-responding" by node.
 func awaitReasons(t *testing.T, f *fleet.Fleet, run, plugin string, want map[string]string) {
 	t.Helper()
 	service := statusService(t, f)
 	var last string
-	told := func() bool {
+	reported := func() bool {
 		var all strings.Builder
 		good := true
 		text, err := f.Muster("status", run)
 		if code := exitCode(err); code != 7 {
-			t.Fatalf("muster status ended with %d (%v), want 7: the run goes on", code, err)
+			t.Fatalf("muster status ended with %d (%v), want 7: the run is still running", code, err)
 		}
 		status, grpc := shown(t, f, run), pairs(t, service, run)
 		for node, reason := range want {
 			pair := status.Pair(plugin, node)
 			name := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(grpc[node].GetReason().String(), "REASON_")), "_", "-")
 			fmt.Fprintf(&all, "%s: /status %q, gRPC %q (%s)\n", node, pair.Reason, name, grpc[node])
-			good = good && pair.Reason == reason && name == reason && (reason == "running" || lineSays(text, node, reason))
+			good = good && pair.Reason == reason && name == reason && (reason == "running" || lineContains(text, node, reason))
 		}
 		last = all.String() + text
 		return good
 	}
-	if err := fleet.Until(withinAMinute, "the reasons are told", told); err != nil {
+	if err := fleet.Until(withinAMinute, "the reasons are reported", reported); err != nil {
 		t.Fatalf("%v: want %v, got\n%s", err, want, last)
 	}
 }
 
-// lineSays tells whether one line names the node and the reason, in words as people read it.
-func lineSays(text, node, reason string) bool {
+// lineContains reports whether one line has the node and the reason, in words for people.
+func lineContains(text, node, reason string) bool {
 	for _, line := range strings.Split(text, "\n") {
 		if strings.Contains(line, node) && (strings.Contains(line, reason) ||
 			strings.Contains(line, strings.ReplaceAll(reason, "-", " "))) {
@@ -110,7 +110,7 @@ func lineSays(text, node, reason string) bool {
 	return false
 }
 
-// exitCode is how a command of the CLI ended.
+// exitCode returns the exit code of a command of the CLI.
 func exitCode(err error) int {
 	if err == nil {
 		return 0
@@ -121,8 +121,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// inOwnNetwork says whether this is the run of the test in a network of its own; if not, it has such a run
-// made, and passes on how it ended.
+// inOwnNetwork reports whether the test runs in its own network; otherwise it runs the test in one, and returns how
+// that ended.
 func inOwnNetwork(t *testing.T) bool {
 	t.Helper()
 	if fleet.InOwnNetwork() {
@@ -132,7 +132,7 @@ func inOwnNetwork(t *testing.T) bool {
 	return false
 }
 
-// agentsOnThreeNodes has one run with an agent on n1 and n2 here, and one on n3 on a host of its own.
+// agentsOnThreeNodes creates a run with an agent on n1 and n2 here, and one on n3 on a separate host.
 func agentsOnThreeNodes(t *testing.T, f *fleet.Fleet, host *fleet.Host, arguments ...string) (run string, agents map[string]*fleet.RunningProgram) {
 	t.Helper()
 	file := must(f.WriteFile("plan.yaml", untilReleased(f, "work")))(t)
@@ -149,8 +149,9 @@ func agentsOnThreeNodes(t *testing.T, f *fleet.Fleet, host *fleet.Host, argument
 	return run, agents
 }
 
-// One is stopped, one is killed, one is cut off: each way to ask says which is which. Who comes back is running.
-func TestStatusTellsStoppedKilledAndCutOffApart(t *testing.T) {
+// One agent is stopped, one is killed, one is disconnected: each interface reports which is which. An agent that
+// returns is running.
+func TestStatusDistinguishesStoppedKilledAndDisconnected(t *testing.T) {
 	t.Parallel()
 	if !inOwnNetwork(t) {
 		return
@@ -158,7 +159,7 @@ func TestStatusTellsStoppedKilledAndCutOffApart(t *testing.T) {
 	host := must(fleet.NewHost())(t)
 	t.Cleanup(func() { check(t, host.Close()) })
 	f := up(t, "--advertise", host.Address+",127.0.0.1")
-	quickBeats(t, f)
+	shortHeartbeats(t, f)
 	run, agents := agentsOnThreeNodes(t, f, host)
 
 	check(t, agents["n1"].Stop())
@@ -174,8 +175,8 @@ func TestStatusTellsStoppedKilledAndCutOffApart(t *testing.T) {
 		release(t, f, node)
 	}
 	operator(t, f).awaitState(t, run, musterv1.RunState_RUN_STATE_COMPLETE)
-	until(t, "the status service has heard of the end", func() bool { return shown(t, f, run).Status == "complete" })
+	until(t, "the status service has received the end", func() bool { return shown(t, f, run).Status == "complete" })
 	if at := shown(t, f, run); *at.PercentComplete != 1 || at.Counts.Genuine != 3 {
-		t.Errorf("at the end /status says %+v", at)
+		t.Errorf("at the end /status has %+v", at)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
-// wantRefusedAtEveryDoor: neither the run's listener nor gRPC lets this credential in.
-func wantRefusedAtEveryDoor(t *testing.T, what string, credential *fleet.Credential, run, node string) {
+// wantRefusedEverywhere fails unless the run's listener and gRPC refuse this credential.
+func wantRefusedEverywhere(t *testing.T, what string, credential *fleet.Credential, run, node string) {
 	t.Helper()
 	code, err := put(t, credential, node, "x")
 	wantHandshakeRefused(t, what+", at the listener", code, err)
@@ -23,9 +23,8 @@ func wantRefusedAtEveryDoor(t *testing.T, what string, credential *fleet.Credent
 	}
 }
 
-// Genuine in all but its time: refused in every handshake, counted, and told by our own programs before they
-// dial.
-func TestAnExpiredCertificateIsRefused(t *testing.T) {
+// Valid except for its time: refused in every handshake, counted, and detected by our own programs before they connect.
+func TestExpiredCertificateIsRefused(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1", "n2")
@@ -35,11 +34,11 @@ func TestAnExpiredCertificateIsRefused(t *testing.T) {
 	uri := leafURI(t, credential)
 	expired := must(authority.Sign(credential, uri, now.Add(-time.Hour), now.Add(-time.Second)))(t)
 
-	wantRefusedAtEveryDoor(t, "an expired certificate", expired, id, "n1")
+	wantRefusedEverywhere(t, "an expired certificate", expired, id, "n1")
 	file := must(f.WriteFile("result", "x"))(t)
 	if code, message := curl(t, expired, "-T", file, expired.AggregatorURL+"/api/v1/results/by-node/n1/logs"); code != "" ||
 		!strings.Contains(message, "expired") {
-		t.Errorf("curl got %q %q, want TLS's own word for it", code, message)
+		t.Errorf("curl got %q %q, want the alert of TLS", code, message)
 	}
 	until(t, "the refusals are counted", func() bool {
 		return counted(t, f, "gateway", `muster_gateway_refused_handshakes_total{listener="run",reason="expired"}`) >= 2 &&
@@ -48,13 +47,13 @@ func TestAnExpiredCertificateIsRefused(t *testing.T) {
 	path := must(f.WriteCredential("expired.json", expired))(t)
 	for _, arguments := range [][]string{{"submit", file}, {"agent"}} {
 		_, err := f.Muster(append(arguments, "--config", path)...)
-		wantExit(t, err, 2, "ended at", "muster credentials export")
+		wantExit(t, err, 2, "expired at", "muster credentials export")
 	}
 	if got := operator(t, f).result(t, id, "logs", "n1"); got.Outcome != musterv1.Outcome_OUTCOME_PENDING {
-		t.Errorf("the run was touched: %v", got)
+		t.Errorf("the run has changed: %v", got)
 	}
 
-	// The same but for the time is let in.
+	// The same certificate with a current time is accepted.
 	current := must(authority.Sign(credential, uri, now.Add(-time.Hour), now.Add(time.Hour)))(t)
 	if code, err := put(t, current, "n1", "x"); err != nil || code != http.StatusOK {
 		t.Errorf("a certificate of today: %d %v", code, err)
@@ -62,8 +61,8 @@ func TestAnExpiredCertificateIsRefused(t *testing.T) {
 	check(t, submit(t, current, id, "logs", "n1", "x"))
 }
 
-// Who stole a run's authority can sign whatever he likes: it is worth nothing outside of that run.
-func TestAStolenRunsAuthorityOpensNoOtherDoor(t *testing.T) {
+// A stolen run CA can sign any identity, but it is not accepted outside of its run.
+func TestStolenRunCAIsRefusedByOtherRuns(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	mine := run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1")
@@ -80,10 +79,10 @@ func TestAStolenRunsAuthorityOpensNoOtherDoor(t *testing.T) {
 		"spiffe://" + mine + ".another/plugin/logs/node/n1",
 	} {
 		forged := must(authority.Sign(victim, uri, now.Add(-time.Hour), now.Add(time.Hour)))(t)
-		wantRefusedAtEveryDoor(t, "a leaf for "+uri, forged, other, "n1")
+		wantRefusedEverywhere(t, "a leaf for "+uri, forged, other, "n1")
 	}
 	if got := operator(t, f).result(t, other, "logs", "n1"); got.Outcome != musterv1.Outcome_OUTCOME_PENDING {
-		t.Errorf("the other run was touched: %v", got)
+		t.Errorf("the other run has changed: %v", got)
 	}
 	own := must(authority.Sign(credential, leafURI(t, credential), now.Add(-time.Hour), now.Add(time.Hour)))(t)
 	check(t, submit(t, own, mine, "logs", "n1", "what the thief may say"))

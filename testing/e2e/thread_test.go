@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// The thin thread: plan, gather on two nodes, deliver, archive, retrieve, check.
-func TestResultsTravelFromAgentsToACheckedArchive(t *testing.T) {
+// A minimal run: plan, gather on two nodes, deliver, archive, retrieve, verify.
+func TestResultsReachVerifiedArchive(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	const script = `echo "from $NODE_NAME" > "$RESULTS_DIR/out.txt"; echo "$RESULTS_DIR/out.txt" > "$RESULTS_DIR/done"`
@@ -37,13 +37,13 @@ func TestResultsTravelFromAgentsToACheckedArchive(t *testing.T) {
 }
 
 // The built-in modules on this machine: facts have to be real; without a journal there is a named error.
-func TestBuiltInPluginsGatherThisMachine(t *testing.T) {
+func TestBuiltInPluginsGatherFacts(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	id := must(f.CreateRun("--plugin", "hostfacts", "--plugin", "systemd-logs", "--node", "n1"))(t)
 	for _, plugin := range []string{"hostfacts", "systemd-logs"} {
 		credential := must(f.Export(id, plugin, "n1"))(t)
-		_ = f.Agent(context.Background(), credential) // an error result is judged below
+		_ = f.Agent(context.Background(), credential) // an error result is checked below
 	}
 	a := operator(t, f)
 	a.awaitState(t, id, musterv1.RunState_RUN_STATE_COMPLETE)

@@ -21,15 +21,15 @@ import (
 	"time"
 )
 
-// RunAuthority is what somebody has who stole a run's authority: its key.
+// RunAuthority is a stolen run CA: its key.
 type RunAuthority struct {
-	certificate *x509.Certificate // the one that the fleet signed
+	certificate *x509.Certificate // signed by the fleet
 	key         any
-	chain       string // it and what is above it
+	chain       string // the certificate and its chain
 }
 
-// StealAuthority takes the key of a run's authority out of the aggregator's folder, where it lies encrypted
-// under the store key (services/common/identity/key_wrap.cc says how). `credential` is one of the run's.
+// StealAuthority reads the key of a run CA from the aggregator's folder, where it is encrypted with the store key (see
+// services/common/identity/key_wrap.cc). `credential` is one of the run's.
 func (f *Fleet) StealAuthority(credential *Credential) (*RunAuthority, error) {
 	folder := filepath.Join(f.Home, "aggregator")
 	storeKey, err := os.ReadFile(filepath.Join(folder, "store.key"))
@@ -57,7 +57,7 @@ func (f *Fleet) StealAuthority(credential *Credential) (*RunAuthority, error) {
 	block, _ := pem.Decode(chain)
 	private, _ := pem.Decode(plain)
 	if block == nil || private == nil {
-		return nil, errors.New("a certificate or a key is no PEM")
+		return nil, errors.New("a certificate or a key is not PEM")
 	}
 	a := &RunAuthority{chain: string(chain)}
 	if a.certificate, err = x509.ParseCertificate(block.Bytes); err != nil {
@@ -70,7 +70,7 @@ func (f *Fleet) StealAuthority(credential *Credential) (*RunAuthority, error) {
 func unwrap(key, wrapped []byte, run string) ([]byte, error) {
 	const header, nonce = 9, 12
 	if len(wrapped) < header+nonce {
-		return nil, fmt.Errorf("the store holds no authority of run %s", run)
+		return nil, fmt.Errorf("the store has no run CA of run %s", run)
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -84,7 +84,7 @@ func unwrap(key, wrapped []byte, run string) ([]byte, error) {
 		[]byte("muster run authority key"+string(wrapped[:header])+run))
 }
 
-// Sign makes a credential like another one for any URI and any time.
+// Sign creates a credential like another one for any URI and any time.
 func (a *RunAuthority) Sign(like *Credential, uri string, from, to time.Time) (*Credential, error) {
 	name, err := url.Parse(uri)
 	if err != nil {

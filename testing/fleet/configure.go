@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Configure sets values of a service ("status") by their names in its file ("heartbeats.interval"), and starts
-// the fleet anew with them.
+// Configure sets values of a service ("status") by their names in its file ("heartbeats.interval"), and restarts the
+// fleet.
 func (f *Fleet) Configure(service string, values map[string]string) error {
 	file := filepath.Join(f.Home, "config", service+".yaml")
 	text, err := os.ReadFile(file)

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Credential is what `muster credentials export --format json` writes: the right to deliver.
+// Credential is the output of `muster credentials export --format json`: the permission to deliver.
 type Credential struct {
 	Run           string   `json:"run"`
 	Plugin        string   `json:"plugin"`
@@ -27,13 +27,13 @@ type Credential struct {
 	CA            string   `json:"ca_cert"`
 	Certificate   string   `json:"client_cert"`
 	Key           string   `json:"client_key"`
-	Deadline      string   `json:"deadline,omitempty"`  // by hand alone
-	StateDir      string   `json:"state_dir,omitempty"` // by hand alone
+	Deadline      string   `json:"deadline,omitempty"`  // set by hand only
+	StateDir      string   `json:"state_dir,omitempty"` // set by hand only
 
-	File string `json:"-"` // where it lies
+	File string `json:"-"` // its path
 }
 
-// Export makes a credential for a node, or, for the node "", one for any node of the plugin.
+// Export exports a credential for a node, or, for the node "", one for any node of the plugin.
 func (f *Fleet) Export(run, plugin, node string) (*Credential, error) {
 	whose := []string{"--node", node}
 	if node == "" {
@@ -52,7 +52,7 @@ func (f *Fleet) Export(run, plugin, node string) (*Credential, error) {
 	return credential, errors.Join(err, file.Close(), json.Unmarshal([]byte(text), credential))
 }
 
-// HTTP is a client of the run's listener for old clients: HTTP/1.1, a connection for each request.
+// HTTP returns a client of the run's listener for legacy clients: HTTP/1.1, a new connection for each request.
 func (c *Credential) HTTP() (*http.Client, error) {
 	certificate, err := tls.X509KeyPair([]byte(c.Certificate), []byte(c.Key))
 	if err != nil {
@@ -60,13 +60,13 @@ func (c *Credential) HTTP() (*http.Client, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(c.CA)) {
-		return nil, errors.New("ca_cert holds no certificate")
+		return nil, errors.New("ca_cert has no certificate")
 	}
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}}}}, nil
 }
 
-// GRPC dials the aggregator with this credential.
+// GRPC connects to the aggregator with this credential.
 func (c *Credential) GRPC() (*grpc.ClientConn, error) {
 	return dial(c.GRPCTargets[0], c.FleetCA, c.Certificate, c.Key, tls.VersionTLS13)
 }
@@ -83,7 +83,7 @@ type Operator struct {
 	Key         string   `json:"private_key_pem"`
 }
 
-// GRPC dials the aggregator as this operator. `version` is the newest that TLS may take.
+// GRPC connects to the aggregator as this operator. `version` is the highest allowed TLS version.
 func (o *Operator) GRPC(version uint16) (*grpc.ClientConn, error) {
 	return dial(o.Aggregator[0], o.FleetCA, o.Certificate, o.Key, version)
 }
@@ -96,7 +96,7 @@ func dial(target, root, certificate, key string, version uint16) (*grpc.ClientCo
 	return grpc.NewClient("passthrough:///"+target, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 }
 
-// fleetTLS checks the server's chain; not its host name, which plays no part between services.
+// fleetTLS verifies the server's chain; host names are not verified between services.
 func fleetTLS(root, certificate, key string, version uint16) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
 	if err != nil {
@@ -104,7 +104,7 @@ func fleetTLS(root, certificate, key string, version uint16) (*tls.Config, error
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(root)) {
-		return nil, errors.New("the fleet's root is no certificate")
+		return nil, errors.New("the fleet's root CA is not a certificate")
 	}
 	return &tls.Config{
 		Certificates: []tls.Certificate{pair}, MaxVersion: version, InsecureSkipVerify: true,
@@ -121,7 +121,7 @@ func verify(state tls.ConnectionState, roots *x509.CertPool) error {
 	return err
 }
 
-// WriteCredential puts a credential into the home as `muster credentials export` would.
+// WriteCredential writes a credential to the home as `muster credentials export` would.
 func (f *Fleet) WriteCredential(name string, credential *Credential) (string, error) {
 	text, err := json.Marshal(credential)
 	if err != nil {
@@ -130,20 +130,20 @@ func (f *Fleet) WriteCredential(name string, credential *Credential) (string, er
 	return f.WriteFile(name, string(text))
 }
 
-// WriteFile puts a file of this text into the home.
+// WriteFile writes a file with this text to the home.
 func (f *Fleet) WriteFile(name, text string) (string, error) {
 	path := filepath.Join(f.Home, name)
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// CreateRun plans a run with the CLI; the arguments are those of `muster run`.
+// CreateRun creates a run with the CLI; the arguments are those of `muster run`.
 func (f *Fleet) CreateRun(arguments ...string) (string, error) {
 	var run struct{ ID string }
 	if err := f.JSON(&run, append([]string{"run"}, arguments...)...); err != nil {
 		return "", err
 	}
 	if len(run.ID) != 16 {
-		return "", fmt.Errorf("`muster run` gave the id %q", run.ID)
+		return "", fmt.Errorf("`muster run` returned the id %q", run.ID)
 	}
 	return run.ID, nil
 }
@@ -164,7 +164,7 @@ func (f *Fleet) Operator() (*Operator, error) {
 	return &operator, json.Unmarshal(text, &operator)
 }
 
-// HTTP is a client of the gateway as this operator.
+// HTTP returns a client of the gateway as this operator.
 func (o *Operator) HTTP() (*http.Client, error) {
 	config, err := fleetTLS(o.FleetCA, o.Certificate, o.Key, tls.VersionTLS13)
 	if err != nil {

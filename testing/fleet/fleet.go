@@ -1,5 +1,5 @@
-// Package fleet starts Muster's real programs on free ports in a folder of their own, for end-to-end tests
-// and benchmarks, and leaves nothing behind.
+// Package fleet starts Muster's programs on free ports in a separate folder, for end-to-end tests and benchmarks, and
+// removes everything at the end.
 package fleet
 
 import (
@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	commandLimit = 2 * time.Minute // of a command that is not meant to wait
+	commandLimit = 2 * time.Minute // of a command that does not wait
 	upLimit      = time.Minute
 )
 
@@ -35,11 +35,11 @@ type Fleet struct {
 	Home string // $MUSTER_HOME
 	Bin  string // the folder of the programs
 
-	alive  io.Closer // closed: the reaper goes to work
+	alive  io.Closer // closing it starts the reaper
 	reaper *exec.Cmd
 }
 
-// Programs finds the folder of the programs: $MUSTER_BIN, where testing/test puts them.
+// Programs returns the folder of the programs: $MUSTER_BIN, where testing/test installs them.
 func Programs() (string, error) {
 	folder := os.Getenv("MUSTER_BIN")
 	if folder == "" {
@@ -54,8 +54,8 @@ func Programs() (string, error) {
 	return filepath.Abs(folder)
 }
 
-// New makes an empty home below `parent` ("": the usual place of temporary files) and starts nothing. The
-// name is short: a path of a Unix socket in it has to stay below 108 characters.
+// New creates an empty home in `parent` ("": the default folder for temporary files) without starting anything. The
+// name is short, because the path of a Unix socket in it is limited to 108 characters.
 func New(parent string) (*Fleet, error) {
 	bin, err := Programs()
 	if err != nil {
@@ -80,8 +80,8 @@ func (f *Fleet) Up(arguments ...string) error {
 	return err
 }
 
-// Close stops everything of this home, by force where that is needed, and removes it. It is an error if
-// something still ran after `muster down`.
+// Close stops everything of this home, by force if necessary, and removes it. It is an error if a process was still
+// running after `muster down`.
 func (f *Fleet) Close() error {
 	_, downErr := f.Muster("down")
 	left := f.Processes()
@@ -92,7 +92,7 @@ func (f *Fleet) Close() error {
 	return errors.Join(downErr, err)
 }
 
-// CommandError is a command of the CLI that did not end with 0.
+// CommandError is a failed command of the CLI.
 type CommandError struct {
 	Command  string
 	ExitCode int
@@ -103,14 +103,14 @@ func (e *CommandError) Error() string {
 	return fmt.Sprintf("%s: exit code %d: %s", e.Command, e.ExitCode, strings.TrimSpace(e.Stderr))
 }
 
-// Muster runs a command of the CLI and gives what it wrote to stdout.
+// Muster runs a command of the CLI and returns its stdout.
 func (f *Fleet) Muster(arguments ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
 	defer cancel()
 	return f.Run(ctx, arguments...)
 }
 
-// Run is Muster with a time limit of the caller's.
+// Run is Muster with the caller's time limit.
 func (f *Fleet) Run(ctx context.Context, arguments ...string) (string, error) {
 	command := f.Command(ctx, arguments...)
 	var stdout, stderr bytes.Buffer
@@ -128,7 +128,7 @@ func (f *Fleet) Run(ctx context.Context, arguments ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// Command is a command of the CLI that was not started yet.
+// Command returns a command of the CLI that is not started.
 func (f *Fleet) Command(ctx context.Context, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, filepath.Join(f.Bin, Muster), arguments...)
 	command.Env = append(os.Environ(), "MUSTER_HOME="+f.Home)
@@ -136,7 +136,7 @@ func (f *Fleet) Command(ctx context.Context, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// JSON runs a command with --json and decodes what it prints.
+// JSON runs a command with --json and decodes its output.
 func (f *Fleet) JSON(into any, arguments ...string) error {
 	out, err := f.Muster(append(arguments, "--json")...)
 	if err != nil {
@@ -148,7 +148,7 @@ func (f *Fleet) JSON(into any, arguments ...string) error {
 	return nil
 }
 
-// Logs gives the end of every service's log, for the report of a failure.
+// Logs returns the end of every service's log, for the report of a failure.
 func (f *Fleet) Logs() string {
 	const most = 6000
 	var all strings.Builder
@@ -166,11 +166,11 @@ func (f *Fleet) Logs() string {
 	return all.String()
 }
 
-// Until asks again and again until `ready` says yes; an error after `limit`.
+// Until polls `ready` until it returns true; an error after `limit`.
 func Until(limit time.Duration, what string, ready func() bool) error {
 	for end := time.Now().Add(limit); !ready(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			return fmt.Errorf("still not so after %v: %s", limit, what)
+			return fmt.Errorf("timeout after %v, waiting for: %s", limit, what)
 		}
 	}
 	return nil

@@ -10,40 +10,40 @@ import (
 	"time"
 )
 
-// Direction is a way over a link.
+// Direction is a direction of a link.
 type Direction int
 
 const (
-	Up   Direction = iota // from who connected
-	Down                  // to who connected
+	Up   Direction = iota // from the client
+	Down                  // to the client
 )
 
-// What a link holds of a connection, each way, at most; the sockets' own buffers beside it.
+// The maximum that a link buffers of a connection in each direction, in addition to the socket buffers.
 const (
 	linkPiece      = 16 << 10
 	linkPieces     = 16
 	linkSocketRoom = 64 << 10
 )
 
-// Link is a stretch of network that a test slows down, silences and cuts: a TCP proxy, of which the programs at
-// its ends know nothing. Its methods may be called from several goroutines.
+// Link is a network link that a test slows down, silences and cuts: a TCP proxy that is transparent to both ends. Its
+// methods may be called from several goroutines.
 type Link struct {
-	Address string // where it is reached
+	Address string // the address of its listener
 
 	listener net.Listener
 	dial     func() (net.Conn, error)
 	ended    sync.WaitGroup
 
 	mutex     sync.Mutex
-	changed   chan struct{} // closed, and another one made, when something below is changed by a command
+	changed   chan struct{} // closed and replaced when a command changes a field below
 	delay     time.Duration
-	rate      int64 // bytes a second each way; 0: as they come
+	rate      int64 // bytes per second in each direction; 0: unlimited
 	silent    [2]bool
 	refusing  bool
 	closed    bool
 	passed    [2]int64     // bytes
-	free      [2]time.Time // when the link has room for the next bytes
-	cutAt     int64        // of passed[Up]; 0: nowhere
+	free      [2]time.Time // when the link can send the next bytes
+	cutAt     int64        // of passed[Up]; 0: never
 	cut       chan struct{}
 	cuts      int // so far
 	crossings map[*crossing]bool
@@ -51,12 +51,12 @@ type Link struct {
 
 // crossing is a connection over the link.
 type crossing struct {
-	ends [2]*net.TCPConn // who connected, and whom to
+	ends [2]*net.TCPConn // the client and the server
 	over chan struct{}
 	once sync.Once
 }
 
-// end closes it; both ends see a reset if there is to be one.
+// end closes the connection; with `reset`, both ends see a reset.
 func (c *crossing) end(reset bool) {
 	c.once.Do(func() {
 		close(c.over)
@@ -69,7 +69,7 @@ func (c *crossing) end(reset bool) {
 	})
 }
 
-// NewLink listens at an address of a host and leads to an address as it is seen from there; of us, if no host is given.
+// NewLink listens at an address of a host and forwards to an address as seen from there; on this host if none is given.
 func NewLink(on *Host, address, to string) (*Link, error) {
 	do := func(f func() error) error { return f() }
 	if on != nil {
@@ -102,13 +102,13 @@ func NewLink(on *Host, address, to string) (*Link, error) {
 	return l, nil
 }
 
-// Slow lets every byte travel for `delay`, and at most `rate` of them pass in a second each way; 0: as they come.
+// Slow delays every byte by `delay`, and limits each direction to `rate` bytes per second; 0: unlimited.
 func (l *Link) Slow(delay time.Duration, rate int64) {
 	l.change(func() { l.delay, l.rate = delay, rate })
 }
 
-// Silence makes the link half open: connections stand, new ones are taken, and nothing passes these ways any
-// more, no end of a connection either, until Heal. What was on its way stays there.
+// Silence makes the link half-open: connections remain open, new ones are accepted, and nothing passes in these
+// directions, not even the end of a connection, until Heal. Bytes in flight remain held.
 func (l *Link) Silence(ways ...Direction) {
 	l.change(func() {
 		for _, way := range ways {
@@ -120,19 +120,19 @@ func (l *Link) Silence(ways ...Direction) {
 // Refuse resets every new connection, until Heal.
 func (l *Link) Refuse() { l.change(func() { l.refusing = true }) }
 
-// Heal ends what Silence and Refuse began. What was held passes, late.
+// Heal ends Silence and Refuse. Held bytes pass, late.
 func (l *Link) Heal() {
 	l.change(func() { l.silent, l.refusing = [2]bool{}, false })
 }
 
-// Cut resets every connection. New ones are taken.
+// Cut resets every connection. New ones are accepted.
 func (l *Link) Cut() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.cutNow()
 }
 
-// CutAfter cuts when so many more bytes have gone up; `done` is closed then.
+// CutAfter cuts when this many more bytes have passed upstream; `done` is closed then.
 func (l *Link) CutAfter(bytes int64) (done <-chan struct{}) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -140,7 +140,7 @@ func (l *Link) CutAfter(bytes int64) (done <-chan struct{}) {
 	return l.cut
 }
 
-// Passed tells how many bytes have gone this way.
+// Passed returns how many bytes have passed in this direction.
 func (l *Link) Passed(way Direction) int64 {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -206,8 +206,8 @@ func (l *Link) cross(from *net.TCPConn) {
 	for _, way := range []Direction{Up, Down} {
 		pieces := make(chan piece, linkPieces)
 		ways.Add(2)
-		go func() { defer ways.Done(); l.take(c, way, pieces) }()
-		go func() { defer ways.Done(); l.give(c, way, pieces) }()
+		go func() { defer ways.Done(); l.readDirection(c, way, pieces) }()
+		go func() { defer ways.Done(); l.writeDirection(c, way, pieces) }()
 	}
 	ways.Wait()
 	c.end(false)
@@ -216,15 +216,15 @@ func (l *Link) cross(from *net.TCPConn) {
 	l.mutex.Unlock()
 }
 
-// piece is what travels together: bytes, or the end of what is sent.
+// piece is a unit of transfer: bytes, or the end of a direction.
 type piece struct {
 	bytes []byte
-	reset bool // that end was none in peace
+	reset bool // the end was a reset
 	due   time.Time
 }
 
-// take reads what is sent one way. With all pieces on their way it waits, and so does the sender.
-func (l *Link) take(c *crossing, way Direction, pieces chan<- piece) {
+// readDirection reads one direction. When the buffer is full it waits, and so does the sender.
+func (l *Link) readDirection(c *crossing, way Direction, pieces chan<- piece) {
 	defer close(pieces)
 	put := func(p piece) bool {
 		l.mutex.Lock()
@@ -250,8 +250,8 @@ func (l *Link) take(c *crossing, way Direction, pieces chan<- piece) {
 	}
 }
 
-// give writes it at the other end when its time has come.
-func (l *Link) give(c *crossing, way Direction, pieces <-chan piece) {
+// writeDirection writes pieces to the other end when they are due.
+func (l *Link) writeDirection(c *crossing, way Direction, pieces <-chan piece) {
 	other := c.ends[1-way]
 	for p := range pieces {
 		if !l.await(c, way, p) {
@@ -266,7 +266,7 @@ func (l *Link) give(c *crossing, way Direction, pieces <-chan piece) {
 			return
 		}
 		if _, err := other.Write(p.bytes); err != nil {
-			// That end is gone, and whoever still sends learns it, if the way back is open.
+			// The other end is closed; the sender gets a reset, if the opposite direction is open.
 			if l.await(c, 1-way, piece{}) {
 				c.end(true)
 			}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// linked gives both ends of a connection over a link, and the link.
+// linked returns both ends of a connection over a link, and the link.
 func linked(t *testing.T) (l *Link, client, server net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,12 +58,12 @@ func noise(size int) []byte {
 	return content
 }
 
-// nothingComes fails if something does, an end of the connection too.
-func nothingComes(t *testing.T, connection net.Conn) {
+// wantNothing fails if bytes or the end of the connection arrive.
+func wantNothing(t *testing.T, connection net.Conn) {
 	t.Helper()
 	fatal(t, connection.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 	if n, err := connection.Read(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%d bytes came, %v", n, err)
+		t.Errorf("%d bytes arrived, %v", n, err)
 	}
 	fatal(t, connection.SetReadDeadline(time.Now().Add(time.Minute)))
 }
@@ -72,18 +72,18 @@ func wantNext(t *testing.T, connection net.Conn, want []byte) {
 	t.Helper()
 	got := make([]byte, len(want))
 	if _, err := io.ReadFull(connection, got); err != nil || !bytes.Equal(got, want) {
-		t.Fatalf("got other bytes, %v", err)
+		t.Fatalf("the bytes differ, %v", err)
 	}
 }
 
 func wantReset(t *testing.T, connection net.Conn) {
 	t.Helper()
 	if _, err := io.Copy(io.Discard, connection); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("it ended with %v, want a reset", err)
+		t.Errorf("the connection ended with %v, want a reset", err)
 	}
 }
 
-func TestALinkPassesEverythingBothWaysAndEndsInPeace(t *testing.T) {
+func TestLinkPassesBothDirectionsAndEndsCleanly(t *testing.T) {
 	l, client, server := linked(t)
 	up, down := noise(3<<20), noise(3<<20)
 	go func() { _, _ = client.Write(up); _ = client.(*net.TCPConn).CloseWrite() }()
@@ -94,11 +94,11 @@ func TestALinkPassesEverythingBothWaysAndEndsInPeace(t *testing.T) {
 		}
 	}
 	if l.Passed(Up) != int64(len(up)) || l.Passed(Down) != int64(len(down)) {
-		t.Errorf("%d bytes up and %d down are counted", l.Passed(Up), l.Passed(Down))
+		t.Errorf("%d bytes upstream and %d downstream are counted", l.Passed(Up), l.Passed(Down))
 	}
 }
 
-func TestASlowLinkLetsBytesTravel(t *testing.T) {
+func TestSlowLinkDelaysBytes(t *testing.T) {
 	l, client, server := linked(t)
 	const delay, rate = 30 * time.Millisecond, 1 << 20
 	l.Slow(delay, rate)
@@ -106,13 +106,13 @@ func TestASlowLinkLetsBytesTravel(t *testing.T) {
 	began := time.Now()
 	go func() { _, _ = client.Write(content) }()
 	wantNext(t, server, content)
-	// All but the last piece, and what the first of them waited for.
+	// All except the last piece, and the delay of the first.
 	if least := delay + (128<<10-linkPiece)*time.Second/rate; time.Since(began) < least {
-		t.Errorf("all came within %v, less than %v", time.Since(began), least)
+		t.Errorf("everything arrived within %v, less than %v", time.Since(began), least)
 	}
 }
 
-func TestASilentLinkHoldsAndHeals(t *testing.T) {
+func TestSilentLinkHoldsBytesUntilHealed(t *testing.T) {
 	l, client, server := linked(t)
 	l.Silence(Up)
 	_, err := client.Write([]byte("held"))
@@ -121,12 +121,12 @@ func TestASilentLinkHoldsAndHeals(t *testing.T) {
 	fatal(t, err)
 	wantNext(t, client, []byte("down"))
 	fatal(t, client.(*net.TCPConn).CloseWrite())
-	nothingComes(t, server)
+	wantNothing(t, server)
 	l.Silence(Down)
 	_, err = server.Write([]byte("held too"))
 	fatal(t, err)
-	nothingComes(t, client)
-	nothingComes(t, dialed(t, l))
+	wantNothing(t, client)
+	wantNothing(t, dialed(t, l))
 	l.Heal()
 	for connection, want := range map[net.Conn]string{server: "held", client: "held too"} {
 		wantNext(t, connection, []byte(want))
@@ -136,24 +136,24 @@ func TestASilentLinkHoldsAndHeals(t *testing.T) {
 	}
 }
 
-func TestASilentLinkHoldsLittle(t *testing.T) {
+func TestSilentLinkBuffersLittle(t *testing.T) {
 	l, client, _ := linked(t)
 	l.Silence(Up)
 	fatal(t, client.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
 	if n, err := client.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) || n > 16<<20 {
-		t.Errorf("it took %d bytes, %v", n, err)
+		t.Errorf("the link accepted %d bytes, %v", n, err)
 	}
 }
 
-func TestWhoSendsToAnEndThatIsGoneLearnsIt(t *testing.T) {
+func TestSenderToClosedEndGetsError(t *testing.T) {
 	_, client, server := linked(t)
 	fatal(t, server.Close())
 	if _, err := client.Write(noise(64 << 20)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("it could send for ever: %v", err)
+		t.Errorf("the sender got no error: %v", err)
 	}
 }
 
-func TestACutLinkResetsWhatThereIsAndTakesMore(t *testing.T) {
+func TestCutLinkResetsConnectionsAndAcceptsMore(t *testing.T) {
 	l, client, server := linked(t)
 	l.Cut()
 	wantReset(t, client)
@@ -165,16 +165,16 @@ func TestACutLinkResetsWhatThereIsAndTakesMore(t *testing.T) {
 		t.Error(err)
 	}
 	l.Heal()
-	nothingComes(t, dialed(t, l))
+	wantNothing(t, dialed(t, l))
 }
 
-func TestALinkIsCutInTheMiddle(t *testing.T) {
+func TestCutAfterCutsInTheMiddle(t *testing.T) {
 	l, client, server := linked(t)
 	cut := l.CutAfter(1 << 20)
 	go func() { _, _ = client.Write(noise(4 << 20)) }()
 	n, err := io.Copy(io.Discard, server)
 	if n > 1<<20+linkPiece || !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("%d bytes came, then %v", n, err)
+		t.Errorf("%d bytes arrived, then %v", n, err)
 	}
 	<-cut
 }

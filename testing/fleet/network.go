@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The network of a test that RunInOwnNetwork started. It is all the test's own: its addresses are free.
+// The network of a test that RunInOwnNetwork started. It belongs to the test: all its addresses are free.
 const (
 	inOwnNetwork = "FLEET_IN_OWN_NETWORK"
 	networkHere  = "10.99.%d.1"
 	networkThere = "10.99.%d.2"
 )
 
-// InOwnNetwork tells whether this process lives in a network namespace that RunInOwnNetwork made.
+// InOwnNetwork reports whether this process is in a network namespace of RunInOwnNetwork.
 func InOwnNetwork() bool { return os.Getenv(inOwnNetwork) != "" }
 
-// RunInOwnNetwork runs one test of this program again, in a network namespace that ends with it, and gives how
-// it ended. It needs root, or user namespaces.
+// RunInOwnNetwork runs one test of this program again, in a network namespace that ends with it, and returns how it
+// ended. It requires root, or user namespaces.
 func RunInOwnNetwork(test string) error {
 	flags := []string{"--net", "--kill-child"}
 	if os.Getuid() != 0 {
@@ -36,35 +36,35 @@ func RunInOwnNetwork(test string) error {
 	command.Env = append(os.Environ(), inOwnNetwork+"=1")
 	output, err := command.CombinedOutput()
 	if err == nil && !strings.Contains(string(output), "--- PASS: "+test) {
-		err = errors.New("it did not pass")
+		err = errors.New("the test did not pass")
 	}
 	if err != nil {
-		return fmt.Errorf("%s in a network of its own: %w\n%s", test, err, output)
+		return fmt.Errorf("%s in its own network: %w\n%s", test, err, output)
 	}
 	return nil
 }
 
-// Host is a machine of its own as far as the network goes: a namespace, on a cable to ours.
+// Host is a separate machine in the network: a namespace, connected to ours by a cable.
 type Host struct {
-	Address string // of us, or of the host it is behind, as it is seen from there
+	Address string // our address, or that of the host it is behind, as seen from the host
 
 	namespace string
-	alive     io.Closer // closed: the namespace ends with the process that holds it
+	alive     io.Closer // closing it ends the process that holds the namespace
 	holder    *exec.Cmd
 	here      string // the other end of the cable
 }
 
 var hosts atomic.Int32
 
-// NewHost makes a host and its cable to us. Only in a network of the test's own.
+// NewHost creates a host connected to us. It requires the test's own network.
 func NewHost() (*Host, error) { return newHost("/proc/self/ns/net") }
 
-// NewHostBehind makes a host whose only cable leads to h: it reaches h and nobody else.
+// NewHostBehind creates a host that is connected only to h.
 func (h *Host) NewHostBehind() (*Host, error) { return newHost(h.namespace) }
 
 func newHost(behind string) (*Host, error) {
 	if !InOwnNetwork() {
-		return nil, errors.New("a host is made in a network of the test's own alone")
+		return nil, errors.New("a host requires the test's own network")
 	}
 	number := hosts.Add(1)
 	h := &Host{Address: fmt.Sprintf(networkHere, number), here: fmt.Sprintf("cable%d", number)}
@@ -101,21 +101,20 @@ func newHost(behind string) (*Host, error) {
 	return h, nil
 }
 
-// Cut pulls the cable.
+// Cut disconnects the cable.
 func (h *Host) Cut() error { return do(h.in("ip link set cable down")) }
 
-// Mend plugs it in again.
+// Mend reconnects the cable.
 func (h *Host) Mend() error { return do(h.in("ip link set cable up")) }
 
-// Close ends the host; what ran there goes on without any network.
+// Close ends the host; its processes continue without a network.
 func (h *Host) Close() error { return errors.Join(h.alive.Close(), h.holder.Wait()) }
 
-// Do runs f on a thread of this host: what f listens on and dials is in its network. Goroutines that f
-// starts are not.
+// Do runs f on a thread of this host: f listens and dials in its network. Goroutines that f starts do not.
 func (h *Host) Do(f func() error) error {
 	ended := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 		namespace, err := os.Open(h.namespace)
 		if err == nil {
 			err = errors.Join(unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET), namespace.Close())

@@ -20,7 +20,7 @@ type Process struct {
 
 func (p Process) String() string { return fmt.Sprintf("%s (%d)", p.Name, p.PID) }
 
-// Kill ends it as a crash would, and returns when it is gone.
+// Kill kills the process as a crash would, and returns when it has ended.
 func (p Process) Kill() {
 	if syscall.Kill(p.PID, syscall.SIGKILL) != nil {
 		return
@@ -30,13 +30,13 @@ func (p Process) Kill() {
 	}
 }
 
-// Stop holds it as SIGSTOP does: it is there and does nothing, until Continue.
+// Stop suspends the process with SIGSTOP, until Continue.
 func (p Process) Stop() error { return syscall.Kill(p.PID, syscall.SIGSTOP) }
 
-// Continue ends what Stop began.
+// Continue resumes a stopped process.
 func (p Process) Continue() error { return syscall.Kill(p.PID, syscall.SIGCONT) }
 
-// runs tells whether it is there and no zombie.
+// runs reports whether the process exists and is not a zombie.
 func (p Process) runs() bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
 	if err != nil {
@@ -46,7 +46,7 @@ func (p Process) runs() bool {
 	return found && after[0] != 'Z'
 }
 
-// CPU is the processor time it has used, its own and the kernel's for it.
+// CPU returns the CPU time of the process, user and kernel.
 func (p Process) CPU() time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
 	if err != nil {
@@ -62,7 +62,7 @@ func (p Process) CPU() time.Duration {
 	return time.Duration(user+system) * time.Second / 100 // USER_HZ
 }
 
-// PeakMemory is the most it has held resident since ResetPeak, in bytes.
+// PeakMemory returns the peak of the resident memory since ResetPeak, in bytes.
 func (p Process) PeakMemory() int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
 	if err != nil {
@@ -77,13 +77,12 @@ func (p Process) PeakMemory() int64 {
 	return 0
 }
 
-// ResetPeak lets PeakMemory begin anew.
+// ResetPeak restarts the measurement of PeakMemory.
 func (p Process) ResetPeak() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.PID), []byte("5"), 0)
 }
 
-// Processes finds everything that was started for this home: by the home in the environment, which
-// services inherit.
+// Processes finds all processes of this home, by the home in their environment, which services inherit.
 func (f *Fleet) Processes() []Process {
 	var found []Process
 	folders, _ := filepath.Glob("/proc/[0-9]*")
@@ -110,7 +109,7 @@ func (f *Fleet) Processes() []Process {
 	return found
 }
 
-// Process finds the one process of a program, with these first arguments if any are given.
+// Process finds the only process of a program, with these first arguments if any are given.
 func (f *Fleet) Process(name string, arguments ...string) (Process, error) {
 	var found []Process
 	for _, process := range f.Processes() {
@@ -120,7 +119,7 @@ func (f *Fleet) Process(name string, arguments ...string) (Process, error) {
 		}
 	}
 	if len(found) != 1 {
-		return Process{}, fmt.Errorf("%d processes of %s %v run, want 1: %v", len(found), name, arguments, found)
+		return Process{}, fmt.Errorf("%d processes of %s %v are running, want 1: %v", len(found), name, arguments, found)
 	}
 	return found[0], nil
 }

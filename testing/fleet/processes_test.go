@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestFindsAndKillsTheProcessesOfItsHomeAlone(t *testing.T) {
+func TestProcessesAreLimitedToOwnHome(t *testing.T) {
 	mine, other := &Fleet{Home: t.TempDir()}, &Fleet{Home: t.TempDir()}
 	var started []*exec.Cmd
 	for _, f := range []*Fleet{mine, other} {
@@ -33,15 +33,15 @@ func TestFindsAndKillsTheProcessesOfItsHomeAlone(t *testing.T) {
 	}
 	process.Kill()
 	if left := mine.Processes(); len(left) != 0 {
-		t.Errorf("still there after a kill: %v", left)
+		t.Errorf("still running after a kill: %v", left)
 	}
 	if left := other.Processes(); len(left) != 1 {
-		t.Errorf("of the other home run %v, want its one process", left)
+		t.Errorf("the other home's processes are %v, want one", left)
 	}
 }
 
-// What a killed test leaves: its end of the pipe closes, and nothing else happens.
-func TestTheReaperEndsWhatItsMakerLeft(t *testing.T) {
+// The end of a killed test only closes its end of the pipe.
+func TestReaperKillsLeftProcesses(t *testing.T) {
 	home, err := os.MkdirTemp("", "reaper")
 	if err != nil {
 		t.Fatal(err)
@@ -60,15 +60,15 @@ func TestTheReaperEndsWhatItsMakerLeft(t *testing.T) {
 		t.Error(err)
 	}
 	if err := left.Wait(); err == nil {
-		t.Error("the process ended by itself")
+		t.Error("the process ended before the pipe was closed")
 	}
 	if _, err := os.Stat(home); !os.IsNotExist(err) {
-		t.Errorf("the home is still there: %v", err)
+		t.Errorf("the home still exists: %v", err)
 	}
 }
 
-// A program that is killed removes nothing: its temporary files, and what it started, go all the same.
-func TestAKilledProgramLeavesNoTemporaryFiles(t *testing.T) {
+// A killed program cannot remove its temporary files and its children; the reaper does.
+func TestKilledProgramLeavesNoTemporaryFiles(t *testing.T) {
 	if os.Getenv("FLEET_TEST_TO_BE_KILLED") != "" {
 		if _, err := KeepTemporaryFiles(); err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestAKilledProgramLeavesNoTemporaryFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Until(10*time.Second, "the folder and the process are gone", func() bool {
+	if err := Until(10*time.Second, "the folder is removed and the process has ended", func() bool {
 		_, err := os.Stat(folder)
 		return os.IsNotExist(err) && !Process{PID: left}.runs()
 	}); err != nil {

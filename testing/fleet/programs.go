@@ -9,14 +9,14 @@ import (
 
 // RunningProgram is one of our programs in the background.
 type RunningProgram struct {
-	Process               // of the program itself, not of what leads into its namespace
-	Output  *bytes.Buffer // what it said on stderr, to be read after Wait
+	Process               // of the program itself, not of nsenter
+	Output  *bytes.Buffer // its stderr, to be read after Wait
 
 	ended chan error
 }
 
-// Start starts a program of the fleet's folder with `environment` ("NAME=value") besides; on a host of its own
-// if that is given.
+// Start starts a program of the fleet's folder with additional `environment` ("NAME=value"), on its own host if that is
+// given.
 func (f *Fleet) Start(on *Host, environment []string, program string, arguments ...string) (*RunningProgram, error) {
 	command := f.Command(context.Background(), arguments...)
 	command.Path = filepath.Join(f.Bin, program)
@@ -25,7 +25,7 @@ func (f *Fleet) Start(on *Host, environment []string, program string, arguments 
 	return start(on, command, program)
 }
 
-// start runs a command in the background. nsenter becomes the program: it has its process number.
+// start runs a command in the background. nsenter executes the program: the process id remains.
 func start(on *Host, command *exec.Cmd, name string) (*RunningProgram, error) {
 	if on != nil {
 		command = on.Inside(command)
@@ -47,7 +47,7 @@ func (p *RunningProgram) Wait() error {
 	return err
 }
 
-// End kills it unless it has ended, and returns when it is gone.
+// End kills the program unless it has ended, and returns when it has ended.
 func (p *RunningProgram) End() {
 	select {
 	case err := <-p.ended:

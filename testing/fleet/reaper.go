@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// reap is what runs when the program that started a fleet is gone, however it went: a test that runs into its
-// time limit, or is killed, cleans nothing up by itself.
+// reap runs when the program that started a fleet has ended, however it ended: a test that is killed or exceeds its
+// time limit does not clean up.
 const reap = `
 cat >/dev/null
 for round in 1 2 3; do
@@ -20,12 +20,12 @@ for round in 1 2 3; do
 done
 rm -rf "$1"`
 
-// startReaper watches over a folder until the writer is closed, by us or by our end. Wait for the command then.
-// It ends every process whose home or folder for temporary files this is, and removes it.
+// startReaper watches over a folder until the writer is closed, explicitly or by the end of this program. Then wait for
+// the command. It kills every process with this home or temporary folder, and removes the folder.
 func startReaper(folder string) (io.WriteCloser, *exec.Cmd, error) {
 	command := exec.Command("/bin/sh", "-c", reap, "reaper", folder)
-	command.Env = []string{"PATH=" + os.Getenv("PATH")}      // else one reaper would end another
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is not for it
+	command.Env = []string{"PATH=" + os.Getenv("PATH")}      // otherwise one reaper would kill another
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that Ctrl-C does not end it
 	alive, err := command.StdinPipe()
 	if err != nil {
 		return nil, nil, err
@@ -33,8 +33,8 @@ func startReaper(folder string) (io.WriteCloser, *exec.Cmd, error) {
 	return alive, command, command.Start()
 }
 
-// KeepTemporaryFiles gives this program, and what it starts, a folder of its own for temporary files. `end`
-// removes it; if this program ends without that, it is removed all the same.
+// KeepTemporaryFiles creates a folder for temporary files of this program and its children. `end` removes it; it is
+// also removed if this program ends without that.
 func KeepTemporaryFiles() (end func() error, err error) {
 	folder, err := os.MkdirTemp("", "fleet")
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 	"syscall"
 )
 
-// SmallDisk is a file system on which the aggregator keeps everything, small enough to be filled.
+// SmallDisk is a file system for the aggregator's data that is small enough to be filled.
 type SmallDisk struct {
 	fleet   *Fleet
 	folder  string // as the aggregator sees it
-	private bool   // in the mount namespace of the services, which nobody else sees
+	private bool   // in the mount namespace of the services, invisible to others
 }
 
-// What the small disk takes.
+// The size of the small disk.
 const smallDiskBytes = 64 << 20
 
-// NewOnSmallDisk is New and Up with a small disk. The disk is mounted in a namespace that the services alone
-// live in: it goes with the last of them. Where that is not allowed, as in most containers, /dev/shm has to
-// do: it is small there, and the container's own.
+// NewOnSmallDisk is New and Up with a small disk. The disk is mounted in a namespace of the services, and ends with the
+// last of them. Where that is not permitted, as in most containers, /dev/shm is used: it is small there, and private to
+// the container.
 func NewOnSmallDisk() (*Fleet, *SmallDisk, error) {
 	f, err := New("")
 	if err != nil {
@@ -37,7 +37,7 @@ func NewOnSmallDisk() (*Fleet, *SmallDisk, error) {
 	shared := "/dev/shm"
 	var space syscall.Statfs_t
 	if err := syscall.Statfs(shared, &space); err != nil || int64(space.Blocks)*space.Bsize > 4*smallDiskBytes {
-		return nil, nil, errors.Join(fmt.Errorf("no small disk can be had: neither a mount namespace (%w), nor is %s small: "+
+		return nil, nil, errors.Join(fmt.Errorf("no small disk is available: no mount namespace (%w), and %s is not small: "+
 			"run as root, or in a container", namespaceErr, shared), f.Close())
 	}
 	if err := f.Close(); err != nil {
@@ -97,7 +97,7 @@ func (d *SmallDisk) Fill(leave int64) error {
 	}
 }
 
-// Free takes away again what Fill wrote.
+// Free removes what Fill wrote.
 func (d *SmallDisk) Free() error {
 	root, err := d.root()
 	if err != nil {
@@ -106,7 +106,7 @@ func (d *SmallDisk) Free() error {
 	return os.Remove(filepath.Join(root, "filler"))
 }
 
-// root is the disk's folder as we see it.
+// root returns the disk's folder as this process sees it.
 func (d *SmallDisk) root() (string, error) {
 	if !d.private {
 		return d.folder, nil

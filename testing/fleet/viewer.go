@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Viewer is the credentials file of a run, in the original design's form: the right to see its status.
+// Viewer is the credentials file of a run, in the original design's form: the permission to read its status.
 type Viewer struct {
 	Address     string `json:"host_address"`
 	CreatedAt   string `json:"created_at"`
@@ -25,7 +25,7 @@ type Viewer struct {
 	Key         string `json:"client_key"`
 }
 
-// Shown is the answer to GET /status: the fields of the original design, and of those beside them what tests judge.
+// Shown is the answer to GET /status: the fields of the original design, and other fields that tests check.
 type Shown struct {
 	Status          string      `json:"status"`
 	PercentComplete *float64    `json:"percent_complete"`
@@ -59,7 +59,7 @@ type ShownPair struct {
 	} `json:"progress"`
 }
 
-// Pair finds one; an empty one if it is not there.
+// Pair returns a pair, or an empty one if it does not exist.
 func (s *Shown) Pair(plugin, node string) ShownPair {
 	for _, pair := range s.Plugins {
 		if pair.Name == plugin && pair.Node == node {
@@ -69,7 +69,7 @@ func (s *Shown) Pair(plugin, node string) ShownPair {
 	return ShownPair{}
 }
 
-// CredentialsFile is where `muster run` put a run's credentials file.
+// CredentialsFile returns the path of a run's credentials file of `muster run`.
 func (f *Fleet) CredentialsFile(run string) string {
 	return filepath.Join(f.Home, "credentials", run+".json")
 }
@@ -84,7 +84,7 @@ func ReadViewer(file string) (*Viewer, error) {
 	return viewer, json.Unmarshal(text, viewer)
 }
 
-// HTTP is a client with this right. It checks the server with nothing but `ca_cert`.
+// HTTP returns a client with this credential. It verifies the server with only `ca_cert`.
 func (v *Viewer) HTTP() (*http.Client, error) {
 	certificate, err := tls.X509KeyPair([]byte(v.Certificate), []byte(v.Key))
 	if err != nil {
@@ -92,13 +92,13 @@ func (v *Viewer) HTTP() (*http.Client, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(v.CA)) {
-		return nil, errors.New("ca_cert holds no certificate")
+		return nil, errors.New("ca_cert has no certificate")
 	}
 	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}}}}, nil
 }
 
-// Status asks GET /status.
+// Status requests GET /status.
 func (v *Viewer) Status() (*Shown, error) {
 	client, err := v.HTTP()
 	if err != nil {
@@ -120,12 +120,12 @@ func (v *Viewer) Status() (*Shown, error) {
 	return shown, json.Unmarshal(body, shown)
 }
 
-// StatusGRPC dials the status service as this operator.
+// StatusGRPC connects to the status service as this operator.
 func (o *Operator) StatusGRPC() (*grpc.ClientConn, error) {
 	return dial(o.Status[0], o.FleetCA, o.Certificate, o.Key, tls.VersionTLS13)
 }
 
-// RelayGRPC dials the relay at the centre as this operator.
+// RelayGRPC connects to the root relay as this operator.
 func (o *Operator) RelayGRPC() (*grpc.ClientConn, error) {
 	return dial(o.Relay[0], o.FleetCA, o.Certificate, o.Key, tls.VersionTLS13)
 }

@@ -1,14 +1,15 @@
-// Holds very many nodes that hang below relays, each with its own certificate, connection and
-// stream, in one process, and answers what they are told to run: the load for testing/benchmark.
+// Simulates very many nodes that are attached to relays, each with its own certificate, connection
+// and stream, in one process, and answers their commands: the load for testing/benchmark.
 //
-// The nodes are load-0, load-1, ...: --home is a fleet's folder with its intermediate key, from
-// which they get certificates. Node i hangs below relay i mod the number of --targets. They run
-// nothing: to the command `load SIZE PERCENT` a node answers with SIZE bytes of output that tell
-// where they come from (simulated_job.h); PERCENT of the nodes check the command's signature first,
-// as in a fleet every node does on a machine of its own. Nodes come back as muster-agent does.
+// The nodes are load-0, load-1, ...: --home is a fleet's folder with its intermediate key, which
+// issues their certificates. Node i is attached to relay i mod the number of --targets. The nodes
+// run nothing: to the command `load SIZE PERCENT` a node answers with SIZE bytes of verifiable
+// output (simulated_job.h). PERCENT of the nodes verify the command's signature first; in a real
+// fleet every node does on its own machine. Nodes reconnect as muster-agent does.
 //
-// Writes a line of JSON for each thing that happens: all connected (also all back), some lost, a
-// failure. Ends when its standard input does.
+// Writes a line of JSON for each event: all connected (also after an outage), some lost, a failure.
+// Ends when its standard input is closed.
+
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,7 +21,6 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -37,8 +37,10 @@
 #include "absl/time/clock.h"
 #include "muster/v1/attachment.grpc.pb.h"
 #include "nlohmann/json.hpp"
+#include "services/common/base/mutex.h"
 #include "services/common/base/process_setup.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/timers.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/certificate.h"
@@ -58,19 +60,19 @@ ABSL_FLAG(int, connect_rate, 100, "connections begun a second, at the beginning"
 namespace muster::load {
 namespace {
 
-// As services/common/attach has them.
+// As in services/common/attach.
 constexpr absl::Duration kFirstBackOff = absl::Seconds(5);
 constexpr absl::Duration kLongestBackOff = absl::Seconds(60);
 constexpr absl::Duration kLeastWait = absl::Seconds(1);
 constexpr absl::Duration kGreetingWithin = absl::Seconds(20);
 
-// Open jobs of one node, and ids of jobs it has told.
+// Open jobs of one node, and ids of jobs that it has reported.
 constexpr size_t kMaxJobs = 16;
 constexpr size_t kMaxTold = 64;
 
 void Say(const nlohmann::json& what) { std::cout << what.dump() << std::endl; }
 
-// What all nodes share. Thread-safe.
+// The state that all nodes share. Thread-safe.
 class Fleet {
  public:
   explicit Fleet(Certificate command_ca)
@@ -81,7 +83,7 @@ class Fleet {
   }
 
   void Connected() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (++connected_ < absl::GetFlag(FLAGS_nodes)) return;
     Say({{"event", "all connected"},
          {"seconds", absl::ToDoubleSeconds(absl::Now() - since_)},
@@ -92,17 +94,17 @@ class Fleet {
   }
 
   void Lost(const grpc::Status& status) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (connected_-- < absl::GetFlag(FLAGS_nodes)) return;
     since_ = absl::Now();
     Say({{"event", "lost"}, {"error", status.error_message()}});
   }
 
-  // An attempt that was not welcomed. Nobody listens while a relay is down: that is no failure of
-  // those who come back.
+  // Counts an attempt without a welcome. A refused connection while a relay is down does not count
+  // as a failure.
   void NotWelcomed(const grpc::Status& status, bool silent) {
     const std::string& why = status.error_message();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (silent || status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
         absl::StrContains(why, "imed out") || absl::StrContains(why, "imeout")) {
       ++timed_out_;
@@ -124,13 +126,13 @@ class Fleet {
  private:
   const Certificate command_ca_;
   const std::unique_ptr<TimerService> timers_;
-  std::mutex mutex_;
-  // All below are guarded by mutex_.
-  int connected_ = 0;
-  absl::Time since_ = absl::Now();  // of the beginning, or of the first loss
-  int64_t timed_out_ = 0;
-  int64_t refused_ = 0;
-  int64_t other_ = 0;
+  Mutex mutex_;
+  int connected_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The time of the beginning, or of the first loss.
+  absl::Time since_ ABSL_GUARDED_BY(mutex_) = absl::Now();
+  int64_t timed_out_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t other_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // One node: one connection and stream after another, and its jobs. Thread-safe.
@@ -145,20 +147,20 @@ class Node {
 
   void Connect() {
     ++fleet_.attempts;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stub_ = v1::AttachService::NewStub(MakeChannel(
         target_, MakeChannelCredentials(enrolled_.identity, {ServiceRole::kRelay}), true));
     stream_ = new Stream(*this);
   }
 
-  // Once a second.
+  // Called once a second.
   void Tick(absl::Time now) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stream_ != nullptr) stream_->Tick(now);
   }
 
  private:
-  // Deletes itself when it has ended. What it holds is guarded by the node's mutex.
+  // Deletes itself when it has ended. The node's mutex guards its members.
   class Stream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::AttachResponse> {
    public:
     explicit Stream(Node& node) : node_(node) {
@@ -181,7 +183,7 @@ class Node {
 
     void OnReadDone(bool ok) override {
       {
-        std::lock_guard lock(node_.mutex_);
+        MutexLock lock(node_.mutex_);
         if (ok) {
           heard_ = absl::Now();
           Take();
@@ -195,7 +197,7 @@ class Node {
     }
 
     void OnWriteDone(bool ok) override {
-      std::lock_guard lock(node_.mutex_);
+      MutexLock lock(node_.mutex_);
       writing_ = false;
       if (ok && node_.stream_ == this) Send();
     }
@@ -211,6 +213,7 @@ class Node {
 
    private:
     void Take() {
+      node_.mutex_.AssertHeld();
       switch (response_.message_case()) {
         case v1::AttachResponse::kGreeting:
           relay_ = response_.greeting().relay();
@@ -227,15 +230,14 @@ class Node {
         case v1::AttachResponse::kRecordsAck:
           for (const auto& reached : response_.records_ack().reached()) node_.Acknowledge(reached);
           return;
-        case v1::AttachResponse::kGoAway:
-          return context_.TryCancel();
         default:
           return;
       }
     }
 
-    // What is due goes out, one message at a time: nothing waits in a queue.
+    // Sends pending messages, one at a time: there is no queue.
     void Send() {
+      node_.mutex_.AssertHeld();
       if (writing_) return;
       request_.Clear();
       if (hello_due_) {
@@ -284,9 +286,8 @@ class Node {
     bool beat_due_ = false;
   };
 
-  // Called with the lock held, as the three that follow. `load SIZE PERCENT`; what is anything
-  // else, or is not signed by whom it should be, is not answered.
-  void Begin(const v1::JobCommand& message) {
+  // Handles `load SIZE PERCENT`; ignores other commands and invalid signatures.
+  void Begin(const v1::JobCommand& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (jobs_.contains(message.job()) || jobs_.size() >= kMaxJobs ||
         std::find(told_.begin(), told_.end(), message.job()) != told_.end()) {
       return;
@@ -312,7 +313,7 @@ class Node {
     return status.ok();
   }
 
-  void Acknowledge(const v1::RecordsAck::Reached& reached) {
+  void Acknowledge(const v1::RecordsAck::Reached& reached) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto job = jobs_.find(reached.job());
     if (job == jobs_.end() || !job->second.Acknowledge(reached.sequence())) return;
     if (told_.size() >= kMaxTold) told_.erase(told_.begin());
@@ -320,7 +321,7 @@ class Node {
     jobs_.erase(job);
   }
 
-  bool TakeRecords(v1::AttachRequest* request) {
+  bool TakeRecords(v1::AttachRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (auto& [id, job] : jobs_) {
       if (job.Take(request->mutable_records())) return true;
     }
@@ -346,36 +347,33 @@ class Node {
   const std::string name_;
   const EnrolledNode enrolled_;
   const std::string target_;
-  // Of Ended alone, which comes once for each stream.
+  // Called by Ended only, once for each stream.
   absl::Duration back_off_ = kFirstBackOff;
   std::minstd_rand random_{std::random_device()()};
 
-  std::mutex mutex_;
-  // All below are guarded by mutex_.
-  std::unique_ptr<v1::AttachService::Stub> stub_;
-  Stream* stream_ = nullptr;
-  std::map<std::string, SimulatedJob> jobs_;
-  std::vector<std::string> told_;
+  Mutex mutex_;
+  std::unique_ptr<v1::AttachService::Stub> stub_ ABSL_GUARDED_BY(mutex_);
+  Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::map<std::string, SimulatedJob> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> told_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::Status Run() {
   const std::vector<std::string> targets = absl::GetFlag(FLAGS_targets);
   if (targets.empty()) return absl::InvalidArgumentError("--targets names no relay");
-  const auto enrolment = Enrolment::Open(absl::GetFlag(FLAGS_home), absl::GetFlag(FLAGS_fleet));
-  if (!enrolment.ok()) return enrolment.status();
-  const auto pem = ReadFileBounded(absl::GetFlag(FLAGS_command_ca), kMaxSecretFile);
-  if (!pem.ok()) return pem.status();
-  auto command_ca = Certificate::FromPem(*pem);
-  if (!command_ca.ok()) return command_ca.status();
-  // Neither is ever destroyed: callbacks of gRPC and timers may run until the process ends.
-  auto& fleet = *new Fleet(*std::move(command_ca));
+  ASSIGN_OR_RETURN(const auto enrolment,
+                   Enrolment::Open(absl::GetFlag(FLAGS_home), absl::GetFlag(FLAGS_fleet)));
+  ASSIGN_OR_RETURN(const auto pem,
+                   ReadFileBounded(absl::GetFlag(FLAGS_command_ca), kMaxSecretFile));
+  ASSIGN_OR_RETURN(auto command_ca, Certificate::FromPem(pem));
+  // These are never destroyed: callbacks of gRPC and timers may run until the process ends.
+  auto& fleet = *new Fleet(std::move(command_ca));
   auto& nodes = *new std::vector<std::unique_ptr<Node>>;
   const absl::Time begin = absl::Now();
   for (int i = 0; i < absl::GetFlag(FLAGS_nodes); ++i) {
-    auto enrolled = enrolment->Enrol(absl::StrCat("load-", i));
-    if (!enrolled.ok()) return enrolled.status();
+    ASSIGN_OR_RETURN(auto enrolled, enrolment.Enrol(absl::StrCat("load-", i)));
     nodes.push_back(
-        std::make_unique<Node>(fleet, i, *std::move(enrolled), targets[i % targets.size()]));
+        std::make_unique<Node>(fleet, i, std::move(enrolled), targets[i % targets.size()]));
   }
   Say({{"event", "made"}, {"seconds", absl::ToDoubleSeconds(absl::Now() - begin)}});
   std::thread([&nodes] {
@@ -396,7 +394,7 @@ absl::Status Run() {
   return absl::OkStatus();
 }
 
-// As many open files as may be: one for each node, and some.
+// Raises the limit of open files: one for each node, and some more.
 absl::Status RaiseFileLimit() {
   constexpr rlim_t kBesides = 200;
   const auto needed = static_cast<rlim_t>(absl::GetFlag(FLAGS_nodes)) + kBesides;

@@ -1,22 +1,20 @@
-// Holds very many agents that send heartbeats, each with its own certificate, connection and
-// stream, in one process: the load for testing/benchmark, and for whoever wants ten thousand
-// agents.
+// Simulates very many agents that send heartbeats, each with its own certificate, connection and
+// stream, in one process: the load for testing/benchmark, and for tests with ten thousand agents.
 //
 // The agents are enrolled nodes, load-0, load-1, ...: --home is a fleet's folder with its
-// intermediate key, from which they get certificates. Writes a line of JSON for each thing that
-// happens: all connected, some lost, all back, and what was measured at the end.
+// intermediate key, which issues their certificates. Writes a line of JSON for each event: all
+// connected, some lost, all reconnected, and the measurements at the end.
+
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <string>
 #include <utility>
@@ -29,7 +27,9 @@
 #include "absl/time/clock.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "nlohmann/json.hpp"
+#include "services/common/base/mutex.h"
 #include "services/common/base/process_setup.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/timers.h"
 #include "services/common/rpc/channel.h"
 #include "testing/load/enrolment.h"
@@ -47,7 +47,7 @@ namespace {
 
 void Say(const nlohmann::json& what) { std::cout << what.dump() << std::endl; }
 
-// What all agents share. Thread-safe.
+// The state that all agents share. Thread-safe.
 class Fleet {
  public:
   Fleet() : timers_(MakeTimerService(1'000'000)) {}
@@ -57,15 +57,15 @@ class Fleet {
   }
 
   void Connected() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (++connected_ < absl::GetFlag(FLAGS_agents)) return;
     const absl::Time now = absl::Now();
     Say({{"event", "all connected"}, {"seconds", absl::ToDoubleSeconds(now - since_)}});
-    all_.notify_all();
+    all_.NotifyAll();
   }
 
   void Lost(const grpc::Status& status) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (connected_-- < absl::GetFlag(FLAGS_agents)) return;
     since_ = absl::Now();
     Say({{"event", "lost"}, {"error", status.error_message()}});
@@ -82,11 +82,11 @@ class Fleet {
   }
 
   void AwaitAll() {
-    std::unique_lock lock(mutex_);
-    all_.wait(lock, [this] { return connected_ >= absl::GetFlag(FLAGS_agents); });
+    MutexLock lock(mutex_);
+    while (connected_ < absl::GetFlag(FLAGS_agents)) all_.Wait(mutex_);
   }
 
-  // Milliseconds that this part of all answers took at most.
+  // Returns a percentile of the answer times, in milliseconds.
   double Quantile(double part) const {
     int64_t left = static_cast<int64_t>(part * static_cast<double>(answers));
     for (size_t i = 0; i < kSlots; ++i) {
@@ -104,10 +104,11 @@ class Fleet {
   static constexpr size_t kSlots = 100'000;  // of 100 us
 
   const std::unique_ptr<TimerService> timers_;
-  std::mutex mutex_;
-  std::condition_variable all_;
-  int connected_ = 0;               // guarded by mutex_
-  absl::Time since_ = absl::Now();  // of the beginning, or of the first loss; guarded by mutex_
+  Mutex mutex_;
+  CondVar all_;
+  int connected_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time since_ ABSL_GUARDED_BY(mutex_) =
+      absl::Now();  // of the beginning, or of the first loss
   std::vector<std::atomic<int64_t>> latency_ = std::vector<std::atomic<int64_t>>(kSlots);
 };
 
@@ -122,26 +123,27 @@ class Agent {
                         MakeChannelCredentials(identity, {ServiceRole::kStatus}), true))) {}
 
   void Connect() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stream_ = new Stream(*this);
   }
 
  private:
-  // Deletes itself when it has ended. What it holds is guarded by the agent's mutex.
-  class Stream : public grpc::ClientBidiReactor<v1::BeatRequest, v1::BeatResponse> {
+  // Deletes itself when it has ended. The agent's mutex guards its members.
+  class Stream
+      : public grpc::ClientBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse> {
    public:
     explicit Stream(Agent& agent) : agent_(agent) {
       context_.set_wait_for_ready(true);
-      agent.stub_->async()->Beat(&context_, this);
-      AddHold();  // for beats that a timer starts
+      agent.stub_->async()->StreamHeartbeats(&context_, this);
+      AddHold();  // for heartbeats that a timer starts
       request_.set_instance_id(agent.instance_);
       Send();
       StartRead(&response_);
       StartCall();
     }
 
-    // Under the agent's mutex.
     void Send() {
+      agent_.mutex_.AssertHeld();
       wanted_ = writing_;
       if (writing_) return;
       writing_ = true;
@@ -151,7 +153,7 @@ class Agent {
     }
 
     void OnWriteDone(bool ok) override {
-      std::lock_guard lock(agent_.mutex_);
+      MutexLock lock(agent_.mutex_);
       writing_ = false;
       request_.Clear();
       if (ok && wanted_ && agent_.stream_ == this) Send();
@@ -159,7 +161,7 @@ class Agent {
 
     void OnReadDone(bool ok) override {
       {
-        std::lock_guard lock(agent_.mutex_);
+        MutexLock lock(agent_.mutex_);
         if (!ok) {
           agent_.stream_ = nullptr;
         } else if (!response_.probe()) {
@@ -180,8 +182,8 @@ class Agent {
    private:
     Agent& agent_;
     grpc::ClientContext context_;
-    v1::BeatRequest request_;
-    v1::BeatResponse response_;
+    v1::StreamHeartbeatsRequest request_;
+    v1::StreamHeartbeatsResponse response_;
     absl::Time sent_;
     bool connected_ = false;
     bool writing_ = false;
@@ -189,24 +191,24 @@ class Agent {
   };
 
   double Random(double from, double to) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return std::uniform_real_distribution<double>(from, to)(random_);
   }
 
   void Beat() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stream_ != nullptr) stream_->Send();
   }
 
-  // The next beat: after the interval, give or take a fifth, or at once.
-  void Plan(const v1::BeatResponse& response) {
+  // Schedules the next heartbeat: after the interval, plus or minus a fifth, or immediately.
+  void Plan(const v1::StreamHeartbeatsResponse& response) {
     if (response.probe() || absl::GetFlag(FLAGS_flood)) return Beat();
     const absl::Duration interval = absl::Seconds(response.interval().seconds()) +
                                     absl::Nanoseconds(response.interval().nanos());
     fleet_.After(interval * Random(0.8, 1.2), [this] { Beat(); });
   }
 
-  // Connects again as late as an agent does that has failed before.
+  // Reconnects with the back-off of an agent.
   void Ended(const grpc::Status& status, bool connected) {
     if (fleet_.ending) return;
     if (connected) {
@@ -220,24 +222,23 @@ class Agent {
   Fleet& fleet_;
   const std::string instance_;
   const std::unique_ptr<v1::HeartbeatService::Stub> stub_;
-  std::mutex mutex_;
-  Stream* stream_ = nullptr;                     // guarded by mutex_
-  int64_t sequence_ = 0;                         // guarded by mutex_
-  std::mt19937 random_{std::random_device()()};  // guarded by mutex_
+  Mutex mutex_;
+  Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::mt19937 random_ ABSL_GUARDED_BY(mutex_){std::random_device()()};
 };
 
 absl::Status Run() {
-  const auto enrolment = Enrolment::Open(absl::GetFlag(FLAGS_home), absl::GetFlag(FLAGS_fleet));
-  if (!enrolment.ok()) return enrolment.status();
-  // Neither is ever destroyed: callbacks of gRPC and timers may run until the process ends.
+  ASSIGN_OR_RETURN(const auto enrolment,
+                   Enrolment::Open(absl::GetFlag(FLAGS_home), absl::GetFlag(FLAGS_fleet)));
+  // These are never destroyed: callbacks of gRPC and timers may run until the process ends.
   auto& fleet = *new Fleet;
   auto& agents = *new std::vector<std::unique_ptr<Agent>>;
   const absl::Time begin = absl::Now();
   for (int i = 0; i < absl::GetFlag(FLAGS_agents); ++i) {
-    const auto enrolled = enrolment->Enrol(absl::StrCat("load-", i));
-    if (!enrolled.ok()) return enrolled.status();
+    ASSIGN_OR_RETURN(const auto enrolled, enrolment.Enrol(absl::StrCat("load-", i)));
     agents.push_back(
-        std::make_unique<Agent>(fleet, enrolled->identity, absl::StrCat("load-", getpid())));
+        std::make_unique<Agent>(fleet, enrolled.identity, absl::StrCat("load-", getpid())));
     agents.back()->Connect();
     absl::SleepFor(begin + absl::Seconds(1) * (i + 1) / absl::GetFlag(FLAGS_connect_rate) -
                    absl::Now());

@@ -13,21 +13,21 @@
 
 namespace muster::load {
 
-// A node as the fleet knows it after it was enrolled.
+// A node as it is registered after enrolment.
 struct EnrolledNode {
   PrivateKey key;
   std::string uri;
   ChannelIdentity identity;
 };
 
-// Issues certificates by the key of the fleet's intermediate, as the aggregator would when nodes
-// are enrolled one by one. Not thread-safe.
+// Issues certificates with the key of the fleet's intermediate CA, as the aggregator does when
+// nodes enrol one by one. Not thread-safe.
 class Enrolment {
  public:
-  // `home`: the fleet's folder, with that key.
+  // `home` is the fleet's folder, with that key.
   static absl::StatusOr<Enrolment> Open(const std::string& home, const std::string& fleet);
 
-  // For 24 hours.
+  // Issues a certificate for 24 hours.
   absl::StatusOr<EnrolledNode> Enrol(const std::string& name) const;
 
  private:

@@ -1,6 +1,6 @@
-// Delivers results by gRPC with nothing around the calls: the load for testing/benchmark. Up to 64
-// KiB by SubmitResult, above by Upload. The (any-node) credential is what `muster credentials
-// export` wrote; the nodes are called node-0, node-1, ...
+// Delivers results by plain gRPC calls: the load for testing/benchmark. Results up to 64 KiB are
+// sent by SubmitResult, larger ones by Upload. The (any-node) credential is the output of `muster
+// credentials export`; the nodes are called node-0, node-1, ...
 #include <isa-l/crc.h>
 
 #include <algorithm>

@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cstring>
 #include <iostream>
-#include <mutex>
 #include <random>
 #include <thread>
 
 #include "nlohmann/json.hpp"
+#include "services/common/base/mutex.h"
 
 namespace muster::load {
 namespace {
@@ -36,13 +36,22 @@ std::string Incompressible(size_t size) {
   return bytes;
 }
 
+namespace {
+
+// The results of the senders.
+struct Found {
+  Mutex mutex;
+  std::vector<double> latencies ABSL_GUARDED_BY(mutex);
+  int64_t failed ABSL_GUARDED_BY(mutex) = 0;
+  std::string first_error ABSL_GUARDED_BY(mutex);
+};
+
+}  // namespace
+
 int Measure(int64_t count, int senders,
             const std::function<std::string(int sender, int64_t i)>& send) {
   std::atomic<int64_t> next = 0;
-  std::mutex mutex;
-  std::vector<double> latencies;  // guarded by mutex
-  int64_t failed = 0;             // guarded by mutex
-  std::string first_error;        // guarded by mutex
+  Found found;
   const Clock::time_point begin = Clock::now();
   std::vector<std::thread> threads;
   for (int sender = 0; sender < senders; ++sender) {
@@ -51,25 +60,26 @@ int Measure(int64_t count, int senders,
         const Clock::time_point start = Clock::now();
         const std::string error = send(sender, i);
         const double latency = Milliseconds(Clock::now() - start);
-        std::lock_guard lock(mutex);
-        latencies.push_back(latency);
+        MutexLock lock(found.mutex);
+        found.latencies.push_back(latency);
         if (error.empty()) continue;
-        ++failed;
-        if (first_error.empty()) first_error = error;
+        ++found.failed;
+        if (found.first_error.empty()) found.first_error = error;
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
   const double seconds = Milliseconds(Clock::now() - begin) / 1000;
-  std::sort(latencies.begin(), latencies.end());
+  MutexLock lock(found.mutex);
+  std::sort(found.latencies.begin(), found.latencies.end());
   std::cout << nlohmann::json{{"seconds", seconds},
                               {"count", count},
-                              {"failed", failed},
-                              {"first_error", first_error},
-                              {"p50_ms", Percentile(latencies, 0.50)},
-                              {"p99_ms", Percentile(latencies, 0.99)}}
+                              {"failed", found.failed},
+                              {"first_error", found.first_error},
+                              {"p50_ms", Percentile(found.latencies, 0.50)},
+                              {"p99_ms", Percentile(found.latencies, 0.99)}}
             << "\n";
-  return failed == 0 ? 0 : 1;
+  return found.failed == 0 ? 0 : 1;
 }
 
 }  // namespace muster::load

@@ -1,4 +1,4 @@
-// What a load sender measured, as one line of JSON for testing/benchmark.
+// The measurement of a load sender, as one line of JSON for testing/benchmark.
 #ifndef MUSTER_TESTING_LOAD_MEASUREMENT_H_
 #define MUSTER_TESTING_LOAD_MEASUREMENT_H_
 
@@ -10,12 +10,12 @@
 
 namespace muster::load {
 
-// Bytes that do not compress, the same in every run.
+// Returns bytes that do not compress, the same in every run.
 std::string Incompressible(size_t size);
 
-// Calls `send(i)` for every i below `count` from `senders` threads, each taking the next i when it
-// is done with one. `send` returns an empty text, or what went wrong. Prints a line of JSON
-// (seconds, count, failed, p50_ms, p99_ms, first_error) and returns the program's exit code.
+// Calls `send(i)` for every i less than `count` from `senders` threads, each with the next i after
+// its previous call. `send` returns an empty text or an error. Prints a line of JSON (seconds,
+// count, failed, p50_ms, p99_ms, first_error) and returns the program's exit code.
 int Measure(int64_t count, int senders,
             const std::function<std::string(int sender, int64_t i)>& send);
 

@@ -1,5 +1,5 @@
-// Sends bodies by HTTPS PUT with a client certificate, as curl would: the load for nginx in
-// testing/benchmark, and for Muster's listeners for old clients. Connections are kept.
+// Sends bodies by HTTPS PUT with a client certificate, as curl does: the load for nginx in
+// testing/benchmark, and for Muster's listeners for legacy clients. Connections are reused.
 #include <curl/curl.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct FreeHandle {
 };
 using Handle = std::unique_ptr<CURL, FreeHandle>;
 
-// Where a transfer has got to in a body that repeats the pattern.
+// The position of a transfer in a body that repeats the pattern.
 struct Body {
   const std::string& pattern;
   int64_t left;
@@ -91,7 +91,7 @@ std::string Numbered(std::string url, int64_t number) {
 
 int Run() {
   curl_global_init(CURL_GLOBAL_DEFAULT);
-  // Neither "Expect: 100-continue", which costs a round trip, nor a type.
+  // Without "Expect: 100-continue", which costs a round trip, and without a type.
   std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(
       curl_slist_append(nullptr, "Expect:"), curl_slist_free_all);
   const int64_t size = absl::GetFlag(FLAGS_size);

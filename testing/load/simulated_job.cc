@@ -16,7 +16,7 @@ constexpr size_t kMaxMessage = 256 << 10;
 constexpr int64_t kLine = 16;
 constexpr int kMaxLine = 10'000'000;
 
-// From `offset`, which is at the beginning of a line.
+// Starts at `offset`, which is at the beginning of a line.
 std::string Output(int number, int64_t offset, int64_t size) {
   std::string text;
   text.reserve(static_cast<size_t>(size + kLine));

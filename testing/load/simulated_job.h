@@ -1,4 +1,4 @@
-// What a simulated node prints for one command, and how far it has been told.
+// The output of a simulated node for one command, and the acknowledged position in it.
 #ifndef MUSTER_TESTING_LOAD_SIMULATED_JOB_H_
 #define MUSTER_TESTING_LOAD_SIMULATED_JOB_H_
 
@@ -10,24 +10,23 @@
 
 namespace muster::load {
 
-// Records are made anew from their sequence whenever they are sent, so that what is not
-// acknowledged costs no memory: `started`, pieces of output of 32 KiB, `final`. The output is lines
-// of 16 bytes, "<node's number> <line's number>\n" with seven digits each, so that whoever reads it
-// can tell each byte. Not thread-safe.
+// Records are recomputed from their sequence for every transmission, so that unacknowledged data
+// needs no memory: `started`, output chunks of 32 KiB, `final`. The output consists of lines of 16
+// bytes, "<node's number> <line's number>\n" with seven digits each, so that a reader can verify
+// each byte. Not thread-safe.
 class SimulatedJob {
  public:
-  // `size`: bytes of output.
+  // `size` is the bytes of output.
   SimulatedJob(std::string id, std::string node, int number, int64_t size);
 
-  // Adds what may be sent now to a message of at most 256 KiB: at most 64 KiB of output are on
-  // their way without an acknowledgement. What a node has begun it tells at once: `started` goes
-  // alone. True if it added any.
+  // Adds records that may be sent now to a message of at most 256 KiB: at most 64 KiB of output are
+  // unacknowledged. `started` is sent alone and immediately. Returns true if it added any.
   bool Take(v1::JobRecords* out);
 
-  // The root has all up to this; true if that is everything.
+  // The root relay has all records up to this one; true if that is everything.
   bool Acknowledge(int64_t sequence);
 
-  // What was sent and not acknowledged may be lost.
+  // Unacknowledged records may be lost.
   void Rewind() { sent_ = acknowledged_; }
 
  private:

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// buildEvent is the part of bazel's build event protocol that is looked at.
+// buildEvent is the used part of Bazel's build event protocol.
 type buildEvent struct {
 	ID struct {
 		TestResult      *struct{ Label string } `json:"testResult"`
@@ -27,7 +27,7 @@ type buildEvent struct {
 	Aborted   *struct{ Reason, Description string }
 }
 
-// junitSuites is the XML that a test target leaves.
+// junitSuites is the XML output of a test target.
 type junitSuites struct {
 	Suites []struct {
 		Cases []struct {
@@ -41,9 +41,9 @@ type junitSuites struct {
 	} `xml:"testsuite"`
 }
 
-// bazel adds what a `bazel test` did.
+// bazel adds the results of `bazel test`.
 func (t *tally) bazel(events io.Reader) error {
-	logs := map[string][]string{} // target -> its XML files, one a shard
+	logs := map[string][]string{} // target -> its XML files, one per shard
 	status := map[string]string{}
 	broken := map[string]string{}
 	decoder := json.NewDecoder(events)
@@ -72,7 +72,7 @@ func (t *tally) bazel(events io.Reader) error {
 		}
 	}
 	if len(status)+len(broken) == 0 {
-		t.fail("bazel test ran nothing")
+		t.fail("bazel test ran no tests")
 	}
 	for _, label := range sorted(status) {
 		delete(broken, label)
@@ -84,13 +84,13 @@ func (t *tally) bazel(events io.Reader) error {
 	return nil
 }
 
-// target adds one test target: its cases, or itself where it tells of none.
+// target adds one test target: its cases, or itself if it reports none.
 func (t *tally) target(label, status string, files []string) {
 	passed, failed := 0, 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // told below: the status counts
+			continue // counted below by its status
 		}
 		var suites junitSuites
 		if xml.Unmarshal(text, &suites) != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// goTest names a test of a package; no name is the package itself.
+// goTest names a test of a package; an empty name is the package itself.
 type goTest struct{ pkg, test string }
 
-// parents gives the tests that this one is nested in.
+// parents returns the tests in which this one is nested.
 func (g goTest) parents() []goTest {
 	var all []goTest
 	for name := g.test; strings.Contains(name, "/"); {
@@ -19,8 +19,8 @@ func (g goTest) parents() []goTest {
 	return all
 }
 
-// golang adds what a `go test -json` did. Of nested tests only the innermost count, unless the outer one
-// failed by itself.
+// golang adds the results of `go test -json`. It counts only the innermost of nested tests, unless the outer one failed
+// itself.
 func (t *tally) golang(events io.Reader) error {
 	outcome := map[goTest]string{}
 	var order []goTest
@@ -42,7 +42,7 @@ func (t *tally) golang(events io.Reader) error {
 		}
 	}
 	if len(order) == 0 {
-		t.fail("go test ran nothing")
+		t.fail("go test ran no tests")
 	}
 	nests := map[goTest]bool{}     // has tests inside
 	explained := map[goTest]bool{} // a test inside failed
@@ -62,7 +62,7 @@ func (t *tally) golang(events io.Reader) error {
 			t.passed++
 		case result == "skip":
 			t.skipped++
-		default: // failed; or began and never ended; or a package that does not build
+		default: // failed; or started and never ended; or a package that does not build
 			t.fail("%s %s", test.pkg, test.test)
 		}
 	}

@@ -1,9 +1,9 @@
-// Report sums up what the test runners wrote and prints "N passed, N failed" as its last line.
+// Report summarises the output of the test runners and prints "N passed, N failed" as its last line.
 //
 //	report [-bazel EVENTS.json]... [-go EVENTS.json]... [-check NAME=EXITCODE]...
 //
-// A case of a googletest or of a Go test counts as one; so does a test target that reports no cases, a
-// target or package that does not build, and a check. It exits with 1 if anything failed or nothing ran.
+// A case of a googletest or of a Go test counts as one; so does a test target that reports no cases, a target or
+// package that does not build, and a check. It exits with 1 if a test failed or none ran.
 package main
 
 import (
@@ -24,7 +24,7 @@ func (t *tally) fail(format string, args ...any) {
 	t.failures = append(t.failures, fmt.Sprintf(format, args...))
 }
 
-// check takes "NAME=EXITCODE".
+// check adds "NAME=EXITCODE".
 func (t *tally) check(argument string) error {
 	name, code, found := strings.Cut(argument, "=")
 	exit, err := strconv.Atoi(code)
@@ -54,10 +54,10 @@ func main() {
 			return nil
 		}
 	}
-	flag.Func("bazel", "events that bazel wrote (--build_event_json_file)",
+	flag.Func("bazel", "events of bazel (--build_event_json_file)",
 		read(func(t *tally, f *os.File) error { return t.bazel(f) }))
-	flag.Func("go", "events that go test -json wrote", read(func(t *tally, f *os.File) error { return t.golang(f) }))
-	flag.Func("check", "NAME=EXITCODE of something that passed or failed as a whole", sum.check)
+	flag.Func("go", "events of go test -json", read(func(t *tally, f *os.File) error { return t.golang(f) }))
+	flag.Func("check", "NAME=EXITCODE of a check", sum.check)
 	flag.Parse()
 	os.Exit(sum.print())
 }

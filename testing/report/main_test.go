@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestGoCountsInnermostTestsAndPackagesThatDoNotBuild(t *testing.T) {
+func TestGoReportCountsInnermostTestsAndBrokenPackages(t *testing.T) {
 	var sum tally
 	err := sum.golang(strings.NewReader(`
 {"Action":"run","Package":"p","Test":"TestA"}
@@ -37,7 +37,7 @@ func TestGoCountsInnermostTestsAndPackagesThatDoNotBuild(t *testing.T) {
 	}
 }
 
-func TestBazelCountsCasesCrashesAndBrokenTargets(t *testing.T) {
+func TestBazelReportCountsCasesCrashesAndBrokenTargets(t *testing.T) {
 	xml := filepath.Join(t.TempDir(), "test.xml")
 	text := `<testsuites><testsuite><testcase name="a" classname="S" status="run"/>
 <testcase name="b" classname="S" status="run"><failure/></testcase>
@@ -63,7 +63,7 @@ func TestBazelCountsCasesCrashesAndBrokenTargets(t *testing.T) {
 	}
 }
 
-func TestNothingRunIsAFailure(t *testing.T) {
+func TestReportWithoutTestsFails(t *testing.T) {
 	var sum, bazel, golang tally
 	if err := errors.Join(bazel.bazel(strings.NewReader("")), golang.golang(strings.NewReader(""))); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// config is what the environment says.
+// config is the configuration in the environment.
 type config struct {
 	resultURL, progressURL string
 	resultsDir             string
@@ -53,7 +53,7 @@ func loadConfig(perNode bool) (*config, error) {
 	if perNode {
 		tail = "/by-node/" + os.Getenv("NODE_NAME") + "/" + plugin
 	}
-	at := func(path string) string { // whatever path the address had is replaced
+	at := func(path string) string { // the path of the address is replaced
 		return (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: path}).String()
 	}
 	c.resultURL, c.progressURL = at("/api/v1/results"+tail), at("/api/v1/progress"+tail)
@@ -61,9 +61,9 @@ func loadConfig(perNode bool) (*config, error) {
 	return c, err
 }
 
-// newClient trusts the first certificate of ca alone and shows the first of certificate alone. Only a SEC1
-// key as the first block is taken. With settings of its own Go's transport offers no ALPN; for a host that
-// is an IP address it sends no server name; it knows no proxy.
+// newClient trusts only the first certificate of ca and sends only the first of certificate. It accepts only a SEC1 key
+// as the first block. With custom settings Go's transport offers no ALPN; for an IP address it sends no server name; it
+// uses no proxy.
 func newClient(ca, certificate, key string) (*http.Client, error) {
 	caBlock, _ := pem.Decode([]byte(ca))
 	certificateBlock, _ := pem.Decode([]byte(certificate))

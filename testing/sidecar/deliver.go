@@ -24,8 +24,8 @@ const (
 	graceAfterEnd = time.Minute
 )
 
-// waitForDone looks once a second for the done file and gives the path that it holds. When it has been
-// there once, it has to be there still after the delay. Told to stop, it looks for a minute more.
+// waitForDone polls the done file once a second and returns the path in it. The file must still exist after the delay.
+// When stopped, it polls for another minute.
 func waitForDone(stop context.Context, c *config) (string, error) {
 	done := filepath.Join(c.resultsDir, "done")
 	ended := make(<-chan time.Time)
@@ -61,12 +61,12 @@ func deliver(c *config, file string) error {
 			return err
 		}
 	}
-	body, err := os.ReadFile(file) // whole: it has to be there for the next try
+	body, err := os.ReadFile(file) // completely: a retry needs it
 	if err != nil {
 		return err
 	}
 	header := http.Header{}
-	header.Set("Content-Type", contentType(file)) // perhaps empty, and sent all the same
+	header.Set("Content-Type", contentType(file)) // sent even if it is empty
 	header.Set("Content-Disposition", "attachment;filename="+filepath.Base(file))
 	response, err := send(c.client, http.MethodPut, c.resultURL, header, body, attempts)
 	if err != nil {
@@ -87,7 +87,7 @@ type answer struct {
 	body   []byte
 }
 
-// send makes up to `tries` requests a second apart: transport errors and 5xx are tried again, nothing else.
+// send makes up to `tries` requests a second apart: it retries transport errors and 5xx only.
 func send(client *http.Client, method, url string, header http.Header, body []byte, tries int) (*answer, error) {
 	for try := 1; ; try++ {
 		response, err := sendOnce(client, method, url, header, body)
@@ -100,8 +100,8 @@ func send(client *http.Client, method, url string, header http.Header, body []by
 }
 
 func sendOnce(client *http.Client, method, url string, header http.Header, body []byte) (*answer, error) {
-	// Hidden behind a NopCloser the length is not known: chunked. The reader underneath writes all of
-	// itself at once: one chunk, however large.
+	// The NopCloser hides the length: the body is chunked. The reader writes everything in one call: one chunk, however
+	// large.
 	request, err := http.NewRequest(method, url, io.NopCloser(bytes.NewReader(body)))
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func contentType(file string) string {
 	return mime.TypeByExtension(filepath.Ext(file))
 }
 
-// packFolder writes results.tar.gz into the folder, with everything else that is in it.
+// packFolder writes results.tar.gz into the folder, with all its other files.
 func packFolder(folder string) (string, error) {
 	var packed bytes.Buffer
 	compressor := gzip.NewWriter(&packed)

@@ -1,12 +1,12 @@
-// Sidecar is an old client for the tests: on the wire and in its habits it is what a Sonobuoy worker of
-// release 0.57 is, so that a test can say "an old sidecar, unchanged, still delivers".
+// Sidecar is a legacy client for tests: its wire protocol and habits are those of a Sonobuoy worker of release 0.57, so
+// that tests prove that an unmodified old sidecar delivers.
 //
 //	sidecar global | single-node [--sleep=SECONDS]
 //
-// It is configured by environment variables alone (see loadConfig), waits for the done file, sends the one
-// file that it names, and passes a plugin's progress on. It knows nothing of Muster, and its faults are
-// kept on purpose: it reads the whole file into memory, sends it as one chunk, tries three times a second
-// apart, and gives up for ever about two seconds after the first refusal.
+// It is configured only by environment variables (see loadConfig), waits for the done file, sends the file that it
+// names, and forwards a plugin's progress. It does not know Muster, and its faults are intentional: it reads the whole
+// file into memory, sends it as one chunk, makes three attempts a second apart, and fails permanently about two seconds
+// after the first refusal.
 package main
 
 import (
@@ -41,7 +41,7 @@ func run(arguments []string) error {
 				return err
 			}
 			sleep = seconds
-		} // The level flags of old are accepted and mean nothing here.
+		} // The old level flags are accepted and ignored.
 	}
 	config, err := loadConfig(perNode)
 	if err != nil {
@@ -53,7 +53,7 @@ func run(arguments []string) error {
 	defer cancel()
 	file, err := waitForDone(stop, config)
 	if err != nil || file == "" {
-		return err // told to stop: no error, and nothing is sent
+		return err // stopped: not an error, and nothing is sent
 	}
 	if err := deliver(config, file); err != nil {
 		return err
@@ -61,7 +61,7 @@ func run(arguments []string) error {
 	log.Print("delivered")
 	if sleep < 0 {
 		signal.Ignore(syscall.SIGTERM)
-		select {} // so that nobody starts it again; only a kill ends it
+		select {} // prevents a restart; only a kill ends it
 	}
 	time.Sleep(time.Duration(sleep) * time.Second)
 	return nil

@@ -6,9 +6,8 @@ import (
 	"net/http"
 )
 
-// relayProgress listens on all interfaces and passes each request's body on as a POST; the server's code and
-// body go back to the plugin. One try; 500 if nobody answered. Losing the port to somebody else is a line
-// in the log, not an error.
+// relayProgress listens on all interfaces and forwards each request's body as a POST; the server's code and body go
+// back to the plugin. It makes one attempt, and answers 500 without a response. A used port is logged and not an error.
 func relayProgress(c *config) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/progress", func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// authority signs for 127.0.0.1, servers and clients alike.
+// authority is a CA for 127.0.0.1, servers and clients.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -67,7 +67,7 @@ func block(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// recorder takes TLS connections and answers each with the next of its replies.
+// recorder accepts TLS connections and answers each with its next reply.
 type recorder struct {
 	requests chan string
 	hello    chan *tls.ClientHelloInfo
@@ -104,7 +104,7 @@ func newRecorder(t *testing.T, a authority, replies ...string) *recorder {
 	return r
 }
 
-// readRequest reads up to the end of a chunked body and gives the raw text.
+// readRequest reads to the end of a chunked body and returns the raw text.
 func readRequest(connection net.Conn) string {
 	var raw strings.Builder
 	for lines := bufio.NewReader(io.TeeReader(connection, &raw)); ; {
@@ -138,7 +138,7 @@ func finish(t *testing.T, folder, name string, content []byte) {
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
-func TestSendsTheWholeFileAsOneChunkWithoutALPN(t *testing.T) {
+func TestFileIsSentAsOneChunkWithoutALPN(t *testing.T) {
 	a := newAuthority(t)
 	server := newRecorder(t, a, ok)
 	folder := server.configure(t, a)
@@ -167,7 +167,7 @@ func TestSendsTheWholeFileAsOneChunkWithoutALPN(t *testing.T) {
 	}
 }
 
-func TestTriesThreeTimesThenFails(t *testing.T) {
+func TestDeliveryFailsAfterThreeAttempts(t *testing.T) {
 	const unavailable = "HTTP/1.1 503 no\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 	for replies, want := range map[[3]string]bool{{unavailable, unavailable, ok}: true,
 		{unavailable, unavailable, unavailable}: false} {
@@ -192,12 +192,12 @@ func TestConflictIsSuccessAndForbiddenIsNot(t *testing.T) {
 			t.Errorf("%d: ended with %v, want success: %v", code, err, want)
 		}
 		if request := <-server.requests; !strings.Contains(request, "Content-Type: application/gzip\r\n") {
-			t.Errorf("no content type of a gzip file in %s", request)
+			t.Errorf("no gzip content type in %s", request)
 		}
 	}
 }
 
-func TestTakesNoKeyButSEC1(t *testing.T) {
+func TestOnlySEC1KeyIsAccepted(t *testing.T) {
 	a := newAuthority(t)
 	newRecorder(t, a).configure(t, a)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(a.key)
@@ -206,6 +206,6 @@ func TestTakesNoKeyButSEC1(t *testing.T) {
 	}
 	t.Setenv("CLIENT_KEY", block("PRIVATE KEY", pkcs8))
 	if _, err := loadConfig(false); err == nil {
-		t.Error("a PKCS#8 key was taken")
+		t.Error("a PKCS#8 key was accepted")
 	}
 }

@@ -1,5 +1,5 @@
-// Muster-gateway serves the REST form of Muster's API and, on a listener of each run's own, the paths of
-// old clients.
+// Muster-gateway serves the REST form of Muster's API and, on a separate listener for each run, the paths of legacy
+// clients.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // Exit codes.
 const (
 	exitOK     = 0
-	exitFailed = 1 // could not start, or stopped by itself
+	exitFailed = 1 // could not start, or failed later
 	exitUsage  = 2
 )
 
@@ -29,8 +29,8 @@ func run(args []string, out, errs io.Writer) int {
 	flags := flag.NewFlagSet("muster-gateway", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	path := flags.String("config", "", "the configuration `file`")
-	print := flags.Bool("print-config", false, "print all fields with their meaning and values, and end")
-	shown := flags.Bool("version", false, "print the version, and end")
+	print := flags.Bool("print-config", false, "print all fields with their meaning and values, and exit")
+	shown := flags.Bool("version", false, "print the version, and exit")
 	flags.Usage = func() {
 		fmt.Fprintln(errs, "Usage: muster-gateway --config gateway.yaml\n       muster-gateway --print-config >gateway.yaml\n       muster-gateway --version")
 		flags.PrintDefaults()
@@ -89,7 +89,7 @@ func serve(settings *config.Config, errs io.Writer) int {
 	return code
 }
 
-// await gives the exit code when it is time to stop. SIGHUP has the files about Rudder's nodes read again.
+// await waits until the gateway has to stop, and returns the exit code. SIGHUP reloads the files about Rudder's nodes.
 func await(gateway *app.App, signals <-chan os.Signal, log *slog.Logger) int {
 	for {
 		select {
@@ -99,7 +99,7 @@ func await(gateway *app.App, signals <-chan os.Signal, log *slog.Logger) int {
 				return exitOK
 			}
 			if err := gateway.Reload(); err != nil {
-				log.Error("not reloaded: all stays as it was", "error", err)
+				log.Error("not reloaded: the old state is kept", "error", err)
 			}
 		case err := <-gateway.Failed():
 			log.Error("a listener failed", "error", err)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The version is written down once for C++ and once for Go: they have to agree.
-func TestVersion(t *testing.T) {
+// The version exists once for C++ and once for Go: they have to agree.
+func TestVersionMatchesHeader(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run([]string{"--version"}, &out, &errs); code != exitOK || errs.Len() > 0 {
 		t.Fatal(code, errs.String())
@@ -18,6 +18,6 @@ func TestVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "kVersion = \"" + strings.TrimSpace(out.String()) + "\";"; !strings.Contains(string(header), want) {
-		t.Errorf("version.h does not say %s", want)
+		t.Errorf("version.h does not contain %s", want)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// output is what a gateway of the test logs.
+// output collects the log of a gateway.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -43,7 +43,7 @@ func (o *output) await(t *testing.T, line string) {
 	}
 }
 
-func TestSIGHUPHasTheNodesListReadAgain(t *testing.T) {
+func TestSIGHUPReloadsNodesList(t *testing.T) {
 	fleet := mustertest.NewFleet()
 	own := fleet.Service("gateway", "g1")
 	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
@@ -61,7 +61,7 @@ func TestSIGHUPHasTheNodesListReadAgain(t *testing.T) {
 	c := config.Default()
 	c.StateFolder = filepath.Dir(fleet.Folder(t, own))
 	c.Listen, c.StatusListen, c.LegacyPort = "127.0.0.1:0", "127.0.0.1:0", 0
-	c.AggregatorTargets, c.StatusTargets = []string{"127.0.0.1:1"}, nil // nobody is needed for this
+	c.AggregatorTargets, c.StatusTargets = []string{"127.0.0.1:1"}, nil // no service is needed for this test
 	r := &c.Rudder
 	r.Listen, r.NodeID, r.NodesCertsFile, r.ClientCAFile = "127.0.0.1:0", "root", "", ""
 	r.CertificateFile = write("own.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: own.Certificate[0]}))

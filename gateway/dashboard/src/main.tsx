@@ -1,4 +1,4 @@
-// The dashboard: which page is shown, and what stands around it.
+// The dashboard: the header, the footer and the page of the current route.
 import { render, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { NodePage } from "./pages/node";
@@ -36,14 +36,14 @@ function App(): JSX.Element {
         <Page route={route} />
       </main>
       <footer class="foot">
-        <span>For looking only: changes are made with the command line.</span>
+        <span>Read-only: make changes with the command line.</span>
         <SignOut />
       </footer>
     </>
   );
 }
 
-// Not by the address: that is the route.
+// Moves the focus without a change of the address, which holds the route.
 function skip(event: Event): void {
   event.preventDefault();
   document.getElementById("main")!.focus();
@@ -56,13 +56,13 @@ function Page({ route }: { route: string[] }): JSX.Element {
   if (first === "nodes" && second) return <NodePage key={second} name={second} />;
   if (first === "nodes") return <NodesPage />;
   return (
-    <Notice tone="info" title="There is no such page">
-      <a href="#/">To the runs</a>
+    <Notice tone="info" title="Page not found">
+      <a href="#/">Go to the runs</a>
     </Notice>
   );
 }
 
-// Ends the session that a one-time link began; who came with a client certificate stays known by that.
+// Ends the session of a one-time link. A browser with a client certificate remains signed in by it.
 function SignOut(): JSX.Element {
   const [failed, setFailed] = useState(false);
   const end = async () => {
@@ -72,7 +72,7 @@ function SignOut(): JSX.Element {
   };
   return (
     <span>
-      {failed && <span role="alert">The server did not take it. </span>}
+      {failed && <span role="alert">Sign-out failed. </span>}
       <button type="button" class="plain" onClick={() => void end()}>
         Sign out
       </button>

@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// maxAnswer bounds what is read of one answer of the API.
+// maxAnswer bounds the bytes of one response of the API.
 const maxAnswer = 1 << 20
 
-// fleet is a Muster fleet as an operator reaches it.
+// fleet is the access of an operator to a Muster fleet.
 type fleet struct {
 	url    string
 	client *http.Client
@@ -41,10 +41,10 @@ func openFleet(file string) (*fleet, error) {
 		Key   string   `json:"private_key_pem"`
 	}
 	if err := json.Unmarshal(content, &c); err != nil {
-		return nil, fmt.Errorf("%s is no context: %w", file, err)
+		return nil, fmt.Errorf("%s is not a valid context: %w", file, err)
 	}
 	if len(c.URLs) == 0 {
-		return nil, errors.New(file + " names no gateway")
+		return nil, errors.New(file + " has no gateway")
 	}
 	certificate, err := tls.X509KeyPair([]byte(c.Chain), []byte(c.Key))
 	if err != nil {
@@ -54,11 +54,11 @@ func openFleet(file string) (*fleet, error) {
 	return &fleet{strings.TrimSuffix(c.URLs[0], "/"), client}, err
 }
 
-// newClient trusts one authority, and shows one certificate.
+// newClient creates a client that trusts one CA and has one certificate.
 func newClient(ca string, certificate tls.Certificate) (*http.Client, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(ca)) {
-		return nil, errors.New("the authority is no certificate in PEM")
+		return nil, errors.New("the CA is not a PEM certificate")
 	}
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{certificate}},
@@ -68,7 +68,7 @@ func newClient(ca string, certificate tls.Certificate) (*http.Client, error) {
 	}}, nil
 }
 
-// start begins a run and gives its id.
+// start creates a run and returns its id.
 func (f *fleet) start(ctx context.Context, plugins, nodes []string) (string, error) {
 	var run struct {
 		ID string `json:"id"`
@@ -77,14 +77,14 @@ func (f *fleet) start(ctx context.Context, plugins, nodes []string) (string, err
 	return run.ID, err
 }
 
-// viewer looks at the status of one run. It holds all that is needed for that in memory.
+// viewer reads the status of one run. It keeps its key and certificate in memory.
 type viewer struct {
 	url    string
 	client *http.Client
 }
 
-// viewer asks for a certificate that may see this run and nothing else. Its key is made here and never leaves
-// the process.
+// viewer requests a certificate for the status of this run only. The key is generated here and never leaves the
+// process.
 func (f *fleet) viewer(ctx context.Context, run string) (*viewer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *fleet) viewer(ctx context.Context, run string) (*viewer, error) {
 // close drops the viewer's connections.
 func (v *viewer) close() { v.client.CloseIdleConnections() }
 
-// open asks for the status; the caller closes the answer's body. `accept` may ask for events.
+// open requests the status; the caller closes the response's body. `accept` may select events.
 func (v *viewer) open(ctx context.Context, accept string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.url, nil)
 	if err != nil {
@@ -161,7 +161,7 @@ func (f *fleet) post(ctx context.Context, path string, body, answer any) error {
 	return &refusal{response.StatusCode, problem.Message, problem.NextStep}
 }
 
-// refusal is an error that the API describes.
+// refusal is an error of the API.
 type refusal struct {
 	code              int
 	message, nextStep string

@@ -16,7 +16,7 @@ func newHandler(f *fleet, s *sessions) http.Handler {
 	mux.HandleFunc("POST /scans", func(w http.ResponseWriter, r *http.Request) {
 		var asked struct{ Plugins, Nodes []string }
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&asked); err != nil {
-			http.Error(w, "the body is no JSON of plugins and nodes", http.StatusBadRequest)
+			http.Error(w, "the body is not a JSON object with plugins and nodes", http.StatusBadRequest)
 			return
 		}
 		run, err := f.start(r.Context(), asked.Plugins, asked.Nodes)
@@ -43,11 +43,11 @@ func newHandler(f *fleet, s *sessions) http.Handler {
 	return mux
 }
 
-// relay gives the browser what the fleet says of the session's run, as it comes.
+// relay forwards the status of the session's run to the browser as it arrives.
 func relay(w http.ResponseWriter, r *http.Request, s *sessions, accept string) {
 	v := s.of(r)
 	if v == nil {
-		http.Error(w, "there is no scan in this session", http.StatusUnauthorized)
+		http.Error(w, "this session has no scan", http.StatusUnauthorized)
 		return
 	}
 	response, err := v.open(r.Context(), accept)
@@ -71,7 +71,7 @@ func relay(w http.ResponseWriter, r *http.Request, s *sessions, accept string) {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				panic(http.ErrAbortHandler) // what was sent is not all of it
+				panic(http.ErrAbortHandler) // the response is incomplete
 			}
 			return
 		}
@@ -84,5 +84,5 @@ func answerError(w http.ResponseWriter, err error) {
 		http.Error(w, refused.Error(), refused.code)
 		return
 	}
-	http.Error(w, "the fleet does not answer", http.StatusBadGateway)
+	http.Error(w, "the fleet does not respond", http.StatusBadGateway)
 }

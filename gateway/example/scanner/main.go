@@ -1,15 +1,14 @@
-// Scanner is a worked example of a web product's back end: it starts a run for whoever presses the button,
-// and shows how far that run is. What lets it look at the run lives in the browser's session and nowhere
-// else: never on a disk, gone with the session.
+// Scanner is an example of a web product's back end: it starts a run for a user, and shows the progress of that run. Its
+// credentials for the run are stored only in the user's session: never on a disk, and deleted with the session.
 //
 //	scanner --context context.json --listen 127.0.0.1:8080
 //
 //	POST   /scans          {"plugins": ["hostfacts"], "nodes": ["n1"]}: starts a run, answers with a session's cookie
 //	GET    /scans/status   the run's status, as JSON
 //	GET    /scans/events   the same as server-sent events, for a live page
-//	DELETE /scans          ends the session; the run goes on
+//	DELETE /scans          ends the session; the run continues
 //
-// It uses the standard library and Muster's REST API alone.
+// It uses only the standard library and Muster's REST API.
 package main
 
 import (
@@ -25,8 +24,8 @@ import (
 )
 
 func main() {
-	file := flag.String("context", "", "the operator's context, as muster operator add wrote it")
-	listen := flag.String("listen", "127.0.0.1:8080", "where to serve; a product puts its own TLS in front")
+	file := flag.String("context", "", "the operator's context file of muster operator add")
+	listen := flag.String("listen", "127.0.0.1:8080", "the address to serve; a product adds its own TLS")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -13,7 +13,7 @@ const (
 	maxSessions = 10_000
 )
 
-// sessions holds who looks at what, in memory alone. Safe for concurrent use.
+// sessions maps sessions to their viewers, in memory only. Safe for concurrent use.
 type sessions struct {
 	mu      sync.Mutex
 	viewers map[string]entry
@@ -26,7 +26,7 @@ type entry struct {
 
 func newSessions() *sessions { return &sessions{viewers: map[string]entry{}} }
 
-// begin makes a session; the cookie holds nothing but its random name.
+// begin creates a session; the cookie holds only its random name.
 func (s *sessions) begin(w http.ResponseWriter, v *viewer) {
 	name := rand.Text()
 	s.mu.Lock()
@@ -37,7 +37,7 @@ func (s *sessions) begin(w http.ResponseWriter, v *viewer) {
 		HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode})
 }
 
-// sweep drops sessions that are over, and the one that ends first if there are too many. The lock is held.
+// sweep drops expired sessions, and the one that expires first if there are too many. The lock is held.
 func (s *sessions) sweep() {
 	first := ""
 	for name, e := range s.viewers {
@@ -57,7 +57,7 @@ func (s *sessions) drop(name string) {
 	delete(s.viewers, name)
 }
 
-// of gives what the request's session looks at, or nil.
+// of returns the viewer of the request's session, or nil.
 func (s *sessions) of(r *http.Request) *viewer {
 	c, err := r.Cookie(cookie)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *sessions) of(r *http.Request) *viewer {
 	return e.viewer
 }
 
-// end forgets the session with its key.
+// end drops the session with its key.
 func (s *sessions) end(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookie); err == nil {
 		s.mu.Lock()

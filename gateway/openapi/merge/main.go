@@ -1,9 +1,9 @@
-// Merge adds the routes that are written by hand to the OpenAPI document that is generated.
+// Merge adds hand-written routes to the generated OpenAPI document.
 //
 //	merge GENERATED FRAGMENT >MERGED
 //
-// The fragment has the members "info", "paths" and "definitions"; what it names must not be in the
-// generated document yet, apart from "info", which it replaces.
+// The fragment has the members "info", "paths" and "definitions". They must not repeat names of the generated document,
+// except "info", which is replaced.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 2 {
-		return fmt.Errorf("want two files: the generated document and the fragment")
+		return fmt.Errorf("usage: merge GENERATED FRAGMENT")
 	}
 	var documents [2]map[string]any
 	for i, name := range args {
@@ -43,7 +43,7 @@ func run(args []string) error {
 		}
 		for name, value := range additions {
 			if _, there := target[name]; there {
-				return fmt.Errorf("%s %q is generated already", member, name)
+				return fmt.Errorf("%s %q is in the generated document already", member, name)
 			}
 			target[name] = value
 		}

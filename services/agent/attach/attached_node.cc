@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -18,15 +19,13 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
   const NodeFolder& folder = options.folder;
   JobRunnerOptions limits{.trust = {folder.path, folder.fleet, folder.node, folder.command_ca}};
   limits.max_parallel = options.parallel;
-  auto jobs = JobRunner::Open(std::move(limits), [n = node.get()] {
-    {
-      std::lock_guard lock(n->mutex_);
-      n->records_ = true;
-    }
-    n->wake_.notify_all();
-  });
-  if (!jobs.ok()) return jobs.status();
-  node->jobs_ = *std::move(jobs);
+  ASSIGN_OR_RETURN(node->jobs_, JobRunner::Open(std::move(limits), [n = node.get()] {
+                     {
+                       MutexLock lock(n->mutex_);
+                       n->records_ = true;
+                     }
+                     n->wake_.NotifyAll();
+                   }));
   AttachClientOptions client;
   client.targets = folder.relay_targets;
   client.fleet = folder.fleet;
@@ -43,11 +42,11 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
 
 AttachedNode::~AttachedNode() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stop_ = true;
   }
-  wake_.notify_all();
-  room_.notify_all();
+  wake_.NotifyAll();
+  room_.NotifyAll();
   if (thread_.joinable()) thread_.join();
   client_.reset();
   jobs_.reset();
@@ -74,46 +73,46 @@ void AttachedNode::OnMessage(v1::AttachResponse message) {
 void AttachedNode::Enqueue(Event event) {
   event.bytes = event.message.ByteSizeLong() + sizeof(Event);
   {
-    std::unique_lock lock(mutex_);
-    room_.wait(lock, [this] { return waiting_bytes_ < kMaxWaiting || stop_; });
+    MutexLock lock(mutex_);
+    while (waiting_bytes_ >= kMaxWaiting && !stop_) room_.Wait(mutex_);
     waiting_bytes_ += event.bytes;
     events_.push_back(std::move(event));
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 void AttachedNode::OnLost(const absl::Status& why) {
   Log(LogLevel::kWarning, "the attachment is lost; jobs go on", {{"reason", why}});
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   welcomed_ = false;  // until the thread has begun anew with the next welcome
 }
 
 void AttachedNode::Wake() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     records_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 void AttachedNode::Work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stop_ || records_ || !events_.empty(); });
+    while (!stop_ && !records_ && events_.empty()) wake_.Wait(mutex_);
     if (stop_) return;
     while (!events_.empty()) {
       const Event event = std::move(events_.front());
       events_.pop_front();
       waiting_bytes_ -= event.bytes;
-      room_.notify_all();
-      lock.unlock();
+      room_.NotifyAll();
+      lock.Unlock();
       Handle(event);
-      lock.lock();
+      lock.Lock();
     }
     records_ = false;
-    lock.unlock();
+    lock.Unlock();
     SendRecords();
-    lock.lock();
+    lock.Lock();
   }
 }
 
@@ -122,7 +121,7 @@ void AttachedNode::Handle(const Event& event) {
   // What was on its way may be lost: from what was acknowledged on, again.
   unsent_.reset();
   jobs_->Rewind();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   welcomed_ = client_->attached();
 }
 
@@ -155,7 +154,7 @@ void AttachedNode::SendRecords() {
   }
   for (;;) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (!welcomed_ || !events_.empty()) return;  // what has come down goes first
     }
     v1::AttachRequest message;
@@ -169,7 +168,7 @@ void AttachedNode::SendRecords() {
 
 // Under the lock, so that nothing goes up on a new stream before its welcome was dealt with.
 bool AttachedNode::TrySend(const v1::AttachRequest& message) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return welcomed_ && client_->Send(message);
 }
 

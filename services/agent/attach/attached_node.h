@@ -2,11 +2,9 @@
 #ifndef MUSTER_SERVICES_AGENT_ATTACH_ATTACHED_NODE_H_
 #define MUSTER_SERVICES_AGENT_ATTACH_ATTACHED_NODE_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -17,6 +15,7 @@
 #include "services/agent/attach/node_folder.h"
 #include "services/agent/jobs/job_runner.h"
 #include "services/common/attach/attach_client.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -59,28 +58,28 @@ class AttachedNode final : private AttachDelegate {
   int64_t RevocationsVersion() override { return jobs_->revocations_version(); }
   absl::Status OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) override;
   void OnMessage(v1::AttachResponse message) override;
-  void OnLost(const absl::Status& why) override;
+  void OnLost(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_) override;
   void OnWritable() override { Wake(); }
 
-  void Enqueue(Event event);
+  void Enqueue(Event event) ABSL_LOCKS_EXCLUDED(mutex_);
   void Wake();
-  void Work();
-  void Handle(const Event& event);
+  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Handle(const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleMessage(const v1::AttachResponse& message);
-  void SendRecords();
-  bool TrySend(const v1::AttachRequest& message);
+  void SendRecords() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool TrySend(const v1::AttachRequest& message) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Collections& collections_;
   std::unique_ptr<JobRunner> jobs_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;             // of the thread
-  std::condition_variable room_;             // less waits
-  std::condition_variable told_;             // records were acknowledged
-  std::deque<Event> events_;                 // guarded by mutex_
-  size_t waiting_bytes_ = 0;                 // guarded by mutex_: of events_
-  bool records_ = false;                     // guarded by mutex_: there may be some
-  bool welcomed_ = false;                    // guarded by mutex_: records may go up on this stream
-  bool stop_ = false;                        // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar wake_;  // of the thread
+  CondVar room_;  // less waits
+  CondVar told_;  // records were acknowledged
+  std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);
+  size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of events_
+  bool records_ ABSL_GUARDED_BY(mutex_) = false;      // there may be some
+  bool welcomed_ ABSL_GUARDED_BY(mutex_) = false;     // records may go up on this stream
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<v1::AttachRequest> unsent_;  // of the thread: there was no room for it
   std::unique_ptr<AttachClient> client_;
   std::thread thread_;

@@ -5,13 +5,14 @@
 #include <fstream>
 
 #include "gtest/gtest.h"
-#include "services/agent/attach/test_relay.h"
-#include "services/agent/jobs/test_commands.h"
 #include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/test_commands.h"
+#include "testing/fixtures/test_relay.h"
 
 namespace muster {
 namespace {
@@ -21,18 +22,18 @@ constexpr char kNode[] = "n1";
 class NoCollections final : public Collections {
  public:
   void Offer(const v1::CollectionOffer& offer, const std::string& target) override {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     offers.push_back(offer.run() + " at " + target);
   }
   void End(const v1::CollectionEnded& ended) override {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     ends.push_back(ended.run());
-    changed.notify_all();
+    changed.NotifyAll();
   }
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<std::string> offers;
-  std::vector<std::string> ends;
+  Mutex mutex;
+  CondVar changed;
+  std::vector<std::string> offers ABSL_GUARDED_BY(mutex);
+  std::vector<std::string> ends ABSL_GUARDED_BY(mutex);
 };
 
 class AttachedNodeTest : public ::testing::Test {
@@ -117,9 +118,11 @@ TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsComeDownToo) {
   relay_.Send(message);
   message.mutable_collection_ended()->set_run("0123456789abcdef");
   relay_.Send(message);
-  std::unique_lock lock(collections_.mutex);
-  collections_.changed.wait_for(lock, std::chrono::minutes(1),
-                                [&] { return !collections_.ends.empty(); });
+  MutexLock lock(collections_.mutex);
+  collections_.changed.WaitFor(collections_.mutex, absl::Minutes(1),
+                               [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+                                 return !collections_.ends.empty();
+                               });
   EXPECT_EQ(collections_.offers,
             std::vector<std::string>{"0123456789abcdef at " + relay_.target()});
 }

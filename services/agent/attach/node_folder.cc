@@ -3,35 +3,27 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/joining.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/pem_files.h"
 #include "services/common/joining/member_file.h"
 
 namespace muster {
-namespace {
-
-absl::Status NotJoined(const std::string& path, const std::string& what) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
-                   absl::StrCat(path, " ", what),
-                   "Join the fleet with a new token and an empty folder: muster node join "
-                   "--token-file FILE.");
-}
-
-}  // namespace
-
 absl::StatusOr<NodeFolder> NodeFolder::Load(const std::string& path) {
-  auto member = ReadMemberFile(path);
-  if (!member.ok()) return member.status();
-  if (member->is_relay) return NotJoined(path, "is the folder of a relay, not of a node");
-  if (member->relay_targets.empty()) return NotJoined(path, "names no relay to attach to");
+  ASSIGN_OR_RETURN(auto member, ReadMemberFile(path));
+  if (member.is_relay)
+    return errors::NotANodeFolder(path, "is the folder of a relay, not of a node");
+  if (member.relay_targets.empty())
+    return errors::NotANodeFolder(path, "names no relay to attach to");
   const auto ca = ReadChainFile(absl::StrCat(path, "/command-ca.pem"));
   if (absl::IsNotFound(ca.status())) {
-    return NotJoined(path, "holds no command-ca.pem: whose commands to obey is not known");
+    return errors::NotANodeFolder(path,
+                                  "holds no command-ca.pem: whose commands to obey is not known");
   }
   if (!ca.ok()) return ca.status();
-  return NodeFolder{path, std::move(member->fleet), std::move(member->name),
-                    std::move(member->relay_targets), ca->front()};
+  return NodeFolder{path, std::move(member.fleet), std::move(member.name),
+                    std::move(member.relay_targets), ca->front()};
 }
 
 std::string NodeFolder::uri() const { return ToUri({fleet, NodeIdentity{node}}).value(); }

@@ -11,6 +11,8 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/base/log.h"
 #include "services/common/base/process_setup.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/agent.h"
 #include "services/common/joining/identity_keeper.h"
 
 namespace muster {
@@ -27,32 +29,26 @@ absl::StatusOr<std::unique_ptr<File>> TakeFolder(const std::string& folder) {
   const absl::Status taken = (*lock)->Lock();
   if (taken.ok()) return lock;
   if (ReasonOf(taken) != "FILE_LOCKED") return taken;
-  return MakeError(absl::StatusCode::kAborted, "ALREADY_ATTACHED",
-                   absl::StrCat("another process is attached as the node of ", folder),
-                   "Let that one run, or stop it first.");
+  return errors::AlreadyAttached(folder);
 }
 
 }  // namespace
 
 absl::Status RunAttached(const AttachOptions& options) {
   const std::string& folder = options.folder;
-  if (absl::Status s = SetUpProcess(); !s.ok()) return s;
+  RETURN_IF_ERROR(SetUpProcess());
   SignalWaiter signals;
-  auto node = NodeFolder::Load(folder);
-  if (!node.ok()) return node.status();
-  const auto lock = TakeFolder(folder);
-  if (!lock.ok()) return lock.status();
-  const auto keeper = IdentityKeeper::Open({.folder = folder});
-  if (!keeper.ok()) return keeper.status();
-  const std::string identity = (*keeper)->published_folder();
-  CollectionRunner collections({folder, node->node, identity, node->relay_targets});
-  Log(LogLevel::kInfo, "attaching", {{"node", node->node}, {"folder", folder}});
-  const auto attached =
-      AttachedNode::Start({*std::move(node), identity, options.parallel}, collections);
-  if (!attached.ok()) return attached.status();
+  ASSIGN_OR_RETURN(auto node, NodeFolder::Load(folder));
+  ASSIGN_OR_RETURN(const auto lock, TakeFolder(folder));
+  ASSIGN_OR_RETURN(const auto keeper, IdentityKeeper::Open({.folder = folder}));
+  const std::string identity = keeper->published_folder();
+  CollectionRunner collections({folder, node.node, identity, node.relay_targets});
+  Log(LogLevel::kInfo, "attaching", {{"node", node.node}, {"folder", folder}});
+  ASSIGN_OR_RETURN(const auto attached,
+                   AttachedNode::Start({std::move(node), identity, options.parallel}, collections));
   signals.Wait();
   Log(LogLevel::kInfo, "stopping");
-  (*attached)->Stop(kGrace, kTell);
+  attached->Stop(kGrace, kTell);
   collections.Stop();
   return absl::OkStatus();
 }

@@ -7,8 +7,8 @@
 #include "absl/time/clock.h"
 #include "services/agent/agent.h"
 #include "services/agent/collection/plugin_task.h"
-#include "services/client/backoff.h"
 #include "services/client/client_status.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
@@ -52,7 +52,7 @@ CollectionRunner::~CollectionRunner() { Stop(); }
 void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string& relay_target) {
   if (!IsRunId(offer.run())) return;
   if (std::ranges::find(offer.nodes(), options_.node) == offer.nodes().end()) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   target_ = relay_target;
   for (const v1::CollectionOffer::Plugin& plugin : offer.plugins()) {
     const Key key{offer.run(), plugin.name()};
@@ -73,16 +73,16 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
     task->deadline = offer.has_deadline() ? FromProto(offer.deadline()) : absl::InfiniteFuture();
     present_[key] = task;
     waiting_.push_back(std::move(task));
-    work_.notify_one();
+    work_.NotifyOne();
   }
 }
 
 void CollectionRunner::End(const v1::CollectionEnded& ended) {
   const auto& nodes = ended.nodes();
   if (!nodes.empty() && std::ranges::find(nodes, options_.node) == nodes.end()) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::erase_if(over_, [&](const Key& key) { return key.run == ended.run(); });
-  std::erase_if(waiting_, [&](const auto& task) {
+  std::erase_if(waiting_, [&](const auto& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (task->key.run != ended.run()) return false;
     present_.erase(task->key);
     return true;
@@ -94,34 +94,34 @@ void CollectionRunner::End(const v1::CollectionEnded& ended) {
 
 void CollectionRunner::Stop() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     waiting_.clear();
     for (const auto& [key, task] : present_) task->stop.request_stop();
   }
-  work_.notify_all();
+  work_.NotifyAll();
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
 }
 
 void CollectionRunner::Work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    work_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+    while (!stopping_ && waiting_.empty()) work_.Wait(mutex_);
     if (stopping_) return;
     const std::shared_ptr<Task> task = std::move(waiting_.front());
     waiting_.pop_front();
-    lock.unlock();
+    lock.Unlock();
     RunTask(*task);
-    lock.lock();
+    lock.Lock();
     const auto present = present_.find(task->key);
     if (present != present_.end() && present->second == task) present_.erase(present);
   }
 }
 
 void CollectionRunner::RunTask(const Task& task) {
-  client::Backoff backoff;
+  Backoff backoff;
   for (;;) {
     const client::Delivery delivery = Gather(task);
     // The node hangs below another relay by now, so deliver there; or one that was told to stop is
@@ -129,13 +129,13 @@ void CollectionRunner::RunTask(const Task& task) {
     const bool later =
         (delivery.status.reason == "NOT_ATTACHED" || delivery.status.reason == "ALREADY_RUNNING") &&
         absl::Now() < task.deadline;
-    if (later && client::WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) {
+    if (later && WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) {
       continue;
     }
     LogOutcome(task.key.run, task.key.plugin, delivery);
     const bool again = delivery.status.code == client::Code::kInterrupted ||
                        delivery.status.code == client::Code::kFailed;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!again && over_.size() < kMaxOver) over_.insert(task.key);
     return;
   }
@@ -178,7 +178,7 @@ client::Config CollectionRunner::ConfigOf(const Task& task) const {
 }
 
 std::string CollectionRunner::target() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return target_;
 }
 

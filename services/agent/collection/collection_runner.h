@@ -2,12 +2,10 @@
 #ifndef MUSTER_SERVICES_AGENT_COLLECTION_COLLECTION_RUNNER_H_
 #define MUSTER_SERVICES_AGENT_COLLECTION_COLLECTION_RUNNER_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -18,6 +16,7 @@
 #include "services/agent/attach/collections.h"
 #include "services/agent/jobs/node_policy.h"
 #include "services/client/client.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -60,21 +59,21 @@ class CollectionRunner final : public Collections {
     std::stop_source stop;
   };
 
-  void Work();
-  void RunTask(const Task& task);
+  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunTask(const Task& task) ABSL_LOCKS_EXCLUDED(mutex_);
   client::Delivery Gather(const Task& task);
   client::Config ConfigOf(const Task& task) const;
   std::string target() const;
 
   const CollectionOptions options_;
   PolicyFile policy_;
-  mutable std::mutex mutex_;
-  std::condition_variable work_;
-  std::deque<std::shared_ptr<Task>> waiting_;     // guarded by mutex_, as all below
-  std::map<Key, std::shared_ptr<Task>> present_;  // waiting or under way
-  std::set<Key> over_;                            // of runs that have not ended
-  std::string target_;                            // of the newest offer
-  bool stopping_ = false;
+  mutable Mutex mutex_;
+  CondVar work_;
+  std::deque<std::shared_ptr<Task>> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::map<Key, std::shared_ptr<Task>> present_ ABSL_GUARDED_BY(mutex_);  // waiting or under way
+  std::set<Key> over_ ABSL_GUARDED_BY(mutex_);  // of runs that have not ended
+  std::string target_ ABSL_GUARDED_BY(mutex_);  // of the newest offer
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

@@ -6,9 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/agent/modules.h"
-#include "services/aggregator/runs/plugin_definition.h"
-#include "services/common/base/error.h"
 #include "services/common/base/fork_exec.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/agent.h"
+#include "services/common/errors/jobs.h"
+#include "services/common/plugin/plugin_definition.h"
 
 namespace muster {
 namespace {
@@ -16,10 +18,7 @@ namespace {
 absl::Status CheckModule(const PluginDefinition& definition, const NodePolicy& policy) {
   const ModuleEntry* module = FindModule(definition.name);
   if (module == nullptr || !module->built_in) {
-    return MakeError(
-        absl::StatusCode::kNotFound, "MODULE_UNKNOWN",
-        absl::StrCat("this node's agent has no built-in module \"", definition.name, "\""),
-        "Give the plugin a command, or update the agent.");
+    return errors::ModuleUnknown(definition.name);
   }
   return policy.AllowModule(definition.name);
 }
@@ -34,39 +33,31 @@ absl::StatusOr<CommandRule> CheckCommand(const PluginDefinition& definition,
   for (const auto& [name, value] : definition.env) request.variables.push_back(name);
   auto rule = policy.Allow(request);
   if (!rule.ok() || rule->user.empty()) return rule;
-  const auto user = ProcessUser::Find(rule->user);
-  if (!user.ok()) return user.status();
-  if (user->uid == geteuid()) return rule;
-  return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
-                   absl::StrCat("the rule for this plugin's command names the user ", rule->user,
-                                "; plugins run as the agent does"),
-                   "Write a rule for collect without user.");
+  ASSIGN_OR_RETURN(const auto user, ProcessUser::Find(rule->user));
+  if (user.uid == geteuid()) return rule;
+  return errors::PolicyNamesUser(rule->user);
 }
 
 }  // namespace
 
 absl::StatusOr<AgentConfig> PlanPlugin(client::Config client, std::string definition_yaml,
                                        PolicyFile& policy) {
-  const auto definition = ParsePluginDefinition(definition_yaml, client.plugin);
-  if (!definition.ok()) return definition.status();
-  const auto rules = policy.Current();
-  if (!rules.ok()) return rules.status();
+  ASSIGN_OR_RETURN(const auto definition, ParsePluginDefinition(definition_yaml, client.plugin));
+  ASSIGN_OR_RETURN(const auto rules, policy.Current());
   AgentConfig config;
   config.client = std::move(client);
   config.progress_port = 0;  // one for each plugin there is not
-  switch (definition->kind) {
+  switch (definition.kind) {
     case PluginKind::kContainer:
-      return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_FOR_AGENTS",
-                       "the plugin has an image: a sidecar beside its container delivers", "");
+      return errors::NotForAgents();
     case PluginKind::kModule:
-      if (absl::Status s = CheckModule(*definition, **rules); !s.ok()) return s;
+      RETURN_IF_ERROR(CheckModule(definition, *rules));
       config.mode = "module";
       break;
     case PluginKind::kExec: {
-      const auto rule = CheckCommand(*definition, **rules);
-      if (!rule.ok()) return rule.status();
+      ASSIGN_OR_RETURN(const auto rule, CheckCommand(definition, *rules));
       config.mode = "exec";
-      config.time_limit = absl::ToChronoMilliseconds(rule->time_limit);
+      config.time_limit = absl::ToChronoMilliseconds(rule.time_limit);
       break;
     }
   }

@@ -7,7 +7,9 @@
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/identity/command_revocations.h"
 #include "services/common/identity/signed_command.h"
 
@@ -39,9 +41,7 @@ CommandRequest RequestOf(const v1::Command& command, const Identity& signer) {
 }
 
 absl::Status TargetRefused(std::string_view node, const absl::Status& why) {
-  return MakeError(absl::StatusCode::kPermissionDenied, "TARGET_REFUSED",
-                   absl::StrCat("the command is not for node ", ToAbsl(node), ": ", why.message()),
-                   "Sign it for this node.");
+  return errors::TargetRefused(node, ToStd(why.message()));
 }
 
 }  // namespace
@@ -59,9 +59,9 @@ absl::StatusOr<std::unique_ptr<CommandJudge>> CommandJudge::Open(CommandTrust tr
   const bool parsed = list.ParseFromString(*text);
   const absl::Status status =
       parsed ? VerifyCommandRevocations(list, judge->trust_.fleet, judge->trust_.command_ca)
-             : MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REVOCATIONS",
-                         "it cannot be read", "Remove the file: the fleet sends it again.");
+             : errors::RevocationsDamaged();
   if (!status.ok()) return Annotate(status, path);
+  MutexLock lock(judge->mutex_);
   judge->revocations_ = std::move(list);
   return judge;
 }
@@ -95,24 +95,21 @@ Verdict CommandJudge::Judge(const v1::SignedCommand& command, const v1::JobComma
 }
 
 absl::Status CommandJudge::CheckSigner(const Identity& signer) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!IsRevoked(revocations_, signer)) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kPermissionDenied, "OPERATOR_REVOKED",
-                   absl::StrCat(SignerName(signer), ", who signed the command, was revoked"),
-                   "Have an operator of the fleet sign it.");
+  return errors::SignerOfCommandRevoked(SignerName(signer));
 }
 
 absl::Status CommandJudge::TakeRevocations(const v1::CommandRevocations& list) {
-  const absl::Status genuine = VerifyCommandRevocations(list, trust_.fleet, trust_.command_ca);
-  if (!genuine.ok()) return genuine;
-  std::lock_guard lock(mutex_);
+  RETURN_IF_ERROR(VerifyCommandRevocations(list, trust_.fleet, trust_.command_ca));
+  MutexLock lock(mutex_);
   if (list.version() <= revocations_.version()) return absl::OkStatus();
   revocations_ = list;  // counts at once, whatever the disk says
   return WriteFileDurably(PosixFileOps(), RevocationsFile(trust_.folder), list.SerializeAsString());
 }
 
 int64_t CommandJudge::revocations_version() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return revocations_.version();
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,6 +11,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/agent/jobs/node_policy.h"
+#include "services/common/base/mutex.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
 
@@ -53,12 +53,12 @@ class CommandJudge {
 
  private:
   explicit CommandJudge(CommandTrust trust);
-  absl::Status CheckSigner(const Identity& signer) const;
+  absl::Status CheckSigner(const Identity& signer) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CommandTrust trust_;
   PolicyFile policy_;
-  mutable std::mutex mutex_;
-  v1::CommandRevocations revocations_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  v1::CommandRevocations revocations_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

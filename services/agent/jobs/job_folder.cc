@@ -1,23 +1,26 @@
 #include "services/agent/jobs/job_folder.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "absl/time/time.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
 
 namespace muster {
 namespace {
 
-constexpr int64_t kMaxCommandFile = int64_t{256} << 10;  // jobs.proto: 128 KiB and 16 KiB
-constexpr int64_t kMaxMarkFile = 256;
+// The first byte of an entry of `job`.
+constexpr char kCommand = 'c';  // a serialised SignedCommand
+constexpr char kProcess = 'p';  // ProcessMark::ToText
+constexpr char kDone = 'd';     // nothing
 
-absl::Status Damaged(const std::string& folder) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "JOB_FOLDER_DAMAGED",
-                   absl::StrCat(folder, " holds no whole command"),
-                   "Nothing: what was not written down was not run.");
-}
+// jobs.proto: a command has 128 KiB and a chain of 16 KiB.
+constexpr JournalOptions kOptions = {.max_record = uint32_t{256} << 10,
+                                     .max_size = int64_t{1} << 20};
+
+std::string JobPath(const std::string& folder) { return absl::StrCat(folder, "/job"); }
+std::string RecordsPath(const std::string& folder) { return absl::StrCat(folder, "/records"); }
 
 }  // namespace
 
@@ -25,17 +28,24 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Create(
     FileOps& ops, const std::string& jobs, const std::string& job, const std::string& node,
     const v1::SignedCommand& command) {
   std::unique_ptr<NodeJobFolder> made(new NodeJobFolder(ops, absl::StrCat(jobs, "/", job)));
-  if (absl::Status s = made->ReadCommand(command); !s.ok()) return s;
-  if (absl::Status s = ops.MakeFolder(made->folder_); !s.ok()) return s;
-  auto log = NodeRecordLog::Open(ops, absl::StrCat(made->folder_, "/records"), job, node);
-  if (!log.ok()) return log.status();
-  made->log_ = *std::move(log);
-  // The command comes last: with it the folder counts.
-  absl::Status s =
-      WriteFileDurably(ops, absl::StrCat(made->folder_, "/command"), command.SerializeAsString());
-  if (s.ok()) s = ops.SyncFolder(jobs);
-  if (!s.ok()) return s;
-  return made;
+  const absl::Status status = made->Fill(jobs, job, node, command);
+  if (status.ok()) return made;
+  if (absl::IsAlreadyExists(status)) return status;
+  // Without its command the folder is no job, whatever becomes of the rest.
+  ops.Remove(JobPath(made->folder_)).IgnoreError();
+  RemoveTree(ops, made->folder_).IgnoreError();
+  ops.SyncFolder(jobs).IgnoreError();
+  return status;
+}
+
+absl::Status NodeJobFolder::Fill(const std::string& jobs, const std::string& job,
+                                 const std::string& node, const v1::SignedCommand& command) {
+  RETURN_IF_ERROR(ReadCommand(command));
+  RETURN_IF_ERROR(ops_.MakeFolder(folder_));
+  ASSIGN_OR_RETURN(log_, RecordOutbox::Create(ops_, RecordsPath(folder_), job, node));
+  ASSIGN_OR_RETURN(journal_, Journal::Create(ops_, JobPath(folder_), kOptions));
+  RETURN_IF_ERROR(ops_.SyncFolder(jobs));
+  return Note(kCommand, command.SerializeAsString());
 }
 
 absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Open(FileOps& ops,
@@ -43,58 +53,90 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Open(FileOps& ops,
                                                                    const std::string& job,
                                                                    const std::string& node) {
   std::unique_ptr<NodeJobFolder> opened(new NodeJobFolder(ops, absl::StrCat(jobs, "/", job)));
-  const std::string& folder = opened->folder_;
-  const auto bytes = ReadSmallFile(ops, absl::StrCat(folder, "/command"), kMaxCommandFile);
-  v1::SignedCommand command;
-  if (absl::IsNotFound(bytes.status())) return Damaged(folder);
-  if (!bytes.ok()) return bytes.status();
-  if (!command.ParseFromString(*bytes)) return Damaged(folder);
-  if (absl::Status s = opened->ReadCommand(command); !s.ok()) return s;
-  opened->done_ = ops.Stat(absl::StrCat(folder, "/done")).ok();
-  if (opened->done_) return opened;
-  const auto mark = ReadSmallFile(ops, absl::StrCat(folder, "/process"), kMaxMarkFile);
-  if (mark.ok()) {
-    auto process = ProcessMark::FromText(*mark);
-    if (!process.ok()) return process.status();
-    opened->process_ = *std::move(process);
-  } else if (!absl::IsNotFound(mark.status())) {
-    return mark.status();
+  const std::string path = JobPath(opened->folder_);
+  const auto end = Journal::Read(
+      ops, path, [&](std::string_view entry, int64_t) { return opened->ReadEntry(entry); });
+  if (absl::IsNotFound(end.status()) || (end.ok() && !opened->has_command_)) {
+    return errors::JobUnfinished(opened->folder_);
   }
-  auto log = NodeRecordLog::Open(ops, absl::StrCat(folder, "/records"), job, node);
-  if (!log.ok()) return log.status();
-  opened->log_ = *std::move(log);
+  if (!end.ok()) return end.status();
+  if (opened->done_) return opened;
+  ASSIGN_OR_RETURN(opened->journal_, Journal::Open(ops, path, [](std::string_view, int64_t) {
+                     return absl::OkStatus();
+                   }));
+  RETURN_IF_ERROR(opened->OpenLog(job, node));
   return opened;
+}
+
+absl::Status NodeJobFolder::OpenLog(const std::string& job, const std::string& node) {
+  const std::string path = RecordsPath(folder_);
+  auto log = RecordOutbox::Open(ops_, path, job, node);
+  // The journal is created before the command, and removed after the job is done.
+  if (absl::IsDataLoss(log.status()) || absl::IsNotFound(log.status())) {
+    records_damaged_ = true;
+    log = RecordOutbox::Salvage(ops_, path, job, node);
+  }
+  if (!log.ok()) return log.status();
+  log_ = *std::move(log);
+  return absl::OkStatus();
+}
+
+absl::Status NodeJobFolder::ReadEntry(std::string_view entry) {
+  const std::string_view body = entry.substr(1);
+  switch (entry[0]) {
+    case kCommand: {
+      v1::SignedCommand command;
+      if (!command.ParseFromArray(body.data(), static_cast<int>(body.size()))) break;
+      has_command_ = true;
+      return ReadCommand(command);
+    }
+    case kProcess: {
+      auto mark = ProcessMark::FromText(body);
+      if (!mark.ok()) break;
+      process_ = *std::move(mark);
+      return absl::OkStatus();
+    }
+    case kDone:
+      done_ = true;
+      return absl::OkStatus();
+    default:
+      break;
+  }
+  return errors::JobOfNodeDamaged(folder_);
 }
 
 absl::Status NodeJobFolder::ReadCommand(const v1::SignedCommand& signed_command) {
   v1::Command command;
-  if (!command.ParseFromString(signed_command.command())) return Damaged(folder_);
+  if (!command.ParseFromString(signed_command.command())) return errors::JobFolderDamaged(folder_);
   command_sha256_ = DigestBytes(Sha256::Of(signed_command.command()));
   not_after_ = absl::FromUnixSeconds(command.not_after().seconds());
   return absl::OkStatus();
 }
 
+absl::Status NodeJobFolder::Note(char kind, std::string_view body) {
+  RETURN_IF_ERROR(journal_->Append(std::string(1, kind).append(body)));
+  return journal_->Sync();
+}
+
 absl::Status NodeJobFolder::NoteProcess(const ProcessMark& mark) {
   process_ = mark;
-  return WriteFileDurably(ops_, absl::StrCat(folder_, "/process"), mark.ToText());
+  return Note(kProcess, mark.ToText());
 }
 
 absl::Status NodeJobFolder::SetDone() {
-  if (absl::Status s = WriteFileDurably(ops_, absl::StrCat(folder_, "/done"), ""); !s.ok())
-    return s;
+  RETURN_IF_ERROR(Note(kDone, ""));
   done_ = true;
+  journal_.reset();
   log_.reset();
-  for (const char* name : {"/records", "/process"}) {
-    const absl::Status s = ops_.Remove(absl::StrCat(folder_, name));
-    if (!s.ok() && !absl::IsNotFound(s)) return s;
-  }
-  return absl::OkStatus();
+  const absl::Status s = ops_.Remove(RecordsPath(folder_));
+  return absl::IsNotFound(s) ? absl::OkStatus() : s;
 }
 
 absl::Status NodeJobFolder::Remove() {
+  journal_.reset();
   log_.reset();
   // A crash on the way leaves a folder without a command, which counts for nothing.
-  const absl::Status s = ops_.Remove(absl::StrCat(folder_, "/command"));
+  const absl::Status s = ops_.Remove(JobPath(folder_));
   if (!s.ok() && !absl::IsNotFound(s)) return s;
   return RemoveTree(ops_, folder_);
 }

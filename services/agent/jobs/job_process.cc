@@ -16,9 +16,10 @@
 #include "services/agent/child.h"
 #include "services/agent/jobs/final_record.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -81,22 +82,17 @@ absl::StatusOr<SubprocessOptions> JobProcess::Options() {
   options.out = ChildOutput::Pipe();
   options.err = ChildOutput::Pipe();
   if (!plan_.user.empty()) {
-    auto user = ProcessUser::Find(plan_.user);
-    if (!user.ok()) return user.status();
-    if (geteuid() != 0 && user->uid != geteuid()) {
-      return MakeError(
-          absl::StatusCode::kPermissionDenied, "USER_NOT_POSSIBLE",
-          absl::StrCat("the agent does not run as root: it cannot run a command as ", plan_.user),
-          "Run the agent as root, or leave user out of the rule.");
+    ASSIGN_OR_RETURN(auto user, ProcessUser::Find(plan_.user));
+    if (geteuid() != 0 && user.uid != geteuid()) {
+      return errors::UserNotPossible(plan_.user);
     }
-    for (const auto& [name, value] :
-         {std::pair<const char*, const std::string&>{"HOME", user->home},
-          {"SHELL", user->shell},
-          {"USER", plan_.user},
-          {"LOGNAME", plan_.user}}) {
+    for (const auto& [name, value] : {std::pair<const char*, const std::string&>{"HOME", user.home},
+                                      {"SHELL", user.shell},
+                                      {"USER", plan_.user},
+                                      {"LOGNAME", plan_.user}}) {
       SetVariable(options.environment, absl::StrCat(name, "=", value));
     }
-    if (user->uid != geteuid()) options.user = *std::move(user);
+    if (user.uid != geteuid()) options.user = std::move(user);
   }
   for (const std::string& entry : plan_.environment) SetVariable(options.environment, entry);
   SetVariable(options.environment, absl::StrCat(ToAbsl(kJobVariable), "=", job_));
@@ -217,7 +213,8 @@ void JobProcess::AppendPatiently(v1::JobRecord record) {
     if (status.ok()) return on_records_();
     Log(LogLevel::kError, "what became of a job cannot be written down; tried again",
         {{"job", job_}, {"error", status}});
-    if (stop_ == JobStop::kAgentStops) return;  // the next life calls it lost
+    // The next life calls it lost. Neither does a record that is refused become a good one.
+    if (stop_ == JobStop::kAgentStops || absl::IsInvalidArgument(status)) return;
     pollfd wake = {wake_.get(), POLLIN, 0};
     poll(&wake, 1, PollMilliseconds(kDiskRetry));
     Drain(wake_);

@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/agent/jobs/final_record.h"
-#include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 
@@ -11,20 +11,21 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const st
                                                           const std::string& id,
                                                           const std::string& node) {
   auto folder = NodeJobFolder::Open(ops, jobs, id, node);
-  const bool whole = folder.ok();
-  if (!whole && ReasonOf(folder.status()) != "JOB_FOLDER_DAMAGED") return folder.status();
-  if (whole && ((*folder)->done() || (*folder)->log()->has_final())) return folder;
-  if (!whole || !(*folder)->process()) {
-    if (absl::Status s = RemoveTree(ops, absl::StrCat(jobs, "/", id)); !s.ok()) return s;
+  const bool unfinished = absl::IsNotFound(folder.status());
+  if (!folder.ok() && !unfinished) return folder.status();
+  if (!unfinished && ((*folder)->done() || (*folder)->log()->has_final())) return folder;
+  if (unfinished || !(*folder)->process()) {
+    RETURN_IF_ERROR(RemoveTree(ops, absl::StrCat(jobs, "/", id)));
     return nullptr;
   }
   const int ended = EndGroup(*(*folder)->process(), id);
   Log(LogLevel::kWarning, "a job of an earlier life of this agent is lost",
       {{"job", id}, {"processes_ended", ended}});
-  const absl::Status s = (*folder)->log()->Append(
-      FinalRecord(v1::JOB_OUTCOME_LOST, "AGENT_DIED",
-                  "the node's agent, or the machine, went down while it ran"));
-  if (!s.ok()) return s;
+  const bool damaged = (*folder)->records_damaged();
+  RETURN_IF_ERROR((*folder)->log()->Append(FinalRecord(
+      v1::JOB_OUTCOME_LOST, damaged ? "RECORDS_DAMAGED" : "AGENT_DIED",
+      damaged ? "its records on the node's disk are damaged, and those that follow are lost"
+              : "the node's agent, or the machine, went down while it ran")));
   return folder;
 }
 

@@ -11,9 +11,9 @@
 
 namespace muster {
 
-// Opens the folder of a job. One that had begun and has no final record is LOST: what is left of
-// its process group is killed. One that never began is removed, and null: if it still may begin, it
-// is sent again.
+// Opens the folder of a job. One that had begun and has no final record, or whose records are
+// damaged before it, is LOST: what is left of its process group is killed. One that never began is
+// removed, and null: if it still may begin, it is sent again. The errors of NodeJobFolder::Open.
 absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const std::string& jobs,
                                                           const std::string& id,
                                                           const std::string& node);

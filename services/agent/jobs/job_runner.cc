@@ -12,14 +12,16 @@
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/identity/signed_command.h"
+#include "services/common/jobs/job_record.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kMaxRecords = size_t{256} << 10;  // of one message, by jobs.proto
 // For so long after a command is not valid any more it is remembered.
 constexpr absl::Duration kRemember = absl::Hours(1);
 constexpr absl::Duration kForgetEvery = absl::Minutes(10);
@@ -36,18 +38,6 @@ v1::JobCommand::Target TargetFor(const v1::JobCommand& command, const std::strin
     if (target.node() == node) return target;
   }
   return command.targets().empty() ? v1::JobCommand::Target() : command.targets(0);
-}
-
-v1::JobRecord Refusal(const absl::Status& why) {
-  const std::string reason = ReasonOf(why);
-  return FinalRecord(
-      reason == "COMMAND_EXPIRED" ? v1::JOB_OUTCOME_EXPIRED : v1::JOB_OUTCOME_REFUSED, reason,
-      ToStd(why.message()));
-}
-
-v1::JobRecord TooManyJobs(size_t limit) {
-  return FinalRecord(v1::JOB_OUTCOME_FAILED, "TOO_MANY_JOBS",
-                     absl::StrCat("this node has ", limit, " jobs already"));
 }
 
 JobPlan PlanOf(const v1::JobCommand& command, const Verdict& verdict) {
@@ -80,11 +70,10 @@ JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> jud
 
 absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Open(JobRunnerOptions options,
                                                            std::function<void()> on_records) {
-  auto judge = CommandJudge::Open(options.trust);
-  if (!judge.ok()) return judge.status();
+  ASSIGN_OR_RETURN(auto judge, CommandJudge::Open(options.trust));
   std::unique_ptr<JobRunner> runner(
-      new JobRunner(std::move(options), *std::move(judge), std::move(on_records)));
-  if (absl::Status status = runner->Recover(); !status.ok()) return status;
+      new JobRunner(std::move(options), std::move(judge), std::move(on_records)));
+  RETURN_IF_ERROR(runner->Recover());
   runner->manager_ = std::thread([r = runner.get()] { r->Manage(); });
   return runner;
 }
@@ -93,22 +82,29 @@ JobRunner::~JobRunner() {
   if (!manager_.joinable()) return;
   Stop(absl::ZeroDuration());
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ended_ = true;
     changed_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   manager_.join();
 }
 
 absl::Status JobRunner::Recover() {
-  if (absl::Status s = MakeFolders(PosixFileOps(), folder_); !s.ok()) return s;
-  const auto entries = PosixFileOps().List(folder_);
-  if (!entries.ok()) return entries.status();
-  for (const FolderEntry& entry : *entries) {
+  RETURN_IF_ERROR(MakeFolders(PosixFileOps(), folder_));
+  ASSIGN_OR_RETURN(const auto entries, PosixFileOps().List(folder_));
+  MutexLock lock(mutex_);
+  for (const FolderEntry& entry : entries) {
     if (entry.type != FileType::kFolder) continue;
     auto found = RecoverJob(PosixFileOps(), folder_, entry.name, options_.trust.node);
-    if (!found.ok()) return Annotate(found.status(), "job " + entry.name);
+    if (!found.ok()) {
+      // One job that cannot be read does not stop the agent, and does not run again; its folder
+      // stays for a person, or for the next start.
+      Log(LogLevel::kError, "a job cannot be read and is left out",
+          {{"job", entry.name}, {"error", found.status()}});
+      told_[entry.name] = {"", absl::InfiniteFuture()};
+      continue;
+    }
     if (*found) Remember(entry.name, *std::move(found));
   }
   return absl::OkStatus();
@@ -132,23 +128,21 @@ void JobRunner::Take(const v1::JobCommand& command) {
     return Log(LogLevel::kWarning, "a command under no job's id is dropped", {});
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stopping_ || IsKnown(command)) return;
   }
   Verdict verdict =
       judge_->Judge(command.command(), TargetFor(command, options_.trust.node), absl::Now());
   if (verdict.genuine && verdict.command.job() != command.job()) {
     verdict.genuine = false;
-    verdict.status = MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
-                               "the command was sent as another job than the one that was signed",
-                               "Send it as it was signed.");
+    verdict.status = errors::CommandOfOtherJob();
   }
   if (!verdict.status.ok()) {
     Log(LogLevel::kWarning, "a command is refused",
         {{"job", command.job()}, {"error", verdict.status}});
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (verdict.genuine) {
       Admit(command, verdict);
     } else {
@@ -156,7 +150,7 @@ void JobRunner::Take(const v1::JobCommand& command) {
     }
     changed_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   on_records_();
 }
 
@@ -183,7 +177,6 @@ void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
   if (!folder.ok()) {
     Log(LogLevel::kError, "a job cannot be written down, and is not run",
         {{"job", id}, {"error", folder.status()}});
-    RemoveTree(PosixFileOps(), absl::StrCat(folder_, "/", id)).IgnoreError();
     return refusals_.Add(id, FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(folder.status()),
                                          ToStd(folder.status().message())));
   }
@@ -210,7 +203,7 @@ void JobRunner::Queue(const std::shared_ptr<Job>& job, const v1::JobCommand& com
 void JobRunner::Cancel(const v1::JobCancel& cancel) {
   const auto& nodes = cancel.nodes();
   const bool ours = nodes.empty() || std::ranges::find(nodes, options_.trust.node) != nodes.end();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = jobs_.find(cancel.job());
   if (!ours || found == jobs_.end()) return;
   Job& job = *found->second;
@@ -219,14 +212,14 @@ void JobRunner::Cancel(const v1::JobCancel& cancel) {
   } else if (job.state == State::kWaiting) {
     std::erase(waiting_, job.id);
     End(job, FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "it had not begun"));
-    lock.unlock();
+    lock.Unlock();
     on_records_();
   }
 }
 
 bool JobRunner::NextRecords(v1::JobRecords* records) {
-  std::lock_guard lock(mutex_);
-  refusals_.Take(kMaxRecords, records);
+  MutexLock lock(mutex_);
+  refusals_.Take(kMaxJobRecords, records);
   bool any = records->records_size() > 0;
   // From the job after the last one that was served, once around.
   auto next = jobs_.upper_bound(last_served_);
@@ -234,7 +227,7 @@ bool JobRunner::NextRecords(v1::JobRecords* records) {
     if (next == jobs_.end()) next = jobs_.begin();
     Job& job = *next->second;
     if (job.unreadable || job.folder->log() == nullptr) continue;
-    const auto added = job.folder->log()->Take(kMaxRecords, records);
+    const auto added = job.folder->log()->Take(kMaxJobRecords, records);
     if (!added.ok()) {
       job.unreadable = true;
       Log(LogLevel::kError, "the records of a job cannot be told",
@@ -249,7 +242,7 @@ bool JobRunner::NextRecords(v1::JobRecords* records) {
 
 void JobRunner::Acknowledge(const v1::RecordsAck& ack) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const v1::RecordsAck::Reached& reached : ack.reached()) {
       if (reached.node() != options_.trust.node) continue;
       const auto job = jobs_.find(reached.job());
@@ -261,14 +254,14 @@ void JobRunner::Acknowledge(const v1::RecordsAck& ack) {
       refusals_.Acknowledge(reached.job());
     }
   }
-  wake_.notify_all();
-  acknowledged_.notify_all();
+  wake_.NotifyAll();
+  acknowledged_.NotifyAll();
   on_records_();
 }
 
 void JobRunner::Rewind() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     refusals_.Rewind();
     for (const auto& [id, job] : jobs_) {
       if (job->folder->log() != nullptr) job->folder->log()->Rewind();
@@ -278,38 +271,40 @@ void JobRunner::Rewind() {
 }
 
 bool JobRunner::AwaitTold(absl::Duration limit) {
-  std::unique_lock lock(mutex_);
-  return acknowledged_.wait_for(lock, absl::ToChronoNanoseconds(limit),
-                                [this] { return all_told(); });
+  MutexLock lock(mutex_);
+  return acknowledged_.WaitFor(
+      mutex_, limit, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return all_told(); });
 }
 
 bool JobRunner::all_told() const {
   return refusals_.empty() && std::ranges::none_of(jobs_, [](const auto& entry) {
-           const NodeRecordLog* log = entry.second->folder->log();
+           const RecordOutbox* log = entry.second->folder->log();
            return log != nullptr && log->has_final() && !log->final_acknowledged();
          });
 }
 
 void JobRunner::Stop(absl::Duration grace) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   stopping_ = true;
-  const auto idle = [this] { return running_ == 0; };
-  if (idle_.wait_for(lock, absl::ToChronoNanoseconds(grace), idle)) return;
+  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0; };
+  if (idle_.WaitFor(mutex_, grace, idle)) return;
   for (const auto& [id, job] : jobs_) {
     if (job->state == State::kRunning) job->process->Stop(JobStop::kAgentStops);
   }
-  idle_.wait(lock, idle);
+  while (!idle()) idle_.Wait(mutex_);
 }
 
 void JobRunner::Manage() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
     CollectEnded();
     if (ended_) return;
     if (!stopping_) StartWaiting();
     Forget();
-    const auto changed = [this] { return std::exchange(changed_, false); };
-    wake_.wait_for(lock, absl::ToChronoNanoseconds(NextWake()), changed);
+    const auto changed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return std::exchange(changed_, false);
+    };
+    wake_.WaitFor(mutex_, NextWake(), changed);
   }
 }
 
@@ -340,13 +335,13 @@ void JobRunner::Begin(const std::shared_ptr<Job>& job) {
                                               on_records_);
   job->thread = std::thread([this, job] {
     job->process->Run();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     job->state = State::kEnded;
     job->thread_done = true;
     --running_;
     changed_ = true;
-    wake_.notify_all();
-    idle_.notify_all();
+    wake_.NotifyAll();
+    idle_.NotifyAll();
   });
 }
 

@@ -2,14 +2,12 @@
 #ifndef MUSTER_SERVICES_AGENT_JOBS_JOB_RUNNER_H_
 #define MUSTER_SERVICES_AGENT_JOBS_JOB_RUNNER_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +20,7 @@
 #include "services/agent/jobs/job_process.h"
 #include "services/agent/jobs/refusals.h"
 #include "services/agent/jobs/spool_quota.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -92,40 +91,41 @@ class JobRunner {
   JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> judge,
             std::function<void()> on_records);
   absl::Status Recover();
-  void Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder);
-  void Manage();
+  void Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Manage() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Each under mutex_.
-  bool IsKnown(const v1::JobCommand& command);
-  void Admit(const v1::JobCommand& command, const Verdict& verdict);
-  void Queue(const std::shared_ptr<Job>& job, const v1::JobCommand& command,
-             const Verdict& verdict);
-  void StartWaiting();
-  void Begin(const std::shared_ptr<Job>& job);
-  void End(Job& job, v1::JobRecord final);
-  void CollectEnded();
-  void Forget();
-  absl::Duration NextWake() const;
-  bool all_told() const;
+  bool IsKnown(const v1::JobCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Admit(const v1::JobCommand& command, const Verdict& verdict)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Queue(const std::shared_ptr<Job>& job, const v1::JobCommand& command, const Verdict& verdict)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Begin(const std::shared_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(Job& job, v1::JobRecord final) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CollectEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration NextWake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool all_told() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const JobRunnerOptions options_;
   const std::unique_ptr<CommandJudge> judge_;
   const std::function<void()> on_records_;
   const std::string folder_;
   SpoolQuota quota_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;  // the manager has something to do
-  std::condition_variable idle_;  // a command ended
-  std::condition_variable acknowledged_;
-  std::map<std::string, std::shared_ptr<Job>> jobs_;  // guarded by mutex_, as all below
-  std::map<std::string, Told> told_;
-  std::deque<std::string> waiting_;
-  size_t running_ = 0;
-  Refusals refusals_;
-  std::string last_served_;  // by NextRecords
-  bool changed_ = false;
-  bool stopping_ = false;
-  bool ended_ = false;
+  mutable Mutex mutex_;
+  CondVar wake_;  // the manager has something to do
+  CondVar idle_;  // a command ended
+  CondVar acknowledged_;
+  std::map<std::string, std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Told> told_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
+  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  Refusals refusals_ ABSL_GUARDED_BY(mutex_);
+  std::string last_served_ ABSL_GUARDED_BY(mutex_);  // by NextRecords
+  bool changed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread manager_;
 };
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -13,16 +12,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "services/agent/jobs/test_commands.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/subprocess.h"
+#include "testing/fixtures/test_commands.h"
 
 namespace muster {
 namespace {
 
 constexpr char kNode[] = "n1";
 constexpr char kAnything[] = "commands: [{argv: ['**']}]";
-constexpr std::chrono::seconds kLong{60};  // far more than any of this takes
+constexpr absl::Duration kLong = absl::Minutes(1);  // far more than any of this takes
 
 // What the centre has of a job.
 struct Told {
@@ -55,47 +55,51 @@ class JobRunnerTest : public ::testing::Test {
     options.max_parallel = max_parallel_;
     options.max_spool = max_spool_;
     auto opened = JobRunner::Open(std::move(options), [this] {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       news_ = true;
-      wake_.notify_all();
+      wake_.NotifyAll();
     });
     ASSERT_TRUE(opened.ok()) << opened.status();
     runner_ = *std::move(opened);
-    stop_ = false;
+    {
+      MutexLock lock(mutex_);
+      stop_ = false;
+      news_ = true;  // a new attachment asks for what is there
+    }
     centre_ = std::thread([this] { PlayCentre(); });
   }
 
   void End() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       stop_ = true;
-      wake_.notify_all();
+      wake_.NotifyAll();
     }
     if (centre_.joinable()) centre_.join();
     runner_.reset();
   }
 
   void PlayCentre() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [this] { return news_ || stop_; });
+      while (!news_ && !stop_) wake_.Wait(mutex_);
       if (stop_) return;
       news_ = false;
-      lock.unlock();
+      lock.Unlock();
       v1::JobRecords records;
       while (runner_->NextRecords(&records)) {
         EXPECT_LE(records.ByteSizeLong(), 256 * 1024);
         Store(records);
         records.Clear();
       }
-      lock.lock();
+      lock.Lock();
     }
   }
 
   void Store(const v1::JobRecords& records) {
     v1::RecordsAck ack;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       for (const v1::JobRecord& record : records.records()) {
         EXPECT_EQ(record.node(), kNode);
         int64_t& reached = reached_[record.job()];
@@ -109,7 +113,7 @@ class JobRunnerTest : public ::testing::Test {
         told.set_node(kNode);
         told.set_sequence(reached);
       }
-      stored_.notify_all();
+      stored_.NotifyAll();
     }
     if (acknowledges_) runner_->Acknowledge(ack);
   }
@@ -131,8 +135,9 @@ class JobRunnerTest : public ::testing::Test {
 
   // Waits until the centre knows as much of the job.
   Told Await(const std::string& job, const std::function<bool(const Told&)>& enough) {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(stored_.wait_for(lock, kLong, [&] { return enough(told_[job]); }));
+    MutexLock lock(mutex_);
+    EXPECT_TRUE(stored_.WaitFor(
+        mutex_, kLong, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return enough(told_[job]); }));
     return told_[job];
   }
   Told AwaitFinal(const std::string& job) {
@@ -164,14 +169,14 @@ class JobRunnerTest : public ::testing::Test {
   TestCommands commands_;
   std::unique_ptr<JobRunner> runner_;
   std::thread centre_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable stored_;
-  bool news_ = true;
-  bool stop_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  CondVar stored_;
+  bool news_ ABSL_GUARDED_BY(mutex_) = true;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> acknowledges_ = true;
-  std::map<std::string, int64_t> reached_;
-  std::map<std::string, Told> told_;
+  std::map<std::string, int64_t> reached_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Told> told_ ABSL_GUARDED_BY(mutex_);
 };
 
 std::string Contents(const std::string& path) {
@@ -194,7 +199,7 @@ TEST(AnAgent, LivesUntilItIsKilled) {
 }
 
 bool WaitUntil(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + kLong;
+  const auto end = std::chrono::steady_clock::now() + absl::ToChronoSeconds(kLong);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -348,7 +353,7 @@ TEST_F(JobRunnerTest, NothingRunsTwice) {
   runner_->Rewind();
   ASSERT_TRUE(runner_->AwaitTold(absl::Minutes(1)));
   ASSERT_TRUE(WaitUntil(
-      [&] { return std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/done"); }));
+      [&] { return !std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"); }));
   runner_->Take(sent);
   End();
   Begin();
@@ -362,9 +367,9 @@ TEST_F(JobRunnerTest, ACommandThatIsPlayedBackIsRefused) {
   runner_->Take(sent);
   EXPECT_EQ(AwaitFinal(sent.job()).started, 1);
   ASSERT_TRUE(WaitUntil(
-      [&] { return std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/done"); }));
+      [&] { return !std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"); }));
   {
-    std::lock_guard lock(mutex_);  // somebody who never heard of it
+    MutexLock lock(mutex_);  // somebody who never heard of it
     reached_.erase(sent.job());
     told_.erase(sent.job());
   }
@@ -395,7 +400,7 @@ TEST_F(JobRunnerTest, AFloodThatNobodyTakesFillsNeitherMemoryNorDisk) {
   runner_->Stop(absl::Minutes(1));
   EXPECT_LT(std::filesystem::file_size(records), (1 << 20) + 100'000);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     EXPECT_LE(told_[command.job()].out.size(), 64 * 1024);
   }
   acknowledges_ = true;
@@ -544,6 +549,53 @@ TEST_F(JobRunnerTest, AfterAKillOfTheAgentTheNextLifeEndsTheGroupAndCallsItLost)
   EXPECT_EQ(told.final->reason(), "AGENT_DIED");
   runner_->Take(sent);
   EXPECT_EQ(AwaitFinal(command.job()).started, 1);
+}
+
+TEST_F(JobRunnerTest, DamagedJobDoesNotStopTheAgentAndIsNotRunAgain) {
+  const std::string marks = folder_ + "/marks";
+  const v1::JobCommand sent =
+      commands_.ForNode(TestCommands::Exec({"/bin/sh", "-c", "echo x >> " + marks}), kNode);
+  runner_->Take(sent);
+  AwaitFinal(sent.job());
+  End();
+  std::fstream(folder_ + "/jobs/" + sent.job() + "/job", std::ios::in | std::ios::out)
+      .seekp(100)
+      .put('#');
+  Begin();
+  {
+    MutexLock lock(mutex_);
+    reached_.erase(sent.job());
+    told_.erase(sent.job());
+  }
+  ExpectRefused(sent, "REPLAYED");
+  EXPECT_EQ(Shell("cat " + marks).out, "x\n");
+}
+
+TEST_F(JobRunnerTest, JobWithDamagedRecordsIsLost) {
+  acknowledges_ = false;
+  const std::string go_on = folder_ + "/go-on";
+  const v1::JobCommand sent = commands_.ForNode(
+      TestCommands::Exec({"/bin/sh", "-c", "until test -e " + go_on + "; do sleep 0.01; done"}),
+      kNode);
+  runner_->Take(sent);
+  Await(sent.job(), [](const Told& told) { return told.started > 0; });
+  std::ofstream(go_on) << "";
+  ASSERT_EQ(AwaitFinal(sent.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
+  End();
+  // In the first record; the next proves that it was synced.
+  std::fstream(folder_ + "/jobs/" + sent.job() + "/records", std::ios::in | std::ios::out)
+      .seekp(45)
+      .put('#');
+  {
+    MutexLock lock(mutex_);
+    reached_.erase(sent.job());
+    told_.erase(sent.job());
+  }
+  acknowledges_ = true;
+  Begin();
+  const Told told = AwaitFinal(sent.job());
+  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_LOST);
+  EXPECT_EQ(told.final->reason(), "RECORDS_DAMAGED");
 }
 
 TEST_F(JobRunnerTest, AStrangerWithTheNumberOfAnOldProcessIsLeftAlone) {

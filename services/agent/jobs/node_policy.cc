@@ -12,12 +12,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "services/agent/jobs/argument_pattern.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
 #include "services/common/base/text_values.h"
 #include "services/common/base/utf8.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/identity/signed_command.h"
 
 namespace muster {
@@ -28,16 +30,6 @@ constexpr size_t kMaxRules = 1'000;
 constexpr size_t kMaxShownArgv = 300;
 constexpr absl::Duration kMostTime = absl::Hours(24);
 constexpr uint64_t kMostOutput = uint64_t{1} << 30;
-
-absl::Status Unusable(absl::StatusCode code, std::string_view message) {
-  return MakeError(code, "POLICY_UNUSABLE", message,
-                   "Correct the file; docs/agent.md describes it. Until then nothing runs.");
-}
-
-absl::Status Refused(std::string_view message) {
-  return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED", message,
-                   "Add a rule to that file if the node is to allow it.");
-}
 
 bool Contains(const std::vector<std::string>& list, std::string_view value) {
   return std::ranges::find(list, value) != list.end();
@@ -59,7 +51,7 @@ class PolicyReader {
 
   absl::Status Result() const {
     if (mistakes_.empty()) return absl::OkStatus();
-    return Unusable(absl::StatusCode::kInvalidArgument, absl::StrJoin(mistakes_, "\n"));
+    return errors::InvalidPolicy(absl::StrJoin(mistakes_, "\n"));
   }
 
  private:
@@ -225,20 +217,21 @@ absl::StatusOr<NodePolicy> NodePolicy::Parse(std::string_view yaml, std::string_
   try {
     reader.ReadTop(YAML::Load(std::string(yaml)), &policy.commands_, &policy.modules_);
   } catch (const YAML::Exception& e) {
-    return Unusable(absl::StatusCode::kInvalidArgument,
-                    absl::StrCat(policy.file_, ":", e.mark.line + 1, ": not YAML: ", e.msg));
+    return errors::InvalidPolicy(
+        absl::StrCat(policy.file_, ":", e.mark.line + 1, ": not YAML: ", e.msg));
   }
-  if (absl::Status status = reader.Result(); !status.ok()) return status;
+  RETURN_IF_ERROR(reader.Result());
   return policy;
 }
 
 absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) const {
   const bool chosen_here = request.argv.empty() && request.action == kRudderAction;
   if (!chosen_here && (request.argv.empty() || !IsPlainAbsolutePath(request.argv[0]))) {
-    return Refused(absl::StrCat("the program of \"", Show(request.argv),
-                                "\" is no plain absolute path, such as /usr/bin/uptime; rules "
-                                "are in ",
-                                file_));
+    return errors::PolicyRefused(
+        absl::StrCat("the program of \"", Show(request.argv),
+                     "\" is no plain absolute path, such as /usr/bin/uptime; rules "
+                     "are in ",
+                     file_));
   }
   for (const CommandRule& rule : commands_) {
     const bool signer_fits =
@@ -246,7 +239,7 @@ absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) con
     const bool fits =
         chosen_here ? IsWithoutPatterns(rule.argv) : FitsCommand(rule.argv, request.argv);
     if (!Contains(rule.actions, request.action) || !signer_fits || !fits) continue;
-    if (absl::Status status = CheckExtras(rule, request); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckExtras(rule, request));
     CommandRule permit = rule;
     if (!chosen_here) {
       permit.argv = request.argv;
@@ -255,33 +248,34 @@ absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) con
     }
     return permit;
   }
-  return Refused(absl::StrCat("no rule in ", file_, " admits \"", Show(request.argv), "\" (action ",
-                              request.action, ", ",
-                              request.signer.empty() ? "unsigned" : request.signer, ")"));
+  return errors::PolicyRefused(absl::StrCat(
+      "no rule in ", file_, " admits \"", Show(request.argv), "\" (action ", request.action, ", ",
+      request.signer.empty() ? "unsigned" : request.signer, ")"));
 }
 
 absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandRequest& request) const {
   for (const std::string& variable : request.variables) {
     if (Contains(rule.environment, variable)) continue;
-    return Refused(absl::StrCat("the rule for \"", Show(rule.argv), "\" in ", file_,
-                                " does not admit the variable ", variable));
+    return errors::PolicyRefused(absl::StrCat("the rule for \"", Show(rule.argv), "\" in ", file_,
+                                              " does not admit the variable ", variable));
   }
   for (const std::string& name : request.classes) {
     const auto fits = [&](const std::string& pattern) { return FitsArgument(pattern, name); };
     if (std::ranges::any_of(rule.classes, fits)) continue;
-    return Refused(absl::StrCat("the rule for \"", Show(rule.argv), "\" in ", file_,
-                                " does not admit the class ", name));
+    return errors::PolicyRefused(absl::StrCat("the rule for \"", Show(rule.argv), "\" in ", file_,
+                                              " does not admit the class ", name));
   }
   return absl::OkStatus();
 }
 
 absl::Status NodePolicy::AllowModule(std::string_view module) const {
   if (!modules_ || Contains(*modules_, module)) return absl::OkStatus();
-  return Refused(absl::StrCat("collect in ", file_, " does not name module ", ToAbsl(module)));
+  return errors::PolicyRefused(
+      absl::StrCat("collect in ", file_, " does not name module ", ToAbsl(module)));
 }
 
 absl::StatusOr<std::shared_ptr<const NodePolicy>> PolicyFile::Current() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   struct stat info = {};
   std::string version = "none";
   if (stat(path_.c_str(), &info) == 0) {
@@ -289,25 +283,23 @@ absl::StatusOr<std::shared_ptr<const NodePolicy>> PolicyFile::Current() {
         absl::StrCat(info.st_dev, ".", info.st_ino, ".", info.st_size, ".", info.st_mtim.tv_sec,
                      ".", info.st_mtim.tv_nsec, ".", info.st_mode, ".", info.st_uid);
   } else if (errno != ENOENT) {
-    return Unusable(absl::StatusCode::kFailedPrecondition,
-                    ToStd(ErrnoError(errno, "read", path_).message()));
+    return errors::PolicyUnusable(ToStd(ErrnoError(errno, "read", path_).message()));
   }
   if (version != version_) {
     version_ = version;
     current_.reset();
     const bool foreign = info.st_uid != 0 && info.st_uid != geteuid();
     if (version != "none" && (foreign || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
-      fault_ = Unusable(absl::StatusCode::kFailedPrecondition,
-                        absl::StrCat(path_,
-                                     ": others than its owner, root or the agent's user, "
-                                     "may write it"));
+      fault_ =
+          errors::PolicyUnusable(absl::StrCat(path_,
+                                              ": others than its owner, root or the agent's user, "
+                                              "may write it"));
       return fault_;
     }
     const auto text = version == "none" ? absl::StatusOr<std::string>("")
                                         : ReadFileBounded(path_, kMaxPolicyFile);
-    auto policy =
-        text.ok() ? NodePolicy::Parse(*text, path_)
-                  : Unusable(absl::StatusCode::kFailedPrecondition, ToStd(text.status().message()));
+    auto policy = text.ok() ? NodePolicy::Parse(*text, path_)
+                            : errors::PolicyUnusable(ToStd(text.status().message()));
     fault_ = policy.status();
     if (policy.ok()) current_ = std::make_shared<const NodePolicy>(*std::move(policy));
   }

@@ -22,7 +22,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +29,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -92,10 +92,10 @@ class PolicyFile {
 
  private:
   const std::string path_;
-  std::mutex mutex_;
-  std::string version_;                        // guarded by mutex_: of the file that was read
-  absl::Status fault_;                         // guarded by mutex_
-  std::shared_ptr<const NodePolicy> current_;  // guarded by mutex_
+  Mutex mutex_;
+  std::string version_ ABSL_GUARDED_BY(mutex_);  // of the file that was read
+  absl::Status fault_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const NodePolicy> current_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -4,18 +4,18 @@
 #include <utility>
 
 #include "services/common/base/log.h"
+#include "services/common/jobs/job_record.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kMaxData = size_t{32} << 10;  // of one record, by jobs.proto
 constexpr absl::Duration kGather = absl::Milliseconds(100);
 // More than a frame and a record take around the data.
 constexpr int64_t kOverhead = 64;
 
 }  // namespace
 
-OutputRecorder::OutputRecorder(NodeRecordLog& log, SpoolQuota& quota, bool keep, int64_t max_output)
+OutputRecorder::OutputRecorder(RecordOutbox& log, SpoolQuota& quota, bool keep, int64_t max_output)
     : log_(log), quota_(quota), keep_(keep), max_output_(max_output) {}
 
 bool OutputRecorder::Add(v1::JobStream name, std::string_view data, absl::Duration now) {
@@ -29,10 +29,10 @@ bool OutputRecorder::Add(v1::JobStream name, std::string_view data, absl::Durati
       break;
     }
     if (stream.waiting.empty()) stream.since = now;
-    const size_t n = std::min(data.size(), kMaxData - stream.waiting.size());
+    const size_t n = std::min(data.size(), kMaxJobOutput - stream.waiting.size());
     stream.waiting.append(data.substr(0, n));
     data.remove_prefix(n);
-    if (stream.waiting.size() == kMaxData || now - recorded_ >= kGather) Record(name, now);
+    if (stream.waiting.size() == kMaxJobOutput || now - recorded_ >= kGather) Record(name, now);
   }
   return spent_ != before;
 }

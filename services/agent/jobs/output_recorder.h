@@ -10,7 +10,7 @@
 
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
-#include "services/agent/jobs/record_log.h"
+#include "services/agent/jobs/record_outbox.h"
 #include "services/agent/jobs/spool_quota.h"
 
 namespace muster {
@@ -23,7 +23,7 @@ namespace muster {
 class OutputRecorder {
  public:
   // Both outlive it. `keep`: false counts only, and cuts nothing.
-  OutputRecorder(NodeRecordLog& log, SpoolQuota& quota, bool keep, int64_t max_output);
+  OutputRecorder(RecordOutbox& log, SpoolQuota& quota, bool keep, int64_t max_output);
 
   // True if a record was added to the log.
   bool Add(v1::JobStream stream, std::string_view data, absl::Duration now);
@@ -54,7 +54,7 @@ class OutputRecorder {
   bool KeepRecord(v1::JobStream stream, std::string* data);
   void AppendCut(int64_t bytes);
 
-  NodeRecordLog& log_;
+  RecordOutbox& log_;
   SpoolQuota& quota_;
   const bool keep_;
   const int64_t max_output_;

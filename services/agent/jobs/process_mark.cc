@@ -11,9 +11,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
 
 namespace muster {
 namespace {
@@ -86,9 +86,7 @@ absl::StatusOr<ProcessMark> ProcessMark::FromText(std::string_view text) {
   ProcessMark mark;
   if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &mark.pid) || mark.pid <= 1 ||
       !absl::SimpleAtoi(parts[1], &mark.started)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "JOB_FOLDER_DAMAGED",
-                     "a file of a job does not say which process it was",
-                     "Check the disk of this node.");
+    return errors::ProcessMarkDamaged();
   }
   mark.boot = parts[2];
   return mark;

@@ -25,7 +25,7 @@ struct ProcessMark {
   static absl::StatusOr<ProcessMark> Of(pid_t pid);
 
   std::string ToText() const;
-  // INVALID_ARGUMENT (JOB_FOLDER_DAMAGED).
+  // DATA_LOSS (JOB_DAMAGED).
   static absl::StatusOr<ProcessMark> FromText(std::string_view text);
 };
 

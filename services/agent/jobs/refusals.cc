@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "services/agent/jobs/final_record.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -42,6 +46,18 @@ void Refusals::Acknowledge(const std::string& job) {
   const auto found = std::ranges::find(records_, job, &v1::JobRecord::job);
   // One that was not sent is news under an old name.
   if (found != records_.end() && static_cast<size_t>(found - records_.begin()) < sent_) Drop(job);
+}
+
+v1::JobRecord Refusal(const absl::Status& why) {
+  const std::string reason = ReasonOf(why);
+  return FinalRecord(
+      reason == "COMMAND_EXPIRED" ? v1::JOB_OUTCOME_EXPIRED : v1::JOB_OUTCOME_REFUSED, reason,
+      ToStd(why.message()));
+}
+
+v1::JobRecord TooManyJobs(size_t limit) {
+  return FinalRecord(v1::JOB_OUTCOME_FAILED, "TOO_MANY_JOBS",
+                     absl::StrCat("this node has ", limit, " jobs already"));
 }
 
 }  // namespace muster

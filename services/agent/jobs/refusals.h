@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <deque>
 #include <string>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "muster/v1/jobs.pb.h"
 
 namespace muster {
@@ -29,6 +31,10 @@ class Refusals {
   std::deque<v1::JobRecord> records_;
   size_t sent_ = 0;  // the first so many
 };
+
+// The final record of a command that the node refuses to run, or that comes too late.
+v1::JobRecord Refusal(const absl::Status& why);
+v1::JobRecord TooManyJobs(size_t limit);
 
 }  // namespace muster
 

@@ -11,8 +11,10 @@
 #include "services/agent/module_error.h"
 #include "services/client/directory_archive.h"
 #include "services/client/done_file.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/agent.h"
 
 namespace muster {
 namespace {
@@ -44,12 +46,9 @@ absl::Status WriteConfigMap(const ModuleContext& context, const std::string& fol
   if (error) return ErrnoError(error.value(), "make folder", folder);
   for (const auto& [name, content] : context.definition.config_map) {
     if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos) {
-      return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PLUGIN",
-                       absl::StrCat("config-map: \"", name, "\" is not a file name"), "");
+      return errors::InvalidConfigMapKey(name);
     }
-    if (auto status = WriteFileAtomically(absl::StrCat(folder, "/", name), content); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(folder, "/", name), content));
   }
   return absl::OkStatus();
 }
@@ -64,7 +63,7 @@ class ExecModule final : public Module {
   absl::StatusOr<ModuleResult> Run(const ModuleContext& context,
                                    const std::stop_token& stop) override {
     const std::string config_dir = context.scratch_dir + "/config";
-    if (auto status = WriteConfigMap(context, config_dir); !status.ok()) return status;
+    RETURN_IF_ERROR(WriteConfigMap(context, config_dir));
     SubprocessOptions options;
     options.argv = context.definition.command;
     options.argv.insert(options.argv.end(), context.definition.args.begin(),
@@ -105,18 +104,15 @@ class ExecModule final : public Module {
                                             const std::string& tail) {
     // A done file is the plugin's word that its result is complete, however it ended after that.
     if (client::HasDoneFile(context.results_dir)) {
-      auto path = client::ResultOfDoneFile(context.results_dir);
-      if (!path.ok()) return path.status();
-      return ModuleResult{*std::move(path), ""};
+      ASSIGN_OR_RETURN(auto path, client::ResultOfDoneFile(context.results_dir));
+      return ModuleResult{std::move(path), ""};
     }
     if (end == ChildEnd::kTimedOut) return PluginTimedOutError(what, context.time_limit, tail);
     if (!exit.ok()) return PluginFailedError(what, exit.Describe(), tail);
     if (IsEmpty(context.results_dir)) return NoResultError(what, tail);
     // As old sidecars do when all containers ended well: everything there is.
     const std::string archive = context.results_dir + "/out.tar.gz";
-    if (auto status = client::ArchiveDirectory(context.results_dir, archive); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(client::ArchiveDirectory(context.results_dir, archive));
     return ModuleResult{archive, "application/gzip"};
   }
 };

@@ -7,6 +7,7 @@
 #include "services/agent/child.h"
 #include "services/agent/module_error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -67,9 +68,8 @@ class HostfactsModule final : public Module {
 
  private:
   static absl::StatusOr<ModuleResult> Write(const std::string& path, const nlohmann::json& facts) {
-    auto status = WriteFileAtomically(
-        path, facts.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(WriteFileAtomically(
+        path, facts.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
     return ModuleResult{path, "application/json"};
   }
 };

@@ -14,7 +14,8 @@
 #include "absl/time/clock.h"
 #include "services/agent/child.h"
 #include "services/agent/module_error.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -60,7 +61,7 @@ absl::StatusOr<Lines> CopyLines(int from, int64_t max_bytes, absl::Time end,
       break;
     }
     const std::string_view data(buffer.data(), static_cast<size_t>(got));
-    if (auto status = WriteAll(to, data, path); !status.ok()) return status;
+    RETURN_IF_ERROR(WriteAll(to, data, path));
     for (size_t i = data.find('\n'); i != std::string_view::npos; i = data.find('\n', i + 1)) {
       const int64_t line_end = position + static_cast<int64_t>(i) + 1;
       if (line_end > max_bytes) return lines;
@@ -83,7 +84,7 @@ absl::Status WriteReversed(std::FILE* from, const Lines& lines, const std::strin
         std::fread(line.data(), 1, line.size(), from) != line.size()) {
       return ErrnoError(errno, "read", "the journal's copy");
     }
-    if (auto status = WriteAll(to.get(), line, path); !status.ok()) return status;
+    RETURN_IF_ERROR(WriteAll(to.get(), line, path));
     end = *begin;
   }
   if (std::fflush(to.get()) != 0) return ErrnoError(errno, "write", path);
@@ -125,7 +126,7 @@ class SystemdLogsModule final : public Module {
                         : PluginFailedError("journalctl", exit->Describe(), tail);
     }
     const std::string path = context.results_dir + "/journal.json";
-    if (auto status = WriteReversed(copy.get(), *lines, path); !status.ok()) return status;
+    RETURN_IF_ERROR(WriteReversed(copy.get(), *lines, path));
     return ModuleResult{path, "application/json"};
   }
 };

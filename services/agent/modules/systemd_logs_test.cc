@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -42,10 +43,9 @@ class SystemdLogsTest : public ::testing::Test {
   }
 
   absl::StatusOr<std::string> Gather() {
-    const auto result = MakeSystemdLogsModule()->Run(context_, {});
-    if (!result.ok()) return result.status();
+    ASSIGN_OR_RETURN(const auto result, MakeSystemdLogsModule()->Run(context_, {}));
     std::stringstream text;
-    text << std::ifstream(result->path).rdbuf();
+    text << std::ifstream(result.path).rdbuf();
     return text.str();
   }
 

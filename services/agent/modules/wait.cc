@@ -2,6 +2,7 @@
 
 #include "services/client/delayed_stop.h"
 #include "services/client/done_file.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -11,10 +12,11 @@ class WaitModule final : public Module {
   absl::StatusOr<ModuleResult> Run(const ModuleContext& context,
                                    const std::stop_token& stop) override {
     const client::DelayedStop late(client::kStopGrace, stop);
-    auto path = client::WaitForDoneFile(
-        {context.results_dir, absl::ToChronoMilliseconds(context.done_file_delay)}, late.token());
-    if (!path.ok()) return path.status();
-    return ModuleResult{*std::move(path), ""};
+    ASSIGN_OR_RETURN(auto path,
+                     client::WaitForDoneFile(
+                         {context.results_dir, absl::ToChronoMilliseconds(context.done_file_delay)},
+                         late.token()));
+    return ModuleResult{std::move(path), ""};
   }
 };
 

@@ -8,6 +8,7 @@
 #include "muster/v1/results.grpc.pb.h"
 #include "services/client/https_request.h"
 #include "services/client/sender_identity.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
 
@@ -20,11 +21,10 @@ constexpr std::chrono::seconds kLimit{10};
 
 absl::Status AskService(const client::Config& config, const std::string& target,
                         const std::stop_token& stop) {
-  const auto identity =
-      client::SenderIdentity::Load(config.client_cert, config.client_key, absl::Now());
-  if (!identity.ok()) return identity.status();
+  ASSIGN_OR_RETURN(const auto identity, client::SenderIdentity::Load(
+                                            config.client_cert, config.client_key, absl::Now()));
   const auto credentials =
-      MakeChannelCredentials(ChannelIdentity{identity->identity().fleet, config.fleet_ca_cert,
+      MakeChannelCredentials(ChannelIdentity{identity.identity().fleet, config.fleet_ca_cert,
                                              config.client_cert, config.client_key},
                              {ServiceRole::kAggregator, ServiceRole::kRelay});
   const auto stub = v1::ResultService::NewStub(MakeChannel(target, credentials));
@@ -48,11 +48,10 @@ absl::Status AskListener(const client::Config& config, const std::stop_token& st
   if (!curl) return absl::ResourceExhaustedError("no memory for a request");
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, static_cast<long>(kLimit.count()));
   const std::string url = client::UrlOf(curl.get(), listener, "health", config.plugin, config.node);
-  const auto code = client::Perform(curl.get(), exchange, url);
-  if (!code.ok()) return code.status();
-  if (*code == 404 || *code == 405) return absl::OkStatus();
-  if (*code >= 500) return absl::UnavailableError("the listener cannot say it now");
-  return client::FromHttp(*code, exchange, url);
+  ASSIGN_OR_RETURN(const auto code, client::Perform(curl.get(), exchange, url));
+  if (code == 404 || code == 405) return absl::OkStatus();
+  if (code >= 500) return absl::UnavailableError("the listener cannot say it now");
+  return client::FromHttp(code, exchange, url);
 }
 
 }  // namespace muster

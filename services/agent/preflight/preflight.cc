@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "services/agent/preflight/authorisation.h"
 #include "services/agent/preflight/tls_probe.h"
-#include "services/client/backoff.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/strings.h"
@@ -70,7 +70,7 @@ std::optional<absl::Duration> ClockOffset(const client::Client& client,
                                           const std::stop_token& stop) {
   for (const absl::Time end = absl::Now() + kClockLimit; absl::Now() < end;) {
     if (const auto offset = client.ClockOffset()) return absl::FromChrono(*offset);
-    if (!client.HeartbeatStatus().ok() || !client::WaitFor(kPoll, stop)) break;
+    if (!client.HeartbeatStatus().ok() || !WaitFor(kPoll, stop)) break;
   }
   return std::nullopt;
 }
@@ -155,20 +155,20 @@ Preflight::Preflight(const client::Config& config, client::Client& client)
 Preflight::~Preflight() = default;
 
 bool Preflight::AwaitFirst(absl::Duration limit, const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, stop, absl::ToChronoNanoseconds(limit),
-                           [this] { return checked_; });
+  MutexLock lock(mutex_);
+  return changed_.WaitFor(mutex_, stop, limit,
+                          [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return checked_; });
 }
 
 void Preflight::Run(const std::stop_token& stop) {
-  client::Backoff backoff;
+  Backoff backoff;
   while (!stop.stop_requested()) {
     const auto fault = CheckWay(config_, client_, stop);
     if (stop.stop_requested()) return;
     Found(fault);
     if (!fault) return;
     // The delivery itself tries more often: this is to see when the fault is gone.
-    if (!client::WaitFor(absl::Seconds(5) + backoff.Next(std::nullopt), stop)) return;
+    if (!WaitFor(absl::Seconds(5) + backoff.Next(std::nullopt), stop)) return;
   }
 }
 
@@ -186,9 +186,9 @@ void Preflight::Found(const std::optional<Fault>& fault) {
     }
     last_ = fault;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   checked_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 }  // namespace muster

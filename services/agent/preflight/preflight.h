@@ -2,14 +2,13 @@
 #ifndef MUSTER_SERVICES_AGENT_PREFLIGHT_PREFLIGHT_H_
 #define MUSTER_SERVICES_AGENT_PREFLIGHT_PREFLIGHT_H_
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
 
 #include "absl/time/time.h"
 #include "services/client/client.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -34,15 +33,15 @@ class Preflight {
 
  private:
   void Run(const std::stop_token& stop);
-  void Found(const std::optional<client::Fault>& fault);
+  void Found(const std::optional<client::Fault>& fault) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const client::Config config_;
   client::Client& client_;
   std::optional<client::Fault> last_;  // of the thread
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  bool checked_ = false;  // guarded by mutex_
-  std::jthread thread_;   // the last: it uses the others
+  Mutex mutex_;
+  StoppableCondVar changed_;
+  bool checked_ ABSL_GUARDED_BY(mutex_) = false;
+  std::jthread thread_;  // the last: it uses the others
 };
 
 }  // namespace muster

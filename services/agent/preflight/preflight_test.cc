@@ -12,7 +12,7 @@
 #include "services/client/test_listener.h"
 #include "services/client/test_peer.h"
 #include "services/client/test_status_peer.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {

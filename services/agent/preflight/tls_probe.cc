@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/agent/preflight/lookup.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/text_values.h"
 #include "services/common/base/unique_fd.h"
@@ -57,9 +58,7 @@ absl::StatusOr<UniqueFd> ConnectOne(const addrinfo& address, const std::stop_tok
   if (!fd.valid()) return absl::UnavailableError(std::strerror(errno));
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return fd;
   if (errno != EINPROGRESS) return absl::UnavailableError(std::strerror(errno));
-  if (auto status = Await(fd.get(), POLLOUT, absl::Now() + kLimit, stop); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(Await(fd.get(), POLLOUT, absl::Now() + kLimit, stop));
   int fault = 0;
   socklen_t size = sizeof(fault);
   ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &fault, &size);
@@ -97,7 +96,7 @@ absl::Status Drive(SSL* ssl, Operation operation, absl::Time end, const std::sto
       return absl::UnavailableError(TlsReason());
     }
     const short events = fault == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
-    if (auto status = Await(SSL_get_fd(ssl), events, end, stop); !status.ok()) return status;
+    RETURN_IF_ERROR(Await(SSL_get_fd(ssl), events, end, stop));
   }
 }
 

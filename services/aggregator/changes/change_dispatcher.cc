@@ -5,6 +5,7 @@
 
 #include "services/common/base/clock.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -24,11 +25,10 @@ ChangeDispatcher::~ChangeDispatcher() { Stop(); }
 void ChangeDispatcher::AddObserver(Observer observer) { observers_.push_back(std::move(observer)); }
 
 absl::Status ChangeDispatcher::Start() {
-  const auto last = feed_.Last();
-  if (!last.ok()) return last.status();
+  ASSIGN_OR_RETURN(const auto last, feed_.Last());
   {
-    std::lock_guard lock(read_mutex_);
-    cursor_ = *last;
+    MutexLock lock(read_mutex_);
+    cursor_ = last;
   }
   subscription_ = feed_.Subscribe([this](int64_t) { Poke(); });
   Poke();
@@ -38,16 +38,16 @@ absl::Status ChangeDispatcher::Start() {
 void ChangeDispatcher::Stop() {
   subscription_.reset();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopped_ = true;
   }
-  std::lock_guard lock(read_mutex_);
+  MutexLock lock(read_mutex_);
 }
 
 void ChangeDispatcher::Poke() {
   absl::Duration wait;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stopped_ || pending_) return;
     pending_ = true;
     if (timers_ != nullptr) wait = read_at_ + kPace - SystemClock().MonotonicNow();
@@ -59,14 +59,14 @@ void ChangeDispatcher::Poke() {
 void ChangeDispatcher::PostRead() {
   if (executor_.Post([this] { Read(); })) return;
   // The next change, or the next WakeAll, tries again.
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   pending_ = false;
 }
 
 void ChangeDispatcher::Read() {
-  std::lock_guard reading(read_mutex_);
+  MutexLock reading(read_mutex_);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     pending_ = false;
     if (stopped_) return;
     read_at_ = SystemClock().MonotonicNow();
@@ -87,11 +87,11 @@ void ChangeDispatcher::Read() {
 }
 
 ChangeDispatcher::Handle ChangeDispatcher::Watch(Waker waker) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t id = next_id_++;
   watchers_.emplace(id, std::move(waker));
   return {nullptr, [this, id](void*) {
-            std::lock_guard guard(mutex_);
+            MutexLock guard(mutex_);
             watchers_.erase(id);
           }};
 }
@@ -99,7 +99,7 @@ ChangeDispatcher::Handle ChangeDispatcher::Watch(Waker waker) {
 void ChangeDispatcher::WakeAll() {
   std::vector<Waker> wakers;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [id, waker] : watchers_) wakers.push_back(waker);
   }
   for (const Waker& waker : wakers) waker();

@@ -7,11 +7,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "services/common/base/executor.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/timers.h"
 #include "services/common/store/change_feed.h"
 
@@ -46,23 +46,23 @@ class ChangeDispatcher {
   void WakeAll();
 
  private:
-  void Poke();
-  void PostRead();
-  void Read();
+  void Poke() ABSL_LOCKS_EXCLUDED(mutex_);
+  void PostRead() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Read() ABSL_LOCKS_EXCLUDED(read_mutex_);
 
   ChangeFeed& feed_;
   Executor& executor_;
   TimerService* const timers_;
   std::vector<Observer> observers_;
   std::unique_ptr<ChangeFeed::Subscription> subscription_;
-  std::mutex read_mutex_;  // one reader at a time, in order
-  int64_t cursor_ = 0;     // guarded by read_mutex_
-  std::mutex mutex_;
-  bool pending_ = false;                // guarded by mutex_: a Read is queued that has not begun
-  bool stopped_ = false;                // guarded by mutex_
-  absl::Duration read_at_;              // guarded by mutex_: monotonic, of the last Read
-  uint64_t next_id_ = 0;                // guarded by mutex_
-  std::map<uint64_t, Waker> watchers_;  // guarded by mutex_
+  Mutex read_mutex_;  // one reader at a time, in order
+  int64_t cursor_ ABSL_GUARDED_BY(read_mutex_) = 0;
+  Mutex mutex_;
+  bool pending_ ABSL_GUARDED_BY(mutex_) = false;  // a Read is queued that has not begun
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration read_at_ ABSL_GUARDED_BY(mutex_);  // monotonic, of the last Read
+  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, Waker> watchers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

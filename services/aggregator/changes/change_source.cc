@@ -4,6 +4,7 @@
 
 #include "services/aggregator/convert.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -58,9 +59,7 @@ absl::StatusOr<Pull> ChangeSource::Next(Event* event) {
 }
 
 absl::Status ChangeSource::BeginSnapshot() {
-  const auto last = feed_.Last();
-  if (!last.ok()) return last.status();
-  snapshot_cursor_ = *last;
+  ASSIGN_OR_RETURN(snapshot_cursor_, feed_.Last());
   in_snapshot_ = true;
   runs_done_ = false;
   runs_page_.clear();
@@ -70,19 +69,17 @@ absl::Status ChangeSource::BeginSnapshot() {
 
 absl::Status ChangeSource::ContinueSnapshot() {
   if (!runs_done_) {
-    const auto page = store_.ListRuns(runs_page_, kRunsPage);
-    if (!page.ok()) return page.status();
-    for (const RunRecord& run : page->items) {
+    ASSIGN_OR_RETURN(const auto page, store_.ListRuns(runs_page_, kRunsPage));
+    for (const RunRecord& run : page.items) {
       AddRun(run);
       if (pairs_ != FollowedPairs::kNone) runs_with_pairs_.push_back(run.id);
     }
-    runs_page_ = page->next;
+    runs_page_ = page.next;
     runs_done_ = runs_page_.empty();
     return absl::OkStatus();
   }
-  const auto revocations = store_.Revocations();
-  if (!revocations.ok()) return revocations.status();
-  for (const RevocationRecord& revocation : *revocations) {
+  ASSIGN_OR_RETURN(const auto revocations, store_.Revocations());
+  for (const RevocationRecord& revocation : revocations) {
     ready_.emplace_back().mutable_revoked()->set_subject(revocation.subject);
   }
   Event& end = ready_.emplace_back();
@@ -98,10 +95,9 @@ absl::Status ChangeSource::ReadPairs() {
   ResultFilter filter;
   filter.run = runs_with_pairs_.front();
   filter.with_pending = true;
-  const auto page = store_.ListResults(filter, pairs_page_, kPairsPage);
-  if (!page.ok()) return page.status();
-  for (const ResultRecord& result : page->items) AddPair(result);
-  pairs_page_ = page->next;
+  ASSIGN_OR_RETURN(const auto page, store_.ListResults(filter, pairs_page_, kPairsPage));
+  for (const ResultRecord& result : page.items) AddPair(result);
+  pairs_page_ = page.next;
   if (!pairs_page_.empty()) return absl::OkStatus();
   runs_with_pairs_.pop_front();
   if (pending_created_) {
@@ -120,7 +116,7 @@ absl::Status ChangeSource::ReadChanges() {
   }
   for (const ChangeRecord& change : *changes) {
     cursor_ = change.sequence;
-    if (const absl::Status status = AddChange(change); !status.ok()) return status;
+    RETURN_IF_ERROR(AddChange(change));
     // The pairs of a new run come before what happened to them.
     if (!runs_with_pairs_.empty()) break;
   }
@@ -131,10 +127,9 @@ absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
   switch (change.kind) {
     case ChangeKind::kRun:
     case ChangeKind::kRunCreated: {
-      const auto view = store_.GetRun(change.run);
-      if (!view.ok()) return view.status();
-      if (!*view) return absl::OkStatus();  // deleted since: that change follows
-      AddRun((*view)->run);
+      ASSIGN_OR_RETURN(const auto view, store_.GetRun(change.run));
+      if (!view) return absl::OkStatus();  // deleted since: that change follows
+      AddRun(view->run);
       if (change.kind == ChangeKind::kRunCreated && pairs_ != FollowedPairs::kNone) {
         runs_with_pairs_.push_back(change.run);
         pending_created_ = change;

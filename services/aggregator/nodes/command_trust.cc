@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/command_revocations.h"
 #include "services/common/identity/identity.h"
 
@@ -26,12 +27,11 @@ bool MaySign(std::string_view subject, std::string_view fleet) {
 
 absl::StatusOr<Certificate> CommandTrust::Issue(const Identity& signer,
                                                 const std::string& public_key_pem) {
-  const auto key = SigningPublicKey::FromPem(public_key_pem);
-  if (!key.ok()) return key.status();
+  ASSIGN_OR_RETURN(const auto key, SigningPublicKey::FromPem(public_key_pem));
   const auto name = SignerName(signer);
   if (!name) return absl::InternalError("the policy admits operators and gateways alone");
   const absl::Time now = clock_.Now();
-  auto issued = authority_.Issue(*name, *key, now);
+  auto issued = authority_.Issue(*name, key, now);
   if (!issued.ok()) return issued;
   AuditRecord record;
   record.at = absl::ToUnixMicros(now);
@@ -39,21 +39,18 @@ absl::StatusOr<Certificate> CommandTrust::Issue(const Identity& signer,
   record.actor = ToUri(signer).value_or("");
   record.text =
       absl::StrCat("commands: ", record.actor, " ", issued->IssuerKeyId(), ":", issued->Serial());
-  const auto recorded = store_.ApplyAndWait(AppendAudit{std::move(record)});
-  if (!recorded.ok()) return recorded.status();
+  RETURN_IF_ERROR(store_.ApplyAndWait(AppendAudit{std::move(record)}));
   return issued;
 }
 
 absl::StatusOr<v1::CommandRevocations> CommandTrust::Revocations() {
-  const auto revocations = store_.Revocations();
-  if (!revocations.ok()) return revocations.status();
+  ASSIGN_OR_RETURN(const auto revocations, store_.Revocations());
   v1::CommandRevocations list;
-  for (const RevocationRecord& revocation : *revocations) {
+  for (const RevocationRecord& revocation : revocations) {
     if (MaySign(revocation.subject, authority_.fleet())) list.add_revoked(revocation.subject);
   }
   list.set_version(list.revoked_size() + 1);
-  const absl::Status status = SignCommandRevocations(authority_.fleet(), authority_.key(), &list);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(SignCommandRevocations(authority_.fleet(), authority_.key(), &list));
   return list;
 }
 

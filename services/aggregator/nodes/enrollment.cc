@@ -6,8 +6,10 @@
 #include "services/aggregator/nodes/parents.h"
 #include "services/aggregator/runs/authorities.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
-#include "services/common/errors.h"
+#include "services/common/errors/joining.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/join_token.h"
 #include "services/common/identity/key.h"
@@ -67,20 +69,18 @@ absl::StatusOr<JoinTokenRecord> Enrollment::CreateToken(JoinTokenRecord wanted,
   for (const absl::Status& status : {CheckPlaces(wanted), CheckRelay(wanted)}) {
     if (!status.ok()) return status;
   }
-  if (const absl::Status status = CheckLabels(wanted.labels); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckLabels(wanted.labels));
   if (ttl < kLeastLife || ttl > kMostLife) {
     return errors::InvalidTimeout("ttl", "1 minute to 24 hours");
   }
   if (wanted.relay) {
-    absl::Status above = CheckAbove(store_, wanted.node, wanted.parents);
-    if (!above.ok()) return above;
+    RETURN_IF_ERROR(CheckAbove(store_, wanted.node, wanted.parents));
   }
   if (!wanted.node.empty()) wanted.count = 1;
   wanted.created_at = Now();
   wanted.expires_at = wanted.created_at + absl::ToInt64Microseconds(ttl);
-  const auto created = store_.ApplyAndWait(CreateJoinToken{wanted});
-  if (!created.ok()) return created.status();
-  switch (created->verdict) {
+  ASSIGN_OR_RETURN(const auto created, store_.ApplyAndWait(CreateJoinToken{wanted}));
+  switch (created.verdict) {
     case CreateJoinToken::Verdict::kCreated:
       return wanted;
     case CreateJoinToken::Verdict::kExists:
@@ -90,7 +90,7 @@ absl::StatusOr<JoinTokenRecord> Enrollment::CreateToken(JoinTokenRecord wanted,
     case CreateJoinToken::Verdict::kNodeRevoked:
       return errors::NodeRevoked(wanted.node);
     case CreateJoinToken::Verdict::kNoRelay:
-      return errors::RelayNotFound(created->relay);
+      return errors::RelayNotFound(created.relay);
   }
   return absl::InternalError("no such verdict");
 }
@@ -101,19 +101,17 @@ absl::StatusOr<std::vector<JoinTokenRecord>> Enrollment::Tokens() {
 
 absl::StatusOr<JoinTokenRecord> Enrollment::RevokeToken(const std::string& id,
                                                         const std::string& actor) {
-  const auto revoked = store_.ApplyAndWait(RevokeJoinToken{id, actor, Now()});
-  if (!revoked.ok()) return revoked.status();
-  if (!revoked->found) return errors::TokenNotFound(id);
-  const auto token = store_.GetJoinToken(id);
-  if (!token.ok()) return token.status();
-  if (!*token) return errors::TokenNotFound(id);
-  return **token;
+  ASSIGN_OR_RETURN(const auto revoked, store_.ApplyAndWait(RevokeJoinToken{id, actor, Now()}));
+  if (!revoked.found) return errors::TokenNotFound(id);
+  ASSIGN_OR_RETURN(const auto token, store_.GetJoinToken(id));
+  if (!token) return errors::TokenNotFound(id);
+  return *token;
 }
 
 absl::StatusOr<Page<NodeRecord>> Enrollment::Nodes(const Labels& labels,
                                                    std::string_view page_token, int limit) {
   if (limit < 0 || limit > kMaxListed) return errors::InvalidPageSize(kMaxListed);
-  if (const absl::Status status = CheckLabels(labels); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckLabels(labels));
   if (!page_token.empty() && !ValidateName("page_token", page_token).ok()) {
     return errors::InvalidPageToken();
   }
@@ -121,37 +119,34 @@ absl::StatusOr<Page<NodeRecord>> Enrollment::Nodes(const Labels& labels,
 }
 
 absl::StatusOr<NodeRecord> Enrollment::Node(const std::string& name) {
-  auto node = store_.GetNode(name);
-  if (!node.ok()) return node.status();
-  if (!*node) return errors::NodeNotEnrolled(name);
-  return **std::move(node);
+  ASSIGN_OR_RETURN(auto node, store_.GetNode(name));
+  if (!node) return errors::NodeNotEnrolled(name);
+  return *std::move(node);
 }
 
 absl::StatusOr<NodeRecord> Enrollment::Label(const std::string& name, Labels set,
                                              std::vector<std::string> remove,
                                              const std::string& actor) {
-  if (const absl::Status status = CheckLabels(set); !status.ok()) return status;
-  const auto labelled = store_.ApplyAndWait(
-      LabelNode{name, std::move(set), std::move(remove), kMaxLabels, actor, Now()});
-  if (!labelled.ok()) return labelled.status();
-  if (!labelled->found) return errors::NodeNotEnrolled(name);
-  if (labelled->too_many) return errors::InvalidLabel("the node would have too many");
+  RETURN_IF_ERROR(CheckLabels(set));
+  ASSIGN_OR_RETURN(const auto labelled,
+                   store_.ApplyAndWait(LabelNode{name, std::move(set), std::move(remove),
+                                                 kMaxLabels, actor, Now()}));
+  if (!labelled.found) return errors::NodeNotEnrolled(name);
+  if (labelled.too_many) return errors::InvalidLabel("the node would have too many");
   return Node(name);
 }
 
 absl::StatusOr<NodeRecord> Enrollment::Revoke(const std::string& name, const std::string& reason,
                                               const std::string& actor) {
   if (reason.size() > kMaxReason) return errors::TextTooLong("reason", kMaxReason);
-  const auto revoked = store_.ApplyAndWait(RevokeNode{name, reason, actor, Now()});
-  if (!revoked.ok()) return revoked.status();
-  if (!revoked->found) return errors::NodeNotEnrolled(name);
+  ASSIGN_OR_RETURN(const auto revoked, store_.ApplyAndWait(RevokeNode{name, reason, actor, Now()}));
+  if (!revoked.found) return errors::NodeNotEnrolled(name);
   return Node(name);
 }
 
 absl::Status Enrollment::Remove(const std::string& name, const std::string& actor) {
-  const auto removed = store_.ApplyAndWait(RemoveNode{name, actor, Now()});
-  if (!removed.ok()) return removed.status();
-  return removed->found ? absl::OkStatus() : errors::NodeNotEnrolled(name);
+  ASSIGN_OR_RETURN(const auto removed, store_.ApplyAndWait(RemoveNode{name, actor, Now()}));
+  return removed.found ? absl::OkStatus() : errors::NodeNotEnrolled(name);
 }
 
 }  // namespace muster

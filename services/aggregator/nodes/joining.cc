@@ -9,9 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/text_values.h"
-#include "services/common/errors.h"
+#include "services/common/errors/joining.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/join_token.h"
 #include "services/common/identity/signing_request.h"
@@ -67,72 +68,65 @@ absl::Status CheckTargets(const std::vector<std::string>& targets) {
 }  // namespace
 
 absl::StatusOr<JoinTokenRecord> Joining::ProvenToken(const JoinWish& wish) {
-  const auto token = store_.GetJoinToken(wish.token_id);
-  if (!token.ok()) return token.status();
-  if (!*token) return errors::TokenRefused();
-  const auto key = PublicKey::FromPem((*token)->public_key_pem);
-  if (!key.ok()) return key.status();
-  if (!key->Verify(JoinProofText(wish.token_id, wish.name, wish.csr_pem), wish.proof)) {
+  ASSIGN_OR_RETURN(const auto token, store_.GetJoinToken(wish.token_id));
+  if (!token) return errors::TokenRefused();
+  ASSIGN_OR_RETURN(const auto key, PublicKey::FromPem(token->public_key_pem));
+  if (!key.Verify(JoinProofText(wish.token_id, wish.name, wish.csr_pem), wish.proof)) {
     return errors::TokenRefused();
   }
   // A relay says where it is reached, a node does not.
   const bool as_relay = !wish.relay_targets.empty() || !wish.join_targets.empty();
-  if (as_relay != (*token)->relay) return errors::TokenOfOtherKind((*token)->relay);
+  if (as_relay != token->relay) {
+    return token->relay ? errors::TokenIsRelays() : errors::TokenIsNodes();
+  }
   if (as_relay && wish.relay_targets.empty()) {
     return errors::InvalidTarget("none is named for what hangs below it");
   }
   for (const auto* targets : {&wish.relay_targets, &wish.join_targets}) {
-    if (absl::Status status = CheckTargets(*targets); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckTargets(*targets));
   }
-  return **token;
+  return *token;
 }
 
 absl::StatusOr<JoinedMember> Joining::Join(const JoinWish& wish) {
-  const auto key = VerifySigningRequest(wish.csr_pem);
-  if (!key.ok()) return key.status();
-  const auto token = ProvenToken(wish);
-  if (!token.ok()) return token.status();
+  ASSIGN_OR_RETURN(const auto key, VerifySigningRequest(wish.csr_pem));
+  ASSIGN_OR_RETURN(const auto token, ProvenToken(wish));
   NodeRecord member;
-  member.name = wish.name.empty() ? token->node : wish.name;
-  member.relay = token->relay;
+  member.name = wish.name.empty() ? token.node : wish.name;
+  member.relay = token.relay;
   member.relay_targets = wish.relay_targets;
   member.join_targets = wish.join_targets;
-  if (absl::Status status = CheckNodeName(member.name); !status.ok()) return status;
-  const auto digest = key->Sha256();
-  if (!digest.ok()) return digest.status();
-  auto made = authorities_.SignMemberUnrecorded(member, wish.csr_pem,
-                                                absl::StrCat("join token ", wish.token_id));
-  if (!made.ok()) return made.status();
+  RETURN_IF_ERROR(CheckNodeName(member.name));
+  ASSIGN_OR_RETURN(const auto digest, key.Sha256());
+  ASSIGN_OR_RETURN(auto made,
+                   authorities_.SignMemberUnrecorded(member, wish.csr_pem,
+                                                     absl::StrCat("join token ", wish.token_id)));
 
   JoinNode join;
   join.token = wish.token_id;
   join.name = member.name;
-  join.key_sha256 = *digest;
-  join.certificate_chain_pem =
-      absl::StrCat(made->certificate.leaf_pem, made->certificate.chain_pem);
-  join.issued = std::move(made->record);
+  join.key_sha256 = digest;
+  join.certificate_chain_pem = absl::StrCat(made.certificate.leaf_pem, made.certificate.chain_pem);
+  join.issued = std::move(made.record);
   join.relay_targets = wish.relay_targets;
   join.join_targets = wish.join_targets;
-  const auto joined = store_.ApplyAndWait(std::move(join));
-  if (!joined.ok()) return joined.status();
-  absl::Status refusal = Refusal(joined->verdict, member.name);
-  if (joined->verdict == JoinNode::Verdict::kUsed) {
+  ASSIGN_OR_RETURN(const auto joined, store_.ApplyAndWait(std::move(join)));
+  absl::Status refusal = Refusal(joined.verdict, member.name);
+  if (joined.verdict == JoinNode::Verdict::kUsed) {
     Log(LogLevel::kWarning, "a join token was used again, by another key",
         {{"token", wish.token_id}, {"node", member.name}});
   }
   if (!refusal.ok()) return refusal;
-  const auto leaf = Certificate::FromPem(joined->certificate_chain_pem);
-  if (!leaf.ok()) return leaf.status();
-  return JoinedMember{member.name, member.relay, joined->certificate_chain_pem, leaf->NotAfter(),
-                      token->parents};
+  ASSIGN_OR_RETURN(const auto leaf, Certificate::FromPem(joined.certificate_chain_pem));
+  return JoinedMember{member.name, member.relay, joined.certificate_chain_pem, leaf.NotAfter(),
+                      token.parents};
 }
 
-absl::StatusOr<NodeRecord> Joining::Returning(const std::string& chain_pem,
+absl::StatusOr<NodeRecord> Joining::Rejoining(const std::string& chain_pem,
                                               const std::string& csr_pem,
                                               const std::string& proof) {
-  const auto chain = ParseChain(chain_pem);
-  if (!chain.ok()) return chain.status();
-  const Certificate& leaf = chain->front();
+  ASSIGN_OR_RETURN(const auto chain, ParseChain(chain_pem));
+  const Certificate& leaf = chain.front();
   const auto uri = leaf.Uri();
   if (!uri.ok()) return errors::ReturnRefused(ToStd(uri.status().message()));
   const auto identity = ParseIdentity(*uri, authorities_.fleet());
@@ -141,9 +135,8 @@ absl::StatusOr<NodeRecord> Joining::Returning(const std::string& chain_pem,
   if (!name) return errors::ReturnRefused("it is neither a node's nor that of a relay that joined");
   const absl::Time now = clock_.Now();
   const Certificate roots[] = {authorities_.root()};
-  const absl::Status trusted =
-      VerifyChain(leaf, std::span(*chain).subspan(1), roots, Usage::kClient,
-                  std::min(now, leaf.NotAfter() - absl::Seconds(1)));
+  const absl::Status trusted = VerifyChain(leaf, std::span(chain).subspan(1), roots, Usage::kClient,
+                                           std::min(now, leaf.NotAfter() - absl::Seconds(1)));
   if (!trusted.ok()) return errors::ReturnRefused(ToStd(trusted.message()));
   const auto key = leaf.Key();
   if (!key.ok() || !key->Verify(ReturnProofText(csr_pem), proof)) {
@@ -152,24 +145,21 @@ absl::StatusOr<NodeRecord> Joining::Returning(const std::string& chain_pem,
   if (now > leaf.NotAfter() + kReturnWithin) return errors::ReturnTooLate();
 
   // Whoever held the name before it joined last may not come back as it.
-  auto member = store_.GetNode(*name);
-  if (!member.ok()) return member.status();
-  if (!*member || (*member)->uri != *uri) return errors::NodeNotEnrolled(*name);
-  const auto issued = store_.FindIssued(leaf.IssuerKeyId(), leaf.Serial());
-  if (!issued.ok()) return issued.status();
-  if (!*issued || (*issued)->issued_at < (*member)->joined_at)
+  ASSIGN_OR_RETURN(auto member, store_.GetNode(*name));
+  if (!member || member->uri != *uri) return errors::NodeNotEnrolled(*name);
+  ASSIGN_OR_RETURN(const auto issued, store_.FindIssued(leaf.IssuerKeyId(), leaf.Serial()));
+  if (!issued || issued->issued_at < member->joined_at)
     return errors::ReturnRefused("another machine has joined under this name since");
-  return **std::move(member);
+  return *std::move(member);
 }
 
-absl::StatusOr<JoinedMember> Joining::Return(const std::string& chain_pem,
+absl::StatusOr<JoinedMember> Joining::Rejoin(const std::string& chain_pem,
                                              const std::string& csr_pem, const std::string& proof) {
-  const auto member = Returning(chain_pem, csr_pem, proof);
-  if (!member.ok()) return member.status();
-  const auto made = authorities_.SignForMember(*member, csr_pem, "one that returned");
-  if (!made.ok()) return made.status();
-  return JoinedMember{member->name, member->relay, absl::StrCat(made->leaf_pem, made->chain_pem),
-                      made->expires, member->parents};
+  ASSIGN_OR_RETURN(const auto member, Rejoining(chain_pem, csr_pem, proof));
+  ASSIGN_OR_RETURN(const auto made,
+                   authorities_.SignForMember(member, csr_pem, "one that returned"));
+  return JoinedMember{member.name, member.relay, absl::StrCat(made.leaf_pem, made.chain_pem),
+                      made.expires, member.parents};
 }
 
 }  // namespace muster

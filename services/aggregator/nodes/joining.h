@@ -42,7 +42,7 @@ class Joining {
 
   absl::StatusOr<JoinedMember> Join(const JoinWish& wish);
 
-  absl::StatusOr<JoinedMember> Return(const std::string& chain_pem, const std::string& csr_pem,
+  absl::StatusOr<JoinedMember> Rejoin(const std::string& chain_pem, const std::string& csr_pem,
                                       const std::string& proof);
 
  private:
@@ -50,7 +50,7 @@ class Joining {
   absl::StatusOr<JoinTokenRecord> ProvenToken(const JoinWish& wish);
 
   // The member whose certificate this was, if it may come back.
-  absl::StatusOr<NodeRecord> Returning(const std::string& chain_pem, const std::string& csr_pem,
+  absl::StatusOr<NodeRecord> Rejoining(const std::string& chain_pem, const std::string& csr_pem,
                                        const std::string& proof);
 
   StateStore& store_;

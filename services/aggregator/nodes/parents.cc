@@ -2,7 +2,8 @@
 
 #include <set>
 
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/joining.h"
 
 namespace muster {
 namespace {
@@ -20,11 +21,10 @@ absl::StatusOr<ParentTargets> FindParentTargets(StateStore& store,
                                                 const std::vector<std::string>& parents) {
   ParentTargets targets;
   for (const std::string& parent : parents) {
-    const auto relay = store.GetNode(parent);
-    if (!relay.ok()) return relay.status();
-    if (!*relay || !(*relay)->relay || (*relay)->revoked_at != 0) continue;
-    Append((*relay)->relay_targets, &targets.relay_targets);
-    Append((*relay)->join_targets, &targets.join_targets);
+    ASSIGN_OR_RETURN(const auto relay, store.GetNode(parent));
+    if (!relay || !relay->relay || relay->revoked_at != 0) continue;
+    Append(relay->relay_targets, &targets.relay_targets);
+    Append(relay->join_targets, &targets.join_targets);
   }
   return targets;
 }
@@ -38,9 +38,8 @@ absl::Status CheckAbove(StateStore& store, const std::string& relay,
     open.pop_back();
     if (name == relay) return errors::RelayBelowItself(relay, parents.front());
     if (!seen.insert(name).second) continue;
-    const auto above = store.GetNode(name);
-    if (!above.ok()) return above.status();
-    if (*above) Append((*above)->parents, &open);
+    ASSIGN_OR_RETURN(const auto above, store.GetNode(name));
+    if (above) Append(above->parents, &open);
   }
   return absl::OkStatus();
 }

@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/text_values.h"
-#include "services/common/errors.h"
+#include "services/common/errors/joining.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/signing_request.h"
 
 namespace muster {
@@ -42,69 +44,56 @@ std::vector<std::string> HostsOf(const NodeRecord& relay) {
 absl::StatusOr<RunAuthorityRecord> Authorities::NewRunAuthority(const std::string& run,
                                                                 absl::Time deadline,
                                                                 absl::Duration seal_grace) const {
-  const auto authority =
-      intermediate_.CreateRunAuthority(run, clock_.Now(), RunAuthorityEnd(deadline, seal_grace));
-  if (!authority.ok()) return authority.status();
-  auto wrapped = key_wrap_.Wrap(authority->key(), run);
-  if (!wrapped.ok()) return wrapped.status();
+  ASSIGN_OR_RETURN(
+      const auto authority,
+      intermediate_.CreateRunAuthority(run, clock_.Now(), RunAuthorityEnd(deadline, seal_grace)));
+  ASSIGN_OR_RETURN(auto wrapped, key_wrap_.Wrap(authority.key(), run));
   RunAuthorityRecord record;
-  record.fleet_signed_pem = authority->fleet_signed().ToPem();
-  record.self_signed_pem = authority->self_signed().ToPem();
-  record.wrapped_key = *std::move(wrapped);
-  record.ends_at = absl::ToUnixMicros(authority->NotAfter());
+  record.fleet_signed_pem = authority.fleet_signed().ToPem();
+  record.self_signed_pem = authority.self_signed().ToPem();
+  record.wrapped_key = std::move(wrapped);
+  record.ends_at = absl::ToUnixMicros(authority.NotAfter());
   return record;
 }
 
 absl::StatusOr<RunAuthority> Authorities::LoadRunAuthority(const std::string& run) const {
-  const auto record = store_.GetAuthority(run);
-  if (!record.ok()) return record.status();
-  if (!*record) {
-    const auto view = store_.GetRun(run);
-    if (!view.ok()) return view.status();
-    return *view ? errors::RunEnded(run) : errors::RunNotFound(run);
+  ASSIGN_OR_RETURN(const auto record, store_.GetAuthority(run));
+  if (!record) {
+    ASSIGN_OR_RETURN(const auto view, store_.GetRun(run));
+    return view ? errors::RunEnded(run) : errors::RunNotFound(run);
   }
-  auto key = key_wrap_.Unwrap((*record)->wrapped_key, run);
-  if (!key.ok()) return key.status();
-  auto fleet_signed = Certificate::FromPem((*record)->fleet_signed_pem);
-  if (!fleet_signed.ok()) return fleet_signed.status();
-  auto self_signed = Certificate::FromPem((*record)->self_signed_pem);
-  if (!self_signed.ok()) return self_signed.status();
-  return RunAuthority::Load(fleet(), run, *std::move(key), *std::move(fleet_signed),
-                            *std::move(self_signed));
+  ASSIGN_OR_RETURN(auto key, key_wrap_.Unwrap(record->wrapped_key, run));
+  ASSIGN_OR_RETURN(auto fleet_signed, Certificate::FromPem(record->fleet_signed_pem));
+  ASSIGN_OR_RETURN(auto self_signed, Certificate::FromPem(record->self_signed_pem));
+  return RunAuthority::Load(fleet(), run, std::move(key), std::move(fleet_signed),
+                            std::move(self_signed));
 }
 
 absl::StatusOr<SignedCertificate> Authorities::SignForRun(const RunName& name, const RunRecord& run,
                                                           const std::string& csr_pem,
                                                           const std::vector<std::string>& hosts,
                                                           const std::string& asked_by) {
-  const auto key = VerifySigningRequest(csr_pem);
-  if (!key.ok()) return key.status();
-  const auto authority = LoadRunAuthority(run.id);
-  if (!authority.ok()) return authority.status();
-  const auto leaf = authority->Issue(name, *key, hosts, clock_.Now(), EndOf(name, run));
-  if (!leaf.ok()) return leaf.status();
-  const auto uri = leaf->Uri();
-  if (!uri.ok()) return uri.status();
-  absl::Status remembered = Remember(RecordOf(*uri, *leaf, asked_by));
-  if (!remembered.ok()) return remembered;
+  ASSIGN_OR_RETURN(const auto key, VerifySigningRequest(csr_pem));
+  ASSIGN_OR_RETURN(const auto authority, LoadRunAuthority(run.id));
+  ASSIGN_OR_RETURN(const auto leaf,
+                   authority.Issue(name, key, hosts, clock_.Now(), EndOf(name, run)));
+  ASSIGN_OR_RETURN(const auto uri, leaf.Uri());
+  RETURN_IF_ERROR(Remember(RecordOf(uri, leaf, asked_by)));
   return SignedCertificate{
-      *uri, leaf->ToPem(),
-      absl::StrCat(authority->fleet_signed().ToPem(), intermediate_.certificate().ToPem()),
-      leaf->NotAfter()};
+      uri, leaf.ToPem(),
+      absl::StrCat(authority.fleet_signed().ToPem(), intermediate_.certificate().ToPem()),
+      leaf.NotAfter()};
 }
 
 absl::StatusOr<Authorities::Unrecorded> Authorities::SignUnrecorded(
     const FleetName& name, const std::string& csr_pem, const std::vector<std::string>& hosts,
     absl::Duration validity, const std::string& asked_by) const {
-  const auto key = VerifySigningRequest(csr_pem);
-  if (!key.ok()) return key.status();
+  ASSIGN_OR_RETURN(const auto key, VerifySigningRequest(csr_pem));
   const absl::Time now = clock_.Now();
-  const auto leaf = intermediate_.Issue(name, *key, hosts, now, now + validity);
-  if (!leaf.ok()) return leaf.status();
-  const auto uri = leaf->Uri();
-  if (!uri.ok()) return uri.status();
-  return Unrecorded{{*uri, leaf->ToPem(), intermediate_.certificate().ToPem(), leaf->NotAfter()},
-                    RecordOf(*uri, *leaf, asked_by)};
+  ASSIGN_OR_RETURN(const auto leaf, intermediate_.Issue(name, key, hosts, now, now + validity));
+  ASSIGN_OR_RETURN(const auto uri, leaf.Uri());
+  return Unrecorded{{uri, leaf.ToPem(), intermediate_.certificate().ToPem(), leaf.NotAfter()},
+                    RecordOf(uri, leaf, asked_by)};
 }
 
 absl::StatusOr<SignedCertificate> Authorities::SignForFleet(const FleetName& name,
@@ -112,10 +101,9 @@ absl::StatusOr<SignedCertificate> Authorities::SignForFleet(const FleetName& nam
                                                             const std::vector<std::string>& hosts,
                                                             absl::Duration validity,
                                                             const std::string& asked_by) {
-  auto made = SignUnrecorded(name, csr_pem, hosts, validity, asked_by);
-  if (!made.ok()) return made.status();
-  if (absl::Status status = Remember(std::move(made->record)); !status.ok()) return status;
-  return std::move(made->certificate);
+  ASSIGN_OR_RETURN(auto made, SignUnrecorded(name, csr_pem, hosts, validity, asked_by));
+  RETURN_IF_ERROR(Remember(std::move(made.record)));
+  return std::move(made.certificate);
 }
 
 absl::StatusOr<Authorities::Unrecorded> Authorities::SignMemberUnrecorded(
@@ -130,13 +118,12 @@ absl::StatusOr<Authorities::Unrecorded> Authorities::SignMemberUnrecorded(
 absl::StatusOr<SignedCertificate> Authorities::SignForMember(const NodeRecord& member,
                                                              const std::string& csr_pem,
                                                              const std::string& asked_by) {
-  auto made = SignMemberUnrecorded(member, csr_pem, asked_by);
-  if (!made.ok()) return made.status();
-  const auto recorded = store_.ApplyAndWait(RecordIssued{std::move(made->record), member.name});
-  if (!recorded.ok()) return recorded.status();
-  switch (recorded->verdict) {
+  ASSIGN_OR_RETURN(auto made, SignMemberUnrecorded(member, csr_pem, asked_by));
+  ASSIGN_OR_RETURN(const auto recorded,
+                   store_.ApplyAndWait(RecordIssued{std::move(made.record), member.name}));
+  switch (recorded.verdict) {
     case RecordIssued::Verdict::kRecorded:
-      return std::move(made->certificate);
+      return std::move(made.certificate);
     case RecordIssued::Verdict::kNotEnrolled:
       return errors::NodeNotEnrolled(member.name);
     case RecordIssued::Verdict::kRevoked:
@@ -153,9 +140,8 @@ absl::Status Authorities::TakeOver(const std::string& certificate_file) {
   if (!certificate.ok()) return Annotate(certificate.status(), certificate_file);
   const auto uri = certificate->Uri();
   if (!uri.ok()) return Annotate(uri.status(), certificate_file);
-  const auto known = store_.Issued(*uri, kMaxKnown);
-  if (!known.ok()) return known.status();
-  for (const IssuedRecord& issued : *known) {
+  ASSIGN_OR_RETURN(const auto known, store_.Issued(*uri, kMaxKnown));
+  for (const IssuedRecord& issued : known) {
     if (issued.issuer == certificate->IssuerKeyId() && issued.serial == certificate->Serial()) {
       return absl::OkStatus();
     }

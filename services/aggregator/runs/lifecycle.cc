@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "services/common/base/log.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {
@@ -22,21 +23,20 @@ constexpr char kTimedOut[] = "timeout: the run's deadline passed before a result
 
 absl::Status Lifecycle::Start(std::function<void(const std::string&)> seal) {
   seal_ = std::move(seal);
-  const auto runs = store_.LiveRuns();
-  if (!runs.ok()) return runs.status();
-  for (const RunView& view : *runs) ReviewSoon(view.run.id);
+  ASSIGN_OR_RETURN(const auto runs, store_.LiveRuns());
+  for (const RunView& view : runs) ReviewSoon(view.run.id);
   return absl::OkStatus();
 }
 
 void Lifecycle::Stop() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   stopped_ = true;
   for (const auto& [run, timer] : waiting_) timers_.Cancel(timer);
   waiting_.clear();
 }
 
 void Lifecycle::ReviewAfter(const std::string& run, absl::Duration delay) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopped_) return;
   if (const auto it = waiting_.find(run); it != waiting_.end()) timers_.Cancel(it->second);
   const auto timer =
@@ -77,10 +77,10 @@ absl::StatusOr<absl::Duration> Lifecycle::DoWhatIsDue(const RunView& view, int64
     case RunState::kPlanned:
     case RunState::kRunning: {
       if (now < run.deadline_at) return absl::Microseconds(run.deadline_at - now);
-      const auto outcome = store_.ApplyAndWait(TimeOutRun{run.id, kTimedOut, now, actor_});
-      if (!outcome.ok()) return outcome.status();
+      ASSIGN_OR_RETURN(const auto outcome,
+                       store_.ApplyAndWait(TimeOutRun{run.id, kTimedOut, now, actor_}));
       Log(LogLevel::kWarning, "deadline passed",
-          {{"run", run.id}, {"timed_out", outcome->timed_out}});
+          {{"run", run.id}, {"timed_out", outcome.timed_out}});
       return absl::ZeroDuration();
     }
     case RunState::kPostProcessing:
@@ -112,9 +112,8 @@ absl::StatusOr<absl::Duration> Lifecycle::AfterTheEnd(const RunRecord& run, int6
                                                            : errors::RunCancelled(run.id));
   const int64_t wipe_at = run.ended_at + absl::ToInt64Microseconds(kAuthorityAfterEnd);
   if (now < wipe_at) return absl::Microseconds(wipe_at - now);
-  const auto outcome = store_.ApplyAndWait(WipeAuthority{run.id, now});
-  if (!outcome.ok()) return outcome.status();
-  if (outcome->changed) {
+  ASSIGN_OR_RETURN(const auto outcome, store_.ApplyAndWait(WipeAuthority{run.id, now}));
+  if (outcome.changed) {
     Log(LogLevel::kInfo, "the run's authority is gone, with its credentials and its listener",
         {{"run", run.id}});
   }

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "services/aggregator/uploads/uploads.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/timers.h"
 #include "services/common/store/state_store.h"
 
@@ -63,9 +63,9 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
   const Clock& clock_;
   const std::string actor_;
   std::function<void(const std::string&)> seal_;
-  std::mutex mutex_;
-  std::map<std::string, TimerId> waiting_;  // guarded by mutex_
-  bool stopped_ = false;                    // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, TimerId> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 
@@ -19,18 +19,18 @@ const ListenerRecord* ListenerOf(const RunRecord& run, Door door) {
 void ListenerWaits::Wait(const std::string& run, Door door, Done done) {
   Waiting waiting{run, door, clock_.MonotonicNow() + kListenerWait, std::move(done)};
   if (TryFinish(waiting)) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   waiting_.push_back(std::move(waiting));
 }
 
 void ListenerWaits::Check() {
   std::list<Waiting> looked_at;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     looked_at.swap(waiting_);
   }
   looked_at.remove_if([this](Waiting& waiting) { return TryFinish(waiting); });
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   waiting_.splice(waiting_.end(), looked_at);
 }
 

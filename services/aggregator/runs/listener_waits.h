@@ -3,13 +3,13 @@
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_LISTENER_WAITS_H_
 
 #include <list>
-#include <mutex>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
 #include "services/common/store/state_store.h"
 
 namespace muster {
@@ -48,8 +48,8 @@ class ListenerWaits {
 
   StateStore& store_;
   const Clock& clock_;
-  std::mutex mutex_;
-  std::list<Waiting> waiting_;  // guarded by mutex_
+  Mutex mutex_;
+  std::list<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/aggregator/runs/plugin_definition.h"
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
+#include "services/common/plugin/plugin_definition.h"
 
 namespace muster {
 namespace {
@@ -45,16 +45,15 @@ absl::StatusOr<std::string> DefinitionOf(const std::string& plugin) {
 }
 
 absl::StatusOr<PluginRecord> ToRecord(const std::string& plugin, size_t index) {
-  const auto yaml = DefinitionOf(plugin);
-  if (!yaml.ok()) return yaml.status();
-  const auto definition = ParsePluginDefinition(*yaml, absl::StrCat("plugins[", index, "]"));
-  if (!definition.ok()) return definition.status();
+  ASSIGN_OR_RETURN(const auto yaml, DefinitionOf(plugin));
+  ASSIGN_OR_RETURN(const auto definition,
+                   ParsePluginDefinition(yaml, absl::StrCat("plugins[", index, "]")));
   PluginRecord record;
-  record.name = definition->name;
-  record.once = definition->once;
-  record.has_image = definition->kind == PluginKind::kContainer;
-  record.result_format = definition->result_format;
-  record.definition_yaml = *yaml;
+  record.name = definition.name;
+  record.once = definition.once;
+  record.has_image = definition.kind == PluginKind::kContainer;
+  record.result_format = definition.result_format;
+  record.definition_yaml = yaml;
   return record;
 }
 
@@ -64,15 +63,12 @@ absl::Status CheckNodes(const std::vector<std::string>& nodes) {
   }
   std::set<std::string_view> seen;
   for (const std::string& node : nodes) {
-    if (const absl::Status status = ValidateName("node", node); !status.ok()) return status;
+    RETURN_IF_ERROR(ValidateName("node", node));
     if (node == "global") {
-      return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                       "\"global\" is no node: it stands for plugins that run once",
-                       "Name the node otherwise.");
+      return errors::GlobalIsNoNode();
     }
     if (!seen.insert(node).second) {
-      return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                       absl::StrCat("the node \"", node, "\" is named twice"), "Name it once.");
+      return errors::NodeNamedTwice(node);
     }
   }
   return absl::OkStatus();
@@ -85,12 +81,11 @@ absl::StatusOr<Plan> MakePlan(const std::vector<std::string>& plugins,
   if (plugins.size() > kMaxPlugins) {
     return errors::PlanTooLarge(static_cast<int64_t>(plugins.size()), kMaxPlugins);
   }
-  if (const absl::Status status = CheckNodes(nodes); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckNodes(nodes));
   Plan plan;
   for (size_t i = 0; i < plugins.size(); ++i) {
-    auto record = ToRecord(plugins[i], i);
-    if (!record.ok()) return record.status();
-    plan.plugins.push_back(*std::move(record));
+    ASSIGN_OR_RETURN(auto record, ToRecord(plugins[i], i));
+    plan.plugins.push_back(std::move(record));
   }
   std::ranges::sort(plan.plugins, {}, &PluginRecord::name);
   const auto twice = std::ranges::adjacent_find(plan.plugins, {}, &PluginRecord::name);

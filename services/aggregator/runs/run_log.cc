@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "absl/time/time.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -63,16 +64,15 @@ absl::StatusOr<std::string> RunLog(StateStore& store, const std::string& run, si
   std::string log;
   std::string token;
   do {
-    const auto page = store.Audit(run, token, kPage);
-    if (!page.ok()) return page.status();
-    for (const AuditRecord& record : page->items) {
+    ASSIGN_OR_RETURN(const auto page, store.Audit(run, token, kPage));
+    for (const AuditRecord& record : page.items) {
       const std::string line = Line(record);
       if (log.size() + line.size() > max_bytes) {
         return log + "{\"level\":\"warning\",\"msg\":\"more was left out here\"}\n";
       }
       log += line;
     }
-    token = page->next;
+    token = page.next;
   } while (!token.empty());
   return log;
 }

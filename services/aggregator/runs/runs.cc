@@ -4,11 +4,12 @@
 #include <utility>
 
 #include "services/aggregator/runs/plan.h"
-#include "services/aggregator/uploads/blob_names.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/run_host.h"
+#include "services/common/upload/blob_names.h"
 
 namespace muster {
 namespace {
@@ -51,44 +52,39 @@ absl::Duration StartGrace(const NewRun& wanted, const std::vector<PluginRecord>&
 }  // namespace
 
 absl::StatusOr<RunRecord> Runs::Create(const NewRun& wanted) {
-  if (const absl::Status status = CheckLimits(wanted); !status.ok()) return status;
-  auto plan = MakePlan(wanted.plugins, wanted.nodes);
-  if (!plan.ok()) return plan.status();
+  RETURN_IF_ERROR(CheckLimits(wanted));
+  ASSIGN_OR_RETURN(auto plan, MakePlan(wanted.plugins, wanted.nodes));
   CreateRun command;
   command.run.id = RandomHex(kRunIdBytes);
   const absl::Time now = clock_.Now();
-  auto authority =
-      authorities_.NewRunAuthority(command.run.id, now + wanted.timeout, wanted.seal_grace);
-  if (!authority.ok()) return authority.status();
-  command.authority = *std::move(authority);
+  ASSIGN_OR_RETURN(command.authority, authorities_.NewRunAuthority(
+                                          command.run.id, now + wanted.timeout, wanted.seal_grace));
   command.run.request_id = wanted.request_id;
   command.run.title = wanted.title;
   command.run.created_by = wanted.created_by;
   command.run.created_at = absl::ToUnixMicros(now);
   command.run.deadline_at = absl::ToUnixMicros(now + wanted.timeout);
   command.run.seal_grace = absl::ToInt64Microseconds(wanted.seal_grace);
-  command.run.start_grace = absl::ToInt64Microseconds(StartGrace(wanted, plan->plugins));
+  command.run.start_grace = absl::ToInt64Microseconds(StartGrace(wanted, plan.plugins));
   command.run.lost_after = absl::ToInt64Microseconds(wanted.lost_after);
   command.run.fail_fast = wanted.fail_fast;
   command.run.listener.hosts = hosts_;
   if (!host_pattern_.empty()) {
     command.run.listener.hosts = {HostOfRun(host_pattern_, command.run.id)};
   }
-  command.run.plugins = std::move(plan->plugins);
-  command.pairs = std::move(plan->pairs);
-  const auto created = store_.ApplyAndWait(std::move(command));
-  if (!created.ok()) return created.status();
-  if (!created->existed) {
-    Log(LogLevel::kInfo, "run created", {{"run", created->run}, {"by", wanted.created_by}});
+  command.run.plugins = std::move(plan.plugins);
+  command.pairs = std::move(plan.pairs);
+  ASSIGN_OR_RETURN(const auto created, store_.ApplyAndWait(std::move(command)));
+  if (!created.existed) {
+    Log(LogLevel::kInfo, "run created", {{"run", created.run}, {"by", wanted.created_by}});
   }
-  return Get(created->run);
+  return Get(created.run);
 }
 
 absl::StatusOr<RunRecord> Runs::Get(const std::string& run) {
-  auto view = store_.GetRun(run);
-  if (!view.ok()) return view.status();
-  if (!*view) return errors::RunNotFound(run);
-  return std::move((*view)->run);
+  ASSIGN_OR_RETURN(auto view, store_.GetRun(run));
+  if (!view) return errors::RunNotFound(run);
+  return std::move(view->run);
 }
 
 absl::StatusOr<RunRecord> Runs::Cancel(const std::string& run, const std::string& reason,
@@ -100,10 +96,9 @@ absl::StatusOr<RunRecord> Runs::Cancel(const std::string& run, const std::string
   command.reason = reason.empty() ? "cancelled by " + actor : reason;
   command.actor = actor;
   command.at = absl::ToUnixMicros(clock_.Now());
-  const auto ended = store_.ApplyAndWait(std::move(command));
-  if (!ended.ok()) return ended.status();
-  if (!ended->found) return errors::RunNotFound(run);
-  if (ended->changed) {
+  ASSIGN_OR_RETURN(const auto ended, store_.ApplyAndWait(std::move(command)));
+  if (!ended.found) return errors::RunNotFound(run);
+  if (ended.changed) {
     Log(LogLevel::kInfo, "run cancelled", {{"run", run}, {"by", actor}});
     uploads_.EndRun(run, errors::RunCancelled(run));
   }
@@ -111,10 +106,10 @@ absl::StatusOr<RunRecord> Runs::Cancel(const std::string& run, const std::string
 }
 
 absl::Status Runs::Delete(const std::string& run, const std::string& actor) {
-  const auto deleted = store_.ApplyAndWait(DeleteRun{run, actor, absl::ToUnixMicros(clock_.Now())});
-  if (!deleted.ok()) return deleted.status();
-  if (!deleted->found) return errors::RunNotFound(run);
-  if (!deleted->deleted) return errors::RunNotEnded(run);
+  ASSIGN_OR_RETURN(const auto deleted,
+                   store_.ApplyAndWait(DeleteRun{run, actor, absl::ToUnixMicros(clock_.Now())}));
+  if (!deleted.found) return errors::RunNotFound(run);
+  if (!deleted.deleted) return errors::RunNotEnded(run);
   Log(LogLevel::kInfo, "run deleted", {{"run", run}, {"by", actor}});
   uploads_.EndRun(run, errors::RunNotFound(run));
   return blobs_.RemoveAll(RunBlobPrefix(run));

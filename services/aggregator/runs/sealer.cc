@@ -5,17 +5,17 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/aggregator/archive/archive_builder.h"
-#include "services/aggregator/archive/archive_cursor.h"
-#include "services/aggregator/runs/plugin_definition.h"
+#include "services/aggregator/runs/archive_cursor.h"
 #include "services/aggregator/runs/run_log.h"
-#include "services/aggregator/uploads/blob_names.h"
+#include "services/common/archive/archive_builder.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
-#include "services/common/errors.h"
+#include "services/common/plugin/plugin_definition.h"
+#include "services/common/upload/blob_names.h"
 #include "services/common/version.h"
 
 namespace muster {
@@ -37,7 +37,7 @@ class StagedSink : public ByteSink {
       buffer_.append(data.substr(0, n));
       data.remove_prefix(n);
       if (buffer_.size() < kPiece) break;
-      if (const absl::Status status = Flush(); !status.ok()) return status;
+      RETURN_IF_ERROR(Flush());
     }
     return absl::OkStatus();
   }
@@ -69,10 +69,10 @@ absl::StatusOr<ArchiveRun> Describe(const RunRecord& run) {
   described.timeout = absl::Microseconds(run.deadline_at - run.created_at);
   described.advertised_hosts = run.listener.hosts;
   for (const PluginRecord& plugin : run.plugins) {
-    const auto definition = ParsePluginDefinition(plugin.definition_yaml, plugin.name);
-    if (!definition.ok()) return definition.status();
+    ASSIGN_OR_RETURN(const auto definition,
+                     ParsePluginDefinition(plugin.definition_yaml, plugin.name));
     described.plugins.push_back({plugin.name, plugin.once, plugin.result_format,
-                                 definition->result_files, plugin.definition_yaml});
+                                 definition.result_files, plugin.definition_yaml});
   }
   return described;
 }
@@ -93,12 +93,12 @@ Sealer::Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& f
 
 void Sealer::Seal(const std::string& run) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!queued_.insert(run).second) return;
   }
   const bool queued = executor_.Post([this, run] {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       queued_.erase(run);
     }
     if (const absl::Status status = Build(run); !status.ok()) {
@@ -108,39 +108,35 @@ void Sealer::Seal(const std::string& run) {
   });
   if (queued) return;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     queued_.erase(run);
   }
   on_failure_(run);
 }
 
 absl::Status Sealer::Build(const std::string& run) {
-  auto partial = uploads_.KeepPartials(run);
-  if (!partial.ok()) return partial.status();
+  ASSIGN_OR_RETURN(auto partial, uploads_.KeepPartials(run));
   const int64_t now = absl::ToUnixMicros(clock_.Now());
-  const auto kept = store_.ApplyAndWait(KeepPartials{run, *std::move(partial), now});
-  if (!kept.ok()) return kept.status();
-  for (const std::string& blob : kept->unused) blobs_.Remove(blob).IgnoreError();
-  const auto view = store_.GetRun(run);
-  if (!view.ok()) return view.status();
-  if (!*view || (*view)->run.state != RunState::kPostProcessing) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto kept,
+                   store_.ApplyAndWait(KeepPartials{run, std::move(partial), now}));
+  for (const std::string& blob : kept.unused) blobs_.Remove(blob).IgnoreError();
+  ASSIGN_OR_RETURN(const auto view, store_.GetRun(run));
+  if (!view || view->run.state != RunState::kPostProcessing) return absl::OkStatus();
 
   const std::string build = RandomHex(16);
-  auto staged = blobs_.Stage(build, -1);
-  if (!staged.ok()) return staged.status();
+  ASSIGN_OR_RETURN(auto staged, blobs_.Stage(build, -1));
   ArchiveRecord archive;
-  absl::Status status = WriteArchive(**view, **staged, &archive);
-  if (status.ok()) status = (*staged)->Publish(ArchiveBlobName(run, build));
+  absl::Status status = WriteArchive(*view, *staged, &archive);
+  if (status.ok()) status = staged->Publish(ArchiveBlobName(run, build));
   if (!status.ok()) {
-    (*staged)->Discard().IgnoreError();
+    staged->Discard().IgnoreError();
     return status;
   }
   archive.blob = ArchiveBlobName(run, build);
   archive.created_at = absl::ToUnixMicros(clock_.Now());
-  const auto sealed =
-      store_.ApplyAndWait(SealRun{run, archive, (*view)->last_change, archive.created_at});
-  if (!sealed.ok()) return sealed.status();
-  if (sealed->changed) {
+  ASSIGN_OR_RETURN(const auto sealed, store_.ApplyAndWait(SealRun{run, archive, view->last_change,
+                                                                  archive.created_at}));
+  if (sealed.changed) {
     Log(LogLevel::kInfo, "run sealed", {{"run", run}, {"bytes", archive.size}});
     return absl::OkStatus();
   }
@@ -150,23 +146,19 @@ absl::Status Sealer::Build(const std::string& run) {
 }
 
 absl::Status Sealer::WriteArchive(const RunView& view, StagedBlob& staged, ArchiveRecord* archive) {
-  auto described = Describe(view.run);
-  if (!described.ok()) return described.status();
-  auto log = RunLog(store_, view.run.id);
-  if (!log.ok()) return log.status();
-  described->run_log_size = static_cast<int64_t>(log->size());
-  StringSource log_source(*std::move(log));
-  described->run_log = &log_source;
-  auto spool = files_.CreateUnnamed(spool_folder_);
-  if (!spool.ok()) return spool.status();
+  ASSIGN_OR_RETURN(auto described, Describe(view.run));
+  ASSIGN_OR_RETURN(auto log, RunLog(store_, view.run.id));
+  described.run_log_size = static_cast<int64_t>(log.size());
+  StringSource log_source(std::move(log));
+  described.run_log = &log_source;
+  ASSIGN_OR_RETURN(auto spool, files_.CreateUnnamed(spool_folder_));
   ArchiveCursor cursor(store_, blobs_, view.run.id);
   StagedSink sink(staged);
-  const auto report = BuildArchive(*described, cursor, *std::move(spool), sink);
-  if (!report.ok()) return report.status();
-  if (const absl::Status status = sink.Flush(); !status.ok()) return status;
+  ASSIGN_OR_RETURN(const auto report, BuildArchive(described, cursor, std::move(spool), sink));
+  RETURN_IF_ERROR(sink.Flush());
   archive->file_name = FileName(view.run);
-  archive->size = report->archive.size;
-  archive->sha256 = FromHex(report->archive.sha256).value_or("");
+  archive->size = report.archive.size;
+  archive->sha256 = FromHex(report.archive.sha256).value_or("");
   return absl::OkStatus();
 }
 

@@ -3,7 +3,6 @@
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_SEALER_H_
 
 #include <functional>
-#include <mutex>
 #include <set>
 #include <string>
 
@@ -12,6 +11,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/store/state_store.h"
 
@@ -41,8 +41,8 @@ class Sealer {
   const std::string spool_folder_;
   const Clock& clock_;
   const std::function<void(const std::string&)> on_failure_;
-  std::mutex mutex_;
-  std::set<std::string> queued_;  // guarded by mutex_
+  Mutex mutex_;
+  std::set<std::string> queued_ ABSL_GUARDED_BY(mutex_);
   Executor executor_;
 };
 

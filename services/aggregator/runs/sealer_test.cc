@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "services/aggregator/archive/test_support.h"
 #include "services/aggregator/testing/test_state.h"
+#include "services/common/archive/test_support.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -27,7 +28,7 @@ class InterruptedBlobs : public BlobStore {
   std::function<absl::Status()> on_stage = [] { return absl::OkStatus(); };
 
   absl::StatusOr<std::unique_ptr<StagedBlob>> Stage(std::string_view id, int64_t size) override {
-    if (const absl::Status status = on_stage(); !status.ok()) return status;
+    RETURN_IF_ERROR(on_stage());
     return blobs_.Stage(id, size);
   }
   absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) override {

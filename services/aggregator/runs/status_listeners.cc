@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "services/common/base/log.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/brought_certificate.h"
 
 namespace muster {
@@ -20,23 +21,18 @@ absl::Status StatusListeners::Set(const std::string& run, std::string_view clien
   command.at = absl::ToUnixMicros(now);
   const bool brings_server = !certificate_pem.empty() || !key_pem.empty();
   if (!client_ca_pem.empty() || !brings_server) {
-    auto authorities = ReadBroughtAuthorities(client_ca_pem, now);
-    if (!authorities.ok()) return authorities.status();
-    command.listener.client_ca_pem = *std::move(authorities);
+    ASSIGN_OR_RETURN(command.listener.client_ca_pem, ReadBroughtAuthorities(client_ca_pem, now));
   }
   if (brings_server) {
-    auto server = ReadBroughtServer(certificate_pem, key_pem, now);
-    if (!server.ok()) return server.status();
+    ASSIGN_OR_RETURN(auto server, ReadBroughtServer(certificate_pem, key_pem, now));
     std::ranges::stable_partition(
-        command.hosts, [&](const std::string& host) { return ServesHost(*server, host); });
-    auto wrapped = authorities_.WrapStatusKey(server->key_pem, run);
-    if (!wrapped.ok()) return wrapped.status();
-    command.listener.certificate_pem = std::move(server->chain_pem);
-    command.listener.wrapped_key = *std::move(wrapped);
+        command.hosts, [&](const std::string& host) { return ServesHost(server, host); });
+    ASSIGN_OR_RETURN(auto wrapped, authorities_.WrapStatusKey(server.key_pem, run));
+    command.listener.certificate_pem = std::move(server.chain_pem);
+    command.listener.wrapped_key = std::move(wrapped);
   }
-  const auto outcome = store_.ApplyAndWait(std::move(command));
-  if (!outcome.ok()) return outcome.status();
-  switch (outcome->verdict) {
+  ASSIGN_OR_RETURN(const auto outcome, store_.ApplyAndWait(std::move(command)));
+  switch (outcome.verdict) {
     case SetStatusListener::Verdict::kSet:
       Log(LogLevel::kInfo, "the run has a status listener of its own", {{"run", run}});
       return absl::OkStatus();
@@ -51,32 +47,26 @@ absl::Status StatusListeners::Set(const std::string& run, std::string_view clien
 }
 
 absl::StatusOr<StatusListenerRecord> StatusListeners::Read(const std::string& run) {
-  auto record = store_.GetStatusListener(run);
-  if (!record.ok()) return record.status();
-  if (*record) return **std::move(record);
-  const auto view = store_.GetRun(run);
-  if (!view.ok()) return view.status();
-  if (!*view) return errors::RunNotFound(run);
-  return (*view)->run.status_listener ? errors::RunEnded(run) : errors::NoStatusListener(run);
+  ASSIGN_OR_RETURN(auto record, store_.GetStatusListener(run));
+  if (record) return *std::move(record);
+  ASSIGN_OR_RETURN(const auto view, store_.GetRun(run));
+  if (!view) return errors::RunNotFound(run);
+  return view->run.status_listener ? errors::RunEnded(run) : errors::NoStatusListener(run);
 }
 
 absl::StatusOr<ServedStatusListener> StatusListeners::Get(const std::string& run) {
-  auto record = Read(run);
-  if (!record.ok()) return record.status();
+  ASSIGN_OR_RETURN(auto record, Read(run));
   ServedStatusListener served;
-  served.client_ca_pem = std::move(record->client_ca_pem);
-  served.certificate_pem = std::move(record->certificate_pem);
-  if (record->wrapped_key.empty()) return served;
-  auto key = authorities_.UnwrapStatusKey(record->wrapped_key, run);
-  if (!key.ok()) return key.status();
-  served.key_pem = *std::move(key);
+  served.client_ca_pem = std::move(record.client_ca_pem);
+  served.certificate_pem = std::move(record.certificate_pem);
+  if (record.wrapped_key.empty()) return served;
+  ASSIGN_OR_RETURN(served.key_pem, authorities_.UnwrapStatusKey(record.wrapped_key, run));
   return served;
 }
 
 absl::StatusOr<std::string> StatusListeners::ServerCaPem(const std::string& run) {
-  auto record = Read(run);
-  if (!record.ok()) return record.status();
-  return std::move(record->certificate_pem);
+  ASSIGN_OR_RETURN(auto record, Read(run));
+  return std::move(record.certificate_pem);
 }
 
 absl::Status StatusListeners::Report(const std::string& run, const ListenerRecord& listener) {
@@ -84,15 +74,13 @@ absl::Status StatusListeners::Report(const std::string& run, const ListenerRecor
   command.run = run;
   command.listener = listener;
   command.at = absl::ToUnixMicros(clock_.Now());
-  const auto outcome = store_.ApplyAndWait(std::move(command));
-  if (!outcome.ok()) return outcome.status();
-  if (!outcome->found) {
-    const auto view = store_.GetRun(run);
-    if (!view.ok()) return view.status();
-    return *view ? errors::NoStatusListener(run) : errors::RunNotFound(run);
+  ASSIGN_OR_RETURN(const auto outcome, store_.ApplyAndWait(std::move(command)));
+  if (!outcome.found) {
+    ASSIGN_OR_RETURN(const auto view, store_.GetRun(run));
+    return view ? errors::NoStatusListener(run) : errors::RunNotFound(run);
   }
-  if (listener.port != 0 && outcome->listener.port != listener.port) {
-    return errors::PortIsFixed(run, outcome->listener.port);
+  if (listener.port != 0 && outcome.listener.port != listener.port) {
+    return errors::PortIsFixed(run, outcome.listener.port);
   }
   return absl::OkStatus();
 }

@@ -12,11 +12,11 @@
 #include "muster/v1/enrollment.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
 #include "muster/v1/join.grpc.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
 #include "services/common/identity/join_token.h"
 #include "services/common/identity/key.h"
 #include "services/common/identity/signing_request.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster::testing {
 
@@ -94,13 +94,13 @@ class JoinFixture : public ::testing::Test {
     return Join(JoinRequestOf(token, machine, node));
   }
 
-  absl::StatusOr<v1::NodeCertificate> Return(const std::string& chain, const PrivateKey& key,
+  absl::StatusOr<v1::NodeCertificate> Rejoin(const std::string& chain, const PrivateKey& key,
                                              const Machine& next) {
-    v1::ReturnRequest request;
+    v1::RejoinRequest request;
     request.set_certificate_chain_pem(chain);
     request.set_csr_pem(next.csr);
     request.set_proof(*key.Sign(ReturnProofText(next.csr)));
-    return Call<v1::JoinService>(fleet_.ConnectToJoin(), &v1::JoinService::Stub::Return, request);
+    return Call<v1::JoinService>(fleet_.ConnectToJoin(), &v1::JoinService::Stub::Rejoin, request);
   }
 
   static TestIdentity IdentityOf(const v1::NodeCertificate& certificate, const Machine& machine) {

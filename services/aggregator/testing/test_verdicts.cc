@@ -7,13 +7,12 @@
 #include <grpcpp/server_context.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <stdexcept>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "muster/v1/verdicts.grpc.pb.h"
+#include "services/common/base/mutex.h"
 
 namespace muster::testing {
 
@@ -21,53 +20,53 @@ class TestVerdicts::Service : public v1::VerdictService::Service {
  public:
   grpc::Status FollowVerdicts(grpc::ServerContext* context, const v1::FollowVerdictsRequest*,
                               grpc::ServerWriter<v1::Verdict>* writer) override {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     ++calls_;
     const auto uris = context->auth_context()->FindPropertyValues("peer_uri");
     caller_ = uris.empty() ? "" : std::string(uris[0].data(), uris[0].size());
     for (size_t told = 0; !stopped_ && !context->IsCancelled();) {
       if (told == verdicts_.size()) {
         // Only to look whether the call was cancelled, which wakes nobody.
-        changed_.wait_for(lock, std::chrono::milliseconds(50));
+        changed_.WaitFor(mutex_, absl::Milliseconds(50));
         continue;
       }
       const v1::Verdict verdict = verdicts_[told++];
-      lock.unlock();
+      lock.Unlock();
       writer->Write(verdict);
-      lock.lock();
+      lock.Lock();
     }
     return grpc::Status::OK;
   }
 
   void Tell(const v1::Verdict& verdict) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     verdicts_.push_back(verdict);
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   void Stop() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopped_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   int calls() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return calls_;
   }
 
   std::string caller() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return caller_;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<v1::Verdict> verdicts_;  // guarded by mutex_
-  int calls_ = 0;                      // guarded by mutex_
-  std::string caller_;                 // guarded by mutex_
-  bool stopped_ = false;               // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<v1::Verdict> verdicts_ ABSL_GUARDED_BY(mutex_);
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string caller_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 struct TestVerdicts::Running {
@@ -109,15 +108,15 @@ v1::Verdict Lost(std::string_view run, std::string_view plugin, std::string_view
   lost->mutable_key()->set_run(std::string(run));
   lost->mutable_key()->set_plugin(std::string(plugin));
   lost->mutable_key()->set_node(std::string(node));
-  lost->set_why(std::string(why));
+  lost->set_reason(std::string(why));
   lost->mutable_since()->set_seconds(1'800'000'000);
   return verdict;
 }
 
-v1::Verdict NobodyCame(std::string_view run, std::string_view why) {
+v1::Verdict StartGraceExpired(std::string_view run, std::string_view why) {
   v1::Verdict verdict;
-  verdict.mutable_nobody_came()->set_run(std::string(run));
-  verdict.mutable_nobody_came()->set_why(std::string(why));
+  verdict.mutable_start_grace_expired()->set_run(std::string(run));
+  verdict.mutable_start_grace_expired()->set_reason(std::string(why));
   return verdict;
 }
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "muster/v1/verdicts.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster::testing {
 
@@ -39,7 +39,7 @@ class TestVerdicts {
 
 v1::Verdict Lost(std::string_view run, std::string_view plugin, std::string_view node,
                  std::string_view why = "CRASHED: the connection was closed without a goodbye");
-v1::Verdict NobodyCame(std::string_view run, std::string_view why);
+v1::Verdict StartGraceExpired(std::string_view run, std::string_view why);
 
 }  // namespace muster::testing
 

@@ -4,7 +4,9 @@
 
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/result_signature.h"
 
@@ -64,13 +66,11 @@ absl::Status Committer::CheckSignature(const VerifiedResult& verified) const {
   }
   const SignedResult signed_result = {result.key.run,   result.key.plugin, result.key.node,
                                       verified.attempt, result.size,       result.sha256};
-  const absl::Status status =
-      VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem, signed_result,
-                            fleet_, fleet_root_, verified.signed_at.value_or(clock_.Now()));
-  if (!status.ok()) return status;
-  const auto signer = Certificate::FromPem(result.delivery.signer_pem);
-  if (!signer.ok()) return signer.status();
-  if (revocations_.Contains(CertificateSubject(signer->IssuerKeyId(), signer->Serial()))) {
+  RETURN_IF_ERROR(VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem,
+                                        signed_result, fleet_, fleet_root_,
+                                        verified.signed_at.value_or(clock_.Now())));
+  ASSIGN_OR_RETURN(const auto signer, Certificate::FromPem(result.delivery.signer_pem));
+  if (revocations_.Contains(CertificateSubject(signer.IssuerKeyId(), signer.Serial()))) {
     return errors::InvalidSignature("the certificate that signed it is revoked");
   }
   return absl::OkStatus();

@@ -1,7 +1,7 @@
 #include "services/aggregator/uploads/spooled_proof.h"
 
-#include "services/common/base/error.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/results.h"
 #include "services/common/identity/result_signature.h"
 
 namespace muster {
@@ -12,22 +12,21 @@ constexpr absl::Duration kClockSlack = absl::Minutes(5);
 
 }  // namespace
 
-absl::Time TakeTime(const v1::SpooledProof& proof) {
-  return absl::FromUnixSeconds(proof.take_time().seconds());
+absl::Time AcceptTime(const v1::SpooledProof& proof) {
+  return absl::FromUnixSeconds(proof.accept_time().seconds());
 }
 
 absl::Status SpooledProofs::Check(const v1::SpooledProof& proof, const Caller& relay,
                                   UploadRecord* upload) const {
   const v1::Signature& signature = proof.signature();
   if (signature.value().empty()) return errors::SignatureRequired(upload->key.node);
-  const absl::Time taken = TakeTime(proof);
+  const absl::Time taken = AcceptTime(proof);
   const absl::Time now = clock_.Now();
   if (taken > now + kClockSlack || taken < now - kSpooledAtMost) return errors::ProofTooOld();
   const SignedResult said = {upload->key.run, upload->key.plugin, upload->key.node,
                              upload->attempt, proof.size(),       proof.sha256()};
-  const absl::Status verified = VerifyResultSignature(
-      signature.value(), signature.certificate_chain_pem(), said, fleet_, root_, taken);
-  if (!verified.ok()) return verified;
+  RETURN_IF_ERROR(VerifyResultSignature(signature.value(), signature.certificate_chain_pem(), said,
+                                        fleet_, root_, taken));
   // It parsed before.
   const Certificate leaf = ParseChain(signature.certificate_chain_pem())->front();
   Caller node;
@@ -38,8 +37,7 @@ absl::Status SpooledProofs::Check(const v1::SpooledProof& proof, const Caller& r
     return errors::InvalidSignature("only enrolled nodes leave results with relays");
   }
   if (is_revoked_(node)) {
-    return MakeError(absl::StatusCode::kPermissionDenied, "REVOKED",
-                     "the node that signed this has been revoked", "Let it join again.");
+    return errors::SignerRevoked();
   }
   upload->delivery = {};
   upload->delivery.uri = *ToUri(node.identity);

@@ -45,7 +45,7 @@ class SpooledProofs {
 };
 
 // When the relay had taken what it proves.
-absl::Time TakeTime(const v1::SpooledProof& proof);
+absl::Time AcceptTime(const v1::SpooledProof& proof);
 
 }  // namespace muster
 

@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "services/aggregator/testing/test_state.h"
-#include "services/aggregator/uploads/upload_session.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/blob/blob_test_util.h"
+#include "services/common/upload/upload_session.h"
 
 namespace muster {
 
@@ -88,9 +89,8 @@ class UploadSessionTest : public ::testing::Test {
   }
 
   absl::StatusOr<int64_t> Append(UploadSession& session, UploadChunk chunk) {
-    const auto ack = session.Append(attachment_, std::move(chunk));
-    if (!ack.ok()) return ack.status();
-    return ack->written;
+    ASSIGN_OR_RETURN(const auto ack, session.Append(attachment_, std::move(chunk)));
+    return ack.written;
   }
 
   absl::StatusOr<ResultRecord> Complete(UploadSession& session, const UploadFinish& finish) {

@@ -1,12 +1,13 @@
-#include "services/aggregator/uploads/upload_session.h"
+#include "services/common/upload/upload_session.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "services/aggregator/uploads/blob_names.h"
 #include "services/aggregator/uploads/upload_session_fixture.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/zstd_frame.h"
+#include "services/common/upload/blob_names.h"
 
 namespace muster {
 namespace {

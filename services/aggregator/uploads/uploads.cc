@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/aggregator/uploads/blob_names.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/sha256.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
+#include "services/common/upload/blob_names.h"
 
 namespace muster {
 namespace {
@@ -70,15 +72,13 @@ Uploads::Uploads(StateStore& store, BlobStore& blobs, Committer& committer, Exec
       limits_(limits) {}
 
 absl::Status Uploads::Recover() {
-  const auto open = store_.OpenUploads("");
-  if (!open.ok()) return open.status();
+  ASSIGN_OR_RETURN(const auto open, store_.OpenUploads(""));
   std::unordered_set<std::string> known;
-  for (const UploadRecord& upload : *open) known.insert(upload.id);
-  const auto staged = blobs_.ListStaged();
-  if (!staged.ok()) return staged.status();
-  for (const std::string& id : *staged) {
+  for (const UploadRecord& upload : open) known.insert(upload.id);
+  ASSIGN_OR_RETURN(const auto staged, blobs_.ListStaged());
+  for (const std::string& id : staged) {
     if (known.contains(id)) continue;
-    if (const absl::Status status = blobs_.DiscardStaged(id); !status.ok()) return status;
+    RETURN_IF_ERROR(blobs_.DiscardStaged(id));
     Log(LogLevel::kInfo, "removed staged bytes that belong to no upload", {{"staged", id}});
   }
   return absl::OkStatus();
@@ -90,35 +90,31 @@ absl::StatusOr<OpenedUpload> Uploads::Open(UploadRecord upload, const UploadPeer
   upload.opened_at = absl::ToUnixMicros(clock_.Now());
   upload.expires_at = upload.opened_at + absl::ToInt64Microseconds(limits_.expiry);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (static_cast<int64_t>(sessions_.size()) >= limits_.max_uploads) {
       return errors::TooManyUploads(limits_.max_uploads);
     }
   }
-  auto outcome = store_.ApplyAndWait(OpenUpload{upload, upload.opened_at});
-  if (!outcome.ok()) return outcome.status();
-  if (const absl::Status refusal = Refusal(outcome->verdict, upload); !refusal.ok()) {
-    return refusal;
-  }
-  if (outcome->verdict == Verdict::kCommitted) return AlreadyThere(upload, *outcome->committed);
-  if (!outcome->abandoned.empty()) Abandon(outcome->abandoned, upload);
-  const std::shared_ptr<UploadSession> session = Session(outcome->upload);
+  ASSIGN_OR_RETURN(auto outcome, store_.ApplyAndWait(OpenUpload{upload, upload.opened_at}));
+  RETURN_IF_ERROR(Refusal(outcome.verdict, upload));
+  if (outcome.verdict == Verdict::kCommitted) return AlreadyThere(upload, *outcome.committed);
+  if (!outcome.abandoned.empty()) Abandon(outcome.abandoned, upload);
+  const std::shared_ptr<UploadSession> session = Session(outcome.upload);
   auto offset = OnStrand<int64_t>(
-      *session, [&] { return session->Reopen(outcome->upload, opener, signed_at); });
-  if (absl::IsNotFound(offset.status()) && !outcome->created) {
+      *session, [&] { return session->Reopen(outcome.upload, opener, signed_at); });
+  if (absl::IsNotFound(offset.status()) && !outcome.created) {
     // What had arrived was found wrong at its end: nothing of it can be gone on with.
-    const auto gone = store_.ApplyAndWait(AbandonUpload{outcome->upload.id});
-    if (!gone.ok()) return gone.status();
-    Forget(outcome->upload.id);
+    RETURN_IF_ERROR(store_.ApplyAndWait(AbandonUpload{outcome.upload.id}));
+    Forget(outcome.upload.id);
     return Open(std::move(upload), opener, signed_at);
   }
   if (!offset.ok()) return offset.status();
   OpenedUpload opened;
-  opened.id = outcome->upload.id;
-  opened.epoch = outcome->upload.epoch;
+  opened.id = outcome.upload.id;
+  opened.epoch = outcome.upload.epoch;
   opened.offset = *offset;
   opened.chunk_max = streams_ < kFewStreams ? kChunkMaxLarge : kChunkMaxSmall;
-  opened.expires_at = outcome->upload.expires_at;
+  opened.expires_at = outcome.upload.expires_at;
   return opened;
 }
 
@@ -133,8 +129,7 @@ absl::StatusOr<OpenedUpload> Uploads::AlreadyThere(const UploadRecord& upload,
     record.actor = upload.delivery.uri;
     record.key = upload.key;
     record.text = absl::StrCat("refused sha256 ", ToHex(upload.sha256), ", size ", upload.size);
-    const auto audited = store_.ApplyAndWait(AppendAudit{std::move(record)});
-    if (!audited.ok()) return audited.status();
+    RETURN_IF_ERROR(store_.ApplyAndWait(AppendAudit{std::move(record)}));
     return errors::ResultConflict(upload.key.plugin, upload.key.node);
   }
   OpenedUpload opened;
@@ -153,7 +148,7 @@ void Uploads::Abandon(const std::string& id, const UploadRecord& upload) {
 }
 
 std::shared_ptr<UploadSession> Uploads::Session(const UploadRecord& upload) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::shared_ptr<UploadSession>& session = sessions_[upload.id];
   if (session == nullptr) {
     session = std::make_shared<UploadSession>(upload, blobs_, committer_, disk_, clock_);
@@ -162,14 +157,14 @@ std::shared_ptr<UploadSession> Uploads::Session(const UploadRecord& upload) {
 }
 
 absl::StatusOr<std::shared_ptr<UploadSession>> Uploads::Find(std::string_view id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = sessions_.find(std::string(id));
   if (it == sessions_.end()) return errors::UploadNotFound(id);
   return it->second;
 }
 
 void Uploads::Forget(const std::string& id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   sessions_.erase(id);
 }
 
@@ -181,7 +176,7 @@ absl::Status Uploads::AddStream() {
 
 std::vector<std::shared_ptr<UploadSession>> Uploads::OfRun(const std::string& run) const {
   std::vector<std::shared_ptr<UploadSession>> found;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [id, session] : sessions_) {
     if (session->key().run == run) found.push_back(session);
   }
@@ -204,10 +199,9 @@ void Uploads::EndRun(const std::string& run, const absl::Status& why) {
 }
 
 absl::StatusOr<std::vector<PartialData>> Uploads::KeepPartials(const std::string& run) {
-  const auto open = store_.OpenUploads(run);
-  if (!open.ok()) return open.status();
+  ASSIGN_OR_RETURN(const auto open, store_.OpenUploads(run));
   std::vector<PartialData> kept;
-  for (const UploadRecord& upload : *open) {
+  for (const UploadRecord& upload : open) {
     const std::shared_ptr<UploadSession> session = Session(upload);
     const std::string name = PartialBlobName(run, upload.id);
     const auto size = OnStrand<int64_t>(*session, [&] { return session->KeepPartial(name); });
@@ -221,7 +215,7 @@ absl::StatusOr<std::vector<PartialData>> Uploads::KeepPartials(const std::string
 void Uploads::Sweep() {
   std::vector<std::shared_ptr<UploadSession>> stalled;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [id, session] : sessions_) {
       if (session->StalledFor() > kStallLimit) stalled.push_back(session);
     }

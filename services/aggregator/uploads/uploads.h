@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,11 +14,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/aggregator/uploads/committer.h"
-#include "services/aggregator/uploads/upload_session.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
+#include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/store/state_store.h"
+#include "services/common/upload/upload_session.h"
 
 namespace muster {
 
@@ -82,11 +82,12 @@ class Uploads {
   void RemoveStream() { --streams_; }
 
  private:
-  std::shared_ptr<UploadSession> Session(const UploadRecord& upload);
+  std::shared_ptr<UploadSession> Session(const UploadRecord& upload) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<OpenedUpload> AlreadyThere(const UploadRecord& upload,
                                             const ResultRecord& committed);
   void Abandon(const std::string& id, const UploadRecord& upload);
-  std::vector<std::shared_ptr<UploadSession>> OfRun(const std::string& run) const;
+  std::vector<std::shared_ptr<UploadSession>> OfRun(const std::string& run) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   StateStore& store_;
   BlobStore& blobs_;
@@ -95,8 +96,8 @@ class Uploads {
   const Clock& clock_;
   const Limits limits_;
   std::atomic<int64_t> streams_ = 0;
-  mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<UploadSession>> sessions_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<UploadSession>> sessions_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

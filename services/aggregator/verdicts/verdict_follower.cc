@@ -1,14 +1,13 @@
 #include "services/aggregator/verdicts/verdict_follower.h"
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "services/client/backoff.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/mutex.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/status.h"
 
@@ -25,8 +24,8 @@ class UnderWay {
  public:
   // Waits for room. False after a failure: then nothing more is to be begun.
   bool Begin() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return count_ < kMaxUnderWay; });
+    MutexLock lock(mutex_);
+    while (count_ >= kMaxUnderWay) changed_.Wait(mutex_);
     if (!failure_.ok()) return false;
     ++count_;
     return true;
@@ -34,24 +33,24 @@ class UnderWay {
 
   // Under the lock to its end: whoever waits for the last one may take this object away.
   void End(const absl::Status& status) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     --count_;
     failure_.Update(status);
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   // Waits for all; the first failure.
   absl::Status Join() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return count_ == 0; });
+    MutexLock lock(mutex_);
+    while (count_ != 0) changed_.Wait(mutex_);
     return failure_;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int count_ = 0;         // guarded by mutex_
-  absl::Status failure_;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  int count_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -76,7 +75,7 @@ bool VerdictFollower::connected() const {
 }
 
 void VerdictFollower::Run(const std::stop_token& stop) {
-  client::Backoff backoff;
+  Backoff backoff;
   std::optional<std::string> reported;  // the same trouble is told once, however long it lasts
   while (!stop.stop_requested()) {
     const absl::Status status = FollowOnce(stop);
@@ -90,7 +89,7 @@ void VerdictFollower::Run(const std::stop_token& stop) {
           {{"error", status}});
       reported = trouble;
     }
-    if (!client::WaitFor(backoff.Next(RetryAfterOf(status)), stop)) return;
+    if (!WaitFor(backoff.Next(RetryAfterOf(status)), stop)) return;
   }
 }
 
@@ -117,13 +116,13 @@ void VerdictFollower::Take(const v1::Verdict& verdict, Verdicts::Done done) {
   switch (verdict.verdict_case()) {
     case v1::Verdict::kLost: {
       const v1::Verdict::Lost& lost = verdict.lost();
-      return verdicts_.Lose({lost.key().run(), lost.key().plugin(), lost.key().node()}, lost.why(),
-                            lost.has_since() ? FromProto(lost.since()) : absl::InfinitePast(),
-                            std::move(done));
+      return verdicts_.Lose(
+          {lost.key().run(), lost.key().plugin(), lost.key().node()}, lost.reason(),
+          lost.has_since() ? FromProto(lost.since()) : absl::InfinitePast(), std::move(done));
     }
-    case v1::Verdict::kNobodyCame:
-      return verdicts_.NobodyCame(verdict.nobody_came().run(), verdict.nobody_came().why(),
-                                  std::move(done));
+    case v1::Verdict::kStartGraceExpired:
+      return verdicts_.StartGraceExpired(verdict.start_grace_expired().run(),
+                                         verdict.start_grace_expired().reason(), std::move(done));
     case v1::Verdict::kHeartbeat:
     case v1::Verdict::VERDICT_NOT_SET:
       break;

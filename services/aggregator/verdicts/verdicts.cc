@@ -10,7 +10,7 @@ namespace {
 
 // Of what the status service says; its words are kept for people, in a row.
 constexpr size_t kMaxLostText = 2048;
-constexpr size_t kMaxNobodyCameText = size_t{16} << 10;
+constexpr size_t kMaxStartGraceText = size_t{16} << 10;
 
 }  // namespace
 
@@ -36,19 +36,19 @@ void Verdicts::Lose(const ResultKey& key, std::string_view why, absl::Time since
   });
 }
 
-void Verdicts::NobodyCame(const std::string& run, std::string_view why, Done done) {
+void Verdicts::StartGraceExpired(const std::string& run, std::string_view why, Done done) {
   EndRun command;
   command.run = run;
   command.state = RunState::kFailed;
   command.reason = absl::StrCat("nobody came within the start grace: ",
-                                ToAbsl(CutUtf8(why, kMaxNobodyCameText)));
+                                ToAbsl(CutUtf8(why, kMaxStartGraceText)));
   command.actor = actor_;
   command.at = absl::ToUnixMicros(clock_.Now());
   command.only_planned = true;
   store_.Apply(std::move(command),
                [this, run, done = std::move(done)](absl::StatusOr<EndRun::Result> outcome) mutable {
                  if (outcome.ok() && outcome->changed) {
-                   ++nobody_came_;
+                   ++start_grace_expired_;
                    Log(LogLevel::kWarning, "nobody came, the run failed", {{"run", run}});
                  }
                  done(outcome.status());

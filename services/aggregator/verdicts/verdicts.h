@@ -34,18 +34,18 @@ class Verdicts {
 
   // Nobody of the plan came within the run's start grace: the run has failed if it is still
   // planned.
-  void NobodyCame(const std::string& run, std::string_view why, Done done);
+  void StartGraceExpired(const std::string& run, std::string_view why, Done done);
 
   // How many pairs were timed out, and how many runs failed because nobody came.
   int64_t lost() const { return lost_; }
-  int64_t nobody_came() const { return nobody_came_; }
+  int64_t start_grace_expired() const { return start_grace_expired_; }
 
  private:
   StateStore& store_;
   const Clock& clock_;
   const std::string actor_;
   std::atomic<int64_t> lost_ = 0;
-  std::atomic<int64_t> nobody_came_ = 0;
+  std::atomic<int64_t> start_grace_expired_ = 0;
 };
 
 }  // namespace muster

@@ -26,9 +26,10 @@ class VerdictsTest : public ::testing::Test {
     return done.get_future().get();
   }
 
-  absl::Status NobodyCame(std::string_view why) {
+  absl::Status StartGraceExpired(std::string_view why) {
     std::promise<absl::Status> done;
-    verdicts_.NobodyCame(kRun, why, [&](const absl::Status& status) { done.set_value(status); });
+    verdicts_.StartGraceExpired(kRun, why,
+                                [&](const absl::Status& status) { done.set_value(status); });
     return done.get_future().get();
   }
 
@@ -51,23 +52,23 @@ TEST_F(VerdictsTest, TheErrorSaysWhyAndSinceWhen) {
 
 TEST_F(VerdictsTest, WhatHasNoEffectIsNoErrorAndIsNotCounted) {
   EXPECT_TRUE(Lose("n1", "CRASHED").ok());  // no run
-  EXPECT_TRUE(NobodyCame("").ok());
+  EXPECT_TRUE(StartGraceExpired("").ok());
   state_.Plan({"n1"});
   state_.Apply(Genuine(KeyOf("n1"), "{}"));
   EXPECT_TRUE(Lose("n1", "CRASHED").ok());
-  EXPECT_TRUE(NobodyCame("").ok());
+  EXPECT_TRUE(StartGraceExpired("").ok());
   EXPECT_EQ(verdicts_.lost(), 0);
-  EXPECT_EQ(verdicts_.nobody_came(), 0);
+  EXPECT_EQ(verdicts_.start_grace_expired(), 0);
   EXPECT_EQ(state_.Run().state, RunState::kPostProcessing);
 }
 
 TEST_F(VerdictsTest, ARunThatNobodyCameToSaysSo) {
   state_.Plan({"n1"});
-  EXPECT_TRUE(NobodyCame("n1: never heard of").ok());
-  EXPECT_TRUE(NobodyCame("n1: never heard of").ok());
+  EXPECT_TRUE(StartGraceExpired("n1: never heard of").ok());
+  EXPECT_TRUE(StartGraceExpired("n1: never heard of").ok());
   EXPECT_EQ(state_.Run().state, RunState::kFailed);
   EXPECT_EQ(state_.Run().reason, "nobody came within the start grace: n1: never heard of");
-  EXPECT_EQ(verdicts_.nobody_came(), 1);
+  EXPECT_EQ(verdicts_.start_grace_expired(), 1);
   EXPECT_EQ(state_.store().Audit(kRun, "", 10)->items.back().actor, kActor);
 }
 
@@ -77,7 +78,7 @@ TEST_F(VerdictsTest, LongWordsAreCutWithinTheirLimit) {
   for (int i = 0; i < 100'000; ++i) why += "\u00e4";
   EXPECT_TRUE(Lose("n1", why).ok());
   EXPECT_EQ(ErrorOf("n1"), "lost: " + why.substr(0, 2048));
-  EXPECT_TRUE(NobodyCame(why).ok());
+  EXPECT_TRUE(StartGraceExpired(why).ok());
   EXPECT_LT(state_.Run().reason.size(), 17'000U);
 }
 
@@ -90,7 +91,7 @@ TEST_F(VerdictsTest, AStoreThatCannotTakeItIsTold) {
   verdicts.Lose(KeyOf("n1"), "CRASHED", absl::InfinitePast(), done);
   EXPECT_EQ(reason, "STORE_BUSY");
   reason.clear();
-  verdicts.NobodyCame(kRun, "", done);
+  verdicts.StartGraceExpired(kRun, "", done);
   EXPECT_EQ(reason, "STORE_BUSY");
 }
 

@@ -11,7 +11,7 @@ const (
 	backoffMax  = 30 * time.Second
 )
 
-// backoff counts tries and waits between them: exponential with full jitter, never less than the
+// backoff counts attempts and waits between them: exponential with full jitter, at least as long as the
 // server asked for. Not safe for concurrent use.
 type backoff struct {
 	limit time.Duration // of one wait; 0: backoffMax
@@ -20,7 +20,7 @@ type backoff struct {
 
 func (b *backoff) reset() { b.tries = 0 }
 
-// wait returns early, with the context's error, when the context is done.
+// wait waits; it returns the context's error when the context is done.
 func (b *backoff) wait(ctx context.Context, atLeast time.Duration) error {
 	limit := b.limit
 	if limit == 0 {

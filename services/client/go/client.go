@@ -8,30 +8,31 @@ import (
 	"math"
 	"sync/atomic"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/channel"
 )
 
-// Options say whom to dial and as whom.
+// Options are the targets and credentials of a client.
 type Options struct {
 	// AggregatorTargets are addresses "host:port" of the aggregator's API.
 	AggregatorTargets []string
-	// StatusTargets are addresses of the status service; needed for progress and heartbeats only.
+	// StatusTargets are addresses of the status service; required only for progress and heartbeats.
 	StatusTargets []string
-	// Roots gives the fleet's root, and Certificate our own with its chain; asked at each handshake.
+	// Roots returns the fleet's root CA, Certificate the client's certificate with its chain; both are called
+	// at each handshake.
 	Roots       func() *x509.CertPool
 	Certificate func() (*tls.Certificate, error)
-	// Connections to the aggregator over which deliveries are spread; 0 means 1.
+	// Connections is the number of connections to the aggregator for deliveries; 0 means 1.
 	Connections int
-	// InFlight bounds the bytes that all deliveries together keep because the server has not
-	// acknowledged them; each has an equal share, but at least a chunk. 0 means what the server allows.
+	// InFlight bounds the unacknowledged bytes of all deliveries; each has an equal share, but at least a
+	// chunk. 0 means the server's limit.
 	InFlight int64
 }
 
 // Client delivers results and reports progress over the API. Safe for concurrent use.
 type Client struct {
-	config     *Config   // of New; else nil
-	old        *listener // instead of the API; else nil
+	config     *Config   // set by New, otherwise nil
+	legacy     *listener // used instead of the API, otherwise nil
 	results    []musterv1.ResultServiceClient
 	next       atomic.Uint64
 	uploads    atomic.Int64
@@ -43,7 +44,7 @@ type Client struct {
 	close      []func() error
 }
 
-// Dial makes a client; connections come about when they are needed, and again when they break.
+// Dial creates a client. It connects when connections are needed, and reconnects when they break.
 func Dial(o Options) (*Client, error) {
 	if len(o.AggregatorTargets) == 0 || o.Roots == nil || o.Certificate == nil {
 		return nil, errors.New("muster: a client needs aggregator targets, roots and a certificate")
@@ -69,8 +70,8 @@ func Dial(o Options) (*Client, error) {
 	return c, nil
 }
 
-// New makes a client of a configuration: over the API if it has gRPC targets, else over the run's
-// listener for old clients.
+// New creates a client from a configuration: over the API if it has gRPC targets, otherwise over the run's
+// listener for legacy clients.
 func New(config *Config) (*Client, error) {
 	if config.certificate == nil {
 		if err := config.complete(false); err != nil {
@@ -78,8 +79,8 @@ func New(config *Config) (*Client, error) {
 		}
 	}
 	if len(config.GRPCTargets) == 0 {
-		old, err := newListener(config)
-		return &Client{config: config, old: old}, err
+		legacy, err := newListener(config)
+		return &Client{config: config, legacy: legacy}, err
 	}
 	roots := pool(config.FleetCA)
 	client, err := Dial(Options{
@@ -93,7 +94,7 @@ func New(config *Config) (*Client, error) {
 	return client, err
 }
 
-// key fills in what a configuration knows.
+// key completes a key from the configuration.
 func (c *Client) key(k Key) Key {
 	if c.config != nil && k == (Key{}) {
 		return Key{c.config.Run, c.config.Plugin, c.config.Node}
@@ -101,12 +102,12 @@ func (c *Client) key(k Key) Key {
 	return k
 }
 
-// Close ends the client; deliveries that are under way fail.
+// Close ends the client; active deliveries fail.
 func (c *Client) Close() error {
 	var all []error
 	c.beats.Load().Stop()
-	if c.old != nil {
-		c.old.http.CloseIdleConnections()
+	if c.legacy != nil {
+		c.legacy.http.CloseIdleConnections()
 	}
 	for _, closeOne := range c.close {
 		all = append(all, closeOne())
@@ -114,7 +115,7 @@ func (c *Client) Close() error {
 	return errors.Join(all...)
 }
 
-// share is what one of the uploads under way may keep.
+// share returns the bytes that one active upload may buffer.
 func (c *Client) share() int64 {
 	if c.inFlight == 0 {
 		return math.MaxInt64
@@ -126,39 +127,37 @@ func (c *Client) pick() musterv1.ResultServiceClient {
 	return c.results[c.next.Add(1)%uint64(len(c.results))]
 }
 
-// Progress is what a plugin says of itself.
+// Progress is a progress report of a plugin.
 type Progress struct {
 	Message          string
 	Total, Completed int64
 	Failures, Errors []string
-	// The append form: adds to what was reported before.
+	// The append form adds to earlier reports.
 	AppendTotals    bool
 	AppendCompleted int64
 	AppendFailing   []string
-	// OnBehalfOf as in Delivery.
+	// OnBehalfOf is as in Delivery.
 	OnBehalfOf string
 }
 
-// ReportProgress says once how far a plugin is. It is not repeated when it fails: the next report
-// replaces it; but one that did not get through goes with the next heartbeat, if it is not of the append
-// form. The zero Key is the configuration's.
+// ReportProgress sends one progress report. It does not retry, because the next report replaces it; a failed
+// report is sent with the next heartbeat unless it has the append form. The zero Key is the configuration's.
 func (c *Client) ReportProgress(ctx context.Context, key Key, p Progress) error {
 	err := c.reportOnce(ctx, c.key(key), p)
 	if c.key(key) == c.key(Key{}) {
-		c.beats.Load().keep(p, err)
+		c.beats.Load().saveReport(p, err)
 	}
 	return err
 }
 
 func (c *Client) reportOnce(ctx context.Context, key Key, p Progress) error {
-	if c.old != nil {
+	if c.legacy != nil {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		return c.old.progress(ctx, key, p)
+		return c.legacy.progress(ctx, key, p)
 	}
 	if c.progress == nil {
-		return &Error{Code: "UNAVAILABLE", Reason: "STATUS_NOT_CONFIGURED", Message: "no status service is configured",
-			NextStep: "Give the addresses of the status service."}
+		return errStatusNotConfigured()
 	}
 	ctx, cancel := context.WithTimeout(onBehalf(ctx, p.OnBehalfOf), callTimeout)
 	defer cancel()

@@ -23,28 +23,28 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/mustertest"
 )
 
 const run = "00000000000000aa"
 
-type world struct {
+type fixture struct {
 	t          *testing.T
 	aggregator *mustertest.Aggregator
 	run        *mustertest.Run
-	config     map[string]any // as the JSON file has it
+	config     map[string]any // the content of the JSON file
 	results    string
 	path       string // of the JSON file
 }
 
-// start gives an aggregator in memory with a run, and the configuration of plugin p on node n1. The changes come
-// before anything is served.
-func start(t *testing.T, change ...func(*world)) *world {
+// start starts an in-memory aggregator with a run, and returns the configuration of plugin p on node n1. The
+// changes are made before the aggregator starts.
+func start(t *testing.T, change ...func(*fixture)) *fixture {
 	t.Helper()
 	fleet := mustertest.NewFleet()
-	w := &world{t: t, aggregator: mustertest.NewAggregator(t, fleet), results: t.TempDir()}
+	w := &fixture{t: t, aggregator: mustertest.NewAggregator(t, fleet), results: t.TempDir()}
 	for _, c := range change {
 		c(w)
 	}
@@ -58,7 +58,7 @@ func start(t *testing.T, change ...func(*world)) *world {
 	return w
 }
 
-func (w *world) load() (*muster.Config, error) {
+func (w *fixture) load() (*muster.Config, error) {
 	text, err := json.Marshal(w.config)
 	if err != nil {
 		w.t.Fatal(err)
@@ -70,7 +70,7 @@ func (w *world) load() (*muster.Config, error) {
 	return muster.LoadConfig(w.path)
 }
 
-func (w *world) client() *muster.Client {
+func (w *fixture) client() *muster.Client {
 	w.t.Helper()
 	config, err := w.load()
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *world) client() *muster.Client {
 	return client
 }
 
-func (w *world) file(name string, content []byte) string {
+func (w *fixture) file(name string, content []byte) string {
 	w.t.Helper()
 	path := filepath.Join(w.results, name)
 	if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -93,7 +93,7 @@ func (w *world) file(name string, content []byte) string {
 	return path
 }
 
-func (w *world) committed(node string) *mustertest.Committed {
+func (w *fixture) committed(node string) *mustertest.Committed {
 	return w.aggregator.Get(mustertest.Key{Run: run, Plugin: "p", Node: node})
 }
 
@@ -105,7 +105,7 @@ func bytesOf(size int) []byte {
 	return content
 }
 
-func TestFilesAndStreamsArriveAndAreSigned(t *testing.T) {
+func TestSubmittedFilesAndStreamsAreCommittedAndSigned(t *testing.T) {
 	for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, 3<<20 + 5} {
 		for _, stream := range []bool{false, true} {
 			w := start(t)
@@ -133,7 +133,7 @@ func TestFilesAndStreamsArriveAndAreSigned(t *testing.T) {
 	}
 }
 
-func checkSignature(t *testing.T, w *world, got *mustertest.Committed) {
+func checkSignature(t *testing.T, w *fixture, got *mustertest.Committed) {
 	t.Helper()
 	block, _ := pem.Decode([]byte(got.Signature.GetCertificateChainPem()))
 	certificate, err := x509.ParseCertificate(block.Bytes)
@@ -149,14 +149,14 @@ func checkSignature(t *testing.T, w *world, got *mustertest.Committed) {
 	}
 }
 
-func TestResumesAfterALossAtAnyPlace(t *testing.T) {
+func TestUploadResumesAfterLossAtAnyByte(t *testing.T) {
 	for _, stream := range []bool{false, true} {
-		w := start(t, func(w *world) { w.aggregator.ChunkMax, w.aggregator.Window = 64<<10, 256<<10 })
+		w := start(t, func(w *fixture) { w.aggregator.ChunkMax, w.aggregator.Window = 64<<10, 256<<10 })
 		content := bytesOf(2<<20 + 77)
 		var chunks, highest atomic.Int64
 		w.aggregator.OnChunk(func(_ mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {
 			if chunk.Offset < highest.Load()-256<<10 {
-				t.Errorf("byte %d is sent again, %d was reached", chunk.Offset, highest.Load())
+				t.Errorf("byte %d is sent again after byte %d was acknowledged", chunk.Offset, highest.Load())
 			}
 			highest.Store(max(highest.Load(), chunk.Offset))
 			if chunks.Add(1)%7 == 0 {
@@ -177,13 +177,13 @@ func TestResumesAfterALossAtAnyPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(w.committed("n1").Data, content) {
-			t.Error("other bytes arrived")
+			t.Error("the received bytes differ")
 		}
 	}
 }
 
-// A sender that was killed goes on where it stopped, since the attempt's number is the file's time.
-func TestAnotherProcessResumesTheFile(t *testing.T) {
+// A killed sender resumes, because the attempt's number is the file's time.
+func TestUploadOfFileResumesInAnotherProcess(t *testing.T) {
 	w := start(t)
 	path := w.file("r", bytesOf(3<<20))
 	ctx, kill := context.WithCancel(t.Context())
@@ -206,13 +206,13 @@ func TestAnotherProcessResumesTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.Load() != 2<<20 {
-		t.Errorf("went on from byte %d", first.Load())
+		t.Errorf("resumed from byte %d", first.Load())
 	}
 }
 
-func TestWhatARelayHoldsIsWaitedForOrLeft(t *testing.T) {
+func TestSpooledResultIsAwaitedOrLeft(t *testing.T) {
 	t.Parallel()
-	w := start(t, func(w *world) { w.aggregator.CutOff = 2 })
+	w := start(t, func(w *fixture) { w.aggregator.SpoolCount = 2 })
 	client := w.client()
 	key := muster.Key{Run: run, Plugin: "p", Node: "n1"}
 	small := func(leave bool) *muster.Delivery {
@@ -221,16 +221,16 @@ func TestWhatARelayHoldsIsWaitedForOrLeft(t *testing.T) {
 	_, err := client.Submit(t.Context(), small(true))
 	var held *muster.HandedOverError
 	if !errors.As(err, &held) || held.Relay != "r1" {
-		t.Fatalf("left with %v", err)
+		t.Fatalf("returned %v", err)
 	}
-	// Now it is asked again until it is there.
+	// Now the call is repeated until the result is committed.
 	result, err := client.Submit(t.Context(), small(false))
 	if err != nil || result.Size != 2 {
 		t.Fatalf("%+v, %v", result, err)
 	}
 }
 
-func TestFinalAnswers(t *testing.T) {
+func TestFinalErrorsAreNotRetried(t *testing.T) {
 	w := start(t)
 	client := w.client()
 	if _, err := client.SubmitFile(t.Context(), w.file("a", []byte("a")), muster.Delivery{}); err != nil {
@@ -256,10 +256,10 @@ func TestFinalAnswers(t *testing.T) {
 	}
 }
 
-func TestTheServerMustBeAnAggregatorOfTheFleet(t *testing.T) {
+func TestServerMustBeAggregatorOfFleet(t *testing.T) {
 	w := start(t)
 	w.config["grpc_targets"] = w.config["status_targets"]
-	if _, err := w.client().Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x"), Hold: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "wanted is a aggregator") {
+	if _, err := w.client().Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x"), Hold: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "not an instance of aggregator") {
 		t.Error(err)
 	}
 	w.config["fleet_ca_cert"] = mustertest.NewFleet().Root.PEM()
@@ -268,7 +268,7 @@ func TestTheServerMustBeAnAggregatorOfTheFleet(t *testing.T) {
 	}
 }
 
-func TestProgress(t *testing.T) {
+func TestProgressIsReported(t *testing.T) {
 	w := start(t)
 	err := w.client().ReportProgress(t.Context(), muster.Key{}, muster.Progress{Message: "m", Total: 3, Failures: []string{"f"}})
 	if err != nil || len(w.aggregator.Reports) != 1 || w.aggregator.Reports[0].Message != "m" || w.aggregator.Reports[0].Key.Node != "n1" {
@@ -276,24 +276,24 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-func TestWorkerDeliversWhatTheDoneFileNames(t *testing.T) {
+func TestWorkerDeliversFileOfDoneFile(t *testing.T) {
 	for name, c := range map[string]struct {
-		prepare func(w *world) string // gives the done file's content
-		want    string                // of the result; of an error result if it begins with "!"
+		prepare func(w *fixture) string // returns the done file's content
+		want    string                  // the result; an error result if it begins with "!"
 	}{
-		"a file":     {func(w *world) string { return w.file("r", []byte("result")) }, "result"},
-		"with space": {func(w *world) string { return "  " + w.file("r x", []byte("result")) + " \n\n" }, "result"},
-		"relative":   {func(w *world) string { w.file("r", []byte("result")); return "r" }, "result"},
-		"missing":    {func(w *world) string { return "/tmp/none-of-this" }, "!cannot open"},
-		"empty":      {func(*world) string { return " \n" }, "!names no file"},
-		"outside":    {func(*world) string { return "/etc/hostname" }, "!outside"},
-		"climbing":   {func(*world) string { return "../../../../etc/hostname" }, "!outside"},
-		"huge":       {func(*world) string { return strings.Repeat("x", 70<<10) }, "!no file of at most"},
-		"a result too big": {func(w *world) string {
+		"a file":     {func(w *fixture) string { return w.file("r", []byte("result")) }, "result"},
+		"with space": {func(w *fixture) string { return "  " + w.file("r x", []byte("result")) + " \n\n" }, "result"},
+		"relative":   {func(w *fixture) string { w.file("r", []byte("result")); return "r" }, "result"},
+		"missing":    {func(w *fixture) string { return "/tmp/none-of-this" }, "!cannot open"},
+		"empty":      {func(*fixture) string { return " \n" }, "!does not name a file"},
+		"outside":    {func(*fixture) string { return "/etc/hostname" }, "!outside"},
+		"climbing":   {func(*fixture) string { return "../../../../etc/hostname" }, "!outside"},
+		"huge":       {func(*fixture) string { return strings.Repeat("x", 70<<10) }, "!is not a file of at most"},
+		"a result too big": {func(w *fixture) string {
 			w.config["max_result_bytes"] = 3
 			return w.file("r", []byte("result"))
 		}, "!more than max_result_bytes"},
-		"a link outside": {func(w *world) string {
+		"a link outside": {func(w *fixture) string {
 			path := filepath.Join(w.results, "link")
 			if err := os.Symlink("/etc/hostname", path); err != nil {
 				w.t.Fatal(err)
@@ -321,14 +321,14 @@ func TestWorkerDeliversWhatTheDoneFileNames(t *testing.T) {
 	}
 }
 
-func TestWorkerPacksAFolder(t *testing.T) {
+func TestWorkerPacksFolder(t *testing.T) {
 	w := start(t)
 	folder := filepath.Join(w.results, "out")
 	if err := errors.Join(os.MkdirAll(filepath.Join(folder, "sub"), 0o700), os.WriteFile(filepath.Join(folder, "sub", "f"), []byte("x"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	w.file("done", []byte(folder))
-	for range 2 { // the second life sends the same bytes
+	for range 2 { // the second process sends the same bytes
 		if _, err := w.client().WaitAndDeliver(t.Context()); err != nil {
 			t.Fatal(err)
 		}

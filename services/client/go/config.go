@@ -15,35 +15,36 @@ import (
 	"muster.example/services/client/go/peer"
 )
 
-// Config says where to deliver, as whom and how long to try: what `muster credentials export` prints.
-// The tags name the fields of the JSON file and the variables of the environment (the first that is
-// set and not empty wins). Variables win over the file.
+// Config is the output of `muster credentials export`: targets, credentials and limits of a delivery. The
+// tags name the fields of the JSON file and the environment variables (the first non-empty one is used).
+// Variables override the file.
 type Config struct {
 	// GRPCTargets are addresses "host:port" of Muster's API, tried in turn.
 	GRPCTargets []string `json:"grpc_targets,omitempty" env:"MUSTER_GRPC_TARGETS"`
 	// StatusTargets are the same for heartbeats and progress.
 	StatusTargets []string `json:"status_targets,omitempty" env:"MUSTER_STATUS_TARGETS"`
-	// AggregatorURL is "https://host:port" of the run's listener for old clients; used if GRPCTargets is
-	// empty. A path in it is ignored.
+	// AggregatorURL is "https://host:port" of the run's listener for legacy clients, used if GRPCTargets is
+	// empty. Its path is ignored.
 	AggregatorURL string `json:"aggregator_url,omitempty" env:"AGGREGATOR_URL,MASTER_URL"`
-	// Run, Plugin and Node name the result; Run and Node may be left out if the certificate names them.
+	// Run, Plugin and Node identify the result; Run and Node may be omitted if the certificate names them.
 	Run    string `json:"run,omitempty" env:"MUSTER_RUN"`
 	Plugin string `json:"plugin,omitempty" env:"RESULT_TYPE"`
 	Node   string `json:"node,omitempty" env:"NODE_NAME"`
-	// FleetCA vouches for the targets, CA for AggregatorURL; both in PEM.
+	// FleetCA is the root CA of the targets, CA that of AggregatorURL; both in PEM.
 	FleetCA string `json:"fleet_ca_cert,omitempty" env:"MUSTER_FLEET_CA_CERT"`
 	CA      string `json:"ca_cert,omitempty" env:"CA_CERT"`
-	// ClientCert is the certificate, then what leads from it to the fleet's root; PEM.
+	// ClientCert is the certificate followed by its chain to the fleet's root CA, in PEM.
 	ClientCert string `json:"client_cert,omitempty" env:"CLIENT_CERT"`
-	// ClientKey is its key in PEM; ClientKeyFile the path of a file of mode 0600 with it.
+	// ClientKey is the key in PEM; ClientKeyFile is the path of a file of mode 0600 with it.
 	ClientKey     string `json:"client_key,omitempty" env:"CLIENT_KEY"`
 	ClientKeyFile string `json:"client_key_file,omitempty" env:"MUSTER_CLIENT_KEY_FILE"`
-	// ResultsDir is where the done file appears; DoneFileDelay how long it has to stay to be believed.
+	// ResultsDir is the folder of the done file; DoneFileDelay is how long the file has to exist before it is
+	// used.
 	ResultsDir    string   `json:"results_dir,omitempty" env:"SONOBUOY_RESULTS_DIR,RESULTS_DIR"`
 	DoneFileDelay Duration `json:"done_file_delay,omitempty" env:"SONOBUOY_DONE_FILE_DELAY"`
-	// Deadline is the run's: the worker gives up 120 s later, or when its certificate ends.
+	// Deadline is the run's: the worker fails 120 s later, or when its certificate expires.
 	Deadline time.Time `json:"deadline,omitzero" env:"MUSTER_DEADLINE"`
-	// MaxResultBytes is the largest result; above it an error result goes in its place.
+	// MaxResultBytes is the largest result; a larger one is replaced by an error result.
 	MaxResultBytes int64 `json:"max_result_bytes,omitempty" env:"MUSTER_MAX_RESULT_BYTES"`
 
 	certificate *tls.Certificate
@@ -68,11 +69,11 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // MarshalText implements encoding.TextMarshaler.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// Fields of the same file that are the agent's or the C++ library's alone.
+// The fields of the same file that only the agent or the C++ library use.
 var otherFields = []string{"mode", "module", "definition", "time_limit", "max_output_bytes", "progress_port", "state_dir"}
 
-// LoadConfig reads a JSON file (no path: none) and then the environment, and checks the outcome. Errors
-// name the file and the field, or the variable.
+// LoadConfig reads a JSON file (if a path is given) and then the environment, and checks the configuration.
+// Errors name the file and the field, or the variable.
 func LoadConfig(path string) (*Config, error) {
 	config := &Config{
 		ResultsDir: "/tmp/sonobuoy/results", DoneFileDelay: Duration(5 * time.Second), MaxResultBytes: 1 << 40,
@@ -113,7 +114,7 @@ func (c *Config) readFile(path string) error {
 	for name, member := range members {
 		field, known := fields[name]
 		if !known {
-			return fmt.Errorf("%s: %s: there is no such field; docs/agent.md lists them", path, name)
+			return fmt.Errorf("%s: %s: no such field; docs/agent.md lists all", path, name)
 		}
 		if bytes.Equal(member, []byte("null")) || json.Unmarshal(member, field.Addr().Interface()) != nil {
 			return fmt.Errorf("%s: %s: the value is not %s", path, name, wanted(field))
@@ -164,7 +165,7 @@ func (c *Config) readEnvironment(get func(string) string) (node bool, err error)
 	return node, nil
 }
 
-// complete checks, and fills in what follows from the certificate.
+// complete checks the configuration, and sets values that follow from the certificate.
 func (c *Config) complete(nodeFromEnvironment bool) error {
 	if c.ClientKey == "" && c.ClientKeyFile != "" {
 		key, err := readSecret(c.ClientKeyFile)
@@ -178,15 +179,15 @@ func (c *Config) complete(nodeFromEnvironment bool) error {
 		return fmt.Errorf("client_cert and client_key: %w", err)
 	}
 	if time.Now().After(pair.Leaf.NotAfter) {
-		return fmt.Errorf("client_cert: it ended at %s: export a new one", pair.Leaf.NotAfter.Format(time.RFC3339))
+		return fmt.Errorf("client_cert: expired at %s: export a new one", pair.Leaf.NotAfter.Format(time.RFC3339))
 	}
 	c.certificate = &pair
-	// Certificates that are not of Muster's making name nobody: no matter.
+	// A certificate without an identity of Muster is allowed.
 	if id, err := peer.FromCertificate(pair.Leaf); err == nil {
 		if c.Run == "" {
 			c.Run = id.Run
 		}
-		// An old sidecar's environment names the machine even if its plugin runs once.
+		// The environment of an old sidecar names the machine even if its plugin runs once.
 		if id.Kind == peer.PluginNode && (c.Node == "" || (id.PlanNode == Global && nodeFromEnvironment)) {
 			c.Node = id.PlanNode
 		}
@@ -198,13 +199,13 @@ func (c *Config) complete(nodeFromEnvironment bool) error {
 	case c.Plugin == "":
 		return errors.New("plugin (RESULT_TYPE) is missing")
 	case len(c.GRPCTargets) == 0 && c.AggregatorURL == "":
-		return errors.New("grpc_targets or aggregator_url (AGGREGATOR_URL) is needed")
+		return errors.New("grpc_targets or aggregator_url (AGGREGATOR_URL) is required")
 	case len(c.GRPCTargets) > 0 && !x509.NewCertPool().AppendCertsFromPEM([]byte(c.FleetCA)):
-		return errors.New("fleet_ca_cert: there is no certificate in it")
+		return errors.New("fleet_ca_cert: no certificate found")
 	case len(c.GRPCTargets) > 0 && c.Run == "":
-		return errors.New("run is missing, and the certificate names none")
+		return errors.New("run is missing, and the certificate does not name one")
 	case len(c.GRPCTargets) == 0 && !x509.NewCertPool().AppendCertsFromPEM([]byte(c.CA)):
-		return errors.New("ca_cert (CA_CERT): there is no certificate in it")
+		return errors.New("ca_cert (CA_CERT): no certificate found")
 	case len(c.GRPCTargets) == 0 && !strings.HasPrefix(c.AggregatorURL, "https://"):
 		return fmt.Errorf("aggregator_url: %q does not begin with https://", c.AggregatorURL)
 	}
@@ -217,20 +218,20 @@ func readSecret(path string) (string, error) {
 		return "", err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("%s may be read by others: chmod 600 it", path)
+		return "", fmt.Errorf("%s is readable by others: chmod 600 it", path)
 	}
 	content, err := os.ReadFile(path)
 	return string(content), err
 }
 
-// pool trusts the first certificates of a PEM text.
+// pool returns a pool of the leading certificates of a PEM text.
 func pool(text string) *x509.CertPool {
 	certificates := x509.NewCertPool()
 	certificates.AppendCertsFromPEM([]byte(text))
 	return certificates
 }
 
-// leafOnly leaves out what an old listener has no use for.
+// leafOnly removes what a legacy listener does not need.
 func leafOnly(c *tls.Certificate) tls.Certificate {
 	only := *c
 	only.Certificate = c.Certificate[:1]

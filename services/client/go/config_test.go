@@ -10,18 +10,18 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-func TestConfigMistakesAreNamed(t *testing.T) {
+func TestConfigErrorsNameField(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(map[string]any)
 		want   string
 	}{
-		"unknown":      {func(m map[string]any) { m["grpc_target"] = "x" }, "grpc_target: there is no such field"},
+		"unknown":      {func(m map[string]any) { m["grpc_target"] = "x" }, "grpc_target: no such field"},
 		"a wrong type": {func(m map[string]any) { m["plugin"] = 5 }, "plugin: the value is not a string"},
 		"null":         {func(m map[string]any) { m["plugin"] = nil }, "plugin: the value is not a string"},
 		"a duration":   {func(m map[string]any) { m["done_file_delay"] = "fast" }, "done_file_delay: the value is not a duration"},
 		"no plugin":    {func(m map[string]any) { delete(m, "plugin") }, "plugin (RESULT_TYPE) is missing"},
 		"no target":    {func(m map[string]any) { delete(m, "grpc_targets") }, "grpc_targets or aggregator_url"},
-		"no root":      {func(m map[string]any) { m["fleet_ca_cert"] = "x" }, "fleet_ca_cert: there is no certificate"},
+		"no root":      {func(m map[string]any) { m["fleet_ca_cert"] = "x" }, "fleet_ca_cert: no certificate found"},
 		"no key":       {func(m map[string]any) { delete(m, "client_key") }, "client_cert and client_key"},
 		"plain HTTP": {func(m map[string]any) {
 			delete(m, "grpc_targets")
@@ -32,7 +32,7 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 			_ = os.WriteFile(path, []byte(m["client_key"].(string)), 0o644)
 			delete(m, "client_key")
 			m["client_key_file"] = path
-		}, "may be read by others"},
+		}, "is readable by others"},
 	} {
 		w := start(t)
 		c.change(w.config)
@@ -42,7 +42,7 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 	}
 }
 
-func TestEnvironmentWinsOverTheFile(t *testing.T) {
+func TestEnvironmentOverridesFile(t *testing.T) {
 	w := start(t)
 	for name, value := range map[string]string{
 		"MUSTER_GRPC_TARGETS": "a:1,b:2", "RESULT_TYPE": "q", "NODE_NAME": "n7", "SONOBUOY_RESULTS_DIR": "/r",
@@ -64,7 +64,7 @@ func TestEnvironmentWinsOverTheFile(t *testing.T) {
 	}
 }
 
-func TestTheCertificateNamesRunAndNode(t *testing.T) {
+func TestRunAndNodeComeFromCertificate(t *testing.T) {
 	w := start(t)
 	config, err := w.load()
 	if err != nil || config.Run != run || config.Node != "n1" {

@@ -5,62 +5,62 @@ import (
 	"os"
 	"time"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// Global is the node's name of a plugin that runs once.
+// Global is the node of plugins that run once.
 const Global = "global"
 
-// Key names one expected result.
+// Key identifies one expected result.
 type Key struct {
 	Run, Plugin string
 	// Node is the node's name, or Global.
 	Node string
 }
 
-// Delivery is a result on its way.
+// Delivery is a result to deliver.
 type Delivery struct {
-	// Key: the zero one is the configuration's.
+	// Key identifies the result; the zero Key is the configuration's.
 	Key Key
-	// Attempt numbers the tries to produce this result. A repeated delivery keeps the number and goes on
-	// where it stopped; a higher one starts from nothing. 0: the time of a file's last change, so that
-	// the same file resumes even after a restart of the sender; for a stream, the time now.
+	// Attempt numbers the attempts to produce this result. A repeated delivery has the same number and is
+	// resumed; a higher number starts a new upload. 0: the modification time of a file, so that the same file
+	// is resumed even after a restart of the sender; for a stream, the present time.
 	Attempt int64
-	// IsError: the body is a text that says why there is no result.
+	// IsError: the body is a text with the reason why there is no result.
 	IsError bool
-	// MediaType such as "application/json". Exactly "application/gzip" is unpacked into the archive if
-	// the body is a gzip tar.
+	// MediaType is a type such as "application/json". A gzip tar with exactly "application/gzip" is unpacked
+	// into the archive.
 	MediaType string
-	// FileName is the file's own name, without a folder; at most 1024 bytes.
+	// FileName is the file's name without a folder, at most 1024 bytes.
 	FileName string
-	// Body is read once, from its beginning to io.EOF. One that is an io.ReaderAt and an io.Seeker (an
-	// *os.File) can be sent again from any byte, and its size and digest are named beforehand; of any
-	// other, only what the server has not acknowledged is kept.
+	// Body is read once, from its beginning to io.EOF. A Body that is an io.ReaderAt and an io.Seeker (an
+	// *os.File) can be resent from any byte, and its size and digest are sent beforehand; of any other, only
+	// unacknowledged bytes are buffered.
 	Body io.Reader
-	// Hold: how long to go on without any progress while the server is away; 0: until the context is
-	// done. Who holds hears of a full disk (reason DISK_FULL) at once: nothing says that it passes soon.
+	// Hold limits the time without progress while the server is unreachable; 0: until the context is done.
+	// With Hold, a full disk (reason DISK_FULL) fails immediately, because it may last.
 	Hold time.Duration
-	// LeaveWhenSpooled: end with a *HandedOverError when a relay without a way to the centre has taken the result;
-	// otherwise Submit goes on until it is committed.
+	// LeaveWhenSpooled: return a *HandedOverError when a disconnected relay has spooled the result; otherwise
+	// Submit continues until it is committed.
 	LeaveWhenSpooled bool
-	// OnBehalfOf is the URI of the verified peer that a gateway delivers for. Services accept it from
-	// gateways alone.
+	// OnBehalfOf is the URI of the verified peer for which a gateway delivers. Services accept it only from
+	// gateways.
 	OnBehalfOf string
 }
 
-// Result is what the aggregator committed.
+// Result is a committed result.
 type Result struct {
 	Key        Key
 	Generation int64
 	Size       int64
-	// SHA256 may be empty while the server has not computed it yet.
+	// SHA256 may be empty until the server has computed it.
 	SHA256 []byte
-	// NodeUnproven: it came with a credential for any node of the plugin.
+	// NodeUnproven: it was delivered with a credential for any node of the plugin.
 	NodeUnproven bool
 	CommitTime   time.Time
 }
 
-const smallResult = 64 << 10 // the largest that one call carries
+const smallResult = 64 << 10 // the largest result in one call
 
 func (d *Delivery) description() *musterv1.ResultDescription {
 	return &musterv1.ResultDescription{
@@ -83,7 +83,7 @@ func fromResult(r *musterv1.Result) *Result {
 	}
 }
 
-// prepared gives a copy with everything filled in.
+// prepared returns a copy with all fields set.
 func (c *Client) prepared(d *Delivery) *Delivery {
 	full := *d
 	full.Key = c.key(d.Key)

@@ -8,19 +8,20 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
-// Error is what a service answered. Find it with errors.As.
+// Error is an error of a service. Find it with errors.As.
 type Error struct {
 	// Code is the class, such as "NOT_FOUND", "PERMISSION_DENIED", "UNAVAILABLE".
 	Code string
-	// Reason is stable, for programs, such as "RESULT_CONFLICT"; docs/errors.md lists all of them. Empty
-	// when the answer did not come from Muster (a connection refused, say).
+	// Reason is stable, for programs, such as "RESULT_CONFLICT"; docs/errors.md lists all. It is empty if the
+	// error is not from Muster (for example, connection refused).
 	Reason string
-	// Message says what happened, and to what.
+	// Message states what failed, with the object.
 	Message string
-	// NextStep is a sentence for people: what to do now. May be empty.
+	// NextStep is an imperative sentence for people. May be empty.
 	NextStep string
 	// RetryAfter is zero if the server did not ask for a wait.
 	RetryAfter time.Duration
@@ -40,29 +41,29 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Retryable tells whether the same call may succeed later.
+// Retryable reports whether the same call may succeed later.
 func (e *Error) Retryable() bool {
 	switch e.Code {
 	case "UNAVAILABLE", "RESOURCE_EXHAUSTED":
 		return true
 	case "INTERNAL", "UNKNOWN", "CANCELLED", "DEADLINE_EXCEEDED":
-		// From the transport, when a connection broke; from Muster these are final.
-		return e.Reason == "" || e.Reason == "UPLOAD_STALLED"
+		// These come from the transport when a connection breaks; from Muster they are final.
+		return e.Reason == "" || e.Reason == reasons.UploadStalled
 	}
 	return false
 }
 
-// BodyError says that the bytes to deliver could not be read: nothing was committed.
+// BodyError reports that the body could not be read: nothing was committed.
 type BodyError struct{ Err error }
 
 // Error implements error.
-func (e *BodyError) Error() string { return "cannot read what is to be delivered: " + e.Err.Error() }
+func (e *BodyError) Error() string { return "cannot read the body: " + e.Err.Error() }
 
-// Unwrap gives the reader's own error.
+// Unwrap returns the reader's error.
 func (e *BodyError) Unwrap() error { return e.Err }
 
-// HandedOverError says that a relay without a way to the centre holds all of the result until a time, and delivers
-// it when it can. It is not committed: keep the original.
+// HandedOverError reports that a disconnected relay has spooled the complete result until a time, and
+// delivers it when it can. The result is not committed: keep the original.
 type HandedOverError struct {
 	Relay string
 	Until time.Time
@@ -70,16 +71,16 @@ type HandedOverError struct {
 
 // Error implements error.
 func (e *HandedOverError) Error() string {
-	return fmt.Sprintf("relay %s has no way to the centre now and holds the result until %s (RESULT_SPOOLED)",
+	return fmt.Sprintf("relay %s cannot reach its parent and keeps the result until %s (RESULT_SPOOLED)",
 		e.Relay, e.Until.UTC().Format(time.DateTime))
 }
 
-// LostError says that a server asks for bytes that a stream cannot give again. Start the delivery anew.
+// LostError reports that a server needs bytes that a stream cannot provide again. Start a new delivery.
 type LostError struct{ Wanted, Kept int64 }
 
 // Error implements error.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("the server asks for byte %d, kept are those from %d on: deliver again", e.Wanted, e.Kept)
+	return fmt.Sprintf("the server needs byte %d, but the stream only has bytes from %d on: deliver again", e.Wanted, e.Kept)
 }
 
 var codeNames = map[codes.Code]string{
@@ -92,7 +93,7 @@ var codeNames = map[codes.Code]string{
 	codes.Unauthenticated: "UNAUTHENTICATED",
 }
 
-// AsError gives the answer of a service that an error of this API holds; never nil for an error.
+// AsError returns the *Error that an error of this API contains; never nil for an error.
 func AsError(err error) *Error {
 	var answer *Error
 	if errors.As(fromRPC(err), &answer) {
@@ -101,7 +102,7 @@ func AsError(err error) *Error {
 	return &Error{Code: "UNKNOWN", Message: err.Error()}
 }
 
-// fromRPC turns the error of an RPC into an *Error; nil stays nil, other errors stay what they are.
+// fromRPC converts the error of an RPC to an *Error; nil and other errors are unchanged.
 func fromRPC(err error) error {
 	if err == nil {
 		return nil

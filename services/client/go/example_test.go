@@ -9,27 +9,38 @@ import (
 	"testing"
 )
 
-// The example in a module of its own, outside of this tree, with everything vendored: as others use the
-// package.
-func TestTheExampleBuildsElsewhereAndDelivers(t *testing.T) {
+// The example is built in a separate module outside of this tree, with vendored dependencies, as users do.
+// Its dependencies are gRPC, protobuf and theirs.
+func TestExampleBuildsInAnotherModuleAndDelivers(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	ours := read(t, filepath.Join(root, "go.mod"))
-	// The versions that this tree is tested with; `go mod tidy` would choose them as well.
+	ours := read(t, "go.mod")
+	// The versions that this module is tested with; `go mod tidy` would select the same ones.
 	theirs := regexp.MustCompile(`(?m)^module .*$`).ReplaceAllString(ours, "module plugin.test/count")
-	theirs = regexp.MustCompile(`(?s)\ntool \(.*?\n\)`).ReplaceAllString(theirs, "") +
-		"\nrequire muster.example v0.0.0\n\nreplace muster.example => " + root + "\n"
+	theirs = regexp.MustCompile(`(?m)^replace .*$`).ReplaceAllString(theirs, "") + `
+require muster.example/services/client/go v0.0.0
+
+replace muster.example/services/client/go => ` + root + `/services/client/go
+
+replace muster.example/proto/gen/go => ` + root + `/proto/gen/go
+`
 	for name, text := range map[string]string{
-		"go.mod": theirs, "go.sum": read(t, filepath.Join(root, "go.sum")), "main.go": read(t, "example/main.go"),
+		"go.mod": theirs, "go.sum": read(t, "go.sum"), "main.go": read(t, "example/main.go"),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	command(t, folder, "go", "mod", "vendor")
+	expected := regexp.MustCompile(`^# (google.golang.org/(grpc|protobuf|genproto/googleapis/rpc)|golang.org/x/(net|sys|text)|muster.example/.*) `)
+	for _, line := range strings.Split(read(t, filepath.Join(folder, "vendor/modules.txt")), "\n") {
+		if strings.HasPrefix(line, "# ") && !expected.MatchString(line) {
+			t.Errorf("the client needs another module: %s", line)
+		}
+	}
 	command(t, folder, "go", "build", "-mod=vendor", "-trimpath", "-o", "count", ".")
 
 	w := start(t)
@@ -39,7 +50,7 @@ func TestTheExampleBuildsElsewhereAndDelivers(t *testing.T) {
 	}
 	out := command(t, folder, "./count", "--config", w.path, w.results)
 	if out != "committed "+regexp.MustCompile(`\d+`).FindString(out)+" bytes\n" {
-		t.Errorf("it printed %q", out)
+		t.Errorf("the example printed %q", out)
 	}
 	if got := w.committed("n1"); got == nil || !strings.Contains(string(got.Data), `"files":1`) {
 		t.Errorf("delivered %+v", got)
@@ -47,10 +58,10 @@ func TestTheExampleBuildsElsewhereAndDelivers(t *testing.T) {
 	if len(w.aggregator.Reported()) != 1 {
 		t.Error("no progress was reported")
 	}
-	if beats := w.aggregator.Beats(); len(beats) == 0 || !beats[len(beats)-1].Goodbye {
+	if beats := w.aggregator.ReceivedHeartbeats(); len(beats) == 0 || !beats[len(beats)-1].Goodbye {
 		t.Errorf("heartbeats: %v", beats)
 	}
-	command(t, folder, "./count", "--config", w.path, w.results) // once more: the same content is a success
+	command(t, folder, "./count", "--config", w.path, w.results) // a repetition with the same content succeeds
 }
 
 func read(t *testing.T, path string) string {

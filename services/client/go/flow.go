@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// shareWait bounds how long a sender that has used up its share of the client's memory waits for an
+// shareWait bounds how long a sender that has used its share of the client's memory waits for an
 // acknowledgement before it uses the server's whole window: a server need not acknowledge each chunk.
 const shareWait = 2 * time.Second
 
-// flow keeps the sender within the server's window. One goroutine uses it; acknowledgements come by
-// the channel, which the receiver closes when the stream is over.
+// flow keeps the sender within the server's window. One goroutine uses it; acknowledgements arrive over the
+// channel, which the receiver closes at the end of the stream.
 type flow struct {
 	acked, sent, window int64
 	acks                <-chan int64
 	progress            func(written int64)
-	// share is how much of the window to use while acknowledgements come quickly.
+	// share returns how much of the window to use while acknowledgements arrive quickly.
 	share func() int64
 }
 
-// wait returns when `room` more bytes may be sent; io.EOF when the stream is over.
+// wait returns when `room` more bytes may be sent; io.EOF at the end of the stream.
 func (f *flow) wait(ctx context.Context, room int64) error {
 	var patience <-chan time.Time
 	for {
 		select {
 		case ack, ok := <-f.acks:
-			if err := f.take(ack, ok); err != nil {
+			if err := f.receive(ack, ok); err != nil {
 				return err
 			}
 			continue
@@ -44,7 +44,7 @@ func (f *flow) wait(ctx context.Context, room int64) error {
 		}
 		select {
 		case ack, ok := <-f.acks:
-			if err := f.take(ack, ok); err != nil {
+			if err := f.receive(ack, ok); err != nil {
 				return err
 			}
 		case <-patience:
@@ -55,22 +55,22 @@ func (f *flow) wait(ctx context.Context, room int64) error {
 	}
 }
 
-func (f *flow) take(ack int64, open bool) error {
+func (f *flow) receive(ack int64, open bool) error {
 	if !open {
 		return io.EOF
 	}
 	if ack > f.sent {
-		return fmt.Errorf("the server acknowledged byte %d, sent were %d", ack, f.sent)
+		return fmt.Errorf("the server acknowledged byte %d, but %d were sent", ack, f.sent)
 	}
 	f.acked = max(f.acked, ack)
 	f.progress(f.acked)
 	return nil
 }
 
-// drain takes what came before the stream was over.
+// drain receives the remaining acknowledgements of an ended stream.
 func (f *flow) drain() {
 	for ack := range f.acks {
-		if f.take(ack, true) != nil {
+		if f.receive(ack, true) != nil {
 			return
 		}
 	}

@@ -9,22 +9,24 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"muster.example/services/client/go/reasons"
 )
 
-// Phase is what a sender is at, as its heartbeats tell it.
+// Phase is the activity of a sender in its heartbeats.
 type Phase int32
 
-// The phases; those of deliveries are told by themselves.
+// The phases; the client sets those of deliveries.
 const (
 	PhaseChecking      Phase = iota + 1 // checks before the work
-	PhaseWorking                        // the usual one
+	PhaseWorking                        // the usual phase
 	PhaseWaiting                        // for the plugin's done file
-	PhaseDelivering                     // told by itself
-	PhaseBlocked                        // waits for something that is not the plugin's own
-	PhaseBackpressured                  // the fleet told it to wait; told by itself
+	PhaseDelivering                     // set by the client
+	PhaseBlocked                        // waits for an external dependency
+	PhaseBackpressured                  // the fleet asked it to wait; set by the client
 )
 
-// Check is one of those before the work.
+// Check is a check before the work.
 type Check int32
 
 // The checks, in their order.
@@ -36,42 +38,42 @@ const (
 	CheckAuthorisation
 )
 
-// Fault is what was found to stand in the way of the work.
+// Fault is a fault that prevents the work.
 type Fault struct {
 	Check Check
 	// Address is "host:port".
 	Address string
-	// Message says what went wrong, NextStep what to do; at most 1024 bytes each count.
+	// Message states what failed, NextStep what to do; each is truncated to 1024 bytes.
 	Message, NextStep string
 }
 
-// Heartbeats tell the fleet that somebody is at work, so that one who ends without a word is missed
-// within minutes. Safe for concurrent use; the nil one does nothing.
+// Heartbeats report to the fleet that the sender is running, so that a crash is detected within minutes. Safe
+// for concurrent use; a nil *Heartbeats does nothing.
 type Heartbeats struct {
 	client   *Client
 	onChange func(error)
 	cancel   context.CancelFunc
 	ended    chan struct{}
-	wake     chan struct{} // there is news
+	wake     chan struct{} // there are changes
 
 	mu       sync.Mutex
 	activity activity
 	err      error
-	lost     bool // as it was told last
+	lost     bool // the last state reported to onChange
 	offset   *time.Duration
 }
 
-// activity is what is to be said.
+// activity is the content of the next heartbeat.
 type activity struct {
 	phase    Phase
 	message  string
 	fault    *Fault
-	progress *Progress // a report that did not get through by itself
-	version  int64     // higher with each change
-	reported int64     // the version when progress was kept
+	progress *Progress // a report that failed to be sent separately
+	version  int64     // increments with each change
+	reported int64     // the version when progress was set
 }
 
-// Of the process: two clients in it are one sender.
+// These are per process: two clients in one process are one sender.
 var (
 	instanceID   = rand.Text()
 	started      = time.Now()
@@ -82,17 +84,17 @@ var (
 	})
 )
 
-// StartHeartbeats tells the fleet from now on that somebody is at work, until Stop or the end of the
-// client, over a stream that is kept, at the pace that the fleet asks for. They never fail or delay a
-// delivery. Without StatusTargets they go to AggregatorURL, as a bare sign of life; without either, and
-// for a client made by Dial, there are none: it returns nil. A second call returns the first one's.
+// StartHeartbeats sends heartbeats until Stop or the end of the client, over one stream, at the interval that
+// the fleet asks for. They never fail or delay a delivery. Without StatusTargets they are requests to
+// AggregatorURL; without either, and for a client of Dial, there are none: it returns nil. A second call
+// returns the first one's.
 //
-// `onChange`, which may be nil, hears how they fare: an error when they do not get through any more
-// (each such time once), nil when they do again, and an *Error with the reason DOUBLE_AGENT when they
-// have ended for good, since a younger process beats with the same identity for the same node. It must
-// not block.
+// `onChange`, which may be nil, is called with an error when heartbeats begin to fail (once for each outage),
+// and with nil when they succeed again. An *Error with the reason DUPLICATE_AGENT means that they have ended
+// permanently: a newer process sends heartbeats with the same identity for the same node. onChange must not
+// block.
 func (c *Client) StartHeartbeats(onChange func(error)) *Heartbeats {
-	if c.config == nil || (c.old == nil && c.heartbeats == nil) {
+	if c.config == nil || (c.legacy == nil && c.heartbeats == nil) {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -108,7 +110,7 @@ func (c *Client) StartHeartbeats(onChange func(error)) *Heartbeats {
 	return h
 }
 
-// Stop says goodbye, so that nobody is missed; it takes at most 2 s.
+// Stop sends a farewell, so that the sender is not reported as lost; it takes at most 2 s.
 func (h *Heartbeats) Stop() {
 	if h == nil {
 		return
@@ -118,7 +120,7 @@ func (h *Heartbeats) Stop() {
 	h.client.beats.CompareAndSwap(h, nil)
 }
 
-// Err is nil while heartbeats get through, or none was tried yet.
+// Err returns nil while heartbeats succeed, or before the first attempt.
 func (h *Heartbeats) Err() error {
 	if h == nil {
 		return nil
@@ -128,7 +130,8 @@ func (h *Heartbeats) Err() error {
 	return h.err
 }
 
-// ClockOffset is the fleet's wall clock minus ours, by the newest answer; false before the first.
+// ClockOffset returns the fleet's wall clock minus the local one, by the newest answer; false before the
+// first.
 func (h *Heartbeats) ClockOffset() (time.Duration, bool) {
 	if h == nil {
 		return 0, false
@@ -141,12 +144,12 @@ func (h *Heartbeats) ClockOffset() (time.Duration, bool) {
 	return *h.offset, true
 }
 
-// SetPhase says what is done, and what is waited for; sent soon if it is news, at most 4 times a second.
+// SetPhase sets the phase and what it waits for; a change is sent soon, at most 4 times a second.
 func (h *Heartbeats) SetPhase(phase Phase, message string) {
 	h.change(func(a *activity) { a.phase, a.message = phase, message })
 }
 
-// SetFault says what stands in the way of the work; nil: nothing does.
+// SetFault sets the fault that prevents the work; nil: none.
 func (h *Heartbeats) SetFault(fault *Fault) { h.change(func(a *activity) { a.fault = fault }) }
 
 func (h *Heartbeats) change(change func(*activity)) {
@@ -169,7 +172,7 @@ func (h *Heartbeats) get() activity {
 	return h.activity
 }
 
-// scope sets a phase, and gives what brings back the one before.
+// scope sets a phase, and returns a function that restores the previous one.
 func (h *Heartbeats) scope(phase Phase) func() {
 	if h == nil {
 		return func() {}
@@ -179,7 +182,7 @@ func (h *Heartbeats) scope(phase Phase) func() {
 	return func() { h.SetPhase(before.phase, before.message) }
 }
 
-// waiting says why a delivery waits before its next try; nil: it tries again.
+// waiting sets why a delivery waits before its next attempt; nil: it is retrying.
 func (c *Client) waiting(why *Error) {
 	h := c.beats.Load()
 	switch {
@@ -193,11 +196,11 @@ func (c *Client) waiting(why *Error) {
 	}
 }
 
-const maxCount = 1_000_000_000_000 // as the status service has it
+const maxCount = 1_000_000_000_000 // the status service's limit
 
-// keep lets a report that did not get through go with the next beat; none of the append form, since it
-// might be counted twice, nor one that no service would take. A nil error: a newer one got through.
-func (h *Heartbeats) keep(p Progress, err error) {
+// saveReport saves a failed report for the next heartbeat, unless it has the append form, which might be counted
+// twice, or no service would accept it. A nil error: a newer report succeeded.
+func (h *Heartbeats) saveReport(p Progress, err error) {
 	if h == nil {
 		return
 	}
@@ -216,8 +219,8 @@ func (h *Heartbeats) keep(p Progress, err error) {
 	h.change(func(a *activity) { a.progress, a.reported = &p, a.version })
 }
 
-// told lets go of a report that the fleet knows.
-func (h *Heartbeats) told(version int64) {
+// markReported drops a report that the fleet has received.
+func (h *Heartbeats) markReported(version int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.activity.reported <= version {
@@ -225,18 +228,18 @@ func (h *Heartbeats) told(version int64) {
 	}
 }
 
-// heard notes an answer's time.
-func (h *Heartbeats) heard(server time.Time) {
+// setServerTime records the time of an answer.
+func (h *Heartbeats) setServerTime(server time.Time) {
 	offset := time.Until(server)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.offset = &offset
 }
 
-// note keeps how it goes, and tells of a change.
+// note records the state of the heartbeats, and reports a change.
 func (h *Heartbeats) note(err error) {
 	h.mu.Lock()
-	changed := h.lost != (err != nil) || isDoubleAgent(err)
+	changed := h.lost != (err != nil) || isDuplicateAgent(err)
 	h.err, h.lost = err, err != nil
 	h.mu.Unlock()
 	if changed && h.onChange != nil {
@@ -244,16 +247,16 @@ func (h *Heartbeats) note(err error) {
 	}
 }
 
-func isDoubleAgent(err error) bool {
+func isDuplicateAgent(err error) bool {
 	var answer *Error
-	return errors.As(err, &answer) && answer.Reason == "DOUBLE_AGENT"
+	return errors.As(err, &answer) && answer.Reason == reasons.DuplicateAgent
 }
 
-// run keeps a connection until it is stopped.
+// run keeps a connection until Stop.
 func (h *Heartbeats) run(ctx context.Context) {
 	defer close(h.ended)
 	live, wait := h.stream, reconnect{}
-	if h.client.old != nil {
+	if h.client.legacy != nil {
 		live = h.listener
 	}
 	for ctx.Err() == nil {
@@ -264,7 +267,7 @@ func (h *Heartbeats) run(ctx context.Context) {
 		answer := AsError(err)
 		pauseFor := wait.next(answer.RetryAfter)
 		switch answer.Code {
-		case "UNIMPLEMENTED": // a server that is older than heartbeats is no fault to hear of
+		case "UNIMPLEMENTED": // a server without heartbeats is not a fault
 			pauseFor = wait.unserved()
 			h.mu.Lock()
 			h.err = err
@@ -275,7 +278,7 @@ func (h *Heartbeats) run(ctx context.Context) {
 		default:
 			h.note(err)
 		}
-		if isDoubleAgent(err) || pause(ctx, pauseFor) != nil {
+		if isDuplicateAgent(err) || pause(ctx, pauseFor) != nil {
 			return
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// listener beats to a run's listener for old clients, until that fails.
+// listener sends heartbeats to a run's listener for legacy clients, until one fails.
 func (h *Heartbeats) listener(ctx context.Context, wait *reconnect) error {
 	for {
-		interval, err := h.client.old.health(ctx, h)
+		interval, err := h.client.legacy.health(ctx, h)
 		if err != nil {
 			return err
 		}
@@ -24,7 +24,7 @@ func (h *Heartbeats) listener(ctx context.Context, wait *reconnect) error {
 	}
 }
 
-// health says once that somebody is at work, and gives the time until the next.
+// health sends one heartbeat, and returns the time until the next.
 func (l *listener) health(ctx context.Context, h *Heartbeats) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -40,13 +40,13 @@ func (l *listener) health(ctx context.Context, h *Heartbeats) (time.Duration, er
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
 	switch response.StatusCode {
 	case http.StatusOK:
-	case http.StatusNotFound, http.StatusMethodNotAllowed: // older than heartbeats
+	case http.StatusNotFound, http.StatusMethodNotAllowed: // a version without heartbeats
 		return 0, &Error{Code: "UNIMPLEMENTED", Message: fmt.Sprintf("%s: %s", request.URL, response.Status)}
 	default:
 		return 0, answerOf(request, response, text)
 	}
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		h.heard(date)
+		h.setServerTime(date)
 	}
 	var answer struct {
 		Seconds float64 `json:"interval_seconds"`

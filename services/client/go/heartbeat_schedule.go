@@ -17,13 +17,13 @@ const (
 	longestPause     = 10 * time.Minute
 )
 
-// spread gives a time 20 % shorter or longer, at random.
+// spread returns a time 20 % shorter or longer, at random.
 func spread(d time.Duration) time.Duration { return d*8/10 + rand.N(d*4/10) }
 
-// beatSchedule has the times of one connection's beats. Not safe for concurrent use.
-type beatSchedule struct {
+// heartbeatSchedule computes the times of one connection's heartbeats. Not safe for concurrent use.
+type heartbeatSchedule struct {
 	interval   time.Duration
-	regular    time.Time // when the next one is due without news
+	regular    time.Time // when the next one is due without changes
 	newsSent   time.Time
 	unanswered time.Time // zero: everything is answered
 	last       time.Time
@@ -31,11 +31,11 @@ type beatSchedule struct {
 	probed     bool
 }
 
-func newBeatSchedule(now time.Time) *beatSchedule {
-	return &beatSchedule{interval: firstInterval, regular: now, unanswered: now, last: now, factor: 1}
+func newHeartbeatSchedule(now time.Time) *heartbeatSchedule {
+	return &heartbeatSchedule{interval: firstInterval, regular: now, unanswered: now, last: now, factor: 1}
 }
 
-func (s *beatSchedule) sent(now time.Time, news bool) {
+func (s *heartbeatSchedule) sent(now time.Time, news bool) {
 	s.last, s.probed = now, false
 	s.factor = float64(spread(time.Second)) / float64(time.Second)
 	s.regular = now.Add(time.Duration(float64(s.interval) * s.factor))
@@ -47,8 +47,8 @@ func (s *beatSchedule) sent(now time.Time, news bool) {
 	}
 }
 
-// answered notes when the server wants the next one; 0: it does not say.
-func (s *beatSchedule) answered(interval time.Duration) {
+// answered sets the interval that the server asks for; 0: unchanged.
+func (s *heartbeatSchedule) answered(interval time.Duration) {
 	if interval != 0 {
 		s.interval = min(max(interval, shortestInterval), longestInterval)
 	}
@@ -56,8 +56,8 @@ func (s *beatSchedule) answered(interval time.Duration) {
 	s.unanswered = time.Time{}
 }
 
-// due tells how long from now the next one is due; not positive: now.
-func (s *beatSchedule) due(now time.Time, news bool) time.Duration {
+// due returns the time until the next heartbeat; not positive: now.
+func (s *heartbeatSchedule) due(now time.Time, news bool) time.Duration {
 	if s.probed {
 		return 0
 	}
@@ -68,21 +68,21 @@ func (s *beatSchedule) due(now time.Time, news bool) time.Duration {
 	return wait
 }
 
-// patience tells for how long an answer is still waited for.
-func (s *beatSchedule) patience(now time.Time) time.Duration {
+// answerTimeout returns how long to wait for an outstanding answer.
+func (s *heartbeatSchedule) answerTimeout(now time.Time) time.Duration {
 	if s.unanswered.IsZero() {
 		return longestInterval
 	}
 	return s.unanswered.Add(max(answerLimit, 3*s.interval)).Sub(now)
 }
 
-// reconnect spreads new connections, so that a fleet does not come back as one wave: at random between
-// 1 s and a ceiling that doubles from 8 s to 45 s. Not safe for concurrent use.
+// reconnect spreads new connections, so that a fleet does not reconnect in one wave: at random between 1 s
+// and a limit that doubles from 8 s to 45 s. Not safe for concurrent use.
 type reconnect struct{ tries int }
 
 func (r *reconnect) reset() { r.tries = 0 }
 
-// next is not shorter than what the server asked for, which is spread upward.
+// next returns at least the time that the server asked for, plus jitter.
 func (r *reconnect) next(asked time.Duration) time.Duration {
 	ceiling := min(reconnectFirst<<min(r.tries, 10), reconnectMost)
 	r.tries++
@@ -94,7 +94,7 @@ func (r *reconnect) next(asked time.Duration) time.Duration {
 	return least + min(wait, least)
 }
 
-// unserved is for a server that does not know heartbeats (yet): doubles from 8 s to 10 min.
+// unserved returns the wait for a server without heartbeats: it doubles from 8 s to 10 min.
 func (r *reconnect) unserved() time.Duration {
 	ceiling := min(reconnectFirst<<min(r.tries, 10), longestPause)
 	r.tries++

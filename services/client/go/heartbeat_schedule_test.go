@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-func TestBeatsAreSpreadByAFifth(t *testing.T) {
+func TestHeartbeatsAreSpreadByAFifth(t *testing.T) {
 	now := time.Now()
-	s := newBeatSchedule(now)
+	s := newHeartbeatSchedule(now)
 	if s.due(now, false) > 0 {
-		t.Error("the first one waits")
+		t.Error("the first heartbeat waits")
 	}
 	shortest, longest := time.Hour, time.Duration(0)
 	for range 1000 {
@@ -22,18 +22,18 @@ func TestBeatsAreSpreadByAFifth(t *testing.T) {
 	}
 }
 
-func TestNewsProbesAndSilence(t *testing.T) {
+func TestScheduleHandlesChangesProbesAndSilence(t *testing.T) {
 	now := time.Now()
-	s := newBeatSchedule(now)
-	if s.patience(now) != answerLimit {
-		t.Errorf("a connection that says nothing is given up after %v", s.patience(now))
+	s := newHeartbeatSchedule(now)
+	if s.answerTimeout(now) != answerLimit {
+		t.Errorf("a silent connection is closed after %v", s.answerTimeout(now))
 	}
 	s.sent(now, true)
 	if got := s.due(now, true); got != newsGap {
-		t.Errorf("news after news in %v", got)
+		t.Errorf("a second change is due in %v", got)
 	}
 	if got := s.due(now.Add(time.Second), true); got > 0 {
-		t.Errorf("news in %v", got)
+		t.Errorf("a change is due in %v", got)
 	}
 	s.probed = true
 	if s.due(now, false) > 0 {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 	maxNames       = 100 // the newest
 )
 
-// clean cuts a text and replaces what is not UTF-8: it would make the whole message unreadable.
+// clean truncates a text and replaces invalid UTF-8, which would make the whole message invalid.
 func clean(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "\uFFFD")
 }
@@ -61,17 +61,17 @@ func (a *activity) proto(key Key) *musterv1.Activity {
 	return said
 }
 
-// beatStream is one connection.
-type beatStream struct {
+// heartbeatStream is one connection.
+type heartbeatStream struct {
 	h        *Heartbeats
-	rpc      musterv1.HeartbeatService_BeatClient
-	schedule *beatSchedule
+	rpc      musterv1.HeartbeatService_StreamHeartbeatsClient
+	schedule *heartbeatSchedule
 	first    bool
 	version  int64 // the newest that was sent
-	sequence int64 // with which beat
+	sequence int64 // the heartbeat with that version
 }
 
-// incoming gives what a stream brings, and then its end, until the context is done.
+// incoming forwards the messages of a stream, and then its end, until the context is done.
 func incoming[T any](ctx context.Context, next func() (T, error)) (<-chan T, <-chan error) {
 	items, ended := make(chan T), make(chan error, 1)
 	go func() {
@@ -90,21 +90,21 @@ func incoming[T any](ctx context.Context, next func() (T, error)) (<-chan T, <-c
 	return items, ended
 }
 
-// stream keeps one Beat stream, to its end.
+// stream runs one heartbeat stream to its end.
 func (h *Heartbeats) stream(ctx context.Context, wait *reconnect) error {
-	// It outlives the caller's wish to stop by a goodbye.
-	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	// The stream outlives the caller's context for the farewell.
+	withGrace, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	rpc, err := h.client.heartbeats.Beat(lasting)
+	rpc, err := h.client.heartbeats.StreamHeartbeats(withGrace)
 	if err != nil {
 		return fromRPC(err)
 	}
-	answers, ended := incoming(lasting, rpc.Recv)
-	s := &beatStream{h: h, rpc: rpc, schedule: newBeatSchedule(time.Now()), first: true}
+	answers, ended := incoming(withGrace, rpc.Recv)
+	s := &heartbeatStream{h: h, rpc: rpc, schedule: newHeartbeatSchedule(time.Now()), first: true}
 	for {
 		now := time.Now()
 		due := s.schedule.due(now, s.first || h.get().version != s.version)
-		patience := s.schedule.patience(now)
+		patience := s.schedule.answerTimeout(now)
 		if due <= 0 {
 			if s.send(false) != nil {
 				return endOf(await(answers, ended))
@@ -112,15 +112,14 @@ func (h *Heartbeats) stream(ctx context.Context, wait *reconnect) error {
 			continue
 		}
 		if patience <= 0 {
-			return &Error{Code: "UNAVAILABLE", Reason: "HEARTBEATS_LOST", Message: "the status service does not answer heartbeats",
-				NextStep: "Check that muster-status runs and that status_targets leads to it."}
+			return errHeartbeatsUnanswered()
 		}
 		timer := time.NewTimer(min(due, patience))
 		select {
 		case <-timer.C:
 		case <-h.wake:
 		case answer := <-answers:
-			s.take(answer, wait)
+			s.receive(answer, wait)
 		case err := <-ended:
 			timer.Stop()
 			return endOf(err)
@@ -133,7 +132,7 @@ func (h *Heartbeats) stream(ctx context.Context, wait *reconnect) error {
 	}
 }
 
-// await gives a stream's end; nobody is interested in what still comes before it.
+// await returns a stream's end, and drops the messages before it.
 func await[T any](items <-chan T, ended <-chan error) error {
 	for {
 		select {
@@ -144,17 +143,17 @@ func await[T any](items <-chan T, ended <-chan error) error {
 	}
 }
 
-// endOf says why a stream ended; never nil.
+// endOf returns why a stream ended; never nil.
 func endOf(err error) error {
 	if errors.Is(err, io.EOF) {
-		return &Error{Code: "UNAVAILABLE", Reason: "HEARTBEATS_LOST", Message: "the status service ended the stream of heartbeats"}
+		return errHeartbeatsEnded()
 	}
 	return fromRPC(err)
 }
 
-func (s *beatStream) send(goodbye bool) error {
+func (s *heartbeatStream) send(goodbye bool) error {
 	now, key := time.Now(), s.h.client.key(Key{})
-	beat := &musterv1.BeatRequest{
+	beat := &musterv1.StreamHeartbeatsRequest{
 		Sequence: beatSequence.Add(1), Uptime: durationpb.New(time.Since(started)), Time: timestamppb.New(now), Goodbye: goodbye,
 	}
 	if s.first {
@@ -171,9 +170,9 @@ func (s *beatStream) send(goodbye bool) error {
 	return s.rpc.Send(beat)
 }
 
-func (s *beatStream) take(answer *musterv1.BeatResponse, wait *reconnect) {
+func (s *heartbeatStream) receive(answer *musterv1.StreamHeartbeatsResponse, wait *reconnect) {
 	if answer.GetTime() != nil {
-		s.h.heard(answer.GetTime().AsTime())
+		s.h.setServerTime(answer.GetTime().AsTime())
 	}
 	if answer.GetProbe() {
 		s.schedule.probed = true
@@ -185,13 +184,13 @@ func (s *beatStream) take(answer *musterv1.BeatResponse, wait *reconnect) {
 	}
 	s.schedule.answered(interval)
 	if answer.GetSequence() >= s.sequence {
-		s.h.told(s.version)
+		s.h.markReported(s.version)
 	}
 	wait.reset()
 	s.h.note(nil)
 }
 
-func (s *beatStream) goodbye(answers <-chan *musterv1.BeatResponse, ended <-chan error) {
+func (s *heartbeatStream) goodbye(answers <-chan *musterv1.StreamHeartbeatsResponse, ended <-chan error) {
 	if s.send(true) != nil || s.rpc.CloseSend() != nil {
 		return
 	}

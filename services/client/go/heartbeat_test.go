@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/mustertest"
 )
@@ -29,26 +29,26 @@ func until(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// watcher keeps what a client was told of its heartbeats.
+// watcher records the calls of onChange.
 type watcher struct {
-	mu   sync.Mutex
-	told []error
+	mu       sync.Mutex
+	reported []error
 }
 
-func (w *watcher) hear(err error) {
+func (w *watcher) onChange(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, err)
+	w.reported = append(w.reported, err)
 }
 
 func (w *watcher) all() []error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]error(nil), w.told...)
+	return append([]error(nil), w.reported...)
 }
 
-func heard(a *mustertest.Aggregator, what func(*musterv1.Activity) bool) bool {
-	for _, beat := range a.Beats() {
+func received(a *mustertest.Aggregator, what func(*musterv1.Activity) bool) bool {
+	for _, beat := range a.ReceivedHeartbeats() {
 		for _, activity := range beat.Activities {
 			if what(activity) {
 				return true
@@ -62,7 +62,7 @@ func phase(p musterv1.Phase) func(*musterv1.Activity) bool {
 	return func(a *musterv1.Activity) bool { return a.Phase == p }
 }
 
-func TestHeartbeatsSayWhoAndWhatAndGoodbye(t *testing.T) {
+func TestHeartbeatsHaveIdentityActivityAndFarewell(t *testing.T) {
 	w := start(t)
 	client := w.client()
 	beats := client.StartHeartbeats(nil)
@@ -71,31 +71,31 @@ func TestHeartbeatsSayWhoAndWhatAndGoodbye(t *testing.T) {
 	}
 	beats.SetPhase(muster.PhaseBlocked, "for \xff")
 	beats.SetFault(&muster.Fault{Check: muster.CheckTLS, Address: "h:1", Message: "refused", NextStep: "Ask."})
-	until(t, "the news", func() bool {
-		return heard(w.aggregator, func(a *musterv1.Activity) bool {
+	until(t, "the change", func() bool {
+		return received(w.aggregator, func(a *musterv1.Activity) bool {
 			return a.Phase == musterv1.Phase_PHASE_BLOCKED && a.Message == "for \uFFFD" &&
 				a.Fault.GetCheck() == musterv1.Fault_CHECK_TLS && a.Fault.NextStep == "Ask." && a.Key.Node == "n1"
 		})
 	})
-	first := w.aggregator.Beats()[0]
+	first := w.aggregator.ReceivedHeartbeats()[0]
 	if first.Node != "n1" || first.InstanceId == "" || first.BootId == "" || first.Sequence < 1 || first.Uptime == nil || first.Time == nil {
 		t.Errorf("the first beat is %v", first)
 	}
 	if err := client.Close(); err != nil {
 		t.Error(err)
 	}
-	all := w.aggregator.Beats()
+	all := w.aggregator.ReceivedHeartbeats()
 	if !all[len(all)-1].Goodbye {
 		t.Error("no goodbye")
 	}
 }
 
-func TestHeartbeatsKeepTheServersPaceAndAnswerProbes(t *testing.T) {
-	w := start(t, func(w *world) { w.aggregator.Interval = 250 * time.Millisecond })
+func TestHeartbeatsFollowServerIntervalAndProbes(t *testing.T) {
+	w := start(t, func(w *fixture) { w.aggregator.Interval = 250 * time.Millisecond })
 	beats := w.client().StartHeartbeats(nil)
-	until(t, "five beats", func() bool { return len(w.aggregator.Beats()) >= 5 })
+	until(t, "five beats", func() bool { return len(w.aggregator.ReceivedHeartbeats()) >= 5 })
 	beats.Stop()
-	all := w.aggregator.Beats()
+	all := w.aggregator.ReceivedHeartbeats()
 	for i := range all[1:] {
 		if all[i+1].Sequence <= all[i].Sequence || len(all[i+1].Activities) != 0 {
 			t.Errorf("beat %d is %v", i+1, all[i+1])
@@ -106,10 +106,10 @@ func TestHeartbeatsKeepTheServersPaceAndAnswerProbes(t *testing.T) {
 	beats = w.client().StartHeartbeats(nil)
 	until(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
 	w.aggregator.Probe()
-	until(t, "the answer to a probe", func() bool { return len(w.aggregator.Beats()) == 2 })
+	until(t, "the answer to a probe", func() bool { return len(w.aggregator.ReceivedHeartbeats()) == 2 })
 }
 
-func TestManyNewsAreFewBeats(t *testing.T) {
+func TestManyChangesAreSentInFewHeartbeats(t *testing.T) {
 	w := start(t)
 	beats := w.client().StartHeartbeats(nil)
 	for range 1000 {
@@ -117,45 +117,47 @@ func TestManyNewsAreFewBeats(t *testing.T) {
 	}
 	beats.SetPhase(muster.PhaseWorking, "last")
 	until(t, "the last", func() bool {
-		return heard(w.aggregator, func(a *musterv1.Activity) bool { return a.Message == "last" })
+		return received(w.aggregator, func(a *musterv1.Activity) bool { return a.Message == "last" })
 	})
-	if count := len(w.aggregator.Beats()); count > 20 {
+	if count := len(w.aggregator.ReceivedHeartbeats()); count > 20 {
 		t.Errorf("%d beats", count)
 	}
 }
 
-func TestHeartbeatsComeBack(t *testing.T) {
+func TestHeartbeatsReconnect(t *testing.T) {
 	w, seen := start(t), &watcher{}
-	beats := w.client().StartHeartbeats(seen.hear)
+	beats := w.client().StartHeartbeats(seen.onChange)
 	until(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
-	w.aggregator.CutBeats()
+	w.aggregator.CloseHeartbeats()
 	until(t, "another stream", func() bool { return len(seen.all()) == 2 })
-	all := w.aggregator.Beats()
+	all := w.aggregator.ReceivedHeartbeats()
 	if all[1].InstanceId != all[0].InstanceId || len(all[1].Activities) != 1 || all[1].Sequence <= all[0].Sequence {
 		t.Errorf("%v after %v", all[1], all[0])
 	}
-	if told := seen.all(); told[0] == nil || told[1] != nil || beats.Err() != nil {
-		t.Errorf("told %v", told)
+	if reported := seen.all(); reported[0] == nil || reported[1] != nil || beats.Err() != nil {
+		t.Errorf("onChange got %v", reported)
 	}
 }
 
-func doubleAgent(t *testing.T) error {
+func duplicateAgent(t *testing.T) error {
 	t.Helper()
-	s, err := status.New(codes.Aborted, "another beats").WithDetails(&musterv1.ErrorDetail{Reason: "DOUBLE_AGENT"})
+	s, err := status.New(codes.Aborted, "another process sends heartbeats").WithDetails(&musterv1.ErrorDetail{Reason: "DUPLICATE_AGENT"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s.Err()
 }
 
-func TestASecondAgentEndsHeartbeatsForGoodButNoDelivery(t *testing.T) {
-	refusal, seen := doubleAgent(t), &watcher{}
-	w := start(t, func(w *world) { w.aggregator.JudgeBeat = func(*musterv1.BeatRequest) error { return refusal } })
+func TestDuplicateAgentEndsHeartbeatsButNotDelivery(t *testing.T) {
+	refusal, seen := duplicateAgent(t), &watcher{}
+	w := start(t, func(w *fixture) {
+		w.aggregator.CheckHeartbeat = func(*musterv1.StreamHeartbeatsRequest) error { return refusal }
+	})
 	client := w.client()
-	client.StartHeartbeats(seen.hear)
+	client.StartHeartbeats(seen.onChange)
 	until(t, "the end", func() bool { return len(seen.all()) == 1 })
 	var answer *muster.Error
-	if !errors.As(seen.all()[0], &answer) || answer.Reason != "DOUBLE_AGENT" {
+	if !errors.As(seen.all()[0], &answer) || answer.Reason != "DUPLICATE_AGENT" {
 		t.Error(seen.all())
 	}
 	if _, err := client.Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x")}); err != nil {
@@ -163,10 +165,10 @@ func TestASecondAgentEndsHeartbeatsForGoodButNoDelivery(t *testing.T) {
 	}
 }
 
-func TestAServiceWithoutHeartbeatsIsLeftInPeace(t *testing.T) {
-	w, seen := start(t, func(w *world) { w.aggregator.NoHeartbeats = true }), &watcher{}
+func TestServiceWithoutHeartbeatsIsRarelyRetried(t *testing.T) {
+	w, seen := start(t, func(w *fixture) { w.aggregator.NoHeartbeats = true }), &watcher{}
 	client := w.client()
-	client.StartHeartbeats(seen.hear)
+	client.StartHeartbeats(seen.onChange)
 	if _, err := client.Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x")}); err != nil {
 		t.Error(err)
 	}
@@ -175,7 +177,7 @@ func TestAServiceWithoutHeartbeatsIsLeftInPeace(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsTellPhasesOfADelivery(t *testing.T) {
+func TestHeartbeatsHavePhasesOfDelivery(t *testing.T) {
 	w := start(t)
 	w.aggregator.Refuse(run, codes.ResourceExhausted, "TOO_MANY_UPLOADS")
 	client := w.client()
@@ -185,29 +187,29 @@ func TestHeartbeatsTellPhasesOfADelivery(t *testing.T) {
 		_, err := client.WaitAndDeliver(t.Context())
 		waiting <- err
 	}()
-	until(t, "waiting", func() bool { return heard(w.aggregator, phase(musterv1.Phase_PHASE_WAITING)) })
+	until(t, "waiting", func() bool { return received(w.aggregator, phase(musterv1.Phase_PHASE_WAITING)) })
 	w.file("done", []byte(w.file("r", []byte("result"))))
-	until(t, "backpressured", func() bool { return heard(w.aggregator, phase(musterv1.Phase_PHASE_BACKPRESSURED)) })
+	until(t, "backpressured", func() bool { return received(w.aggregator, phase(musterv1.Phase_PHASE_BACKPRESSURED)) })
 	w.aggregator.Admit(run)
 	if err := <-waiting; err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAReportThatDidNotGetThroughGoesWithTheNextBeat(t *testing.T) {
+func TestFailedReportIsSentWithNextHeartbeat(t *testing.T) {
 	w := start(t)
 	w.aggregator.Refuse(run, codes.Unavailable, "STATUS_NOT_READY")
 	client := w.client()
 	client.StartHeartbeats(nil)
 	if err := client.ReportProgress(t.Context(), muster.Key{}, muster.Progress{Message: "half", Completed: 5}); err == nil {
-		t.Error("it got through")
+		t.Error("the report succeeded")
 	}
 	until(t, "the report", func() bool {
-		return heard(w.aggregator, func(a *musterv1.Activity) bool { return a.GetProgress().GetCompleted() == 5 })
+		return received(w.aggregator, func(a *musterv1.Activity) bool { return a.GetProgress().GetCompleted() == 5 })
 	})
 }
 
-func TestAReportOfAnythingArrivesAsText(t *testing.T) {
+func TestReportWithInvalidTextIsSanitized(t *testing.T) {
 	w := start(t)
 	progress := muster.Progress{Message: "\xff" + strings.Repeat("m", 1<<20), Failures: make([]string, 1000)}
 	if err := w.client().ReportProgress(t.Context(), muster.Key{}, progress); err != nil {
@@ -218,8 +220,8 @@ func TestAReportOfAnythingArrivesAsText(t *testing.T) {
 	}
 }
 
-// oldListener is a run's listener for old clients that answers as told, then 200.
-func (w *world) oldListener(codes ...int) *requests {
+// legacyListener is a run's listener for legacy clients that answers with the given codes, then with 200.
+func (w *fixture) legacyListener(codes ...int) *requests {
 	w.t.Helper()
 	seen := &requests{answers: codes}
 	server := httptest.NewUnstartedServer(seen)
@@ -254,7 +256,7 @@ func (r *requests) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, "because", code)
 		return
 	}
-	_, _ = io.WriteString(w, `{"interval_seconds":0.3}`) // the client may be gone
+	_, _ = io.WriteString(w, `{"interval_seconds":0.3}`) // the client may have disconnected
 }
 
 func (r *requests) all() []string {
@@ -263,10 +265,10 @@ func (r *requests) all() []string {
 	return append([]string(nil), r.paths...)
 }
 
-func TestHeartbeatsToAListenerAreGets(t *testing.T) {
+func TestHeartbeatsToListenerAreGETs(t *testing.T) {
 	w, seen := start(t), &watcher{}
-	listener := w.oldListener()
-	beats := w.client().StartHeartbeats(seen.hear)
+	listener := w.legacyListener()
+	beats := w.client().StartHeartbeats(seen.onChange)
 	until(t, "three", func() bool { return len(listener.all()) >= 3 })
 	if path := listener.all()[2]; path != "GET /api/v1/health/by-node/n1/p" {
 		t.Error(path)
@@ -277,18 +279,18 @@ func TestHeartbeatsToAListenerAreGets(t *testing.T) {
 	beats.Stop()
 }
 
-func TestAnOlderListenerIsLeftInPeaceARefusalIsTold(t *testing.T) {
+func TestOldListenerIsRarelyRetriedAndRefusalIsReported(t *testing.T) {
 	w, seen := start(t), &watcher{}
-	listener := w.oldListener(404)
+	listener := w.legacyListener(404)
 	client := w.client()
-	client.StartHeartbeats(seen.hear)
+	client.StartHeartbeats(seen.onChange)
 	until(t, "one", func() bool { return len(listener.all()) == 1 })
 	if err := client.Close(); err != nil || len(seen.all()) != 0 {
 		t.Error(err, seen.all())
 	}
 	w = start(t)
-	w.oldListener(403)
-	w.client().StartHeartbeats(seen.hear)
+	w.legacyListener(403)
+	w.client().StartHeartbeats(seen.onChange)
 	until(t, "the refusal", func() bool { return len(seen.all()) == 1 })
 	var answer *muster.Error
 	if !errors.As(seen.all()[0], &answer) || answer.Reason != "NOT_YOURS" {

@@ -14,9 +14,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"muster.example/services/client/go/reasons"
 )
 
-// listener delivers to a run's listener for old clients: plain HTTPS. Safe for concurrent use.
+// listener delivers to a run's listener for legacy clients: plain HTTPS. Safe for concurrent use.
 type listener struct {
 	base string
 	http *http.Client
@@ -25,19 +27,20 @@ type listener struct {
 func newListener(c *Config) (*listener, error) {
 	address, err := url.Parse(c.AggregatorURL)
 	if err != nil || address.Host == "" {
-		return nil, fmt.Errorf("aggregator_url: %q is no address", c.AggregatorURL)
+		return nil, fmt.Errorf("aggregator_url: %q is not an address", c.AggregatorURL)
 	}
 	return &listener{
 		base: "https://" + address.Host,
 		http: &http.Client{
-			// A redirected PUT would become a GET whose 200 stands for nothing.
+			// A redirected PUT would become a GET, whose 200 would be meaningless.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			Transport: &http.Transport{
 				TLSClientConfig: &tls.Config{
 					MinVersion: tls.VersionTLS12, RootCAs: pool(c.CA), Certificates: []tls.Certificate{leafOnly(c.certificate)},
 				},
 				TLSHandshakeTimeout: 15 * time.Second, MaxIdleConns: 2, IdleConnTimeout: 30 * time.Second,
-				// A gateway holds a PUT for a minute while the aggregator is away, and needs time to commit.
+				// A gateway holds a PUT for a minute while the aggregator is unreachable, and the commit
+				// takes time.
 				ResponseHeaderTimeout: commitTimeout,
 			},
 		},
@@ -51,7 +54,7 @@ func (l *listener) path(kind string, key Key) string {
 	return l.base + "/api/v1/" + kind + "/by-node/" + url.PathEscape(key.Node) + "/" + url.PathEscape(key.Plugin)
 }
 
-// submit sends the whole body again at each try, since old listeners know no resuming.
+// submit sends the whole body at each attempt, because legacy listeners do not resume.
 func (l *listener) submit(ctx context.Context, d *Delivery, body *os.File, waiting func(*Error)) (*Result, error) {
 	size, err := body.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -116,14 +119,14 @@ func (l *listener) progress(ctx context.Context, key Key, p Progress) error {
 	return l.do(request)
 }
 
-// Answers of an old listener in the words of the API.
+// listenerAnswers maps answers of a legacy listener to errors of the API.
 var listenerAnswers = map[int]Error{
-	http.StatusForbidden:             {Code: "PERMISSION_DENIED", Reason: "NOT_YOURS"},
-	http.StatusNotFound:              {Code: "NOT_FOUND", Reason: "PATH_NOT_FOUND"},
-	http.StatusConflict:              {Code: "ALREADY_EXISTS", Reason: "RESULT_CONFLICT"},
-	http.StatusGone:                  {Code: "FAILED_PRECONDITION", Reason: "RUN_SEALED"},
-	http.StatusRequestEntityTooLarge: {Code: "INVALID_ARGUMENT", Reason: "RESULT_TOO_LARGE"},
-	http.StatusBadRequest:            {Code: "INVALID_ARGUMENT", Reason: "BAD_REQUEST"},
+	http.StatusForbidden:             {Code: "PERMISSION_DENIED", Reason: reasons.NotYours},
+	http.StatusNotFound:              {Code: "NOT_FOUND", Reason: reasons.PathNotFound},
+	http.StatusConflict:              {Code: "ALREADY_EXISTS", Reason: reasons.ResultConflict},
+	http.StatusGone:                  {Code: "FAILED_PRECONDITION", Reason: reasons.RunSealed},
+	http.StatusRequestEntityTooLarge: {Code: "INVALID_ARGUMENT", Reason: reasons.ResultTooLarge},
+	http.StatusBadRequest:            {Code: "INVALID_ARGUMENT", Reason: reasons.BadRequest},
 }
 
 func (l *listener) do(request *http.Request) error {
@@ -139,13 +142,13 @@ func (l *listener) do(request *http.Request) error {
 	return answerOf(request, response, text)
 }
 
-// answerOf says in the words of the API what a listener answered.
+// answerOf converts an answer of a listener to an error of the API.
 func answerOf(request *http.Request, response *http.Response, text []byte) error {
 	answer, ok := listenerAnswers[response.StatusCode]
 	if !ok {
 		answer = Error{Code: "UNAVAILABLE"}
 		if response.StatusCode < 500 {
-			answer = Error{Code: "FAILED_PRECONDITION", Reason: "UNEXPECTED_ANSWER"}
+			answer = *errUnexpectedAnswer("")
 		}
 	}
 	answer.Message = fmt.Sprintf("%s: %s: %s", request.URL, response.Status, strings.TrimSpace(string(text)))
@@ -155,7 +158,7 @@ func answerOf(request *http.Request, response *http.Response, text []byte) error
 	return &answer
 }
 
-// spool keeps a stream in a nameless file, so that it can be sent again.
+// spool copies a stream to an unnamed file, so that it can be resent.
 func spool(body io.Reader) (*os.File, error) {
 	file, err := os.CreateTemp("", "muster-*")
 	if err != nil {

@@ -2,7 +2,7 @@ package muster
 
 import "path/filepath"
 
-// mediaTypes are the same on every machine, and those that old sidecars send.
+// mediaTypes are independent of the machine, and equal to those of old sidecars.
 var mediaTypes = map[string]string{
 	".gz": "application/gzip", ".htm": "text/html; charset=utf-8", ".html": "text/html; charset=utf-8",
 	".json": "application/json", ".log": "text/x-log; charset=utf-8", ".tar": "application/x-tar",
@@ -10,5 +10,5 @@ var mediaTypes = map[string]string{
 	".yaml": "application/x-yaml", ".yml": "application/x-yaml",
 }
 
-// mediaType goes by the ending of the file's name; empty if it says nothing.
+// mediaType returns the type for a file name's extension, or "".
 func mediaType(path string) string { return mediaTypes[filepath.Ext(path)] }

@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 )
 
-// pack writes a folder as results.tar.gz into itself, as old sidecars do, and gives the archive's path.
-// The archive does not hold itself. One that is newer than the done file was made by an earlier life of
-// this worker: the same bytes again let its upload go on.
+// pack writes a folder as results.tar.gz into itself, as old sidecars do, and returns the archive's path. The
+// archive does not contain itself. An archive newer than the done file was made by an earlier process: the
+// same bytes let its upload resume.
 func pack(folder, done string) (string, error) {
 	archive := filepath.Join(folder, archiveName)
 	doneInfo, err := os.Stat(done)

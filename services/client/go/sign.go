@@ -9,14 +9,14 @@ import (
 	"fmt"
 	"strings"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/peer"
 )
 
-// signer vouches for results with the key of a certificate; without one it signs nothing.
+// signer signs results with the key of a certificate; without one it does not sign.
 type signer func() (*tls.Certificate, error)
 
-// result signs as results.proto, message Signature, says. Only nodes sign, and credentials of a run.
+// result signs as results.proto, message Signature, defines. Only nodes and run credentials sign.
 func (s signer) result(d *Delivery, sum summary) (*musterv1.Signature, error) {
 	if s == nil || d.OnBehalfOf != "" {
 		return nil, nil

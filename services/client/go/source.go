@@ -12,17 +12,17 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// source gives the bytes of a delivery in pieces. One goroutine calls chunk and finish, another one
+// source provides the bytes of a delivery in pieces. One goroutine calls chunk and finish, another one
 // written.
 type source interface {
-	// chunk gives 1 to limit bytes from an offset on, valid until written() passes them; io.EOF at the
-	// end. Waits for the bytes.
+	// chunk returns 1 to limit bytes from an offset on, valid until written() passes them; io.EOF at the end.
+	// It waits for the bytes.
 	chunk(offset int64, limit int) ([]byte, error)
-	// written says that bytes below the offset will not be asked for again.
+	// written states that bytes before the offset are not needed any more.
 	written(offset int64)
-	// finish reads the rest without keeping it.
+	// finish reads the rest without storing it.
 	finish() error
-	// whole describes all bytes; false while the end has not been seen.
+	// whole describes all bytes; false before the end was read.
 	whole() (summary, bool)
 }
 
@@ -32,14 +32,14 @@ type summary struct {
 	sha256 []byte
 }
 
-// fileSource can be read again from anywhere.
+// fileSource can be read again from any offset.
 type fileSource struct {
 	file   io.ReaderAt
 	sum    summary
 	buffer []byte
 }
 
-// newFileSource reads the file once to know its digest.
+// newFileSource reads the file once to compute its digest.
 func newFileSource(file io.ReaderAt, size int64) (*fileSource, error) {
 	digest, crc := sha256.New(), crc32.New(castagnoli)
 	n, err := io.Copy(io.MultiWriter(digest, crc), io.NewSectionReader(file, 0, size))
@@ -71,10 +71,10 @@ func (s *fileSource) written(int64)          {}
 func (s *fileSource) finish() error          { return nil }
 func (s *fileSource) whole() (summary, bool) { return s.sum, true }
 
-// flushAfter bounds how long bytes of a slow sender wait for more of them.
+// flushAfter bounds how long bytes of a slow sender wait for more.
 const flushAfter = time.Second
 
-// streamSource is read once; it keeps what the server has not written yet.
+// streamSource is read once; it buffers what the server has not written yet.
 type streamSource struct {
 	body   io.Reader
 	digest hash.Hash
@@ -83,7 +83,7 @@ type streamSource struct {
 	eof    bool
 
 	mu   sync.Mutex
-	base int64    // kept are the bytes from here on
+	base int64    // the offset of the first buffered byte
 	kept [][]byte // in order, without gaps, up to end
 }
 
@@ -95,7 +95,7 @@ func (s *streamSource) chunk(offset int64, limit int) ([]byte, error) {
 	if kept, err := s.again(offset, limit); kept != nil || err != nil {
 		return kept, err
 	}
-	for s.end < offset { // the server has these bytes from an earlier life of this delivery
+	for s.end < offset { // the server has these bytes from an earlier process
 		if _, err := s.read(int(min(int64(limit), offset-s.end)), false); err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func (s *streamSource) chunk(offset int64, limit int) ([]byte, error) {
 	return s.read(limit, true)
 }
 
-// again gives bytes that were read before; nil if there are none at this offset.
+// again returns bytes that were read before; nil if none are buffered at this offset.
 func (s *streamSource) again(offset int64, limit int) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,7 @@ func (s *streamSource) whole() (summary, bool) {
 	return summary{s.end, s.crc, s.digest.Sum(nil)}, s.eof
 }
 
-// Buffers are used again whatever their size: nearly all of a server's chunks are of one size.
+// Buffers are reused whatever their size: nearly all of a server's chunks have one size.
 var buffers sync.Pool
 
 func getBuffer(size int) []byte {

@@ -15,7 +15,8 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
 // ForwardedIdentity is the metadata key with which a gateway names its client.
@@ -28,16 +29,17 @@ func onBehalf(ctx context.Context, uri string) context.Context {
 	return metadata.NewOutgoingContext(ctx, metadata.Pairs(ForwardedIdentity, uri))
 }
 
-// Submit delivers a result and returns when it is committed: from then on it survives the loss of any
-// process and of power, and not before. It goes on through lost connections and restarts of the
-// server, resuming where that left off, until the context is done (or Delivery.Hold is over).
+// Submit delivers a result and returns when it is committed: only then it survives the loss of any process
+// and of power. It retries over lost connections and restarts of the server, and resumes the upload, until
+// the context is done (or Delivery.Hold expires).
 //
-// Errors: *Error for the server's final answer, *BodyError, *LostError, *HandedOverError, the context's error.
+// Errors: *Error for the server's final answer, *BodyError, *LostError, *HandedOverError, the context's
+// error.
 func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 	d = c.prepared(d)
 	defer c.beats.Load().scope(PhaseDelivering)()
-	if c.old != nil {
-		return c.submitOld(ctx, d)
+	if c.legacy != nil {
+		return c.submitLegacy(ctx, d)
 	}
 	rpc := c.pick()
 	ctx = onBehalf(ctx, d.OnBehalfOf)
@@ -74,7 +76,7 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 	return persist(ctx, d.Hold, c.waiting, u.once, d.LeaveWhenSpooled)
 }
 
-func (c *Client) submitOld(ctx context.Context, d *Delivery) (*Result, error) {
+func (c *Client) submitLegacy(ctx context.Context, d *Delivery) (*Result, error) {
 	file, ok := d.Body.(*os.File)
 	if !ok {
 		var err error
@@ -83,18 +85,17 @@ func (c *Client) submitOld(ctx context.Context, d *Delivery) (*Result, error) {
 		}
 		defer file.Close()
 	}
-	return c.old.submit(ctx, d, file, c.waiting)
+	return c.legacy.submit(ctx, d, file, c.waiting)
 }
 
-// SubmitError says that there is no result, and why; at most 64 KiB of the text count. A genuine
-// result may still follow until the run is sealed. The zero Key is the configuration's.
+// SubmitError delivers an error result with the reason why there is no result; the text is truncated to 64
+// KiB. A genuine result may still follow until the run is sealed. The zero Key is the configuration's.
 func (c *Client) SubmitError(ctx context.Context, key Key, text string) (*Result, error) {
 	return c.Submit(ctx, &Delivery{Key: key, IsError: true, MediaType: "text/plain; charset=utf-8",
 		Body: strings.NewReader(text[:min(len(text), smallResult)])})
 }
 
-// SubmitFile delivers a file. The delivery's Body is set here; its FileName and MediaType too if they
-// are empty.
+// SubmitFile delivers a file. It sets the delivery's Body, and its FileName and MediaType if they are empty.
 func (c *Client) SubmitFile(ctx context.Context, path string, d Delivery) (*Result, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -114,7 +115,7 @@ func (c *Client) SubmitFile(ctx context.Context, path string, d Delivery) (*Resu
 	return c.Submit(ctx, &d)
 }
 
-// readHead reads up to what fits into one call, and tells whether there may be more.
+// readHead reads up to the size of one call, and reports whether there may be more.
 func readHead(body io.Reader) ([]byte, bool, error) {
 	head := make([]byte, 0, 4<<10)
 	for {
@@ -147,7 +148,7 @@ func (c *Client) submitSmall(ctx context.Context, rpc musterv1.ResultServiceClie
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		result, err := rpc.SubmitResult(ctx, request)
-		if err != nil && AsError(err).Reason == "RELAY_CUT_OFF" {
+		if err != nil && AsError(err).Reason == reasons.RelayCutOff {
 			return c.uploadSmall(ctx, rpc, d, body)
 		}
 		if err != nil {
@@ -157,7 +158,7 @@ func (c *Client) submitSmall(ctx context.Context, rpc musterv1.ResultServiceClie
 	}, d.LeaveWhenSpooled)
 }
 
-// uploadSmall is how a relay without a way up takes a small result too.
+// uploadSmall delivers a small result to a disconnected relay.
 func (c *Client) uploadSmall(ctx context.Context, rpc musterv1.ResultServiceClient, d *Delivery, body []byte) (*Result, bool, error) {
 	from, err := newFileSource(bytes.NewReader(body), int64(len(body)))
 	if err != nil {
@@ -167,12 +168,12 @@ func (c *Client) uploadSmall(ctx context.Context, rpc musterv1.ResultServiceClie
 	return u.once(ctx)
 }
 
-// maxDamaged bounds how often data that was damaged on its way is sent again.
+// maxDamaged bounds how often data that was damaged in transit is resent.
 const maxDamaged = 5
 
-// persist calls `once` until it succeeds, its error is final, the context is done, or it made no
-// progress for `hold` (if that is not 0: then a full disk ends it too). `waiting` hears why it waits, and nil
-// when it tries again. What a relay holds is asked for again and again, unless `leave`.
+// persist calls `once` until it succeeds, its error is final, the context is done, or it made no progress for
+// `hold` (if that is not 0; then a full disk ends it, too). It calls `waiting` with the reason of each wait,
+// and with nil before a retry. A spooled result is requested repeatedly, unless `leave`.
 func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once func(context.Context) (*Result, bool, error),
 	leave bool) (*Result, error) {
 	wait := backoff{}
@@ -195,7 +196,7 @@ func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once
 			if leave {
 				return nil, err
 			}
-			err = &Error{Code: "UNAVAILABLE", Reason: "RESULT_SPOOLED", Message: held.Error()}
+			err = &Error{Code: "UNAVAILABLE", Reason: reasons.ResultSpooled, Message: held.Error()}
 		}
 		var answer *Error
 		if !errors.As(err, &answer) || !again(answer, &damaged) {
@@ -208,7 +209,7 @@ func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once
 			}
 			wait.reset()
 		}
-		if hold > 0 && (answer.Reason == "DISK_FULL" || time.Since(stuck) >= hold) {
+		if hold > 0 && (answer.Reason == reasons.DiskFull || time.Since(stuck) >= hold) {
 			return nil, err
 		}
 		waiting(answer)
@@ -219,12 +220,12 @@ func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once
 	}
 }
 
-// again tells whether to open the upload again.
+// again reports whether to open the upload again.
 func again(answer *Error, damaged *int) bool {
 	switch answer.Reason {
-	case "UPLOAD_NOT_FOUND", "OFFSET_TOO_HIGH":
+	case reasons.UploadNotFound, reasons.OffsetTooHigh:
 		return true
-	case "CRC_MISMATCH":
+	case reasons.CrcMismatch:
 		*damaged++
 		return *damaged <= maxDamaged
 	}

@@ -10,31 +10,30 @@ import (
 
 	"google.golang.org/grpc"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 const (
 	callTimeout   = 30 * time.Second // of a unary call
-	ackTimeout    = 90 * time.Second // without an acknowledgement of anything that was sent
+	ackTimeout    = 90 * time.Second // without any acknowledgement
 	commitTimeout = 5 * time.Minute  // from finish to committed
 	maxChunk      = 4 << 20          // whatever a server announces
 )
 
-// errStalled is ours, for a server that took bytes and says nothing.
-var errStalled error = &Error{Code: "UNAVAILABLE", Message: "the server acknowledges nothing"}
+// errStalled is the error for a server that accepts bytes but does not acknowledge them.
+var errStalled error = &Error{Code: "UNAVAILABLE", Message: "the server sends no acknowledgements"}
 
-// upload carries one delivery to its commit, through as many streams as it takes.
+// upload carries one delivery to its commit, over as many streams as necessary.
 type upload struct {
 	rpc      musterv1.ResultServiceClient
 	delivery *Delivery
 	source   source
 	sign     signer
 	share    func() int64 // of the client's memory, in bytes
-	reached  int64        // the highest offset that the server said it has
+	reached  int64        // the highest offset that the server has acknowledged
 }
 
-// once opens the upload and sends what is missing. The boolean tells whether it got further than any
-// time before.
+// once opens the upload and sends the missing bytes. The boolean reports whether it advanced.
 func (u *upload) once(ctx context.Context) (*Result, bool, error) {
 	opened, err := u.open(ctx)
 	if err != nil {
@@ -44,7 +43,7 @@ func (u *upload) once(ctx context.Context) (*Result, bool, error) {
 		if _, ok := u.source.whole(); ok {
 			return fromResult(opened.Committed), true, nil
 		}
-		// There is a result already. Whether it is the same one is known at the end of the body.
+		// A result is committed already. The end of the body shows if it is the same one.
 		if err := u.source.finish(); err != nil {
 			return nil, false, err
 		}
@@ -56,7 +55,7 @@ func (u *upload) once(ctx context.Context) (*Result, bool, error) {
 		}
 	}
 	if opened.ChunkMax <= 0 || opened.Window <= 0 || opened.Offset < 0 {
-		return nil, false, fmt.Errorf("the server opened upload %q with nonsense: chunk_max %d, window %d, offset %d",
+		return nil, false, fmt.Errorf("invalid OpenUpload response for upload %q: chunk_max %d, window %d, offset %d",
 			opened.UploadId, opened.ChunkMax, opened.Window, opened.Offset)
 	}
 	before := u.reached
@@ -75,7 +74,7 @@ func (u *upload) open(ctx context.Context) (*musterv1.OpenUploadResponse, error)
 	return u.rpc.OpenUpload(ctx, request)
 }
 
-// note keeps track of the server's progress and lets go of what it has.
+// note records the server's progress and releases acknowledged bytes.
 func (u *upload) note(written int64) {
 	u.reached = max(u.reached, written)
 	u.source.written(written)
@@ -123,7 +122,7 @@ func (u *upload) stream(ctx context.Context, opened *musterv1.OpenUploadResponse
 	return nil, end.err
 }
 
-// receive runs until the stream ends. `alive` is called for each message.
+// receive runs until the stream ends. It calls `alive` for each message.
 func receive(rpc grpc.BidiStreamingClient[musterv1.UploadRequest, musterv1.UploadResponse], acks chan int64,
 	alive func()) (*musterv1.Result, error) {
 	defer close(acks)
@@ -152,8 +151,8 @@ func receive(rpc grpc.BidiStreamingClient[musterv1.UploadRequest, musterv1.Uploa
 	}
 }
 
-// send gives everything from the opened offset to the end. io.EOF means that the stream is over and
-// its receiver knows why.
+// send sends everything from the opened offset to the end. io.EOF means that the stream has ended and its
+// receiver has the error.
 func (u *upload) send(ctx context.Context, rpc grpc.BidiStreamingClient[musterv1.UploadRequest, musterv1.UploadResponse],
 	opened *musterv1.OpenUploadResponse, flow *flow, busy func()) error {
 	start := &musterv1.UploadRequest_Start{UploadId: opened.UploadId, Epoch: opened.Epoch}
@@ -162,7 +161,7 @@ func (u *upload) send(ctx context.Context, rpc grpc.BidiStreamingClient[musterv1
 	}
 	limit := int(min(opened.ChunkMax, opened.Window, maxChunk))
 	for {
-		// Room for the whole chunk first, so that nothing is read that may not be sent.
+		// Wait for the whole chunk, so that no unsendable bytes are read.
 		if err := flow.wait(ctx, int64(limit)); err != nil {
 			return err
 		}

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// ErrInterrupted is how WaitAndDeliver ends when its context is done first.
-var ErrInterrupted = errors.New("asked to stop before the result was committed")
+// ErrInterrupted is returned by WaitAndDeliver if its context is done first.
+var ErrInterrupted = errors.New("interrupted before the result was committed")
 
-// NoResult says that there is no genuine result, and that the fleet was told why.
+// NoResult reports that there is no genuine result, and that an error result was delivered.
 type NoResult struct{ Why string }
 
 // Error implements error.
@@ -21,77 +21,76 @@ func (e *NoResult) Error() string { return "an error result was delivered: " + e
 
 const (
 	pollInterval = time.Second
-	stopGrace    = 60 * time.Second // old sidecars go on for as long after SIGTERM
+	stopGrace    = 60 * time.Second // as old sidecars after SIGTERM
 	sealGrace    = 120 * time.Second
 	maxDoneFile  = 64 << 10 // a path has at most 4 KiB; the rest is white space
 	archiveName  = "results.tar.gz"
 )
 
-// WaitAndDeliver is the whole life of a sidecar: it waits for the done file in the configuration's
-// ResultsDir and delivers the file that it names; a folder as results.tar.gz. It polls once a second; a
-// done file that is gone again after DoneFileDelay is waited for anew, since another sidecar may take
-// it away to add to the results. One that names nothing usable gives an error result with the reason
-// (*NoResult).
+// WaitAndDeliver does all work of a sidecar: it waits for the done file in the configuration's ResultsDir and
+// delivers the file that it names; a folder is delivered as results.tar.gz. It polls once a second. If the
+// done file is removed within DoneFileDelay, it waits again: another sidecar may remove the file to add to
+// the results. A done file without a usable path leads to an error result with the reason (*NoResult).
 //
-// When the context is done it goes on for 60 s, as old sidecars do, and then ends with ErrInterrupted; a
-// delivery that has begun has as long. It gives up 120 s after the configuration's Deadline, or when
-// the certificate ends.
+// When the context is done it continues for 60 s, as old sidecars do, and then returns ErrInterrupted; an
+// active delivery gets the same time. It fails 120 s after the configuration's Deadline, or when the
+// certificate expires.
 func (c *Client) WaitAndDeliver(ctx context.Context) (*Result, error) {
 	if c.config == nil {
 		return nil, errors.New("muster: a worker needs a client made by New")
 	}
-	lasting, cancel := c.lasting(ctx)
+	withGrace, cancel := c.withGrace(ctx)
 	defer cancel()
 	defer c.beats.Load().scope(PhaseWaiting)()
-	path, err := c.waitForDone(lasting)
+	path, err := c.waitForDone(withGrace)
 	var result *Result
 	switch {
-	case lasting.Err() != nil:
+	case withGrace.Err() != nil:
 	case err == nil:
-		result, err = c.SubmitFile(lasting, path, Delivery{})
+		result, err = c.SubmitFile(withGrace, path, Delivery{})
 		var unreadable *BodyError
-		if errors.As(err, &unreadable) && lasting.Err() == nil {
-			err = c.tellWhy(lasting, unreadable.Error())
+		if errors.As(err, &unreadable) && withGrace.Err() == nil {
+			err = c.deliverError(withGrace, unreadable.Error())
 		}
 	default:
-		err = c.tellWhy(lasting, err.Error())
+		err = c.deliverError(withGrace, err.Error())
 	}
-	if err != nil && ctx.Err() != nil && lasting.Err() != nil {
+	if err != nil && ctx.Err() != nil && withGrace.Err() != nil {
 		return nil, errors.Join(ErrInterrupted, err)
 	}
 	return result, err
 }
 
-func (c *Client) tellWhy(ctx context.Context, why string) error {
+func (c *Client) deliverError(ctx context.Context, why string) error {
 	if _, err := c.SubmitError(ctx, Key{}, why); err != nil {
-		return fmt.Errorf("%s; this could not be delivered either: %w", why, err)
+		return fmt.Errorf("%s; cannot deliver this error: %w", why, err)
 	}
 	return &NoResult{why}
 }
 
-// lasting gives a context that outlives the caller's by the grace, but not the deadline.
-func (c *Client) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+// withGrace returns a context that outlives the caller's by the grace, but not the deadline.
+func (c *Client) withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := c.config.certificate.Leaf.NotAfter
 	if d := c.config.Deadline; !d.IsZero() && d.Add(sealGrace).Before(end) {
 		end = d.Add(sealGrace)
 	}
-	lasting, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
+	withGrace, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.NewTimer(stopGrace)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
 			cancel()
-		case <-lasting.Done():
+		case <-withGrace.Done():
 		}
 	})
-	return lasting, func() {
+	return withGrace, func() {
 		stop()
 		cancel()
 	}
 }
 
-// waitForDone gives the path of a result that can be delivered.
+// waitForDone returns the path of a result that can be delivered.
 func (c *Client) waitForDone(ctx context.Context) (string, error) {
 	done := filepath.Join(c.config.ResultsDir, "done")
 	there := func() bool {
@@ -109,7 +108,7 @@ func (c *Client) waitForDone(ctx context.Context) (string, error) {
 			return "", err
 		}
 		if there() {
-			return c.usable(done)
+			return c.resultPath(done)
 		}
 	}
 }
@@ -125,10 +124,10 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// usable reads the done file: the path of a regular file or of a folder, below the results folder.
-func (c *Client) usable(done string) (string, error) {
+// resultPath reads the done file: the path of a regular file or of a folder in the results folder.
+func (c *Client) resultPath(done string) (string, error) {
 	if info, err := os.Stat(done); err != nil || !info.Mode().IsRegular() || info.Size() > maxDoneFile {
-		return "", fmt.Errorf("the done file %s is no file of at most 64 KiB (%v)", done, err)
+		return "", fmt.Errorf("the done file %s is not a file of at most 64 KiB (%v)", done, err)
 	}
 	content, err := os.ReadFile(done)
 	if err != nil {
@@ -136,7 +135,7 @@ func (c *Client) usable(done string) (string, error) {
 	}
 	named := strings.TrimSpace(string(content))
 	if named == "" || strings.ContainsRune(named, 0) {
-		return "", fmt.Errorf("the done file %s names no file", done)
+		return "", fmt.Errorf("the done file %s does not name a file", done)
 	}
 	if !filepath.IsAbs(named) {
 		named = filepath.Join(c.config.ResultsDir, named)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A done file has to stay for its delay: another sidecar may take it away to add to the results.
-func TestWorkerWaitsAnewIfTheDoneFileGoes(t *testing.T) {
+// A done file has to exist for its delay: another sidecar may remove it to add to the results.
+func TestWorkerWaitsAgainIfDoneFileIsRemoved(t *testing.T) {
 	folder := t.TempDir()
 	done := filepath.Join(folder, "done")
 	names := func(result string) {
@@ -21,7 +21,7 @@ func TestWorkerWaitsAnewIfTheDoneFileGoes(t *testing.T) {
 			}
 		}
 	}
-	synctest.Test(t, func(t *testing.T) { // time passes when everybody waits
+	synctest.Test(t, func(t *testing.T) { // time advances when all goroutines wait
 		client := &Client{config: &Config{ResultsDir: folder, DoneFileDelay: Duration(3 * time.Second), MaxResultBytes: 100}}
 		names("first")
 		found := make(chan string, 1)
@@ -32,14 +32,14 @@ func TestWorkerWaitsAnewIfTheDoneFileGoes(t *testing.T) {
 			}
 			found <- path
 		}()
-		time.Sleep(pollInterval + 2*time.Second) // it was seen, and has to stay for another second
+		time.Sleep(pollInterval + 2*time.Second) // it was seen, and has to exist for another second
 		if err := os.Remove(done); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		select {
 		case path := <-found:
-			t.Fatalf("%s was taken, of a done file that went", path)
+			t.Fatalf("%s was used, although its done file was removed", path)
 		default:
 		}
 		names("second")

@@ -32,10 +32,10 @@ void AttachClient::Start() {
 
 AttachClient::~AttachClient() {
   thread_.request_stop();
-  changed_.notify_all();
+  changed_.NotifyAll();
   std::shared_ptr<AttachStream> stream;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stream = stream_;
   }
   if (stream != nullptr) stream->End(absl::CancelledError("this program stops"));
@@ -43,12 +43,12 @@ AttachClient::~AttachClient() {
 
 // With the lock held: a reaction that sends must not be the last to let go of the stream.
 bool AttachClient::Send(v1::AttachRequest message) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return stream_ != nullptr && stream_->Send(std::move(message));
 }
 
 bool AttachClient::attached() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return stream_ != nullptr && stream_->welcomed();
 }
 
@@ -58,7 +58,7 @@ std::shared_ptr<grpc::Channel> AttachClient::channel() const { return Newest().c
 
 // The parent that welcomed last: one that is only tried leads nowhere yet.
 AttachClient::Parent AttachClient::Newest() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stream_ != nullptr && stream_->welcomed()) {
     parent_ = trying_;
     parent_.stream = nullptr;
@@ -67,7 +67,7 @@ AttachClient::Parent AttachClient::Newest() const {
 }
 
 void AttachClient::SetParent(const Parent& parent) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   stream_ = parent.stream;
   trying_ = parent;
 }
@@ -113,7 +113,6 @@ absl::Status AttachClient::Hold(const std::stop_token& stop, Parent& parent) {
     Log(LogLevel::kInfo, "went over to a parent that is preferred", {{"relay", parent.target}});
   }
   SetParent({});
-  if (const auto retry = parent.stream->retry_after()) return WithRetryAfter(*end, *retry);
   return *end;
 }
 
@@ -164,8 +163,8 @@ void AttachClient::Run(const std::stop_token& stop) {
     absl::Duration wait = absl::Uniform(random, 0.0, 1.0) * back_off;
     wait = std::max(wait, RetryAfterOf(end).value_or(kLeastWait));
     back_off = std::min(back_off * 2, options_.longest_back_off);
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, stop, absl::ToChronoNanoseconds(wait), [] { return false; });
+    MutexLock lock(mutex_);
+    changed_.WaitFor(mutex_, stop, wait, [] { return false; });
   }
 }
 

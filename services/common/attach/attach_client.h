@@ -4,10 +4,8 @@
 
 #include <grpcpp/channel.h>
 
-#include <condition_variable>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -16,6 +14,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/attachment.pb.h"
 #include "services/common/attach/attach_delegate.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -56,22 +55,22 @@ class AttachClient {
     std::shared_ptr<AttachStream> stream;
   };
 
-  Parent Newest() const;
-  void Run(const std::stop_token& stop);
+  Parent Newest() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Run(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Hold(const std::stop_token& stop, Parent& parent);
   Parent Reach(size_t index) const;
   absl::Duration NextLook() const;
   Parent FindEarlier(const std::stop_token& stop, AttachStream& now, size_t index) const;
-  void SetParent(const Parent& parent);
+  void SetParent(const Parent& parent) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const AttachClientOptions options_;
   AttachDelegate& delegate_;
   const std::string instance_;
-  mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::shared_ptr<AttachStream> stream_;  // guarded by mutex_
-  Parent trying_;                         // guarded by mutex_
-  mutable Parent parent_;                 // guarded by mutex_; that which welcomed last
+  mutable Mutex mutex_;
+  StoppableCondVar changed_;
+  std::shared_ptr<AttachStream> stream_ ABSL_GUARDED_BY(mutex_);
+  Parent trying_ ABSL_GUARDED_BY(mutex_);
+  mutable Parent parent_ ABSL_GUARDED_BY(mutex_);  // that which welcomed last
   std::jthread thread_;
 };
 

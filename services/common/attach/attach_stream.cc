@@ -8,8 +8,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/key.h"
@@ -32,25 +33,17 @@ constexpr size_t kRoomAgain = 1 << 20;
 
 absl::Duration Now() { return SystemClock().MonotonicNow(); }
 
-absl::Status Refused(std::string_view why) {
-  return MakeError(absl::StatusCode::kUnauthenticated, "RELAY_REFUSED",
-                   absl::StrCat("the relay: ", std::string(why)),
-                   "Check the addresses of the relays, and that they are of this fleet.");
-}
-
 // The statement for the relay that greeted, by the newest key and certificate in the folder.
 absl::StatusOr<v1::AttachStatement> MakeStatement(const AttachClientOptions& options,
                                                   const v1::AttachResponse::Greeting& greeting) {
-  const auto key_pem = ReadSmallFile(PosixFileOps(), options.identity_folder + "/key.pem", kMaxPem);
-  if (!key_pem.ok()) return key_pem.status();
-  const auto chain = ReadSmallFile(PosixFileOps(), options.identity_folder + "/cert.pem", kMaxPem);
-  if (!chain.ok()) return chain.status();
-  const auto key = PrivateKey::FromPem(*key_pem);
-  if (!key.ok()) return key.status();
-  const auto leaf = Certificate::FromPem(*chain);
-  if (!leaf.ok()) return leaf.status();
-  const absl::Time expires = std::min(SystemClock().Now() + kMaxAttachment, leaf->NotAfter());
-  return SignAttachStatement(*key, *chain, options.uri, greeting.relay(), greeting.key_sha256(),
+  ASSIGN_OR_RETURN(const auto key_pem,
+                   ReadSmallFile(PosixFileOps(), options.identity_folder + "/key.pem", kMaxPem));
+  ASSIGN_OR_RETURN(const auto chain,
+                   ReadSmallFile(PosixFileOps(), options.identity_folder + "/cert.pem", kMaxPem));
+  ASSIGN_OR_RETURN(const auto key, PrivateKey::FromPem(key_pem));
+  ASSIGN_OR_RETURN(const auto leaf, Certificate::FromPem(chain));
+  const absl::Time expires = std::min(SystemClock().Now() + kMaxAttachment, leaf.NotAfter());
+  return SignAttachStatement(key, chain, options.uri, greeting.relay(), greeting.key_sha256(),
                              expires);
 }
 
@@ -60,17 +53,13 @@ absl::Status CheckGreeting(const grpc::ClientContext& context,
   const auto auth = context.auth_context();
   const auto pem =
       auth == nullptr ? std::vector<grpc::string_ref>() : auth->FindPropertyValues("x509_pem_cert");
-  if (pem.size() != 1) return Refused("it showed no certificate");
-  const auto certificate = Certificate::FromPem({pem[0].data(), pem[0].size()});
-  if (!certificate.ok()) return certificate.status();
-  const auto uri = certificate->Uri();
-  if (!uri.ok()) return uri.status();
-  const auto key = certificate->Key();
-  if (!key.ok()) return key.status();
-  const auto sha256 = key->Sha256();
-  if (!sha256.ok()) return sha256.status();
-  if (*uri != greeting.relay() || *sha256 != greeting.key_sha256()) {
-    return Refused("it greets as another than its certificate says");
+  if (pem.size() != 1) return errors::RelayRefused("it showed no certificate");
+  ASSIGN_OR_RETURN(const auto certificate, Certificate::FromPem({pem[0].data(), pem[0].size()}));
+  ASSIGN_OR_RETURN(const auto uri, certificate.Uri());
+  ASSIGN_OR_RETURN(const auto key, certificate.Key());
+  ASSIGN_OR_RETURN(const auto sha256, key.Sha256());
+  if (uri != greeting.relay() || sha256 != greeting.key_sha256()) {
+    return errors::RelayRefused("it greets as another than its certificate says");
   }
   return absl::OkStatus();
 }
@@ -92,12 +81,15 @@ AttachStream::AttachStream(const AttachClientOptions& options, AttachDelegate& d
 AttachStream::~AttachStream() {
   if (stub_ == nullptr) return;  // never started
   End(absl::CancelledError("this program needs it no more"));
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return end_.has_value(); });
+  MutexLock lock(mutex_);
+  while (!end_.has_value()) changed_.Wait(mutex_);
 }
 
 void AttachStream::Start(const std::shared_ptr<grpc::Channel>& channel) {
-  heard_at_ = Now();
+  {
+    MutexLock lock(mutex_);
+    heard_at_ = Now();
+  }
   stub_ = v1::AttachService::NewStub(channel);
   stub_->async()->Attach(&context_, this);
   AddHold();  // until End: messages are also sent from other threads
@@ -106,7 +98,7 @@ void AttachStream::Start(const std::shared_ptr<grpc::Channel>& channel) {
 }
 
 bool AttachStream::Send(v1::AttachRequest message) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!welcomed_at_ || ending_) return false;
   if (queued_ > kMaxQueued) {
     refused_ = true;
@@ -117,42 +109,37 @@ bool AttachStream::Send(v1::AttachRequest message) {
 }
 
 bool AttachStream::welcomed() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return welcomed_at_ && !ending_;
 }
 
 std::optional<absl::Duration> AttachStream::welcomed_at() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return welcomed_at_;
 }
 
 std::string AttachStream::relay() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return greeting_.relay();
 }
 
-std::optional<absl::Duration> AttachStream::retry_after() const {
-  std::lock_guard lock(mutex_);
-  return retry_after_;
-}
-
 absl::Duration AttachStream::tick() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return welcomed_at_ ? std::min(interval_ / 2, kLongestTick) : kTickUnwelcomed;
 }
 
 void AttachStream::Tick() {
   const absl::Duration now = Now();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (ending_) return;
   const absl::Duration limit = welcomed_at_ ? 3 * interval_ : kGreetingWithin;
   if (now - heard_at_ > limit) {
-    lock.unlock();
-    return End(absl::DeadlineExceededError(welcomed_at_ ? "the relay fell silent"
-                                                        : "the relay did not answer"));
+    const char* const why = welcomed_at_ ? "the relay fell silent" : "the relay did not answer";
+    lock.Unlock();
+    return End(absl::DeadlineExceededError(why));
   }
   if (welcomed_at_ && now > renew_at_) {
-    lock.unlock();
+    lock.Unlock();
     if (const absl::Status s = SayHello(); !s.ok()) End(s);
     return;
   }
@@ -164,7 +151,7 @@ void AttachStream::Tick() {
 
 void AttachStream::End(const absl::Status& why) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (ending_) return;
     ending_ = true;
     why_ = why;
@@ -174,23 +161,26 @@ void AttachStream::End(const absl::Status& why) {
 }
 
 std::optional<absl::Status> AttachStream::AwaitEnd(absl::Duration wait) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, absl::ToChronoNanoseconds(wait), [this] { return end_.has_value(); });
+  MutexLock lock(mutex_);
+  changed_.WaitFor(mutex_, wait,
+                   [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); });
   return end_;
 }
 
 std::optional<absl::Status> AttachStream::AwaitOffer(absl::Duration wait) {
-  std::unique_lock lock(mutex_);
-  const auto offered = [this] { return offered_ && !ending_; };
-  changed_.wait_for(lock, absl::ToChronoNanoseconds(wait),
-                    [&] { return offered() || end_.has_value(); });
+  MutexLock lock(mutex_);
+  const auto offered = [this]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return offered_ && !ending_; };
+  changed_.WaitFor(mutex_, wait, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return offered() || end_.has_value();
+  });
   if (offered()) return absl::OkStatus();
   return end_;
 }
 
 void AttachStream::Adopt() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     aside_ = false;
     heard_at_ = Now();
   }
@@ -202,7 +192,7 @@ void AttachStream::Adopt() {
 void AttachStream::OnReadDone(bool ok) {
   if (!ok) return End(absl::UnavailableError("the stream ended"));
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     heard_at_ = Now();
   }
   Then then = Then::kRead;
@@ -213,7 +203,7 @@ void AttachStream::OnReadDone(bool ok) {
 void AttachStream::OnWriteDone(bool ok) {
   bool room = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     writing_ = false;
     queued_ -= queue_.front().ByteSizeLong();
     queue_.pop_front();
@@ -226,12 +216,12 @@ void AttachStream::OnWriteDone(bool ok) {
 }
 
 void AttachStream::OnDone(const grpc::Status& status) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // What the relay said of the end says more than that it came.
   const bool told = !status.ok() && status.error_code() != grpc::StatusCode::CANCELLED;
   end_ = told || !why_ ? FromGrpc(status) : *why_;
   if (end_->ok()) end_ = absl::UnavailableError("the relay ended the stream");
-  changed_.notify_all();  // with the lock held: who hears of it may destroy this
+  changed_.NotifyAll();  // with the lock held: who hears of it may destroy this
 }
 
 absl::Status AttachStream::Take(Then* then) {
@@ -242,14 +232,6 @@ absl::Status AttachStream::Take(Then* then) {
       return TakeWelcome(then);
     case v1::AttachResponse::kBeat:
       return absl::OkStatus();
-    case v1::AttachResponse::kGoAway: {
-      std::lock_guard lock(mutex_);
-      if (response_.go_away().has_retry_after()) {
-        retry_after_ = FromProto(response_.go_away().retry_after());
-      }
-      return absl::UnavailableError(
-          absl::StrCat("the relay sends its children away: ", response_.go_away().reason()));
-    }
     case v1::AttachResponse::MESSAGE_NOT_SET:
       return absl::OkStatus();  // of a newer version
     default:
@@ -259,9 +241,9 @@ absl::Status AttachStream::Take(Then* then) {
 }
 
 absl::Status AttachStream::TakeGreeting() {
-  if (absl::Status s = CheckGreeting(context_, response_.greeting()); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckGreeting(context_, response_.greeting()));
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     greeting_ = response_.greeting();
     if (aside_ && greeting_.relay() == relay_now_) {
       return absl::AlreadyExistsError("it is the same relay at another address");
@@ -273,21 +255,20 @@ absl::Status AttachStream::TakeGreeting() {
 absl::Status AttachStream::SayHello() {
   v1::AttachResponse::Greeting greeting;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     greeting = greeting_;
   }
-  auto statement = MakeStatement(options_, greeting);
-  if (!statement.ok()) return statement.status();
-  const absl::Duration life = FromProto(statement->expire_time()) - SystemClock().Now();
+  ASSIGN_OR_RETURN(auto statement, MakeStatement(options_, greeting));
+  const absl::Duration life = FromProto(statement.expire_time()) - SystemClock().Now();
   v1::AttachRequest message;
   v1::AttachRequest::Hello& hello = *message.mutable_hello();
-  *hello.mutable_statement() = *std::move(statement);
+  *hello.mutable_statement() = std::move(statement);
   hello.set_instance_id(instance_);
   hello.set_version(std::string(kVersion));
   hello.set_is_relay(options_.is_relay);
   for (const std::string& target : options_.relay_targets) hello.add_relay_targets(target);
   hello.set_revocations_version(delegate_.RevocationsVersion());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   renew_at_ = Now() + std::max(life / 2, kLeastLife);
   if (!ending_) Queue(std::move(message));
   return absl::OkStatus();
@@ -296,13 +277,13 @@ absl::Status AttachStream::SayHello() {
 absl::Status AttachStream::TakeWelcome(Then* then) {
   bool first = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (aside_) {
-      if (absl::Status s = CheckOffer(); !s.ok()) return s;
+      RETURN_IF_ERROR(CheckOffer());
       // What comes after it is for the delegate, which is not to hear of it yet.
       offered_ = true;
       *then = Then::kWait;
-      changed_.notify_all();
+      changed_.NotifyAll();
       return absl::OkStatus();
     }
     first = !welcomed_at_;
@@ -324,7 +305,6 @@ absl::Status AttachStream::CheckOffer() const {
   return below ? absl::FailedPreconditionError("the relay hangs below this one") : absl::OkStatus();
 }
 
-// Called with the lock held, as the next.
 void AttachStream::Queue(v1::AttachRequest message) {
   queued_ += message.ByteSizeLong();
   queue_.push_back(std::move(message));

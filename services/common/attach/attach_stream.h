@@ -6,11 +6,9 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/client_callback.h>
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -18,6 +16,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/attachment.grpc.pb.h"
 #include "services/common/attach/attach_delegate.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -47,8 +46,6 @@ class AttachStream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::Attac
   std::optional<absl::Duration> welcomed_at() const;
   // URI of the relay that greeted; empty before.
   std::string relay() const;
-  // What the relay said of when to come again.
-  std::optional<absl::Duration> retry_after() const;
 
   // Says something now and then, renews the statement, notices silence. To be called every tick().
   void Tick();
@@ -73,13 +70,13 @@ class AttachStream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::Attac
   // What is to be done after a message.
   enum class Then { kRead, kWait };
 
-  absl::Status Take(Then* then);
-  absl::Status TakeGreeting();
-  absl::Status SayHello();
-  absl::Status TakeWelcome(Then* then);
+  absl::Status Take(Then* then) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TakeGreeting() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status SayHello() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TakeWelcome(Then* then) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckOffer() const;
-  void Queue(v1::AttachRequest message);
-  void Write();
+  void Queue(v1::AttachRequest message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const AttachClientOptions& options_;
   AttachDelegate& delegate_;
@@ -89,25 +86,24 @@ class AttachStream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::Attac
   std::unique_ptr<v1::AttachService::Stub> stub_;
   v1::AttachResponse response_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  // All below are guarded by mutex_.
-  bool aside_;
-  bool offered_ = false;  // welcomed, aside; response_ is the welcome
-  v1::AttachResponse::Greeting greeting_;
-  std::deque<v1::AttachRequest> queue_;  // its first is being written, if writing_
-  size_t queued_ = 0;
-  bool writing_ = false;
-  bool refused_ = false;
-  std::optional<absl::Duration> welcomed_at_;
-  bool ending_ = false;
-  absl::Duration interval_ = absl::Seconds(15);
-  absl::Duration heard_at_;  // monotonic, as those that follow
-  absl::Duration said_at_;
-  absl::Duration renew_at_ = absl::InfiniteDuration();
-  std::optional<absl::Duration> retry_after_;
-  std::optional<absl::Status> why_;
-  std::optional<absl::Status> end_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool aside_ ABSL_GUARDED_BY(mutex_);
+  bool offered_ ABSL_GUARDED_BY(mutex_) = false;  // welcomed, aside; response_ is the welcome
+  v1::AttachResponse::Greeting greeting_ ABSL_GUARDED_BY(mutex_);
+  // Its first is being written, if writing_.
+  std::deque<v1::AttachRequest> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t queued_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool refused_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Duration> welcomed_at_ ABSL_GUARDED_BY(mutex_);
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(15);
+  absl::Duration heard_at_ ABSL_GUARDED_BY(mutex_);  // monotonic, as those that follow
+  absl::Duration said_at_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration renew_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
+  std::optional<absl::Status> why_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

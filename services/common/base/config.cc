@@ -12,6 +12,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -255,9 +256,7 @@ void Config::Address(std::string name, HostPort* value, std::string comment) {
 }
 
 absl::Status Config::Failure(std::string_view problems) const {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONFIG", problems,
-                   absl::StrCat("Correct the file; `", program_,
-                                " --print-config` shows every field and what it may hold."));
+  return errors::InvalidConfig(problems, program_);
 }
 
 absl::Status Config::Load(const std::string& path) {

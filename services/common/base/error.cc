@@ -1,8 +1,5 @@
 #include "services/common/base/error.h"
 
-#include <cerrno>
-#include <cstring>
-
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/strings.h"
@@ -17,31 +14,6 @@ constexpr char kRetryAfter[] = "muster/retry-after";
 std::string Payload(const absl::Status& status, const char* key) {
   auto payload = status.GetPayload(key);
   return payload ? std::string(*payload) : std::string();
-}
-
-struct ErrnoClass {
-  absl::StatusCode code;
-  std::string_view reason;
-  std::string_view next_step;
-};
-
-ErrnoClass Classify(int error_number) {
-  switch (error_number) {
-    case ENOSPC:
-    case EDQUOT:
-      return {absl::StatusCode::kResourceExhausted, "DISK_FULL",
-              "Free space on that file system, then try again."};
-    case ENOENT:
-      return {absl::StatusCode::kNotFound, "FILE_NOT_FOUND", "Check the path."};
-    case EACCES:
-    case EPERM:
-      return {absl::StatusCode::kPermissionDenied, "FILE_NOT_ACCESSIBLE",
-              "Check owner and mode of the file and its folders."};
-    case EEXIST:
-      return {absl::StatusCode::kAlreadyExists, "FILE_EXISTS", "Choose another name."};
-    default:
-      return {absl::StatusCode::kInternal, "IO_ERROR", "Check the disk and the kernel's log."};
-  }
 }
 
 }  // namespace
@@ -77,14 +49,6 @@ absl::Status Annotate(const absl::Status& status, std::string_view context) {
   status.ForEachPayload(
       [&](absl::string_view key, const absl::Cord& value) { annotated.SetPayload(key, value); });
   return annotated;
-}
-
-absl::Status ErrnoError(int error_number, std::string_view what, std::string_view subject) {
-  const ErrnoClass c = Classify(error_number);
-  char buffer[256];
-  const char* text = strerror_r(error_number, buffer, sizeof(buffer));
-  return MakeError(c.code, c.reason, absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", text),
-                   c.next_step);
 }
 
 }  // namespace muster

@@ -5,8 +5,8 @@
 // what, and the next step for the reader. The reason and the next step travel as payloads of the
 // status, so that they survive the way through gRPC (services/common/rpc/status.h) to the CLI.
 //
-// Use the catalogue (services/common/errors.h) rather than MakeError: there each reason, its code
-// and its wording are decided once.
+// The table of errors (services/common/errors) decides reason, code and wording of each error once:
+// call its constructors, not MakeError.
 #ifndef MUSTER_SERVICES_COMMON_BASE_ERROR_H_
 #define MUSTER_SERVICES_COMMON_BASE_ERROR_H_
 
@@ -38,11 +38,6 @@ std::optional<absl::Duration> RetryAfterOf(const absl::Status& status);
 // The same error with `context` before its message ("open upload: ..."); reason, next step and
 // retry time are kept. An OK status stays OK.
 absl::Status Annotate(const absl::Status& status, std::string_view context);
-
-// An error from errno: "what subject: strerror". ENOSPC and EDQUOT become RESOURCE_EXHAUSTED with
-// reason DISK_FULL, ENOENT becomes NOT_FOUND, EACCES and EPERM PERMISSION_DENIED, EEXIST
-// ALREADY_EXISTS, anything else INTERNAL with reason IO_ERROR.
-absl::Status ErrnoError(int error_number, std::string_view what, std::string_view subject);
 
 }  // namespace muster
 

@@ -1,7 +1,5 @@
 #include "services/common/base/error.h"
 
-#include <cerrno>
-
 #include "gtest/gtest.h"
 
 namespace muster {
@@ -26,12 +24,6 @@ TEST(ErrorTest, AnnotateKeepsEverythingButTheMessage) {
   EXPECT_EQ(NextStepOf(annotated), "Wait.");
   EXPECT_EQ(RetryAfterOf(annotated), absl::Milliseconds(1500));
   EXPECT_TRUE(Annotate(absl::OkStatus(), "nothing").ok());
-}
-
-TEST(ErrorTest, FullDiskIsNotAnInternalError) {
-  const absl::Status status = ErrnoError(ENOSPC, "write", "/state/x");
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(ReasonOf(status), "DISK_FULL");
 }
 
 }  // namespace

@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -34,57 +35,57 @@ Executor::~Executor() {
 
 bool Executor::Post(Task task) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (draining_ || queue_.size() >= options_.max_queue) {
       ++refused_;
       return false;
     }
     queue_.push_back(std::move(task));
   }
-  work_.notify_one();
+  work_.NotifyOne();
   return true;
 }
 
 absl::Status Executor::Drain(absl::Duration limit) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   draining_ = true;
-  work_.notify_all();
-  const auto drained = [this] { return queue_.empty() && running_ == 0; };
+  work_.NotifyAll();
+  const auto drained = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return queue_.empty() && running_ == 0;
+  };
   if (limit == absl::InfiniteDuration()) {
-    idle_.wait(lock, drained);
-  } else if (!idle_.wait_for(lock, absl::ToChronoNanoseconds(limit), drained)) {
-    return MakeError(absl::StatusCode::kDeadlineExceeded, "DRAIN_TIMEOUT",
-                     ToStd(absl::StrCat(queue_.size() + running_, " tasks of ", options_.name,
-                                        " did not end within ", absl::FormatDuration(limit))),
-                     "");
+    while (!drained()) idle_.Wait(mutex_);
+  } else if (!idle_.WaitFor(mutex_, limit, drained)) {
+    return errors::DrainTimeout(static_cast<int64_t>(queue_.size() + running_), options_.name,
+                                limit);
   }
   return absl::OkStatus();
 }
 
 size_t Executor::queued() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return queue_.size();
 }
 
 uint64_t Executor::refused() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return refused_;
 }
 
 void Executor::Work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    work_.wait(lock, [this] { return draining_ || !queue_.empty(); });
+    while (!draining_ && queue_.empty()) work_.Wait(mutex_);
     if (queue_.empty()) return;
     Task task = std::move(queue_.front());
     queue_.pop_front();
     ++running_;
-    lock.unlock();
+    lock.Unlock();
     task();
     task = nullptr;  // what it captured goes outside the lock, and before the task counts as ended
-    lock.lock();
+    lock.Lock();
     --running_;
-    idle_.notify_all();
+    idle_.NotifyAll();
   }
 }
 
@@ -93,17 +94,17 @@ struct Strand::State {
 
   Executor& executor;
   const size_t max_queue;
-  std::mutex mutex;
-  std::deque<Executor::Task> queue;  // guarded by mutex
-  bool scheduled = false;            // a Run is queued or running; guarded by mutex
-  uint64_t refused = 0;              // guarded by mutex
+  Mutex mutex;
+  std::deque<Executor::Task> queue ABSL_GUARDED_BY(mutex);
+  bool scheduled ABSL_GUARDED_BY(mutex) = false;  // a Run is queued or running
+  uint64_t refused ABSL_GUARDED_BY(mutex) = 0;
 };
 
 Strand::Strand(Executor& executor, size_t max_queue)
     : state_(std::make_shared<State>(executor, max_queue)) {}
 
 bool Strand::Post(Executor::Task task) {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   if (state_->queue.size() >= state_->max_queue) {
     ++state_->refused;
     return false;
@@ -118,7 +119,7 @@ bool Strand::Post(Executor::Task task) {
 }
 
 uint64_t Strand::refused() const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return state_->refused;
 }
 
@@ -126,7 +127,7 @@ void Strand::Run(const std::shared_ptr<State>& state) {
   for (int turn = 1;; ++turn) {
     Executor::Task task;
     {
-      std::lock_guard lock(state->mutex);
+      MutexLock lock(state->mutex);
       if (state->queue.empty()) {
         state->scheduled = false;
         return;

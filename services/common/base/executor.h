@@ -2,12 +2,10 @@
 #ifndef MUSTER_SERVICES_COMMON_BASE_EXECUTOR_H_
 #define MUSTER_SERVICES_COMMON_BASE_EXECUTOR_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -51,16 +50,16 @@ class Executor {
   uint64_t refused() const;
 
  private:
-  void Work();
+  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
-  mutable std::mutex mutex_;
-  std::condition_variable work_;  // a task came, or the executor drains
-  std::condition_variable idle_;  // a task ended
-  std::deque<Task> queue_;        // guarded by mutex_
-  size_t running_ = 0;            // guarded by mutex_
-  bool draining_ = false;         // guarded by mutex_
-  uint64_t refused_ = 0;          // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar work_;  // a task came, or the executor drains
+  CondVar idle_;  // a task ended
+  std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_;
 };
 

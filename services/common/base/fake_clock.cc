@@ -3,58 +3,60 @@
 #include <algorithm>
 #include <utility>
 
+#include "services/common/errors/base.h"
+
 namespace muster {
 
 FakeClock::FakeClock(absl::Time start, size_t max_timers)
     : max_timers_(max_timers), wall_origin_(start) {}
 
 absl::Time FakeClock::Now() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return wall_origin_ + elapsed_;
 }
 
 absl::Duration FakeClock::MonotonicNow() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return elapsed_;
 }
 
 absl::StatusOr<TimerId> FakeClock::Schedule(absl::Duration delay,
                                             absl::AnyInvocable<void()> callback) {
-  std::lock_guard lock(mutex_);
-  if (queue_.size() >= max_timers_) return TooManyTimers(max_timers_);
+  MutexLock lock(mutex_);
+  if (queue_.size() >= max_timers_) return errors::TooManyTimers(static_cast<int64_t>(max_timers_));
   return queue_.Add(elapsed_ + std::max(delay, absl::ZeroDuration()), std::move(callback));
 }
 
 bool FakeClock::Cancel(TimerId id) {
   TimerQueue::Callback dropped;  // destroyed after the lock is released
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   dropped = queue_.Remove(id);
   return dropped != nullptr;
 }
 
 void FakeClock::Advance(absl::Duration by) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const absl::Duration end = elapsed_ + by;
   for (;;) {
     const auto due = queue_.NextDue();
     if (!due || *due > end) break;
     elapsed_ = std::max(elapsed_, *due);
     TimerQueue::Callback callback = queue_.TakeDue(elapsed_);
-    lock.unlock();
+    lock.Unlock();
     callback();
     callback = nullptr;
-    lock.lock();
+    lock.Lock();
   }
   elapsed_ = std::max(elapsed_, end);
 }
 
 void FakeClock::JumpWall(absl::Time now) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   wall_origin_ = now - elapsed_;
 }
 
 size_t FakeClock::waiting_timers() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return queue_.size();
 }
 

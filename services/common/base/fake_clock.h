@@ -4,10 +4,10 @@
 
 #include <cstddef>
 #include <limits>
-#include <mutex>
 
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/timer_queue.h"
 #include "services/common/base/timers.h"
 
@@ -36,11 +36,11 @@ class FakeClock final : public Clock, public TimerService {
   size_t waiting_timers() const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   const size_t max_timers_;
-  absl::Time wall_origin_;  // wall time at monotonic zero; guarded by mutex_
-  absl::Duration elapsed_;  // guarded by mutex_
-  TimerQueue queue_;        // guarded by mutex_
+  absl::Time wall_origin_ ABSL_GUARDED_BY(mutex_);  // wall time at monotonic zero
+  absl::Duration elapsed_ ABSL_GUARDED_BY(mutex_);
+  TimerQueue queue_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 
@@ -17,15 +18,12 @@ std::string ParentFolder(std::string_view path) {
 absl::Status MakeFolders(FileOps& ops, const std::string& path) {
   const absl::Status made = ops.MakeFolder(path);
   if (absl::IsAlreadyExists(made)) {
-    auto info = ops.Stat(path);
-    if (!info.ok()) return info.status();
-    if (info->type == FileType::kFolder) return absl::OkStatus();
-    return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_A_FOLDER",
-                     absl::StrCat(path, " is there, but it is not a folder."),
-                     "Move it away or choose another path.");
+    ASSIGN_OR_RETURN(auto info, ops.Stat(path));
+    if (info.type == FileType::kFolder) return absl::OkStatus();
+    return errors::NotAFolder(path);
   }
   if (absl::IsNotFound(made)) {
-    if (absl::Status above = MakeFolders(ops, ParentFolder(path)); !above.ok()) return above;
+    RETURN_IF_ERROR(MakeFolders(ops, ParentFolder(path)));
     if (absl::Status again = ops.MakeFolder(path); !again.ok() && !absl::IsAlreadyExists(again)) {
       return again;
     }
@@ -40,31 +38,27 @@ absl::Status WriteFileDurably(FileOps& ops, const std::string& path, std::string
   if (absl::Status removed = ops.Remove(staged); !removed.ok() && !absl::IsNotFound(removed)) {
     return removed;
   }
-  auto file = ops.Create(staged);
-  if (!file.ok()) return file.status();
-  if (absl::Status written = (*file)->WriteAt(data, 0); !written.ok()) return written;
-  if (absl::Status synced = (*file)->SyncData(); !synced.ok()) return synced;
-  if (absl::Status renamed = ops.Rename(staged, path); !renamed.ok()) return renamed;
+  ASSIGN_OR_RETURN(auto file, ops.Create(staged));
+  RETURN_IF_ERROR(file->WriteAt(data, 0));
+  RETURN_IF_ERROR(file->SyncData());
+  RETURN_IF_ERROR(ops.Rename(staged, path));
   return ops.SyncFolder(ParentFolder(path));
 }
 
 absl::StatusOr<std::string> ReadSmallFile(FileOps& ops, const std::string& path, int64_t limit) {
-  auto file = ops.Open(path, OpenMode::kRead);
-  if (!file.ok()) return file.status();
+  ASSIGN_OR_RETURN(auto file, ops.Open(path, OpenMode::kRead));
   std::string content;
   while (true) {
     const size_t have = content.size();
     const size_t step = std::min<size_t>(64 * 1024, limit + 1 - have);
     content.resize(have + step);
-    auto got = (*file)->ReadAt({content.data() + have, step}, static_cast<int64_t>(have));
-    if (!got.ok()) return got.status();
-    content.resize(have + *got);
+    ASSIGN_OR_RETURN(auto got,
+                     file->ReadAt({content.data() + have, step}, static_cast<int64_t>(have)));
+    content.resize(have + got);
     if (static_cast<int64_t>(content.size()) > limit) {
-      return MakeError(absl::StatusCode::kOutOfRange, "FILE_TOO_LARGE",
-                       absl::StrCat(path, " holds more than ", limit, " bytes."),
-                       "Check that this is the right file.");
+      return errors::FileLongerThan(path, limit);
     }
-    if (*got < step) return content;
+    if (got < step) return content;
   }
 }
 

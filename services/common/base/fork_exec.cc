@@ -14,8 +14,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -108,9 +110,7 @@ absl::StatusOr<ProcessUser> ProcessUser::Find(const std::string& name) {
   passwd* found = nullptr;
   getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
   if (found == nullptr) {
-    return MakeError(absl::StatusCode::kNotFound, "NO_SUCH_USER",
-                     absl::StrCat("this machine knows no user \"", name, "\""),
-                     "Name a user of this machine.");
+    return errors::NoSuchUser(name);
   }
   ProcessUser user;
   user.uid = entry.pw_uid;
@@ -129,26 +129,24 @@ absl::StatusOr<ProcessUser> ProcessUser::Find(const std::string& name) {
 
 absl::StatusOr<pid_t> ForkExec(const ForkPlan& plan,
                                const std::function<absl::Status(pid_t)>& before_start) {
-  absl::StatusOr<Pipe> go = MakeParkedPipe();
-  if (!go.ok()) return go.status();
-  absl::StatusOr<Pipe> report = MakeParkedPipe();
-  if (!report.ok()) return report.status();
+  ASSIGN_OR_RETURN(Pipe go, MakeParkedPipe());
+  ASSIGN_OR_RETURN(Pipe report, MakeParkedPipe());
   pid_t pid = 0;
   {
     const SignalsBlocked blocked;
     pid = fork();
-    if (pid == 0) Child(plan, go->read.get(), go->write.get(), report->write.get());
+    if (pid == 0) Child(plan, go.read.get(), go.write.get(), report.write.get());
   }
   if (pid < 0) return ErrnoError(errno, "start", plan.argv[0]);
-  go->read.reset();
-  report->write.reset();
+  go.read.reset();
+  report.write.reset();
   absl::Status status = before_start ? before_start(pid) : absl::OkStatus();
   if (status.ok()) {
-    const int error = Release(*go, *report);
+    const int error = Release(go, report);
     if (error == 0) return pid;
     status = ErrnoError(error, "start", plan.argv[0]);
   }
-  go->write.reset();  // a child that was not let go ends by itself
+  go.write.reset();  // a child that was not let go ends by itself
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   return status;

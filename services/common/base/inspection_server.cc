@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -76,9 +77,7 @@ absl::StatusOr<std::unique_ptr<InspectionServer>> InspectionServer::Start(const 
     state->port = options.port;
   }
   if (state->port < 0) {
-    return MakeError(absl::StatusCode::kUnavailable, "PORT_IN_USE",
-                     absl::StrCat("cannot listen on ", kLoopback, ":", options.port),
-                     "End the program that uses the port, or configure another.");
+    return errors::PortInUse(kLoopback, options.port);
   }
   state->thread = std::thread([s = state.get()] {
     s->server.listen_after_bind();

@@ -15,6 +15,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -132,9 +133,7 @@ absl::Status StartLog(const LogOptions& options) {
           options.file, options.max_file_bytes, std::max<size_t>(options.max_files, 1));
     }
   } catch (const spdlog::spdlog_ex& e) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "LOG_NOT_WRITABLE",
-                     absl::StrCat("log file ", options.file, ": ", e.what()),
-                     "Check the path, its folder's owner and mode, and the disk.");
+    return errors::LogNotWritable(options.file, e.what());
   }
   Current() = {options.format, options.service, MakeLogger(std::move(sink), options.level)};
   return absl::OkStatus();

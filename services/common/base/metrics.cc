@@ -14,11 +14,11 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <mutex>
 #include <system_error>
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 namespace {
@@ -85,13 +85,13 @@ struct Labelled<Handle>::State {
   const std::vector<std::string> labels;
   const size_t max_series;
   const std::function<Native&(prometheus::Family<Native>&, const prometheus::Labels&)> add;
-  std::mutex mutex;
-  std::map<std::vector<std::string>, Native*> series;  // guarded by mutex
+  Mutex mutex;
+  std::map<std::vector<std::string>, Native*> series ABSL_GUARDED_BY(mutex);
 };
 
 template <typename Handle>
 Handle Labelled<Handle>::With(const std::vector<std::string>& values) const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   if (const auto found = state_->series.find(values); found != state_->series.end()) {
     return Handle(found->second);
   }
@@ -116,8 +116,8 @@ struct Metrics::Sampled {
 
 struct Metrics::State {
   prometheus::Registry registry;
-  mutable std::mutex mutex;
-  std::vector<Sampled> sampled;  // guarded by mutex
+  mutable Mutex mutex;
+  std::vector<Sampled> sampled ABSL_GUARDED_BY(mutex);
 };
 
 Metrics::Metrics() : state_(std::make_unique<State>()) {}
@@ -165,13 +165,13 @@ Labelled<Histogram> Metrics::AddHistograms(const std::string& name, const std::s
 
 void Metrics::AddSampledGauge(const std::string& name, const std::string& help,
                               std::function<double()> read) {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   state_->sampled.push_back({{name, help, prometheus::MetricType::Gauge, {}}, std::move(read)});
 }
 
 void Metrics::AddSampledCounter(const std::string& name, const std::string& help,
                                 std::function<double()> read) {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   state_->sampled.push_back({{name, help, prometheus::MetricType::Counter, {}}, std::move(read)});
 }
 
@@ -187,7 +187,7 @@ void Metrics::AddProcessMetrics() {
 std::string Metrics::Text() const {
   std::vector<prometheus::MetricFamily> families = state_->registry.Collect();
   {
-    std::lock_guard lock(state_->mutex);
+    MutexLock lock(state_->mutex);
     for (const Sampled& sampled : state_->sampled) {
       prometheus::ClientMetric metric;
       const double value = sampled.read();

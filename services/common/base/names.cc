@@ -4,9 +4,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -62,10 +62,7 @@ absl::Status ValidateName(std::string_view what, std::string_view name) {
   }
   std::string shown = Printable(name.substr(0, kMaxShown));
   if (name.size() > kMaxShown) shown += "...";
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                   absl::StrCat("the name \"", shown, "\" of ", ToAbsl(what),
-                                " is not valid: ", ToAbsl(problem)),
-                   "Use 1 to 253 of the characters A-Z a-z 0-9 . _ - and no dot at the beginning.");
+  return errors::InvalidName(shown, what, problem);
 }
 
 std::string SafeFileName(std::string_view raw) {

@@ -29,7 +29,7 @@ TEST(ValidateNameTest, RefusesAllElse) {
 
 TEST(ValidateNameTest, TheMessageNamesFieldAndRule) {
   const absl::Status status = ValidateName("plugin", ".x\n");
-  EXPECT_EQ(status.message(), "the name \".x_\" of plugin is not valid: it begins with a dot");
+  EXPECT_EQ(status.message(), "invalid name \".x_\" of plugin: it begins with a dot");
   EXPECT_NE(NextStepOf(status).find("1 to 253"), std::string::npos);
   EXPECT_LT(ValidateName("plugin", std::string(100'000, '/')).message().size(), 200u);
 }

@@ -13,8 +13,9 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -99,9 +100,7 @@ class PosixFile final : public File {
   absl::Status Lock() override {
     if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
     if (errno != EWOULDBLOCK) return ErrnoError(errno, "lock", path_);
-    return MakeError(absl::StatusCode::kFailedPrecondition, "FILE_LOCKED",
-                     absl::StrCat(path_, " is locked by another process."),
-                     "Stop the other process first.");
+    return errors::FileLocked(path_);
   }
 
  private:

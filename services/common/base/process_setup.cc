@@ -14,7 +14,7 @@
 #include <cerrno>
 
 #include "absl/synchronization/mutex.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 
 namespace muster {
 namespace {

@@ -13,18 +13,14 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
-
-absl::Status Exposed(std::string_view path, std::string_view problem, std::string_view next_step) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "SECRET_FILE_EXPOSED",
-                   absl::StrCat("will not use the secret in ", ToAbsl(path), ": ", ToAbsl(problem)),
-                   next_step);
-}
 
 absl::Status WriteAll(int fd, std::string_view content, const std::string& path) {
   while (!content.empty()) {
@@ -51,9 +47,7 @@ absl::StatusOr<std::string> ReadAll(int fd, const std::string& path, size_t max_
     if (n < 0) return ErrnoError(errno, "read", path);
     if (n == 0) return content;
     if (content.size() + static_cast<size_t>(n) > max_bytes) {
-      return MakeError(absl::StatusCode::kResourceExhausted, "FILE_TOO_LARGE",
-                       absl::StrCat(path, " is larger than ", max_bytes, " bytes"),
-                       "Check that this is the right file.");
+      return errors::FileTooLarge(path, max_bytes);
     }
     content.append(buffer.data(), static_cast<size_t>(n));
   }
@@ -68,7 +62,7 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
   const UniqueFd fd(mkostemp(temporary.data(), O_CLOEXEC));  // 0600
   if (!fd.valid()) return ErrnoError(errno, "create a file in", folder);
   absl::Cleanup remove = [&] { unlink(temporary.c_str()); };
-  if (absl::Status status = WriteAll(fd.get(), content, path); !status.ok()) return status;
+  RETURN_IF_ERROR(WriteAll(fd.get(), content, path));
   if (fchmod(fd.get(), mode) != 0) return ErrnoError(errno, "set the mode of", path);
   if (fsync(fd.get()) != 0) return ErrnoError(errno, "sync", path);
   if (rename(temporary.c_str(), path.c_str()) != 0) return ErrnoError(errno, "replace", path);
@@ -79,17 +73,19 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid() && errno == ELOOP) {
-    return Exposed(path, "it is a symbolic link", "Name the file itself.");
+    return errors::SecretFileExposed(path, "it is a symbolic link", "Name the file itself.");
   }
   if (!fd.valid()) return ErrnoError(errno, "open", path);
   struct stat info;
   if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, "inspect", path);
-  if (!S_ISREG(info.st_mode)) return Exposed(path, "it is not a plain file", "Name a plain file.");
+  if (!S_ISREG(info.st_mode))
+    return errors::SecretFileExposed(path, "it is not a plain file", "Name a plain file.");
   if (info.st_uid != geteuid() && info.st_uid != 0) {
-    return Exposed(path, "it belongs to another user", "Give it to the user that needs it: chown.");
+    return errors::SecretFileExposed(path, "it belongs to another user",
+                                     "Give it to the user that needs it: chown.");
   }
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return Exposed(
+    return errors::SecretFileExposed(
         path, "others than its owner can read or change it",
         absl::StrCat("Make a new secret if it may have been read; then: chmod 600 ", path));
   }
@@ -102,8 +98,7 @@ absl::StatusOr<std::string> ReadFileBounded(const std::string& path, size_t max_
   struct stat info;
   if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, "inspect", path);
   if (!S_ISREG(info.st_mode)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "NOT_A_FILE",
-                     absl::StrCat(path, " is not a plain file"), "Name a plain file.");
+    return errors::NotAPlainFile(path);
   }
   return ReadAll(fd.get(), path, max_bytes);
 }

@@ -56,13 +56,6 @@ std::string DigestBytes(const Sha256Digest& digest) {
   return std::string(digest.begin(), digest.end());
 }
 
-std::optional<Sha256Digest> DigestFromBytes(std::string_view bytes) {
-  if (bytes.size() != kSha256Size) return std::nullopt;
-  Sha256Digest digest;
-  std::copy(bytes.begin(), bytes.end(), digest.begin());
-  return digest;
-}
-
 std::string ToHex(std::string_view bytes) { return absl::BytesToHexString(ToAbsl(bytes)); }
 
 std::string ToHex(const Sha256Digest& digest) { return ToHex(DigestBytes(digest)); }

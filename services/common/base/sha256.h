@@ -43,9 +43,6 @@ class Sha256 {
 // The digest as protos carry it: 32 bytes.
 std::string DigestBytes(const Sha256Digest& digest);
 
-// From a proto's bytes; empty unless there are exactly 32.
-std::optional<Sha256Digest> DigestFromBytes(std::string_view bytes);
-
 // Lower-case hexadecimal.
 std::string ToHex(std::string_view bytes);
 std::string ToHex(const Sha256Digest& digest);

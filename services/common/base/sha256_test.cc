@@ -27,13 +27,6 @@ TEST(Sha256Test, PiecesGiveTheWholeAndFinishBeginsAnew) {
   EXPECT_EQ(moved.Finish(), Sha256::Of(""));
 }
 
-TEST(DigestTest, BytesRoundTrip) {
-  const Sha256Digest digest = Sha256::Of("abc");
-  EXPECT_EQ(DigestFromBytes(DigestBytes(digest)), digest);
-  EXPECT_EQ(DigestFromBytes(std::string(31, 'x')), std::nullopt);
-  EXPECT_EQ(DigestFromBytes(std::string(33, 'x')), std::nullopt);
-}
-
 TEST(HexTest, RoundTripAndRefusal) {
   EXPECT_EQ(ToHex(std::string_view("\x00\xff\x1a", 3)), "00ff1a");
   EXPECT_EQ(FromHex("00fF1a"), std::string("\x00\xff\x1a", 3));

@@ -4,7 +4,9 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -34,12 +36,12 @@ class SimulatedFile final : public File {
       : disk_(disk), node_(std::move(node)), path_(std::move(path)), life_(disk->life_) {}
 
   ~SimulatedFile() override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     if (locked_ && life_ == disk_->life_) node_->locked = false;
   }
 
   absl::Status WriteAt(std::string_view data, int64_t offset) override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     if (absl::Status s = Enter(SimulatedDisk::Call::kWrite, true); !s.ok()) {
       // A full disk takes what fits.
       if (absl::IsResourceExhausted(s) && data.size() > 1) {
@@ -51,16 +53,16 @@ class SimulatedFile final : public File {
   }
 
   absl::StatusOr<size_t> ReadAt(std::span<char> buffer, int64_t offset) override {
-    std::lock_guard lock(disk_->mutex_);
-    if (absl::Status s = Enter(SimulatedDisk::Call::kRead, false); !s.ok()) return s;
+    MutexLock lock(disk_->mutex_);
+    RETURN_IF_ERROR(Enter(SimulatedDisk::Call::kRead, false));
     const std::string& content = node_->content;
     if (offset >= static_cast<int64_t>(content.size())) return 0;
     return content.copy(buffer.data(), buffer.size(), static_cast<size_t>(offset));
   }
 
   absl::Status Reserve(int64_t size) override {
-    std::lock_guard lock(disk_->mutex_);
-    if (absl::Status s = Enter(SimulatedDisk::Call::kReserve, true); !s.ok()) return s;
+    MutexLock lock(disk_->mutex_);
+    RETURN_IF_ERROR(Enter(SimulatedDisk::Call::kReserve, true));
     const int64_t more = size - SimulatedDisk::UsedBelow(*node_);
     if (more > disk_->capacity_ - disk_->Used()) return ErrnoError(ENOSPC, "reserve", path_);
     node_->reserved = std::max(node_->reserved, size);
@@ -70,7 +72,7 @@ class SimulatedFile final : public File {
   void StartWriteback(int64_t, int64_t) override {}
 
   absl::Status SyncData() override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     const uint64_t life = disk_->life_;
     absl::Status s = Enter(SimulatedDisk::Call::kSync, true);
     if (!s.ok() && (disk_->powered_off_ || life != life_)) return s;
@@ -88,8 +90,8 @@ class SimulatedFile final : public File {
   }
 
   absl::Status Truncate(int64_t size) override {
-    std::lock_guard lock(disk_->mutex_);
-    if (absl::Status s = Enter(SimulatedDisk::Call::kTruncate, true); !s.ok()) return s;
+    MutexLock lock(disk_->mutex_);
+    RETURN_IF_ERROR(Enter(SimulatedDisk::Call::kTruncate, true));
     node_->content.resize(static_cast<size_t>(size), '\0');
     node_->reserved = 0;
     node_->unsynced.push_back({0, "", size});
@@ -97,35 +99,34 @@ class SimulatedFile final : public File {
   }
 
   absl::StatusOr<int64_t> Size() override {
-    std::lock_guard lock(disk_->mutex_);
-    if (absl::Status s = Enter(SimulatedDisk::Call::kStat, false); !s.ok()) return s;
+    MutexLock lock(disk_->mutex_);
+    RETURN_IF_ERROR(Enter(SimulatedDisk::Call::kStat, false));
     return static_cast<int64_t>(node_->content.size());
   }
 
   absl::Status LinkTo(const std::string& path) override {
-    std::lock_guard lock(disk_->mutex_);
-    if (absl::Status s = Enter(SimulatedDisk::Call::kLink, true); !s.ok()) return s;
-    auto folder = disk_->FolderOf(path);
-    if (!folder.ok()) return folder.status();
-    if (!(*folder)->names.emplace(BaseName(path), node_).second) {
+    MutexLock lock(disk_->mutex_);
+    RETURN_IF_ERROR(Enter(SimulatedDisk::Call::kLink, true));
+    ASSIGN_OR_RETURN(auto folder, disk_->FolderOf(path));
+    if (!folder->names.emplace(BaseName(path), node_).second) {
       return ErrnoError(EEXIST, "link", path);
     }
-    (*folder)->unsynced_names.push_back({BaseName(path), node_, nullptr, {}, ""});
+    folder->unsynced_names.push_back({BaseName(path), node_, nullptr, {}, ""});
     return absl::OkStatus();
   }
 
   absl::Status Lock() override {
-    std::lock_guard lock(disk_->mutex_);
+    MutexLock lock(disk_->mutex_);
     if (node_->locked && !locked_) {
-      return MakeError(absl::StatusCode::kFailedPrecondition, "FILE_LOCKED",
-                       absl::StrCat(path_, " is locked."), "Stop the other process first.");
+      return errors::FileLocked(path_);
     }
     node_->locked = locked_ = true;
     return absl::OkStatus();
   }
 
  private:
-  absl::Status Enter(SimulatedDisk::Call call, bool changes) {
+  absl::Status Enter(SimulatedDisk::Call call, bool changes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(disk_->mutex_) {
     if (life_ != disk_->life_) return ErrnoError(EIO, "use after a crash:", path_);
     return disk_->Enter(call, path_, changes);
   }
@@ -195,32 +196,31 @@ absl::Status SimulatedDisk::WriteLocked(Node& node, std::string_view data, int64
 }
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::CreateLocked(const std::string& path) {
-  auto folder = FolderOf(path);
-  if (!folder.ok()) return folder.status();
+  ASSIGN_OR_RETURN(auto folder, FolderOf(path));
   auto node = std::make_shared<Node>();
-  if (!(*folder)->names.emplace(BaseName(path), node).second) {
+  if (!folder->names.emplace(BaseName(path), node).second) {
     return ErrnoError(EEXIST, "create", path);
   }
-  (*folder)->unsynced_names.push_back({BaseName(path), node, nullptr, {}, ""});
+  folder->unsynced_names.push_back({BaseName(path), node, nullptr, {}, ""});
   return std::make_unique<SimulatedFile>(this, node, path);
 }
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Create(const std::string& path) {
-  std::lock_guard lock(mutex_);
-  if (absl::Status s = Enter(Call::kCreate, path, true); !s.ok()) return s;
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Enter(Call::kCreate, path, true));
   return CreateLocked(path);
 }
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::CreateUnnamed(const std::string& folder) {
-  std::lock_guard lock(mutex_);
-  if (absl::Status s = Enter(Call::kCreate, folder, true); !s.ok()) return s;
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Enter(Call::kCreate, folder, true));
   if (Find(folder) == nullptr) return ErrnoError(ENOENT, "create a file in", folder);
   return std::make_unique<SimulatedFile>(this, std::make_shared<Node>(), folder);
 }
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& path, OpenMode mode) {
-  std::lock_guard lock(mutex_);
-  if (absl::Status s = Enter(Call::kOpen, path, false); !s.ok()) return s;
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Enter(Call::kOpen, path, false));
   const NodePtr node = Find(path);
   if (node == nullptr && mode == OpenMode::kReadWriteOrCreate) return CreateLocked(path);
   if (node == nullptr) return ErrnoError(ENOENT, "open", path);
@@ -230,36 +230,34 @@ absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& pat
 
 absl::Status SimulatedDisk::RenameLocked(const std::string& from, const std::string& to,
                                          bool replace) {
-  auto source = FolderOf(from);
-  if (!source.ok()) return source.status();
-  auto target = FolderOf(to);
-  if (!target.ok()) return target.status();
-  const auto old = (*source)->names.find(BaseName(from));
-  if (old == (*source)->names.end()) return ErrnoError(ENOENT, "rename", from);
+  ASSIGN_OR_RETURN(auto source, FolderOf(from));
+  ASSIGN_OR_RETURN(auto target, FolderOf(to));
+  const auto old = source->names.find(BaseName(from));
+  if (old == source->names.end()) return ErrnoError(ENOENT, "rename", from);
   const NodePtr node = old->second;
-  if (!replace && (*target)->names.contains(BaseName(to))) return ErrnoError(EEXIST, "rename", to);
-  (*source)->names.erase(old);
-  (*target)->names[BaseName(to)] = node;
-  (*target)->unsynced_names.push_back({BaseName(to), node, nullptr, {}, ""});
-  (*source)->unsynced_names.push_back({BaseName(from), nullptr, node, *target, BaseName(to)});
+  if (!replace && target->names.contains(BaseName(to))) return ErrnoError(EEXIST, "rename", to);
+  source->names.erase(old);
+  target->names[BaseName(to)] = node;
+  target->unsynced_names.push_back({BaseName(to), node, nullptr, {}, ""});
+  source->unsynced_names.push_back({BaseName(from), nullptr, node, target, BaseName(to)});
   return absl::OkStatus();
 }
 
 absl::Status SimulatedDisk::Rename(const std::string& from, const std::string& to) {
-  std::lock_guard lock(mutex_);
-  if (absl::Status s = Enter(Call::kRename, to, true); !s.ok()) return s;
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Enter(Call::kRename, to, true));
   return RenameLocked(from, to, true);
 }
 
 absl::Status SimulatedDisk::RenameNoReplace(const std::string& from, const std::string& to) {
-  std::lock_guard lock(mutex_);
-  if (absl::Status s = Enter(Call::kRename, to, true); !s.ok()) return s;
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Enter(Call::kRename, to, true));
   return RenameLocked(from, to, false);
 }
 
 absl::Status SimulatedDisk::SyncFolder(const std::string& path) {
-  std::lock_guard lock(mutex_);
-  if (absl::Status s = Enter(Call::kSyncFolder, path, true); !s.ok()) return s;
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Enter(Call::kSyncFolder, path, true));
   const NodePtr folder = Find(path);
   if (folder == nullptr) return ErrnoError(ENOENT, "sync", path);
   folder->durable_names = folder->names;
@@ -268,18 +266,17 @@ absl::Status SimulatedDisk::SyncFolder(const std::string& path) {
 }
 
 absl::Status SimulatedDisk::Remove(const std::string& path) {
-  std::lock_guard lock(mutex_);
-  if (absl::Status s = Enter(Call::kRemove, path, true); !s.ok()) return s;
-  auto folder = FolderOf(path);
-  if (!folder.ok()) return folder.status();
-  if ((*folder)->names.erase(BaseName(path)) == 0) return ErrnoError(ENOENT, "remove", path);
-  (*folder)->unsynced_names.push_back({BaseName(path), nullptr, nullptr, {}, ""});
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Enter(Call::kRemove, path, true));
+  ASSIGN_OR_RETURN(auto folder, FolderOf(path));
+  if (folder->names.erase(BaseName(path)) == 0) return ErrnoError(ENOENT, "remove", path);
+  folder->unsynced_names.push_back({BaseName(path), nullptr, nullptr, {}, ""});
   return absl::OkStatus();
 }
 
 absl::Status SimulatedDisk::RemoveFolder(const std::string& path) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const NodePtr node = Find(path);
     if (node != nullptr && !node->names.empty()) return ErrnoError(ENOTEMPTY, "remove", path);
   }
@@ -287,21 +284,20 @@ absl::Status SimulatedDisk::RemoveFolder(const std::string& path) {
 }
 
 absl::Status SimulatedDisk::MakeFolder(const std::string& path) {
-  std::lock_guard lock(mutex_);
-  if (absl::Status s = Enter(Call::kMakeFolder, path, true); !s.ok()) return s;
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Enter(Call::kMakeFolder, path, true));
   if (Find(path) != nullptr) return ErrnoError(EEXIST, "make", path);
-  auto folder = FolderOf(path);
-  if (!folder.ok()) return folder.status();
+  ASSIGN_OR_RETURN(auto folder, FolderOf(path));
   auto node = std::make_shared<Node>();
   node->type = FileType::kFolder;
-  (*folder)->names[BaseName(path)] = node;
-  (*folder)->unsynced_names.push_back({BaseName(path), node, nullptr, {}, ""});
+  folder->names[BaseName(path)] = node;
+  folder->unsynced_names.push_back({BaseName(path), node, nullptr, {}, ""});
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<FolderEntry>> SimulatedDisk::List(const std::string& path) {
-  std::lock_guard lock(mutex_);
-  if (absl::Status s = Enter(Call::kList, path, false); !s.ok()) return s;
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Enter(Call::kList, path, false));
   const NodePtr folder = Find(path);
   if (folder == nullptr) return ErrnoError(ENOENT, "list", path);
   std::vector<FolderEntry> entries;
@@ -310,8 +306,8 @@ absl::StatusOr<std::vector<FolderEntry>> SimulatedDisk::List(const std::string& 
 }
 
 absl::StatusOr<FileInfo> SimulatedDisk::Stat(const std::string& path) {
-  std::lock_guard lock(mutex_);
-  if (absl::Status s = Enter(Call::kStat, path, false); !s.ok()) return s;
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Enter(Call::kStat, path, false));
   const NodePtr node = Find(path);
   if (node == nullptr) return ErrnoError(ENOENT, "stat", path);
   return FileInfo{node->type, static_cast<int64_t>(node->content.size()), 0,
@@ -319,8 +315,8 @@ absl::StatusOr<FileInfo> SimulatedDisk::Stat(const std::string& path) {
 }
 
 absl::StatusOr<SpaceInfo> SimulatedDisk::Space(const std::string& path) {
-  std::lock_guard lock(mutex_);
-  if (absl::Status s = Enter(Call::kSpace, path, false); !s.ok()) return s;
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Enter(Call::kSpace, path, false));
   return SpaceInfo{capacity_, capacity_ - Used()};
 }
 

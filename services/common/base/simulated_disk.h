@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "services/common/base/file_ops.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -116,15 +116,18 @@ class SimulatedDisk final : public FileOps {
     std::vector<NameChange> unsynced_names;               // folders
   };
 
-  // All below: with mutex_ held.
-  absl::Status Enter(Call call, std::string_view subject, bool changes);
-  NodePtr Find(std::string_view path) const;
-  absl::StatusOr<NodePtr> FolderOf(const std::string& path) const;
-  absl::StatusOr<std::unique_ptr<File>> CreateLocked(const std::string& path);
-  absl::Status RenameLocked(const std::string& from, const std::string& to, bool replace);
-  absl::Status WriteLocked(Node& node, std::string_view data, int64_t offset,
-                           std::string_view path);
-  int64_t Used() const;
+  absl::Status Enter(Call call, std::string_view subject, bool changes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  NodePtr Find(std::string_view path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<NodePtr> FolderOf(const std::string& path) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::unique_ptr<File>> CreateLocked(const std::string& path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RenameLocked(const std::string& from, const std::string& to, bool replace)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WriteLocked(Node& node, std::string_view data, int64_t offset, std::string_view path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t Used() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void Put(std::string& content, int64_t offset, std::string_view data);
   static int64_t UsedBelow(const Node& node);
   static void ReleaseLocks(Node& node);
@@ -133,14 +136,15 @@ class SimulatedDisk final : public FileOps {
   void CrashContent(Node& node, std::mt19937_64& chance);
   void Settle(const NodePtr& node, std::mt19937_64& chance, std::vector<NodePtr>& seen);
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   const int64_t capacity_;
-  NodePtr root_;
-  uint64_t life_ = 0;  // rises with each Crash and Restart: files opened before are dead
-  bool powered_off_ = false;
-  int64_t changes_ = 0;
-  int64_t power_off_at_ = -1;
-  std::map<Call, std::pair<int, int>> faults_;  // calls left, errno
+  const NodePtr root_ ABSL_GUARDED_BY(mutex_);  // what it points to is
+  // Rises with each Crash and Restart: files opened before are dead.
+  uint64_t life_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool powered_off_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t power_off_at_ ABSL_GUARDED_BY(mutex_) = -1;
+  std::map<Call, std::pair<int, int>> faults_ ABSL_GUARDED_BY(mutex_);  // calls left, errno
 };
 
 }  // namespace muster

@@ -1,7 +1,7 @@
 // Faults and the loss of power.
 #include <algorithm>
 
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/simulated_disk.h"
 
 namespace muster {
@@ -27,27 +27,27 @@ absl::Status SimulatedDisk::Enter(Call call, std::string_view subject, bool chan
 }
 
 void SimulatedDisk::PowerOffAt(int n) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   power_off_at_ = changes_ + n;
 }
 
 bool SimulatedDisk::powered_off() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return powered_off_;
 }
 
 int64_t SimulatedDisk::changes() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return changes_;
 }
 
 void SimulatedDisk::FailAt(Call call, int n, int error_number) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   faults_[call] = {n, error_number};
 }
 
 void SimulatedDisk::FlipBit(const std::string& path, int64_t offset) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const NodePtr node = Find(path);
   if (node == nullptr || offset >= static_cast<int64_t>(node->content.size())) return;
   node->content[static_cast<size_t>(offset)] ^= 1;
@@ -57,7 +57,7 @@ void SimulatedDisk::FlipBit(const std::string& path, int64_t offset) {
 }
 
 void SimulatedDisk::Restart() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ++life_;
   power_off_at_ = -1;
   faults_.clear();
@@ -70,7 +70,7 @@ void SimulatedDisk::ReleaseLocks(Node& node) {
 }
 
 void SimulatedDisk::Crash(uint64_t seed) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ++life_;
   powered_off_ = false;
   power_off_at_ = -1;

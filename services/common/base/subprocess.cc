@@ -19,8 +19,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/base/mutex.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -33,24 +36,22 @@ constexpr int kParkingFd = 100;
 // for ever. Twice what a pipe holds.
 constexpr size_t kMaxLateOutput = size_t{128} * 1024;
 
-absl::Status Invalid(std::string_view message) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND", message,
-                   "Correct the command.");
-}
-
 absl::Status Check(const SubprocessOptions& options) {
-  if (options.argv.empty() || options.argv[0].empty()) return Invalid("the command is empty");
+  if (options.argv.empty() || options.argv[0].empty())
+    return errors::InvalidProcessCommand("the command is empty");
   for (const std::string& argument : options.argv) {
-    if (argument.find('\0') != std::string::npos) return Invalid("an argument holds a NUL byte");
+    if (argument.find('\0') != std::string::npos)
+      return errors::InvalidProcessCommand("an argument holds a NUL byte");
   }
   for (const std::string& entry : options.environment) {
     const size_t equals = entry.find('=');
     if (equals == 0 || equals == std::string::npos || entry.find('\0') != std::string::npos) {
-      return Invalid("an environment entry is not NAME=value");  // its value may be a secret
+      return errors::InvalidProcessCommand(
+          "an environment entry is not NAME=value");  // its value may be a secret
     }
   }
   if (options.out.kind == ChildOutput::Kind::kSameAsStdout) {
-    return Invalid("stdout cannot go to where stdout goes");
+    return errors::InvalidProcessCommand("stdout cannot go to where stdout goes");
   }
   if (!options.working_directory.empty()) {
     struct stat info;
@@ -88,8 +89,6 @@ absl::StatusOr<StreamEnds> OpenStream(const ChildOutput& output, int number, int
   UniqueFd opened;
   int source = number;
   switch (output.kind) {
-    case ChildOutput::Kind::kInherit:
-      break;
     case ChildOutput::Kind::kSameAsStdout:
       source = child_stdout;
       break;
@@ -113,9 +112,7 @@ absl::StatusOr<StreamEnds> OpenStream(const ChildOutput& output, int number, int
       break;
     }
   }
-  absl::StatusOr<UniqueFd> parked = Park(source);
-  if (!parked.ok()) return parked.status();
-  ends.child = *std::move(parked);
+  ASSIGN_OR_RETURN(ends.child, Park(source));
   return ends;
 }
 
@@ -212,7 +209,7 @@ class Subprocess::TailReader {
   }
 
   std::string Tail() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return tail_.size() > limit_ ? tail_.substr(tail_.size() - limit_) : tail_;
   }
 
@@ -235,7 +232,7 @@ class Subprocess::TailReader {
       if (n < 0) return errno == EAGAIN;
       if (n == 0) return false;
       total += static_cast<size_t>(n);
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       tail_.append(buffer.data(), static_cast<size_t>(n));
       if (tail_.size() > 2 * limit_) tail_.erase(0, tail_.size() - limit_);
     }
@@ -245,8 +242,8 @@ class Subprocess::TailReader {
   const size_t limit_;
   const UniqueFd pipe_;
   const UniqueFd stop_;
-  mutable std::mutex mutex_;
-  std::string tail_;  // at most twice limit_ between reads; guarded by mutex_
+  mutable Mutex mutex_;
+  std::string tail_ ABSL_GUARDED_BY(mutex_);  // at most twice limit_ between reads
   std::thread thread_;
 };
 
@@ -257,28 +254,22 @@ std::string ExitStatus::Describe() const {
 }
 
 absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(SubprocessOptions options) {
-  if (absl::Status status = Check(options); !status.ok()) return status;
+  RETURN_IF_ERROR(Check(options));
   std::vector<UniqueFd> parked;
   UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  absl::StatusOr<UniqueFd> in = Park(null.get());
-  if (!in.ok()) return in.status();
-  parked.push_back(*std::move(in));
-  absl::StatusOr<StreamEnds> out = OpenStream(options.out, STDOUT_FILENO, -1);
-  if (!out.ok()) return out.status();
-  parked.push_back(std::move(out->child));
-  absl::StatusOr<StreamEnds> err = OpenStream(options.err, STDERR_FILENO, parked[1].get());
-  if (!err.ok()) return err.status();
-  parked.push_back(std::move(err->child));
+  ASSIGN_OR_RETURN(UniqueFd in, Park(null.get()));
+  parked.push_back(std::move(in));
+  ASSIGN_OR_RETURN(StreamEnds out, OpenStream(options.out, STDOUT_FILENO, -1));
+  parked.push_back(std::move(out.child));
+  ASSIGN_OR_RETURN(StreamEnds err, OpenStream(options.err, STDERR_FILENO, parked[1].get()));
+  parked.push_back(std::move(err.child));
   for (const int fd : options.pass_fds) {
-    absl::StatusOr<UniqueFd> passed = Park(fd);
-    if (!passed.ok()) return passed.status();
-    parked.push_back(*std::move(passed));
+    ASSIGN_OR_RETURN(UniqueFd passed, Park(fd));
+    parked.push_back(std::move(passed));
   }
 
-  const absl::StatusOr<pid_t> started =
-      options.user || options.before_start ? Fork(options, parked) : Spawn(options, parked);
-  if (!started.ok()) return started.status();
-  const pid_t pid = *started;
+  ASSIGN_OR_RETURN(const pid_t pid, options.user || options.before_start ? Fork(options, parked)
+                                                                         : Spawn(options, parked));
   // glibc 2.36 declares pidfd_open for C alone. The number is ours until we reap the child.
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid()) {
@@ -291,14 +282,15 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(SubprocessOptions 
   std::unique_ptr<Subprocess> process(new Subprocess(pid, std::move(pidfd)));
   if (options.out.kind == ChildOutput::Kind::kTail) {
     process->stdout_tail_ =
-        std::make_unique<TailReader>(std::move(out->parent), options.out.tail_bytes);
+        std::make_unique<TailReader>(std::move(out.parent), options.out.tail_bytes);
   }
   if (options.err.kind == ChildOutput::Kind::kTail) {
     process->stderr_tail_ =
-        std::make_unique<TailReader>(std::move(err->parent), options.err.tail_bytes);
+        std::make_unique<TailReader>(std::move(err.parent), options.err.tail_bytes);
   }
-  process->stdout_ = std::move(out->parent);
-  process->stderr_ = std::move(err->parent);
+  MutexLock lock(process->mutex_);
+  process->stdout_ = std::move(out.parent);
+  process->stderr_ = std::move(err.parent);
   return process;
 }
 
@@ -320,7 +312,7 @@ std::optional<ExitStatus> Subprocess::Wait(absl::Duration limit) {
 }
 
 ExitStatus Subprocess::Reap() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (exit_) return *exit_;
   // Until it is reaped the dead child keeps its number, so this cannot hit a stranger's group.
   kill(-pid_, SIGKILL);
@@ -336,7 +328,7 @@ ExitStatus Subprocess::Reap() {
 }
 
 void Subprocess::Signal(int signal) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!exit_) kill(-pid_, signal);
 }
 
@@ -348,12 +340,12 @@ ExitStatus Subprocess::Stop(absl::Duration grace) {
 }
 
 UniqueFd Subprocess::TakeStdout() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::move(stdout_);
 }
 
 UniqueFd Subprocess::TakeStderr() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::move(stderr_);
 }
 

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,17 +16,16 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/base/fork_exec.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/unique_fd.h"
 
 namespace muster {
 
 // Where a child's stdout or stderr goes.
 struct ChildOutput {
-  enum class Kind { kNull, kInherit, kFile, kPipe, kTail, kSameAsStdout };
+  enum class Kind { kNull, kFile, kPipe, kTail, kSameAsStdout };
 
   static ChildOutput Null() { return {Kind::kNull}; }
-  // This process's own stream.
-  static ChildOutput Inherit() { return {Kind::kInherit}; }
   // Appends to the file at `path`, made with mode 0600 if there is none.
   static ChildOutput File(std::string path) { return {Kind::kFile, std::move(path)}; }
   // A pipe that the caller reads: TakeStdout, TakeStderr. A full pipe stops the child.
@@ -109,14 +107,14 @@ class Subprocess {
   class TailReader;
 
   Subprocess(pid_t pid, UniqueFd pidfd);
-  ExitStatus Reap();
+  ExitStatus Reap() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const pid_t pid_;
   const UniqueFd pidfd_;
-  std::mutex mutex_;
-  std::optional<ExitStatus> exit_;  // guarded by mutex_
-  UniqueFd stdout_;                 // guarded by mutex_
-  UniqueFd stderr_;                 // guarded by mutex_
+  Mutex mutex_;
+  std::optional<ExitStatus> exit_ ABSL_GUARDED_BY(mutex_);
+  UniqueFd stdout_ ABSL_GUARDED_BY(mutex_);
+  UniqueFd stderr_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<TailReader> stdout_tail_;
   std::unique_ptr<TailReader> stderr_tail_;
 };

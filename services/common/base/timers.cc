@@ -1,16 +1,15 @@
 #include "services/common/base/timers.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/timer_queue.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
@@ -22,67 +21,61 @@ class ThreadTimerService final : public TimerService {
 
   ~ThreadTimerService() override {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       stopping_ = true;
     }
-    wake_.notify_one();
+    wake_.NotifyOne();
     thread_.join();
   }
 
   absl::StatusOr<TimerId> Schedule(absl::Duration delay,
                                    absl::AnyInvocable<void()> callback) override {
-    std::lock_guard lock(mutex_);
-    if (queue_.size() >= max_timers_) return TooManyTimers(max_timers_);
+    MutexLock lock(mutex_);
+    if (queue_.size() >= max_timers_)
+      return errors::TooManyTimers(static_cast<int64_t>(max_timers_));
     const TimerId id = queue_.Add(clock_.MonotonicNow() + std::max(delay, absl::ZeroDuration()),
                                   std::move(callback));
-    wake_.notify_one();
+    wake_.NotifyOne();
     return id;
   }
 
   bool Cancel(TimerId id) override {
     TimerQueue::Callback dropped;  // destroyed after the lock is released
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     dropped = queue_.Remove(id);
     return dropped != nullptr;
   }
 
  private:
   void Run() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (!stopping_) {
       if (TimerQueue::Callback callback = queue_.TakeDue(clock_.MonotonicNow())) {
-        lock.unlock();
+        lock.Unlock();
         callback();
         callback = nullptr;
-        lock.lock();
+        lock.Lock();
         continue;
       }
       const auto due = queue_.NextDue();
       if (!due) {
-        wake_.wait(lock);
+        wake_.Wait(mutex_);
       } else {
-        wake_.wait_for(lock, absl::ToChronoNanoseconds(
-                                 std::min(*due - clock_.MonotonicNow(), absl::Hours(1))));
+        wake_.WaitFor(mutex_, std::min(*due - clock_.MonotonicNow(), absl::Hours(1)));
       }
     }
   }
 
   const size_t max_timers_;
   const Clock& clock_ = SystemClock();
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  TimerQueue queue_;       // guarded by mutex_
-  bool stopping_ = false;  // guarded by mutex_
-  std::thread thread_;     // last: it uses all of the above
+  Mutex mutex_;
+  CondVar wake_;
+  TimerQueue queue_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses all of the above
 };
 
 }  // namespace
-
-absl::Status TooManyTimers(size_t max_timers) {
-  return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_TIMERS",
-                   ToStd(absl::StrCat("all ", max_timers, " timers of this process are in use")),
-                   "Try again later.");
-}
 
 std::unique_ptr<TimerService> MakeTimerService(size_t max_timers) {
   return std::make_unique<ThreadTimerService>(max_timers);

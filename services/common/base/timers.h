@@ -39,9 +39,6 @@ class TimerService {
 // waiting callbacks and waits for a running one, so destroy it from outside its callbacks.
 std::unique_ptr<TimerService> MakeTimerService(size_t max_timers);
 
-// The error that Schedule gives at its limit.
-absl::Status TooManyTimers(size_t max_timers);
-
 }  // namespace muster
 
 #endif  // MUSTER_SERVICES_COMMON_BASE_TIMERS_H_

@@ -6,26 +6,14 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
 
 // A frame with data begins so; "skippable" ones, which hold none, do not.
 constexpr std::string_view kMagic = "\x28\xb5\x2f\xfd";
-
-absl::Status Invalid(std::string_view problem) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_FRAME",
-                   absl::StrCat("not one whole zstd frame: ", ToAbsl(problem)),
-                   "Send the chunk again, or send it uncompressed.");
-}
-
-absl::Status TooLarge(size_t max_raw) {
-  return MakeError(absl::StatusCode::kResourceExhausted, "FRAME_TOO_LARGE",
-                   absl::StrCat("the zstd frame unpacks to more than ", max_raw, " bytes"),
-                   "Send smaller chunks.");
-}
 
 struct FreeContext {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
@@ -46,19 +34,20 @@ void CompressFrame(std::string_view raw, std::string* out, int level) {
 absl::Status DecompressFrame(std::string_view frame, size_t max_raw, std::string* out) {
   thread_local const std::unique_ptr<ZSTD_DCtx, FreeContext> context(ZSTD_createDCtx());
   const size_t frame_size = ZSTD_findFrameCompressedSize(frame.data(), frame.size());
-  if (ZSTD_isError(frame_size) != 0) return Invalid(ZSTD_getErrorName(frame_size));
-  if (frame_size != frame.size()) return Invalid("something follows it");
+  if (ZSTD_isError(frame_size) != 0) return errors::InvalidFrame(ZSTD_getErrorName(frame_size));
+  if (frame_size != frame.size()) return errors::InvalidFrame("something follows it");
   const unsigned long long named = ZSTD_getFrameContentSize(frame.data(), frame.size());
-  if (named == ZSTD_CONTENTSIZE_ERROR || !frame.starts_with(kMagic)) return Invalid("no data");
-  if (named != ZSTD_CONTENTSIZE_UNKNOWN && named > max_raw) return TooLarge(max_raw);
+  if (named == ZSTD_CONTENTSIZE_ERROR || !frame.starts_with(kMagic))
+    return errors::InvalidFrame("no data");
+  if (named != ZSTD_CONTENTSIZE_UNKNOWN && named > max_raw) return errors::FrameTooLarge(max_raw);
   out->resize(named == ZSTD_CONTENTSIZE_UNKNOWN ? max_raw : static_cast<size_t>(named));
   const size_t size =
       ZSTD_decompressDCtx(context.get(), out->data(), out->size(), frame.data(), frame.size());
   if (ZSTD_isError(size) != 0) {
     out->clear();
     return ZSTD_getErrorCode(size) == ZSTD_error_dstSize_tooSmall
-               ? TooLarge(max_raw)
-               : Invalid(ZSTD_getErrorName(size));
+               ? errors::FrameTooLarge(max_raw)
+               : errors::InvalidFrame(ZSTD_getErrorName(size));
   }
   out->resize(size);
   return absl::OkStatus();

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 
 namespace muster {
 namespace {
@@ -16,31 +17,26 @@ constexpr size_t kMaxChainPem = 16 * 1024;
 // Year 10000: no clock of ours gets near, and absl::FromUnixSeconds stays far from its ends.
 constexpr int64_t kMaxSeconds = 253'402'300'800;
 
-absl::Status Refused(std::string_view why) {
-  return MakeError(absl::StatusCode::kPermissionDenied, "STATEMENT_REFUSED",
-                   absl::StrCat("the attach statement is not accepted: ", ToAbsl(why)),
-                   "Sign a new one for the relay that greets, with the certificate that is valid "
-                   "now; check both clocks.");
-}
-
 bool MayHangBelow(const Identity& identity) {
   const Role role = RoleOf(identity);
   return role == Role::kNode || role == Role::kRelay;
 }
 
 absl::Status CheckTimes(absl::Time expires, absl::Time certificate_end, absl::Time now) {
-  if (expires <= now) return Refused("it has ended");
+  if (expires <= now) return errors::AttachStatementRefused("it has ended");
   if (expires > now + kMaxAttachment + kAttachClockSlack) {
-    return Refused("it is for more than an hour");
+    return errors::AttachStatementRefused("it is for more than an hour");
   }
-  if (expires > certificate_end) return Refused("it outlives the certificate of its signer");
+  if (expires > certificate_end)
+    return errors::AttachStatementRefused("it outlives the certificate of its signer");
   return absl::OkStatus();
 }
 
 absl::StatusOr<ServiceIdentity> ReadRelay(const std::string& uri, std::string_view fleet) {
   const auto relay = ParseIdentity(uri, fleet);
-  if (!relay.ok()) return Refused(ToStd(relay.status().message()));
-  if (RoleOf(*relay) != Role::kRelay) return Refused(absl::StrCat(uri, " is no relay"));
+  if (!relay.ok()) return errors::AttachStatementRefused(ToStd(relay.status().message()));
+  if (RoleOf(*relay) != Role::kRelay)
+    return errors::AttachStatementRefused(absl::StrCat(uri, " is no relay"));
   return std::get<ServiceIdentity>(relay->name);
 }
 
@@ -55,14 +51,14 @@ std::string AttachStatementText(std::string_view child, std::string_view relay,
 absl::StatusOr<v1::AttachStatement> SignAttachStatement(
     const PrivateKey& key, std::string_view chain_pem, std::string_view child,
     std::string_view relay, std::string_view relay_key_sha256, absl::Time expires) {
-  auto signature = key.Sign(AttachStatementText(child, relay, relay_key_sha256, expires));
-  if (!signature.ok()) return signature.status();
+  ASSIGN_OR_RETURN(auto signature,
+                   key.Sign(AttachStatementText(child, relay, relay_key_sha256, expires)));
   v1::AttachStatement statement;
   statement.set_child(std::string(child));
   statement.set_relay(std::string(relay));
   statement.set_relay_key_sha256(std::string(relay_key_sha256));
   statement.mutable_expire_time()->set_seconds(absl::ToUnixSeconds(expires));
-  statement.set_signature(*std::move(signature));
+  statement.set_signature(std::move(signature));
   statement.set_certificate_chain_pem(std::string(chain_pem));
   return statement;
 }
@@ -74,31 +70,33 @@ absl::StatusOr<VerifiedStatement> VerifyAttachStatement(const v1::AttachStatemen
   const int64_t seconds = statement.expire_time().seconds();
   if (statement.certificate_chain_pem().size() > kMaxChainPem ||
       statement.relay_key_sha256().size() != kSha256Size || seconds < 0 || seconds > kMaxSeconds) {
-    return Refused("a field is outside its limits");
+    return errors::AttachStatementRefused("a field is outside its limits");
   }
   const auto chain = ParseChain(statement.certificate_chain_pem());
-  if (!chain.ok()) return Refused(ToStd(chain.status().message()));
+  if (!chain.ok()) return errors::AttachStatementRefused(ToStd(chain.status().message()));
   const Certificate& leaf = chain->front();
   const absl::Time expires = absl::FromUnixSeconds(seconds);
-  if (absl::Status s = CheckTimes(expires, leaf.NotAfter(), now); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckTimes(expires, leaf.NotAfter(), now));
   const auto uri = leaf.Uri();
-  if (!uri.ok() || *uri != statement.child()) return Refused("another than the child signed it");
+  if (!uri.ok() || *uri != statement.child())
+    return errors::AttachStatementRefused("another than the child signed it");
   auto child = ParseIdentity(*uri, fleet);
-  if (!child.ok()) return Refused(ToStd(child.status().message()));
-  if (!MayHangBelow(*child)) return Refused(absl::StrCat(*uri, " is neither node nor relay"));
-  auto relay = ReadRelay(statement.relay(), fleet);
-  if (!relay.ok()) return relay.status();
-  if (statement.child() == statement.relay()) return Refused("a relay cannot hang below itself");
+  if (!child.ok()) return errors::AttachStatementRefused(ToStd(child.status().message()));
+  if (!MayHangBelow(*child))
+    return errors::AttachStatementRefused(absl::StrCat(*uri, " is neither node nor relay"));
+  ASSIGN_OR_RETURN(auto relay, ReadRelay(statement.relay(), fleet));
+  if (statement.child() == statement.relay())
+    return errors::AttachStatementRefused("a relay cannot hang below itself");
   const auto key = leaf.Key();
   if (!key.ok() || !key->Verify(AttachStatementText(statement.child(), statement.relay(),
                                                     statement.relay_key_sha256(), expires),
                                 statement.signature())) {
-    return Refused("the signature does not match");
+    return errors::AttachStatementRefused("the signature does not match");
   }
   const absl::Status trusted =
       VerifyChain(leaf, std::span(*chain).subspan(1), roots, Usage::kClient, now);
-  if (!trusted.ok()) return Refused(ToStd(trusted.message()));
-  return VerifiedStatement{*std::move(child), *std::move(relay),  statement.relay_key_sha256(),
+  if (!trusted.ok()) return errors::AttachStatementRefused(ToStd(trusted.message()));
+  return VerifiedStatement{*std::move(child), std::move(relay),   statement.relay_key_sha256(),
                            expires,           leaf.IssuerKeyId(), leaf.Serial()};
 }
 

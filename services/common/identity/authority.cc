@@ -4,9 +4,12 @@
 
 #include <algorithm>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/certificate_builder.h"
 
 namespace muster {
@@ -20,22 +23,18 @@ constexpr absl::Duration kViewerMargin = absl::Hours(24);
 // An authority's one URI is its trust domain, which is nobody's identity.
 std::string DomainUri(std::string_view host) { return absl::StrCat("spiffe://", ToAbsl(host)); }
 
-absl::Status Mismatch(std::string_view what, std::string_view why) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_MISMATCH",
-                   absl::StrCat(ToAbsl(what), ": ", ToAbsl(why)),
-                   "Restore the matching key and certificate from a backup.");
-}
-
 // That key and certificate belong together and are the authority of `host`.
 absl::Status CheckAuthority(std::string_view what, std::string_view host, const PrivateKey& key,
                             const Certificate& certificate) {
-  if (!certificate.Matches(key)) return Mismatch(what, "the key is not the certificate's");
+  if (!certificate.Matches(key))
+    return errors::AuthorityMismatch(what, "the key is not the certificate's");
   if (X509_check_ca(certificate.get()) != 1) {
-    return Mismatch(what, "the certificate is not an authority's");
+    return errors::AuthorityMismatch(what, "the certificate is not an authority's");
   }
   const auto uri = certificate.Uri();
   if (!uri.ok() || *uri != DomainUri(host)) {
-    return Mismatch(what, absl::StrCat("the certificate is not one of ", ToAbsl(host)));
+    return errors::AuthorityMismatch(what,
+                                     absl::StrCat("the certificate is not one of ", ToAbsl(host)));
   }
   return absl::OkStatus();
 }
@@ -46,13 +45,7 @@ absl::Status CheckSigned(std::string_view what, const Certificate& certificate,
       X509_verify(certificate.get(), X509_get0_pubkey(issuer.get())) == 1) {
     return absl::OkStatus();
   }
-  return Mismatch(what, "the certificate was not signed by the one above it");
-}
-
-absl::Status MayNotSign(std::string_view issuer, std::string_view uri, std::string_view why) {
-  return MakeError(absl::StatusCode::kPermissionDenied, "ISSUER_MAY_NOT_SIGN",
-                   absl::StrCat(ToAbsl(issuer), " may not sign ", ToAbsl(uri), ": ", ToAbsl(why)),
-                   "Ask for a certificate of a name that this authority is for.");
+  return errors::AuthorityMismatch(what, "the certificate was not signed by the one above it");
 }
 
 CertificateSpec AuthoritySpec(std::string name, std::string_view host, int path_length,
@@ -94,17 +87,17 @@ Usage UsageOf(const Identity::Name& name) {
 absl::StatusOr<CertificateSpec> LeafSpec(const Identity& identity,
                                          const std::vector<std::string>& hosts, absl::Time now,
                                          absl::Time not_after) {
-  auto uri = ToUri(identity);
-  if (!uri.ok()) return uri.status();
+  ASSIGN_OR_RETURN(auto uri, ToUri(identity));
   CertificateSpec spec;
   spec.common_name = LeafLabel(identity.name);
-  spec.uri = *std::move(uri);
+  spec.uri = std::move(uri);
   spec.usage = UsageOf(identity.name);
   spec.hosts = hosts;
   spec.not_before = now - kBackdate;
   spec.not_after = not_after;
   if (spec.usage == Usage::kClient && !hosts.empty()) {
-    return MayNotSign("an authority", spec.uri, "a client's certificate names no hosts");
+    return errors::IssuerMayNotSign("an authority", spec.uri,
+                                    "a client's certificate names no hosts");
   }
   return spec;
 }
@@ -135,8 +128,7 @@ absl::StatusOr<RunAuthority> RunAuthority::Load(std::string_view fleet, std::str
                                                 Certificate self_signed) {
   const std::string what = absl::StrCat("the authority of run ", ToAbsl(run));
   for (const Certificate& certificate : {fleet_signed, self_signed}) {
-    absl::Status s = CheckAuthority(what, RunHost(run, fleet), key, certificate);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(CheckAuthority(what, RunHost(run, fleet), key, certificate));
   }
   return RunAuthority(std::string(fleet), std::string(run), std::move(key), std::move(fleet_signed),
                       std::move(self_signed));
@@ -146,75 +138,65 @@ absl::StatusOr<Certificate> RunAuthority::Issue(const RunName& name, const Publi
                                                 const std::vector<std::string>& hosts,
                                                 absl::Time now, absl::Time not_after) const {
   const Identity identity{fleet_, Widen(name)};
-  auto spec = LeafSpec(identity, hosts, now, std::min(not_after, NotAfter()));
-  if (!spec.ok()) return spec.status();
+  ASSIGN_OR_RETURN(auto spec, LeafSpec(identity, hosts, now, std::min(not_after, NotAfter())));
   if (RunOf(identity) != run_) {
-    return MayNotSign(absl::StrCat("the authority of run ", run_), spec->uri,
-                      "it belongs to another run");
+    return errors::IssuerMayNotSign(absl::StrCat("the authority of run ", run_), spec.uri,
+                                    "it belongs to another run");
   }
-  return BuildCertificate(*spec, key, &self_signed_, key_);
+  return BuildCertificate(spec, key, &self_signed_, key_);
 }
 
 absl::StatusOr<Intermediate> Intermediate::Load(std::string_view fleet, PrivateKey key,
                                                 Certificate certificate, Certificate root) {
   constexpr std::string_view kWhat = "the fleet's intermediate authority";
-  if (absl::Status s = CheckAuthority(kWhat, fleet, key, certificate); !s.ok()) return s;
-  if (absl::Status s = CheckSigned(kWhat, certificate, root); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckAuthority(kWhat, fleet, key, certificate));
+  RETURN_IF_ERROR(CheckSigned(kWhat, certificate, root));
   return Intermediate(std::string(fleet), std::move(key), std::move(certificate), std::move(root));
 }
 
 absl::StatusOr<Certificate> Intermediate::Issue(const FleetName& name, const PublicKey& key,
                                                 const std::vector<std::string>& hosts,
                                                 absl::Time now, absl::Time not_after) const {
-  auto spec = LeafSpec(Identity{fleet_, Widen(name)}, hosts, now,
-                       std::min(not_after, certificate_.NotAfter()));
-  if (!spec.ok()) return spec.status();
-  return BuildCertificate(*spec, key, &certificate_, key_);
+  ASSIGN_OR_RETURN(auto spec, LeafSpec(Identity{fleet_, Widen(name)}, hosts, now,
+                                       std::min(not_after, certificate_.NotAfter())));
+  return BuildCertificate(spec, key, &certificate_, key_);
 }
 
 absl::StatusOr<RunAuthority> Intermediate::CreateRunAuthority(std::string_view run, absl::Time now,
                                                               absl::Time not_after) const {
   if (!IsRunId(run)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                     "a run id is 16 lower-case hexadecimal digits", "");
+    return errors::InvalidRunId(absl::CHexEscape(ToAbsl(run.substr(0, 64))));
   }
   if (not_after > certificate_.NotAfter()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_ENDS_EARLIER",
-                     absl::StrCat("the fleet's intermediate certificate ends at ",
-                                  absl::FormatTime(certificate_.NotAfter(), absl::UTCTimeZone()),
-                                  ", before the run's credentials would"),
-                     "Renew the intermediate with \"muster up\" where the root key is, or give the "
-                     "run a shorter timeout.");
+    return errors::AuthorityEndsEarlier(certificate_.NotAfter());
   }
-  auto key = PrivateKey::Generate();
-  if (!key.ok()) return key.status();
+  ASSIGN_OR_RETURN(auto key, PrivateKey::Generate());
   const std::string host = RunHost(run, fleet_);
   CertificateSpec spec =
       AuthoritySpec(absl::StrCat("Muster run ", ToAbsl(run)), host, 0, now, not_after);
-  auto self_signed = BuildCertificate(spec, key->public_key(), nullptr, *key);
-  if (!self_signed.ok()) return self_signed.status();
+  ASSIGN_OR_RETURN(auto self_signed, BuildCertificate(spec, key.public_key(), nullptr, key));
   spec.permitted_uri_host = host;
-  auto fleet_signed = BuildCertificate(spec, key->public_key(), &certificate_, key_);
-  if (!fleet_signed.ok()) return fleet_signed.status();
-  return RunAuthority::Load(fleet_, run, *std::move(key), *std::move(fleet_signed),
-                            *std::move(self_signed));
+  ASSIGN_OR_RETURN(auto fleet_signed,
+                   BuildCertificate(spec, key.public_key(), &certificate_, key_));
+  return RunAuthority::Load(fleet_, run, std::move(key), std::move(fleet_signed),
+                            std::move(self_signed));
 }
 
 absl::StatusOr<FleetRoot> FleetRoot::Create(std::string_view fleet, PrivateKey key,
                                             absl::Time now) {
-  if (absl::Status s = CheckFleet(fleet); !s.ok()) return s;
-  auto certificate = BuildCertificate(AuthoritySpec(absl::StrCat("Muster root of ", ToAbsl(fleet)),
-                                                    fleet, 2, now, now + kRootValidity),
-                                      key.public_key(), nullptr, key);
-  if (!certificate.ok()) return certificate.status();
-  return Load(fleet, std::move(key), *std::move(certificate));
+  RETURN_IF_ERROR(CheckFleet(fleet));
+  ASSIGN_OR_RETURN(auto certificate,
+                   BuildCertificate(AuthoritySpec(absl::StrCat("Muster root of ", ToAbsl(fleet)),
+                                                  fleet, 2, now, now + kRootValidity),
+                                    key.public_key(), nullptr, key));
+  return Load(fleet, std::move(key), std::move(certificate));
 }
 
 absl::StatusOr<FleetRoot> FleetRoot::Load(std::string_view fleet, PrivateKey key,
                                           Certificate certificate) {
   constexpr std::string_view kWhat = "the fleet's root";
-  if (absl::Status s = CheckAuthority(kWhat, fleet, key, certificate); !s.ok()) return s;
-  if (absl::Status s = CheckSigned(kWhat, certificate, certificate); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckAuthority(kWhat, fleet, key, certificate));
+  RETURN_IF_ERROR(CheckSigned(kWhat, certificate, certificate));
   return FleetRoot(std::string(fleet), std::move(key), std::move(certificate));
 }
 

@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/pem_files.h"
 
 namespace muster {
@@ -15,9 +17,8 @@ constexpr std::string_view kScheme = "spiffe://";
 constexpr unsigned kPublic = 0644;
 
 absl::StatusOr<Certificate> ReadCertificateFile(const std::string& path) {
-  auto chain = ReadChainFile(path);
-  if (!chain.ok()) return chain.status();
-  return chain->front();
+  ASSIGN_OR_RETURN(auto chain, ReadChainFile(path));
+  return chain.front();
 }
 
 // The root's certificate where root/ was taken away as a whole: the aggregator pins it as well.
@@ -26,19 +27,15 @@ std::string PinnedRoot(const Home& home) {
 }
 
 absl::Status RootKeyOffline(const Home& home, std::string_view why) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "ROOT_KEY_OFFLINE",
-                   absl::StrCat("the fleet's root key ", home.RootKey(),
-                                " is needed and is not there: ", ToAbsl(why)),
-                   "Put the root key back for a moment and run \"muster up\" again.");
+  return errors::RootKeyOffline(home.RootKey(), why);
 }
 
 absl::StatusOr<Certificate> SignIntermediate(const Home& home, const FleetRoot& root,
                                              const PrivateKey& key, absl::Time now) {
   auto certificate = root.SignIntermediate(key.public_key(), now);
   if (!certificate.ok()) return certificate;
-  absl::Status s =
-      WriteFileAtomically(home.IntermediateCertificate(), certificate->ToPem(), kPublic);
-  if (!s.ok()) return s;
+  RETURN_IF_ERROR(
+      WriteFileAtomically(home.IntermediateCertificate(), certificate->ToPem(), kPublic));
   return certificate;
 }
 
@@ -56,25 +53,17 @@ absl::StatusOr<Intermediate> LoadUnder(std::string_view fleet, const PrivateKey&
 
 }  // namespace
 
-absl::Status HomeIncomplete(std::string_view file, std::string_view why,
-                            std::string_view next_step) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "HOME_INCOMPLETE",
-                   absl::StrCat(ToAbsl(file), " is missing although ", ToAbsl(why)), next_step);
-}
-
 absl::StatusOr<Intermediate> LoadIntermediate(const std::string& aggregator_folder) {
-  const auto key = ReadKeyFile(aggregator_folder + "/intermediate.key");
-  if (!key.ok()) return key.status();
-  const auto certificate = ReadCertificateFile(aggregator_folder + "/intermediate.crt");
-  if (!certificate.ok()) return certificate.status();
-  const auto roots = ReadChainFile(aggregator_folder + "/tls/ca.pem");
-  if (!roots.ok()) return roots.status();
-  const auto uri = certificate->Uri();
+  ASSIGN_OR_RETURN(const auto key, ReadKeyFile(aggregator_folder + "/intermediate.key"));
+  ASSIGN_OR_RETURN(const auto certificate,
+                   ReadCertificateFile(aggregator_folder + "/intermediate.crt"));
+  ASSIGN_OR_RETURN(const auto roots, ReadChainFile(aggregator_folder + "/tls/ca.pem"));
+  const auto uri = certificate.Uri();
   if (!uri.ok()) return Annotate(uri.status(), aggregator_folder + "/intermediate.crt");
   const std::string_view fleet =
       std::string_view(*uri).substr(uri->starts_with(kScheme) ? kScheme.size() : uri->size());
-  if (absl::Status s = CheckFleet(fleet); !s.ok()) return s;
-  auto loaded = LoadUnder(fleet, *key, *certificate, *roots);
+  RETURN_IF_ERROR(CheckFleet(fleet));
+  auto loaded = LoadUnder(fleet, key, certificate, roots);
   if (!loaded.ok()) return Annotate(loaded.status(), aggregator_folder);
   return loaded;
 }
@@ -89,34 +78,28 @@ absl::StatusOr<RootFiles> EnsureRoot(const Home& home, std::string_view fleet, a
   if (!has_key && (has_certificate || in_use)) {
     const std::string path = has_certificate ? home.RootCertificate() : PinnedRoot(home);
     if (!FileExists(path)) {
-      return HomeIncomplete(home.RootCertificate(), "the fleet is in use",
-                            "Restore it from a backup.");
+      return errors::HomeIncomplete(home.RootCertificate(), "the fleet is in use",
+                                    "Restore it from a backup.");
     }
-    auto certificate = ReadCertificateFile(path);
-    if (!certificate.ok()) return certificate.status();
-    return RootFiles{*std::move(certificate), std::nullopt};
+    ASSIGN_OR_RETURN(auto certificate, ReadCertificateFile(path));
+    return RootFiles{std::move(certificate), std::nullopt};
   }
   if (!has_certificate && in_use) {
-    return HomeIncomplete(
+    return errors::HomeIncomplete(
         home.RootCertificate(), "the fleet is in use",
         absl::StrCat("Restore it from a backup; ", PinnedRoot(home), " is a copy of it."));
   }
-  auto key = EnsureKeyFile(home.RootKey());
-  if (!key.ok()) return key.status();
+  ASSIGN_OR_RETURN(auto key, EnsureKeyFile(home.RootKey()));
   if (has_certificate) {
-    auto certificate = ReadCertificateFile(home.RootCertificate());
-    if (!certificate.ok()) return certificate.status();
-    auto root = FleetRoot::Load(fleet, *std::move(key), *certificate);
+    ASSIGN_OR_RETURN(auto certificate, ReadCertificateFile(home.RootCertificate()));
+    auto root = FleetRoot::Load(fleet, std::move(key), certificate);
     if (!root.ok()) return Annotate(root.status(), home.RootFolder());
-    return RootFiles{*std::move(certificate), *std::move(root)};
+    return RootFiles{std::move(certificate), *std::move(root)};
   }
-  auto root = FleetRoot::Create(fleet, *std::move(key), now);
-  if (!root.ok()) return root.status();
-  absl::Status s =
-      WriteFileAtomically(home.RootCertificate(), root->certificate().ToPem(), kPublic);
-  if (!s.ok()) return s;
+  ASSIGN_OR_RETURN(auto root, FleetRoot::Create(fleet, std::move(key), now));
+  RETURN_IF_ERROR(WriteFileAtomically(home.RootCertificate(), root.certificate().ToPem(), kPublic));
   done.push_back(absl::StrCat("made the root of fleet ", ToAbsl(fleet), " in ", home.RootFolder()));
-  return RootFiles{root->certificate(), *root};
+  return RootFiles{root.certificate(), root};
 }
 
 absl::StatusOr<Intermediate> EnsureIntermediate(const Home& home, const RootFiles& root,
@@ -124,27 +107,24 @@ absl::StatusOr<Intermediate> EnsureIntermediate(const Home& home, const RootFile
                                                 std::vector<std::string>& done) {
   const bool has_certificate = FileExists(home.IntermediateCertificate());
   if (has_certificate && !FileExists(home.IntermediateKey())) {
-    return HomeIncomplete(
-        home.IntermediateKey(), "its certificate is there",
+    return errors::HomeIncomplete(
+        home.IntermediateKey(), "its certificate exists",
         absl::StrCat("Restore it from a backup, or remove ", home.IntermediateCertificate(),
                      " to have a new intermediate made (the root key has to be "
                      "there); what the old one signed stays valid."));
   }
   if (!has_certificate && !root.root) return RootKeyOffline(home, "there is no intermediate yet");
-  const auto key = EnsureKeyFile(home.IntermediateKey());
-  if (!key.ok()) return key.status();
-  absl::StatusOr<Certificate> certificate =
-      has_certificate ? ReadCertificateFile(home.IntermediateCertificate())
-                      : SignIntermediate(home, *root.root, *key, now);
-  if (!certificate.ok()) return certificate.status();
+  ASSIGN_OR_RETURN(const auto key, EnsureKeyFile(home.IntermediateKey()));
+  ASSIGN_OR_RETURN(Certificate certificate,
+                   has_certificate ? ReadCertificateFile(home.IntermediateCertificate())
+                                   : SignIntermediate(home, *root.root, key, now));
   if (!has_certificate) done.push_back("made the intermediate authority of the aggregator");
-  if (now >= RenewAt(*certificate) && root.root) {
-    certificate = SignIntermediate(home, *root.root, *key, now);
-    if (!certificate.ok()) return certificate.status();
+  if (now >= RenewAt(certificate) && root.root) {
+    ASSIGN_OR_RETURN(certificate, SignIntermediate(home, *root.root, key, now));
     done.push_back("renewed the intermediate authority of the aggregator");
   }
-  if (now >= certificate->NotAfter()) return RootKeyOffline(home, "the intermediate has expired");
-  auto loaded = Intermediate::Load(fleet, *key, *certificate, root.certificate);
+  if (now >= certificate.NotAfter()) return RootKeyOffline(home, "the intermediate has expired");
+  auto loaded = Intermediate::Load(fleet, key, certificate, root.certificate);
   if (!loaded.ok()) return Annotate(loaded.status(), home.IntermediateCertificate());
   return loaded;
 }

@@ -38,10 +38,6 @@ absl::StatusOr<Intermediate> EnsureIntermediate(const Home& home, const RootFile
                                                 std::string_view fleet, absl::Time now,
                                                 std::vector<std::string>& done);
 
-// FAILED_PRECONDITION with reason HOME_INCOMPLETE: `file` is missing although `why`.
-absl::Status HomeIncomplete(std::string_view file, std::string_view why,
-                            std::string_view next_step);
-
 }  // namespace muster
 
 #endif  // MUSTER_SERVICES_COMMON_IDENTITY_AUTHORITY_FILES_H_

@@ -17,7 +17,9 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/base/names.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/authority_files.h"
 #include "services/common/identity/certificate_builder.h"
 #include "services/common/identity/certificate_files.h"
@@ -64,56 +66,50 @@ class Bootstrapper {
 };
 
 absl::StatusOr<BootstrapReport> Bootstrapper::Run() {
-  if (absl::Status s = MakeHome(); !s.ok()) return s;
-  const auto lock = FolderLock::Take(home_.path());
-  if (!lock.ok()) return lock.status();
-  if (absl::Status s = EnsureFleetName(); !s.ok()) return s;
-  const auto root = EnsureRoot(home_, report_.fleet, now_, report_.done);
-  if (!root.ok()) return root.status();
-  const auto intermediate = EnsureIntermediate(home_, *root, report_.fleet, now_, report_.done);
-  if (!intermediate.ok()) return intermediate.status();
-  if (absl::Status s = EnsureStoreKey(); !s.ok()) return s;
+  RETURN_IF_ERROR(MakeHome());
+  ASSIGN_OR_RETURN(const auto lock, FolderLock::Take(home_.path()));
+  RETURN_IF_ERROR(EnsureFleetName());
+  ASSIGN_OR_RETURN(const auto root, EnsureRoot(home_, report_.fleet, now_, report_.done));
+  ASSIGN_OR_RETURN(const auto intermediate,
+                   EnsureIntermediate(home_, root, report_.fleet, now_, report_.done));
+  RETURN_IF_ERROR(EnsureStoreKey());
   for (const ServiceRole role : kServices) {
-    if (absl::Status s = EnsureService(*intermediate, role); !s.ok()) return s;
+    RETURN_IF_ERROR(EnsureService(intermediate, role));
   }
-  if (absl::Status s = EnsureOperator(*intermediate); !s.ok()) return s;
+  RETURN_IF_ERROR(EnsureOperator(intermediate));
   return report_;
 }
 
 absl::Status Bootstrapper::MakeHome() {
   hosts_ = {"localhost", "127.0.0.1", "::1"};
   for (const std::string& host : options_.hosts) {
-    if (absl::Status s = CheckHost(host); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckHost(host));
     if (std::find(hosts_.begin(), hosts_.end(), host) == hosts_.end()) hosts_.push_back(host);
   }
   std::vector<std::string> folders = {home_.path(), home_.RootFolder(), home_.OperatorsFolder()};
   for (const ServiceRole role : kServices) folders.push_back(home_.TlsFolder(role));
   for (const std::string& folder : folders) {
-    if (absl::Status s = MakeFolders(PosixFileOps(), folder); !s.ok()) return s;
+    RETURN_IF_ERROR(MakeFolders(PosixFileOps(), folder));
   }
   return absl::OkStatus();
 }
 
 absl::Status Bootstrapper::EnsureFleetName() {
   if (!options_.fleet.empty()) {
-    if (absl::Status s = CheckFleet(options_.fleet); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckFleet(options_.fleet));
   }
   auto fleet = ReadFleet(home_);
   if (fleet.ok()) {
     report_.fleet = *std::move(fleet);
     if (options_.fleet.empty() || options_.fleet == report_.fleet) return absl::OkStatus();
-    return MakeError(
-        absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
-        absl::StrCat(home_.path(), " belongs to fleet ", report_.fleet, ", not to ",
-                     options_.fleet),
-        "Use another MUSTER_HOME for another fleet; a fleet's name cannot be changed.");
+    return errors::FleetExists(home_.path(), report_.fleet, options_.fleet);
   }
   if (fleet.status().code() != absl::StatusCode::kNotFound) return fleet.status();
   for (const std::string& file : {home_.RootKey(), home_.RootCertificate(), home_.IntermediateKey(),
                                   home_.IntermediateCertificate()}) {
     if (FileExists(file)) {
-      return HomeIncomplete(home_.FleetFile(), absl::StrCat(file, " is there"),
-                            "Restore it from a backup.");
+      return errors::HomeIncomplete(home_.FleetFile(), absl::StrCat(file, " exists"),
+                                    "Restore it from a backup.");
     }
   }
   report_.fleet = options_.fleet;
@@ -132,9 +128,10 @@ absl::Status Bootstrapper::EnsureFleetName() {
 
 absl::Status Bootstrapper::EnsureStoreKey() {
   if (!FileExists(home_.StoreKey()) && FileExists(home_.StateDatabase())) {
-    return HomeIncomplete(home_.StoreKey(), absl::StrCat(home_.StateDatabase(), " is there"),
-                          "Restore it from a backup: the keys of live runs cannot be read without "
-                          "it.");
+    return errors::HomeIncomplete(
+        home_.StoreKey(), absl::StrCat(home_.StateDatabase(), " exists"),
+        "Restore it from a backup: the keys of live runs cannot be read without "
+        "it.");
   }
   return KeyWrap::OpenOrCreate(home_.StoreKey()).status();
 }
@@ -149,22 +146,17 @@ absl::Status Bootstrapper::EnsureService(const Intermediate& intermediate, Servi
       return trio.status();
     }
     if (trio.ok() && trio->identity.fleet != report_.fleet) {
-      return MakeError(absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
-                       absl::StrCat(folder, " belongs to fleet ", trio->identity.fleet),
-                       "Move it away to have a new certificate made.");
+      return errors::CertificateOfOtherFleet(folder, trio->identity.fleet);
     }
     if (trio.ok() && IsCurrent(*trio)) return absl::OkStatus();
   }
-  const auto lock = FolderLock::Take(folder);
-  if (!lock.ok()) return lock.status();
+  ASSIGN_OR_RETURN(const auto lock, FolderLock::Take(folder));
   if (!FileExists(folder + "/key.pem") && FileExists(folder + "/cert.pem")) {
     // First of all, so that a crash does not leave it beside a key that is not its own.
-    absl::Status s = PosixFileOps().Remove(folder + "/cert.pem");
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(PosixFileOps().Remove(folder + "/cert.pem"));
   }
-  const auto key = EnsureKeyFile(folder + "/key.pem");
-  if (!key.ok()) return key.status();
-  return IssueServiceCertificate(intermediate, role, *key);
+  ASSIGN_OR_RETURN(const auto key, EnsureKeyFile(folder + "/key.pem"));
+  return IssueServiceCertificate(intermediate, role, key);
 }
 
 // Not yet half of its life old, and names all hosts.
@@ -184,21 +176,16 @@ absl::Status Bootstrapper::IssueServiceCertificate(const Intermediate& intermedi
   const std::string folder = home_.TlsFolder(role);
   const std::string ca = folder + "/ca.pem";
   if (!FileExists(ca)) {
-    absl::Status s = WriteFileAtomically(ca, intermediate.root().ToPem(), kPublic);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(WriteFileAtomically(ca, intermediate.root().ToPem(), kPublic));
   }
-  const auto roots = ReadChainFile(ca);
-  if (!roots.ok()) return roots.status();
-  if (std::find(roots->begin(), roots->end(), intermediate.root()) == roots->end()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_MISMATCH",
-                     absl::StrCat(ca, " does not hold the fleet's root"),
-                     absl::StrCat("Add ", home_.RootCertificate(), " to it."));
+  ASSIGN_OR_RETURN(const auto roots, ReadChainFile(ca));
+  if (std::find(roots.begin(), roots.end(), intermediate.root()) == roots.end()) {
+    return errors::RootNotInFile(ca, home_.RootCertificate());
   }
   const ServiceIdentity name = {role, role == ServiceRole::kRelay ? kRootRelay : kServiceName};
-  const auto certificate =
-      intermediate.Issue(name, key.public_key(), hosts_, now_, now_ + kServiceValidity);
-  if (!certificate.ok()) return certificate.status();
-  const std::vector<Certificate> chain = {*certificate, intermediate.certificate()};
+  ASSIGN_OR_RETURN(const auto certificate, intermediate.Issue(name, key.public_key(), hosts_, now_,
+                                                              now_ + kServiceValidity));
+  const std::vector<Certificate> chain = {certificate, intermediate.certificate()};
   report_.done.push_back(
       absl::StrCat("made a certificate for the service ", ToAbsl(ServiceRoleName(role))));
   return WriteFileAtomically(folder + "/cert.pem", ChainToPem(chain), kPublic);
@@ -206,19 +193,16 @@ absl::Status Bootstrapper::IssueServiceCertificate(const Intermediate& intermedi
 
 absl::StatusOr<OperatorContext> Bootstrapper::NewContext(const Intermediate& intermediate) {
   const std::string name = options_.operator_name.empty() ? kFirstOperator : options_.operator_name;
-  if (absl::Status s = ValidateName("operator", name); !s.ok()) return s;
-  const auto key = PrivateKey::Generate();
-  if (!key.ok()) return key.status();
-  const auto certificate =
-      intermediate.Issue(UserIdentity{name}, key->public_key(), {}, now_, now_ + kOperatorValidity);
-  if (!certificate.ok()) return certificate.status();
-  auto pem = key->ToPkcs8Pem();
-  if (!pem.ok()) return pem.status();
+  RETURN_IF_ERROR(ValidateName("operator", name));
+  ASSIGN_OR_RETURN(const auto key, PrivateKey::Generate());
+  ASSIGN_OR_RETURN(const auto certificate, intermediate.Issue(UserIdentity{name}, key.public_key(),
+                                                              {}, now_, now_ + kOperatorValidity));
+  ASSIGN_OR_RETURN(auto pem, key.ToPkcs8Pem());
   OperatorContext context;
   context.fleet = report_.fleet;
   context.fleet_ca_pem = intermediate.root().ToPem();
-  context.certificate_chain_pem = ChainToPem(std::vector{*certificate, intermediate.certificate()});
-  context.private_key_pem = *std::move(pem);
+  context.certificate_chain_pem = ChainToPem(std::vector{certificate, intermediate.certificate()});
+  context.private_key_pem = std::move(pem);
   report_.done.push_back(absl::StrCat("made the operator ", name));
   return context;
 }
@@ -241,18 +225,15 @@ absl::Status Bootstrapper::UpdateContext(const Intermediate& intermediate, Opera
     context.fleet_ca_pem += intermediate.root().ToPem();  // a root that replaces the old one
     changed = true;
   }
-  const auto leaf = Certificate::FromPem(context.certificate_chain_pem);
-  if (!leaf.ok()) return leaf.status();
-  const auto identity = ParseIdentity(leaf->Uri().value_or(""), report_.fleet);
+  ASSIGN_OR_RETURN(const auto leaf, Certificate::FromPem(context.certificate_chain_pem));
+  const auto identity = ParseIdentity(leaf.Uri().value_or(""), report_.fleet);
   if (!identity.ok()) return Annotate(identity.status(), home_.ContextFile());
   report_.operator_name = std::get<UserIdentity>(identity->name).name;
-  if (now_ < RenewAt(*leaf)) return absl::OkStatus();
-  const auto key = leaf->Key();
-  if (!key.ok()) return key.status();
-  const auto renewed = intermediate.Issue(UserIdentity{report_.operator_name}, *key, {}, now_,
-                                          now_ + kOperatorValidity);
-  if (!renewed.ok()) return renewed.status();
-  context.certificate_chain_pem = ChainToPem(std::vector{*renewed, intermediate.certificate()});
+  if (now_ < RenewAt(leaf)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto key, leaf.Key());
+  ASSIGN_OR_RETURN(const auto renewed, intermediate.Issue(UserIdentity{report_.operator_name}, key,
+                                                          {}, now_, now_ + kOperatorValidity));
+  context.certificate_chain_pem = ChainToPem(std::vector{renewed, intermediate.certificate()});
   report_.done.push_back(
       absl::StrCat("renewed the certificate of operator ", report_.operator_name));
   changed = true;
@@ -270,19 +251,14 @@ absl::Status Bootstrapper::EnsureOperator(const Intermediate& intermediate) {
   if (context.status().code() == absl::StatusCode::kNotFound) context = NewContext(intermediate);
   if (!context.ok()) return context.status();
   if (context->fleet != report_.fleet) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
-                     absl::StrCat(home_.ContextFile(), " is for fleet ", context->fleet,
-                                  ", this home's fleet is ", report_.fleet),
-                     "Move the file away to have one made for this fleet.");
+    return errors::ContextOfOtherFleet(home_.ContextFile(), context->fleet, report_.fleet);
   }
-  if (absl::Status s = UpdateContext(intermediate, *context, changed); !s.ok()) return s;
+  RETURN_IF_ERROR(UpdateContext(intermediate, *context, changed));
   if (!changed) return absl::OkStatus();
-  absl::Status s = WriteContext(home_.OperatorContextFile(report_.operator_name), *context);
-  if (!s.ok()) return s;
+  RETURN_IF_ERROR(WriteContext(home_.OperatorContextFile(report_.operator_name), *context));
   // The aggregator takes it over at its start: what it does not know it could not list or revoke.
-  s = WriteFileAtomically(home_.FirstOperatorCertificate(), context->certificate_chain_pem,
-                          kPublic);
-  if (!s.ok()) return s;
+  RETURN_IF_ERROR(WriteFileAtomically(home_.FirstOperatorCertificate(),
+                                      context->certificate_chain_pem, kPublic));
   return WriteContext(home_.ContextFile(), *context);
 }
 
@@ -296,16 +272,12 @@ absl::StatusOr<BootstrapReport> Bootstrap(const Home& home, const BootstrapOptio
 absl::StatusOr<std::string> ReadFleet(const Home& home) {
   const auto content = ReadFileBounded(home.FleetFile(), kMaxFleetFile);
   if (content.status().code() == absl::StatusCode::kNotFound) {
-    return MakeError(absl::StatusCode::kNotFound, "HOME_NOT_SET_UP",
-                     absl::StrCat("there is no fleet in ", home.path()),
-                     "Run \"muster up\", or set MUSTER_HOME.");
+    return errors::HomeNotSetUp(home.path());
   }
   if (!content.ok()) return content.status();
   const auto json = nlohmann::json::parse(*content, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("fleet") || !json["fleet"].is_string()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "HOME_INCOMPLETE",
-                     absl::StrCat(home.FleetFile(), " names no fleet"),
-                     "Restore it from a backup.");
+    return errors::FleetFileDamaged(home.FleetFile());
   }
   auto fleet = json["fleet"].get<std::string>();
   if (absl::Status s = CheckFleet(fleet); !s.ok()) return Annotate(s, home.FleetFile());

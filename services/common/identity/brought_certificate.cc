@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/openssl_support.h"
 
@@ -19,14 +20,6 @@ namespace {
 constexpr int kMinRsaBits = 2048;
 
 using KeyPtr = OpenSslPtr<EVP_PKEY, EVP_PKEY_free>;
-
-absl::Status Invalid(std::string_view why) {
-  return MakeError(
-      absl::StatusCode::kInvalidArgument, "INVALID_STATUS_CERTIFICATE",
-      absl::StrCat("the status listener cannot be had: ", ToAbsl(why)),
-      "Bring PEM: a server's certificate followed by its issuers, its unencrypted key, "
-      "and the authority of the clients; all valid now.");
-}
 
 // OpenSSL would otherwise ask for a password at the terminal.
 int NoPassword(char*, int, int, void*) { return -1; }
@@ -45,14 +38,17 @@ bool IsSupported(EVP_PKEY* key) {
 }
 
 absl::StatusOr<KeyPtr> ReadKey(std::string_view pem) {
-  if (pem.size() > kMaxBroughtPem) return Invalid("the key is longer than 64 KiB");
+  if (pem.size() > kMaxBroughtPem)
+    return errors::InvalidStatusCertificate("the key is longer than 64 KiB");
   const BioPtr bio = ReadBio(pem);
   KeyPtr key(bio == nullptr ? nullptr
                             : PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr));
   DrainOpenSslErrors();
-  if (key == nullptr) return Invalid("the key is no unencrypted private key in PEM");
+  if (key == nullptr)
+    return errors::InvalidStatusCertificate("the key is no unencrypted private key in PEM");
   if (!IsSupported(key.get())) {
-    return Invalid("the key is neither RSA of 2048 bits or more, P-256, P-384, P-521 nor Ed25519");
+    return errors::InvalidStatusCertificate(
+        "the key is neither RSA of 2048 bits or more, P-256, P-384, P-521 nor Ed25519");
   }
   return key;
 }
@@ -69,21 +65,24 @@ absl::StatusOr<Secret> ToPkcs8(EVP_PKEY* key) {
 absl::StatusOr<std::vector<Certificate>> ReadChain(std::string_view what, std::string_view pem,
                                                    absl::Time now) {
   if (pem.size() > kMaxBroughtPem) {
-    return Invalid(absl::StrCat("the ", ToAbsl(what), " is longer than 64 KiB"));
+    return errors::InvalidStatusCertificate(
+        absl::StrCat("the ", ToAbsl(what), " is longer than 64 KiB"));
   }
   auto chain = ParseChain(pem);
   if (!chain.ok()) {
-    return Invalid(
+    return errors::InvalidStatusCertificate(
         absl::StrCat("the ", ToAbsl(what), " is ", ToAbsl(ToStd(chain.status().message()))));
   }
   for (const Certificate& certificate : *chain) {
     if (certificate.NotAfter() <= now) {
-      return Invalid(absl::StrCat("the ", ToAbsl(what), " expired at ",
-                                  absl::FormatTime(certificate.NotAfter(), absl::UTCTimeZone())));
+      return errors::InvalidStatusCertificate(
+          absl::StrCat("the ", ToAbsl(what), " expired at ",
+                       absl::FormatTime(certificate.NotAfter(), absl::UTCTimeZone())));
     }
     if (certificate.NotBefore() > now) {
-      return Invalid(absl::StrCat("the ", ToAbsl(what), " is not valid before ",
-                                  absl::FormatTime(certificate.NotBefore(), absl::UTCTimeZone())));
+      return errors::InvalidStatusCertificate(
+          absl::StrCat("the ", ToAbsl(what), " is not valid before ",
+                       absl::FormatTime(certificate.NotBefore(), absl::UTCTimeZone())));
     }
   }
   return chain;
@@ -93,27 +92,25 @@ absl::StatusOr<std::vector<Certificate>> ReadChain(std::string_view what, std::s
 
 absl::StatusOr<BroughtServer> ReadBroughtServer(std::string_view certificate_pem,
                                                 std::string_view key_pem, absl::Time now) {
-  const auto chain = ReadChain("certificate", certificate_pem, now);
-  if (!chain.ok()) return chain.status();
-  const auto key = ReadKey(key_pem);
-  if (!key.ok()) return key.status();
-  X509* leaf = chain->front().get();
+  ASSIGN_OR_RETURN(const auto chain, ReadChain("certificate", certificate_pem, now));
+  ASSIGN_OR_RETURN(const auto key, ReadKey(key_pem));
+  X509* leaf = chain.front().get();
   EVP_PKEY* certified = X509_get0_pubkey(leaf);
-  if (certified == nullptr || EVP_PKEY_eq(certified, key->get()) != 1) {
+  if (certified == nullptr || EVP_PKEY_eq(certified, key.get()) != 1) {
     DrainOpenSslErrors();
-    return Invalid("the certificate and the key do not belong together");
+    return errors::InvalidStatusCertificate("the certificate and the key do not belong together");
   }
   if (X509_check_purpose(leaf, X509_PURPOSE_SSL_SERVER, 0) != 1) {
-    return Invalid("the certificate is not for a server");
+    return errors::InvalidStatusCertificate("the certificate is not for a server");
   }
-  for (size_t i = 1; i < chain->size(); ++i) {
-    if (X509_check_issued((*chain)[i].get(), (*chain)[i - 1].get()) != X509_V_OK) {
-      return Invalid(absl::StrCat("certificate ", i + 1, " did not issue the one before it"));
+  for (size_t i = 1; i < chain.size(); ++i) {
+    if (X509_check_issued(chain[i].get(), chain[i - 1].get()) != X509_V_OK) {
+      return errors::InvalidStatusCertificate(
+          absl::StrCat("certificate ", i + 1, " did not issue the one before it"));
     }
   }
-  auto pkcs8 = ToPkcs8(key->get());
-  if (!pkcs8.ok()) return pkcs8.status();
-  return BroughtServer{ChainToPem(*chain), *std::move(pkcs8)};
+  ASSIGN_OR_RETURN(auto pkcs8, ToPkcs8(key.get()));
+  return BroughtServer{ChainToPem(chain), std::move(pkcs8)};
 }
 
 bool ServesHost(const BroughtServer& server, const std::string& host) {
@@ -123,14 +120,14 @@ bool ServesHost(const BroughtServer& server, const std::string& host) {
 }
 
 absl::StatusOr<std::string> ReadBroughtAuthorities(std::string_view pem, absl::Time now) {
-  const auto chain = ReadChain("client authority", pem, now);
-  if (!chain.ok()) return chain.status();
-  for (const Certificate& certificate : *chain) {
+  ASSIGN_OR_RETURN(const auto chain, ReadChain("client authority", pem, now));
+  for (const Certificate& certificate : chain) {
     if (X509_check_ca(certificate.get()) != 1) {
-      return Invalid("the client authority is a certificate that may not sign others");
+      return errors::InvalidStatusCertificate(
+          "the client authority is a certificate that may not sign others");
     }
   }
-  return ChainToPem(*chain);
+  return ChainToPem(chain);
 }
 
 }  // namespace muster

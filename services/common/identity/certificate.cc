@@ -11,7 +11,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/openssl_support.h"
 
 namespace muster {
@@ -28,19 +29,6 @@ struct StackFree {
   void operator()(STACK_OF(X509) * stack) const { sk_X509_free(stack); }
 };
 using StackPtr = std::unique_ptr<STACK_OF(X509), StackFree>;
-
-absl::Status Malformed(std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "CERTIFICATE_MALFORMED",
-                   absl::StrCat("not a certificate in PEM: ", std::string(why)),
-                   "Give the file as it was issued, from BEGIN to END CERTIFICATE.");
-}
-
-absl::Status WithoutIdentity(std::string_view why) {
-  return MakeError(absl::StatusCode::kPermissionDenied, "CERTIFICATE_WITHOUT_IDENTITY",
-                   absl::StrCat("the certificate ", std::string(why)),
-                   "Use a certificate that this fleet's aggregator issued: it names exactly one "
-                   "URI.");
-}
 
 absl::Time ToTime(const ASN1_TIME* time) {
   std::tm tm{};
@@ -61,26 +49,16 @@ int PurposeOf(Usage usage) {
 
 absl::Status VerifyError(const Certificate& leaf, int code) {
   const std::string what = absl::StrCat("the certificate ", leaf.Uri().value_or("without a URI"),
-                                        " (serial ", leaf.Serial(), ") ");
+                                        " (serial ", leaf.Serial(), ")");
   switch (code) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
-      return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
-                       absl::StrCat(what, "or one of its issuers has expired; its own end is ",
-                                    absl::FormatTime(leaf.NotAfter(), absl::UTCTimeZone())),
-                       "Get a new certificate, and check this machine's clock.");
+      return errors::CertificateExpired(what, leaf.NotAfter());
     case X509_V_ERR_CERT_NOT_YET_VALID:
-      return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_NOT_YET_VALID",
-                       absl::StrCat(what, "or one of its issuers is not valid yet; its begin is ",
-                                    absl::FormatTime(leaf.NotBefore(), absl::UTCTimeZone())),
-                       "Check this machine's clock.");
+      return errors::CertificateNotYetValid(what, leaf.NotBefore());
     case X509_V_ERR_INVALID_PURPOSE:
-      return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_WRONG_USAGE",
-                       absl::StrCat(what, "may not be used on this side of a connection"),
-                       "Use a client certificate to dial and a server certificate to listen.");
+      return errors::CertificateWrongUsage(what);
     default:
-      return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_UNTRUSTED",
-                       absl::StrCat(what, "is not trusted: ", X509_verify_cert_error_string(code)),
-                       "Check that the certificate, its issuers and the root belong to one fleet.");
+      return errors::CertificateUntrusted(what, X509_verify_cert_error_string(code));
   }
 }
 
@@ -107,9 +85,8 @@ Certificate Certificate::Adopt(X509* certificate) {
 }
 
 absl::StatusOr<Certificate> Certificate::FromPem(std::string_view pem) {
-  auto chain = ParseChain(pem);
-  if (!chain.ok()) return chain.status();
-  return chain->front();
+  ASSIGN_OR_RETURN(auto chain, ParseChain(pem));
+  return chain.front();
 }
 
 std::string Certificate::ToPem() const {
@@ -125,14 +102,15 @@ absl::StatusOr<std::string> Certificate::Uri() const {
   for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
     const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
     if (name->type != GEN_URI) continue;
-    if (uri != nullptr) return WithoutIdentity("names more than one URI");
+    if (uri != nullptr) return errors::CertificateWithoutIdentity("names more than one URI");
     uri = name->d.uniformResourceIdentifier;
   }
-  if (uri == nullptr) return WithoutIdentity("names no URI");
+  if (uri == nullptr) return errors::CertificateWithoutIdentity("names no URI");
   std::string text(reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)),
                    static_cast<size_t>(ASN1_STRING_length(uri)));
   if (!std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; })) {
-    return WithoutIdentity("names a URI with characters outside printable ASCII");
+    return errors::CertificateWithoutIdentity(
+        "names a URI with characters outside printable ASCII");
   }
   return text;
 }
@@ -183,18 +161,19 @@ bool Certificate::operator==(const Certificate& other) const {
 }
 
 absl::StatusOr<std::vector<Certificate>> ParseChain(std::string_view pem) {
-  if (pem.size() > kMaxChainPem) return Malformed("longer than 256 KiB");
+  if (pem.size() > kMaxChainPem) return errors::CertificateMalformed("longer than 256 KiB");
   const BioPtr bio = ReadBio(pem);
   if (bio == nullptr) return OpenSslError("read a certificate");
   std::vector<Certificate> chain;
   while (X509* certificate = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
     chain.push_back(Certificate::Adopt(certificate));
-    if (chain.size() > kMaxChainLength) return Malformed("more than 16 certificates");
+    if (chain.size() > kMaxChainLength)
+      return errors::CertificateMalformed("more than 16 certificates");
   }
   const bool end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   const std::string reasons = DrainOpenSslErrors();
-  if (!end) return Malformed(reasons);
-  if (chain.empty()) return Malformed("no BEGIN CERTIFICATE in it");
+  if (!end) return errors::CertificateMalformed(reasons);
+  if (chain.empty()) return errors::CertificateMalformed("no BEGIN CERTIFICATE in it");
   return chain;
 }
 

@@ -11,8 +11,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/openssl_support.h"
 
 namespace muster {
@@ -196,10 +197,7 @@ absl::Status CheckHost(std::string_view host) {
   if ((address != nullptr && host.find('\0') == std::string_view::npos) || IsDnsName(host)) {
     return absl::OkStatus();
   }
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_HOST",
-                   absl::StrCat("\"", ToAbsl(host.substr(0, 100)),
-                                "\" is neither a host name nor an IP address"),
-                   "Give names or addresses without port, brackets or wildcard.");
+  return errors::InvalidHost(host.substr(0, 100));
 }
 
 std::string CanonicalHost(const std::string& host) {
@@ -218,7 +216,7 @@ absl::StatusOr<Certificate> BuildCertificate(const CertificateSpec& spec, EVP_PK
                                              const Certificate* issuer,
                                              const PrivateKey& issuer_key) {
   for (const std::string& host : spec.hosts) {
-    if (absl::Status s = CheckHost(host); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckHost(host));
   }
   X509* raw = X509_new();
   if (raw == nullptr) return OpenSslError("make a certificate");

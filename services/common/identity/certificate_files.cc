@@ -11,10 +11,13 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/folder_lock.h"
 #include "services/common/identity/pem_files.h"
@@ -30,13 +33,6 @@ std::string In(std::string_view folder, std::string_view name) {
   return absl::StrCat(ToAbsl(folder), "/", ToAbsl(name));
 }
 
-absl::Status Unusable(std::string_view file, std::string_view why) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "CERTIFICATE_FILES_UNUSABLE",
-                   absl::StrCat(ToAbsl(file), ": ", ToAbsl(why)),
-                   "\"muster up\" on the machine of the fleet's root makes what is missing; give "
-                   "key, certificate and root of one service of one fleet.");
-}
-
 // The key of `leaf`: key.pem, or next-key.pem where a crash kept that from its new name.
 absl::StatusOr<PrivateKey> ReadKeyOf(const Certificate& leaf, const std::string& folder) {
   auto key = ReadKeyFile(In(folder, "key.pem"));
@@ -44,7 +40,7 @@ absl::StatusOr<PrivateKey> ReadKeyOf(const Certificate& leaf, const std::string&
   auto next = ReadKeyFile(In(folder, "next-key.pem"));
   if (!next.ok() || !leaf.Matches(*next)) {
     if (!key.ok()) return key.status();
-    return Unusable(In(folder, "key.pem"), "it is not the key of cert.pem");
+    return errors::CertificateFilesUnusable(In(folder, "key.pem"), "it is not the key of cert.pem");
   }
   FileOps& files = PosixFileOps();
   absl::Status s = files.Rename(In(folder, "next-key.pem"), In(folder, "key.pem"));
@@ -56,7 +52,7 @@ absl::StatusOr<PrivateKey> ReadKeyOf(const Certificate& leaf, const std::string&
 absl::Status CheckTrio(const CertificateTrio& trio, const std::string& folder, Role role,
                        absl::Time now) {
   if (RoleOf(trio.identity) != role) {
-    return Unusable(
+    return errors::CertificateFilesUnusable(
         In(folder, "cert.pem"),
         absl::StrCat("it is the certificate of ", trio.chain.front().Uri().value_or("nobody"),
                      ", not of role ", ToAbsl(RoleName(role))));
@@ -72,22 +68,22 @@ absl::StatusOr<CertificateTrio> MakeTrio(PrivateKey key, std::vector<Certificate
                                          std::vector<Certificate> roots, const std::string& folder,
                                          Role role, absl::Time now) {
   const auto uri = chain.front().Uri();
-  if (!uri.ok()) return Unusable(In(folder, "cert.pem"), ToStd(uri.status().message()));
+  if (!uri.ok())
+    return errors::CertificateFilesUnusable(In(folder, "cert.pem"), ToStd(uri.status().message()));
   auto identity = ParseOwnIdentity(*uri);
-  if (!identity.ok()) return Unusable(In(folder, "cert.pem"), ToStd(identity.status().message()));
+  if (!identity.ok())
+    return errors::CertificateFilesUnusable(In(folder, "cert.pem"),
+                                            ToStd(identity.status().message()));
   CertificateTrio trio{std::move(key), std::move(chain), std::move(roots), *std::move(identity)};
-  if (absl::Status s = CheckTrio(trio, folder, role, now); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckTrio(trio, folder, role, now));
   return trio;
 }
 
 absl::StatusOr<CertificateTrio> LoadLocked(const std::string& folder, Role role, absl::Time now) {
-  auto chain = ReadChainFile(In(folder, "cert.pem"));
-  if (!chain.ok()) return chain.status();
-  auto roots = ReadChainFile(In(folder, "ca.pem"));
-  if (!roots.ok()) return roots.status();
-  auto key = ReadKeyOf(chain->front(), folder);
-  if (!key.ok()) return key.status();
-  return MakeTrio(*std::move(key), *std::move(chain), *std::move(roots), folder, role, now);
+  ASSIGN_OR_RETURN(auto chain, ReadChainFile(In(folder, "cert.pem")));
+  ASSIGN_OR_RETURN(auto roots, ReadChainFile(In(folder, "ca.pem")));
+  ASSIGN_OR_RETURN(auto key, ReadKeyOf(chain.front(), folder));
+  return MakeTrio(std::move(key), std::move(chain), std::move(roots), folder, role, now);
 }
 
 bool SameFiles(const CertificateTrio& a, const CertificateTrio& b) {
@@ -98,8 +94,7 @@ bool SameFiles(const CertificateTrio& a, const CertificateTrio& b) {
 
 absl::StatusOr<CertificateTrio> LoadCertificateTrio(const std::string& folder, Role role,
                                                     absl::Time now) {
-  const auto lock = FolderLock::Take(folder);
-  if (!lock.ok()) return lock.status();
+  ASSIGN_OR_RETURN(const auto lock, FolderLock::Take(folder));
   return LoadLocked(folder, role, now);
 }
 
@@ -115,13 +110,12 @@ absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(std::st
                                                                          std::string runtime_folder,
                                                                          Role role,
                                                                          absl::Time now) {
-  auto trio = LoadCertificateTrio(folder, role, now);
-  if (!trio.ok()) return trio.status();
-  if (absl::Status s = MakeFolders(PosixFileOps(), runtime_folder); !s.ok()) return s;
+  ASSIGN_OR_RETURN(auto trio, LoadCertificateTrio(folder, role, now));
+  RETURN_IF_ERROR(MakeFolders(PosixFileOps(), runtime_folder));
   std::unique_ptr<CertificateFiles> files(
-      new CertificateFiles(std::move(folder), std::move(runtime_folder), role, *trio));
-  const std::lock_guard lock(files->mutex_);
-  if (absl::Status s = files->Publish(*trio); !s.ok()) return s;
+      new CertificateFiles(std::move(folder), std::move(runtime_folder), role, trio));
+  const MutexLock lock(files->mutex_);
+  RETURN_IF_ERROR(files->Publish(trio));
   return files;
 }
 
@@ -130,64 +124,54 @@ Identity CertificateFiles::identity() const { return trio().identity; }
 Certificate CertificateFiles::certificate() const { return trio().chain.front(); }
 
 std::vector<Certificate> CertificateFiles::roots() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return trio_.roots;
 }
 
 CertificateTrio CertificateFiles::trio() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return trio_;
 }
 
 bool CertificateFiles::NeedsRenewal(absl::Time now) const { return now >= RenewAt(certificate()); }
 
 absl::Status CertificateFiles::Refresh(absl::Time now) {
-  const std::lock_guard lock(mutex_);
-  auto trio = LoadCertificateTrio(folder_, role_, now);
-  if (!trio.ok()) return trio.status();
-  if (SameFiles(*trio, trio_)) return absl::OkStatus();
-  return Publish(*trio);
+  const MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(auto trio, LoadCertificateTrio(folder_, role_, now));
+  if (SameFiles(trio, trio_)) return absl::OkStatus();
+  return Publish(trio);
 }
 
 absl::StatusOr<std::string> CertificateFiles::BeginRenewal() {
-  const std::lock_guard lock(mutex_);
-  const auto folder_lock = FolderLock::Take(folder_);
-  if (!folder_lock.ok()) return folder_lock.status();
-  const auto key = PrivateKey::Generate();
-  if (!key.ok()) return key.status();
-  const auto pem = key->ToPkcs8Pem();
-  if (!pem.ok()) return pem.status();
-  absl::Status s = WriteFileAtomically(In(folder_, "next-key.pem"), pem->view());
-  if (!s.ok()) return s;
-  return CreateSigningRequest(*key);
+  const MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(const auto folder_lock, FolderLock::Take(folder_));
+  ASSIGN_OR_RETURN(const auto key, PrivateKey::Generate());
+  ASSIGN_OR_RETURN(const auto pem, key.ToPkcs8Pem());
+  RETURN_IF_ERROR(WriteFileAtomically(In(folder_, "next-key.pem"), pem.view()));
+  return CreateSigningRequest(key);
 }
 
 absl::Status CertificateFiles::CompleteRenewal(std::string_view chain_pem, absl::Time now) {
-  const std::lock_guard lock(mutex_);
-  const auto folder_lock = FolderLock::Take(folder_);
-  if (!folder_lock.ok()) return folder_lock.status();
-  auto chain = ParseChain(chain_pem);
-  if (!chain.ok()) return chain.status();
-  auto key = ReadKeyFile(In(folder_, "next-key.pem"));
-  if (!key.ok()) return key.status();
-  if (!chain->front().Matches(*key)) {
-    return Unusable("the renewed certificate", "it is not for the key that was asked for");
+  const MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(const auto folder_lock, FolderLock::Take(folder_));
+  ASSIGN_OR_RETURN(auto chain, ParseChain(chain_pem));
+  ASSIGN_OR_RETURN(auto key, ReadKeyFile(In(folder_, "next-key.pem")));
+  if (!chain.front().Matches(key)) {
+    return errors::CertificateFilesUnusable("the renewed certificate",
+                                            "it is not for the key that was asked for");
   }
-  const auto trio = MakeTrio(*std::move(key), *chain, trio_.roots, folder_, role_, now);
-  if (!trio.ok()) return trio.status();
-  if (trio->identity != trio_.identity) {
-    return Unusable("the renewed certificate", "it is for another name");
+  ASSIGN_OR_RETURN(const auto trio,
+                   MakeTrio(std::move(key), chain, trio_.roots, folder_, role_, now));
+  if (trio.identity != trio_.identity) {
+    return errors::CertificateFilesUnusable("the renewed certificate", "it is for another name");
   }
-  absl::Status s = WriteFileAtomically(In(folder_, "cert.pem"), ChainToPem(*chain), 0644);
-  if (!s.ok()) return s;
-  const auto settled = LoadLocked(folder_, role_, now);
-  if (!settled.ok()) return settled.status();
-  return Publish(*settled);
+  RETURN_IF_ERROR(WriteFileAtomically(In(folder_, "cert.pem"), ChainToPem(chain), 0644));
+  ASSIGN_OR_RETURN(const auto settled, LoadLocked(folder_, role_, now));
+  return Publish(settled);
 }
 
 absl::Status CertificateFiles::Publish(const CertificateTrio& trio) {
-  const auto key = trio.key.ToPkcs8Pem();
-  if (!key.ok()) return key.status();
+  ASSIGN_OR_RETURN(const auto key, trio.key.ToPkcs8Pem());
   std::string folder = absl::StrCat(In(runtime_folder_, kGeneration), "XXXXXX");
   if (mkdtemp(folder.data()) == nullptr) {  // 0700
     return ErrnoError(errno, "make a folder in", runtime_folder_);
@@ -196,10 +180,9 @@ absl::Status CertificateFiles::Publish(const CertificateTrio& trio) {
   for (const auto& [file, content] :
        {std::pair<const char*, std::string>{"cert.pem", ChainToPem(trio.chain)},
         {"ca.pem", ChainToPem(trio.roots)}}) {
-    if (absl::Status s = WriteFileAtomically(In(folder, file), content); !s.ok()) return s;
+    RETURN_IF_ERROR(WriteFileAtomically(In(folder, file), content));
   }
-  absl::Status s = WriteFileAtomically(In(folder, "key.pem"), key->view());
-  if (!s.ok()) return s;
+  RETURN_IF_ERROR(WriteFileAtomically(In(folder, "key.pem"), key.view()));
 
   // A link is made under another name and renamed: observers see the old folder or the new one.
   const std::string link = absl::StrCat(folder, ".link");

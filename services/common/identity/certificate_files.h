@@ -13,7 +13,6 @@
 #define MUSTER_SERVICES_COMMON_IDENTITY_CERTIFICATE_FILES_H_
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/common/base/mutex.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
 
@@ -92,16 +92,16 @@ class CertificateFiles {
  private:
   CertificateFiles(std::string folder, std::string runtime_folder, Role role, CertificateTrio trio);
 
-  absl::Status Publish(const CertificateTrio& trio);
+  absl::Status Publish(const CertificateTrio& trio) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveAllBut(std::string_view current, std::string_view previous);
 
   const std::string folder_;
   const std::string runtime_folder_;
   const std::string published_folder_;
   const Role role_;
-  mutable std::mutex mutex_;
-  CertificateTrio trio_;        // guarded by mutex_
-  std::string published_name_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  CertificateTrio trio_ ABSL_GUARDED_BY(mutex_);
+  std::string published_name_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

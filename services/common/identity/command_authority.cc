@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/certificate_builder.h"
 #include "services/common/identity/pem_files.h"
@@ -20,9 +22,7 @@ constexpr absl::Duration kAuthorityValidity = absl::Hours(24 * 365 * 20);
 constexpr unsigned kPublic = 0644;
 
 absl::Status Mismatch(std::string_view why) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_MISMATCH",
-                   absl::StrCat("the fleet's command authority: ", ToAbsl(why)),
-                   "Restore the matching key and certificate from a backup.");
+  return errors::AuthorityMismatch("the fleet's command authority", why);
 }
 
 bool MaySign(const FleetName& name) {
@@ -39,15 +39,14 @@ Identity::Name Widen(const FleetName& name) {
 
 absl::StatusOr<CommandAuthority> CommandAuthority::Create(std::string_view fleet, PrivateKey key,
                                                           absl::Time now) {
-  if (absl::Status s = CheckFleet(fleet); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckFleet(fleet));
   CertificateSpec spec;
   spec.common_name = absl::StrCat("Muster commands of ", ToAbsl(fleet));
   spec.uri = absl::StrCat("spiffe://", ToAbsl(fleet));
   spec.not_before = now - kBackdate;
   spec.not_after = now + kAuthorityValidity;
-  auto certificate = BuildCertificate(spec, key.public_key(), nullptr, key);
-  if (!certificate.ok()) return certificate.status();
-  return Load(fleet, std::move(key), *std::move(certificate));
+  ASSIGN_OR_RETURN(auto certificate, BuildCertificate(spec, key.public_key(), nullptr, key));
+  return Load(fleet, std::move(key), std::move(certificate));
 }
 
 absl::StatusOr<CommandAuthority> CommandAuthority::Load(std::string_view fleet, PrivateKey key,
@@ -67,41 +66,33 @@ absl::StatusOr<CommandAuthority> CommandAuthority::Ensure(const std::string& fol
   const std::string certificate_file = folder + "/command-ca.crt";
   const bool has_certificate = FileExists(certificate_file);
   if (has_certificate && !FileExists(key_file)) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "HOME_INCOMPLETE",
-                     absl::StrCat(key_file, " is missing although its certificate is there"),
-                     "Restore it from a backup: nodes obey this key alone.");
+    return errors::HomeIncomplete(key_file, "its certificate exists",
+                                  "Restore it from a backup: nodes obey this key alone.");
   }
-  auto key = EnsureKeyFile(key_file);
-  if (!key.ok()) return key.status();
+  ASSIGN_OR_RETURN(auto key, EnsureKeyFile(key_file));
   if (has_certificate) {
-    const auto chain = ReadChainFile(certificate_file);
-    if (!chain.ok()) return chain.status();
-    auto loaded = Load(fleet, *std::move(key), chain->front());
+    ASSIGN_OR_RETURN(const auto chain, ReadChainFile(certificate_file));
+    auto loaded = Load(fleet, std::move(key), chain.front());
     if (!loaded.ok()) return Annotate(loaded.status(), certificate_file);
     return loaded;
   }
-  auto created = Create(fleet, *std::move(key), now);
+  auto created = Create(fleet, std::move(key), now);
   if (!created.ok()) return created;
-  const absl::Status written =
-      WriteFileAtomically(certificate_file, created->certificate().ToPem(), kPublic);
-  if (!written.ok()) return written;
+  RETURN_IF_ERROR(WriteFileAtomically(certificate_file, created->certificate().ToPem(), kPublic));
   return created;
 }
 
 absl::StatusOr<Certificate> CommandAuthority::Issue(const FleetName& name,
                                                     const SigningPublicKey& key,
                                                     absl::Time now) const {
-  auto uri = ToUri(Identity{fleet_, Widen(name)});
-  if (!uri.ok()) return uri.status();
+  ASSIGN_OR_RETURN(auto uri, ToUri(Identity{fleet_, Widen(name)}));
   if (!MaySign(name)) {
-    return MakeError(absl::StatusCode::kPermissionDenied, "ISSUER_MAY_NOT_SIGN",
-                     absl::StrCat("the command authority may not sign ", *uri,
-                                  ": it is neither an operator nor a gateway"),
-                     "Ask for a certificate of a name that this authority is for.");
+    return errors::IssuerMayNotSign("the command authority", uri,
+                                    "it is neither an operator nor a gateway");
   }
   CertificateSpec spec;
-  spec.common_name = absl::StrCat("commands of ", *uri);
-  spec.uri = *std::move(uri);
+  spec.common_name = absl::StrCat("commands of ", uri);
+  spec.uri = std::move(uri);
   spec.usage = Usage::kClient;
   spec.not_before = now - kBackdate;
   spec.not_after = std::min(now + kCommandValidity, certificate_.NotAfter());

@@ -4,28 +4,25 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 
 namespace muster {
 namespace {
 
-absl::Status Invalid(std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REVOCATIONS",
-                   absl::StrCat("the list of revoked signers is not valid: ", ToAbsl(why)),
-                   "Take the list as the aggregator gives it.");
-}
-
 absl::Status Check(const v1::CommandRevocations& list, std::string_view fleet) {
-  if (list.version() < 1) return Invalid("its version is not above 0");
+  if (list.version() < 1) return errors::InvalidRevocations("its version is not above 0");
   if (list.revoked_size() > kMaxCommandRevocations) {
-    return Invalid(absl::StrCat("it has more than ", kMaxCommandRevocations, " names"));
+    return errors::InvalidRevocations(
+        absl::StrCat("it has more than ", kMaxCommandRevocations, " names"));
   }
   for (const std::string& uri : list.revoked()) {
     const auto identity = ParseIdentity(uri, fleet);
     if (!identity.ok() ||
         (RoleOf(*identity) != Role::kOperator && RoleOf(*identity) != Role::kGateway)) {
-      return Invalid("it names somebody who is neither operator nor gateway of this fleet");
+      return errors::InvalidRevocations(
+          "it names somebody who is neither operator nor gateway of this fleet");
     }
   }
   return absl::OkStatus();
@@ -42,22 +39,18 @@ std::string CommandRevocationsText(const v1::CommandRevocations& list, std::stri
 
 absl::Status SignCommandRevocations(std::string_view fleet, const PrivateKey& key,
                                     v1::CommandRevocations* list) {
-  if (absl::Status s = Check(*list, fleet); !s.ok()) return s;
-  auto signature = key.Sign(CommandRevocationsText(*list, fleet));
-  if (!signature.ok()) return signature.status();
-  list->set_signature(*std::move(signature));
+  RETURN_IF_ERROR(Check(*list, fleet));
+  ASSIGN_OR_RETURN(auto signature, key.Sign(CommandRevocationsText(*list, fleet)));
+  list->set_signature(std::move(signature));
   return absl::OkStatus();
 }
 
 absl::Status VerifyCommandRevocations(const v1::CommandRevocations& list, std::string_view fleet,
                                       const Certificate& command_ca) {
-  if (absl::Status s = Check(list, fleet); !s.ok()) return s;
-  const auto key = command_ca.Key();
-  if (!key.ok()) return key.status();
-  if (key->Verify(CommandRevocationsText(list, fleet), list.signature())) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kUnauthenticated, "REVOCATIONS_REFUSED",
-                   "the list of revoked signers was not signed by this fleet's command authority",
-                   "Check that the pinned authority and the list are of one fleet.");
+  RETURN_IF_ERROR(Check(list, fleet));
+  ASSIGN_OR_RETURN(const auto key, command_ca.Key());
+  if (key.Verify(CommandRevocationsText(list, fleet), list.signature())) return absl::OkStatus();
+  return errors::RevocationsRefused();
 }
 
 bool IsRevoked(const v1::CommandRevocations& list, const Identity& signer) {

@@ -6,7 +6,9 @@
 #include "nlohmann/json.hpp"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/json_fields.h"
 
@@ -15,32 +17,30 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kNextStep[] =
-    "Use the file as \"muster operator add\" or \"muster up\" wrote it, or have a new one made.";
-
-absl::Status Invalid(std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONTEXT", why, kNextStep);
-}
-
 absl::Status CheckIdentity(const OperatorContext& context) {
-  if (absl::Status s = CheckFleet(context.fleet); !s.ok()) return Invalid(ToStd(s.message()));
+  if (absl::Status s = CheckFleet(context.fleet); !s.ok())
+    return errors::InvalidContext(ToStd(s.message()));
   const auto root = Certificate::FromPem(context.fleet_ca_pem);
-  if (!root.ok()) return Annotate(Invalid(ToStd(root.status().message())), "fleet_ca_pem");
+  if (!root.ok())
+    return Annotate(errors::InvalidContext(ToStd(root.status().message())), "fleet_ca_pem");
   const auto chain = ParseChain(context.certificate_chain_pem);
   if (!chain.ok()) {
-    return Annotate(Invalid(ToStd(chain.status().message())), "certificate_chain_pem");
+    return Annotate(errors::InvalidContext(ToStd(chain.status().message())),
+                    "certificate_chain_pem");
   }
   const auto key = PrivateKey::FromPem(context.private_key_pem.view());
-  if (!key.ok()) return Annotate(Invalid(ToStd(key.status().message())), "private_key_pem");
+  if (!key.ok())
+    return Annotate(errors::InvalidContext(ToStd(key.status().message())), "private_key_pem");
   if (!chain->front().Matches(*key)) {
-    return Invalid("private_key_pem is not the key of the first certificate");
+    return errors::InvalidContext("private_key_pem is not the key of the first certificate");
   }
   const auto uri = chain->front().Uri();
-  if (!uri.ok()) return Invalid(ToStd(uri.status().message()));
+  if (!uri.ok()) return errors::InvalidContext(ToStd(uri.status().message()));
   const auto identity = ParseIdentity(*uri, context.fleet);
-  if (!identity.ok()) return Invalid(ToStd(identity.status().message()));
+  if (!identity.ok()) return errors::InvalidContext(ToStd(identity.status().message()));
   if (RoleOf(*identity) != Role::kOperator) {
-    return Invalid(absl::StrCat("the certificate is that of ", *uri, ", not an operator's"));
+    return errors::InvalidContext(
+        absl::StrCat("the certificate is that of ", *uri, ", not an operator's"));
   }
   return absl::OkStatus();
 }
@@ -58,8 +58,9 @@ absl::StatusOr<OperatorContext> Parse(std::string_view text) {
   fields.List("status_targets", &context.status_targets);
   fields.List("gateway_urls", &context.gateway_urls);
   fields.OptionalList("relay_targets", &context.relay_targets);
-  if (const std::string fault = fields.Fault(); !fault.empty()) return Invalid(fault);
-  if (absl::Status s = CheckIdentity(context); !s.ok()) return s;
+  if (const std::string fault = fields.Fault(); !fault.empty())
+    return errors::InvalidContext(fault);
+  RETURN_IF_ERROR(CheckIdentity(context));
   return context;
 }
 
@@ -68,10 +69,7 @@ absl::StatusOr<OperatorContext> Parse(std::string_view text) {
 absl::StatusOr<OperatorContext> ReadContext(const std::string& path) {
   auto content = ReadSecretFile(path);
   if (content.status().code() == absl::StatusCode::kNotFound) {
-    return MakeError(absl::StatusCode::kNotFound, "CONTEXT_NOT_FOUND",
-                     absl::StrCat("no context of an operator at ", path),
-                     "Start services here with \"muster up\", or name a context file that an "
-                     "operator made for you: --context FILE or MUSTER_CONTEXT.");
+    return errors::ContextNotFound(path);
   }
   if (!content.ok()) return content.status();
   const Secret text(*std::move(content));
@@ -81,11 +79,9 @@ absl::StatusOr<OperatorContext> ReadContext(const std::string& path) {
 }
 
 absl::Status CheckContext(const OperatorContext& context, absl::Time now) {
-  const auto chain = ParseChain(context.certificate_chain_pem);
-  if (!chain.ok()) return chain.status();
-  const auto roots = ParseChain(context.fleet_ca_pem);
-  if (!roots.ok()) return roots.status();
-  return VerifyChain(chain->front(), std::span(*chain).subspan(1), *roots, Usage::kClient, now);
+  ASSIGN_OR_RETURN(const auto chain, ParseChain(context.certificate_chain_pem));
+  ASSIGN_OR_RETURN(const auto roots, ParseChain(context.fleet_ca_pem));
+  return VerifyChain(chain.front(), std::span(chain).subspan(1), roots, Usage::kClient, now);
 }
 
 Secret ContextToJson(const OperatorContext& context) {

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
 
 namespace muster {
 

@@ -7,9 +7,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 
 namespace muster {
 namespace {
@@ -46,17 +47,11 @@ std::string Quoted(std::string_view uri) {
 }
 
 absl::Status Malformed(std::string_view uri, std::string_view why) {
-  return MakeError(
-      absl::StatusCode::kPermissionDenied, "IDENTITY_MALFORMED",
-      absl::StrCat("the certificate's URI ", Quoted(uri), " is no Muster identity: ", ToAbsl(why)),
-      "Use a certificate that this fleet's aggregator issued.");
+  return errors::IdentityMalformed(Quoted(uri), why);
 }
 
 absl::Status Foreign(std::string_view uri, std::string_view fleet) {
-  return MakeError(absl::StatusCode::kPermissionDenied, "IDENTITY_FOREIGN",
-                   absl::StrCat("the certificate's URI ", Quoted(uri), " does not belong to fleet ",
-                                ToAbsl(fleet)),
-                   "Check that client and server belong to the same fleet.");
+  return errors::IdentityForeign(Quoted(uri), fleet);
 }
 
 std::vector<std::string_view> Split(std::string_view path) {
@@ -212,12 +207,7 @@ bool IsRunId(std::string_view text) {
 }
 
 absl::Status CheckFleet(std::string_view fleet) {
-  const auto fail = [&](std::string_view why) {
-    return MakeError(
-        absl::StatusCode::kInvalidArgument, "INVALID_FLEET",
-        absl::StrCat(Quoted(fleet), " is no fleet name: ", ToAbsl(why)),
-        "Use a name like \"fleet.example.com\": labels of a-z, 0-9 and inner hyphens.");
-  };
+  const auto fail = [&](std::string_view why) { return errors::InvalidFleet(Quoted(fleet), why); };
   if (fleet.empty()) return fail("it is empty");
   if (fleet.size() > kMaxFleet) {
     return fail(absl::StrCat("it is longer than ", kMaxFleet, " characters"));
@@ -276,14 +266,11 @@ absl::StatusOr<Identity> ParseOwnIdentity(std::string_view uri) {
 }
 
 absl::StatusOr<std::string> ToUri(const Identity& identity) {
-  if (absl::Status s = CheckFleet(identity.fleet); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckFleet(identity.fleet));
   std::string uri = Compose(identity);
   const auto back = ParseIdentity(uri, identity.fleet);
   if (!back.ok() || *back != identity) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                     absl::StrCat(Quoted(uri), " would be no valid identity"),
-                     "Names are 1 to 253 of A-Z a-z 0-9 . _ - and do not begin with a dot; run ids "
-                     "are 16 lower-case hexadecimal digits; no node is called \"global\".");
+    return errors::InvalidIdentity(Quoted(uri));
   }
   return uri;
 }

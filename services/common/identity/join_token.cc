@@ -7,7 +7,9 @@
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/joining.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/json_fields.h"
@@ -19,32 +21,31 @@ constexpr char kAnyNode[] = "*";
 constexpr char kNodeKind[] = "node";
 constexpr char kRelayKind[] = "relay";
 
-absl::Status Invalid(std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_TOKEN_FILE",
-                   absl::StrCat("join token: ", ToAbsl(why)),
-                   "Use the file as \"muster token create\" wrote it, or have a new one made.");
-}
-
 std::string HexDigest(std::string_view text) { return ToHex(Sha256::Of(text)); }
 
 absl::Status Check(const JoinToken& token) {
-  if (absl::Status s = CheckFleet(token.fleet); !s.ok()) return Invalid(ToStd(s.message()));
-  if (!IsJoinTokenId(token.id)) return Invalid("\"id\" is not one of a token");
+  if (absl::Status s = CheckFleet(token.fleet); !s.ok())
+    return errors::InvalidTokenFile(ToStd(s.message()));
+  if (!IsJoinTokenId(token.id)) return errors::InvalidTokenFile("\"id\" is not one of a token");
   if (!token.node.empty()) {
     const absl::Status name = ValidateName("node", token.node);
-    if (!name.ok()) return Invalid(ToStd(name.message()));
+    if (!name.ok()) return errors::InvalidTokenFile(ToStd(name.message()));
   }
-  if (token.join_targets.empty()) return Invalid("\"join_targets\" names no address");
+  if (token.join_targets.empty())
+    return errors::InvalidTokenFile("\"join_targets\" names no address");
   const auto root = Certificate::FromPem(token.fleet_ca_pem);
-  if (!root.ok()) return Annotate(Invalid(ToStd(root.status().message())), "fleet_ca_pem");
+  if (!root.ok())
+    return Annotate(errors::InvalidTokenFile(ToStd(root.status().message())), "fleet_ca_pem");
   if (!token.command_ca_pem.empty()) {
     const auto commands = Certificate::FromPem(token.command_ca_pem);
     if (!commands.ok()) {
-      return Annotate(Invalid(ToStd(commands.status().message())), "command_ca_pem");
+      return Annotate(errors::InvalidTokenFile(ToStd(commands.status().message())),
+                      "command_ca_pem");
     }
   }
   const auto key = PrivateKey::FromPem(token.private_key_pem.view());
-  if (!key.ok()) return Annotate(Invalid(ToStd(key.status().message())), "private_key_pem");
+  if (!key.ok())
+    return Annotate(errors::InvalidTokenFile(ToStd(key.status().message())), "private_key_pem");
   return absl::OkStatus();
 }
 
@@ -66,14 +67,16 @@ absl::StatusOr<JoinToken> ParseJoinToken(std::string_view json) {
   fields.OptionalText("command_ca_pem", &token.command_ca_pem);
   fields.Text("private_key_pem", &key);
   token.private_key_pem = Secret(std::move(key));
-  if (const std::string fault = fields.Fault(); !fault.empty()) return Invalid(fault);
+  if (const std::string fault = fields.Fault(); !fault.empty())
+    return errors::InvalidTokenFile(fault);
   if (!absl::ParseTime(absl::RFC3339_full, expires, &token.expires, nullptr)) {
-    return Invalid("\"expires_at\" is no time");
+    return errors::InvalidTokenFile("\"expires_at\" is no time");
   }
-  if (kind != kNodeKind && kind != kRelayKind) return Invalid("\"kind\" is not node or relay");
+  if (kind != kNodeKind && kind != kRelayKind)
+    return errors::InvalidTokenFile("\"kind\" is not node or relay");
   token.relay = kind == kRelayKind;
   if (token.node == kAnyNode) token.node.clear();
-  if (absl::Status s = Check(token); !s.ok()) return s;
+  RETURN_IF_ERROR(Check(token));
   return token;
 }
 

@@ -7,7 +7,8 @@
 #include <openssl/x509.h>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/openssl_support.h"
 
 namespace muster {
@@ -26,11 +27,7 @@ absl::Status CheckCurve(EVP_PKEY* key) {
     if (name == "prime256v1" || name == "secp384r1") return absl::OkStatus();
   }
   const char* type = EVP_PKEY_get0_type_name(key);
-  return MakeError(absl::StatusCode::kInvalidArgument, "KEY_UNSUPPORTED",
-                   absl::StrCat("the key is of type ", type != nullptr ? type : "unknown", " ",
-                                curve, ", neither P-256 nor P-384"),
-                   "Make the key with: openssl genpkey -algorithm EC -pkeyopt "
-                   "ec_paramgen_curve:P-256");
+  return errors::KeyUnsupported(type != nullptr ? type : "unknown", std::string_view(curve));
 }
 
 // OpenSSL would otherwise ask for a password at the terminal.
@@ -40,7 +37,7 @@ int NoPassword(char*, int, int, void*) { return -1; }
 
 absl::StatusOr<PublicKey> PublicKey::Adopt(EVP_PKEY* key) {
   std::shared_ptr<EVP_PKEY> owned(key, EVP_PKEY_free);
-  if (absl::Status s = CheckCurve(key); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckCurve(key));
   return PublicKey(std::move(owned));
 }
 
@@ -52,8 +49,7 @@ absl::StatusOr<PublicKey> PublicKey::FromPem(std::string_view pem) {
   }
   DrainOpenSslErrors();
   if (key == nullptr) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "KEY_MALFORMED",
-                     "the text holds no readable public key", "Give a PEM \"PUBLIC KEY\".");
+    return errors::PublicKeyMalformed();
   }
   return Adopt(key);
 }
@@ -106,13 +102,10 @@ absl::StatusOr<PrivateKey> PrivateKey::FromPem(std::string_view pem) {
   }
   const std::string reasons = DrainOpenSslErrors();
   if (key == nullptr) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "KEY_MALFORMED",
-                     absl::StrCat("the text holds no readable private key",
-                                  reasons.empty() ? "" : ": ", reasons),
-                     "Give an unencrypted PEM key: \"PRIVATE KEY\" or \"EC PRIVATE KEY\".");
+    return errors::PrivateKeyMalformed(reasons);
   }
   std::shared_ptr<EVP_PKEY> owned(key, EVP_PKEY_free);
-  if (absl::Status s = CheckCurve(key); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckCurve(key));
   return PrivateKey(std::move(owned));
 }
 

@@ -15,9 +15,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/openssl_support.h"
 
 namespace muster {
@@ -53,12 +54,6 @@ absl::StatusOr<std::string> KeyId(std::string_view key) {
     return OpenSslError("hash the store key");
   }
   return std::string(reinterpret_cast<const char*>(digest.data()), kKeyIdSize);
-}
-
-absl::Status DataLoss(std::string_view reason, std::string_view run, std::string_view why,
-                      std::string_view next_step) {
-  return MakeError(absl::StatusCode::kDataLoss, reason,
-                   absl::StrCat("a key of run ", ToAbsl(run), " ", ToAbsl(why)), next_step);
 }
 
 bool Seal(std::string_view key, std::string_view nonce, std::string_view associated,
@@ -106,26 +101,21 @@ absl::StatusOr<KeyWrap> KeyWrap::OpenOrCreate(const std::string& path) {
   if (RAND_bytes(Bytes(key), kKeySize) != 1) return OpenSslError("make a store key");
   const Secret secret(std::move(key));
   const Secret text(absl::StrCat(absl::BytesToHexString(ToAbsl(secret.view())), "\n"));
-  if (absl::Status s = WriteFileAtomically(path, text.view()); !s.ok()) return s;
+  RETURN_IF_ERROR(WriteFileAtomically(path, text.view()));
   return Open(path);
 }
 
 absl::StatusOr<KeyWrap> KeyWrap::Open(const std::string& path) {
-  auto content = ReadSecretFile(path);
-  if (!content.ok()) return content.status();
-  const Secret text(*std::move(content));
+  ASSIGN_OR_RETURN(auto content, ReadSecretFile(path));
+  const Secret text(std::move(content));
   constexpr std::string_view kHexDigits = "0123456789abcdef";
   if (text.view().size() != 2 * kKeySize + 1 || text.view().back() != '\n' ||
       text.view().find_first_not_of(kHexDigits) != 2 * kKeySize) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "STORE_KEY_MALFORMED",
-                     absl::StrCat(path, " does not hold a store key"),
-                     "Restore the file from a backup: the keys of live runs cannot be read without "
-                     "it.");
+    return errors::StoreKeyMalformed(path);
   }
   Secret key(absl::HexStringToBytes(ToAbsl(text.view().substr(0, 2 * kKeySize))));
-  auto id = KeyId(key.view());
-  if (!id.ok()) return id.status();
-  return KeyWrap(std::move(key), *std::move(id));
+  ASSIGN_OR_RETURN(auto id, KeyId(key.view()));
+  return KeyWrap(std::move(key), std::move(id));
 }
 
 absl::StatusOr<std::string> KeyWrap::WrapText(std::string_view label, std::string_view plain,
@@ -145,8 +135,7 @@ absl::StatusOr<Secret> KeyWrap::UnwrapText(std::string_view label, std::string_v
                                            std::string_view run) const {
   const auto damaged = [&] {
     DrainOpenSslErrors();
-    return DataLoss("WRAPPED_KEY_DAMAGED", run, "is damaged in the store",
-                    "Restore the store from a backup, or cancel the run.");
+    return errors::WrappedKeyDamaged(run);
   };
   if (wrapped.size() <= kHeaderSize + kNonceSize + kTagSize || wrapped.size() > kMaxWrapped ||
       wrapped.front() != kVersion) {
@@ -154,8 +143,7 @@ absl::StatusOr<Secret> KeyWrap::UnwrapText(std::string_view label, std::string_v
   }
   const std::string_view header = wrapped.substr(0, kHeaderSize);
   if (header.substr(1) != key_id_) {
-    return DataLoss("STORE_KEY_MISMATCH", run, "was encrypted under another store key",
-                    "Restore the store.key that belongs to this store.");
+    return errors::StoreKeyMismatch(run);
   }
   const std::string_view nonce = wrapped.substr(kHeaderSize, kNonceSize);
   const std::string_view sealed = wrapped.substr(kHeaderSize + kNonceSize);
@@ -167,15 +155,13 @@ absl::StatusOr<Secret> KeyWrap::UnwrapText(std::string_view label, std::string_v
 }
 
 absl::StatusOr<std::string> KeyWrap::Wrap(const PrivateKey& key, std::string_view run) const {
-  auto plain = key.ToPkcs8Pem();
-  if (!plain.ok()) return plain.status();
-  return WrapText(kAuthorityKey, plain->view(), run);
+  ASSIGN_OR_RETURN(auto plain, key.ToPkcs8Pem());
+  return WrapText(kAuthorityKey, plain.view(), run);
 }
 
 absl::StatusOr<PrivateKey> KeyWrap::Unwrap(std::string_view wrapped, std::string_view run) const {
-  const auto pem = UnwrapText(kAuthorityKey, wrapped, run);
-  if (!pem.ok()) return pem.status();
-  return PrivateKey::FromPem(pem->view());
+  ASSIGN_OR_RETURN(const auto pem, UnwrapText(kAuthorityKey, wrapped, run));
+  return PrivateKey::FromPem(pem.view());
 }
 
 absl::StatusOr<std::string> KeyWrap::WrapStatusKey(const Secret& pem, std::string_view run) const {

@@ -4,8 +4,8 @@
 #include <openssl/err.h>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 
 namespace muster {
 
@@ -20,9 +20,7 @@ std::string DrainOpenSslErrors() {
 
 absl::Status OpenSslError(std::string_view what) {
   const std::string reasons = DrainOpenSslErrors();
-  return MakeError(absl::StatusCode::kInternal, "CRYPTO_ERROR",
-                   absl::StrCat(ToAbsl(what), ": ", reasons.empty() ? "OpenSSL failed" : reasons),
-                   "Check the OpenSSL installation and its configuration.");
+  return errors::CryptoError(what, reasons.empty() ? "OpenSSL failed" : reasons);
 }
 
 BioPtr ReadBio(std::string_view text) {

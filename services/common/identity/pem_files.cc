@@ -6,6 +6,7 @@
 
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/identity/secret.h"
 
 namespace muster {
@@ -18,9 +19,8 @@ constexpr size_t kMaxPem = 256 * 1024;
 bool FileExists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 absl::StatusOr<PrivateKey> ReadKeyFile(const std::string& path) {
-  auto content = ReadSecretFile(path);
-  if (!content.ok()) return content.status();
-  const Secret text(*std::move(content));
+  ASSIGN_OR_RETURN(auto content, ReadSecretFile(path));
+  const Secret text(std::move(content));
   auto key = PrivateKey::FromPem(text.view());
   if (!key.ok()) return Annotate(key.status(), path);
   return key;
@@ -30,16 +30,14 @@ absl::StatusOr<PrivateKey> EnsureKeyFile(const std::string& path) {
   if (FileExists(path)) return ReadKeyFile(path);
   auto key = PrivateKey::Generate();
   if (!key.ok()) return key;
-  const auto pem = key->ToPkcs8Pem();
-  if (!pem.ok()) return pem.status();
-  if (absl::Status s = WriteFileAtomically(path, pem->view()); !s.ok()) return s;
+  ASSIGN_OR_RETURN(const auto pem, key->ToPkcs8Pem());
+  RETURN_IF_ERROR(WriteFileAtomically(path, pem.view()));
   return key;
 }
 
 absl::StatusOr<std::vector<Certificate>> ReadChainFile(const std::string& path) {
-  auto content = ReadFileBounded(path, kMaxPem);
-  if (!content.ok()) return content.status();
-  auto chain = ParseChain(*content);
+  ASSIGN_OR_RETURN(auto content, ReadFileBounded(path, kMaxPem));
+  auto chain = ParseChain(content);
   if (!chain.ok()) return Annotate(chain.status(), path);
   return chain;
 }

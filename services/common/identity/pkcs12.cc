@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "services/common/base/error.h"
+#include "services/common/errors/identity.h"
 
 namespace muster {
 namespace {
@@ -16,33 +16,27 @@ struct Free {
   void operator()(STACK_OF(X509) * stack) const { sk_X509_free(stack); }
 };
 
-absl::Status Failed() {
-  return MakeError(absl::StatusCode::kInternal, "PKCS12_FAILED",
-                   "the certificate and its key cannot be put into a PKCS#12 file",
-                   "Check that the key belongs to the certificate.");
-}
-
 }  // namespace
 
 absl::StatusOr<Secret> MakePkcs12(const PrivateKey& key, std::span<const Certificate> chain,
                                   std::string_view label, std::string_view password) {
   const std::unique_ptr<STACK_OF(X509), Free> others(sk_X509_new_null());
-  if (chain.empty() || !others) return Failed();
+  if (chain.empty() || !others) return errors::Pkcs12Failed();
   for (const Certificate& certificate : chain.subspan(1)) {
-    if (sk_X509_push(others.get(), certificate.get()) == 0) return Failed();
+    if (sk_X509_push(others.get(), certificate.get()) == 0) return errors::Pkcs12Failed();
   }
   const std::unique_ptr<PKCS12, Free> file(PKCS12_create(
       std::string(password).c_str(), std::string(label).c_str(), key.get(), chain.front().get(),
       others.get(), NID_aes_256_cbc, NID_aes_256_cbc, kIterations, -1, 0));
-  if (!file) return Failed();
+  if (!file) return errors::Pkcs12Failed();
   const std::string pass(password);
   if (PKCS12_set_mac(file.get(), pass.c_str(), static_cast<int>(pass.size()), nullptr, 0,
                      kIterations, EVP_sha256()) != 1) {
-    return Failed();
+    return errors::Pkcs12Failed();
   }
   unsigned char* der = nullptr;
   const int size = i2d_PKCS12(file.get(), &der);
-  if (size <= 0) return Failed();
+  if (size <= 0) return errors::Pkcs12Failed();
   Secret bytes(std::string(reinterpret_cast<char*>(der), static_cast<size_t>(size)));
   OPENSSL_clear_free(der, static_cast<size_t>(size));
   return bytes;

@@ -6,8 +6,9 @@
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 
 namespace muster {
 namespace {
@@ -111,9 +112,13 @@ constexpr Row kTable[] = {
      {{{kDeliverers, Bit(Kind::kPair)}}},
      kAlsoThroughRelays},
 
-    {"/muster.v1.HeartbeatService/Beat", {{{kDeliverers, Bit(Kind::kPair)}}}, kAlsoThroughRelays},
-    {"/muster.v1.HeartbeatService/BeatAll", {{{Bit(Role::kRelay), Bit(Kind::kOwn)}}}, kDirectOnly},
-    {"/muster.v1.HeartbeatService/BeatOnce",
+    {"/muster.v1.HeartbeatService/StreamHeartbeats",
+     {{{kDeliverers, Bit(Kind::kPair)}}},
+     kAlsoThroughRelays},
+    {"/muster.v1.HeartbeatService/RelayHeartbeats",
+     {{{Bit(Role::kRelay), Bit(Kind::kOwn)}}},
+     kDirectOnly},
+    {"/muster.v1.HeartbeatService/SendHeartbeat",
      {{{kDeliverers, Bit(Kind::kPair)}}},
      kAlsoThroughRelays},
 
@@ -147,7 +152,7 @@ constexpr Row kTable[] = {
     // Machines that join through a relay: what they prove is all that counts, as on the listener
     // that is open to anybody.
     {"/muster.v1.JoinService/Join", {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}}, kDirectOnly},
-    {"/muster.v1.JoinService/Return", {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.JoinService/Rejoin", {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}}, kDirectOnly},
 
     // The tree of relays, and what is run through it.
     {"/muster.v1.AttachService/Attach",
@@ -276,11 +281,6 @@ std::string RoleNames(uint32_t roles) {
   return names;
 }
 
-absl::Status Refuse(std::string_view reason, const std::string& message,
-                    const std::string& next_step) {
-  return MakeError(absl::StatusCode::kPermissionDenied, reason, message, next_step);
-}
-
 // Whether the names of the caller cover the resource. Operators and services are bound to none.
 bool Covers(const Identity& identity, const Resource& resource) {
   const bool pair = resource.kind == Kind::kPair;
@@ -306,21 +306,13 @@ absl::Status FindAllowedRow(const Caller& caller, std::string_view method, const
   if (row == nullptr) {
     // Not PERMISSION_DENIED: clients of reflection try its newer form first, and go back to the
     // older one on this code alone.
-    return MakeError(absl::StatusCode::kUnimplemented, "UNKNOWN_METHOD",
-                     absl::StrCat("nobody may call ", ToAbsl(method.substr(0, 200)),
-                                  ": it has no row in the authorisation table"),
-                     "Check the method's name, and that client and server are of one version.");
+    return errors::UnknownMethod(method.substr(0, 200));
   }
   if (caller.via && (row->forwarders & Bit(RoleOf(*caller.via))) == 0) {
-    return Refuse(
-        "ROLE_NOT_ALLOWED",
-        absl::StrCat(Describe(caller), " may not call ", ToAbsl(method), " through another"),
-        "Call the service itself, with your own certificate.");
+    return errors::NotThroughAnother(Describe(caller), method);
   }
   if ((RolesOf(*row) & Bit(RoleOf(caller.identity))) == 0) {
-    return Refuse("ROLE_NOT_ALLOWED",
-                  absl::StrCat(Describe(caller), " may not call ", ToAbsl(method)),
-                  absl::StrCat("Use the certificate of one of: ", RoleNames(RolesOf(*row)), "."));
+    return errors::RoleNotAllowed(Describe(caller), method, RoleNames(RolesOf(*row)));
   }
   return absl::OkStatus();
 }
@@ -334,7 +326,7 @@ absl::Status CheckRole(const Caller& caller, std::string_view method) {
 
 absl::Status Authorize(const Caller& caller, std::string_view method, const Resource& resource) {
   const Row* row = nullptr;
-  if (absl::Status s = FindAllowedRow(caller, method, row); !s.ok()) return s;
+  RETURN_IF_ERROR(FindAllowedRow(caller, method, row));
   const uint32_t role = Bit(RoleOf(caller.identity));
   for (const Grant& grant : row->grants) {
     if ((grant.roles & role) != 0 && (grant.kinds & Bit(resource.kind)) != 0 &&
@@ -342,11 +334,7 @@ absl::Status Authorize(const Caller& caller, std::string_view method, const Reso
       return absl::OkStatus();
     }
   }
-  return Refuse(
-      "NOT_YOURS",
-      absl::StrCat(Describe(caller), " may not call ", ToAbsl(method), " for ", Describe(resource)),
-      "A certificate reaches only what its name names. An operator exports another with "
-      "\"muster credentials export\".");
+  return errors::NotYours(Describe(caller), method, Describe(resource));
 }
 
 std::vector<std::string_view> PolicyMethods() {

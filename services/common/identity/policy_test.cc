@@ -59,9 +59,9 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.StatusService/WatchStatus", "ov"},
     {"/muster.v1.StatusService/ListNodes", "o"},
     {"/muster.v1.StatusService/GetNode", "o"},
-    {"/muster.v1.HeartbeatService/Beat", "n1*"},
-    {"/muster.v1.HeartbeatService/BeatAll", "r"},
-    {"/muster.v1.HeartbeatService/BeatOnce", "n1*"},
+    {"/muster.v1.HeartbeatService/StreamHeartbeats", "n1*"},
+    {"/muster.v1.HeartbeatService/RelayHeartbeats", "r"},
+    {"/muster.v1.HeartbeatService/SendHeartbeat", "n1*"},
     {"/muster.v1.StatusService/ReportProgress", "n1*"},
     {"/muster.v1.IdentityService/RenewCertificate", "oasgrn"},
     {"/muster.v1.IdentityService/AddOperator", "o"},
@@ -70,7 +70,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.IdentityService/IssueCommandCertificate", "og"},
     {"/muster.v1.IdentityService/GetCommandRevocations", "or"},
     {"/muster.v1.JoinService/Join", "r"},
-    {"/muster.v1.JoinService/Return", "r"},
+    {"/muster.v1.JoinService/Rejoin", "r"},
     {"/muster.v1.AttachService/Attach", "rn"},
     {"/muster.v1.AttachService/ListAttached", "og"},
     {"/muster.v1.JobService/SubmitJob", "og"},
@@ -241,8 +241,8 @@ TEST(PolicyTest, ThroughARelayANodeDeliversAndSeesItsRunsAndNothingElse) {
                                            "/muster.v1.ResultService/SubmitResult",
                                            "/muster.v1.ResultService/GetResult",
                                            "/muster.v1.StatusService/ReportProgress",
-                                           "/muster.v1.HeartbeatService/Beat",
-                                           "/muster.v1.HeartbeatService/BeatOnce"};
+                                           "/muster.v1.HeartbeatService/StreamHeartbeats",
+                                           "/muster.v1.HeartbeatService/SendHeartbeat"};
   Caller caller = Node();
   caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r"}};
   for (const std::string_view method : PolicyMethods()) {

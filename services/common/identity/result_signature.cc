@@ -8,17 +8,12 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/results.h"
 #include "services/common/identity/identity.h"
 
 namespace muster {
 namespace {
-
-absl::Status Refused(absl::StatusCode code, std::string_view why) {
-  return MakeError(
-      code, "INVALID_SIGNATURE",
-      absl::StrCat("the signature over the result is not accepted: ", std::string(why)),
-      "Sign with the key of the delivering node, over the text that the API states.");
-}
 
 bool SpeaksFor(const Identity& identity, const SignedResult& result) {
   if (const auto* pair = std::get_if<RunNodeIdentity>(&identity.name)) {
@@ -55,18 +50,14 @@ absl::Status VerifyResultSignature(std::string_view signature, std::string_view 
   const absl::Status trusted =
       VerifyChain(leaf, std::span(*chain).subspan(1), roots, Usage::kClient, now);
   if (!trusted.ok()) return Annotate(trusted, "signer's certificate");
-  const auto uri = leaf.Uri();
-  if (!uri.ok()) return uri.status();
-  const auto identity = ParseIdentity(*uri, fleet);
-  if (!identity.ok()) return identity.status();
-  if (!SpeaksFor(*identity, result)) {
-    return Refused(absl::StatusCode::kPermissionDenied,
-                   absl::StrCat(*uri, " may not speak for this node"));
+  ASSIGN_OR_RETURN(const auto uri, leaf.Uri());
+  ASSIGN_OR_RETURN(const auto identity, ParseIdentity(uri, fleet));
+  if (!SpeaksFor(identity, result)) {
+    return errors::InvalidSignature(absl::StrCat(uri, " may not speak for this node"));
   }
-  const auto key = leaf.Key();
-  if (!key.ok()) return key.status();
-  if (!key->Verify(ResultSignatureText(result), signature)) {
-    return Refused(absl::StatusCode::kUnauthenticated, "it does not match what arrived");
+  ASSIGN_OR_RETURN(const auto key, leaf.Key());
+  if (!key.Verify(ResultSignatureText(result), signature)) {
+    return errors::SignatureUnverified("it does not match the received bytes");
   }
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@ std::string CertificateSubject(std::string_view issuer, std::string_view serial)
 
 void RevocationList::Add(std::string_view subject) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!subjects_.emplace(subject).second) return;
   }
   Notify();
@@ -23,7 +23,7 @@ void RevocationList::Add(std::string_view subject) {
 void RevocationList::Replace(std::set<std::string> subjects) {
   bool revoked = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     revoked = !std::includes(subjects_.begin(), subjects_.end(), subjects.begin(), subjects.end());
     subjects_.clear();
     subjects_.merge(std::move(subjects));
@@ -32,7 +32,7 @@ void RevocationList::Replace(std::set<std::string> subjects) {
 }
 
 bool RevocationList::Contains(std::string_view subject) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return subjects_.contains(subject);
 }
 
@@ -42,7 +42,7 @@ bool RevocationList::IsRevoked(const Caller& caller) const {
     return !uri.ok() || Contains(*uri);  // an identity that has no name is nobody's
   };
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (subjects_.empty()) return false;
   }
   return Contains(CertificateSubject(caller.issuer, caller.serial)) ||
@@ -51,17 +51,17 @@ bool RevocationList::IsRevoked(const Caller& caller) const {
 }
 
 RevocationList::Subscription RevocationList::Subscribe(std::function<void()> changed) {
-  const std::lock_guard lock(subscribers_->mutex);
+  const MutexLock lock(subscribers_->mutex);
   const uint64_t id = subscribers_->next++;
   subscribers_->callbacks.emplace(id, std::move(changed));
   return Subscription(nullptr, [subscribers = subscribers_, id](void*) {
-    const std::lock_guard erasing(subscribers->mutex);
+    const MutexLock erasing(subscribers->mutex);
     subscribers->callbacks.erase(id);
   });
 }
 
 void RevocationList::Notify() {
-  const std::lock_guard lock(subscribers_->mutex);
+  const MutexLock lock(subscribers_->mutex);
   for (const auto& [id, changed] : subscribers_->callbacks) changed();
 }
 

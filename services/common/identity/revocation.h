@@ -6,11 +6,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "services/common/base/mutex.h"
 #include "services/common/identity/policy.h"
 
 namespace muster {
@@ -46,15 +46,15 @@ class RevocationList {
  private:
   // Outlives the list itself if a subscription does.
   struct Subscribers {
-    std::mutex mutex;
-    uint64_t next = 0;
-    std::map<uint64_t, std::function<void()>> callbacks;  // guarded by mutex
+    Mutex mutex;
+    uint64_t next ABSL_GUARDED_BY(mutex) = 0;
+    std::map<uint64_t, std::function<void()>> callbacks ABSL_GUARDED_BY(mutex);
   };
 
   void Notify();
 
-  mutable std::mutex mutex_;
-  std::set<std::string, std::less<>> subjects_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::set<std::string, std::less<>> subjects_ ABSL_GUARDED_BY(mutex_);
   const std::shared_ptr<Subscribers> subscribers_ = std::make_shared<Subscribers>();
 };
 

@@ -9,9 +9,10 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/target_set.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -28,33 +29,6 @@ constexpr size_t kNonceSize = 16;
 constexpr size_t kMaxVariableName = 128;
 constexpr size_t kMaxClass = 1024;
 constexpr int64_t kMaxSeconds = 253'402'300'800;  // the year 10000
-
-absl::Status Invalid(std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND",
-                   absl::StrCat("the command is not valid: ", ToAbsl(why)),
-                   "Keep within the limits of message Command in proto/muster/v1/jobs.proto.");
-}
-
-absl::Status Refused(std::string_view why) {
-  return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
-                   absl::StrCat("the command is not obeyed: ", ToAbsl(why)),
-                   "Sign it anew, for this fleet and these nodes, with a certificate of its "
-                   "command authority.");
-}
-
-absl::Status Early(absl::Time begin) {
-  return MakeError(
-      absl::StatusCode::kFailedPrecondition, "COMMAND_EARLY",
-      absl::StrCat("the command begins at only ", absl::FormatTime(begin, absl::UTCTimeZone())),
-      "Sign it anew; check the clocks of both machines.");
-}
-
-absl::Status Expired(absl::Time end) {
-  return MakeError(
-      absl::StatusCode::kFailedPrecondition, "COMMAND_EXPIRED",
-      absl::StrCat("the command ended at ", absl::FormatTime(end, absl::UTCTimeZone())),
-      "Sign it anew; check the clocks of both machines.");
-}
 
 // "muster-command-v1\n" and the bytes.
 std::string SignedText(std::string_view command) {
@@ -78,28 +52,29 @@ bool IsJobId(std::string_view id) {
 absl::Status CheckTargets(const v1::Command::Targets& targets) {
   if (targets.all()) {
     if (targets.nodes_sha256().empty() && targets.count() == 0) return absl::OkStatus();
-    return Invalid("targets are all, or named, not both");
+    return errors::InvalidCommand("targets are all, or named, not both");
   }
   if (targets.nodes_sha256().size() != kSha256Size || targets.count() < 1 ||
       targets.count() > kMaxTargets) {
-    return Invalid(absl::StrCat("targets are all, or 1 to ", kMaxTargets, " nodes"));
+    return errors::InvalidCommand(absl::StrCat("targets are all, or 1 to ", kMaxTargets, " nodes"));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckArgv(const v1::Command& command) {
   if (command.argv().empty() && command.action() == kExecAction) {
-    return Invalid("argv has no program");
+    return errors::InvalidCommand("argv has no program");
   }
   size_t bytes = 0;
   for (const std::string& argument : command.argv()) {
-    if (HasNul(argument)) return Invalid("argv has a NUL byte");
+    if (HasNul(argument)) return errors::InvalidCommand("argv has a NUL byte");
     bytes += argument.size() + 1;
   }
   if (bytes > kMaxArgv || command.argv_size() > kMaxArguments) {
-    return Invalid("argv has more than 64 KiB or 1000 arguments");
+    return errors::InvalidCommand("argv has more than 64 KiB or 1000 arguments");
   }
-  if (!command.argv().empty() && command.argv(0).empty()) return Invalid("the program is empty");
+  if (!command.argv().empty() && command.argv(0).empty())
+    return errors::InvalidCommand("the program is empty");
   return absl::OkStatus();
 }
 
@@ -108,17 +83,18 @@ absl::Status CheckWords(const v1::Command& command) {
   for (const v1::Command::Variable& variable : command.environment()) {
     if (!IsWord(variable.name(), kMaxVariableName) ||
         absl::ascii_isdigit(static_cast<unsigned char>(variable.name().front()))) {
-      return Invalid("environment has a name that is not [A-Za-z_][A-Za-z0-9_]{0,127}");
+      return errors::InvalidCommand(
+          "environment has a name that is not [A-Za-z_][A-Za-z0-9_]{0,127}");
     }
-    if (HasNul(variable.value())) return Invalid("environment has a NUL byte");
+    if (HasNul(variable.value())) return errors::InvalidCommand("environment has a NUL byte");
     if (before != nullptr && *before >= variable.name()) {
-      return Invalid("environment is not sorted by name, each once");
+      return errors::InvalidCommand("environment is not sorted by name, each once");
     }
     before = &variable.name();
   }
   for (const std::string& name : command.classes()) {
     if (!IsWord(name, kMaxClass) || name.front() == '_') {
-      return Invalid("classes has one that is not [A-Za-z0-9][A-Za-z0-9_]{0,1023}");
+      return errors::InvalidCommand("classes has one that is not [A-Za-z0-9][A-Za-z0-9_]{0,1023}");
     }
   }
   return absl::OkStatus();
@@ -133,12 +109,12 @@ bool InRange(const T& value) {
 absl::Status CheckTimes(const v1::Command& command) {
   if (!InRange(command.not_before()) || !InRange(command.not_after()) ||
       FromProto(command.not_before()) >= FromProto(command.not_after())) {
-    return Invalid("not_before is not before not_after");
+    return errors::InvalidCommand("not_before is not before not_after");
   }
   const auto& limit = command.time_limit();
   if (limit.seconds() < 0 || limit.seconds() >= kMaxSeconds || limit.nanos() < 0 ||
       limit.nanos() >= 1'000'000'000 || (limit.seconds() == 0 && limit.nanos() == 0)) {
-    return Invalid("time_limit is not above 0");
+    return errors::InvalidCommand("time_limit is not above 0");
   }
   return absl::OkStatus();
 }
@@ -146,8 +122,8 @@ absl::Status CheckTimes(const v1::Command& command) {
 absl::Status CheckNow(const v1::Command& command, absl::Time now) {
   const absl::Time begin = FromProto(command.not_before());
   const absl::Time end = FromProto(command.not_after());
-  if (now < begin - kCommandClockSlack) return Early(begin);
-  if (now > end + kCommandClockSlack) return Expired(end);
+  if (now < begin - kCommandClockSlack) return errors::CommandEarly(begin);
+  if (now > end + kCommandClockSlack) return errors::CommandExpired(end);
   return absl::OkStatus();
 }
 
@@ -158,13 +134,13 @@ absl::StatusOr<Identity> ReadSigner(const std::vector<Certificate>& chain,
   const std::array<Certificate, 1> roots = {command_ca};
   const absl::Status trusted =
       VerifyChain(chain.front(), std::span(chain).subspan(1), roots, Usage::kClient, now);
-  if (!trusted.ok()) return Refused(ToStd(trusted.message()));
+  if (!trusted.ok()) return errors::CommandNotObeyed(ToStd(trusted.message()));
   const auto uri = chain.front().Uri();
-  if (!uri.ok()) return Refused(ToStd(uri.status().message()));
+  if (!uri.ok()) return errors::CommandNotObeyed(ToStd(uri.status().message()));
   auto signer = ParseIdentity(*uri, fleet);
-  if (!signer.ok()) return Refused(ToStd(signer.status().message()));
+  if (!signer.ok()) return errors::CommandNotObeyed(ToStd(signer.status().message()));
   if (RoleOf(*signer) != Role::kOperator && RoleOf(*signer) != Role::kGateway) {
-    return Refused(absl::StrCat(*uri, " signs no commands"));
+    return errors::CommandNotObeyed(absl::StrCat(*uri, " signs no commands"));
   }
   return signer;
 }
@@ -172,28 +148,29 @@ absl::StatusOr<Identity> ReadSigner(const std::vector<Certificate>& chain,
 }  // namespace
 
 absl::Status CheckCommand(const v1::Command& command) {
-  if (absl::Status s = CheckFleet(command.fleet()); !s.ok()) return Invalid(ToStd(s.message()));
-  if (!IsJobId(command.job())) return Invalid("job is not 32 lower-case hex digits");
-  if (absl::Status s = CheckTargets(command.targets()); !s.ok()) return s;
+  if (absl::Status s = CheckFleet(command.fleet()); !s.ok())
+    return errors::InvalidCommand(ToStd(s.message()));
+  if (!IsJobId(command.job())) return errors::InvalidCommand("job is not 32 lower-case hex digits");
+  RETURN_IF_ERROR(CheckTargets(command.targets()));
   if (command.action() != kExecAction && command.action() != kRudderAction) {
-    return Invalid("action is neither \"exec\" nor \"rudder\"");
+    return errors::InvalidCommand("action is neither \"exec\" nor \"rudder\"");
   }
-  if (absl::Status s = CheckArgv(command); !s.ok()) return s;
-  if (absl::Status s = CheckWords(command); !s.ok()) return s;
-  if (absl::Status s = CheckTimes(command); !s.ok()) return s;
-  if (command.nonce().size() != kNonceSize) return Invalid("nonce is not 16 bytes");
-  if (command.ByteSizeLong() > kMaxCommand) return Invalid("it is larger than 128 KiB");
+  RETURN_IF_ERROR(CheckArgv(command));
+  RETURN_IF_ERROR(CheckWords(command));
+  RETURN_IF_ERROR(CheckTimes(command));
+  if (command.nonce().size() != kNonceSize) return errors::InvalidCommand("nonce is not 16 bytes");
+  if (command.ByteSizeLong() > kMaxCommand)
+    return errors::InvalidCommand("it is larger than 128 KiB");
   return absl::OkStatus();
 }
 
 absl::StatusOr<v1::SignedCommand> SignCommand(const v1::Command& command, const SigningKey& key,
                                               std::string_view chain_pem) {
-  if (absl::Status s = CheckCommand(command); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckCommand(command));
   v1::SignedCommand result;
   result.set_command(command.SerializeAsString());
-  auto signature = key.Sign(SignedText(result.command()));
-  if (!signature.ok()) return signature.status();
-  result.set_signature(*std::move(signature));
+  ASSIGN_OR_RETURN(auto signature, key.Sign(SignedText(result.command())));
+  result.set_signature(std::move(signature));
   result.set_certificate_chain_pem(std::string(chain_pem));
   return result;
 }
@@ -203,40 +180,39 @@ absl::StatusOr<VerifiedCommand> VerifyCommand(const v1::SignedCommand& signed_co
                                               absl::Time now) {
   if (signed_command.command().size() > kMaxCommand ||
       signed_command.certificate_chain_pem().size() > kMaxChainPem) {
-    return Invalid("it is larger than 128 KiB, or its certificates than 16 KiB");
+    return errors::InvalidCommand("it is larger than 128 KiB, or its certificates than 16 KiB");
   }
   const auto chain = ParseChain(signed_command.certificate_chain_pem());
-  if (!chain.ok()) return Refused(ToStd(chain.status().message()));
-  auto signer = ReadSigner(*chain, command_ca, fleet, now);
-  if (!signer.ok()) return signer.status();
+  if (!chain.ok()) return errors::CommandNotObeyed(ToStd(chain.status().message()));
+  ASSIGN_OR_RETURN(auto signer, ReadSigner(*chain, command_ca, fleet, now));
   const auto key = SigningPublicKey::Of(chain->front());
-  if (!key.ok()) return Refused(ToStd(key.status().message()));
+  if (!key.ok()) return errors::CommandNotObeyed(ToStd(key.status().message()));
   if (!key->Verify(SignedText(signed_command.command()), signed_command.signature())) {
-    return Refused("the signature does not match");
+    return errors::CommandNotObeyed("the signature does not match");
   }
   VerifiedCommand verified;
   if (!verified.command.ParseFromString(signed_command.command())) {
-    return Invalid("it cannot be read");
+    return errors::InvalidCommand("it cannot be read");
   }
-  if (absl::Status s = CheckCommand(verified.command); !s.ok()) return s;
-  if (verified.command.fleet() != fleet) return Refused("it is for another fleet");
-  if (RoleOf(*signer) == Role::kGateway && verified.command.action() != kRudderAction) {
-    return Refused("a gateway signs the action \"rudder\" alone");
+  RETURN_IF_ERROR(CheckCommand(verified.command));
+  if (verified.command.fleet() != fleet) return errors::CommandNotObeyed("it is for another fleet");
+  if (RoleOf(signer) == Role::kGateway && verified.command.action() != kRudderAction) {
+    return errors::CommandNotObeyed("a gateway signs the action \"rudder\" alone");
   }
-  if (absl::Status s = CheckNow(verified.command, now); !s.ok()) return s;
-  verified.signer = *std::move(signer);
+  RETURN_IF_ERROR(CheckNow(verified.command, now));
+  verified.signer = std::move(signer);
   verified.serial = chain->front().Serial();
   return verified;
 }
 
 absl::Status CheckTarget(const v1::Command& command, std::string_view node,
                          const v1::JobCommand::Target& target) {
-  if (target.node() != node) return Refused("it was sent for another node");
+  if (target.node() != node) return errors::CommandNotObeyed("it was sent for another node");
   if (command.targets().all()) return absl::OkStatus();
   const std::vector<std::string> proof(target.proof().begin(), target.proof().end());
   if (!VerifyTarget(node, target.index(), command.targets().count(), proof,
                     command.targets().nodes_sha256())) {
-    return Refused("this node is not among those that were signed");
+    return errors::CommandNotObeyed("this node is not among those that were signed");
   }
   return absl::OkStatus();
 }

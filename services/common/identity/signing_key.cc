@@ -5,8 +5,9 @@
 #include <openssl/x509.h>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/openssl_support.h"
 
 namespace muster {
@@ -17,12 +18,6 @@ constexpr size_t kSignatureSize = 64;
 
 using DigestPtr = OpenSslPtr<EVP_MD_CTX, EVP_MD_CTX_free>;
 
-absl::Status InvalidKey(std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_KEY",
-                   absl::StrCat("the signing key cannot be used: ", ToAbsl(why)),
-                   "Make the key with: openssl genpkey -algorithm ED25519");
-}
-
 // OpenSSL would otherwise ask for a password at the terminal.
 int NoPassword(char*, int, int, void*) { return -1; }
 
@@ -32,27 +27,26 @@ const unsigned char* Bytes(std::string_view text) {
 
 absl::StatusOr<std::shared_ptr<EVP_PKEY>> Own(EVP_PKEY* key) {
   DrainOpenSslErrors();
-  if (key == nullptr) return InvalidKey("no unencrypted key in PEM can be read");
+  if (key == nullptr) return errors::InvalidSigningKey("no unencrypted key in PEM can be read");
   std::shared_ptr<EVP_PKEY> owned(key, EVP_PKEY_free);
-  if (EVP_PKEY_is_a(key, "ED25519") != 1) return InvalidKey("it is no Ed25519 key");
+  if (EVP_PKEY_is_a(key, "ED25519") != 1) return errors::InvalidSigningKey("it is no Ed25519 key");
   return owned;
 }
 
 }  // namespace
 
 absl::StatusOr<SigningPublicKey> SigningPublicKey::FromPem(std::string_view pem) {
-  if (pem.size() > kMaxPem) return InvalidKey("it is longer than 16 KiB");
+  if (pem.size() > kMaxPem) return errors::InvalidSigningKey("it is longer than 16 KiB");
   const BioPtr bio = ReadBio(pem);
-  auto key =
-      Own(bio == nullptr ? nullptr : PEM_read_bio_PUBKEY(bio.get(), nullptr, NoPassword, nullptr));
-  if (!key.ok()) return key.status();
-  return SigningPublicKey(*std::move(key));
+  ASSIGN_OR_RETURN(
+      auto key,
+      Own(bio == nullptr ? nullptr : PEM_read_bio_PUBKEY(bio.get(), nullptr, NoPassword, nullptr)));
+  return SigningPublicKey(std::move(key));
 }
 
 absl::StatusOr<SigningPublicKey> SigningPublicKey::Of(const Certificate& certificate) {
-  auto key = Own(X509_get_pubkey(certificate.get()));
-  if (!key.ok()) return key.status();
-  return SigningPublicKey(*std::move(key));
+  ASSIGN_OR_RETURN(auto key, Own(X509_get_pubkey(certificate.get())));
+  return SigningPublicKey(std::move(key));
 }
 
 absl::StatusOr<std::string> SigningPublicKey::ToPem() const {
@@ -80,12 +74,12 @@ absl::StatusOr<SigningKey> SigningKey::Generate() {
 }
 
 absl::StatusOr<SigningKey> SigningKey::FromPem(std::string_view pem) {
-  if (pem.size() > kMaxPem) return InvalidKey("it is longer than 16 KiB");
+  if (pem.size() > kMaxPem) return errors::InvalidSigningKey("it is longer than 16 KiB");
   const BioPtr bio = ReadBio(pem);
-  auto key = Own(bio == nullptr ? nullptr
-                                : PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr));
-  if (!key.ok()) return key.status();
-  return SigningKey(*std::move(key));
+  ASSIGN_OR_RETURN(auto key, Own(bio == nullptr ? nullptr
+                                                : PEM_read_bio_PrivateKey(bio.get(), nullptr,
+                                                                          NoPassword, nullptr)));
+  return SigningKey(std::move(key));
 }
 
 absl::StatusOr<Secret> SigningKey::ToPem() const {

@@ -4,8 +4,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include "services/common/base/error.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/openssl_support.h"
 
 namespace muster {
@@ -14,11 +14,6 @@ namespace {
 constexpr size_t kMaxPem = 16 * 1024;
 
 using RequestPtr = OpenSslPtr<X509_REQ, X509_REQ_free>;
-
-absl::Status Invalid(std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CSR", why,
-                   "Send a PKCS#10 request in PEM, made with the P-256 key it is for.");
-}
 
 }  // namespace
 
@@ -46,14 +41,14 @@ absl::StatusOr<PublicKey> VerifySigningRequest(std::string_view pem) {
   EVP_PKEY* key = request != nullptr ? X509_REQ_get_pubkey(request.get()) : nullptr;
   ERR_clear_error();
   if (key == nullptr) {
-    return Invalid("the text is no certificate signing request");
+    return errors::InvalidCsr("the text is no certificate signing request");
   }
   auto adopted = PublicKey::Adopt(key);
-  if (!adopted.ok()) return Invalid(ToStd(adopted.status().message()));
+  if (!adopted.ok()) return errors::InvalidCsr(ToStd(adopted.status().message()));
   const bool proven = X509_REQ_verify(request.get(), key) == 1;
   ERR_clear_error();
   if (!proven) {
-    return Invalid("the request is not signed by the key it asks a certificate for");
+    return errors::InvalidCsr("the request is not signed by the key it asks a certificate for");
   }
   return adopted;
 }

@@ -11,6 +11,8 @@
 #include "muster/v1/join.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/joining.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/join_token.h"
 #include "services/common/identity/pem_files.h"
@@ -46,25 +48,22 @@ std::vector<std::string> List(const google::protobuf::RepeatedPtrField<std::stri
 
 // `now`, or a moment at which a certificate that has ended was good.
 absl::StatusOr<absl::Time> LoadTime(const std::string& tls, absl::Time now) {
-  const auto chain = ReadChainFile(tls + "/cert.pem");
-  if (!chain.ok()) return chain.status();
-  return std::min(now, chain->front().NotAfter() - absl::Seconds(1));
+  ASSIGN_OR_RETURN(const auto chain, ReadChainFile(tls + "/cert.pem"));
+  return std::min(now, chain.front().NotAfter() - absl::Seconds(1));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<IdentityKeeper>> IdentityKeeper::Open(Options options) {
-  auto member = ReadMemberFile(options.folder);
-  if (!member.ok()) return member.status();
+  ASSIGN_OR_RETURN(auto member, ReadMemberFile(options.folder));
   const std::string tls = options.folder + "/tls";
   if (options.runtime_folder.empty()) options.runtime_folder = options.folder + "/tls-published";
-  const auto at = LoadTime(tls, options.clock->Now());
-  if (!at.ok()) return at.status();
-  auto files = CertificateFiles::Open(tls, options.runtime_folder,
-                                      member->is_relay ? Role::kRelay : Role::kNode, *at);
-  if (!files.ok()) return files.status();
+  ASSIGN_OR_RETURN(const auto at, LoadTime(tls, options.clock->Now()));
+  ASSIGN_OR_RETURN(auto files,
+                   CertificateFiles::Open(tls, options.runtime_folder,
+                                          member.is_relay ? Role::kRelay : Role::kNode, at));
   std::unique_ptr<IdentityKeeper> keeper(
-      new IdentityKeeper(std::move(options), *std::move(member), *std::move(files)));
+      new IdentityKeeper(std::move(options), std::move(member), std::move(files)));
   keeper->thread_ = std::thread([k = keeper.get()] { k->Run(); });
   return keeper;
 }
@@ -80,21 +79,21 @@ IdentityKeeper::~IdentityKeeper() { Stop(); }
 
 void IdentityKeeper::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     if (asking_ != nullptr) asking_->TryCancel();
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
 MemberFile IdentityKeeper::member() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return member_;
 }
 
 absl::Status IdentityKeeper::last_failure() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_failure_;
 }
 
@@ -104,7 +103,7 @@ void IdentityKeeper::Run() {
   while (WaitUntil(due)) {
     const absl::Status status = Renew();
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_) return;
       last_failure_ = status;
     }
@@ -128,10 +127,10 @@ bool IdentityKeeper::WaitUntil(absl::Time due) {
   while (true) {
     const absl::Duration left = due - clock_.Now();
     {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       if (stopping_) return false;
       if (left <= absl::ZeroDuration()) return true;
-      changed_.wait_for(lock, absl::ToChronoNanoseconds(std::min(left, kLook)));
+      changed_.WaitFor(mutex_, std::min(left, kLook));
       if (stopping_) return false;
     }
     const absl::Time now = clock_.Now();
@@ -157,12 +156,10 @@ absl::Time IdentityKeeper::NextTry(const absl::Status& failure, int failures) {
 }
 
 absl::Status IdentityKeeper::Renew() {
-  const auto csr = files_->BeginRenewal();
-  if (!csr.ok()) return csr.status();
-  const auto answer = Ask(*csr);
-  if (!answer.ok()) return answer.status();
-  const absl::Status taken = files_->CompleteRenewal(answer->certificate_chain_pem(), clock_.Now());
-  if (taken.ok()) Take(*answer);
+  ASSIGN_OR_RETURN(const auto csr, files_->BeginRenewal());
+  ASSIGN_OR_RETURN(const auto answer, Ask(csr));
+  const absl::Status taken = files_->CompleteRenewal(answer.certificate_chain_pem(), clock_.Now());
+  if (taken.ok()) Take(answer);
   return taken;
 }
 
@@ -170,10 +167,7 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::Ask(const std::string& csr) 
   const CertificateTrio trio = files_->trio();
   const std::vector<std::string> targets =
       options_.join_targets.empty() ? member().join_targets : options_.join_targets;
-  absl::StatusOr<v1::NodeCertificate> answer =
-      MakeError(absl::StatusCode::kFailedPrecondition, "NO_JOIN_TARGET",
-                absl::StrCat(options_.folder, " names no address where to renew"),
-                "Name the fleet's join addresses in its join_targets.");
+  absl::StatusOr<v1::NodeCertificate> answer = errors::NoJoinTarget(options_.folder);
   for (const std::string& target : targets) {
     answer = AskAt(target, csr, trio);
     if (answer.ok() || IsRefusal(answer.status())) break;
@@ -184,26 +178,25 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::Ask(const std::string& csr) 
 absl::StatusOr<v1::NodeCertificate> IdentityKeeper::AskAt(const std::string& target,
                                                           const std::string& csr,
                                                           const CertificateTrio& trio) {
-  v1::ReturnRequest request;
+  v1::RejoinRequest request;
   request.set_certificate_chain_pem(ChainToPem(trio.chain));
   request.set_csr_pem(csr);
-  auto proof = trio.key.Sign(ReturnProofText(csr));
-  if (!proof.ok()) return proof.status();
-  request.set_proof(*std::move(proof));
+  ASSIGN_OR_RETURN(auto proof, trio.key.Sign(ReturnProofText(csr)));
+  request.set_proof(std::move(proof));
   const auto credentials = MakeOpenChannelCredentials(
       trio.identity.fleet, ChainToPem(trio.roots), {ServiceRole::kAggregator, ServiceRole::kRelay});
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kAskLimit);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return absl::CancelledError("it is over");
     asking_ = &context;
   }
   v1::NodeCertificate answer;
   const absl::Status status = FromGrpc(v1::JoinService::NewStub(MakeChannel(target, credentials))
-                                           ->Return(&context, request, &answer));
+                                           ->Rejoin(&context, request, &answer));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     asking_ = nullptr;
   }
   if (!status.ok()) return Annotate(status, absl::StrCat("renew at ", target));
@@ -222,7 +215,7 @@ void IdentityKeeper::Take(const v1::NodeCertificate& answer) {
   if (const absl::Status status = WriteMemberFile(options_.folder, member); !status.ok()) {
     Log(LogLevel::kWarning, "cannot keep the fleet's addresses", {{"error", status}});
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   member_ = std::move(member);
 }
 

@@ -3,11 +3,9 @@
 #ifndef MUSTER_SERVICES_COMMON_JOINING_IDENTITY_KEEPER_H_
 #define MUSTER_SERVICES_COMMON_JOINING_IDENTITY_KEEPER_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
 #include "services/common/identity/certificate_files.h"
 #include "services/common/joining/member_file.h"
 
@@ -29,7 +28,7 @@ namespace v1 {
 class NodeCertificate;
 }
 
-// Renews at half of the certificate's life, spread over a tenth of it, by JoinService.Return at the
+// Renews at half of the certificate's life, spread over a tenth of it, by JoinService.Rejoin at the
 // join targets in turn: the fleet's own, or relays that forward it. The proof is by the key that
 // ends, so that nobody on the way can put another in. A try that fails is repeated after a random
 // time of up to a minute (ten where the fleet refuses for good, such as a revoked node), also when
@@ -77,26 +76,27 @@ class IdentityKeeper {
  private:
   IdentityKeeper(Options options, MemberFile member, std::unique_ptr<CertificateFiles> files);
 
-  void Run();
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   // Sleeps until the time, a moment that a clock that jumps cannot move far; false: it is over.
-  bool WaitUntil(absl::Time due);
+  bool WaitUntil(absl::Time due) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Time NextRenewal();
   absl::Time NextTry(const absl::Status& failure, int failures);
   absl::Status Renew();
   absl::StatusOr<v1::NodeCertificate> Ask(const std::string& csr);
   absl::StatusOr<v1::NodeCertificate> AskAt(const std::string& target, const std::string& csr,
-                                            const CertificateTrio& trio);
-  void Take(const v1::NodeCertificate& answer);
+                                            const CertificateTrio& trio)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Take(const v1::NodeCertificate& answer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   const Clock& clock_;
   const std::unique_ptr<CertificateFiles> files_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;                  // guarded by mutex_
-  grpc::ClientContext* asking_ = nullptr;  // guarded by mutex_
-  MemberFile member_;                      // guarded by mutex_
-  absl::Status last_failure_;              // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::ClientContext* asking_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  MemberFile member_ ABSL_GUARDED_BY(mutex_);
+  absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -15,11 +15,11 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/enrollment.grpc.pb.h"
-#include "services/aggregator/testing/test_fleet.h"
 #include "services/common/base/error.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/joining/join_fleet.h"
+#include "testing/fixtures/test_fleet.h"
 
 namespace muster {
 namespace {

@@ -15,7 +15,8 @@
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/joining.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/pem_files.h"
@@ -29,38 +30,28 @@ namespace {
 
 constexpr std::chrono::seconds kLimit{20};
 
-absl::Status Unusable(const std::string& why) {
-  return MakeError(absl::StatusCode::kUnauthenticated, "JOIN_ANSWER_UNUSABLE",
-                   absl::StrCat("what the fleet answered cannot be used: ", why),
-                   "Join again; if that stays, ask an operator for a new token.");
-}
-
 // The key of an earlier try, or a new one.
 absl::StatusOr<PrivateKey> KeepKey(const std::string& path) {
   auto key = ReadKeyFile(path);
   if (!absl::IsNotFound(key.status())) return key;
   key = PrivateKey::Generate();
   if (!key.ok()) return key;
-  const auto pem = key->ToPkcs8Pem();
-  if (!pem.ok()) return pem.status();
-  if (absl::Status s = WriteFileAtomically(path, pem->view()); !s.ok()) return s;
+  ASSIGN_OR_RETURN(const auto pem, key->ToPkcs8Pem());
+  RETURN_IF_ERROR(WriteFileAtomically(path, pem.view()));
   return key;
 }
 
 absl::StatusOr<v1::JoinRequest> MakeRequest(const JoinToken& token, const std::string& node,
                                             const RelayAddresses& addresses,
                                             const PrivateKey& key) {
-  const auto token_key = PrivateKey::FromPem(token.private_key_pem.view());
-  if (!token_key.ok()) return token_key.status();
-  const auto csr = CreateSigningRequest(key);
-  if (!csr.ok()) return csr.status();
-  const auto proof = token_key->Sign(JoinProofText(token.id, node, *csr));
-  if (!proof.ok()) return proof.status();
+  ASSIGN_OR_RETURN(const auto token_key, PrivateKey::FromPem(token.private_key_pem.view()));
+  ASSIGN_OR_RETURN(const auto csr, CreateSigningRequest(key));
+  ASSIGN_OR_RETURN(const auto proof, token_key.Sign(JoinProofText(token.id, node, csr)));
   v1::JoinRequest request;
   request.set_token_id(token.id);
   request.set_node(node);
-  request.set_csr_pem(*csr);
-  request.set_proof(*proof);
+  request.set_csr_pem(csr);
+  request.set_proof(proof);
   request.mutable_relay_targets()->Assign(addresses.relay_targets.begin(),
                                           addresses.relay_targets.end());
   request.mutable_join_targets()->Assign(addresses.join_targets.begin(),
@@ -89,24 +80,24 @@ absl::StatusOr<v1::NodeCertificate> Ask(const JoinToken& token, const v1::JoinRe
 absl::Status Check(const v1::NodeCertificate& answer, const JoinToken& token,
                    const PrivateKey& key) {
   const auto chain = ParseChain(answer.certificate_chain_pem());
-  if (!chain.ok()) return Unusable(std::string(chain.status().message()));
-  const auto root = Certificate::FromPem(token.fleet_ca_pem);
-  if (!root.ok()) return root.status();
-  if (!chain->front().Matches(key)) return Unusable("it is a certificate for another key");
+  if (!chain.ok()) return errors::JoinAnswerUnusable(std::string(chain.status().message()));
+  ASSIGN_OR_RETURN(const auto root, Certificate::FromPem(token.fleet_ca_pem));
+  if (!chain->front().Matches(key))
+    return errors::JoinAnswerUnusable("it is a certificate for another key");
   const auto uri = chain->front().Uri();
-  if (!uri.ok()) return Unusable(std::string(uri.status().message()));
+  if (!uri.ok()) return errors::JoinAnswerUnusable(std::string(uri.status().message()));
   const auto identity = ParseIdentity(*uri, token.fleet);
   const Identity::Name wanted =
       token.relay ? Identity::Name(ServiceIdentity{ServiceRole::kRelay, answer.node()})
                   : Identity::Name(NodeIdentity{answer.node()});
   if (!identity.ok() || identity->name != wanted) {
-    return Unusable("it is a certificate for another name");
+    return errors::JoinAnswerUnusable("it is a certificate for another name");
   }
-  const Certificate roots[] = {*root};
+  const Certificate roots[] = {root};
   const absl::Status trusted =
       VerifyChain(chain->front(), std::span(*chain).subspan(1), roots,
                   token.relay ? Usage::kClientAndServer : Usage::kClient, absl::Now());
-  return trusted.ok() ? trusted : Unusable(std::string(trusted.message()));
+  return trusted.ok() ? trusted : errors::JoinAnswerUnusable(std::string(trusted.message()));
 }
 
 MemberFile ToMember(const v1::NodeCertificate& answer, const JoinToken& token) {
@@ -141,34 +132,29 @@ absl::Status Keep(const v1::NodeCertificate& answer, const JoinToken& token,
 absl::StatusOr<MemberJoined> JoinInto(const JoinToken& token, const std::string& name,
                                       const RelayAddresses& addresses, const std::string& folder) {
   const std::string tls = absl::StrCat(folder, "/tls");
-  if (absl::Status s = MakeFolders(PosixFileOps(), tls); !s.ok()) return s;
+  RETURN_IF_ERROR(MakeFolders(PosixFileOps(), tls));
   if (!absl::IsNotFound(ReadFileBounded(tls + "/cert.pem", kMaxSecretFile).status())) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_JOINED",
-                     absl::StrCat(folder, " holds an identity already"),
-                     "To join anew, remove that folder first, or name another.");
+    return errors::AlreadyJoined(folder);
   }
-  const auto key = KeepKey(tls + "/key.pem");
-  if (!key.ok()) return key.status();
-  const auto request = MakeRequest(token, name, addresses, *key);
-  if (!request.ok()) return request.status();
-  const auto answer = Ask(token, *request);
-  if (!answer.ok()) return answer.status();
-  if (absl::Status s = Check(*answer, token, *key); !s.ok()) return s;
-  if (absl::Status s = Keep(*answer, token, folder); !s.ok()) return s;
-  return MemberJoined{answer->node(), absl::FromUnixSeconds(answer->expire_time().seconds())};
+  ASSIGN_OR_RETURN(const auto key, KeepKey(tls + "/key.pem"));
+  ASSIGN_OR_RETURN(const auto request, MakeRequest(token, name, addresses, key));
+  ASSIGN_OR_RETURN(const auto answer, Ask(token, request));
+  RETURN_IF_ERROR(Check(answer, token, key));
+  RETURN_IF_ERROR(Keep(answer, token, folder));
+  return MemberJoined{answer.node(), absl::FromUnixSeconds(answer.expire_time().seconds())};
 }
 
 }  // namespace
 
 absl::StatusOr<MemberJoined> JoinFleet(const JoinToken& token, const std::string& node,
                                        const std::string& folder) {
-  if (token.relay) return errors::TokenOfOtherKind(/*token_is_relays=*/true);
+  if (token.relay) return errors::TokenIsRelays();
   return JoinInto(token, node, {}, folder);
 }
 
 absl::StatusOr<MemberJoined> JoinAsRelay(const JoinToken& token, const RelayAddresses& addresses,
                                          const std::string& folder) {
-  if (!token.relay) return errors::TokenOfOtherKind(/*token_is_relays=*/false);
+  if (!token.relay) return errors::TokenIsNodes();
   return JoinInto(token, token.node, addresses, folder);
 }
 

@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/joining.h"
 #include "services/common/identity/json_fields.h"
 
 namespace muster {
@@ -28,9 +28,7 @@ absl::StatusOr<MemberFile> Parse(const std::string& path, const std::string& tex
   fields.OptionalList("relay_targets", &member.relay_targets);
   const std::string fault = fields.Fault();
   if (fault.empty()) return member;
-  return MakeError(absl::StatusCode::kFailedPrecondition, "INVALID_MEMBER_FILE",
-                   absl::StrCat(path, ": ", fault),
-                   "Restore it, or remove the folder and join anew.");
+  return errors::InvalidMemberFile(path, fault);
 }
 
 }  // namespace
@@ -42,9 +40,7 @@ absl::StatusOr<MemberFile> ReadMemberFile(const std::string& folder) {
     if (text.ok()) return Parse(path, *text, is_relay);
     if (!absl::IsNotFound(text.status())) return text.status();
   }
-  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
-                   absl::StrCat(folder, " holds neither node.json nor relay.json"),
-                   "Join the fleet first: muster node join, or muster relay join.");
+  return errors::NoMemberFile(folder);
 }
 
 absl::Status WriteMemberFile(const std::string& folder, const MemberFile& member) {

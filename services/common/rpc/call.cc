@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
+#include "services/common/errors/rpc.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/rpc_metrics.h"
 #include "services/common/rpc/status.h"
@@ -11,7 +12,7 @@
 namespace muster {
 
 Call::Call(const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method)
-    : runtime_(runtime), method_(method) {
+    : runtime_(runtime), method_(method), began_(SystemClock().MonotonicNow()) {
   auto caller = runtime_.callers->Resolve(*context->auth_context(), context->client_metadata());
   caller_status_ = caller.status();
   if (!caller.ok()) return;
@@ -30,11 +31,9 @@ absl::Status Call::Authorize(const Resource& resource) {
 grpc::Status Call::Final(const absl::Status& status) {
   absl::Status answer = status;
   if (answer.ok() && !asked_) {
-    answer = MakeError(absl::StatusCode::kInternal, "NOT_AUTHORIZED_BY_HANDLER",
-                       absl::StrCat(std::string(method_), " did not ask whether it is allowed"),
-                       "This is a defect of the service: report it.");
+    answer = errors::NotAuthorizedByHandler(method_);
   }
-  runtime_.metrics->Count(method_, answer.code());
+  runtime_.metrics->Count(method_, answer.code(), SystemClock().MonotonicNow() - began_);
   live_.reset();
   return ToGrpc(answer);
 }

@@ -19,7 +19,6 @@
 #include "absl/status/status.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
-#include "services/common/errors.h"
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/live_calls.h"
 
@@ -62,6 +61,7 @@ class Call {
  private:
   const RpcRuntime runtime_;
   const std::string_view method_;
+  const absl::Duration began_;  // monotonic
   absl::Status caller_status_;
   std::shared_ptr<const Caller> caller_;
   std::atomic<bool> asked_ = false;

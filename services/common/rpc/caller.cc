@@ -4,9 +4,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/rpc.h"
 #include "services/common/identity/attach_statement.h"
 
 namespace muster {
@@ -21,11 +22,7 @@ constexpr size_t kMaxStatement = 20 * 1024;
 using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
 absl::Status NotForwardable(std::string_view why) {
-  return MakeError(
-      absl::StatusCode::kPermissionDenied, "IDENTITY_NOT_FORWARDABLE",
-      absl::StrCat("metadata ", kForwardedIdentity, ": ", ToAbsl(why)),
-      "A gateway may name the identity of its client, and a relay that of a node whose "
-      "live attach statement it sends along; each once.");
+  return errors::IdentityNotForwardable(kForwardedIdentity, why);
 }
 
 // The value of a key that is there once.
@@ -41,89 +38,76 @@ absl::StatusOr<std::string_view> OnlyValue(const Metadata& metadata, const char*
 absl::StatusOr<CallerResolver::Peer> CallerResolver::PeerOf(const grpc::AuthContext& context) {
   const std::vector<grpc::string_ref> pem = context.FindPropertyValues("x509_pem_cert");
   if (!context.IsPeerAuthenticated() || pem.size() != 1) {
-    return MakeError(absl::StatusCode::kUnauthenticated, "NO_CERTIFICATE",
-                     "the connection carries no verified certificate",
-                     "Connect over TLS with a client certificate of this fleet.");
+    return errors::NoCertificate();
   }
   const std::string_view key(pem[0].data(), pem[0].size());
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (const auto it = peers_.find(ToAbsl(key)); it != peers_.end()) return it->second;
   }
   auto peer = Read(key);
   if (!peer.ok()) return peer.status();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (peers_.size() >= kMaxRemembered) peers_.clear();
   peers_.emplace(std::string(key), *peer);
   return peer;
 }
 
 absl::StatusOr<CallerResolver::Peer> CallerResolver::Read(std::string_view pem) const {
-  const auto certificate = Certificate::FromPem(pem);
-  if (!certificate.ok()) return certificate.status();
-  const auto uri = certificate->Uri();
-  if (!uri.ok()) return uri.status();
-  auto identity = ParseIdentity(*uri, fleet_);
-  if (!identity.ok()) return identity.status();
+  ASSIGN_OR_RETURN(const auto certificate, Certificate::FromPem(pem));
+  ASSIGN_OR_RETURN(const auto uri, certificate.Uri());
+  ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
   auto caller = std::make_shared<Caller>();
-  caller->identity = *std::move(identity);
-  caller->issuer = certificate->IssuerKeyId();
-  caller->serial = certificate->Serial();
-  return Peer{std::move(caller), certificate->NotAfter()};
+  caller->identity = std::move(identity);
+  caller->issuer = certificate.IssuerKeyId();
+  caller->serial = certificate.Serial();
+  return Peer{std::move(caller), certificate.NotAfter()};
 }
 
 absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
     const grpc::AuthContext& context,
     const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
-  auto peer = PeerOf(context);
-  if (!peer.ok()) return peer.status();
-  if (clock_.Now() > peer->not_after) {
-    return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
-                     "the certificate of this connection has ended", "Renew it and connect again.");
+  ASSIGN_OR_RETURN(auto peer, PeerOf(context));
+  if (clock_.Now() > peer.not_after) {
+    return errors::ConnectionCertificateExpired();
   }
-  if (metadata.find(kForwardedIdentity) == metadata.end()) return std::move(peer->caller);
-  const Role role = RoleOf(peer->caller->identity);
+  if (metadata.find(kForwardedIdentity) == metadata.end()) return std::move(peer.caller);
+  const Role role = RoleOf(peer.caller->identity);
   if (role != Role::kGateway && role != Role::kRelay) {
     return NotForwardable("sent by another than a gateway or a relay");
   }
-  const auto uri = OnlyValue(metadata, kForwardedIdentity);
-  if (!uri.ok()) return uri.status();
-  auto identity = ParseIdentity(*uri, fleet_);
-  if (!identity.ok()) return identity.status();
-  auto caller = std::make_shared<Caller>(*peer->caller);
+  ASSIGN_OR_RETURN(const auto uri, OnlyValue(metadata, kForwardedIdentity));
+  ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
+  auto caller = std::make_shared<Caller>(*peer.caller);
   if (role == Role::kRelay) {
-    const auto bytes = OnlyValue(metadata, kAttachStatement);
-    if (!bytes.ok()) return bytes.status();
-    auto spoken = SpokenFor(*peer->caller, *uri, *bytes);
-    if (!spoken.ok()) return spoken.status();
-    return std::move(spoken->caller);
+    ASSIGN_OR_RETURN(const auto bytes, OnlyValue(metadata, kAttachStatement));
+    ASSIGN_OR_RETURN(auto spoken, SpokenFor(*peer.caller, uri, bytes));
+    return std::move(spoken.caller);
   }
-  caller->via = std::exchange(caller->identity, *std::move(identity));
+  caller->via = std::exchange(caller->identity, std::move(identity));
   return caller;
 }
 
 absl::StatusOr<CallerResolver::Spoken> CallerResolver::SpokenFor(const Caller& relay,
                                                                  std::string_view uri,
                                                                  std::string_view statement) {
-  auto identity = ParseIdentity(uri, fleet_);
-  if (!identity.ok()) return identity.status();
-  auto verified = StatementOf(statement);
-  if (!verified.ok()) return verified.status();
-  if (RoleOf(*identity) != Role::kNode || verified->child != *identity) {
+  ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
+  ASSIGN_OR_RETURN(auto verified, StatementOf(statement));
+  if (RoleOf(identity) != Role::kNode || verified.child != identity) {
     return NotForwardable("the attach statement is not that node's");
   }
   auto caller = std::make_shared<Caller>(relay);
-  caller->statement_issuer = std::move(verified->issuer);
-  caller->statement_serial = std::move(verified->serial);
-  caller->via = std::exchange(caller->identity, *std::move(identity));
-  return Spoken{std::move(caller), verified->expires, std::move(verified->relay)};
+  caller->statement_issuer = std::move(verified.issuer);
+  caller->statement_serial = std::move(verified.serial);
+  caller->via = std::exchange(caller->identity, std::move(identity));
+  return Spoken{std::move(caller), verified.expires, std::move(verified.relay)};
 }
 
 absl::StatusOr<CallerResolver::Statement> CallerResolver::StatementOf(std::string_view bytes) {
   if (bytes.size() > kMaxStatement) return NotForwardable("the attach statement is too long");
   std::string digest = DigestBytes(Sha256::Of(bytes));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto it = statements_.find(digest);
     if (it != statements_.end() && clock_.Now() < it->second.expires) return it->second;
   }
@@ -146,7 +130,7 @@ absl::StatusOr<CallerResolver::Statement> CallerResolver::VerifyStatement(
 }
 
 void CallerResolver::Remember(std::string digest, const Statement& statement) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (statements_.size() >= kMaxStatements) {
     const absl::Time now = clock_.Now();
     absl::erase_if(statements_, [now](const auto& entry) { return entry.second.expires <= now; });

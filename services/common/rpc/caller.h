@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/forwarding.h"
@@ -71,20 +71,20 @@ class CallerResolver {
     absl::Time expires;
   };
 
-  absl::StatusOr<Peer> PeerOf(const grpc::AuthContext& context);
+  absl::StatusOr<Peer> PeerOf(const grpc::AuthContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Peer> Read(std::string_view pem) const;
-  absl::StatusOr<Statement> StatementOf(std::string_view bytes);
+  absl::StatusOr<Statement> StatementOf(std::string_view bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Statement> VerifyStatement(std::string_view bytes) const;
-  void Remember(std::string digest, const Statement& statement);
+  void Remember(std::string digest, const Statement& statement) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string fleet_;
   const Clock& clock_;
   const Roots roots_;
-  std::mutex mutex_;
+  Mutex mutex_;
   // By certificate, so that a connection's certificate is parsed once and not for each call.
-  absl::flat_hash_map<std::string, Peer> peers_;  // guarded by mutex_
+  absl::flat_hash_map<std::string, Peer> peers_ ABSL_GUARDED_BY(mutex_);
   // By SHA-256 of the statement's bytes, for the same reason.
-  absl::flat_hash_map<std::string, Statement> statements_;  // guarded by mutex_
+  absl::flat_hash_map<std::string, Statement> statements_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -5,14 +5,14 @@ namespace muster {
 LiveCalls::Handle LiveCalls::Add(std::shared_ptr<const Caller> caller,
                                  grpc::CallbackServerContext* context) {
   auto entry = std::make_unique<Entry>(std::move(caller), context);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   entries_.push_back(entry.get());
   const auto it = std::prev(entries_.end());
   return {entry.release(), [this, it](Entry* gone) {
             {
-              std::lock_guard guard(mutex_);
+              MutexLock guard(mutex_);
               entries_.erase(it);
-              if (entries_.empty()) none_.notify_all();
+              if (entries_.empty()) none_.NotifyAll();
             }
             delete gone;
           }};
@@ -20,7 +20,7 @@ LiveCalls::Handle LiveCalls::Add(std::shared_ptr<const Caller> caller,
 
 int LiveCalls::CancelWhere(const std::function<bool(const Entry&)>& condition) {
   int cancelled = 0;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const Entry* entry : entries_) {
     if (!condition(*entry)) continue;
     entry->context_->TryCancel();
@@ -45,8 +45,8 @@ int LiveCalls::CancelAll() {
 }
 
 void LiveCalls::AwaitNone() {
-  std::unique_lock lock(mutex_);
-  none_.wait(lock, [this] { return entries_.empty(); });
+  MutexLock lock(mutex_);
+  while (!entries_.empty()) none_.Wait(mutex_);
 }
 
 }  // namespace muster

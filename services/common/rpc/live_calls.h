@@ -5,15 +5,14 @@
 #include <grpcpp/server_context.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "absl/time/time.h"
+#include "services/common/base/mutex.h"
 #include "services/common/identity/policy.h"
 
 namespace muster {
@@ -58,11 +57,11 @@ class LiveCalls {
   void AwaitNone();
 
  private:
-  int CancelWhere(const std::function<bool(const Entry&)>& condition);
+  int CancelWhere(const std::function<bool(const Entry&)>& condition) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable none_;
-  std::list<Entry*> entries_;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar none_;
+  std::list<Entry*> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

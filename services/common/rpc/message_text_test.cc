@@ -47,7 +47,7 @@ std::vector<const Descriptor*> Types() {
        {v1::Archive::descriptor()->file(), v1::AttachRequest::descriptor()->file(),
         v1::RecordShareRemovalRequest::descriptor()->file(),
         v1::FollowChangesRequest::descriptor()->file(), v1::JoinToken::descriptor()->file(),
-        v1::ErrorDetail::descriptor()->file(), v1::BeatRequest::descriptor()->file(),
+        v1::ErrorDetail::descriptor()->file(), v1::StreamHeartbeatsRequest::descriptor()->file(),
         v1::Operator::descriptor()->file(), v1::Command::descriptor()->file(),
         v1::JoinRequest::descriptor()->file(), v1::ReportListenerRequest::descriptor()->file(),
         v1::SubmitResultRequest::descriptor()->file(), v1::Run::descriptor()->file(),

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "services/common/base/log.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 namespace {
@@ -24,13 +24,13 @@ struct HandshakeObservers {
   }
 
   void Tell(std::string_view reason) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     for (const auto& [id, observer] : all) observer(reason);
   }
 
-  std::mutex mutex;
-  uint64_t next = 0;                          // guarded by mutex
-  std::map<uint64_t, HandshakeObserver> all;  // guarded by mutex
+  Mutex mutex;
+  uint64_t next ABSL_GUARDED_BY(mutex) = 0;
+  std::map<uint64_t, HandshakeObserver> all ABSL_GUARDED_BY(mutex);
 };
 
 }  // namespace
@@ -75,12 +75,12 @@ std::string_view HandshakeFailure(std::string_view line) {
 
 std::shared_ptr<void> ObserveFailedHandshakes(HandshakeObserver observer) {
   auto& observers = HandshakeObservers::Get();
-  std::lock_guard lock(observers.mutex);
+  MutexLock lock(observers.mutex);
   const uint64_t id = observers.next++;
   observers.all.emplace(id, std::move(observer));
   return {nullptr, [id](void*) {
             auto& registered = HandshakeObservers::Get();
-            std::lock_guard guard(registered.mutex);
+            MutexLock guard(registered.mutex);
             registered.all.erase(id);
           }};
 }

@@ -1,6 +1,7 @@
 #include "services/common/rpc/rpc_metrics.h"
 
 #include <string>
+#include <vector>
 
 #include "services/common/base/strings.h"
 
@@ -10,12 +11,22 @@ namespace {
 // All methods of this API times all codes, and some room.
 constexpr size_t kMaxSeries = 1024;
 constexpr size_t kMaxReasons = 16;
+// All methods of this API, and some room.
+constexpr size_t kMaxMethods = 128;
+
+// From a cached read to a stream of ten minutes, in seconds.
+std::vector<double> LatencyBounds() {
+  return {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 600};
+}
 
 }  // namespace
 
 RpcMetrics::RpcMetrics(Metrics& metrics)
     : calls_(metrics.AddCounters("muster_rpc_calls_total", "Calls that were answered.",
                                  {"method", "code"}, kMaxSeries)),
+      seconds_(metrics.AddHistograms("muster_rpc_seconds",
+                                     "How long calls took; of streams, how long they were open.",
+                                     {"method"}, kMaxMethods, LatencyBounds())),
       refused_(metrics.AddCounters("muster_rpc_refused_total",
                                    "Calls refused before any handler, by identity or role.",
                                    {"code"}, kMaxSeries)),
@@ -23,13 +34,16 @@ RpcMetrics::RpcMetrics(Metrics& metrics)
                                               "TLS handshakes that failed.", {"reason"},
                                               kMaxReasons)) {}
 
-void RpcMetrics::Count(std::string_view method, absl::StatusCode code) {
-  std::lock_guard lock(mutex_);
+void RpcMetrics::Count(std::string_view method, absl::StatusCode code, absl::Duration duration) {
+  MutexLock lock(mutex_);
   auto it = by_method_.find(ToAbsl(method));
-  if (it == by_method_.end()) it = by_method_.emplace(std::string(method), Counters()).first;
-  std::optional<Counter>& counter = it->second.at(static_cast<size_t>(code));
+  if (it == by_method_.end()) it = by_method_.emplace(std::string(method), Series()).first;
+  std::optional<Counter>& counter = it->second.by_code.at(static_cast<size_t>(code));
   if (!counter) counter = calls_.With({std::string(method), absl::StatusCodeToString(code)});
   counter->Add();
+  std::optional<Histogram>& seconds = it->second.seconds;
+  if (!seconds) seconds = seconds_.With({std::string(method)});
+  seconds->Observe(absl::ToDoubleSeconds(duration));
 }
 
 void RpcMetrics::CountRefused(absl::StatusCode code) const {

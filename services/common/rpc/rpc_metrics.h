@@ -1,16 +1,17 @@
-// Counters of calls.
+// Counters and latencies of calls.
 #ifndef MUSTER_SERVICES_COMMON_RPC_RPC_METRICS_H_
 #define MUSTER_SERVICES_COMMON_RPC_RPC_METRICS_H_
 
 #include <array>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -19,8 +20,9 @@ class RpcMetrics {
  public:
   explicit RpcMetrics(Metrics& metrics);
 
-  // A call that a handler answered. `method` is one of ours, not what a peer sent.
-  void Count(std::string_view method, absl::StatusCode code);
+  // Records a call that a handler answered after `duration`; of a stream, how long it was open.
+  // `method` is one of ours, not what a peer sent.
+  void Count(std::string_view method, absl::StatusCode code, absl::Duration duration);
 
   // A call that the gate refused before any handler.
   void CountRefused(absl::StatusCode code) const;
@@ -29,14 +31,18 @@ class RpcMetrics {
   void CountRefusedHandshake(std::string_view reason) const;
 
  private:
-  // Of one method, by code: found once, since every call counts.
-  using Counters = std::array<std::optional<Counter>, 17>;
+  // The series of one method, looked up once because every call counts.
+  struct Series {
+    std::array<std::optional<Counter>, 17> by_code;
+    std::optional<Histogram> seconds;
+  };
 
   Labelled<Counter> calls_;
+  Labelled<Histogram> seconds_;
   Labelled<Counter> refused_;
   Labelled<Counter> refused_handshakes_;
-  std::mutex mutex_;
-  absl::flat_hash_map<std::string, Counters> by_method_;  // guarded by mutex_
+  Mutex mutex_;
+  absl::flat_hash_map<std::string, Series> by_method_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

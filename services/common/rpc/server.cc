@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/rpc.h"
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/process.h"
@@ -43,13 +45,11 @@ class RpcServer::Gate : public grpc::AuthMetadataProcessor {
  private:
   absl::Status Check(const InputMetadata& metadata, const grpc::AuthContext& context,
                      const std::string& method) {
-    auto caller = callers_.Resolve(context, metadata);
-    if (!caller.ok()) return caller.status();
-    if (is_revoked_ && is_revoked_(**caller)) {
-      return MakeError(absl::StatusCode::kPermissionDenied, "REVOKED",
-                       "this identity has been revoked", "Ask an operator for a new credential.");
+    ASSIGN_OR_RETURN(auto caller, callers_.Resolve(context, metadata));
+    if (is_revoked_ && is_revoked_(*caller)) {
+      return errors::CallerRevoked();
     }
-    return CheckRole(**caller, method);
+    return CheckRole(*caller, method);
   }
 
   CallerResolver& callers_;
@@ -75,12 +75,6 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
   auto credentials = grpc::experimental::TlsServerCredentials(options);
   if (gate != nullptr) credentials->SetAuthMetadataProcessor(std::move(gate));
   return credentials;
-}
-
-absl::Status ListenFailed(const std::string& address) {
-  return MakeError(
-      absl::StatusCode::kInternal, "LISTEN_FAILED", absl::StrCat("cannot listen on ", address),
-      "Check that no other program uses the port and that the address is this machine's.");
 }
 
 // Plaintext, loopback, and built before channelz is switched on, which is not for everybody.
@@ -129,11 +123,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     const std::vector<grpc::Service*>& services) {
   std::unique_ptr<RpcServer> result(new RpcServer(live));
   result->health_server_ = StartHealthServer(options.health_listen, &result->health_port_);
-  if (result->health_server_ == nullptr) return ListenFailed(options.health_listen);
+  if (result->health_server_ == nullptr) return errors::ListenFailed(options.health_listen);
   if (!options.open_listen.empty()) {
     result->open_server_ = StartOpenServer(options, &result->open_port_);
     if (result->open_server_ == nullptr || result->open_port_ == 0) {
-      return ListenFailed(options.open_listen);
+      return errors::ListenFailed(options.open_listen);
     }
   }
   EnableInspectionPlugins();
@@ -148,7 +142,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
       &result->port_);
   for (grpc::Service* service : services) builder.RegisterService(service);
   result->server_ = builder.BuildAndStart();
-  if (result->server_ == nullptr || result->port_ == 0) return ListenFailed(options.listen);
+  if (result->server_ == nullptr || result->port_ == 0) return errors::ListenFailed(options.listen);
   result->SetServing(true);
   return result;
 }

@@ -7,6 +7,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
+#include "services/common/errors/rpc.h"
 
 namespace muster {
 namespace {
@@ -63,10 +64,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
     return error;
   }
   if (code == absl::StatusCode::kUnavailable) {
-    return MakeError(code, "UNREACHABLE", status.error_message(),
-                     "Check that the service runs and that the address is right; a certificate "
-                     "that is expired, revoked or of another fleet looks the same from here, and "
-                     "the service's log then says so.");
+    return errors::Unreachable(status.error_message());
   }
   return absl::Status(code, status.error_message());
 }

@@ -8,12 +8,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "services/common/errors.h"
+#include "services/common/base/mutex.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/call.h"
 
 namespace muster {
@@ -61,7 +61,7 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
 
   void OnDone() override {
     {
-      std::lock_guard lock(link_->mutex);
+      MutexLock lock(link_->mutex);
       link_->reactor = nullptr;
     }
     delete this;
@@ -70,8 +70,8 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
  private:
   // Lets wake functions outlive the reactor.
   struct Link {
-    std::mutex mutex;
-    StreamReactor* reactor;
+    Mutex mutex;
+    StreamReactor* reactor ABSL_GUARDED_BY(mutex);
   };
 
   StreamReactor(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
@@ -87,7 +87,7 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
     if (!call_.caller_status().ok()) return End(call_.caller_status());
     const bool queued = executor_.Post([this, make = std::move(make)]() mutable {
       auto source = make(call_, [link = link_] {
-        std::lock_guard lock(link->mutex);
+        MutexLock lock(link->mutex);
         if (link->reactor != nullptr) link->reactor->Wake();
       });
       if (!source.ok()) return End(source.status());
@@ -101,7 +101,7 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
   void Wake() {
     bool ask = false;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (ended_) return;
       ask = waiting_;
       waiting_ = false;
@@ -124,7 +124,7 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
         call_.BeginWrite();
         return this->StartWrite(&message_);
       }
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (!woken_ && !context_->IsCancelled()) {
         waiting_ = true;
         return;
@@ -135,7 +135,7 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
 
   void End(const absl::Status& status) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (ended_) return;
       ended_ = true;
     }
@@ -148,10 +148,10 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
   const std::shared_ptr<Link> link_;
   std::unique_ptr<StreamSource<Message>> source_;
   Message message_;
-  std::mutex mutex_;
-  bool waiting_ = false;  // guarded by mutex_
-  bool woken_ = false;    // guarded by mutex_
-  bool ended_ = false;    // guarded by mutex_
+  Mutex mutex_;
+  bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

@@ -5,21 +5,21 @@
 #include <chrono>
 
 #include "muster/v1/identities.grpc.pb.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
 
 absl::Status RenewIfDue(CertificateFiles& files, const std::shared_ptr<grpc::Channel>& aggregator,
                         absl::Time now) {
-  if (const absl::Status status = files.Refresh(now); !status.ok()) return status;
+  RETURN_IF_ERROR(files.Refresh(now));
   if (!files.NeedsRenewal(now)) return absl::OkStatus();
-  const auto csr = files.BeginRenewal();
-  if (!csr.ok()) return csr.status();
+  ASSIGN_OR_RETURN(const auto csr, files.BeginRenewal());
   const auto stub = v1::IdentityService::NewStub(aggregator);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
   v1::RenewCertificateRequest request;
-  request.set_csr_pem(*csr);
+  request.set_csr_pem(csr);
   v1::IssuedCertificate issued;
   const grpc::Status called = stub->RenewCertificate(&context, request, &issued);
   if (!called.ok()) return FromGrpc(called);

@@ -1,7 +1,6 @@
 #include "services/common/service/feed_follower.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <utility>
 
 #include "absl/random/random.h"
@@ -9,6 +8,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/mutex.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
@@ -37,8 +37,8 @@ class FeedReader : public grpc::ClientReadReactor<v1::FollowChangesResponse> {
   // Waits for the next event; false when there will be none: then Finish has to be called.
   bool Read(v1::FollowChangesResponse* event) {
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return read_.has_value(); });
+      MutexLock lock(mutex_);
+      while (!read_.has_value()) changed_.Wait(mutex_);
       if (!*std::exchange(read_, std::nullopt)) return false;
     }
     event->Swap(&arriving_);
@@ -48,29 +48,29 @@ class FeedReader : public grpc::ClientReadReactor<v1::FollowChangesResponse> {
 
   grpc::Status Finish() {
     RemoveHold();
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return end_.has_value(); });
+    MutexLock lock(mutex_);
+    while (!end_.has_value()) changed_.Wait(mutex_);
     return *end_;
   }
 
   void OnReadDone(bool ok) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     read_ = ok;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   void OnDone(const grpc::Status& status) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     end_ = status;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
  private:
   v1::FollowChangesResponse arriving_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<bool> read_;         // guarded by mutex_: how the newest read ended, once
-  std::optional<grpc::Status> end_;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<bool> read_ ABSL_GUARDED_BY(mutex_);  // how the newest read ended, once
+  std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -92,8 +92,8 @@ absl::Duration FeedFollower::silence() const {
 }
 
 void FeedFollower::Run(const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any sleeper;
+  Mutex mutex;
+  StoppableCondVar sleeper;
   absl::BitGen random;
   absl::Duration limit = kFirstBackOff;
   while (!stop.stop_requested()) {
@@ -102,8 +102,8 @@ void FeedFollower::Run(const std::stop_token& stop) {
     limit = heard_at_ != heard_before ? kFirstBackOff : std::min(limit * 2, kLongestBackOff);
     const absl::Duration wait =
         absl::Nanoseconds(absl::Uniform<int64_t>(random, 0, absl::ToInt64Nanoseconds(limit)));
-    std::unique_lock lock(mutex);
-    sleeper.wait_for(lock, stop, absl::ToChronoNanoseconds(wait), [] { return false; });
+    MutexLock lock(mutex);
+    sleeper.WaitFor(mutex, stop, wait, [] { return false; });
   }
 }
 
@@ -112,7 +112,7 @@ void FeedFollower::FollowOnce(const std::stop_token& stop) {
   const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
   v1::FollowChangesRequest request;
   if (cursor_) request.set_cursor(*cursor_);
-  request.set_pairs_together(true);
+  request.set_batch_pairs(true);
   FeedReader stream(*stub_, &context, &request);
   v1::FollowChangesResponse event;
   while (stream.Read(&event)) {

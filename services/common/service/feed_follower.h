@@ -9,13 +9,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
 
 #include "absl/time/time.h"
 #include "muster/v1/changes.grpc.pb.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 

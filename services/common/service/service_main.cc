@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/process_setup.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/process.h"
@@ -38,14 +38,19 @@ absl::Status StartServiceLog(const ServiceProgram& program) {
   return StartLog(options);
 }
 
+// Why the service cannot go on, from any of its threads.
+struct Failure {
+  Mutex mutex;
+  std::optional<absl::Status> status ABSL_GUARDED_BY(mutex);
+};
+
 int Serve(const ServiceProgram& program) {
   SignalWaiter signals;  // before any thread
-  std::mutex mutex;
-  std::optional<absl::Status> failure;  // guarded by mutex
+  Failure failure;
   auto fail = [&](const absl::Status& why) {
     {
-      std::lock_guard lock(mutex);
-      failure = why;
+      MutexLock lock(failure.mutex);
+      failure.status = why;
     }
     signals.RequestStop();
   };
@@ -59,9 +64,9 @@ int Serve(const ServiceProgram& program) {
   Log(LogLevel::kInfo, "stopping");
   (*service)->Stop();
   service->reset();
-  std::lock_guard lock(mutex);
-  if (failure) {
-    Log(LogLevel::kError, "stopped, because it could not go on", {{"error", *failure}});
+  MutexLock lock(failure.mutex);
+  if (failure.status) {
+    Log(LogLevel::kError, "stopped, because it could not go on", {{"error", *failure.status}});
     return kFailed;
   }
   Log(LogLevel::kInfo, "stopped");

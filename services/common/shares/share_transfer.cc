@@ -8,7 +8,8 @@
 
 #include "muster/v1/shares.grpc.pb.h"
 #include "services/common/base/crc32c.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/results.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
@@ -25,20 +26,20 @@ std::chrono::system_clock::time_point DeadlineFor(int64_t bytes) {
 }  // namespace
 
 void CallStopper::Stop() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   stopped_ = true;
   for (grpc::ClientContext* call : calls_) call->TryCancel();
 }
 
 CallStopper::Guard::Guard(CallStopper& stopper, grpc::ClientContext& context)
     : stopper_(stopper), context_(context) {
-  std::lock_guard lock(stopper_.mutex_);
+  MutexLock lock(stopper_.mutex_);
   stopper_.calls_.insert(&context_);
   if (stopper_.stopped_) context_.TryCancel();
 }
 
 CallStopper::Guard::~Guard() {
-  std::lock_guard lock(stopper_.mutex_);
+  MutexLock lock(stopper_.mutex_);
   stopper_.calls_.erase(&context_);
 }
 
@@ -70,17 +71,13 @@ absl::StatusOr<ShareTransfer::Sent> ShareTransfer::Send(const v1::SharedFile& fi
   *request.mutable_file() = file;
   request.set_only_if_elsewhere(only_if_elsewhere);
   v1::OpenShareResponse opened;
-  const absl::Status status =
-      stub_->Call(stopper_, &v1::ShareService::Stub::OpenShare, request, &opened);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(stub_->Call(stopper_, &v1::ShareService::Stub::OpenShare, request, &opened));
   Sent sent;
-  sent.keep = opened.keep();
-  if (opened.has_there()) sent.share = opened.there();
-  if (opened.keep() || opened.has_there()) return sent;
-  auto source = open(opened.offset());
-  if (!source.ok()) return source.status();
-  const absl::Status done = SendFrom(opened, file, **source, progress, &sent);
-  if (!done.ok()) return done;
+  sent.keep = opened.retain();
+  if (opened.has_existing()) sent.share = opened.existing();
+  if (opened.retain() || opened.has_existing()) return sent;
+  ASSIGN_OR_RETURN(auto source, open(opened.offset()));
+  RETURN_IF_ERROR(SendFrom(opened, file, *source, progress, &sent));
   return sent;
 }
 
@@ -186,17 +183,13 @@ absl::StatusOr<v1::Share> ShareTransfer::Get(const v1::ShareKey& key, const std:
   *request.mutable_key() = key;
   request.set_relay(relay);
   v1::Share share;
-  const absl::Status status =
-      stub_->Call(stopper_, &v1::ShareService::Stub::GetShare, request, &share);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(stub_->Call(stopper_, &v1::ShareService::Stub::GetShare, request, &share));
   return share;
 }
 
 absl::StatusOr<v1::ListSharesResponse> ShareTransfer::List(const v1::ListSharesRequest& request) {
   v1::ListSharesResponse response;
-  const absl::Status status =
-      stub_->Call(stopper_, &v1::ShareService::Stub::ListShares, request, &response);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(stub_->Call(stopper_, &v1::ShareService::Stub::ListShares, request, &response));
   return response;
 }
 

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 
@@ -17,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "muster/v1/shares.pb.h"
 #include "services/common/base/io.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -40,9 +40,9 @@ class CallStopper {
   };
 
  private:
-  std::mutex mutex_;
-  bool stopped_ = false;                  // guarded by mutex_
-  std::set<grpc::ClientContext*> calls_;  // guarded by mutex_
+  Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Not thread-safe. Every call has a deadline; a transfer one that lets it run at 64 KiB/s.

@@ -17,6 +17,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/store/commands.h"
 #include "services/common/store/records.h"
 
@@ -67,9 +68,8 @@ class StateStore {
   // The same, waiting for the outcome. Not on the store's own thread.
   template <typename C>
   absl::StatusOr<typename C::Result> ApplyAndWait(C command) {
-    auto result = EnqueueAndWait(Command(std::move(command)));
-    if (!result.ok()) return result.status();
-    return std::get<typename C::Result>(*std::move(result));
+    ASSIGN_OR_RETURN(auto result, EnqueueAndWait(Command(std::move(command))));
+    return std::get<typename C::Result>(std::move(result));
   }
 
   virtual absl::StatusOr<std::optional<RunView>> GetRun(std::string_view run) = 0;

@@ -21,12 +21,12 @@ absl::Duration Shrunk(absl::Duration left) { return left - std::min(left / 50, a
 }  // namespace
 
 void Courier::Hold() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   held_ = true;
 }
 
 void Courier::Release() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!std::exchange(held_, false)) return;
   for (const auto& [id, job] : jobs_) {
     std::vector<std::string> nodes;
@@ -38,7 +38,7 @@ void Courier::Release() {
 void Courier::Take(v1::JobCommand command) {
   const absl::Duration now = clock_.MonotonicNow();
   std::vector<std::string> nodes;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Job& job = jobs_[command.job()];
   if (job.command == nullptr) {
     job.command = std::make_shared<const v1::SignedCommand>(std::move(*command.mutable_command()));
@@ -53,7 +53,7 @@ void Courier::Take(v1::JobCommand command) {
   Send(command.job(), job, nodes);
 }
 
-// To each child what is for it and for those below it. Called with the lock held.
+// To each child what is for it and for those below it.
 void Courier::Send(const std::string& id, const Job& job, const std::vector<std::string>& nodes) {
   const absl::Duration now = clock_.MonotonicNow();
   if (held_ || (now >= job.begin_until && !job.cancelled)) return;
@@ -86,7 +86,7 @@ void Courier::Send(const std::string& id, const Job& job, const std::vector<std:
 }
 
 void Courier::Cancel(const v1::JobCancel& cancel) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = jobs_.find(cancel.job());
   if (it == jobs_.end()) return;
   Job& job = it->second;
@@ -100,12 +100,12 @@ void Courier::Cancel(const v1::JobCancel& cancel) {
 }
 
 void Courier::Came(const std::vector<std::string>& names) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [id, job] : jobs_) Send(id, job, names);
 }
 
 void Courier::Saw(const v1::JobRecords& records) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const v1::JobRecord& record : records.records()) {
     if (!record.has_final()) continue;
     const auto job = jobs_.find(record.job());
@@ -127,12 +127,12 @@ void Courier::Acknowledge(const v1::RecordsAck& ack) {
 
 void Courier::Tick() {
   const absl::Duration now = clock_.MonotonicNow();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   absl::erase_if(jobs_, [&](const auto& job) { return job.second.end_until + kAnswerGrace < now; });
 }
 
 size_t Courier::open() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return jobs_.size();
 }
 

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,8 @@
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
-#include "services/relay/tree/tree.h"
+#include "services/common/base/mutex.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 
@@ -62,13 +62,14 @@ class Courier {
     std::map<std::string, v1::JobCommand::Target, std::less<>> targets;
   };
 
-  void Send(const std::string& id, const Job& job, const std::vector<std::string>& nodes);
+  void Send(const std::string& id, const Job& job, const std::vector<std::string>& nodes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Tree& tree_;
   const Clock& clock_;
-  mutable std::mutex mutex_;
-  bool held_ = false;                           // guarded by mutex_
-  absl::flat_hash_map<std::string, Job> jobs_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::flat_hash_map<std::string, Job> jobs_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

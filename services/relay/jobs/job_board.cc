@@ -4,11 +4,12 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/jobs.h"
+#include "services/common/jobs/job_record.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/relay/errors.h"
 #include "services/relay/jobs/job_folder.h"
 
 namespace muster {
@@ -19,7 +20,7 @@ JobBoard::JobBoard(Options options, FileOps& files, Tree& tree, Courier& courier
 
 JobBoard::~JobBoard() {
   writer_.request_stop();
-  work_.notify_all();
+  work_.NotifyAll();
   if (writer_.joinable()) writer_.join();
 }
 
@@ -27,15 +28,17 @@ absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, FileOp
                                                          Tree& tree, Courier& courier,
                                                          const Clock& clock) {
   std::unique_ptr<JobBoard> board(new JobBoard(std::move(options), files, tree, courier, clock));
-  if (absl::Status s = board->Load(); !s.ok()) return s;
+  RETURN_IF_ERROR(board->Load());
   board->writer_ = std::jthread([b = board.get()](const std::stop_token& stop) { b->Write(stop); });
   return board;
 }
 
 absl::Status JobBoard::Load() {
-  auto ids = ListJobFolders(files_, options_.folder);
-  if (!ids.ok()) return ids.status();
-  for (const std::string& id : *ids) {
+  RETURN_IF_ERROR(MakeFolders(files_, options_.folder));
+  ASSIGN_OR_RETURN(const auto listed, files_.List(options_.folder));
+  for (const FolderEntry& entry : listed) {
+    if (entry.type != FileType::kFolder) continue;
+    const std::string& id = entry.name;
     if (absl::Status s = LoadJob(id); !s.ok()) {
       // One job that cannot be read must not take the others along; its files stay for a person.
       Log(LogLevel::kError, "a job cannot be read and is left out", {{"job", id}, {"error", s}});
@@ -47,27 +50,16 @@ absl::Status JobBoard::Load() {
 absl::Status JobBoard::LoadJob(const std::string& id) {
   auto entry = std::make_unique<Entry>();
   entry->folder = absl::StrCat(options_.folder, "/", id);
-  auto job = ReadJob(files_, entry->folder);
-  if (!job.ok()) return job.status();
-  entry->job = *std::move(job);
-  const bool ended = entry->job.state() != v1::JOB_STATE_RUNNING;
-  if (!ended) {
-    auto request = ReadRequest(files_, entry->folder);
-    if (!request.ok()) return request.status();
-    entry->request = *std::move(request);
-    auto targets = ReadTargets(files_, entry->folder);
-    if (!targets.ok()) return targets.status();
-    entry->state = std::make_unique<JobState>(
-        PlanOf(entry->request, entry->job, *std::move(targets), options_.max_output));
+  auto stored = JobFolder::Read(files_, entry->folder);
+  if (absl::IsNotFound(stored.status())) return RemoveTree(files_, entry->folder);
+  if (!stored.ok()) return stored.status();
+  entry->job = std::move(stored->job);
+  entry->end = stored->records_end;
+  if (!stored->ended) {
+    RETURN_IF_ERROR(Resume(*std::move(stored), entry.get()));
   }
-  auto log = RecordLog::Open(files_, RecordsPath(entry->folder), [&](const v1::JobRecord& record) {
-    if (entry->state != nullptr) entry->state->Replay(record);
-  });
-  if (!log.ok()) return log.status();
-  entry->end = (*log)->end();
-  if (!ended) entry->log = *std::move(log);
-  if (!ended && IsCancelled(files_, entry->folder)) entry->state->SetCancelled();
-  std::lock_guard lock(mutex_);
+  const bool ended = entry->state == nullptr;
+  MutexLock lock(mutex_);
   Entry& kept = *entry;
   Insert(id, std::move(entry));
   if (ended) return absl::OkStatus();
@@ -82,8 +74,22 @@ void JobBoard::Insert(const std::string& id, std::unique_ptr<Entry> entry) {
   jobs_[id] = std::move(entry);
 }
 
+// Brings a job that had not ended back to where it was.
+absl::Status JobBoard::Resume(StoredJob stored, Entry* entry) {
+  ASSIGN_OR_RETURN(entry->files, JobFolder::Open(files_, entry->folder));
+  ASSIGN_OR_RETURN(entry->request, ReadJobRequest(std::move(stored.request)));
+  entry->state = std::make_unique<JobState>(
+      PlanOf(entry->request, entry->job, std::move(stored.targets), options_.max_output));
+  ASSIGN_OR_RETURN(entry->log, OpenRecords(files_, entry->folder, [&](const v1::JobRecord& record) {
+                     entry->state->Replay(record);
+                   }));
+  entry->end = entry->log->end();
+  if (stored.cancelled) entry->state->SetCancelled();
+  return absl::OkStatus();
+}
+
 absl::Status JobBoard::Reserve(const std::string& job) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (running_ + static_cast<int64_t>(creating_.size()) >= options_.max_running) {
     return errors::TooManyJobs(options_.max_running);
   }
@@ -94,32 +100,28 @@ absl::Status JobBoard::Reserve(const std::string& job) {
 absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& submitter) {
   const std::string id = request.command.job();
   if (const auto there = Get(id); there.ok()) {
-    const auto asked = ReadRequest(files_, absl::StrCat(options_.folder, "/", id));
-    if (!asked.ok()) return asked.status();
-    const bool same = asked->message.command().command() == request.message.command().command() &&
-                      std::equal(asked->message.nodes().begin(), asked->message.nodes().end(),
-                                 request.message.nodes().begin(), request.message.nodes().end());
+    ASSIGN_OR_RETURN(const auto stored,
+                     JobFolder::Read(files_, absl::StrCat(options_.folder, "/", id)));
+    // What is signed says which nodes it is for.
+    const bool same = stored.request.command().command() == request.message.command().command();
     return same ? absl::StatusOr<v1::Job>(there->job) : errors::JobExists(id);
   }
-  if (absl::Status s = Reserve(id); !s.ok()) return s;
+  RETURN_IF_ERROR(Reserve(id));
   auto entry = std::make_unique<Entry>();
   entry->folder = absl::StrCat(options_.folder, "/", id);
   entry->job = NewJob(request, submitter, clock_.Now());
   std::vector<std::string> targets =
       request.targets == nullptr ? tree_.Nodes() : request.targets->names();
-  absl::Status stored =
-      CreateJobFolder(files_, entry->folder, request.message, entry->job, targets);
+  JobState::Plan plan = PlanOf(request, entry->job, std::move(targets), options_.max_output);
+  auto files = JobFolder::Create(files_, entry->folder, request.message, entry->job, plan.targets,
+                                 JobState::MaxLogSize(plan), &entry->log);
   entry->request = std::move(request);
-  if (stored.ok()) {
-    auto log = RecordLog::Open(files_, RecordsPath(entry->folder), {});
-    stored = log.status();
-    if (log.ok()) entry->log = *std::move(log);
-  }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   creating_.erase(id);
-  if (!stored.ok()) return stored;
-  entry->state = std::make_unique<JobState>(
-      PlanOf(entry->request, entry->job, std::move(targets), options_.max_output));
+  if (!files.ok()) return files.status();
+  entry->files = *std::move(files);
+  entry->end = entry->log->end();
+  entry->state = std::make_unique<JobState>(std::move(plan));
   return Begin(id, std::move(entry));
 }
 
@@ -130,7 +132,7 @@ absl::StatusOr<v1::Job> JobBoard::Begin(const std::string& id, std::unique_ptr<E
   Insert(id, std::move(entry));
   Made(id, std::move(unknown));
   Give(kept);
-  work_.notify_one();
+  work_.NotifyOne();
   return Describe(kept);
 }
 
@@ -158,15 +160,14 @@ absl::StatusOr<JobBoard::Entry*> JobBoard::Find(const std::string& job) const {
 }
 
 absl::StatusOr<JobView> JobBoard::Get(const std::string& job) const {
-  std::lock_guard lock(mutex_);
-  const auto entry = Find(job);
-  if (!entry.ok()) return entry.status();
-  return JobView{Describe(**entry), RecordsPath((*entry)->folder), (*entry)->end};
+  MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(const auto entry, Find(job));
+  return JobView{Describe(*entry), RecordsPath(entry->folder), entry->end};
 }
 
 std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) const {
   std::vector<v1::Job> jobs;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto it = by_time_.end();
   if (const auto from = jobs_.find(before); from != jobs_.end()) {
     it = by_time_.lower_bound(
@@ -180,59 +181,67 @@ std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) con
 }
 
 absl::StatusOr<v1::Job> JobBoard::Cancel(const std::string& job) {
-  std::string folder;
+  std::shared_ptr<JobFolder> files;
   {
-    std::lock_guard lock(mutex_);
-    const auto entry = Find(job);
-    if (!entry.ok()) return entry.status();
-    if ((*entry)->state == nullptr) return Describe(**entry);
-    folder = (*entry)->folder;
+    MutexLock lock(mutex_);
+    ASSIGN_OR_RETURN(const auto entry, Find(job));
+    if (entry->state == nullptr) return Describe(*entry);
+    files = entry->files;
   }
-  if (absl::Status s = MarkCancelled(files_, folder); !s.ok()) return s;
-  std::lock_guard lock(mutex_);
-  const auto entry = Find(job);
-  if (!entry.ok()) return entry.status();
-  if ((*entry)->state == nullptr) return Describe(**entry);
-  Made(job, (*entry)->state->Cancel(
+  RETURN_IF_ERROR(files->MarkCancelled());
+  MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(const auto entry, Find(job));
+  if (entry->state == nullptr) return Describe(*entry);
+  Made(job, entry->state->Cancel(
                 clock_.Now(), [&](std::string_view node) { return tree_.Route(node) != nullptr; }));
   courier_.Cancel(CancelOf(job));
-  work_.notify_one();
-  return Describe(**entry);
+  work_.NotifyOne();
+  return Describe(*entry);
 }
 
 absl::StatusOr<uint64_t> JobBoard::Watch(const std::string& job, std::function<void()> wake) {
-  std::lock_guard lock(mutex_);
-  const auto entry = Find(job);
-  if (!entry.ok()) return entry.status();
-  (*entry)->watches[++watches_] = std::move(wake);
+  MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(const auto entry, Find(job));
+  entry->watches[++watches_] = std::move(wake);
   return watches_;
 }
 
 void JobBoard::StopWatch(const std::string& job, uint64_t watch) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (const auto entry = Find(job); entry.ok()) (*entry)->watches.erase(watch);
 }
 
 void JobBoard::Take(v1::JobRecords records, Taken taken) {
-  std::lock_guard lock(mutex_);
+  auto& all = *records.mutable_records();
+  all.erase(
+      std::remove_if(all.begin(), all.end(),
+                     [](const v1::JobRecord& record) {
+                       const absl::Status status = ValidateJobRecord(record);
+                       if (status.ok()) return false;
+                       Log(LogLevel::kWarning, "a record of a job is dropped",
+                           {{"job", record.job()}, {"node", record.node()}, {"error", status}});
+                       return true;
+                     }),
+      all.end());
+  MutexLock lock(mutex_);
   batches_.push_back({std::move(records), std::move(taken)});
-  work_.notify_one();
+  work_.NotifyOne();
 }
 
 void JobBoard::Came() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   came_ = true;
-  work_.notify_one();
+  work_.NotifyOne();
 }
 
 void JobBoard::RelayChanged(const std::string& relay, bool attached) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   relays_.emplace_back(relay, attached);
-  work_.notify_one();
+  work_.NotifyOne();
 }
 
 int64_t JobBoard::running() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return running_;
 }
 

@@ -1,20 +1,16 @@
 // All jobs of the fleet, at the relay at the centre: what was asked for, how far it is, what came
 // of it.
 //
-// A folder for each job holds what was asked for (`request`), its description (`job`), and its
-// records
-// (`records`, record_log.h). A job is there when its folder is durable; a record counts, and may be
-// forgotten by its node, when it is durable.
+// Each job has a folder (job_folder.h). A record counts, and may be forgotten by its node, when it
+// is durable.
 #ifndef MUSTER_SERVICES_RELAY_JOBS_JOB_BOARD_H_
 #define MUSTER_SERVICES_RELAY_JOBS_JOB_BOARD_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -28,12 +24,14 @@
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/mutex.h"
+#include "services/common/journal/journal.h"
 #include "services/relay/jobs/courier.h"
+#include "services/relay/jobs/job_folder.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/job_state.h"
-#include "services/relay/jobs/record_log.h"
 #include "services/relay/jobs/record_sink.h"
-#include "services/relay/tree/tree.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 
@@ -72,7 +70,7 @@ class JobBoard : public RecordSink {
   // The newest first, from the first that is older than `before` (empty: the newest).
   std::vector<v1::Job> List(const std::string& before, size_t limit) const;
 
-  // RecordSink.
+  // RecordSink. Drops records that ValidateJobRecord refuses: none is stored or acknowledged.
   void Take(v1::JobRecords records, Taken taken) override;
 
   // From the tree.
@@ -85,8 +83,9 @@ class JobBoard : public RecordSink {
   struct Entry {
     std::string folder;
     v1::Job job;                      // of one that has ended; else `state` says
-    std::unique_ptr<JobState> state;  // while it runs, as the two that follow
-    std::unique_ptr<RecordLog> log;   // the writer's alone
+    std::unique_ptr<JobState> state;  // while it runs, as the three that follow
+    std::unique_ptr<Journal> log;     // the writer's alone
+    std::shared_ptr<JobFolder> files;
     JobRequest request;
     int64_t end = 0;  // durable
     std::map<uint64_t, std::function<void()>> watches;
@@ -108,26 +107,30 @@ class JobBoard : public RecordSink {
 
   absl::Status Load();
   absl::Status LoadJob(const std::string& id);
+  absl::Status Resume(StoredJob stored, Entry* entry);
   absl::Status Reserve(const std::string& job);
-  absl::StatusOr<v1::Job> Begin(const std::string& id, std::unique_ptr<Entry> entry);
+  absl::StatusOr<v1::Job> Begin(const std::string& id, std::unique_ptr<Entry> entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Called with the lock held, as all below but Write, Store and Finish.
-  absl::StatusOr<Entry*> Find(const std::string& job) const;
-  v1::Job Describe(const Entry& entry) const;
-  void Insert(const std::string& id, std::unique_ptr<Entry> entry);
-  void Give(Entry& entry);
-  void Made(const std::string& job, std::vector<v1::JobRecord> records);
-  void TellRelays();
-  void TickAll();
-  ToStore TakeBatches(std::deque<Batch>& batches);
-  void Publish(const ToStore& stored, std::vector<std::string>* ended);
-  std::vector<std::string> TakeOld();
+  absl::StatusOr<Entry*> Find(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::Job Describe(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Insert(const std::string& id, std::unique_ptr<Entry> entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Give(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Made(const std::string& job, std::vector<v1::JobRecord> records)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellRelays() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TickAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ToStore TakeBatches(std::deque<Batch>& batches) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Publish(const ToStore& stored, std::vector<std::string>* ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::string> TakeOld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  void Write(const std::stop_token& stop);
-  bool Store(const ToStore& records, const std::stop_token& stop);
-  void Acknowledge(const std::deque<Batch>& batches);
-  void Owe(const v1::JobRecord& record, v1::RecordsAck* now);  // with the lock held
-  void Finish(const std::string& id);
+  void Write(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Store(const ToStore& records, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Acknowledge(const std::deque<Batch>& batches) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Owe(const v1::JobRecord& record, v1::RecordsAck* now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   FileOps& files_;
@@ -137,18 +140,18 @@ class JobBoard : public RecordSink {
   // The writer's alone: by job and node.
   std::map<std::pair<std::string, std::string>, Owed> owed_;
   absl::Duration owed_since_;  // monotonic
-  mutable std::mutex mutex_;
-  std::condition_variable work_;
-  // All below are guarded by mutex_.
-  std::map<std::string, std::unique_ptr<Entry>> jobs_;
-  std::set<std::string> creating_;
-  std::set<std::pair<int64_t, std::string>> by_time_;  // of submission, in microseconds
-  std::deque<Batch> batches_;
-  ToStore made_;
-  std::vector<std::pair<std::string, bool>> relays_;
-  bool came_ = false;
-  uint64_t watches_ = 0;
-  int64_t running_ = 0;
+  mutable Mutex mutex_;
+  CondVar work_;
+  std::map<std::string, std::unique_ptr<Entry>> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> creating_ ABSL_GUARDED_BY(mutex_);
+  // Of submission, in microseconds.
+  std::set<std::pair<int64_t, std::string>> by_time_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Batch> batches_ ABSL_GUARDED_BY(mutex_);
+  ToStore made_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, bool>> relays_ ABSL_GUARDED_BY(mutex_);
+  bool came_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t watches_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   std::jthread writer_;
 };
 

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <utility>
 
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/jobs/job_board.h"
-#include "services/relay/jobs/job_folder.h"
 
 namespace muster {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::milliseconds kTick(500);
 
 // A disk that is full is tried again after so long; nothing is read from nodes meanwhile.
-constexpr std::chrono::seconds kRetryAfter(1);
+constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 
 // Answers to records that nobody waits for go out after so long, each node's in one: a node goes on
 // sending until 64 KiB or 256 records are not acknowledged. Longer than most commands take, so that
@@ -33,6 +33,12 @@ void AddReached(const std::pair<std::string, std::string>& of, int64_t sequence,
   one.set_sequence(sequence);
 }
 
+// Another try would not help, and hold up every other job.
+bool IsRefused(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  return reason == "JOURNAL_FULL" || reason == "JOURNAL_RECORD_SIZE";
+}
+
 }  // namespace
 
 void JobBoard::Made(const std::string& job, std::vector<v1::JobRecord> records) {
@@ -46,8 +52,8 @@ void JobBoard::Write(const std::stop_token& stop) {
     std::deque<Batch> batches;
     ToStore to_store;
     {
-      std::unique_lock lock(mutex_);
-      work_.wait_until(lock, next_tick, [&] {
+      MutexLock lock(mutex_);
+      work_.WaitUntil(mutex_, next_tick, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stop.stop_requested() || !batches_.empty() || !made_.empty() || came_ ||
                !relays_.empty();
       });
@@ -68,7 +74,7 @@ void JobBoard::Write(const std::stop_token& stop) {
     std::vector<std::string> ended;
     std::vector<std::string> old;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       Publish(to_store, &ended);
       old = TakeOld();
     }
@@ -133,7 +139,7 @@ bool JobBoard::Store(const ToStore& records, const std::stop_token& stop) {
   for (const auto& [id, list] : records) {
     Entry* entry = nullptr;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (const auto found = Find(id); found.ok()) entry = *found;
     }
     if (entry == nullptr || entry->log == nullptr) continue;
@@ -141,15 +147,21 @@ bool JobBoard::Store(const ToStore& records, const std::stop_token& stop) {
     while (true) {
       absl::Status status;
       while (status.ok() && stored < list.size()) {
-        status = entry->log->Append(list[stored]);
+        status = entry->log->Append(list[stored].SerializeAsString());
+        if (IsRefused(status)) {
+          Log(LogLevel::kError, "a record of a job does not fit into its log and is lost",
+              {{"job", id}, {"node", list[stored].node()}, {"error", status}});
+          status = absl::OkStatus();
+        }
         if (status.ok()) ++stored;
       }
       if (status.ok()) status = entry->log->Sync();
       if (status.ok()) break;
       Log(LogLevel::kError, "records of a job cannot be stored; trying again",
           {{"job", id}, {"error", status}});
-      std::unique_lock lock(mutex_);
-      work_.wait_for(lock, kRetryAfter, [&] { return stop.stop_requested(); });
+      MutexLock lock(mutex_);
+      work_.WaitFor(mutex_, kRetryAfter,
+                    [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop.stop_requested(); });
       if (stop.stop_requested()) return false;
     }
   }
@@ -176,7 +188,7 @@ void JobBoard::Publish(const ToStore& stored, std::vector<std::string>* ended) {
 void JobBoard::Acknowledge(const std::deque<Batch>& batches) {
   v1::RecordsAck now;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const Batch& batch : batches) {
       for (const v1::JobRecord& record : batch.records.records()) Owe(record, &now);
     }
@@ -205,27 +217,30 @@ void JobBoard::Owe(const v1::JobRecord& record, v1::RecordsAck* now) {
 // Stores that a job has ended, and lets go of what it needed while it ran.
 void JobBoard::Finish(const std::string& id) {
   v1::Job job;
-  std::string folder;
+  std::shared_ptr<JobFolder> files;
+  int64_t end = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto found = Find(id);
     if (!found.ok() || (*found)->state == nullptr) return;
     (*found)->state->SetEnd(clock_.Now());
     job = (*found)->state->Describe();
-    folder = (*found)->folder;
+    files = (*found)->files;
+    end = (*found)->end;
   }
-  if (absl::Status s = WriteJob(files_, folder, job); !s.ok()) {
+  if (absl::Status s = files->MarkEnded(job, end); !s.ok()) {
     // The next tick tries again.
     Log(LogLevel::kError, "the end of a job cannot be stored", {{"job", id}, {"error", s}});
     return;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = Find(id);
   if (!found.ok()) return;
   Entry& entry = **found;
   entry.job = std::move(job);
   entry.state.reset();
   entry.log.reset();
+  entry.files.reset();
   entry.request = {};
   --running_;
   for (const auto& [watch, wake] : entry.watches) wake();

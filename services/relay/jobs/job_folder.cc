@@ -1,101 +1,183 @@
 #include "services/relay/jobs/job_folder.h"
 
-#include <utility>
+#include <cstring>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
+#include "services/common/rpc/message_text.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/relay/errors.h"
 
 namespace muster {
 namespace {
 
-constexpr char kHalfMade[] = ".new-";
-constexpr int64_t kMaxFile = int64_t{64} << 20;  // 50,000 names of 253 bytes, and as much again
+// The first byte of an entry of `job`; the rest is a serialised message unless it says otherwise.
+enum Kind : char {
+  kRequest = 'r',    // SubmitJobRequest without nodes
+  kTargets = 't',    // names, a line each: those that it found
+  kNodes = 'n',      // names, a line each: those that the request names
+  kAccepted = 'a',   // Job: with this entry the job exists
+  kCancelled = 'c',  // nothing
+  kEnded = 'e',      // where the records end (i64, little-endian), Job
+};
 
-template <typename Message>
-absl::StatusOr<Message> ReadMessage(FileOps& files, const std::string& path) {
-  const auto bytes = ReadSmallFile(files, path, kMaxFile);
-  if (!bytes.ok()) return bytes.status();
-  Message message;
-  if (!message.ParseFromString(*bytes)) {
-    return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED", absl::StrCat(path, " is damaged"),
-                     "The job is left out; move its folder away once nobody needs it.");
+// A command has 128 KiB and a chain of 16 KiB (jobs.proto).
+constexpr uint32_t kMaxEntry = uint32_t{256} << 10;
+constexpr int64_t kMaxJob = int64_t{64} << 20;  // 50,000 names of 253 bytes, and as much again
+constexpr size_t kNamesAtOnce = size_t{64} << 10;
+
+std::string JobPath(const std::string& folder) { return folder + "/job"; }
+
+std::string Entry(Kind kind, const google::protobuf::MessageLite& message) {
+  return absl::StrCat(std::string(1, kind), message.SerializeAsString());
+}
+
+absl::Status AppendNames(Journal& journal, Kind kind, const std::vector<std::string>& names) {
+  std::string entry(1, kind);
+  for (const std::string& name : names) {
+    entry += name;
+    entry += '\n';
+    if (entry.size() < kNamesAtOnce) continue;
+    RETURN_IF_ERROR(journal.Append(entry));
+    entry.resize(1);
   }
-  return message;
+  return entry.size() > 1 ? journal.Append(entry) : absl::OkStatus();
+}
+
+// False if it is no entry.
+bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
+  const char kind = entry[0];
+  std::string_view body = entry.substr(1);
+  const auto parse = [&](google::protobuf::MessageLite& message) {
+    return message.ParseFromArray(body.data(), static_cast<int>(body.size()));
+  };
+  switch (kind) {
+    case kRequest:
+      return parse(stored->request);
+    case kTargets:
+    case kNodes:
+      for (const absl::string_view name : absl::StrSplit(ToAbsl(body), '\n', absl::SkipEmpty())) {
+        stored->targets.emplace_back(name);
+        if (kind == kNodes) stored->request.add_nodes(std::string(name));
+      }
+      return true;
+    case kAccepted:
+      *accepted = true;
+      return parse(stored->job);
+    case kCancelled:
+      stored->cancelled = true;
+      return true;
+    case kEnded:
+      if (body.size() < sizeof(stored->records_end)) return false;
+      std::memcpy(&stored->records_end, body.data(), sizeof(stored->records_end));
+      body.remove_prefix(sizeof(stored->records_end));
+      stored->ended = true;
+      return parse(stored->job);
+    default:
+      return false;
+  }
+}
+
+absl::Status Fill(FileOps& files, const std::string& path, const v1::SubmitJobRequest& request,
+                  const v1::Job& job, const std::vector<std::string>& targets, int64_t max_records,
+                  std::unique_ptr<Journal>* journal, std::unique_ptr<Journal>* records) {
+  RETURN_IF_ERROR(files.MakeFolder(path));
+  ASSIGN_OR_RETURN(auto opened, Journal::Create(files, RecordsPath(path),
+                                                {.max_record = uint32_t{64} << 10,
+                                                 .max_unsynced = uint32_t{1} << 20,
+                                                 .max_size = max_records}));
+  *records = std::move(opened);
+  ASSIGN_OR_RETURN(opened, Journal::Create(files, JobPath(path),
+                                           {.max_record = kMaxEntry,
+                                            .max_unsynced = uint32_t{1} << 20,
+                                            .max_size = kMaxJob}));
+  *journal = std::move(opened);
+  absl::Status status = files.SyncFolder(ParentFolder(path));
+  v1::SubmitJobRequest without_nodes = request;
+  without_nodes.clear_nodes();
+  if (status.ok()) status = (*journal)->Append(Entry(kRequest, without_nodes));
+  const Kind names = request.nodes().empty() ? kTargets : kNodes;
+  if (status.ok()) status = AppendNames(**journal, names, targets);
+  if (status.ok()) status = (*journal)->Append(Entry(kAccepted, job));
+  if (status.ok()) status = (*journal)->Sync();
+  return status;
 }
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Create(
+    FileOps& files, const std::string& path, const v1::SubmitJobRequest& request,
+    const v1::Job& job, const std::vector<std::string>& targets, int64_t max_records,
+    std::unique_ptr<Journal>* records) {
+  std::unique_ptr<Journal> journal;
+  const absl::Status status =
+      Fill(files, path, request, job, targets, max_records, &journal, records);
+  if (status.ok()) return std::unique_ptr<JobFolder>(new JobFolder(std::move(journal)));
+  if (absl::IsAlreadyExists(status)) return errors::JobExists(job.job());
+  journal.reset();
+  records->reset();
+  // Without `job` the folder is no job, whatever becomes of the rest.
+  files.Remove(JobPath(path)).IgnoreError();
+  RemoveTree(files, path).IgnoreError();
+  files.SyncFolder(ParentFolder(path)).IgnoreError();
+  return status;
+}
+
+absl::StatusOr<StoredJob> JobFolder::Read(FileOps& files, const std::string& path) {
+  StoredJob stored;
+  bool accepted = false;
+  const auto end = Journal::Read(files, JobPath(path), [&](std::string_view entry, int64_t) {
+    return ReadEntry(entry, &stored, &accepted) ? absl::OkStatus()
+                                                : errors::JobDamaged(JobPath(path));
+  });
+  if (absl::IsNotFound(end.status())) return errors::JobUnfinished(path);
+  if (!end.ok()) return end.status();
+  if (!accepted) return errors::JobUnfinished(path);
+  return stored;
+}
+
+absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(FileOps& files,
+                                                           const std::string& path) {
+  ASSIGN_OR_RETURN(auto journal, Journal::Open(files, JobPath(path), [](std::string_view, int64_t) {
+                     return absl::OkStatus();
+                   }));
+  return std::unique_ptr<JobFolder>(new JobFolder(std::move(journal)));
+}
+
+absl::Status JobFolder::Append(std::string_view entry) {
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(journal_->Append(entry));
+  return journal_->Sync();
+}
+
+absl::Status JobFolder::MarkCancelled() { return Append(std::string(1, kCancelled)); }
+
+absl::Status JobFolder::MarkEnded(const v1::Job& job, int64_t records_end) {
+  std::string entry(1, kEnded);
+  entry.append(reinterpret_cast<const char*>(&records_end), sizeof(records_end));
+  return Append(entry + job.SerializeAsString());
+}
+
 std::string RecordsPath(const std::string& folder) { return folder + "/records"; }
 
-absl::StatusOr<std::vector<std::string>> ListJobFolders(FileOps& files, const std::string& folder) {
-  if (absl::Status s = MakeFolders(files, folder); !s.ok()) return s;
-  auto listed = files.List(folder);
-  if (!listed.ok()) return listed.status();
-  std::vector<std::string> ids;
-  for (FolderEntry& entry : *listed) {
-    if (absl::StartsWith(entry.name, kHalfMade)) {
-      if (absl::Status s = RemoveTree(files, absl::StrCat(folder, "/", entry.name)); !s.ok()) {
-        return s;
-      }
-    } else if (entry.type == FileType::kFolder) {
-      ids.push_back(std::move(entry.name));
-    }
+absl::StatusOr<std::unique_ptr<Journal>> OpenRecords(
+    FileOps& files, const std::string& folder,
+    absl::FunctionRef<void(const v1::JobRecord&)> visit) {
+  v1::JobRecord record;
+  return Journal::Open(files, RecordsPath(folder), [&](std::string_view bytes, int64_t) {
+    absl::Status status = ParseRecord(bytes, &record);
+    if (status.ok()) visit(record);
+    return status;
+  });
+}
+
+absl::Status ParseRecord(std::string_view bytes, v1::JobRecord* record) {
+  if (ParseCleaned(bytes, record)) {
+    return absl::OkStatus();
   }
-  return ids;
-}
-
-absl::Status CreateJobFolder(FileOps& files, const std::string& folder,
-                             const v1::SubmitJobRequest& request, const v1::Job& job,
-                             const std::vector<std::string>& targets) {
-  const std::string parent = ParentFolder(folder);
-  const std::string half = absl::StrCat(parent, "/", kHalfMade, job.job());
-  absl::Status status = RemoveTree(files, half);
-  if (status.ok()) status = files.MakeFolder(half);
-  if (status.ok()) {
-    status = WriteFileDurably(files, half + "/request", request.SerializeAsString());
-  }
-  if (status.ok()) {
-    status = WriteFileDurably(files, half + "/targets",
-                              absl::StrCat(absl::StrJoin(targets, "\n"), "\n"));
-  }
-  if (status.ok()) status = WriteFileDurably(files, half + "/job", job.SerializeAsString());
-  if (status.ok()) status = files.RenameNoReplace(half, folder);
-  if (status.ok()) status = files.SyncFolder(parent);
-  if (!status.ok()) RemoveTree(files, half).IgnoreError();
-  return absl::IsAlreadyExists(status) ? errors::JobExists(job.job()) : status;
-}
-
-absl::StatusOr<JobRequest> ReadRequest(FileOps& files, const std::string& folder) {
-  auto message = ReadMessage<v1::SubmitJobRequest>(files, folder + "/request");
-  if (!message.ok()) return message.status();
-  return ReadJobRequest(*std::move(message));
-}
-
-absl::StatusOr<v1::Job> ReadJob(FileOps& files, const std::string& folder) {
-  return ReadMessage<v1::Job>(files, folder + "/job");
-}
-
-absl::StatusOr<std::vector<std::string>> ReadTargets(FileOps& files, const std::string& folder) {
-  const auto text = ReadSmallFile(files, folder + "/targets", kMaxFile);
-  if (!text.ok()) return text.status();
-  return std::vector<std::string>(absl::StrSplit(*text, '\n', absl::SkipEmpty()));
-}
-
-absl::Status WriteJob(FileOps& files, const std::string& folder, const v1::Job& job) {
-  return WriteFileDurably(files, folder + "/job", job.SerializeAsString());
-}
-
-absl::Status MarkCancelled(FileOps& files, const std::string& folder) {
-  return WriteFileDurably(files, folder + "/cancelled", "");
-}
-
-bool IsCancelled(FileOps& files, const std::string& folder) {
-  return files.Stat(folder + "/cancelled").ok();
+  return errors::JobDamaged("a record of a job");
 }
 
 v1::Job NewJob(const JobRequest& request, const std::string& submitter, absl::Time now) {

@@ -1,43 +1,78 @@
-// A job's folder:
+// A job on the disk of the root. Its folder holds two journals:
 //
-//   request     the SubmitJobRequest, as it came
-//   job         a Job: as it was taken, later as it ended
-//   targets     the names of its targets, a line each
-//   cancelled   there if somebody cancelled it
-//   records     record_log.h
+//   job       what was asked for and of whom, whether it was cancelled, and how it ended
+//   records   what its nodes reported: JobRecords, serialised
+//
+// The job exists once `job` durably holds what was asked for.
 #ifndef MUSTER_SERVICES_RELAY_JOBS_JOB_FOLDER_H_
 #define MUSTER_SERVICES_RELAY_JOBS_JOB_FOLDER_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/mutex.h"
+#include "services/common/journal/journal.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/job_state.h"
 
 namespace muster {
 
-// The ids of the jobs below `folder`, which is made if need be. What a crash left half made is
-// removed.
-absl::StatusOr<std::vector<std::string>> ListJobFolders(FileOps& files, const std::string& folder);
+// What the journal `job` says.
+struct StoredJob {
+  v1::SubmitJobRequest request;
+  v1::Job job;  // as it was accepted, or as it ended
+  std::vector<std::string> targets;
+  bool cancelled = false;
+  bool ended = false;
+  int64_t records_end = 0;  // of one that ended: where its records end
+};
 
-// Makes the folder with all that is in it, durably and at once. ALREADY_EXISTS (JOB_EXISTS).
-absl::Status CreateJobFolder(FileOps& files, const std::string& folder,
-                             const v1::SubmitJobRequest& request, const v1::Job& job,
-                             const std::vector<std::string>& targets);
+// The writer of the journal `job`, while a job runs. Thread-safe; calls block on the disk.
+class JobFolder {
+ public:
+  // Makes the folder; when it returns the job is durable and `records` is its open journal. After a
+  // failure no job is left that a later start would run, as far as the disk allows.
+  static absl::StatusOr<std::unique_ptr<JobFolder>> Create(FileOps& files, const std::string& path,
+                                                           const v1::SubmitJobRequest& request,
+                                                           const v1::Job& job,
+                                                           const std::vector<std::string>& targets,
+                                                           int64_t max_records,
+                                                           std::unique_ptr<Journal>* records);
 
-absl::StatusOr<JobRequest> ReadRequest(FileOps& files, const std::string& folder);
-absl::StatusOr<v1::Job> ReadJob(FileOps& files, const std::string& folder);
-absl::StatusOr<std::vector<std::string>> ReadTargets(FileOps& files, const std::string& folder);
-absl::Status WriteJob(FileOps& files, const std::string& folder, const v1::Job& job);
-absl::Status MarkCancelled(FileOps& files, const std::string& folder);
-bool IsCancelled(FileOps& files, const std::string& folder);
+  // NOT_FOUND (JOB_UNFINISHED): its creation was cut off, or failed. DATA_LOSS (JOURNAL_DAMAGED,
+  // JOB_DAMAGED).
+  static absl::StatusOr<StoredJob> Read(FileOps& files, const std::string& path);
+  static absl::StatusOr<std::unique_ptr<JobFolder>> Open(FileOps& files, const std::string& path);
+
+  absl::Status MarkCancelled();
+  absl::Status MarkEnded(const v1::Job& job, int64_t records_end);
+
+ private:
+  explicit JobFolder(std::unique_ptr<Journal> journal) : journal_(std::move(journal)) {}
+  absl::Status Append(std::string_view entry);
+
+  Mutex mutex_;
+  const std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
+};
+
 std::string RecordsPath(const std::string& folder);
+
+// Opens the journal of records and gives each to `visit`.
+absl::StatusOr<std::unique_ptr<Journal>> OpenRecords(
+    FileOps& files, const std::string& folder, absl::FunctionRef<void(const v1::JobRecord&)> visit);
+
+// DATA_LOSS (JOB_DAMAGED) if `bytes` are no JobRecord.
+absl::Status ParseRecord(std::string_view bytes, v1::JobRecord* record);
 
 // A job as it begins.
 v1::Job NewJob(const JobRequest& request, const std::string& submitter, absl::Time now);

@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/relay/errors.h"
 
 namespace muster {
 namespace {
@@ -47,24 +48,24 @@ v1::JobCommand JobRequest::For(const std::vector<std::string>& nodes,
 absl::StatusOr<JobRequest> ReadJobRequest(v1::SubmitJobRequest message) {
   JobRequest request;
   if (!request.command.ParseFromString(message.command().command())) {
-    return errors::InvalidCommand("it is no serialised Command");
+    return errors::InvalidJobCommand("it is no serialised Command");
   }
-  if (message.nodes_size() > kMaxNodes) return errors::InvalidCommand("more than 50,000 nodes");
-  if (message.parallel() < 0) return errors::InvalidCommand("parallel is negative");
+  if (message.nodes_size() > kMaxNodes) return errors::InvalidJobCommand("more than 50,000 nodes");
+  if (message.parallel() < 0) return errors::InvalidJobCommand("parallel is negative");
   const v1::Command::Targets& signed_targets = request.command.targets();
   if (!signed_targets.all()) {
     for (const std::string& node : message.nodes()) {
-      if (absl::Status s = ValidateName("node", node); !s.ok()) return s;
+      RETURN_IF_ERROR(ValidateName("node", node));
     }
     request.targets = std::make_shared<const TargetSet>(
         std::vector<std::string>(message.nodes().begin(), message.nodes().end()));
-    if (request.targets->size() == 0) return errors::InvalidCommand("it names no node");
+    if (request.targets->size() == 0) return errors::InvalidJobCommand("it names no node");
     if (request.targets->root() != signed_targets.nodes_sha256() ||
         static_cast<int64_t>(request.targets->size()) != signed_targets.count()) {
-      return errors::InvalidCommand("its nodes are not those that were signed");
+      return errors::InvalidJobCommand("its nodes are not those that were signed");
     }
   } else if (message.nodes_size() > 0) {
-    return errors::InvalidCommand("it is for all, and names nodes");
+    return errors::InvalidJobCommand("it is for all, and names nodes");
   }
   request.message = std::move(message);
   return request;

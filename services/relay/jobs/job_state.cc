@@ -1,5 +1,6 @@
 #include "services/relay/jobs/job_state.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +12,36 @@ namespace {
 // An answer takes its way through the tree; nodes are given so long past every limit.
 constexpr absl::Duration kAnswerGrace = absl::Seconds(10);
 
+// A node sends at most 64 KiB or 256 records that are not acknowledged, in records of at most
+// 32 KiB: what it waits for must be covered by a Cut record before it stops.
+constexpr int64_t kCutBytes = int64_t{32} << 10;
+constexpr int64_t kCutRecords = 192;
+
+// Bytes of the log.
+constexpr int64_t kFrame = 32;                          // around a record
+constexpr int64_t kMaxRoom = int64_t{64} << 10;         // of a target's records beside output
+constexpr int64_t kCutRoom = 512;                       // of one Cut record
+constexpr int64_t kOutputRoom = int64_t{256} << 10;     // beside twice the output
+constexpr int64_t kBranchRoom = int64_t{1} << 20;       // of branches
+constexpr int64_t kFinalRoom = 2 * (int64_t{6} << 10);  // ours, and the one that replaces it
+
+// Sums of what nodes report end here.
+constexpr int64_t kMaxCount = int64_t{1} << 60;
+
+int64_t SizeOf(const v1::JobRecord& record) {
+  return static_cast<int64_t>(record.ByteSizeLong()) + kFrame;
+}
+
+int64_t BytesOf(const v1::JobRecord& record) {
+  return static_cast<int64_t>(record.output().data().size());
+}
+
 }  // namespace
+
+int64_t JobState::MaxLogSize(const Plan& plan) {
+  return 2 * plan.max_output + kOutputRoom + kBranchRoom + (int64_t{1} << 20) +
+         static_cast<int64_t>(plan.targets.size()) * (kMaxRoom + kFinalRoom + (int64_t{1} << 10));
+}
 
 JobState::JobState(Plan plan) : plan_(std::move(plan)) {
   for (const std::string& node : plan_.targets) targets_[node];
@@ -38,16 +68,19 @@ void JobState::Count(const v1::JobRecord::Final& final, int64_t by) {
 
 // What a record of the log means for its target.
 void JobState::Apply(Target& target, const v1::JobRecord& record) {
-  if (record.sequence() > 0) target.sequence = record.sequence();
+  if (record.sequence() > 0) target.sequence = target.stored = record.sequence();
   switch (record.record_case()) {
     case v1::JobRecord::kStarted:
       if (target.stage != Stage::kFinal) Move(target, Stage::kStarted);
       break;
     case v1::JobRecord::kOutput:
-      kept_ += static_cast<int64_t>(record.output().data().size());
-      break;
+      kept_ += BytesOf(record);
+      output_room_ += SizeOf(record);
+      return;
     case v1::JobRecord::kCut:
-      cut_ += record.cut().bytes();
+      cut_ = std::min(kMaxCount, cut_ + record.cut().bytes());
+      target.cutting = true;
+      if (record.sequence() == 0) target.overrun = true;
       break;
     case v1::JobRecord::kFinal: {
       if (const auto ours = ours_.find(record.node()); ours != ours_.end()) {
@@ -58,20 +91,35 @@ void JobState::Apply(Target& target, const v1::JobRecord& record) {
       target.final_is_ours = record.sequence() == 0;
       if (target.final_is_ours) ours_[record.node()] = record.final();
       Count(record.final(), 1);
-      break;
+      return;
     }
     default:
       break;
   }
+  target.room += SizeOf(record);
 }
 
 void JobState::Replay(const v1::JobRecord& record) {
+  if (record.has_branch()) branch_room_ += SizeOf(record);
   const auto it = targets_.find(record.node());
-  if (it == targets_.end()) return;
-  Apply(it->second, record);
-  if (record.record_case() == v1::JobRecord::kCut && kept_ >= plan_.max_output) {
-    it->second.marked = true;
-  }
+  if (it != targets_.end()) Apply(it->second, record);
+}
+
+bool JobState::Fits(const v1::JobRecord& record) const {
+  return kept_ + BytesOf(record) <= plan_.max_output &&
+         output_room_ + SizeOf(record) <= 2 * plan_.max_output + kOutputRoom;
+}
+
+// Adds a record that stands for what was left out since the last.
+void JobState::AddCut(std::string_view node, Target& target,
+                      const google::protobuf::Timestamp& time, std::vector<v1::JobRecord>* taken) {
+  if (target.room > kMaxRoom - kCutRoom) target.overrun = true;
+  v1::JobRecord record = Ours(node, absl::UnixEpoch());
+  *record.mutable_time() = time;
+  record.mutable_cut()->set_bytes(std::exchange(target.cut, 0));
+  record.set_sequence(target.overrun ? 0 : target.sequence);
+  Apply(target, record);
+  taken->push_back(std::move(record));
 }
 
 std::vector<v1::JobRecord> JobState::Take(v1::JobRecord record) {
@@ -79,27 +127,36 @@ std::vector<v1::JobRecord> JobState::Take(v1::JobRecord record) {
   const auto it = targets_.find(record.node());
   if (it == targets_.end()) return taken;
   Target& target = it->second;
+  if (target.stage == Stage::kFinal && !target.final_is_ours) return taken;
+  if (target.overrun) return TakeOfOverrun(target, std::move(record));
   // One that is missing before it will be sent again, with this one.
   if (record.sequence() != target.sequence + 1) return taken;
-  if (target.stage == Stage::kFinal && !target.final_is_ours) return taken;
-  if (record.has_output() &&
-      kept_ + static_cast<int64_t>(record.output().data().size()) > plan_.max_output) {
-    const auto bytes = static_cast<int64_t>(record.output().data().size());
-    if (target.marked) {
-      target.cut += bytes;
-      target.sequence = record.sequence();
-      return taken;
-    }
-    target.marked = true;
-    record.mutable_cut()->set_bytes(bytes);
+  if (!record.has_output() && !record.has_final() && target.room + SizeOf(record) > kMaxRoom) {
+    target.overrun = true;
+    target.sequence = record.sequence();
+    AddCut(record.node(), target, record.time(), &taken);
+    return taken;
   }
-  if (record.has_final() && target.cut > 0) {
-    v1::JobRecord rest = Ours(record.node(), absl::UnixEpoch());
-    *rest.mutable_time() = record.time();
-    rest.mutable_cut()->set_bytes(std::exchange(target.cut, 0));
-    Apply(target, rest);
-    taken.push_back(std::move(rest));
+  if (record.has_output() && !Fits(record)) {
+    target.cut += BytesOf(record);
+    target.sequence = record.sequence();
+    const bool due = target.cut >= kCutBytes || target.sequence - target.stored >= kCutRecords;
+    if (due || !target.cutting) AddCut(record.node(), target, record.time(), &taken);
+    return taken;
   }
+  if (target.sequence > target.stored) AddCut(record.node(), target, record.time(), &taken);
+  Apply(target, record);
+  taken.push_back(std::move(record));
+  return taken;
+}
+
+std::vector<v1::JobRecord> JobState::TakeOfOverrun(Target& target, v1::JobRecord record) {
+  std::vector<v1::JobRecord> taken;
+  if (record.sequence() <= target.sequence) return taken;
+  target.sequence = record.sequence();
+  target.cut = std::min(kMaxCount, target.cut + BytesOf(record));
+  if (!record.has_final()) return taken;
+  if (target.cut > 0) AddCut(record.node(), target, record.time(), &taken);
   Apply(target, record);
   taken.push_back(std::move(record));
   return taken;
@@ -107,7 +164,8 @@ std::vector<v1::JobRecord> JobState::Take(v1::JobRecord record) {
 
 int64_t JobState::Reached(std::string_view node) const {
   const auto it = targets_.find(node);
-  return it == targets_.end() ? 0 : it->second.sequence;
+  if (it == targets_.end()) return 0;
+  return it->second.overrun ? it->second.sequence : it->second.stored;
 }
 
 std::vector<std::string> JobState::ToGive(const IsAttached& attached) {
@@ -201,7 +259,7 @@ std::vector<v1::JobRecord> JobState::Branch(
   for (const auto& [node, target] : targets_) {
     if (target.stage != Stage::kFinal && below(node)) ++waiting;
   }
-  if (waiting == 0) return {};
+  if (waiting == 0 || branch_room_ > kBranchRoom) return {};
   v1::JobRecord record = Ours("", now);
   record.mutable_branch()->set_relay(relay);
   record.mutable_branch()->set_lost(lost);
@@ -210,6 +268,7 @@ std::vector<v1::JobRecord> JobState::Branch(
                                                           " is not attached any more; ", waiting,
                                                           " nodes below it have not finished")
                                            : absl::StrCat("relay ", relay, " is attached again"));
+  branch_room_ += SizeOf(record);
   return {record};
 }
 

@@ -39,13 +39,17 @@ class JobState {
   std::vector<v1::JobRecord> Unknown(absl::Time now, const IsAttached& known);
 
   // Records of nodes in the order in which they came. Repeated ones and those of strangers come to
-  // nothing.
+  // nothing. Output past the limit is replaced by Cut records: one where it begins, then one for
+  // each 32 KiB or 192 records, with the sequence of the last record that it stands for.
   std::vector<v1::JobRecord> Take(v1::JobRecord record);
-  // What has been taken of a node; what a node may forget.
+  // The sequence of the last record of a node that the log covers: what the node may forget.
   int64_t Reached(std::string_view node) const;
 
   // A record of the log, at a restart.
   void Replay(const v1::JobRecord& record);
+
+  // Bytes that the log of a job holds at most.
+  static int64_t MaxLogSize(const Plan& plan);
 
   // Targets to give the command to now, those that are attached, as many as may run at a time; with
   // `parallel` 0 also those that are away: the command waits for them on the way.
@@ -78,15 +82,24 @@ class JobState {
   struct Target {
     Stage stage = Stage::kWaiting;
     bool final_is_ours = false;  // a genuine one still replaces it
-    int64_t sequence = 0;
-    int64_t cut = 0;  // bytes that were left out since the mark
-    bool marked = false;
+    bool cutting = false;        // the log holds a Cut record
+    // The node used up its room for records beside output: the log says so by a Cut record without
+    // a sequence. Its output is counted and its final record taken, whatever the sequence.
+    bool overrun = false;
+    int64_t sequence = 0;  // of the last record that was taken
+    int64_t stored = 0;    // of the last record that the log covers
+    int64_t cut = 0;       // bytes that were left out since
+    int64_t room = 0;      // bytes that records beside output took in the log
   };
 
   v1::JobRecord Ours(std::string_view node, absl::Time now) const;
   v1::JobRecord FinalOf(std::string_view node, v1::JobOutcome outcome, std::string_view detail,
                         absl::Time now) const;
   void Apply(Target& target, const v1::JobRecord& record);
+  bool Fits(const v1::JobRecord& record) const;
+  void AddCut(std::string_view node, Target& target, const google::protobuf::Timestamp& time,
+              std::vector<v1::JobRecord>* taken);
+  std::vector<v1::JobRecord> TakeOfOverrun(Target& target, v1::JobRecord record);
   void Move(Target& target, Stage stage);
   void Count(const v1::JobRecord::Final& final, int64_t by);
 
@@ -98,8 +111,10 @@ class JobState {
   size_t busy_ = 0;  // given or started
   int64_t running_ = 0;
   int64_t succeeded_ = 0;
-  int64_t kept_ = 0;
+  int64_t kept_ = 0;  // bytes of output
   int64_t cut_ = 0;
+  int64_t output_room_ = 0;  // bytes that records with output take in the log
+  int64_t branch_room_ = 0;
   bool cancelled_ = false;
 };
 

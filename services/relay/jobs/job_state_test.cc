@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -112,13 +114,79 @@ TEST_F(JobStateTest, OutputAboveTheLimitIsCutVisibly) {
   ASSERT_EQ(mark.size(), 1U);
   EXPECT_EQ(mark[0].cut().bytes(), 6);
   EXPECT_TRUE(job.Take(Output("n1", 4, "ghi")).empty()) << "one mark, not one for each piece";
-  EXPECT_EQ(job.Reached("n1"), 4) << "the node may let go of it";
+  EXPECT_EQ(job.Reached("n1"), 3) << "the log does not say yet that the rest is cut";
   const auto end = job.Take(Exited("n1", 5));
   ASSERT_EQ(end.size(), 2U);
   EXPECT_EQ(end[0].cut().bytes(), 3);
+  EXPECT_EQ(end[0].sequence(), 4);
   EXPECT_TRUE(end[1].has_final());
   EXPECT_EQ(job.Describe().output_bytes(), 8);
   EXPECT_EQ(job.Describe().cut_bytes(), 9);
+}
+
+// A node stops when 64 KiB or 256 records are not acknowledged.
+TEST_F(JobStateTest, CutOutputIsAcknowledgedBeforeItsNodeStops) {
+  for (const auto& [size, most] : {std::pair<size_t, int64_t>{1, 255}, {32 << 10, 1}}) {
+    JobState job = Make(0, 10);
+    for (int64_t i = 1; i <= 2'000; ++i) {
+      job.Take(Output("n1", i, std::string(size, 'x')));
+      ASSERT_LE(i - job.Reached("n1"), most);
+    }
+  }
+}
+
+TEST_F(JobStateTest, CutOutputIsCountedInTheLogAsFarAsItIsAcknowledged) {
+  JobState job = Make(0, 10);
+  JobState next = Make(0, 10);
+  for (int64_t i = 1; i <= 1'000; ++i) {
+    for (const v1::JobRecord& record : job.Take(Output("n1", i, "123456"))) next.Replay(record);
+    ASSERT_EQ(next.Reached("n1"), job.Reached("n1"));
+    ASSERT_EQ(next.Describe().cut_bytes(), job.Describe().cut_bytes());
+  }
+  for (int64_t i = next.Reached("n1") + 1; i <= 1'000; ++i) next.Take(Output("n1", i, "123456"));
+  EXPECT_EQ(next.Take(Exited("n1", 1'001)).size(), 2U);
+  EXPECT_EQ(next.Describe().cut_bytes(), 999 * 6);
+}
+
+TEST_F(JobStateTest, OutputThatFitsAfterCutOutputComesAfterItsMark) {
+  JobState job = Make(0, 10);
+  job.Take(Output("n1", 1, "1234567"));
+  job.Take(Output("n1", 2, "too much"));
+  EXPECT_TRUE(job.Take(Output("n1", 3, "as well")).empty());
+  const auto taken = job.Take(Output("n1", 4, "fit"));
+  ASSERT_EQ(taken.size(), 2U);
+  EXPECT_EQ(taken[0].cut().bytes(), 7);
+  EXPECT_EQ(taken[0].sequence(), 3);
+  EXPECT_EQ(taken[1].output().data(), "fit");
+}
+
+// Whatever a node sends, the log stays small, and its end is taken, also after a restart.
+TEST_F(JobStateTest, NodeWithTooManyRecordsIsBoundedAndStillEnds) {
+  const auto started = [](int64_t i) { return Started("n1", i); };
+  const auto tiny = [](int64_t i) { return Output("n1", i, "x"); };
+  const auto large = [](int64_t i) { return Output("n1", i, std::string(30'000, 'x')); };
+  for (const auto& make :
+       std::vector<std::function<v1::JobRecord(int64_t)>>{started, tiny, large}) {
+    JobState job = Make(0, 10);
+    JobState next = Make(0, 10);
+    size_t bytes = 0;
+    for (int64_t i = 1; i <= 50'000; ++i) {
+      for (const v1::JobRecord& record : job.Take(make(i))) {
+        bytes += record.ByteSizeLong();
+        next.Replay(record);
+      }
+    }
+    EXPECT_LT(bytes, 400'000U);
+    const int64_t reached = job.Reached("n1");
+    EXPECT_GE(reached, 49'000);
+    EXPECT_EQ(Count(job, v1::JOB_OUTCOME_EXITED), 0);
+    for (JobState* state : {&job, &next}) {
+      for (int64_t i = state == &job ? 50'001 : reached + 1; i <= 50'000; ++i) state->Take(make(i));
+      state->Take(Exited("n1", 50'001));
+      EXPECT_EQ(Count(*state, v1::JOB_OUTCOME_EXITED), 1);
+    }
+    EXPECT_EQ(job.Take(Started("n2")).size(), 1U) << "another node is not harmed";
+  }
 }
 
 TEST_F(JobStateTest, OnlySoManyRunAtATime) {

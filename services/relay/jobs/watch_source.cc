@@ -2,14 +2,16 @@
 
 #include <utility>
 
-#include "services/relay/errors.h"
-#include "services/relay/jobs/record_log.h"
+#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/jobs.h"
+#include "services/relay/jobs/job_folder.h"
 
 namespace muster {
 namespace {
 
 // Of one message: a serialised record adds little to what it holds.
-constexpr int64_t kAtOnce = 512 * 1024;
+constexpr size_t kAtOnce = 512 * 1024;
 
 }  // namespace
 
@@ -17,54 +19,58 @@ JobWatchSource::JobWatchSource(JobBoard& board, const v1::WatchJobRequest& reque
     : board_(board),
       job_(request.job()),
       nodes_(request.nodes().begin(), request.nodes().end()),
-      without_output_(request.without_output()),
-      position_(request.position()) {}
+      omit_output_(request.omit_output()) {}
 
 JobWatchSource::~JobWatchSource() { board_.StopWatch(job_, watch_); }
 
 absl::StatusOr<std::unique_ptr<JobWatchSource>> JobWatchSource::Open(
     JobBoard& board, FileOps& files, const v1::WatchJobRequest& request,
     std::function<void()> wake) {
-  const auto view = board.Get(request.job());
-  if (!view.ok()) return view.status();
-  if (request.position() < 0 || request.position() > view->end) {
+  ASSIGN_OR_RETURN(const auto view, board.Get(request.job()));
+  if (request.position() < 0 || request.position() > view.end) {
     return errors::InvalidPosition(request.position());
   }
   std::unique_ptr<JobWatchSource> source(new JobWatchSource(board, request));
-  auto file = files.Open(view->records_path, OpenMode::kRead);
-  if (!file.ok()) return file.status();
-  source->file_ = *std::move(file);
-  const auto watch = board.Watch(request.job(), std::move(wake));
-  if (!watch.ok()) return watch.status();
-  source->watch_ = *watch;
+  ASSIGN_OR_RETURN(source->reader_, JournalReader::Open(files, view.records_path));
+  const absl::Status found = source->reader_->Seek(request.position(), view.end);
+  if (ReasonOf(found) == "JOURNAL_POSITION") return errors::InvalidPosition(request.position());
+  if (!found.ok()) return found;
+  ASSIGN_OR_RETURN(source->watch_, board.Watch(request.job(), std::move(wake)));
   return source;
 }
 
 bool JobWatchSource::Wanted(const v1::JobRecord& record) const {
-  if (without_output_ && (record.has_output() || record.has_cut())) return false;
+  if (omit_output_ && (record.has_output() || record.has_cut())) return false;
   return nodes_.empty() || record.node().empty() || nodes_.contains(record.node());
+}
+
+// Adds records to the message, from the position on to `end`, until it is full.
+absl::Status JobWatchSource::Read(int64_t end, v1::WatchJobResponse* message) {
+  v1::JobRecord record;
+  for (size_t bytes = 0; bytes < kAtOnce;) {
+    std::string_view stored;
+    ASSIGN_OR_RETURN(const auto found, reader_->Next(end, &stored));
+    if (!found) break;
+    RETURN_IF_ERROR(ParseRecord(stored, &record));
+    if (!Wanted(record)) continue;
+    bytes += stored.size();
+    message->add_records()->Swap(&record);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Pull> JobWatchSource::Next(v1::WatchJobResponse* message) {
   message->Clear();
   if (ended_) return Pull::kEnd;
-  const auto view = board_.Get(job_);
-  if (!view.ok()) return view.status();
-  while (position_ < view->end && message->records_size() == 0) {
-    auto read = ReadRecords(*file_, position_, view->end, kAtOnce);
-    if (!read.ok()) return read.status();
-    position_ = read->position;
-    for (v1::JobRecord& record : read->records) {
-      if (Wanted(record)) *message->add_records() = std::move(record);
-    }
-  }
-  message->set_position(position_);
-  ended_ = position_ == view->end && view->job.state() != v1::JOB_STATE_RUNNING;
-  std::string job = view->job.SerializeAsString();
+  ASSIGN_OR_RETURN(const auto view, board_.Get(job_));
+  RETURN_IF_ERROR(Read(view.end, message));
+  message->set_position(reader_->position());
+  ended_ = reader_->position() == view.end && view.job.state() != v1::JOB_STATE_RUNNING;
+  std::string job = view.job.SerializeAsString();
   const bool changed = job != told_;
   if (changed || ended_) {
     told_ = std::move(job);
-    *message->mutable_job() = view->job;
+    *message->mutable_job() = view.job;
   }
   if (message->records_size() > 0 || changed || ended_) return Pull::kMessage;
   return std::exchange(caught_up_, true) ? Pull::kWait : Pull::kMessage;

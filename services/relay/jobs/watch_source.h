@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/journal/journal_reader.h"
 #include "services/common/rpc/stream.h"
 #include "services/relay/jobs/job_board.h"
 
@@ -30,15 +31,15 @@ class JobWatchSource : public StreamSource<v1::WatchJobResponse> {
  private:
   JobWatchSource(JobBoard& board, const v1::WatchJobRequest& request);
 
+  absl::Status Read(int64_t end, v1::WatchJobResponse* message);
   bool Wanted(const v1::JobRecord& record) const;
 
   JobBoard& board_;
   const std::string job_;
   const std::set<std::string> nodes_;
-  const bool without_output_;
-  int64_t position_;
+  const bool omit_output_;
   uint64_t watch_ = 0;
-  std::unique_ptr<File> file_;
+  std::unique_ptr<JournalReader> reader_;
   std::string told_;        // the job as it was told last, serialised
   bool caught_up_ = false;  // what was there at first was sent, and that this is so
   bool ended_ = false;

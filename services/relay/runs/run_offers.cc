@@ -79,7 +79,7 @@ v1::CollectionOffer RunOffers::Offer(const std::string& run, const std::string& 
 void RunOffers::Take(const v1::FollowChangesResponse& event) {
   std::vector<v1::CollectionOffer> offers;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> fresh;
     switch (event.event_case()) {
       case v1::FollowChangesResponse::kSnapshotBegin:
@@ -133,7 +133,7 @@ std::vector<v1::CollectionOffer> RunOffers::OffersFor(const std::vector<std::str
 void RunOffers::Came(const std::vector<std::string>& names) {
   std::vector<v1::CollectionOffer> offers;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (in_snapshot_) return;
     offers = OffersFor(names);
   }
@@ -141,7 +141,7 @@ void RunOffers::Came(const std::vector<std::string>& names) {
 }
 
 size_t RunOffers::open() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   size_t count = 0;
   for (const auto& [run, active] : runs_) {
     for (const auto& [name, plugin] : active.plugins) count += plugin.pending.size();

@@ -4,14 +4,14 @@
 
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "muster/v1/attachment.pb.h"
 #include "muster/v1/changes.pb.h"
-#include "services/relay/tree/tree.h"
+#include "services/common/base/mutex.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 
@@ -44,17 +44,19 @@ class RunOffers {
     std::map<std::string, Plugin> plugins;  // those that a node runs by itself
   };
 
-  // Called with the lock held.
-  void TakeRun(const v1::Run& run);
+  void TakeRun(const v1::Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakePair(const v1::FollowChangesResponse::PairChanged& pair,
-                std::map<std::pair<std::string, std::string>, std::vector<std::string>>* fresh);
-  std::vector<v1::CollectionOffer> OffersFor(const std::vector<std::string>& names) const;
-  v1::CollectionOffer Offer(const std::string& run, const std::string& plugin) const;
+                std::map<std::pair<std::string, std::string>, std::vector<std::string>>* fresh)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<v1::CollectionOffer> OffersFor(const std::vector<std::string>& names) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::CollectionOffer Offer(const std::string& run, const std::string& plugin) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Tree& tree_;
-  mutable std::mutex mutex_;
-  std::map<std::string, Active> runs_;  // guarded by mutex_
-  bool in_snapshot_ = false;            // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Active> runs_ ABSL_GUARDED_BY(mutex_);
+  bool in_snapshot_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

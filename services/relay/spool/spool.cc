@@ -7,8 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/blob/files/files_blob_store.h"
-#include "services/common/errors.h"
+#include "services/common/errors/results.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/spool/spool_internal.h"
 
@@ -82,16 +83,14 @@ Spool::~Spool() = default;
 absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(const SpoolOptions& options, Executor& disk,
                                                    const Clock& clock, Metrics& metrics,
                                                    FileOps& ops) {
-  auto root = Certificate::FromPem(options.fleet_ca_pem);
-  if (!root.ok()) return root.status();
-  if (auto made = MakeFolders(ops, options.folder + "/entries"); !made.ok()) return made;
+  ASSIGN_OR_RETURN(auto root, Certificate::FromPem(options.fleet_ca_pem));
+  RETURN_IF_ERROR(MakeFolders(ops, options.folder + "/entries"));
   FilesBlobStoreOptions blobs;
   blobs.root = options.folder + "/blobs";
-  auto store = OpenFilesBlobStore(std::move(blobs), ops);
-  if (!store.ok()) return store.status();
+  ASSIGN_OR_RETURN(auto store, OpenFilesBlobStore(std::move(blobs), ops));
   std::unique_ptr<Spool> spool(
-      new Spool(options, *std::move(root), *std::move(store), disk, clock, metrics, ops));
-  if (auto recovered = spool->Recover(); !recovered.ok()) return recovered;
+      new Spool(options, std::move(root), std::move(store), disk, clock, metrics, ops));
+  RETURN_IF_ERROR(spool->Recover());
   return spool;
 }
 
@@ -100,14 +99,15 @@ std::string Spool::PathOf(EntryState state, uint64_t order, const std::string& i
 }
 
 absl::Status Spool::Recover() {
-  auto files = ops_.List(entries_folder_);
-  if (!files.ok()) return files.status();
+  ASSIGN_OR_RETURN(auto files, ops_.List(entries_folder_));
+  MutexLock lock(mutex_);
   // Complete ones come before the same still open, and in their order.
-  std::ranges::sort(*files, {}, &FolderEntry::name);
-  for (const FolderEntry& file : *files) {
-    if (auto status = RecoverEntry(file.name); !status.ok()) return status;
+  std::ranges::sort(files, {}, &FolderEntry::name);
+  std::set<std::string> unread;
+  for (const FolderEntry& file : files) {
+    RETURN_IF_ERROR(RecoverEntry(file.name, &unread));
   }
-  if (auto status = DiscardUnknown(); !status.ok()) return status;
+  RETURN_IF_ERROR(DiscardUnknown(unread));
   Measure();
   if (!entries_.empty()) {
     Log(LogLevel::kInfo, "the spool holds results of an earlier life",
@@ -116,7 +116,7 @@ absl::Status Spool::Recover() {
   return absl::OkStatus();
 }
 
-absl::Status Spool::RecoverEntry(const std::string& file) {
+absl::Status Spool::RecoverEntry(const std::string& file, std::set<std::string>* unread) {
   const std::string path = absl::StrCat(entries_folder_, "/", file);
   const auto name = ParseEntryName(file);
   if (!name) return ops_.Remove(path);  // what a crash left of a file that was being written
@@ -127,15 +127,20 @@ absl::Status Spool::RecoverEntry(const std::string& file) {
     figures_->outcomes.With({"lost"}).Add();
     return ops_.Remove(path);
   }
-  if (!header.ok()) return header.status();
+  last_order_ = std::max(last_order_, name->order);
+  if (!header.ok()) {
+    Log(LogLevel::kError, "a file of the spool cannot be read and stays for the next start",
+        {{"file", file}, {"error", header.status()}});
+    unread->insert(name->id);
+    return absl::OkStatus();
+  }
   auto entry = std::make_shared<Entry>();
   entry->id = name->id;
   entry->description = header->description();
   entry->order = name->order;
-  last_order_ = std::max(last_order_, name->order);
   if (name->state == EntryState::kDone || entries_.contains(name->id)) {
     if (name->state == EntryState::kDone) {
-      if (auto status = blobs_->Remove(entry->blob()); !status.ok()) return status;
+      RETURN_IF_ERROR(blobs_->Remove(entry->blob()));
     }
     return ops_.Remove(path);
   }
@@ -155,18 +160,17 @@ absl::Status Spool::RecoverEntry(const std::string& file) {
   }
   entry->complete = true;
   entry->sha256 = header->sha256();
-  entry->expires = FromProto(header->spooled().take_time()) + options_.ttl;
+  entry->expires = FromProto(header->spooled().accept_time()) + options_.ttl;
   queues_[entry->node()].ready.push_back(entry->id);
   return absl::OkStatus();
 }
 
-absl::Status Spool::DiscardUnknown() {
-  const auto staged = blobs_->ListStaged();
-  if (!staged.ok()) return staged.status();
-  for (const std::string& id : *staged) {
+absl::Status Spool::DiscardUnknown(const std::set<std::string>& unread) {
+  ASSIGN_OR_RETURN(const auto staged, blobs_->ListStaged());
+  for (const std::string& id : staged) {
     const auto entry = FindEntry(id);
-    if (entry != nullptr && !entry->complete) continue;
-    if (auto status = blobs_->DiscardStaged(id); !status.ok()) return status;
+    if (unread.contains(id) || (entry != nullptr && !entry->complete)) continue;
+    RETURN_IF_ERROR(blobs_->DiscardStaged(id));
   }
   return absl::OkStatus();
 }
@@ -189,17 +193,17 @@ void Spool::Measure() const {
 }
 
 std::shared_ptr<UploadSession> Spool::SessionOf(const Entry& entry) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return entry.session;
 }
 
 bool Spool::Has(std::string_view id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return FindEntry(id) != nullptr;
 }
 
 std::optional<v1::Spooled> Spool::Told(std::string_view id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(id);
   if (entry == nullptr || !entry->complete) return std::nullopt;
   v1::Spooled spooled;
@@ -209,14 +213,14 @@ std::optional<v1::Spooled> Spool::Told(std::string_view id) const {
 }
 
 bool Spool::IsComplete(std::string_view id, std::string_view node) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(id);
   return entry != nullptr && entry->complete && entry->node() == node;
 }
 
 absl::StatusOr<std::shared_ptr<UploadSession>> Spool::Find(std::string_view id,
                                                            std::string_view node) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(id);
   // Whose it is, is told to nobody else.
   if (entry == nullptr || entry->node() != node || entry->session == nullptr) {
@@ -226,7 +230,7 @@ absl::StatusOr<std::shared_ptr<UploadSession>> Spool::Find(std::string_view id,
 }
 
 bool Spool::Holds(const v1::ResultDescription& description) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = by_attempt_.find(AttemptName(description));
   return it != by_attempt_.end() && entries_.at(it->second)->complete;
 }
@@ -234,7 +238,7 @@ bool Spool::Holds(const v1::ResultDescription& description) const {
 void Spool::DropOpen(const v1::ResultDescription& description) {
   std::shared_ptr<Entry> entry;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto it = by_attempt_.find(AttemptName(description));
     if (it != by_attempt_.end()) entry = entries_.at(it->second);
     if (entry == nullptr || entry->complete || entry->committing) return;
@@ -243,7 +247,6 @@ void Spool::DropOpen(const v1::ResultDescription& description) {
   Discard(*entry, errors::UploadNotFound(entry->id));
 }
 
-// Under the lock.
 void Spool::Erase(Entry& entry) {
   Charge(entry, 0);
   by_attempt_.erase(AttemptName(entry.description));
@@ -275,7 +278,7 @@ void Spool::Sweep() {
   std::vector<std::shared_ptr<Entry>> idle;
   std::vector<std::shared_ptr<UploadSession>> stalled;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const absl::Time now = clock_.Now();
     for (const auto& [id, entry] : entries_) {
       if (entry->session == nullptr) continue;

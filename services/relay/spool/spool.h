@@ -1,6 +1,6 @@
 // What a relay takes for who is above it while it has no way up: bounded, durable, in order.
 //
-// An upload is verified as the aggregator would (aggregator/uploads/upload_session.h), and so is
+// An upload is verified as the aggregator would (common/upload/upload_session.h), and so is
 // the node's signature: what was taken can be delivered without the node. Each node's results are
 // handed out in the order in which they were complete, one at a time; an entry is gone only when it
 // was dealt with. Everything survives a kill at any point: spool_entry.h tells how it lies on the
@@ -12,8 +12,8 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -23,13 +23,14 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/v1/results.pb.h"
-#include "services/aggregator/uploads/upload_session.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/upload/upload_session.h"
 #include "services/relay/spool/spool_entry.h"
 
 namespace muster {
@@ -121,26 +122,33 @@ class Spool : public ResultSink {
         Executor& disk, const Clock& clock, Metrics& metrics, FileOps& ops);
 
   absl::Status Recover();
-  absl::Status RecoverEntry(const std::string& file);
-  absl::Status DiscardUnknown();
-  absl::StatusOr<std::shared_ptr<Entry>> Admit(const v1::OpenUploadRequest& request);
-  absl::Status CheckRoom(const std::string& node, int64_t bytes, int64_t entries) const;
+  // Adds the id of an entry that cannot be read now to `unread`: its files stay for the next start.
+  absl::Status RecoverEntry(const std::string& file, std::set<std::string>* unread)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DiscardUnknown(const std::set<std::string>& unread)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::shared_ptr<Entry>> Admit(const v1::OpenUploadRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRoom(const std::string& node, int64_t bytes, int64_t entries) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload,
              const UploadPeer& opener, Opened opened);
   absl::Status Keep(const Entry& entry, uint64_t order, const VerifiedResult& verified);
   std::shared_ptr<UploadSession> MakeComplete(Entry& entry, uint64_t order,
-                                              const ResultRecord& result);
-  std::shared_ptr<Entry> NextOut();
+                                              const ResultRecord& result)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Entry> NextOut() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckBytes(const SpoolDelivery& delivery);
+  void RetryLater(const SpoolDelivery& delivery, const absl::Status& why);
   absl::Status RemoveFiles(const Entry& entry);
-  void Erase(Entry& entry);
+  void Erase(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Discard(const Entry& entry, const absl::Status& why);
-  void Charge(Entry& entry, int64_t bytes);
-  std::shared_ptr<UploadSession> SessionOf(const Entry& entry) const;
-  std::shared_ptr<Entry> FindEntry(std::string_view id) const;
+  void Charge(Entry& entry, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<UploadSession> SessionOf(const Entry& entry) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<Entry> FindEntry(std::string_view id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string PathOf(EntryState state, uint64_t order, const std::string& id) const;
-  void Measure() const;
-  absl::Duration OldestWait() const;
+  void Measure() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration OldestWait() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SpoolOptions options_;
   const Certificate root_;
@@ -152,14 +160,15 @@ class Spool : public ResultSink {
   const std::unique_ptr<Figures> figures_;
   std::function<void()> on_complete_;
 
-  mutable std::mutex mutex_;
-  // All below are guarded by mutex_.
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;  // by id
-  std::unordered_map<std::string, std::string> by_attempt_;          // key and attempt -> id
-  std::map<std::string, Queue> queues_;                              // by node
-  std::string last_node_;  // whose result was handed out last
-  uint64_t last_order_ = 0;
-  int64_t bytes_ = 0;  // of all entries
+  mutable Mutex mutex_;
+  // By id.
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
+  // Key and attempt -> id.
+  std::unordered_map<std::string, std::string> by_attempt_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mutex_);  // by node
+  std::string last_node_ ABSL_GUARDED_BY(mutex_);                // whose result was handed out last
+  uint64_t last_order_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of all entries
 };
 
 }  // namespace muster

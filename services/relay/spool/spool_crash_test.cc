@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "services/relay/spool/spool_rig.h"
+#include "services/relay/testing/spool_rig.h"
 
 namespace muster {
 namespace {

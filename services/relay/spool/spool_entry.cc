@@ -7,8 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "services/common/base/crc32c.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/relay.h"
 
 namespace muster {
 namespace {
@@ -29,12 +30,6 @@ uint32_t LittleEndian(std::string_view bytes) {
   return value;
 }
 
-absl::Status Damaged(const std::string& path, std::string_view why) {
-  return MakeError(absl::StatusCode::kDataLoss, "SPOOL_DAMAGED",
-                   absl::StrCat(path, ": ", ToAbsl(why)),
-                   "Suspect the disk; what the file held is lost unless its sender still has it.");
-}
-
 bool IsHex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
@@ -45,19 +40,17 @@ struct OpenedEntry {
 };
 
 absl::StatusOr<OpenedEntry> OpenEntry(FileOps& ops, const std::string& path) {
-  auto file = ops.Open(path, OpenMode::kRead);
-  if (!file.ok()) return file.status();
+  ASSIGN_OR_RETURN(auto file, ops.Open(path, OpenMode::kRead));
   std::string prefix(kPrefix, '\0');
-  const auto n = (*file)->ReadAt(prefix, 0);
-  if (!n.ok()) return n.status();
-  if (*n != kPrefix || prefix.substr(0, 4) != kMagic) return Damaged(path, "it has no beginning");
+  ASSIGN_OR_RETURN(const auto n, file->ReadAt(prefix, 0));
+  if (n != kPrefix || prefix.substr(0, 4) != kMagic)
+    return errors::SpoolDamaged(path, "it has no beginning");
   const uint32_t length = LittleEndian(std::string_view(prefix).substr(4));
-  if (length > kMaxHeader) return Damaged(path, "its header is too long");
-  OpenedEntry entry{*std::move(file), std::string(length, '\0')};
-  const auto read = entry.file->ReadAt(entry.header, kPrefix);
-  if (!read.ok()) return read.status();
-  if (*read != length || Crc32c(entry.header) != LittleEndian(std::string_view(prefix).substr(8))) {
-    return Damaged(path, "its header does not match its checksum");
+  if (length > kMaxHeader) return errors::SpoolDamaged(path, "its header is too long");
+  OpenedEntry entry{std::move(file), std::string(length, '\0')};
+  ASSIGN_OR_RETURN(const auto read, entry.file->ReadAt(entry.header, kPrefix));
+  if (read != length || Crc32c(entry.header) != LittleEndian(std::string_view(prefix).substr(8))) {
+    return errors::SpoolDamaged(path, "its header does not match its checksum");
   }
   return entry;
 }
@@ -99,24 +92,28 @@ std::string EncodeEntry(const v1::SubmitResultRequest& header, std::string_view 
   return entry;
 }
 
+bool IsProvenLoss(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsOutOfRange(status);
+}
+
 absl::StatusOr<v1::SubmitResultRequest> ReadEntryHeader(FileOps& ops, const std::string& path) {
-  const auto entry = OpenEntry(ops, path);
+  auto entry = OpenEntry(ops, path);
+  if (absl::IsDataLoss(entry.status())) entry = OpenEntry(ops, path);
   if (!entry.ok()) return entry.status();
   v1::SubmitResultRequest header;
-  if (!header.ParseFromString(entry->header)) return Damaged(path, "its header cannot be read");
+  if (!header.ParseFromString(entry->header)) {
+    return errors::SpoolDamaged(path, "its header cannot be read");
+  }
   return header;
 }
 
 absl::StatusOr<std::string> ReadEntryBody(FileOps& ops, const std::string& path) {
-  const auto entry = OpenEntry(ops, path);
-  if (!entry.ok()) return entry.status();
-  const auto begin = static_cast<int64_t>(kPrefix + entry->header.size());
-  const auto size = entry->file->Size();
-  if (!size.ok()) return size.status();
-  std::string body(static_cast<size_t>(*size - begin), '\0');
-  const auto n = entry->file->ReadAt(body, begin);
-  if (!n.ok()) return n.status();
-  body.resize(*n);
+  ASSIGN_OR_RETURN(const auto entry, OpenEntry(ops, path));
+  const auto begin = static_cast<int64_t>(kPrefix + entry.header.size());
+  ASSIGN_OR_RETURN(const auto size, entry.file->Size());
+  std::string body(static_cast<size_t>(size - begin), '\0');
+  ASSIGN_OR_RETURN(const auto n, entry.file->ReadAt(body, begin));
+  body.resize(n);
   return body;
 }
 

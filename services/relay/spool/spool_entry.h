@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/results.pb.h"
 #include "services/common/base/file_ops.h"
@@ -36,10 +37,15 @@ std::optional<EntryName> ParseEntryName(std::string_view file);
 
 std::string EncodeEntry(const v1::SubmitResultRequest& header, std::string_view body);
 
-// The header alone, which is at most 64 KiB. DATA_LOSS (SPOOL_DAMAGED) if it does not hold.
+// The header alone, which is at most 64 KiB. DATA_LOSS (SPOOL_DAMAGED) if it does not hold, also
+// when it is read a second time.
 absl::StatusOr<v1::SubmitResultRequest> ReadEntryHeader(FileOps& ops, const std::string& path);
 // The bytes of a small result.
 absl::StatusOr<std::string> ReadEntryBody(FileOps& ops, const std::string& path);
+
+// Whether a failed read proves that what was to be read is lost: it is absent, or not what was
+// written. Any other failure (no file descriptor, a disk that fails now) may pass.
+bool IsProvenLoss(const absl::Status& status);
 
 }  // namespace muster
 

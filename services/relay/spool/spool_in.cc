@@ -5,7 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/result_signature.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/proto_time.h"
@@ -54,7 +57,7 @@ absl::Status Spool::CheckRoom(const std::string& node, int64_t bytes, int64_t en
   return errors::SpoolFull(limit);
 }
 
-// The entry of this key and attempt, made if there is none; under the lock.
+// The entry of this key and attempt, made if there is none.
 absl::StatusOr<std::shared_ptr<Spool::Entry>> Spool::Admit(const v1::OpenUploadRequest& request) {
   const v1::ResultDescription& description = request.description();
   const int64_t size = request.has_size() ? request.size() : 0;
@@ -68,7 +71,7 @@ absl::StatusOr<std::shared_ptr<Spool::Entry>> Spool::Admit(const v1::OpenUploadR
   }
   if (size > options_.quota_bytes) return errors::SpoolFull("the result is larger than all of it");
   const int64_t bytes = size + kOverhead;
-  if (auto room = CheckRoom(description.key().node(), bytes, 1); !room.ok()) return room;
+  RETURN_IF_ERROR(CheckRoom(description.key().node(), bytes, 1));
   auto entry = std::make_shared<Entry>();
   entry->id = RandomHex(16);
   entry->description = description;
@@ -89,7 +92,7 @@ void Spool::OpenUpload(const v1::OpenUploadRequest& request, const UploadPeer& o
   UploadRecord upload;
   absl::Status refused;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto admitted = Admit(request);
     if (admitted.ok()) {
       entry = *std::move(admitted);
@@ -133,13 +136,13 @@ void Spool::Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& uploa
 }
 
 absl::Status Spool::Reserve(std::string_view id, int64_t end) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(id);
   if (entry == nullptr) return errors::UploadNotFound(id);
   const int64_t wanted = end + kOverhead;
   if (wanted <= entry->charged) return absl::OkStatus();
   const int64_t bytes = std::max(wanted, entry->charged + kStep);
-  if (auto room = CheckRoom(entry->node(), bytes - entry->charged, 0); !room.ok()) return room;
+  RETURN_IF_ERROR(CheckRoom(entry->node(), bytes - entry->charged, 0));
   Charge(*entry, bytes);
   Measure();
   return absl::OkStatus();
@@ -159,7 +162,7 @@ void Spool::Commit(VerifiedResult verified, Done done) {
   std::shared_ptr<Entry> entry;
   uint64_t order = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     entry = FindEntry(verified.upload_id);
     if (entry != nullptr && (entry->complete || entry->committing)) entry = nullptr;
     if (entry != nullptr) {
@@ -170,14 +173,14 @@ void Spool::Commit(VerifiedResult verified, Done done) {
   if (entry == nullptr) return done(errors::UploadNotFound(verified.upload_id));
   if (const absl::Status status = Keep(*entry, order, verified); !status.ok()) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       entry->committing = false;
     }
     return done(status);
   }
   std::shared_ptr<UploadSession> session;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     session = MakeComplete(*entry, order, verified.result);
   }
   session->Close();
@@ -197,17 +200,16 @@ absl::Status Spool::Keep(const Entry& entry, uint64_t order, const VerifiedResul
   proof.mutable_signature()->set_certificate_chain_pem(result.delivery.signer_pem);
   proof.set_size(result.size);
   proof.set_sha256(result.sha256);
-  ToProto(clock_.Now(), proof.mutable_take_time());
-  const absl::Status written =
+  ToProto(clock_.Now(), proof.mutable_accept_time());
+  RETURN_IF_ERROR(
       WriteFileDurably(ops_, PathOf(EntryState::kComplete, order, entry.id),
-                       EncodeEntry(header, result.blob.empty() ? result.body : std::string()));
-  if (!written.ok()) return written;
+                       EncodeEntry(header, result.blob.empty() ? result.body : std::string())));
   const absl::Status removed = ops_.Remove(PathOf(EntryState::kOpen, 0, entry.id));
   if (!removed.ok()) Log(LogLevel::kWarning, "a file of the spool stays", {{"error", removed}});
   return absl::OkStatus();
 }
 
-// Under the lock; gives what took the bytes, which is not needed any more.
+// Gives what took the bytes, which is not needed any more.
 std::shared_ptr<UploadSession> Spool::MakeComplete(Entry& entry, uint64_t order,
                                                    const ResultRecord& result) {
   entry.committing = false;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "services/aggregator/uploads/blob_names.h"
+#include "services/common/upload/blob_names.h"
 #include "services/relay/spool/spool.h"
 #include "services/relay/spool/spool_entry.h"
 

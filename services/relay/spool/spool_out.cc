@@ -3,14 +3,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
 #include "services/relay/spool/spool.h"
 #include "services/relay/spool/spool_internal.h"
 
 namespace muster {
 namespace {
+
+// After so long a result that could not be read is read again.
+constexpr absl::Duration kReadRetry = absl::Seconds(10);
 
 std::string InWords(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
@@ -19,7 +22,7 @@ std::string InWords(absl::Time time) {
 }  // namespace
 
 int64_t Spool::waiting() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   int64_t waiting = 0;
   for (const auto& [node, queue] : queues_) waiting += static_cast<int64_t>(queue.ready.size());
   return waiting;
@@ -27,7 +30,7 @@ int64_t Spool::waiting() const {
 
 // Each node's results are in the order in which they were complete.
 absl::Duration Spool::OldestWait() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   absl::Time oldest = absl::InfiniteFuture();
   for (const auto& [node, queue] : queues_) {
     if (queue.ready.empty()) continue;
@@ -38,7 +41,7 @@ absl::Duration Spool::OldestWait() const {
 
 // Nodes take turns, so that one with many results does not keep others waiting.
 std::shared_ptr<Spool::Entry> Spool::NextOut() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const absl::Duration now = clock_.MonotonicNow();
   auto it = queues_.upper_bound(last_node_);
   for (size_t i = 0; i < queues_.size(); ++i, ++it) {
@@ -57,6 +60,10 @@ std::optional<SpoolDelivery> Spool::Take() {
     SpoolDelivery delivery;
     delivery.id = entry->id;
     auto header = ReadEntryHeader(ops_, PathOf(EntryState::kComplete, entry->order, entry->id));
+    if (!header.ok() && !IsProvenLoss(header.status())) {
+      RetryLater(delivery, header.status());
+      continue;
+    }
     if (!header.ok()) {
       Log(LogLevel::kError, "a result of the spool is lost",
           {{"run", entry->description.key().run()},
@@ -74,6 +81,10 @@ std::optional<SpoolDelivery> Spool::Take() {
                                   InWords(entry->expires - options_.ttl),
                                   " and had no way to deliver it until ", InWords(entry->expires));
     } else if (const absl::Status status = CheckBytes(delivery); !status.ok()) {
+      if (!IsProvenLoss(status)) {
+        RetryLater(delivery, status);
+        continue;
+      }
       delivery.expired = delivery.lost = true;
       delivery.why = absl::StrCat("relay ", options_.relay,
                                   " lost the bytes of this result: ", status.message());
@@ -83,32 +94,41 @@ std::optional<SpoolDelivery> Spool::Take() {
   return std::nullopt;
 }
 
+void Spool::RetryLater(const SpoolDelivery& delivery, const absl::Status& why) {
+  Log(LogLevel::kWarning, "a result of the spool cannot be read now",
+      {{"id", delivery.id}, {"error", why}});
+  PutBack(delivery, kReadRetry);
+}
+
 absl::Status Spool::CheckBytes(const SpoolDelivery& delivery) {
-  return Read(delivery, delivery.header.spooled().size()).status();
+  absl::Status status = Read(delivery, delivery.header.spooled().size()).status();
+  // A second read tells what is lost from a read that went wrong.
+  if (IsProvenLoss(status)) status = Read(delivery, delivery.header.spooled().size()).status();
+  return status;
 }
 
 absl::StatusOr<std::unique_ptr<ByteSource>> Spool::Read(const SpoolDelivery& delivery,
                                                         int64_t offset) {
   std::shared_ptr<Entry> entry;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     entry = FindEntry(delivery.id);
   }
   if (entry == nullptr) return absl::NotFoundError("it is not in the spool");
   const int64_t size = delivery.header.spooled().size();
   if (size > kInlineLimit) return blobs_->Open(entry->blob(), offset);
-  auto body = ReadEntryBody(ops_, PathOf(EntryState::kComplete, entry->order, entry->id));
-  if (!body.ok()) return body.status();
-  if (static_cast<int64_t>(body->size()) != size || offset > size) {
+  ASSIGN_OR_RETURN(auto body,
+                   ReadEntryBody(ops_, PathOf(EntryState::kComplete, entry->order, entry->id)));
+  if (static_cast<int64_t>(body.size()) != size || offset > size) {
     return absl::DataLossError("its file is shorter than it was");
   }
-  return std::make_unique<StringSource>(body->substr(static_cast<size_t>(offset)));
+  return std::make_unique<StringSource>(body.substr(static_cast<size_t>(offset)));
 }
 
 void Spool::Finish(const SpoolDelivery& delivery, std::string_view outcome) {
   std::shared_ptr<Entry> entry;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     entry = FindEntry(delivery.id);
   }
   if (entry == nullptr) return;
@@ -117,7 +137,7 @@ void Spool::Finish(const SpoolDelivery& delivery, std::string_view outcome) {
     Log(LogLevel::kError, "a file of the spool cannot be removed", {{"error", status}});
   }
   figures_->outcomes.With({std::string(outcome)}).Add();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Queue& queue = queues_.at(entry->node());
   queue.out = false;
   queue.ready.pop_front();
@@ -127,16 +147,14 @@ void Spool::Finish(const SpoolDelivery& delivery, std::string_view outcome) {
 // The name goes first: a file that is half removed must not be taken for one to be delivered.
 absl::Status Spool::RemoveFiles(const Entry& entry) {
   const std::string done = PathOf(EntryState::kDone, entry.order, entry.id);
-  const absl::Status renamed =
-      ops_.Rename(PathOf(EntryState::kComplete, entry.order, entry.id), done);
-  if (!renamed.ok()) return renamed;
-  if (const absl::Status synced = ops_.SyncFolder(entries_folder_); !synced.ok()) return synced;
-  if (const absl::Status removed = blobs_->Remove(entry.blob()); !removed.ok()) return removed;
+  RETURN_IF_ERROR(ops_.Rename(PathOf(EntryState::kComplete, entry.order, entry.id), done));
+  RETURN_IF_ERROR(ops_.SyncFolder(entries_folder_));
+  RETURN_IF_ERROR(blobs_->Remove(entry.blob()));
   return ops_.Remove(done);
 }
 
 void Spool::PutBack(const SpoolDelivery& delivery, absl::Duration delay) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto entry = FindEntry(delivery.id);
   if (entry == nullptr) return;
   Queue& queue = queues_.at(entry->node());

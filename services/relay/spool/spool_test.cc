@@ -1,12 +1,13 @@
 #include "services/relay/spool/spool.h"
 
+#include <cerrno>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
-#include "services/relay/spool/spool_rig.h"
+#include "services/relay/testing/spool_rig.h"
 
 namespace muster {
 namespace {
@@ -180,6 +181,49 @@ TEST_F(SpoolTest, AnUploadThatNobodyGoesOnWithIsForgotten) {
   EXPECT_EQ(opened->offset(), 0);
   rig_.spool().DropOpen(SpoolRig::Request("n1", "logs", large_).description());
   EXPECT_FALSE(rig_.spool().Has(opened->upload_id()));
+}
+
+// The entry's file is read, then its bytes: whichever fails, nothing is lost by it.
+TEST_F(SpoolTest, ResultThatCannotBeReadNowIsDeliveredLater) {
+  ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
+  ASSERT_TRUE(rig_.Deliver("n2", "logs", large_).ok());
+  for (const auto call : {SimulatedDisk::Call::kOpen, SimulatedDisk::Call::kRead}) {
+    for (int n = 1; n <= 5; ++n) {
+      rig_.disk.FailAt(call, n, n % 2 == 0 ? EIO : EMFILE);
+      for (int i = 0; i < 2; ++i) {
+        if (rig_.Next().empty()) continue;
+        EXPECT_FALSE(rig_.taken->expired) << rig_.taken->why;
+        rig_.spool().PutBack(*rig_.taken, absl::ZeroDuration());
+      }
+      rig_.clock.Advance(absl::Minutes(1));
+    }
+  }
+  EXPECT_EQ(rig_.spool().waiting(), 2);
+  EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_outcomes_total{outcome=\"lost\"} 0\n"));
+}
+
+TEST_F(SpoolTest, EntryThatCannotBeReadAtTheStartStays) {
+  ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
+  ASSERT_TRUE(rig_.Deliver("n2", "logs", large_).ok());
+  const auto opened = rig_.OpenUpload(SpoolRig::Request("n3", "logs", large_));
+  ASSERT_TRUE(rig_.Send(*opened, "n3", large_, 100'000).ok());
+  for (const auto call : {SimulatedDisk::Call::kOpen, SimulatedDisk::Call::kRead}) {
+    for (int n = 1; n <= 5; ++n) {
+      rig_.Close();
+      rig_.disk.FailAt(call, n, EMFILE);
+      rig_.Open().IgnoreError();  // the first call is the lock of the blobs
+    }
+  }
+  ASSERT_TRUE(rig_.Open().ok());
+  EXPECT_EQ(rig_.spool().waiting(), 2);
+  EXPECT_EQ(rig_.OpenUpload(SpoolRig::Request("n3", "logs", large_))->offset(), 100'000);
+}
+
+TEST_F(SpoolTest, ResultWhoseBytesAreGoneIsReportedLost) {
+  ASSERT_TRUE(rig_.Deliver("n1", "logs", large_).ok());
+  ASSERT_TRUE(RemoveTree(rig_.disk, "/spool/blobs").ok());
+  ASSERT_EQ(rig_.Next(), "n1/logs");
+  EXPECT_TRUE(rig_.taken->lost);
 }
 
 TEST_F(SpoolTest, LostBytesAreNeverDelivered) {

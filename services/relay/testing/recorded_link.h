@@ -3,13 +3,13 @@
 #define MUSTER_SERVICES_RELAY_TESTING_RECORDED_LINK_H_
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "services/common/base/clock.h"
-#include "services/relay/tree/tree.h"
+#include "services/common/base/mutex.h"
+#include "services/relay/topology/tree.h"
 
 namespace muster {
 
@@ -17,28 +17,28 @@ namespace muster {
 class RecordedLink : public ChildLink {
  public:
   void Send(v1::AttachResponse message) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     sent_.push_back(std::move(message));
   }
   void End(const absl::Status& why) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     end_ = why;
   }
   void Tick() override {}
 
   std::vector<v1::AttachResponse> Take() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return std::exchange(sent_, {});
   }
   absl::Status end() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return end_;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<v1::AttachResponse> sent_;  // guarded by mutex_
-  absl::Status end_;                      // guarded by mutex_
+  mutable Mutex mutex_;
+  std::vector<v1::AttachResponse> sent_ ABSL_GUARDED_BY(mutex_);
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 
 // An entry as a stream makes it: attached to `relay` with a statement that lasts an hour.

@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -19,6 +17,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/timers.h"
 #include "services/common/identity/bootstrap.h"
 #include "services/common/identity/certificate_files.h"
@@ -200,30 +199,32 @@ BENCHMARK(Snapshot)
 class Arrivals {
  public:
   void Expect(int64_t completed) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     completed_ = completed;
     at_.clear();
   }
 
   void Saw(int64_t completed) {
     const absl::Time now = absl::Now();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (completed != completed_) return;
     at_.push_back(now);
-    if (at_.size() == kWatchers) all_.notify_all();
+    if (at_.size() == kWatchers) all_.NotifyAll();
   }
 
   std::vector<absl::Time> Await() {
-    std::unique_lock lock(mutex_);
-    all_.wait_for(lock, std::chrono::seconds(30), [this] { return at_.size() == kWatchers; });
+    MutexLock lock(mutex_);
+    all_.WaitFor(mutex_, absl::Seconds(30), [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return at_.size() == kWatchers;
+    });
     return at_;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable all_;
-  int64_t completed_ = -1;      // guarded by mutex_
-  std::vector<absl::Time> at_;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar all_;
+  int64_t completed_ ABSL_GUARDED_BY(mutex_) = -1;
+  std::vector<absl::Time> at_ ABSL_GUARDED_BY(mutex_);
 };
 
 // One watcher that joins at `cursor`.
@@ -246,15 +247,15 @@ class Watcher : public grpc::ClientReadReactor<v1::WatchStatusResponse> {
   }
 
   void OnDone(const grpc::Status&) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     done_ = true;
-    ended_.notify_all();
+    ended_.NotifyAll();
   }
 
   void End() {
     context_.TryCancel();
-    std::unique_lock lock(mutex_);
-    ended_.wait(lock, [this] { return done_; });
+    MutexLock lock(mutex_);
+    while (!done_) ended_.Wait(mutex_);
   }
 
  private:
@@ -262,9 +263,9 @@ class Watcher : public grpc::ClientReadReactor<v1::WatchStatusResponse> {
   grpc::ClientContext context_;
   v1::WatchStatusRequest request_;
   v1::WatchStatusResponse message_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool done_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar ended_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 std::string NewestCursor(Scene& scene) {

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "services/common/base/names.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/heartbeats.h"
+#include "services/common/errors/runs.h"
 #include "services/status/board/progress.h"
 
 namespace muster {
@@ -79,7 +81,7 @@ void Board::ApplyRun(const v1::Run& run) {
   if (board == nullptr) {
     board = std::make_shared<RunBoard>(run.id(), around_);
     board->SetRun(run);
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     runs_[run.id()] = {board, FromProto(run.create_time())};
   } else {
     board->SetRun(run);
@@ -98,7 +100,7 @@ void Board::ApplyPair(const v1::FollowChangesResponse::PairChanged& change, absl
 void Board::TellIfDone(const std::shared_ptr<const Sender>& sender) {
   std::vector<v1::ResultKey> pairs;
   {
-    std::lock_guard lock(senders_mutex_);
+    MutexLock lock(senders_mutex_);
     const auto attended = senders_.find(sender.get());
     if (attended != senders_.end()) pairs = attended->second.pairs;
   }
@@ -112,7 +114,7 @@ void Board::TellIfDone(const std::shared_ptr<const Sender>& sender) {
 void Board::RemoveRun(const std::string& run) {
   std::shared_ptr<RunBoard> board;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto found = runs_.find(run);
     if (found == runs_.end()) return;
     board = std::move(found->second.board);
@@ -128,7 +130,7 @@ void Board::EndSnapshot() {
   std::vector<std::string> gone;
   std::vector<Recalled> recalled;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [id, entry] : runs_) {
       if (!in_snapshot_of_.contains(id)) gone.push_back(id);
     }
@@ -144,7 +146,7 @@ void Board::EndSnapshot() {
   }
   if (!ready_) ready_since_ = absl::ToInt64Nanoseconds(options_.clock->MonotonicNow());
   ready_ = true;
-  std::lock_guard lock(senders_mutex_);
+  MutexLock lock(senders_mutex_);
   early_.clear();
 }
 
@@ -152,23 +154,23 @@ void Board::RecallContact(const v1::ResultKey& key, const std::string& uri, absl
   RunBoard::Memory memory;
   memory.first = first;
   {
-    std::lock_guard lock(senders_mutex_);
+    MutexLock lock(senders_mutex_);
     const auto early = early_.find({uri, key.node()});
     if (early != early_.end()) memory.sender = early->second;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   recalled_.push_back({key, std::move(memory)});
 }
 
 void Board::RecallProgress(const v1::ResultKey& key, v1::Progress progress) {
   RunBoard::Memory memory;
   memory.progress = std::make_unique<v1::Progress>(std::move(progress));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   recalled_.push_back({key, std::move(memory)});
 }
 
 std::shared_ptr<RunBoard> Board::Known(const std::string& run) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = runs_.find(run);
   return found == runs_.end() ? nullptr : found->second.board;
 }
@@ -184,7 +186,7 @@ Board::Tally Board::MakeTally() const {
 }
 
 std::vector<std::shared_ptr<RunBoard>> Board::Runs() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<std::shared_ptr<RunBoard>> runs;
   for (const auto& [id, entry] : runs_) runs.push_back(entry.board);
   return runs;
@@ -200,7 +202,7 @@ absl::StatusOr<std::shared_ptr<RunBoard>> Board::Find(const std::string& run) co
 absl::StatusOr<std::string> Board::Resolve(const std::string& run) const {
   if (!run.empty()) return run;
   if (!ready_) return errors::StatusNotReady();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto newest = std::max_element(
       runs_.begin(), runs_.end(),
       [](const auto& a, const auto& b) { return a.second.created < b.second.created; });
@@ -211,13 +213,11 @@ absl::StatusOr<std::string> Board::Resolve(const std::string& run) const {
 absl::Status Board::Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
                          const v1::Activity& activity) {
   if (activity.has_progress()) {
-    const absl::Status valid = CheckProgress(activity.progress());
-    if (!valid.ok()) return valid;
+    RETURN_IF_ERROR(CheckProgress(activity.progress()));
   }
-  const auto run = Find(key.run());
-  if (!run.ok()) return run.status();
+  ASSIGN_OR_RETURN(const auto run, Find(key.run()));
   bool attends = false;
-  const absl::Status took = (*run)->Took(key, sender, activity, &attends);
+  const absl::Status took = run->Took(key, sender, activity, &attends);
   if (!took.ok() || !attends) return took;
   Attend(key, sender);
   return took;
@@ -226,7 +226,7 @@ absl::Status Board::Took(const v1::ResultKey& key, const std::shared_ptr<const S
 // What the sender's presence tells from now on concerns this pair, and what it told meanwhile.
 void Board::Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender) {
   {
-    std::lock_guard lock(senders_mutex_);
+    MutexLock lock(senders_mutex_);
     Attended& attended = senders_[sender.get()];
     attended.sender = sender;
     const bool known =
@@ -244,7 +244,7 @@ void Board::PresenceChanged(const std::shared_ptr<const Sender>& sender) {
   nodes_.Heard(sender);
   std::vector<v1::ResultKey> pairs;
   {
-    std::lock_guard lock(senders_mutex_);
+    MutexLock lock(senders_mutex_);
     if (!ready_) early_[{sender->uri(), sender->node()}] = sender;
     const auto attended = senders_.find(sender.get());
     if (attended == senders_.end()) return;
@@ -256,7 +256,7 @@ void Board::PresenceChanged(const std::shared_ptr<const Sender>& sender) {
 }
 
 absl::Status Board::Report(const v1::ReportProgressRequest& report) {
-  if (const absl::Status status = CheckProgress(report); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckProgress(report));
   const auto run = Find(report.key().run());
   return run.ok() ? (*run)->Report(report) : run.status();
 }
@@ -279,7 +279,7 @@ void Board::Prune() {
     if (!run->ended()) open.insert(run->id());
   }
   {
-    std::lock_guard lock(senders_mutex_);
+    MutexLock lock(senders_mutex_);
     for (auto it = senders_.begin(); it != senders_.end();) {
       std::erase_if(it->second.pairs,
                     [&](const v1::ResultKey& pair) { return !open.contains(pair.run()); });
@@ -290,19 +290,17 @@ void Board::Prune() {
 }
 
 absl::Status Board::Get(const StatusQuery& query, std::string* bytes) const {
-  const auto run = Find(query.run);
-  if (!run.ok()) return run.status();
-  if (!query.only_node.empty() && !(*run)->Plans(query.only_plugin, query.only_node)) {
+  ASSIGN_OR_RETURN(const auto run, Find(query.run));
+  if (!query.only_node.empty() && !run->Plans(query.only_plugin, query.only_node)) {
     return errors::RunNotFound(query.run);
   }
   v1::RunStatus status;
-  AddSummary(**run, &status);
+  AddSummary(*run, &status);
   if (!query.only_plugin.empty() || !query.only_node.empty()) KeepOwn(query.only_plugin, &status);
   if (query.page_size > 0) {
     PairWriter pairs(v1::RunStatus::kPairsFieldNumber, bytes);
-    auto next = (*run)->AddPairs(query, &pairs);
-    if (!next.ok()) return next.status();
-    status.set_next_page_token(*std::move(next));
+    ASSIGN_OR_RETURN(auto next, run->AddPairs(query, &pairs));
+    status.set_next_page_token(std::move(next));
   }
   status.AppendToString(bytes);
   return absl::OkStatus();

@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,6 +21,7 @@
 #include "muster/v1/changes.pb.h"
 #include "muster/v1/status.pb.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
 #include "services/status/board/nodes.h"
 #include "services/status/board/run_board.h"
 #include "services/status/board/verdicts.h"
@@ -115,15 +115,16 @@ class Board : public BeatListener {
   };
 
   Moment Now() const { return {options_.clock->Now(), options_.clock->MonotonicNow()}; }
-  std::shared_ptr<RunBoard> Known(const std::string& run) const;
-  std::vector<std::shared_ptr<RunBoard>> Runs() const;
-  void ApplyRun(const v1::Run& run);
+  std::shared_ptr<RunBoard> Known(const std::string& run) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::shared_ptr<RunBoard>> Runs() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void ApplyRun(const v1::Run& run) ABSL_LOCKS_EXCLUDED(mutex_);
   void ApplyPair(const v1::FollowChangesResponse::PairChanged& change, absl::Time at);
-  void RemoveRun(const std::string& run);
-  void EndSnapshot();
-  void Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender);
-  void TellIfDone(const std::shared_ptr<const Sender>& sender);
-  void Prune();
+  void RemoveRun(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender)
+      ABSL_LOCKS_EXCLUDED(senders_mutex_);
+  void TellIfDone(const std::shared_ptr<const Sender>& sender) ABSL_LOCKS_EXCLUDED(senders_mutex_);
+  void Prune() ABSL_LOCKS_EXCLUDED(senders_mutex_);
 
   const Options options_;
   Nodes nodes_;
@@ -135,13 +136,14 @@ class Board : public BeatListener {
   std::atomic<int64_t> ready_since_ = 0;  // monotonic nanoseconds
   std::atomic<int64_t> feed_micros_ = 0;  // wall time when the feed was heard last
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Entry> runs_;  // guarded by mutex_
-  std::vector<Recalled> recalled_;     // guarded by mutex_; until the first snapshot
-  std::mutex senders_mutex_;
-  std::unordered_map<const Sender*, Attended> senders_;  // guarded by senders_mutex_
-  // Those that were told before the first snapshot; guarded by senders_mutex_; by URI and node.
-  std::map<std::pair<std::string, std::string>, std::shared_ptr<const Sender>> early_;
+  mutable Mutex mutex_;
+  std::map<std::string, Entry> runs_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Recalled> recalled_ ABSL_GUARDED_BY(mutex_);  // until the first snapshot
+  Mutex senders_mutex_;
+  std::unordered_map<const Sender*, Attended> senders_ ABSL_GUARDED_BY(senders_mutex_);
+  // Those that were told before the first snapshot; by URI and node.
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<const Sender>> early_
+      ABSL_GUARDED_BY(senders_mutex_);
 };
 
 }  // namespace muster

@@ -45,12 +45,12 @@ google::protobuf::Duration ToMicros(absl::Duration duration) {
 
 void Nodes::Plan(const std::string& node) {
   if (node == kGlobalNode) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ++nodes_[node].planned;
 }
 
 void Nodes::Unplan(const std::string& node) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return;
   if (--found->second.planned <= 0 && found->second.senders.empty()) nodes_.erase(found);
@@ -58,7 +58,7 @@ void Nodes::Unplan(const std::string& node) {
 
 void Nodes::Heard(const std::shared_ptr<const Sender>& sender) {
   if (sender->node() == kGlobalNode) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto& senders = nodes_[sender->node()].senders;
   if (std::find(senders.begin(), senders.end(), sender) == senders.end()) senders.push_back(sender);
 }
@@ -73,7 +73,7 @@ v1::Node Nodes::Show(const std::string& node, const Entry& entry, const Moment& 
   *out.mutable_last_heartbeat() = ToTimestamp(now.WallOf((*best)->last_seen()));
   *out.mutable_clock_skew() = ToMicros((*best)->clock_skew());
   for (const auto& sender : entry.senders) {
-    if (sender->double_agent()) out.set_double_agent(true);
+    if (sender->duplicate_agent()) out.set_duplicate_agent(true);
   }
   return out;
 }
@@ -82,7 +82,7 @@ std::vector<v1::Node> Nodes::List(const std::string& after, int limit, v1::Prese
                                   const Moment& now, bool* more) const {
   std::vector<v1::Node> page;
   *more = false;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (auto it = nodes_.upper_bound(after); it != nodes_.end(); ++it) {
     v1::Node node = Show(it->first, it->second, now);
     if (presence != v1::PRESENCE_UNSPECIFIED && node.presence() != presence) continue;
@@ -94,14 +94,14 @@ std::vector<v1::Node> Nodes::List(const std::string& after, int limit, v1::Prese
 }
 
 std::optional<v1::Node> Nodes::Get(const std::string& node, const Moment& now) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return std::nullopt;
   return Show(found->first, found->second, now);
 }
 
 void Nodes::Prune() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (auto it = nodes_.begin(); it != nodes_.end();) {
     auto& senders = it->second.senders;
     std::sort(senders.begin(), senders.end(), Better);

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "muster/v1/status.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/status/board/reasons.h"
 #include "services/status/heartbeats/sender.h"
 
@@ -41,8 +41,8 @@ class Nodes {
 
   static v1::Node Show(const std::string& node, const Entry& entry, const Moment& now);
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Entry> nodes_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Entry> nodes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

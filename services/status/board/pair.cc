@@ -32,7 +32,7 @@ PairFacts FactsOf(const Pair& pair) {
     facts.evidence = work.sender->evidence();
     facts.doubted = work.sender->doubted();
     facts.relay = work.sender->relay();
-    facts.double_agent = work.sender->double_agent();
+    facts.duplicate_agent = work.sender->duplicate_agent();
   }
   facts.abandoned = work.abandoned;
   facts.abandoned_at = work.abandoned_at;

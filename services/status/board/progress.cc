@@ -4,7 +4,7 @@
 #include <string>
 
 #include "services/common/base/utf8.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
 
 namespace muster {
 namespace {

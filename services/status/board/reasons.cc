@@ -84,7 +84,7 @@ std::string RunningDetail(const PairFacts& facts, const Moment& now) {
   if (facts.presence == v1::PRESENCE_UNKNOWN) {
     return "not heard of since the status service started, or while it doubts its own sight";
   }
-  if (facts.double_agent) return "two processes send heartbeats with its identity";
+  if (facts.duplicate_agent) return "two processes send heartbeats with its identity";
   return std::string(facts.message);
 }
 

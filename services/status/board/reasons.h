@@ -29,7 +29,7 @@ struct PairFacts {
   // The process was started anew, and the new one has not spoken of this pair; since when.
   bool abandoned = false;
   absl::Duration abandoned_at;
-  bool double_agent = false;
+  bool duplicate_agent = false;
 
   v1::Phase phase = v1::PHASE_UNSPECIFIED;
   std::string_view message;          // of the phase

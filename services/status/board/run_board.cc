@@ -5,7 +5,7 @@
 
 #include "services/common/base/random_id.h"
 #include "services/common/base/strings.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/status/board/progress.h"
 
 namespace muster {
@@ -55,7 +55,7 @@ Moment RunBoard::Now() const {
 }
 
 void RunBoard::SetRun(const v1::Run& run) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   run_ = run;
   for (v1::Plugin& plugin : *run_.mutable_plugins()) {
     plugin.clear_definition_yaml();
@@ -65,7 +65,7 @@ void RunBoard::SetRun(const v1::Run& run) {
   }
   const Moment now = Now();
   created_at_ = std::min(now.monotonic, now.monotonic - (now.wall - FromProto(run.create_time())));
-  if (run_.state() != v1::RUN_STATE_PLANNED) WithdrawNobodyCame();
+  if (run_.state() != v1::RUN_STATE_PLANNED) WithdrawStartGraceExpired();
   if (IsEnded(run_.state())) WithdrawAllLost();
   ++version_;
   ++summary_version_;
@@ -74,7 +74,7 @@ void RunBoard::SetRun(const v1::Run& run) {
 
 RunBoard::PairSet RunBoard::SetPair(const v1::FollowChangesResponse::PairChanged& change, bool live,
                                     absl::Time at) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Pair* pair = Find(change.key().plugin(), change.key().node());
   PairSet set;
   set.added = pair == nullptr;
@@ -168,10 +168,10 @@ void RunBoard::Reopen(Pair& pair) {
 }
 
 void RunBoard::Delete() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   deleted_ = true;
   WithdrawAllLost();
-  WithdrawNobodyCame();
+  WithdrawStartGraceExpired();
   around_.changed(id_);
 }
 
@@ -191,7 +191,7 @@ Work& RunBoard::Hear(Pair& pair) {
 
 absl::Status RunBoard::Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
                             const v1::Activity& activity, bool* attends) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Pair* const pair = Find(key.plugin(), key.node());
   if (pair == nullptr) return errors::PairNotPlanned(key.run(), key.plugin(), key.node());
   const bool first = pair->work == nullptr;
@@ -224,7 +224,7 @@ absl::Status RunBoard::Took(const v1::ResultKey& key, const std::shared_ptr<cons
 
 absl::Status RunBoard::Report(const v1::ReportProgressRequest& report) {
   const v1::ResultKey& key = report.key();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Pair* const pair = Find(key.plugin(), key.node());
   if (pair == nullptr) return errors::PairNotPlanned(key.run(), key.plugin(), key.node());
   Hear(*pair);
@@ -259,7 +259,7 @@ void RunBoard::Progressed(Pair& pair, const v1::ReportProgressRequest& report, c
 }
 
 void RunBoard::Recall(const v1::ResultKey& key, Memory memory) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Pair* const pair = Find(key.plugin(), key.node());
   if (pair == nullptr || !pair->pending()) return;
   came_ = true;
@@ -283,7 +283,7 @@ void RunBoard::Recall(const v1::ResultKey& key, Memory memory) {
 
 void RunBoard::SenderChanged(const std::string& plugin, const std::string& node,
                              const std::shared_ptr<const Sender>& sender) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Pair* const pair = Find(plugin, node);
   if (pair == nullptr || pair->work == nullptr || pair->work->sender != sender) return;
   const Moment now = Now();
@@ -348,8 +348,8 @@ void RunBoard::WithdrawAllLost() {
   }
 }
 
-void RunBoard::WithdrawNobodyCame() {
-  if (std::exchange(nobody_came_, false)) around_.verdicts->WithdrawNobodyCame(id_);
+void RunBoard::WithdrawStartGraceExpired() {
+  if (std::exchange(start_grace_expired_, false)) around_.verdicts->WithdrawStartGraceExpired(id_);
 }
 
 void RunBoard::TellEvent(const Pair& pair, const Moment& now) {
@@ -367,7 +367,7 @@ void RunBoard::TellEvent(const Pair& pair, const Moment& now) {
 }
 
 std::vector<std::pair<v1::ResultKey, v1::Progress>> RunBoard::TakeNewProgress() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<std::pair<v1::ResultKey, v1::Progress>> taken;
   for (Pair* const pair : std::exchange(new_progress_, {})) {
     pair->work->unsaved = false;

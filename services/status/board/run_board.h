@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include "muster/v1/heartbeats.pb.h"
 #include "muster/v1/status.pb.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
 #include "services/status/board/estimate.h"
 #include "services/status/board/pair.h"
 #include "services/status/board/pair_writer.h"
@@ -141,64 +141,70 @@ class RunBoard {
     Pair* pair;
   };
 
-  Moment Now() const;
-  Pair* Find(std::string_view plugin, std::string_view node);
-  Pair* AddPair(PluginPairs& plugin, const std::string& node);
+  Moment Now() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Pair* Find(std::string_view plugin, std::string_view node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Pair* AddPair(PluginPairs& plugin, const std::string& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Work& Hear(Pair& pair);
-  void Finish(Pair& pair, absl::Duration at);
+  void Finish(Pair& pair, absl::Duration at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Reopen(Pair& pair);
-  void Progressed(Pair& pair, const v1::ReportProgressRequest& report, const Moment& now);
+  void Progressed(Pair& pair, const v1::ReportProgressRequest& report, const Moment& now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `news`: it happens now, and belongs into the history of the node.
-  void Judge(Pair& pair, const Moment& now, bool news = true);
-  void Touch(Pair& pair, bool summary);
-  void Compact();
+  void Judge(Pair& pair, const Moment& now, bool news = true) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Touch(Pair& pair, bool summary) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Compact() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellEvent(const Pair& pair, const Moment& now);
-  void TickPace(PluginPairs& plugin, const Moment& now);
-  void TickSilent(const Moment& now);
-  void TickStart(const Moment& now);
+  void TickPace(PluginPairs& plugin, const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TickSilent(const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TickStart(const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WithdrawLost(Pair& pair);
-  void WithdrawAllLost();
-  void WithdrawNobodyCame();
-  Outlook OutlookNow() const;
-  v1::RunStatus MakeSummary(const std::string& doubt, const Moment& now);
+  void WithdrawAllLost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WithdrawStartGraceExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Outlook OutlookNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::RunStatus MakeSummary(const std::string& doubt, const Moment& now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::ResultKey KeyOf(const Pair& pair) const;
-  std::string WhyNobodyCame() const;
+  std::string StartGraceReason() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether somebody is there who checks its way or waits, without having found a fault.
-  bool SomebodyWaits() const;
+  bool SomebodyWaits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool Matches(const StatusQuery& query, const Pair& pair);
   // Adds what a portion of pairs after `*after` has; false at the end of the page, of which
   // `*more` says whether it is the last.
   bool AddPortion(const StatusQuery& query, std::pair<std::string, std::string>* after, bool* more,
-                  PairWriter* pairs);
+                  PairWriter* pairs) ABSL_LOCKS_EXCLUDED(mutex_);
   static void AddEstimate(v1::RunStatus* status);
-  void AddPluginStatus(PluginPairs& plugin, const Moment& now, v1::RunStatus* status);
-  std::optional<TimeRange> EstimateOf(PluginPairs& plugin, absl::Duration now);
-  void AddStragglers(const PairView& view, v1::RunStatus* status) const;
+  void AddPluginStatus(PluginPairs& plugin, const Moment& now, v1::RunStatus* status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<TimeRange> EstimateOf(PluginPairs& plugin, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddStragglers(const PairView& view, v1::RunStatus* status) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string id_;
   const std::string epoch_;
   const Surroundings around_;
 
-  mutable std::mutex mutex_;
-  v1::Run run_;  // guarded by mutex_; without definitions
-  std::map<std::string, PluginPairs, std::less<>> plugins_;  // guarded by mutex_
-  std::array<PairList, v1::Reason_ARRAYSIZE> by_reason_;     // guarded by mutex_; unfinished pairs
-  std::vector<LogEntry> log_;     // guarded by mutex_; ascending; some are overtaken
-  uint64_t version_ = 0;          // guarded by mutex_
-  uint64_t summary_version_ = 1;  // guarded by mutex_
-  size_t pair_count_ = 0;         // guarded by mutex_
-  bool came_ = false;             // guarded by mutex_: somebody of the plan was heard of
-  bool nobody_came_ = false;      // guarded by mutex_: that verdict stands
-  bool deleted_ = false;          // guarded by mutex_
-  int ticks_ = 0;                 // guarded by mutex_
-  // The wall clock as the monotonic one shows it; guarded by mutex_.
-  mutable absl::Time wall_zero_ = absl::InfinitePast();
-  absl::Duration known_since_;                    // guarded by mutex_; monotonic
-  absl::Duration created_at_;                     // guarded by mutex_; monotonic
-  std::shared_ptr<const v1::RunStatus> summary_;  // guarded by mutex_
-  uint64_t summary_of_ = 0;                       // guarded by mutex_: its version
-  absl::Duration summary_at_;                     // guarded by mutex_; monotonic
-  std::vector<Pair*> new_progress_;               // guarded by mutex_
+  mutable Mutex mutex_;
+  v1::Run run_ ABSL_GUARDED_BY(mutex_);  // without definitions
+  std::map<std::string, PluginPairs, std::less<>> plugins_ ABSL_GUARDED_BY(mutex_);
+  std::array<PairList, v1::Reason_ARRAYSIZE> by_reason_
+      ABSL_GUARDED_BY(mutex_);                         // unfinished pairs
+  std::vector<LogEntry> log_ ABSL_GUARDED_BY(mutex_);  // ascending; some are overtaken
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t summary_version_ ABSL_GUARDED_BY(mutex_) = 1;
+  size_t pair_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool came_ ABSL_GUARDED_BY(mutex_) = false;                 // somebody of the plan was heard of
+  bool start_grace_expired_ ABSL_GUARDED_BY(mutex_) = false;  // that verdict stands
+  bool deleted_ ABSL_GUARDED_BY(mutex_) = false;
+  int ticks_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The wall clock as the monotonic one shows it.
+  mutable absl::Time wall_zero_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Duration known_since_ ABSL_GUARDED_BY(mutex_);  // monotonic
+  absl::Duration created_at_ ABSL_GUARDED_BY(mutex_);   // monotonic
+  std::shared_ptr<const v1::RunStatus> summary_ ABSL_GUARDED_BY(mutex_);
+  uint64_t summary_of_ ABSL_GUARDED_BY(mutex_) = 0;    // its version
+  absl::Duration summary_at_ ABSL_GUARDED_BY(mutex_);  // monotonic
+  std::vector<Pair*> new_progress_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

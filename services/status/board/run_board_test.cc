@@ -22,8 +22,8 @@ class RunBoardTest : public testing::BoardFixture {
   std::optional<std::string> NextVerdict() {
     const auto next = verdicts_.Next(0);
     if (!next) return std::nullopt;
-    return next->verdict.has_lost() ? next->verdict.lost().why()
-                                    : next->verdict.nobody_came().why();
+    return next->verdict.has_lost() ? next->verdict.lost().reason()
+                                    : next->verdict.start_grace_expired().reason();
   }
 };
 

@@ -21,7 +21,7 @@ constexpr v1::Reason kSilent[] = {v1::REASON_CRASHED, v1::REASON_NOT_RESPONDING,
 }  // namespace
 
 void RunBoard::Tick() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (deleted_ || IsEnded(run_.state())) return;
   const Moment now = Now();
   ++ticks_;
@@ -77,7 +77,7 @@ void RunBoard::TickSilent(const Moment& now) {
       pair->work->lost = true;
       v1::Verdict verdict;
       *verdict.mutable_lost()->mutable_key() = KeyOf(*pair);
-      verdict.mutable_lost()->set_why(WhyLost(pair->reason, facts, now));
+      verdict.mutable_lost()->set_reason(WhyLost(pair->reason, facts, now));
       *verdict.mutable_lost()->mutable_since() = ToTimestamp(now.WallOf(facts.silent_since()));
       around_.verdicts->Add(verdict);
     }
@@ -85,7 +85,7 @@ void RunBoard::TickSilent(const Moment& now) {
 }
 
 void RunBoard::TickStart(const Moment& now) {
-  if (nobody_came_ || came_) return;
+  if (start_grace_expired_ || came_) return;
   StartFacts facts;
   facts.planned = run_.state() == v1::RUN_STATE_PLANNED;
   facts.came = came_;
@@ -93,11 +93,11 @@ void RunBoard::TickStart(const Moment& now) {
   facts.grace =
       absl::Seconds(run_.start_grace().seconds()) + absl::Nanoseconds(run_.start_grace().nanos());
   facts.known_since = std::max(known_since_, around_.ready_since());
-  if (!NobodyCame(facts, now.monotonic) || SomebodyWaits()) return;
-  nobody_came_ = true;
+  if (!StartGraceExpired(facts, now.monotonic) || SomebodyWaits()) return;
+  start_grace_expired_ = true;
   v1::Verdict verdict;
-  verdict.mutable_nobody_came()->set_run(id_);
-  verdict.mutable_nobody_came()->set_why(WhyNobodyCame());
+  verdict.mutable_start_grace_expired()->set_run(id_);
+  verdict.mutable_start_grace_expired()->set_reason(StartGraceReason());
   around_.verdicts->Add(verdict);
 }
 
@@ -112,7 +112,7 @@ bool RunBoard::SomebodyWaits() const {
   return false;
 }
 
-std::string RunBoard::WhyNobodyCame() const {
+std::string RunBoard::StartGraceReason() const {
   std::map<std::string_view, std::string> faults;
   for (const auto& [name, plugin] : plugins_) {
     for (const Pair* const pair : plugin.sorted) {

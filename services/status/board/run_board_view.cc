@@ -3,8 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/status/board/run_board.h"
 #include "services/status/board/watch_hub.h"
 
@@ -61,7 +62,7 @@ void AddReasons(const Reasons& counts, google::protobuf::RepeatedPtrField<v1::Re
 
 std::shared_ptr<const v1::RunStatus> RunBoard::Summary() {
   const std::string doubt = around_.doubt();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const Moment now = Now();
   if (summary_ == nullptr || summary_of_ != summary_version_ ||
       now.monotonic - summary_at_ >= kWatchPace) {
@@ -148,7 +149,7 @@ void RunBoard::AddEstimate(v1::RunStatus* status) {
 
 void RunBoard::AddStragglers(const PairView& view, v1::RunStatus* status) const {
   size_t bytes = 0;
-  const auto add = [&](v1::Reason reason) {
+  const auto add = [&](v1::Reason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (const Pair* const pair : by_reason_[reason]) {
       if (status->stragglers_size() == kStragglers || bytes >= kStragglerBytes) return;
       bytes += FillPair(*pair, view, status->add_stragglers());
@@ -165,9 +166,7 @@ void RunBoard::AddStragglers(const PairView& view, v1::RunStatus* status) const 
 absl::StatusOr<std::string> RunBoard::AddPairs(const StatusQuery& query, PairWriter* pairs) {
   std::pair<std::string, std::string> after;
   if (!query.page_token.empty()) {
-    auto token = ParseToken(query.page_token);
-    if (!token.ok()) return token.status();
-    after = *std::move(token);
+    ASSIGN_OR_RETURN(after, ParseToken(query.page_token));
   }
   bool more = false;
   while (AddPortion(query, &after, &more, pairs)) {
@@ -183,7 +182,7 @@ bool RunBoard::AddPortion(const StatusQuery& query, std::pair<std::string, std::
   const auto remember = [&] {
     if (last != nullptr) *after = {last->plugin->name, last->node};
   };
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const PairView view(Now(), OutlookNow(), query.page_size > kPageWithWords);
   for (auto plugin = plugins_.lower_bound(after->first); plugin != plugins_.end(); ++plugin) {
     if (!wanted.empty() && plugin->first != wanted) continue;
@@ -226,20 +225,22 @@ bool RunBoard::Matches(const StatusQuery& query, const Pair& pair) {
 }
 
 bool RunBoard::Plans(const std::string& plugin, const std::string& node) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!plugin.empty()) return Find(plugin, node) != nullptr;
   return std::any_of(plugins_.begin(), plugins_.end(),
-                     [&](const auto& one) { return Find(one.first, node) != nullptr; });
+                     [&](const auto& one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                       return Find(one.first, node) != nullptr;
+                     });
 }
 
 bool RunBoard::IsOpen(const std::string& plugin, const std::string& node) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const Pair* const pair = Find(plugin, node);
   return pair != nullptr && pair->pending() && !IsEnded(run_.state());
 }
 
 std::vector<std::string> RunBoard::PlannedNodes() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<std::string> nodes;
   for (const auto& [name, plugin] : plugins_) {
     for (const Pair& pair : plugin.pairs) nodes.push_back(pair.node);
@@ -250,7 +251,7 @@ std::vector<std::string> RunBoard::PlannedNodes() const {
 size_t RunBoard::AddPairsOf(const std::string& node, int limit,
                             google::protobuf::RepeatedPtrField<v1::PairStatus>* out) {
   size_t bytes = 0;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const PairView view(Now(), OutlookNow(), /*brief=*/false);
   for (const auto& [name, plugin] : plugins_) {
     const Pair* const pair = Find(name, node);
@@ -261,7 +262,7 @@ size_t RunBoard::AddPairsOf(const std::string& node, int limit,
 
 uint64_t RunBoard::AddChanges(uint64_t after, uint64_t until, int limit, PairWriter* pairs) {
   for (bool more = true; more;) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const PairView view(Now(), OutlookNow(), /*brief=*/true);
     auto entry = std::upper_bound(log_.begin(), log_.end(), after,
                                   [](uint64_t a, const LogEntry& b) { return a < b.version; });
@@ -281,12 +282,12 @@ uint64_t RunBoard::AddChanges(uint64_t after, uint64_t until, int limit, PairWri
 }
 
 WatchPosition RunBoard::Newest() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return {version_, summary_version_};
 }
 
 RunBoard::Tally RunBoard::MakeTally() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Tally tally;
   tally.state = run_.state();
   if (IsEnded(run_.state())) return tally;
@@ -295,17 +296,17 @@ RunBoard::Tally RunBoard::MakeTally() const {
 }
 
 bool RunBoard::ended() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return IsEnded(run_.state());
 }
 
 bool RunBoard::deleted() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return deleted_;
 }
 
 absl::Time RunBoard::created() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return FromProto(run_.create_time());
 }
 

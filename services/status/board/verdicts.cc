@@ -15,7 +15,7 @@ std::string SubjectOf(const v1::ResultKey& key) {
 }
 
 std::string SubjectOf(const v1::Verdict& verdict) {
-  return verdict.has_lost() ? SubjectOf(verdict.lost().key()) : verdict.nobody_came().run();
+  return verdict.has_lost() ? SubjectOf(verdict.lost().key()) : verdict.start_grace_expired().run();
 }
 
 }  // namespace
@@ -32,14 +32,14 @@ std::string WhyLost(v1::Reason reason, const PairFacts& facts, const Moment& now
   return absl::StrCat(ToAbsl(ReasonName(reason)), ": ", Detail(reason, facts, now));
 }
 
-bool NobodyCame(const StartFacts& facts, absl::Duration now) {
+bool StartGraceExpired(const StartFacts& facts, absl::Duration now) {
   return facts.planned && !facts.came && !facts.doubt && facts.grace > absl::ZeroDuration() &&
          now - facts.known_since >= facts.grace;
 }
 
 void VerdictLog::Add(const v1::Verdict& verdict) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const std::string subject = SubjectOf(verdict);
     Withdraw(subject);
     standing_.emplace(++last_, verdict);
@@ -49,12 +49,12 @@ void VerdictLog::Add(const v1::Verdict& verdict) {
 }
 
 void VerdictLog::WithdrawLost(const v1::ResultKey& key) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Withdraw(SubjectOf(key));
 }
 
-void VerdictLog::WithdrawNobodyCame(const std::string& run) {
-  std::lock_guard lock(mutex_);
+void VerdictLog::WithdrawStartGraceExpired(const std::string& run) {
+  MutexLock lock(mutex_);
   Withdraw(run);
 }
 
@@ -66,44 +66,44 @@ void VerdictLog::Withdraw(const std::string& subject) {
 }
 
 std::optional<VerdictLog::Numbered> VerdictLog::Next(uint64_t after) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto next = standing_.upper_bound(after);
   if (next == standing_.end()) return std::nullopt;
   return Numbered{next->first, next->second};
 }
 
 size_t VerdictLog::standing() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return standing_.size();
 }
 
 VerdictLog::Handle VerdictLog::Watch(std::function<void()> wake) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t id = next_watch_++;
   watchers_.emplace(id, std::move(wake));
   return {nullptr, [this, id](void*) {
-            std::lock_guard guard(mutex_);
+            MutexLock guard(mutex_);
             watchers_.erase(id);
           }};
 }
 
 void VerdictLog::Close() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     closed_ = true;
   }
   WakeAll();
 }
 
 bool VerdictLog::closed() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return closed_;
 }
 
 void VerdictLog::WakeAll() const {
   std::vector<std::function<void()>> wakes;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [id, wake] : watchers_) wakes.push_back(wake);
   }
   for (const auto& wake : wakes) wake();

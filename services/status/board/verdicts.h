@@ -7,13 +7,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "muster/v1/verdicts.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/status/board/reasons.h"
 
 namespace muster {
@@ -35,7 +35,7 @@ struct StartFacts {
 };
 
 // Whether the run is to be given up since nobody came.
-bool NobodyCame(const StartFacts& facts, absl::Duration now);
+bool StartGraceExpired(const StartFacts& facts, absl::Duration now);
 
 // The verdicts that stand, in the order in which they were given. Thread-safe.
 class VerdictLog {
@@ -43,7 +43,7 @@ class VerdictLog {
   // A second one for the same pair, or run, replaces the first.
   void Add(const v1::Verdict& verdict);
   void WithdrawLost(const v1::ResultKey& key);
-  void WithdrawNobodyCame(const std::string& run);
+  void WithdrawStartGraceExpired(const std::string& run);
 
   // The first that stands after number `after`, with its number.
   struct Numbered {
@@ -64,15 +64,15 @@ class VerdictLog {
   bool closed() const;
 
  private:
-  void Withdraw(const std::string& subject);
+  void Withdraw(const std::string& subject) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;
-  bool closed_ = false;                                 // guarded by mutex_
-  uint64_t last_ = 0;                                   // guarded by mutex_
-  std::map<uint64_t, v1::Verdict> standing_;            // guarded by mutex_
-  std::map<std::string, uint64_t> numbers_;             // guarded by mutex_; by subject
-  uint64_t next_watch_ = 0;                             // guarded by mutex_
-  std::map<uint64_t, std::function<void()>> watchers_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, v1::Verdict> standing_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, uint64_t> numbers_ ABSL_GUARDED_BY(mutex_);  // by subject
+  uint64_t next_watch_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, std::function<void()>> watchers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -61,15 +61,15 @@ TEST(VerdictsTest, NobodyCameNeedsAWholeGraceOfCertainty) {
   facts.planned = true;
   facts.grace = absl::Minutes(5);
   facts.known_since = kNow - absl::Minutes(5);
-  EXPECT_TRUE(NobodyCame(facts, kNow));
-  EXPECT_FALSE(NobodyCame(facts, kNow - absl::Seconds(1)));
+  EXPECT_TRUE(StartGraceExpired(facts, kNow));
+  EXPECT_FALSE(StartGraceExpired(facts, kNow - absl::Seconds(1)));
   for (const auto change : std::initializer_list<void (*)(StartFacts&)>{
            [](StartFacts& f) { f.planned = false; }, [](StartFacts& f) { f.came = true; },
            [](StartFacts& f) { f.doubt = true; },
            [](StartFacts& f) { f.grace = absl::ZeroDuration(); }}) {
     StartFacts changed = facts;
     change(changed);
-    EXPECT_FALSE(NobodyCame(changed, kNow));
+    EXPECT_FALSE(StartGraceExpired(changed, kNow));
   }
 }
 
@@ -91,11 +91,11 @@ TEST(VerdictsTest, AFollowerGetsWhatStandsThenWhatIsAdded) {
   int woken = 0;
   auto watch = log.Watch([&woken] { ++woken; });
   v1::Verdict nobody;
-  nobody.mutable_nobody_came()->set_run("r");
+  nobody.mutable_start_grace_expired()->set_run("r");
   log.Add(nobody);
   EXPECT_EQ(woken, 1);
-  EXPECT_TRUE(log.Next(first->number)->verdict.has_nobody_came());
-  log.WithdrawNobodyCame("r");
+  EXPECT_TRUE(log.Next(first->number)->verdict.has_start_grace_expired());
+  log.WithdrawStartGraceExpired("r");
   EXPECT_FALSE(log.Next(first->number));
   watch.reset();
   log.Add(nobody);

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "services/common/base/log.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 namespace {
@@ -22,24 +22,25 @@ struct WatchHub::State {
   TimerService& timers;
   const Clock& clock;
   std::atomic<int64_t> count = 0;
-  std::mutex mutex;
-  uint64_t next_id = 0;  // guarded by mutex
-  // Guarded by mutex; by run, then by id.
-  std::unordered_map<std::string, std::unordered_map<uint64_t, std::function<void()>>> watchers;
-  std::set<std::string> changed;                        // guarded by mutex
-  bool scheduled = false;                               // guarded by mutex
-  absl::Duration fired_at = -absl::InfiniteDuration();  // guarded by mutex; monotonic
+  Mutex mutex;
+  uint64_t next_id ABSL_GUARDED_BY(mutex) = 0;
+  // By run, then by id.
+  std::unordered_map<std::string, std::unordered_map<uint64_t, std::function<void()>>> watchers
+      ABSL_GUARDED_BY(mutex);
+  std::set<std::string> changed ABSL_GUARDED_BY(mutex);
+  bool scheduled ABSL_GUARDED_BY(mutex) = false;
+  absl::Duration fired_at ABSL_GUARDED_BY(mutex) = -absl::InfiniteDuration();  // monotonic
 };
 
 WatchHub::WatchHub(TimerService& timers, const Clock& clock) : state_(new State{timers, clock}) {}
 
 WatchHub::Handle WatchHub::Watch(const std::string& run, std::function<void()> wake) {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   const uint64_t id = state_->next_id++;
   state_->watchers[run].emplace(id, std::move(wake));
   ++state_->count;
   return {nullptr, [state = state_, run, id](void*) {
-            std::lock_guard guard(state->mutex);
+            MutexLock guard(state->mutex);
             const auto watchers = state->watchers.find(run);
             watchers->second.erase(id);
             if (watchers->second.empty()) state->watchers.erase(watchers);
@@ -50,7 +51,7 @@ WatchHub::Handle WatchHub::Watch(const std::string& run, std::function<void()> w
 void WatchHub::Changed(const std::string& run) {
   if (state_->count == 0) return;
   {
-    std::lock_guard lock(state_->mutex);
+    MutexLock lock(state_->mutex);
     if (!state_->watchers.contains(run)) return;
     state_->changed.insert(run);
     if (std::exchange(state_->scheduled, true)) return;
@@ -61,7 +62,7 @@ void WatchHub::Changed(const std::string& run) {
 void WatchHub::Schedule(const std::shared_ptr<State>& state) {
   absl::Duration delay;
   {
-    std::lock_guard lock(state->mutex);
+    MutexLock lock(state->mutex);
     delay = std::max(state->fired_at + kWatchPace - state->clock.MonotonicNow(), kGather);
   }
   const auto timer = state->timers.Schedule(delay, [weak = std::weak_ptr(state)] {
@@ -70,14 +71,14 @@ void WatchHub::Schedule(const std::shared_ptr<State>& state) {
   if (timer.ok()) return;
   // Those who wait are woken by WakeAll, or by a later change.
   Log(LogLevel::kError, "no timer is left to wake watchers", {{"error", timer.status()}});
-  std::lock_guard lock(state->mutex);
+  MutexLock lock(state->mutex);
   state->scheduled = false;
 }
 
 void WatchHub::Fire(const std::shared_ptr<State>& state) {
   std::vector<std::function<void()>> wakes;
   {
-    std::lock_guard lock(state->mutex);
+    MutexLock lock(state->mutex);
     state->scheduled = false;
     state->fired_at = state->clock.MonotonicNow();
     for (const std::string& run : std::exchange(state->changed, {})) {
@@ -91,7 +92,7 @@ void WatchHub::Fire(const std::shared_ptr<State>& state) {
 
 void WatchHub::WakeAll() {
   {
-    std::lock_guard lock(state_->mutex);
+    MutexLock lock(state_->mutex);
     for (const auto& [run, watchers] : state_->watchers) state_->changed.insert(run);
     if (state_->changed.empty() || std::exchange(state_->scheduled, true)) return;
   }

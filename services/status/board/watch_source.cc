@@ -5,7 +5,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/heartbeats.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {
@@ -22,12 +24,11 @@ constexpr int64_t kMaxWatchers = 10'000;
 absl::StatusOr<std::unique_ptr<WatchSource>> WatchSource::Make(
     Board& board, WatchHub& hub, const Clock& clock, const v1::WatchStatusRequest& request,
     std::function<void()> wake) {
-  auto run = board.Find(request.run());
-  if (!run.ok()) return run.status();
+  ASSIGN_OR_RETURN(auto run, board.Find(request.run()));
   if (hub.watchers() >= kMaxWatchers) return errors::Overloaded();
   std::unique_ptr<WatchSource> source(
-      new WatchSource(board, hub, clock, *std::move(run), !request.without_pairs()));
-  if (const absl::Status begun = source->Begin(request.cursor()); !begun.ok()) return begun;
+      new WatchSource(board, hub, clock, std::move(run), !request.omit_pairs()));
+  RETURN_IF_ERROR(source->Begin(request.cursor()));
   source->watch_ = hub.Watch(request.run(), std::move(wake));
   return source;
 }

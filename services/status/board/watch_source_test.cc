@@ -5,6 +5,7 @@
 #include <string>
 
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/status/board/board_fixture.h"
 
 namespace muster {
@@ -55,16 +56,14 @@ class WatchSourceTest : public testing::BoardFixture {
  protected:
   absl::StatusOr<std::unique_ptr<Watcher>> TryWatch(const std::string& cursor = "",
                                                     const std::string& run = kRun,
-                                                    bool without_pairs = false) {
+                                                    bool omit_pairs = false) {
     v1::WatchStatusRequest request;
     request.set_run(run);
     request.set_cursor(cursor);
-    request.set_without_pairs(without_pairs);
+    request.set_omit_pairs(omit_pairs);
     auto watcher = std::make_unique<Watcher>();
-    auto source =
-        WatchSource::Make(board_, hub_, clock_, request, [woken = &watcher->woken] { ++*woken; });
-    if (!source.ok()) return source.status();
-    watcher->source = *std::move(source);
+    ASSIGN_OR_RETURN(watcher->source, WatchSource::Make(board_, hub_, clock_, request,
+                                                        [woken = &watcher->woken] { ++*woken; }));
     return watcher;
   }
 

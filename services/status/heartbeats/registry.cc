@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/errors.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/heartbeats.h"
 #include "services/status/heartbeats/registry_entry.h"
 
 namespace muster {
@@ -36,8 +37,8 @@ Registry::Figures::Figures(Metrics& metrics)
                                       v1::Presence_ARRAYSIZE)),
       probes(metrics.AddCounter("muster_heartbeat_probes_total",
                                 "Senders that were asked for a heartbeat because none came.")),
-      double_agents(metrics.AddCounter("muster_double_agents_total",
-                                       "Streams of two processes with one identity.")),
+      duplicate_agents(metrics.AddCounter("muster_duplicate_agents_total",
+                                          "Streams of two processes with one identity.")),
       refused(metrics.AddCounter("muster_senders_refused_total",
                                  "Senders refused because there are too many.")),
       interval(metrics.AddGauge("muster_heartbeat_interval_seconds",
@@ -65,7 +66,7 @@ Registry::Registry(const RegistryOptions& options, const Clock& clock, BeatListe
 
 Registry::~Registry() {
   for (size_t i = 0; i < kShards; ++i) {
-    std::lock_guard lock(shards_[i].mutex);
+    MutexLock lock(shards_[i].mutex);
     for (const auto& entry : shards_[i].entries) TimingWheel::Remove(*entry);
   }
 }
@@ -82,7 +83,7 @@ absl::Duration Registry::Interval() const {
 std::string Registry::doubt() const {
   const absl::Duration now = clock_.MonotonicNow();
   {
-    std::lock_guard lock(observer_mutex_);
+    MutexLock lock(observer_mutex_);
     if (std::string doubt = observer_.Doubt(now); !doubt.empty()) return doubt;
   }
   return DoubtOfRelays(now);
@@ -91,6 +92,7 @@ std::string Registry::doubt() const {
 absl::StatusOr<std::shared_ptr<Registry::Entry>> Registry::FindOrAdd(Shard& shard,
                                                                      const std::string& uri,
                                                                      const std::string& node) {
+  shard.mutex.AssertHeld();
   if (const auto it = shard.entries.find(Shard::Key{uri, node}); it != shard.entries.end()) {
     return *it;
   }
@@ -113,18 +115,17 @@ absl::StatusOr<Registry::Seat> Registry::Open(const SenderHello& hello,
   absl::StatusOr<Seat> seat = Seat();
   {
     Shard& shard = ShardOf(hello.uri, hello.node);
-    std::lock_guard lock(shard.mutex);
-    auto found = FindOrAdd(shard, hello.uri, hello.node);
-    if (!found.ok()) return found.status();
-    Entry& entry = **found;
+    MutexLock lock(shard.mutex);
+    ASSIGN_OR_RETURN(auto found, FindOrAdd(shard, hello.uri, hello.node));
+    Entry& entry = *found;
     if (TakePlace(entry, hello, now, &effects)) {
       entry.line = std::move(line);
       entry.peer = peer;
       entry.set_relay(hello.relay);
       entry.connected = true;
-      seat = Seat(*std::move(found), ++entry.stream);
+      seat = Seat(std::move(found), ++entry.stream);
     } else {
-      seat = errors::DoubleAgent(hello.node);
+      seat = errors::DuplicateAgent(hello.node);
     }
   }
   CarryOut(std::move(effects));
@@ -141,12 +142,12 @@ bool Registry::TakePlace(Entry& entry, const SenderHello& hello, absl::Duration 
   const bool both = other && old_line != nullptr && entry.presence() == v1::PRESENCE_ONLINE;
   if (both) {
     entry.double_since = now;
-    entry.set_double_agent(true);
-    figures_->double_agents.Add();
+    entry.set_duplicate_agent(true);
+    figures_->duplicate_agents.Add();
     Note(entry, "two processes beat with one identity: the older one was told to end", effects);
     effects->changed.push_back(entry.shared_from_this());
     if (began < entry.began) return false;
-    effects->ends.emplace_back(old_line, errors::DoubleAgent(hello.node));
+    effects->ends.emplace_back(old_line, errors::DuplicateAgent(hello.node));
   } else if (old_line != nullptr) {
     effects->ends.emplace_back(old_line, absl::CancelledError("a newer stream took its place"));
   }
@@ -163,7 +164,7 @@ bool Registry::TakePlace(Entry& entry, const SenderHello& hello, absl::Duration 
 bool Registry::IsNews(const Seat& seat, int64_t sequence, Answer* answer) {
   Entry& entry = *seat.entry_;
   Shard& shard = ShardOf(entry.uri(), entry.node());
-  std::lock_guard lock(shard.mutex);
+  MutexLock lock(shard.mutex);
   if (sequence > entry.sequence) return true;
   figures_->out_of_order.Add();
   *answer = {entry.sequence, entry.interval()};
@@ -178,7 +179,7 @@ Registry::Answer Registry::Take(const Seat& seat, Prepare prepare) {
   Answer answer;
   {
     Shard& shard = ShardOf(entry.uri(), entry.node());
-    std::lock_guard lock(shard.mutex);
+    MutexLock lock(shard.mutex);
     answer = prepare(entry) ? Heard(shard, entry, now, &effects)
                             : Answer{entry.sequence, entry.interval()};
   }
@@ -195,20 +196,20 @@ Registry::Answer Registry::Beat(const Seat& seat, int64_t sequence, absl::Durati
   });
 }
 
-Registry::Answer Registry::BeatOnce(const Seat& seat) {
+Registry::Answer Registry::SendHeartbeat(const Seat& seat) {
   return Take(seat, [](const Entry&) { return true; });
 }
 
 absl::StatusOr<Registry::Seat> Registry::Visit(const std::string& uri, const std::string& node) {
   Shard& shard = ShardOf(uri, node);
-  std::lock_guard lock(shard.mutex);
-  auto found = FindOrAdd(shard, uri, node);
-  if (!found.ok()) return found.status();
-  const uint32_t number = (*found)->stream;
-  return Seat(*std::move(found), number);
+  MutexLock lock(shard.mutex);
+  ASSIGN_OR_RETURN(auto found, FindOrAdd(shard, uri, node));
+  const uint32_t number = found->stream;
+  return Seat(std::move(found), number);
 }
 
 Registry::Answer Registry::Heard(Shard& shard, Entry& entry, absl::Duration now, Effects* effects) {
+  shard.mutex.AssertHeld();
   figures_->taken.Add();
   const absl::Duration silence = now - entry.last_seen();
   entry.set_last_seen(now);
@@ -244,7 +245,7 @@ Registry::Answer Registry::Heard(Shard& shard, Entry& entry, absl::Duration now,
 void Registry::Leave(const Seat& seat) {
   Entry& entry = *seat.entry_;
   Shard& shard = ShardOf(entry.uri(), entry.node());
-  std::lock_guard lock(shard.mutex);
+  MutexLock lock(shard.mutex);
   if (entry.presence() == v1::PRESENCE_UNSPECIFIED && !entry.connected) Forget(shard, entry);
 }
 
@@ -254,7 +255,7 @@ void Registry::Goodbye(const Seat& seat) {
   Effects effects;
   {
     Shard& shard = ShardOf(entry.uri(), entry.node());
-    std::lock_guard lock(shard.mutex);
+    MutexLock lock(shard.mutex);
     if (entry.stream != seat.number_ || !entry.listed) return;
     entry.set_evidence(Evidence::kNone);
     entry.connected = false;
@@ -267,7 +268,7 @@ void Registry::Goodbye(const Seat& seat) {
 std::shared_ptr<const Sender> Registry::Find(const std::string& uri,
                                              const std::string& node) const {
   Shard& shard = ShardOf(uri, node);
-  std::lock_guard lock(shard.mutex);
+  MutexLock lock(shard.mutex);
   const auto it = shard.entries.find(Shard::Key{uri, node});
   return it == shard.entries.end() ? nullptr : *it;
 }
@@ -277,7 +278,7 @@ void Registry::Excuse(const std::shared_ptr<const Sender>& sender) {
   const absl::Duration now = clock_.MonotonicNow();
   Effects effects;
   {
-    std::lock_guard lock(shard.mutex);
+    MutexLock lock(shard.mutex);
     const auto it = shard.entries.find(Shard::Key{sender->uri(), sender->node()});
     if (it == shard.entries.end() || (*it)->connected) return;
     Entry& entry = **it;
@@ -293,13 +294,13 @@ void Registry::Closed(const Seat& seat, bool by_peer) {
   Entry& entry = *seat.entry_;
   Shard& shard = ShardOf(entry.uri(), entry.node());
   {
-    std::lock_guard lock(shard.mutex);
+    MutexLock lock(shard.mutex);
     if (entry.stream != seat.number_) return;
     const bool was_connected = std::exchange(entry.connected, false);
     if (entry.presence() == v1::PRESENCE_UNSPECIFIED) return Forget(shard, entry);
     if (!by_peer || !was_connected || entry.presence() == v1::PRESENCE_OFFLINE) return;
   }
-  std::lock_guard lock(closed_mutex_);
+  MutexLock lock(closed_mutex_);
   closed_.emplace_back(clock_.MonotonicNow(), seat.entry_);
 }
 
@@ -308,7 +309,7 @@ void Registry::Revoked(const Seat& seat) {
   Shard& shard = ShardOf(entry.uri(), entry.node());
   Effects effects;
   {
-    std::lock_guard lock(shard.mutex);
+    MutexLock lock(shard.mutex);
     if (entry.stream != seat.number_ || entry.presence() == v1::PRESENCE_OFFLINE) return;
     entry.connected = false;
     if (entry.presence() == v1::PRESENCE_UNSPECIFIED) return Forget(shard, entry);
@@ -321,6 +322,7 @@ void Registry::Revoked(const Seat& seat) {
 }
 
 void Registry::Forget(Shard& shard, Entry& entry) {
+  shard.mutex.AssertHeld();
   TimingWheel::Remove(entry);
   if (!entry.listed) return;
   entry.listed = false;
@@ -366,7 +368,7 @@ void Registry::CarryOut(Effects effects) {
 void Registry::EndAll(const absl::Status& why) {
   Effects effects;
   for (size_t i = 0; i < kShards; ++i) {
-    std::lock_guard lock(shards_[i].mutex);
+    MutexLock lock(shards_[i].mutex);
     for (const auto& entry : shards_[i].entries) {
       if (!entry->connected) continue;
       if (auto line = entry->line.lock()) effects.ends.emplace_back(std::move(line), why);

@@ -13,7 +13,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +23,7 @@
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
 #include "services/status/heartbeats/observer.h"
 #include "services/status/heartbeats/sender.h"
 #include "services/status/heartbeats/tcp_view.h"
@@ -116,7 +116,7 @@ class Registry {
 
   // A stream begins. It takes the place of an older one of its sender; if that is of another
   // process which is still heard, both are marked, and the one that runs for longer is ended with
-  // DOUBLE_AGENT. TOO_MANY_SENDERS. The sender is there for others from its first Beat on.
+  // DUPLICATE_AGENT. TOO_MANY_SENDERS. The sender is there for others from its first Beat on.
   absl::StatusOr<Seat> Open(const SenderHello& hello, std::weak_ptr<BeatLine> line,
                             const TcpPeer& peer);
 
@@ -135,10 +135,10 @@ class Registry {
   // The stream is gone: this service ended it, as its sender is not to be trusted any more.
   void Revoked(const Seat& seat);
 
-  // A heartbeat without a stream: Visit, then BeatOnce, or Leave if its pair was refused.
+  // A heartbeat without a stream: Visit, then SendHeartbeat, or Leave if its pair was refused.
   // TOO_MANY_SENDERS.
   absl::StatusOr<Seat> Visit(const std::string& uri, const std::string& node);
-  Answer BeatOnce(const Seat& seat);
+  Answer SendHeartbeat(const Seat& seat);
   void Leave(const Seat& seat);
 
   // A relay brings the heartbeats of others from now on, by one more stream. TOO_MANY_SENDERS.
@@ -186,15 +186,16 @@ class Registry {
   void Forget(Shard& shard, Entry& entry);
 
   // registry_tick.cc
-  std::vector<std::shared_ptr<Entry>> FallDue(absl::Duration now, Effects* effects);
+  std::vector<std::shared_ptr<Entry>> FallDue(absl::Duration now, Effects* effects)
+      ABSL_LOCKS_EXCLUDED(observer_mutex_);
   bool Settle(Shard& shard, Entry& entry, absl::Duration now, Effects* effects);
   void Judge(Entry& entry, absl::Duration now, Effects* effects);
   void JudgeSilent(Shard& shard, Entry& entry, absl::Duration now, Effects* effects);
   void Doubt(Entry& entry, absl::Duration now, std::string why, Effects* effects);
   bool BelowLostRelay(const Entry& entry, absl::Duration now) const;
-  std::string DoubtOfRelays(absl::Duration now) const;
+  std::string DoubtOfRelays(absl::Duration now) const ABSL_LOCKS_EXCLUDED(relays_mutex_);
   void DoubtNewlyLate(absl::Duration now, Effects* effects);
-  void LookAtConnections(absl::Duration now, Effects* effects);
+  void LookAtConnections(absl::Duration now, Effects* effects) ABSL_LOCKS_EXCLUDED(closed_mutex_);
   void ApplySight(Entry& entry, const TcpSight& sight, Effects* effects);
   void Measure(absl::Duration lag);
   int64_t TickBefore(absl::Duration at) const;
@@ -216,17 +217,18 @@ class Registry {
 
   // The ticking thread's own, but for observer_mutex_.
   absl::Duration last_tick_;
-  mutable std::mutex observer_mutex_;
+  mutable Mutex observer_mutex_;
   Observer observer_;  // changed by the ticking thread under observer_mutex_
   std::deque<std::pair<absl::Duration, std::weak_ptr<Entry>>> newly_late_;
 
-  mutable std::mutex relays_mutex_;
-  // By name; never taken out, since senders point to them. Guarded by relays_mutex_.
-  std::map<std::string, std::unique_ptr<RelaySight>> relays_;
+  mutable Mutex relays_mutex_;
+  // By name; never taken out, since senders point to them.
+  std::map<std::string, std::unique_ptr<RelaySight>> relays_ ABSL_GUARDED_BY(relays_mutex_);
 
-  std::mutex closed_mutex_;
-  // Connections that ended, and when; guarded by closed_mutex_.
-  std::vector<std::pair<absl::Duration, std::shared_ptr<Entry>>> closed_;
+  Mutex closed_mutex_;
+  // Connections that ended, and when.
+  std::vector<std::pair<absl::Duration, std::shared_ptr<Entry>>> closed_
+      ABSL_GUARDED_BY(closed_mutex_);
 };
 
 }  // namespace muster

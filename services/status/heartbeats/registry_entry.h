@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "services/common/base/mutex.h"
 #include "services/common/base/strings.h"
 #include "services/status/heartbeats/registry.h"
 #include "services/status/heartbeats/timing_wheel.h"
@@ -79,9 +79,9 @@ struct Registry::Shard {
     }
   };
 
-  std::mutex mutex;
-  std::unordered_set<std::shared_ptr<Entry>, Hash, Same> entries;  // guarded by mutex
-  TimingWheel wheel;                                               // guarded by mutex
+  Mutex mutex;
+  std::unordered_set<std::shared_ptr<Entry>, Hash, Same> entries ABSL_GUARDED_BY(mutex);
+  TimingWheel wheel ABSL_GUARDED_BY(mutex);
 };
 
 // What is to be done once no lock is held.
@@ -102,7 +102,7 @@ struct Registry::Figures {
   Labelled<Gauge> senders;
   Labelled<Counter> transitions;
   Counter probes;
-  Counter double_agents;
+  Counter duplicate_agents;
   Counter refused;
   Gauge interval;
   Gauge doubt;

@@ -14,7 +14,7 @@ void Registry::Restore(const std::vector<SenderRecord>& records) {
   Effects effects;
   for (const SenderRecord& record : records) {
     Shard& shard = ShardOf(record.uri, record.node);
-    std::lock_guard lock(shard.mutex);
+    MutexLock lock(shard.mutex);
     auto found = FindOrAdd(shard, record.uri, record.node);
     if (!found.ok()) break;
     Entry& entry = **found;
@@ -40,7 +40,7 @@ std::vector<SenderRecord> Registry::TakeChanged(size_t max) {
   const absl::Duration now = clock_.MonotonicNow();
   std::vector<SenderRecord> records;
   for (size_t i = 0; i < kShards && records.size() < max; ++i) {
-    std::lock_guard lock(shards_[i].mutex);
+    MutexLock lock(shards_[i].mutex);
     for (const auto& entry : shards_[i].entries) {
       if (!entry->changed) continue;
       if (records.size() == max) break;

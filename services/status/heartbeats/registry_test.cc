@@ -44,7 +44,7 @@ TEST_F(RegistryTest, ANewStreamOfTheSameProcessTakesThePlace) {
   Stream fresh = Open(1);
   EXPECT_EQ(old.sender, fresh.sender);
   EXPECT_EQ(old.line->ended.code(), absl::StatusCode::kCancelled);
-  EXPECT_FALSE(fresh.sender->double_agent());
+  EXPECT_FALSE(fresh.sender->duplicate_agent());
   registry_->Closed(old.seat, true);  // too late to matter
   Pass(2);
   EXPECT_EQ(fresh.sender->evidence(), Evidence::kNone);
@@ -53,17 +53,17 @@ TEST_F(RegistryTest, ANewStreamOfTheSameProcessTakesThePlace) {
 TEST_F(RegistryTest, OfTwoProcessesTheOlderIsTold) {
   Stream old = Open(1, "i1", absl::Seconds(100));
   Stream young = Open(1, "i2", absl::Seconds(5));
-  EXPECT_EQ(ReasonOf(old.line->ended), "DOUBLE_AGENT");
-  EXPECT_TRUE(young.sender->double_agent());
+  EXPECT_EQ(ReasonOf(old.line->ended), "DUPLICATE_AGENT");
+  EXPECT_TRUE(young.sender->duplicate_agent());
   EXPECT_EQ(young.sender->evidence(), Evidence::kNone);
   // The older comes back, and is the older still.
-  EXPECT_EQ(ReasonOf(TryOpen(1, "i1", absl::Seconds(101)).status()), "DOUBLE_AGENT");
+  EXPECT_EQ(ReasonOf(TryOpen(1, "i1", absl::Seconds(101)).status()), "DUPLICATE_AGENT");
   EXPECT_TRUE(young.line->ended.ok());
   EXPECT_EQ(journal_.details["n1"].size(), 3);
   PassBeating(179, {&young});
-  EXPECT_TRUE(young.sender->double_agent());
+  EXPECT_TRUE(young.sender->duplicate_agent());
   PassBeating(15, {&young});
-  EXPECT_FALSE(young.sender->double_agent());
+  EXPECT_FALSE(young.sender->duplicate_agent());
 }
 
 TEST_F(RegistryTest, ABeatOfAStreamThatLostItsPlaceCountsForNothing) {
@@ -80,7 +80,7 @@ TEST_F(RegistryTest, AProcessThatTookOverFromADeadOneIsARestart) {
   Pass(3);
   Stream fresh = Open(1, "i2");
   EXPECT_EQ(fresh.sender->evidence(), Evidence::kRestarted);
-  EXPECT_FALSE(fresh.sender->double_agent());
+  EXPECT_FALSE(fresh.sender->duplicate_agent());
   Beat(fresh);
   EXPECT_EQ(fresh.sender->evidence(), Evidence::kRestarted);
   // One that said goodbye may come back as it likes.
@@ -128,13 +128,13 @@ TEST_F(RegistryTest, WhoWasRefusedAtItsFirstBeatWasNeverThere) {
 TEST_F(RegistryTest, AVisitorBeatsWithoutAStream) {
   const auto seat = registry_->Visit("u", "n1");
   ASSERT_TRUE(seat.ok());
-  EXPECT_EQ(registry_->BeatOnce(*seat).interval, absl::Seconds(10));
+  EXPECT_EQ(registry_->SendHeartbeat(*seat).interval, absl::Seconds(10));
   const auto sender = seat->sender();
   EXPECT_EQ(sender->presence(), v1::PRESENCE_ONLINE);
   Pass(20);
   EXPECT_EQ(sender->presence(), v1::PRESENCE_LATE);
   EXPECT_EQ(sender->evidence(), Evidence::kNone);
-  registry_->BeatOnce(*registry_->Visit("u", "n1"));
+  registry_->SendHeartbeat(*registry_->Visit("u", "n1"));
   EXPECT_EQ(sender->presence(), v1::PRESENCE_ONLINE);
   // All that it was for is done, and old clients say no goodbye.
   registry_->Excuse(sender);

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/errors.h"
+#include "services/common/errors/heartbeats.h"
 #include "services/status/heartbeats/registry.h"
 #include "services/status/heartbeats/registry_entry.h"
 
@@ -64,7 +64,7 @@ bool Registry::BelowLostRelay(const Entry& entry, absl::Duration now) const {
 }
 
 absl::StatusOr<RelaySight*> Registry::OpenRelay(const std::string& name) {
-  std::lock_guard lock(relays_mutex_);
+  MutexLock lock(relays_mutex_);
   std::unique_ptr<RelaySight>& relay = relays_[name];
   if (relay == nullptr) {
     if (relays_.size() > kMaxRelays) {
@@ -80,14 +80,14 @@ absl::StatusOr<RelaySight*> Registry::OpenRelay(const std::string& name) {
 }
 
 void Registry::CloseRelay(RelaySight* relay) {
-  std::lock_guard lock(relays_mutex_);
+  MutexLock lock(relays_mutex_);
   if (--relay->streams > 0) return;
   relay->turned_at = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
   relay->connected = false;
 }
 
 std::string Registry::DoubtOfRelays(absl::Duration now) const {
-  std::lock_guard lock(relays_mutex_);
+  MutexLock lock(relays_mutex_);
   for (const auto& [name, relay] : relays_) {
     if (!relay->connected &&
         now - absl::Nanoseconds(relay->turned_at.load()) < options_.doubt_limit) {
@@ -112,7 +112,7 @@ void Registry::Tick() {
   const absl::Duration lag = std::max(now - last_tick_ - options_.tick, absl::ZeroDuration());
   last_tick_ = now;
   {
-    std::lock_guard lock(observer_mutex_);
+    MutexLock lock(observer_mutex_);
     observer_.Ticked(now, lag, interval);
   }
   Effects effects;
@@ -137,7 +137,7 @@ std::vector<std::shared_ptr<Registry::Entry>> Registry::FallDue(absl::Duration n
   int64_t were_online = 0;
   for (size_t i = 0; i < kShards; ++i) {
     Shard& shard = shards_[i];
-    std::lock_guard lock(shard.mutex);
+    MutexLock lock(shard.mutex);
     shard.wheel.Advance(TickBefore(now), [&](WheelNode& node) {
       auto& entry = static_cast<Entry&>(node);
       if (Settle(shard, entry, now, effects)) return;
@@ -156,16 +156,18 @@ std::vector<std::shared_ptr<Registry::Entry>> Registry::FallDue(absl::Duration n
       if (!entry.ClosedByPeer()) ++fell_silent;
     });
   }
-  std::lock_guard lock(observer_mutex_);
+  MutexLock lock(observer_mutex_);
   observer_.Count(now, fell_silent, present_[v1::PRESENCE_ONLINE] - were_online, doubted_,
                   Interval());
   return silent;
 }
 
-// Whether there is nothing to judge: it was heard, or it is gone. Under the shard's lock.
+// Whether there is nothing to judge: it was heard, or it is gone. The caller holds the shard's
+// mutex.
 bool Registry::Settle(Shard& shard, Entry& entry, absl::Duration now, Effects* effects) {
-  if (entry.double_agent() && now - entry.double_since >= options_.lost_after) {
-    entry.set_double_agent(false);
+  shard.mutex.AssertHeld();
+  if (entry.duplicate_agent() && now - entry.double_since >= options_.lost_after) {
+    entry.set_duplicate_agent(false);
     effects->changed.push_back(entry.shared_from_this());
   }
   const v1::Presence presence = entry.presence();
@@ -188,7 +190,7 @@ bool Registry::Settle(Shard& shard, Entry& entry, absl::Duration now, Effects* e
 
 void Registry::Judge(Entry& entry, absl::Duration now, Effects* effects) {
   Shard& shard = ShardOf(entry.uri(), entry.node());
-  std::lock_guard lock(shard.mutex);
+  MutexLock lock(shard.mutex);
   if (!entry.listed || Settle(shard, entry, now, effects)) return;
   if (now - entry.last_seen() >= entry.interval() * 2) {
     return JudgeSilent(shard, entry, now, effects);
@@ -206,6 +208,7 @@ void Registry::Judge(Entry& entry, absl::Duration now, Effects* effects) {
 }
 
 void Registry::JudgeSilent(Shard& shard, Entry& entry, absl::Duration now, Effects* effects) {
+  shard.mutex.AssertHeld();
   const v1::Presence before = entry.presence();
   if (observer_.holds(now)) {
     if (before != v1::PRESENCE_UNKNOWN) {
@@ -253,7 +256,7 @@ void Registry::JudgeSilent(Shard& shard, Entry& entry, absl::Duration now, Effec
   shard.wheel.Add(entry, TickAfter(next));
 }
 
-// Under the shard's lock.
+// The caller holds the shard's mutex.
 void Registry::Doubt(Entry& entry, absl::Duration now, std::string why, Effects* effects) {
   if (entry.doubted()) return;
   entry.set_doubted(true);
@@ -266,7 +269,7 @@ void Registry::DoubtNewlyLate(absl::Duration now, Effects* effects) {
   for (const auto& [at, weak] : newly_late_) {
     const auto entry = weak.lock();
     if (entry == nullptr) continue;
-    std::lock_guard lock(ShardOf(entry->uri(), entry->node()).mutex);
+    MutexLock lock(ShardOf(entry->uri(), entry->node()).mutex);
     if (!entry->listed || entry->presence() != v1::PRESENCE_LATE || entry->ClosedByPeer()) continue;
     Doubt(*entry, now, observer_.Doubt(now), effects);
   }
@@ -276,7 +279,7 @@ void Registry::DoubtNewlyLate(absl::Duration now, Effects* effects) {
 void Registry::LookAtConnections(absl::Duration now, Effects* effects) {
   std::vector<std::shared_ptr<Entry>> entries = std::move(effects->looks);
   {
-    std::lock_guard lock(closed_mutex_);
+    MutexLock lock(closed_mutex_);
     const auto settled = std::stable_partition(
         closed_.begin(), closed_.end(), [&](const auto& c) { return c.first > now - kSettles; });
     for (auto it = settled; it != closed_.end(); ++it) entries.push_back(std::move(it->second));
@@ -285,14 +288,14 @@ void Registry::LookAtConnections(absl::Duration now, Effects* effects) {
   if (entries.empty()) return;
   std::vector<TcpPeer> peers;
   for (const auto& entry : entries) {
-    std::lock_guard lock(ShardOf(entry->uri(), entry->node()).mutex);
+    MutexLock lock(ShardOf(entry->uri(), entry->node()).mutex);
     peers.push_back(entry->peer);
   }
   std::vector<TcpSight> sights = look_(peers);
   const bool asked = !sights.empty();
   sights.resize(peers.size());
   for (size_t i = 0; i < entries.size(); ++i) {
-    std::lock_guard lock(ShardOf(entries[i]->uri(), entries[i]->node()).mutex);
+    MutexLock lock(ShardOf(entries[i]->uri(), entries[i]->node()).mutex);
     // It may have come back, over another connection, while the kernel was asked.
     if (!(entries[i]->peer == peers[i])) continue;
     entries[i]->asked = asked;
@@ -300,7 +303,7 @@ void Registry::LookAtConnections(absl::Duration now, Effects* effects) {
   }
 }
 
-// Under the shard's lock.
+// The caller holds the shard's mutex.
 void Registry::ApplySight(Entry& entry, const TcpSight& sight, Effects* effects) {
   const v1::Presence presence = entry.presence();
   if (entry.peer.port == 0 || presence == v1::PRESENCE_OFFLINE) return;

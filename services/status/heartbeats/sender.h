@@ -58,7 +58,7 @@ class Sender {
   // Its wall clock minus ours at its last heartbeat: shown, never used.
   absl::Duration clock_skew() const { return absl::Microseconds(clock_skew_.load()); }
   // Two processes alternate as this sender.
-  bool double_agent() const { return double_agent_; }
+  bool duplicate_agent() const { return duplicate_agent_; }
   // What it was told last.
   absl::Duration interval() const { return absl::Milliseconds(interval_.load()); }
   // It is silent, and so are many others at once: the fault is likely on the way, or here.
@@ -73,7 +73,7 @@ class Sender {
   void set_last_seen(absl::Duration at) { last_seen_ = absl::ToInt64Nanoseconds(at); }
   void set_evidence(Evidence evidence) { evidence_ = evidence; }
   void set_clock_skew(absl::Duration skew) { clock_skew_ = absl::ToInt64Microseconds(skew); }
-  void set_double_agent(bool double_agent) { double_agent_ = double_agent; }
+  void set_duplicate_agent(bool duplicate_agent) { duplicate_agent_ = duplicate_agent; }
   void set_interval(absl::Duration interval) { interval_ = absl::ToInt64Milliseconds(interval); }
   void set_doubted(bool doubted) { doubted_ = doubted; }
   void set_relay(const RelaySight* relay) { relay_ = relay; }
@@ -87,7 +87,7 @@ class Sender {
   std::atomic<int64_t> interval_ = 0;        // milliseconds
   std::atomic<uint8_t> presence_ = 0;
   std::atomic<Evidence> evidence_ = Evidence::kNone;
-  std::atomic<bool> double_agent_ = false;
+  std::atomic<bool> duplicate_agent_ = false;
   std::atomic<bool> doubted_ = false;
   std::atomic<const RelaySight*> relay_ = nullptr;
 };

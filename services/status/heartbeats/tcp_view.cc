@@ -16,7 +16,8 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
-#include "services/common/base/error.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -144,7 +145,7 @@ absl::StatusOr<std::vector<TcpSight>> TcpView::Look(uint16_t local_port,
     question.filter = MakeFilter(question.peers);
     // A listener for any address takes IPv4 on a socket of IPv6, one for an IPv4 address does not.
     for (const uint8_t family : {AF_INET6, AF_INET}) {
-      if (const absl::Status status = Ask(family, question, &sights); !status.ok()) return status;
+      RETURN_IF_ERROR(Ask(family, question, &sights));
     }
   }
   return sights;

@@ -40,10 +40,10 @@ Ticker::Ticker(Registry& registry, absl::Duration tick,
 
 Ticker::~Ticker() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stop_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   thread_.join();
 }
 
@@ -51,9 +51,10 @@ void Ticker::Run(absl::Duration tick) {
   const auto period = absl::ToChronoNanoseconds(tick);
   auto next = std::chrono::steady_clock::now() + period;
   auto keep_at = std::chrono::steady_clock::now() + kKeepsEvery;
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_until(lock, next, [this] { return stop_; })) {
-    lock.unlock();
+  MutexLock lock(mutex_);
+  while (!wake_.WaitUntil(mutex_, next,
+                          [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_; })) {
+    lock.Unlock();
     registry_.Tick();
     const auto now = std::chrono::steady_clock::now();
     if (now >= keep_at) {
@@ -61,9 +62,9 @@ void Ticker::Run(absl::Duration tick) {
       keep_at = now + kKeepsEvery;
     }
     next = now + period;
-    lock.lock();
+    lock.Lock();
   }
-  lock.unlock();
+  lock.Unlock();
   Keep();
 }
 

@@ -3,16 +3,14 @@
 #define MUSTER_SERVICES_STATUS_HEARTBEATS_TICKER_H_
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "services/common/base/mutex.h"
 #include "services/status/heartbeats/registry.h"
 #include "services/status/heartbeats/tcp_view.h"
 
@@ -45,14 +43,14 @@ class Ticker {
   ~Ticker();
 
  private:
-  void Run(absl::Duration tick);
+  void Run(absl::Duration tick) ABSL_LOCKS_EXCLUDED(mutex_);
   void Keep();
 
   Registry& registry_;
   const std::function<void(std::vector<SenderRecord>)> keep_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stop_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar wake_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -1,5 +1,5 @@
-// Package browser tests the dashboard in a real headless Chromium against a real fleet. Set MUSTER_BIN as
-// for the other end-to-end tests; with -update the pictures of the documents are written anew.
+// Package browser tests the dashboard in a headless Chromium against a real fleet. Set MUSTER_BIN as for the other
+// end-to-end tests; -update writes the images of the documents.
 package browser
 
 import (
@@ -25,9 +25,9 @@ import (
 	"muster.example/testing/fleet"
 )
 
-var update = flag.Bool("update", false, "write the pictures of docs/images")
+var update = flag.Bool("update", false, "write the images in docs/images")
 
-// What waits for a condition gives up after this: a node is called late after two heartbeats of 10 s.
+// soon bounds waits for a condition: a node is late after two heartbeats of 10 s.
 const soon = 90 * time.Second
 
 func TestMain(m *testing.M) {
@@ -53,14 +53,13 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// page is a tab of a browser of its own. Uncaught errors of scripts and what the page's policy refused fail
-// the test.
+// page is a tab in a separate browser. Uncaught errors of scripts and violations of the page's policy fail the test.
 type page struct {
 	t   *testing.T
 	ctx context.Context
 }
 
-// newPage is one that takes any server's certificate.
+// newPage returns a page that accepts any server certificate.
 func newPage(t *testing.T) *page {
 	t.Helper()
 	return newPageOf(t, chromedp.IgnoreCertErrors)
@@ -72,13 +71,13 @@ func newPageOf(t *testing.T, more ...chromedp.ExecAllocatorOption) *page {
 	if err != nil {
 		t.Fatalf("%v: install the packages in deploy/packages", err)
 	}
-	temporary, err := os.MkdirTemp("", "browser") // Chromium leaves files behind when it is ended
+	temporary, err := os.MkdirTemp("", "browser") // Chromium leaves files behind when it ends
 	check(t, err)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Env("TMPDIR="+temporary))
 	allocator, closeBrowser := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	ctx, closeTab := chromedp.NewContext(allocator)
-	check(t, chromedp.Do(ctx)) // starts the browser: a time limit of this call would end it
+	check(t, chromedp.Do(ctx)) // starts the browser; a time limit of this call would end it
 	p := &page{t: t, ctx: ctx}
 	var listening sync.WaitGroup
 	messages := chromedp.Console(ctx)
@@ -87,7 +86,7 @@ func newPageOf(t *testing.T, more ...chromedp.ExecAllocatorOption) *page {
 		closeTab()
 		closeBrowser()
 		listening.Wait()
-		check(t, fleet.Until(soon, "the browser is gone with its files", func() bool { return os.RemoveAll(temporary) == nil }))
+		check(t, fleet.Until(soon, "the browser has ended and its files are removed", func() bool { return os.RemoveAll(temporary) == nil }))
 	})
 	p.size(1280, 900)
 	return p
@@ -104,7 +103,7 @@ func (p *page) listen(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
 	}
 }
 
-// act runs an action within a time limit, and gives what it gives.
+// act runs an action within a time limit, and returns its result.
 func act[T any](p *page, action chromedp.Action[T]) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, soon)
@@ -133,7 +132,7 @@ func (p *page) open(address string) {
 	act(p, chromedp.Navigate(address))
 }
 
-// visit goes to one of the dashboard's pages.
+// visit opens one of the dashboard's pages.
 func (p *page) visit(route string) {
 	p.t.Helper()
 	script[string](p, fmt.Sprintf("location.hash = %q", route))
@@ -144,7 +143,7 @@ func (p *page) click(selector string) {
 	act(p, chromedp.Click(chromedp.CSS(selector)))
 }
 
-// typed sends keys to an element; "" is the one that has the focus.
+// typed sends keys to an element; "" is the focused element.
 func (p *page) typed(selector, keys string) {
 	p.t.Helper()
 	if selector != "" {
@@ -164,23 +163,23 @@ func (p *page) until(what, expression string) {
 	p.t.Helper()
 	err := fleet.Until(soon, what, func() bool { return script[bool](p, "Boolean("+expression+")") })
 	if err != nil {
-		p.t.Fatalf("%v; the page says:\n%s", err, script[string](p, "document.body.innerText"))
+		p.t.Fatalf("%v; the page shows:\n%s", err, script[string](p, "document.body.innerText"))
 	}
 }
 
 // untilShown waits for an element.
 func (p *page) untilShown(selector string) {
 	p.t.Helper()
-	p.until("there is "+selector, fmt.Sprintf("document.querySelector(%q)", selector))
+	p.until(selector+" exists", fmt.Sprintf("document.querySelector(%q)", selector))
 }
 
-// text is what a reader sees of an element.
+// text returns the visible text of an element.
 func (p *page) text(selector string) string {
 	p.t.Helper()
 	return script[string](p, fmt.Sprintf("(document.querySelector(%q) || {innerText: ''}).innerText", selector))
 }
 
-// fits fails if the page has to be scrolled to the side.
+// fits fails if the page has to be scrolled horizontally.
 func (p *page) fits() {
 	p.t.Helper()
 	if over := script[int](p, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); over > 0 {
@@ -188,12 +187,12 @@ func (p *page) fits() {
 	}
 }
 
-// shot takes a picture for the documents; with -update they get it.
+// shot takes a screenshot for the documents; with -update it is written there.
 func (p *page) shot(name string) {
 	p.t.Helper()
 	picture := act(p, chromedp.CaptureScreenshot())
 	if _, err := png.Decode(bytes.NewReader(picture)); err != nil {
-		p.t.Errorf("the picture %s: %v", name, err)
+		p.t.Errorf("screenshot %s: %v", name, err)
 	}
 	if *update {
 		check(p.t, os.WriteFile(filepath.Join("../../../docs/images", name+".png"), picture, 0o644))

@@ -16,13 +16,13 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// profile is what a person's browser knows: certificates in a store of Mozilla's NSS, and preferences.
+// profile is a user's browser profile: certificates in Mozilla's NSS store, and preferences.
 type profile struct {
 	t    *testing.T
 	home string
 }
 
-// newProfile trusts the fleet's root and shows a certificate that fits without asking which one.
+// newProfile creates a profile that trusts the fleet's root CA and selects a matching certificate without a prompt.
 func newProfile(t *testing.T, f *fleet.Fleet) profile {
 	t.Helper()
 	p := profile{t, t.TempDir()}
@@ -40,16 +40,16 @@ func newProfile(t *testing.T, f *fleet.Fleet) profile {
 	return p
 }
 
-// importOperator puts what `muster credentials export --p12` gives into the store, as a person would.
+// importOperator imports the file of `muster credentials export --p12` into the store, as a user would.
 func (p profile) importOperator(f *fleet.Fleet) {
 	p.t.Helper()
 	file := filepath.Join(p.home, "me.p12")
 	export := f.Command(context.Background(), "credentials", "export", "--p12", "-o", file)
-	said, err := export.CombinedOutput()
+	stderr, err := export.CombinedOutput()
 	check(p.t, err)
-	password := regexp.MustCompile(`Its password: (\S+)`).FindSubmatch(said)
+	password := regexp.MustCompile(`Password: (\S+)`).FindSubmatch(stderr)
 	if password == nil {
-		p.t.Fatalf("no password is told: %s", said)
+		p.t.Fatalf("no password was printed: %s", stderr)
 	}
 	p.do("pk12util", "-i", file, "-w", p.write("password", string(password[1])), "-K", "")
 }
@@ -76,8 +76,9 @@ func (p profile) newPage() *page {
 	return newPageOf(p.t, chromedp.UserDataDir(filepath.Join(p.home, "chromium")), chromedp.Env("HOME="+p.home))
 }
 
-// Who has a certificate in the browser needs no link. The server's is checked, with nothing but the fleet's root.
-func TestACertificateInTheBrowserSignsIn(t *testing.T) {
+// A browser with a client certificate needs no link. The server's certificate is verified with only the fleet's root
+// CA.
+func TestBrowserCertificateSignsIn(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := plan(t, f, "Seen with a certificate", []string{"n1"}, delivered("packages", "DaemonSet"))
@@ -86,9 +87,9 @@ func TestACertificateInTheBrowserSignsIn(t *testing.T) {
 
 	stranger := newProfile(t, f).newPage()
 	stranger.open(viewer.Address)
-	stranger.until("who has none is told how to sign in", `document.querySelector(".notice.bad")?.innerText.includes("muster dashboard")`)
+	stranger.until("a browser without a certificate is shown how to sign in", `document.querySelector(".notice.bad")?.innerText.includes("muster dashboard")`)
 	if text := stranger.text("body"); strings.Contains(text, "Seen with a certificate") {
-		t.Errorf("who has no certificate sees %q", text)
+		t.Errorf("a browser without a certificate shows %q", text)
 	}
 
 	me := newProfile(t, f)

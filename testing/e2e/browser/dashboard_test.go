@@ -12,14 +12,14 @@ import (
 	"muster.example/services/client/go"
 )
 
-// kind is the row of a straggler with this reason.
+// straggler returns the selector of a straggler's row with this reason.
 func straggler(node, kind string) string {
 	return fmt.Sprintf("tr[data-node=%q][data-kind=%q]", node, kind)
 }
 
-// A run is followed from its beginning to its end; meanwhile one node is killed, another one stopped, and
-// each shows with its reason.
-func TestARunIsFollowedToItsEnd(t *testing.T) {
+// A run is followed from its beginning to its end; meanwhile one node is killed, another one stopped, and each is shown
+// with its reason.
+func TestDashboardFollowsRunToItsEnd(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	nodes := names(240, "node")
@@ -33,7 +33,7 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 	p.signIn(f)
 	p.visit("#/runs/" + run)
 	p.untilShown("[data-link=live]")
-	p.until("nothing is there yet", `document.querySelector("[data-test=percent]").innerText === "0 %"`)
+	p.until("no result is shown yet", `document.querySelector("[data-test=percent]").innerText === "0 %"`)
 
 	healthy, killed, stopped := nodes[0], nodes[1], nodes[2]
 	agent(t, f, nil, run, "kernel", healthy)
@@ -50,18 +50,18 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 		}
 	}
 	inventory.report(muster.Global, muster.Progress{Message: "reading serial numbers of rack 12", Total: 40, Completed: 11})
-	p.until("three agents are at work", `[...document.querySelectorAll(".happenings b")].some((b) => b.innerText === "First result")`)
+	p.until("three agents are working", `[...document.querySelectorAll(".events b")].some((b) => b.innerText === "First result")`)
 
 	victim.Kill()
 	check(t, sleeper.Stop())
 	p.untilShown(straggler(killed, "crashed"))
 	p.untilShown(straggler(stopped, "not_responding"))
 	for _, selector := range []string{straggler(killed, "crashed"), straggler(stopped, "not_responding")} {
-		if said := p.text(selector + " .said"); !strings.Contains(said, "Next:") {
-			t.Errorf("%s does not say what happens next: %q", selector, said)
+		if stderr := p.text(selector + " .detail"); !strings.Contains(stderr, "Next:") {
+			t.Errorf("%s has no next step: %q", selector, stderr)
 		}
 	}
-	p.until("the time line tells of both", `[...document.querySelectorAll(".happenings b")].filter((b) => /Crashed|Not responding/.test(b.innerText)).length === 2`)
+	p.until("the timeline shows both", `[...document.querySelectorAll(".events b")].filter((b) => /Crashed|Not responding/.test(b.innerText)).length === 2`)
 	pictures(p)
 	terminalShot(t, f, "status-terminal", 40, 140, "status")
 	oneCell(p, healthy)
@@ -71,12 +71,12 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 
 	p.visit("#/nodes/" + killed)
 	p.untilShown("tr[data-kind=crashed]")
-	p.until("the history says when it fell silent", `document.querySelector("#history").closest("section").innerText.includes("Late")`)
+	p.until("the history shows when the heartbeats stopped", `document.querySelector("#history").closest("section").innerText.includes("Late")`)
 	p.shot("dashboard-node")
 	p.visit("#/nodes")
 	p.untilShown(fmt.Sprintf("tr[data-node=%q]", killed))
 	p.visit("#/")
-	p.untilShown(fmt.Sprintf("li[data-run=%q] .lagging", run))
+	p.untilShown(fmt.Sprintf("li[data-run=%q] .stragglers", run))
 
 	p.visit("#/runs/" + run)
 	p.untilShown("[data-link=live]")
@@ -97,17 +97,17 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 	inventory.deliver(muster.Global, "")
 	p.untilShown("[data-state=complete]")
 	p.untilShown("[data-link=ended]")
-	p.until("everything is there", `document.querySelector("[data-test=percent]").innerText === "100 %"`)
+	p.until("all results are shown", `document.querySelector("[data-test=percent]").innerText === "100 %"`)
 	wantDownloads(p, run, healthy)
 	if title := script[string](p, "document.title"); strings.Contains(title, "taken") {
 		t.Error("a message of a plugin was run as a script")
 	}
 
 	p.click(".foot button")
-	p.until("who signed out sees nothing any more", `document.querySelector(".notice.bad") && !document.querySelector(".summary")`)
+	p.until("nothing is shown after the sign-out", `document.querySelector(".notice.bad") && !document.querySelector(".summary")`)
 }
 
-// pictures looks at the page in both themes and on a phone.
+// pictures takes screenshots in both themes and in the size of a phone.
 func pictures(p *page) {
 	p.t.Helper()
 	for name, dark := range map[string]bool{"light": false, "dark": true} {
@@ -124,7 +124,7 @@ func pictures(p *page) {
 	p.size(1280, 900)
 }
 
-// oneCell goes to a node's cell by the keyboard.
+// oneCell selects a node's cell with the keyboard.
 func oneCell(p *page, node string) {
 	p.t.Helper()
 	p.typed(".grid input[name=node]", node+kb.Enter)
@@ -135,13 +135,13 @@ func oneCell(p *page, node string) {
 	p.typed(".grid-view", kb.ArrowRight)
 	p.until("the next cell is shown", fmt.Sprintf(`!document.querySelector(".pair-details h3").innerText.includes(%q)`, node))
 	p.typed("", "n")
-	p.until("n leads to trouble", `/Crashed|Not responding|Error/.test(document.querySelector(".pair-details").innerText)`)
+	p.until("n selects a pair that needs attention", `/Crashed|Not responding|Error/.test(document.querySelector(".pair-details").innerText)`)
 	p.typed("", kb.Escape)
 	p.until("Escape closes the details", `!document.querySelector(".pair-details")`)
 }
 
-// textStaysText wants a text to be shown as it is, and to be nothing else: as a plugin's message, and as the name
-// of a node in a link that somebody sends.
+// textStaysText checks that a text is displayed verbatim and not interpreted: as a plugin's message, and as the name of
+// a node in a link.
 func textStaysText(p *page, hostile string) {
 	p.t.Helper()
 	p.typed(".grid input[name=node]", muster.Global+kb.Enter)
@@ -151,7 +151,7 @@ func textStaysText(p *page, hostile string) {
 		p.t.Error("a message of a plugin became a part of the page")
 	}
 	p.visit("#/nodes/" + url.PathEscape(hostile))
-	p.until("the name is shown, and that there is no such node", fmt.Sprintf(
+	p.until("the name and the error are shown", fmt.Sprintf(
 		`document.querySelector("h1")?.innerText === %q && document.querySelector(".notice.bad")`, hostile))
 	if script[bool](p, taken) {
 		p.t.Error("the name of a node became a part of the page")
@@ -162,13 +162,13 @@ func textStaysText(p *page, hostile string) {
 func wantDownloads(p *page, run, node string) {
 	p.t.Helper()
 	p.untilShown("a.button[download]")
-	p.until("the archive can be fetched", `window.archive === 200 || void fetch(document.querySelector("a.button[download]").href).then((r) => { window.archive = r.status })`)
+	p.until("the archive can be downloaded", `window.archive === 200 || void fetch(document.querySelector("a.button[download]").href).then((r) => { window.archive = r.status })`)
 	p.click("#tab-results")
 	p.untilShown("input.filter")
 	p.typed("input.filter", node+" ports")
 	row := fmt.Sprintf("tr[data-node=%q][data-plugin=ports] a[download]", node)
 	p.untilShown(row)
-	p.until("a single result can be fetched", fmt.Sprintf(
+	p.until("a single result can be downloaded", fmt.Sprintf(
 		`window.result === %q || void fetch(document.querySelector(%q).href).then((r) => r.text()).then((text) => { window.result = text })`,
 		"what ports found on "+node+"\n", row))
 }

@@ -30,7 +30,7 @@ func up(t *testing.T, arguments ...string) *fleet.Fleet {
 	return f
 }
 
-// signIn opens the dashboard with a link that an operator asked for. It can be used once.
+// signIn opens the dashboard with an operator's link, which works once.
 func (p *page) signIn(f *fleet.Fleet) {
 	p.t.Helper()
 	link, err := f.Muster("dashboard")
@@ -39,7 +39,7 @@ func (p *page) signIn(f *fleet.Fleet) {
 	p.until("the link led to the dashboard", `location.pathname === "/" && document.querySelector("h1")`)
 }
 
-// gated is a plugin that waits for a file before it delivers.
+// gated returns a plugin that waits for a file before it delivers.
 func gated(name, gate string) string {
 	shell := fmt.Sprintf(`while [ ! -e %q ]; do sleep 0.2; done; echo done > "$RESULTS_DIR/out.txt"; echo "$RESULTS_DIR/out.txt" > "$RESULTS_DIR/done"`, gate)
 	quoted, _ := json.Marshal(shell) // JSON is YAML
@@ -47,7 +47,7 @@ func gated(name, gate string) string {
 		"spec:\n  name: plugin\n  command: [\"/bin/sh\", \"-c\"]\n  args: [%s]\n", name, quoted)
 }
 
-// delivered is a plugin for which the test itself delivers.
+// delivered returns a plugin for which the test delivers.
 func delivered(name, driver string) string {
 	return fmt.Sprintf("sonobuoy-config:\n  driver: %s\n  plugin-name: %s\n  result-format: raw\n"+
 		"spec:\n  name: plugin\n  image: example/plugin:v1\n", driver, name)
@@ -69,7 +69,7 @@ func plan(t *testing.T, f *fleet.Fleet, title string, nodes []string, definition
 	return run
 }
 
-// agent starts the real agent for one pair, on a host of its own if that is given. The test's end kills it.
+// agent starts an agent for one pair, on its own host if that is given. The end of the test kills it.
 func agent(t *testing.T, f *fleet.Fleet, host *fleet.Host, run, plugin, node string) *fleet.RunningProgram {
 	t.Helper()
 	credential, err := f.Export(run, plugin, node)
@@ -119,11 +119,11 @@ func (d deliverer) deliver(node, problem string) {
 	}
 }
 
-// report says how far a pair is; a service that has just started may not know the run for a moment.
+// report reports progress; a service that has just started may not know the run for a moment.
 func (d deliverer) report(node string, p muster.Progress) {
 	d.t.Helper()
 	var last error
-	err := fleet.Until(soon, "progress is taken", func() bool {
+	err := fleet.Until(soon, "progress is accepted", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		last = d.client.ReportProgress(ctx, muster.Key{Run: d.run, Plugin: d.plugin, Node: node}, p)

@@ -6,8 +6,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// 100,000 cells: all of them arrive, and the last one is found and shown.
-func TestAHundredThousandPairs(t *testing.T) {
+// All of 100,000 cells arrive, and the last one is found and shown.
+func TestDashboardShowsHundredThousandPairs(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	nodes := names(33_334, "machine")
@@ -15,7 +15,7 @@ func TestAHundredThousandPairs(t *testing.T) {
 	p := newPage(t)
 	p.signIn(f)
 	p.visit("#/runs/" + run)
-	p.until("the grid is there", `document.querySelector("[aria-labelledby=grid] .card-head")?.innerText.includes("3 × 33,334")`)
+	p.until("the grid is shown", `document.querySelector("[aria-labelledby=grid] .card-head")?.innerText.includes("3 × 33,334")`)
 	p.typed(".grid input[name=node]", nodes[len(nodes)-1]+kb.Enter)
 	p.until("the last node's cell is shown", `document.querySelector(".pair-details")?.innerText.includes("machine-33334")`)
 	newDeliverer(t, f, run, "a").deliver(nodes[len(nodes)-1], "")

@@ -8,9 +8,9 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// While nothing is heard of the gateway the page says since when; when it is back the page goes on by itself.
-// A gateway that starts anew knows no session: the page says how to sign in.
-func TestThePageSaysSinceWhenItIsStale(t *testing.T) {
+// While the gateway is unreachable the page shows since when; afterwards it continues automatically. A restarted
+// gateway knows no session: the page shows how to sign in.
+func TestDashboardShowsSinceWhenItIsStale(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	run := plan(t, f, "", []string{"n1"}, delivered("packages", "DaemonSet"))
@@ -24,19 +24,19 @@ func TestThePageSaysSinceWhenItIsStale(t *testing.T) {
 	check(t, syscall.Kill(gateway.PID, syscall.SIGSTOP))
 	p.untilShown("[data-link=stale]")
 	if notice := p.text(".notice"); !strings.Contains(notice, "Stale since") {
-		t.Errorf("the notice says %q", notice)
+		t.Errorf("the notice is %q", notice)
 	}
 	packages.deliver("n1", "")
 	if percent := p.text("[data-test=percent]"); percent != "0 %" {
-		t.Errorf("%q is shown while nothing was heard", percent)
+		t.Errorf("%q is shown while the gateway is down", percent)
 	}
 	check(t, syscall.Kill(gateway.PID, syscall.SIGCONT))
 	p.untilShown("[data-link=ended]")
-	p.until("the result is there", `document.querySelector("[data-test=percent]").innerText === "100 %"`)
+	p.until("the result is shown", `document.querySelector("[data-test=percent]").innerText === "100 %"`)
 
 	gateway.Kill()
 	p.visit("#/nodes")
-	p.until("the way back is said", `document.querySelector(".notice.bad")?.innerText.includes("muster dashboard")`)
+	p.until("the page shows how to sign in", `document.querySelector(".notice.bad")?.innerText.includes("muster dashboard")`)
 	p.signIn(f)
 	p.untilShown("#runs")
 }
@@ -48,6 +48,6 @@ func process(t *testing.T, f *fleet.Fleet, name string) fleet.Process {
 			return p
 		}
 	}
-	t.Fatalf("no %s runs", name)
+	t.Fatalf("%s is not running", name)
 	return fleet.Process{}
 }

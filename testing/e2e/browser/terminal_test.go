@@ -11,12 +11,12 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// terminalPage shows a window with what a command left in it.
+// terminalPage shows a window with the output of a command.
 const terminalPage = `<div id="window" style="display: inline-block; padding: 14px 18px; background: #16181d; color: #d8dbe2;
 	font: 13px/1.35 'DejaVu Sans Mono', monospace"><pre style="margin: 0; font: inherit"><span style="color: #8fb573">$</span> %s
 %s</pre></div>`
 
-// terminalShot takes a picture of what a command of the CLI writes to a terminal of this size.
+// terminalShot takes a screenshot of what a command writes to a terminal of this size.
 func terminalShot(t *testing.T, f *fleet.Fleet, name string, rows, columns uint16, arguments ...string) {
 	t.Helper()
 	text := inTerminal(t, f, rows, columns, arguments...)
@@ -30,7 +30,7 @@ func terminalShot(t *testing.T, f *fleet.Fleet, name string, rows, columns uint1
 	p.shot(name)
 }
 
-// inTerminal gives what a command writes to a terminal: plain text, in lines that fit.
+// inTerminal returns what a command writes to a terminal: plain text, in lines that fit.
 func inTerminal(t *testing.T, f *fleet.Fleet, rows, columns uint16, arguments ...string) string {
 	t.Helper()
 	command := f.Command(t.Context(), arguments...)
@@ -45,7 +45,7 @@ func inTerminal(t *testing.T, f *fleet.Fleet, rows, columns uint16, arguments ..
 			break // the program has ended
 		}
 	}
-	_ = command.Wait() // its exit code says how the run stands
+	_ = command.Wait() // the exit code is the run's state
 	text := strings.TrimRight(strings.ReplaceAll(all.String(), "\r\n", "\n"), "\n")
 	for line := range strings.Lines(text) {
 		if strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return r < ' ' }) || len([]rune(line)) > int(columns)+1 {

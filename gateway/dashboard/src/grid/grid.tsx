@@ -1,17 +1,17 @@
-// The grid of plugins and nodes: a canvas that follows the scrolling, so that only what is in view is drawn.
+// The grid of plugins and nodes: a canvas that follows scrolling and draws only the visible part.
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { count } from "../model/format";
 import { factsOf, kinds } from "../model/kinds";
-import { nothing } from "../model/matrix";
+import { noPair } from "../model/matrix";
 import type { Pair } from "../model/parse";
 import { keyOf, type RunModel } from "../model/run_model";
 import { PairDetails, pairLine } from "../parts/pair";
 import { KindIcon, nodeLink, occurring } from "../parts/small";
 import { Layout, cellSizes, type Cell } from "./layout";
-import { paint, palette, Stamps } from "./paint";
+import { paint, palette, Sprites } from "./paint";
 
-const mostHeight = 460; // pixels of the view
+const maxHeight = 460; // pixels of the view
 
 export function Grid({ model, now, stale }: { model: RunModel; now: number; stale: boolean }): JSX.Element {
   const { matrix } = model;
@@ -33,10 +33,10 @@ export function Grid({ model, now, stale }: { model: RunModel; now: number; stal
   const fit = useMemo(() => fitting(shape, width), [shape, width]);
   const size = zoom ?? fit;
   const layout = useMemo(() => new Layout(shape, Math.max(width, 100), size), [shape, width, size]);
-  const height = Math.min(mostHeight, layout.height + 4);
+  const height = Math.min(maxHeight, layout.height + 4);
   const density = window.devicePixelRatio || 1;
   const colors = useMemo(palette, [theme]);
-  const stamps = useMemo(() => new Stamps(colors, size, density), [colors, size, density]);
+  const sprites = useMemo(() => new Sprites(colors, size, density), [colors, size, density]);
 
   useLayoutEffect(() => {
     const watch = new ResizeObserver(([entry]) => setWidth(Math.floor(entry!.contentRect.width)));
@@ -54,7 +54,7 @@ export function Grid({ model, now, stale }: { model: RunModel; now: number; stal
     const [w, h] = [Math.round(width * density), Math.round(height * density)];
     if (element.width !== w || element.height !== h) [element.width, element.height] = [w, h];
     const context = element.getContext("2d", { alpha: false });
-    if (context) paint(context, { matrix, layout, stamps, colors, top, height, only, focus, hover: hover?.cell ?? null });
+    if (context) paint(context, { matrix, layout, sprites, colors, top, height, only, focus, hover: hover?.cell ?? null });
   });
 
   const pairAt = (cell: Cell | null): Pair | undefined =>
@@ -78,7 +78,7 @@ export function Grid({ model, now, stale }: { model: RunModel; now: number; stal
     const box = canvas.current!.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const cell = layout.cellAt(x, y + top);
-    return cell && matrix.kindAt(cell.row, cell.column) !== nothing ? { cell, x, y } : null;
+    return cell && matrix.kindAt(cell.row, cell.column) !== noPair ? { cell, x, y } : null;
   };
   const key = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -104,7 +104,7 @@ export function Grid({ model, now, stale }: { model: RunModel; now: number; stal
             <button type="button" onClick={() => rescale(-1)} disabled={size === cellSizes[0]} aria-label="Smaller cells">
               −
             </button>
-            <button type="button" onClick={() => setZoom(null)} aria-pressed={zoom === null} title="The size that fits">
+            <button type="button" onClick={() => setZoom(null)} aria-pressed={zoom === null} title="Fit the grid to the view">
               Fit
             </button>
             <button type="button" onClick={() => rescale(1)} disabled={size === cellSizes.at(-1)} aria-label="Larger cells">
@@ -121,7 +121,7 @@ export function Grid({ model, now, stale }: { model: RunModel; now: number; stal
           tabIndex={0}
           role="application"
           aria-roledescription="grid of plugins and nodes"
-          aria-label={`${count(matrix.plugins.length)} plugins on ${count(matrix.nodes.length)} nodes. Arrow keys move, n and p go to the next and previous pair in trouble, plus and minus change the size, Enter opens the node.`}
+          aria-label={`${count(matrix.plugins.length)} plugins on ${count(matrix.nodes.length)} nodes. Arrow keys move, n and p go to the next and previous pair that needs attention, plus and minus change the size, Enter opens the node.`}
           onScroll={(event) => setTop(event.currentTarget.scrollTop)}
           onKeyDown={key}
           onMouseMove={(event) => setHover(at(event))}
@@ -147,7 +147,7 @@ export function Grid({ model, now, stale }: { model: RunModel; now: number; stal
       {focused ? (
         <PairDetails pair={focused} run={model.status?.run ?? ""} now={now} stale={stale} close={() => show(null)} />
       ) : (
-        <p class="hint">Choose a cell to see all that is known of it. On the keyboard: arrows, + and −, n and p for trouble, Enter for the node.</p>
+        <p class="hint">Select a cell to see its details. Keyboard: arrows, + and −, n and p for pairs that need attention, Enter for the node.</p>
       )}
     </div>
   );
@@ -155,11 +155,11 @@ export function Grid({ model, now, stale }: { model: RunModel; now: number; stal
 
 function fitting(shape: { nodes: readonly string[]; plugins: readonly string[]; once: ReadonlySet<string> }, width: number): number {
   if (width === 0) return 4;
-  const fits = [...cellSizes].reverse().find((cell) => cell <= 18 && new Layout(shape, width, cell).height <= mostHeight);
+  const fits = [...cellSizes].reverse().find((cell) => cell <= 18 && new Layout(shape, width, cell).height <= maxHeight);
   return fits && fits >= 4 ? fits : 4;
 }
 
-/** What the kinds look like and how many there are; a press makes one kind stand out. */
+/** The kinds that occur, with their counts. A press on a kind highlights its cells. */
 function Legend(props: { model: RunModel; only: ReadonlySet<number>; setOnly: (only: ReadonlySet<number>) => void }): JSX.Element {
   const { model, only, setOnly } = props;
   const toggle = (index: number) => {
@@ -168,7 +168,7 @@ function Legend(props: { model: RunModel; only: ReadonlySet<number>; setOnly: (o
     setOnly(next);
   };
   return (
-    <ul class="legend" aria-label="Legend: press to make one stand out">
+    <ul class="legend" aria-label="Legend: press a kind to highlight its cells">
       {occurring(model.matrix.tally).map(({ kind, index, count: value }) => (
         <li key={kind}>
           <button type="button" aria-pressed={only.has(index)} onClick={() => toggle(index)} title={factsOf(kind).meaning}>
@@ -214,7 +214,7 @@ function FindNode({ model, found }: { model: RunModel; found: (column: number) =
       />
       {missing && (
         <span class="find-none" role="status">
-          no such node
+          node not found
         </span>
       )}
     </form>
@@ -223,11 +223,11 @@ function FindNode({ model, found }: { model: RunModel; found: (column: number) =
 
 function cellOfNode(model: RunModel, column: number): Cell | null {
   const { matrix } = model;
-  const row = matrix.plugins.findIndex((_, index) => matrix.kindAt(index, column) !== nothing);
+  const row = matrix.plugins.findIndex((_, index) => matrix.kindAt(index, column) !== noPair);
   return row < 0 ? null : { row, column };
 }
 
-/** In the order of reading; around the end it begins anew. */
+/** Finds the next cell that needs attention, in reading order with wrap-around. */
 function nextTrouble(model: RunModel, layout: Layout, from: Cell | null, forward: boolean): Cell | null {
   const { matrix } = model;
   const cells: Cell[] = [];
@@ -237,7 +237,7 @@ function nextTrouble(model: RunModel, layout: Layout, from: Cell | null, forward
         const column = layout.columnAt(band, band.first + position);
         const kind = matrix.kindAt(row, column);
         const here = from?.row === row && from.column === column;
-        if (here || (kind !== nothing && kinds[kind]!.trouble)) cells.push({ row, column });
+        if (here || (kind !== noPair && kinds[kind]!.trouble)) cells.push({ row, column });
       }
     }
   }

@@ -8,7 +8,7 @@ function layout(nodes: number, plugins: number, once: string[] = [], width = 300
   return new Layout({ nodes: [...names(nodes, "n"), ...(once.length ? ["global"] : [])], plugins: [...names(plugins, "p"), ...once], once: new Set(once) }, width, cell);
 }
 
-test("every cell lies somewhere, none on another, and its place leads back to it", () => {
+test("cells do not overlap, and cellAt inverts boxOf", () => {
   const l = layout(100, 3, ["once"]);
   const taken = new Set<string>();
   const check = (cell: Cell) => {
@@ -24,7 +24,7 @@ test("every cell lies somewhere, none on another, and its place leads back to it
   assert.equal(l.boxOf({ row: 0, column: 100 }), null);
 });
 
-test("beside the cells there is nothing", () => {
+test("a point outside the cells has no cell", () => {
   const l = layout(7, 2);
   assert.equal(l.cellAt(-1, 30), null);
   assert.equal(l.cellAt(299, 30), null);
@@ -32,14 +32,14 @@ test("beside the cells there is nothing", () => {
   assert.equal(l.cellAt(5, 100_000), null);
 });
 
-test("only what is in view is visited", () => {
+test("only visible bands are returned", () => {
   const l = layout(100_000, 1, [], 1000, 4);
   assert.ok(l.bands.length > 400);
   assert.ok(l.visible(5000, 460).length < 100);
   assert.ok(l.height < 10_000); // captions do not outnumber cells
 });
 
-test("the keyboard reaches every cell: along a row, then over the edge to the next band", () => {
+test("arrow right reaches every cell of a row and continues in the next band", () => {
   const l = layout(70, 2);
   let at = l.move(null, "Home");
   assert.deepEqual(at, { row: 0, column: 0 });
@@ -51,7 +51,7 @@ test("the keyboard reaches every cell: along a row, then over the edge to the ne
   assert.deepEqual(l.move({ row: 0, column: 0 }, "ArrowLeft"), { row: 0, column: 0 });
 });
 
-test("down leads through the plugins into the next band, up back", () => {
+test("arrow down crosses the plugins into the next band, arrow up returns", () => {
   const l = layout(70, 2);
   const below = l.move({ row: 1, column: 3 }, "ArrowDown")!;
   assert.deepEqual(below, { row: 0, column: 3 + l.perBand });

@@ -1,16 +1,16 @@
-// Where each cell of the grid lies. Nodes are columns, plugins rows; when the columns reach the right edge
-// the matrix goes on below, in another band: so 100,000 cells need no scrolling to the side.
+// Computes the position of each cell of the grid. Nodes are columns, plugins are rows. When the columns reach
+// the right edge, the matrix continues in another band: 100,000 cells need no horizontal scrolling.
 import { globalNode } from "../model/matrix";
 
 export const cellSizes: readonly number[] = [2, 3, 4, 6, 8, 10, 14, 18, 24];
 
 const below = 8; // pixels under a band
-const between = 4; // under one whose caption holds for the next, too
+const between = 4; // below a band whose caption also covers the next one
 
 export interface Shape {
   nodes: readonly string[];
   plugins: readonly string[];
-  /** Plugins that run once. They have one cell each, for the node "global", and a band of their own. */
+  /** Plugins that run once. They have one cell each, for the node "global", in a separate band. */
   once: ReadonlySet<string>;
 }
 
@@ -26,12 +26,12 @@ export interface Box {
 
 interface Band {
   y: number; // of its cells
-  /** The caption above it, for it and those that follow without one. */
+  /** The caption of this band and of the following bands without one. */
   caption: { last: number } | null;
   first: number; // position of its first node
   count: number;
   rows: readonly number[];
-  /** Of plugins that run once: its one column is the node "global". */
+  /** True for plugins that run once: the only column is the node "global". */
   once: boolean;
 }
 
@@ -45,7 +45,7 @@ export class Layout {
   readonly pitch: number;
   readonly caption: number;
 
-  // The index of the node "global", which is left out of the bands of the other nodes; -1: there is none.
+  // The index of the node "global", which is not in the bands of the other nodes; -1 if it is not in the run.
   private readonly global: number;
 
   constructor(
@@ -77,14 +77,14 @@ export class Layout {
       }
     };
     if (onceRows.length > 0 && this.global >= 0) add(onceRows, 1, true, 1);
-    // Of few plugins, several bands share a caption: else there would be more captions than cells.
+    // With few plugins, several bands share a caption: otherwise there would be more captions than cells.
     const height = nodeRows.length * this.pitch;
     const others = shape.nodes.length - (this.global >= 0 ? 1 : 0);
     if (height > 0) add(nodeRows, others, false, height >= 30 ? 1 : Math.ceil(60 / height));
     this.height = y;
   }
 
-  /** The node at a position of a band's nodes. */
+  /** Returns the node at a position of a band. */
   columnAt(band: Band, position: number): number {
     if (band.once) return this.global;
     return this.global >= 0 && position >= this.global ? position + 1 : position;
@@ -95,12 +95,12 @@ export class Layout {
     return this.global >= 0 && column > this.global ? column - 1 : column;
   }
 
-  /** The bands that a view from `top` of this height touches. */
+  /** Returns the bands that overlap a view of this height from `top`. */
   visible(top: number, height: number): Band[] {
     return this.bands.filter((band) => band.y - this.caption < top + height && band.y + band.rows.length * this.pitch > top);
   }
 
-  /** The upper left corner of a cell; null: there is none. */
+  /** Returns the upper left corner of a cell, or null if the grid does not have it. */
   boxOf(cell: Cell): Box | null {
     const band = this.bands.find((b) => b.rows.includes(cell.row) && this.within(b, cell.column));
     if (!band) return null;
@@ -114,7 +114,7 @@ export class Layout {
     return position >= band.first && position < band.first + band.count;
   }
 
-  /** The cell at a point, in the coordinates of the whole grid. */
+  /** Returns the cell at a point, in the coordinates of the whole grid. */
   cellAt(x: number, y: number): Cell | null {
     const position = Math.floor((x - this.gutter) / this.pitch);
     for (const band of this.bands) {
@@ -126,7 +126,7 @@ export class Layout {
     return null;
   }
 
-  /** Where the keyboard goes from a cell. Up from the first row of a band is the last row of the band above. */
+  /** Returns the cell that a key moves to. Up from the first row of a band is the last row of the previous band. */
   move(from: Cell | null, key: string): Cell | null {
     const order = this.bands.flatMap((band, index) => band.rows.map((row, line) => ({ band, index, row, line })));
     if (order.length === 0) return null;
@@ -168,7 +168,7 @@ export class Layout {
     return { row: target.row, column: this.columnAt(target.band, target.band.first + Math.min(last, position)) };
   }
 
-  // Over the edge of a band: the same plugin in the band before or after.
+  // Beyond the edge of a band: the same plugin in the previous or next band.
   private aside(order: { band: Band; index: number; row: number }[], at: number, position: number): Cell {
     const { band, index, row } = order[at]!;
     const next = this.bands[index + (position < 0 ? -1 : 1)];

@@ -1,10 +1,10 @@
-// Draws the part of the grid that is in view. Cells are stamps, made once for each kind, size and theme, and
+// Draws the visible part of the grid. Cells are sprites, rendered once for each kind, size and theme, and
 // copied pixel by pixel.
 import { kinds } from "../model/kinds";
-import { nothing, type Matrix } from "../model/matrix";
+import { noPair, type Matrix } from "../model/matrix";
 import type { Cell, Layout } from "./layout";
 
-/** Colours of the theme that holds now, from the style sheet. */
+/** The colours of the current theme, from the style sheet. */
 export interface Palette {
   kind: string[]; // by index into kinds
   surface: string;
@@ -30,14 +30,14 @@ export function palette(): Palette {
 }
 
 const levels = 8; // of progress
-const glyphFrom = 6; // pixels: smaller cells hold no shape
-const faint = 0.13; // of those that do not stand out
+const glyphFrom = 6; // pixels: smaller cells have no shape
+const faint = 0.13; // opacity of cells that are not highlighted
 
 const runningIndex = kinds.findIndex((k) => k.kind === "running");
-const hollow = new Set(kinds.flatMap((k, index) => (k.kind === "not_started" || k.kind === "unsaid" ? [index] : [])));
+const hollow = new Set(kinds.flatMap((k, index) => (k.kind === "not_started" || k.kind === "unfinished" ? [index] : [])));
 
-/** Stamps of all kinds for one size of cells, palette and density of the screen, as pixels. */
-export class Stamps {
+/** Sprites of all kinds for one cell size, palette and screen density, as pixels. */
+export class Sprites {
   /** Device pixels. */
   readonly side: number;
   readonly surface: number;
@@ -53,19 +53,19 @@ export class Stamps {
     this.side = Math.max(1, Math.round(cell * density));
     const sheet = document.createElement("canvas");
     sheet.width = this.width = this.side * Math.max(kinds.length, levels + 1);
-    sheet.height = this.side * 4; // kinds, levels of the running; both again, faint
+    sheet.height = this.side * 4; // kinds, levels of running cells; both again, faint
     const context = sheet.getContext("2d", { willReadFrequently: true })!;
     context.fillStyle = colors.surface;
     context.fillRect(0, 0, sheet.width, sheet.height);
     this.surface = new Uint32Array(context.getImageData(0, 0, 1, 1).data.buffer)[0]!;
     for (const [line, alpha] of [[0, 1], [2, faint]] as const) {
-      kinds.forEach((_, index) => this.stamp(context, index, line * this.side, alpha));
+      kinds.forEach((_, index) => this.sprite(context, index, line * this.side, alpha));
       for (let level = 0; level <= levels; level++) this.running(context, level, (line + 1) * this.side, alpha);
     }
     this.pixels = new Uint32Array(context.getImageData(0, 0, sheet.width, sheet.height).data.buffer);
   }
 
-  private stamp(context: CanvasRenderingContext2D, index: number, y: number, alpha: number): void {
+  private sprite(context: CanvasRenderingContext2D, index: number, y: number, alpha: number): void {
     const [x, side] = [index * this.side, this.side];
     context.fillStyle = this.colors.kind[index]!;
     context.globalAlpha = alpha;
@@ -93,7 +93,7 @@ export class Stamps {
     context.globalAlpha = 1;
   }
 
-  // From the bottom, as far as it has got.
+  // From the bottom up to the progress.
   private running(context: CanvasRenderingContext2D, level: number, y: number, alpha: number): void {
     const [x, side] = [level * this.side, this.side];
     const height = Math.round((side * level) / levels);
@@ -115,7 +115,7 @@ export class Stamps {
     context.fillRect(x + side - thick, y + thick, thick, side - 2 * thick);
   }
 
-  /** Copies the stamp into an image of this size; what lies outside is left out. */
+  /** Copies the sprite into an image of this size, clipped to it. */
   put(image: Uint32Array, width: number, height: number, kind: number, fill: number, dim: boolean, x: number, y: number): void {
     const { side, pixels } = this;
     const runs = kind === runningIndex;
@@ -134,24 +134,24 @@ export class Stamps {
 export interface Scene {
   matrix: Matrix;
   layout: Layout;
-  stamps: Stamps;
+  sprites: Sprites;
   colors: Palette;
   top: number;
   height: number;
-  /** Kinds to stand out (indexes); empty: all. */
+  /** Indexes of the highlighted kinds; empty: all. */
   only: ReadonlySet<number>;
   focus: Cell | null;
   hover: Cell | null;
 }
 
-/** Pixel by pixel: of 20,000 cells that takes a few milliseconds, an order less than an image for each. */
+/** Copies pixel by pixel: for 20,000 cells this takes a few milliseconds, a tenth of one image call for each. */
 export function paint(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { matrix, layout, stamps, colors, top, height, only } = scene;
-  const { density } = stamps;
+  const { matrix, layout, sprites, colors, top, height, only } = scene;
+  const { density } = sprites;
   const { width: across, height: down } = context.canvas;
   if (across === 0 || down === 0) return;
   const data = context.createImageData(across, down);
-  const image = new Uint32Array(data.data.buffer).fill(stamps.surface);
+  const image = new Uint32Array(data.data.buffer).fill(sprites.surface);
   const bands = layout.visible(top, height);
   for (const band of bands) {
     band.rows.forEach((row, line) => {
@@ -159,9 +159,9 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene): void {
       for (let position = 0; position < band.count; position++) {
         const column = layout.columnAt(band, band.first + position);
         const kind = matrix.kindAt(row, column);
-        if (kind === nothing) continue;
+        if (kind === noPair) continue;
         const x = Math.round((layout.gutter + position * layout.pitch) * density);
-        stamps.put(image, across, down, kind, matrix.fillAt(row, column), only.size > 0 && !only.has(kind), x, y);
+        sprites.put(image, across, down, kind, matrix.fillAt(row, column), only.size > 0 && !only.has(kind), x, y);
       }
     });
   }
@@ -172,9 +172,9 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene): void {
 }
 
 function captions(context: CanvasRenderingContext2D, scene: Scene, band: Layout["bands"][number]): void {
-  const { matrix, layout, colors, stamps, top } = scene;
+  const { matrix, layout, colors, sprites, top } = scene;
   const font = (size: number) => `${size}px system-ui, sans-serif`;
-  context.setTransform(stamps.density, 0, 0, stamps.density, 0, 0);
+  context.setTransform(sprites.density, 0, 0, sprites.density, 0, 0);
   context.fillStyle = colors.text;
   context.textBaseline = "middle";
   context.font = font(11);
@@ -197,10 +197,10 @@ function captions(context: CanvasRenderingContext2D, scene: Scene, band: Layout[
 function frame(context: CanvasRenderingContext2D, scene: Scene, cell: Cell | null, color: string, width: number): void {
   const box = cell && scene.layout.boxOf(cell);
   if (!box) return;
-  const { density } = scene.stamps;
-  const room = width + 0.5;
-  const side = scene.layout.cell + 2 * room;
+  const { density } = scene.sprites;
+  const margin = width + 0.5;
+  const side = scene.layout.cell + 2 * margin;
   context.strokeStyle = color;
   context.lineWidth = width * density;
-  context.strokeRect((box.x - room) * density, (box.y - scene.top - room) * density, side * density, side * density);
+  context.strokeRect((box.x - margin) * density, (box.y - scene.top - margin) * density, side * density, side * density);
 }

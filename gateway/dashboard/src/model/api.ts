@@ -1,8 +1,8 @@
-// Calls of the REST API, on the server that the page came from.
+// Calls the REST API on the server of the page.
 
-/** An error as the API words it. */
+/** An error of the API. */
 export class Problem extends Error {
-  /** @param status of HTTP; 0: no answer. @param retryAfter seconds. */
+  /** @param status the HTTP status; 0: no response. @param retryAfter in seconds. */
   constructor(
     message: string,
     readonly status: number,
@@ -16,9 +16,9 @@ export class Problem extends Error {
 
 export type Fetch = typeof fetch;
 
-const patience = 20_000; // milliseconds for an answer that is not a stream
+const timeoutMs = 20_000; // milliseconds for a response that is not a stream
 
-/** The answer of a GET, if it is a good one; else throws a Problem. */
+/** Returns the response of a GET, or throws a Problem if it is an error. */
 export async function get(path: string, signal: AbortSignal, fetcher: Fetch = fetch): Promise<Response> {
   let response: Response;
   try {
@@ -35,13 +35,13 @@ export async function getJSON<T>(path: string, signal: AbortSignal, fetcher: Fet
   const limit = new AbortController();
   const stop = () => limit.abort();
   signal.addEventListener("abort", stop);
-  const timer = setTimeout(stop, patience);
+  const timer = setTimeout(stop, timeoutMs);
   try {
     const response = await get(path, limit.signal, fetcher);
     return (await response.json()) as T;
   } catch (error) {
     if (error instanceof Problem || signal.aborted) throw error;
-    throw new Problem(limit.signal.aborted ? "the server does not answer" : "the answer is not understood", 0, "UNREACHABLE", "");
+    throw new Problem(limit.signal.aborted ? "the server did not respond in time" : "the response is not valid JSON", 0, "UNREACHABLE", "");
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", stop);
@@ -52,7 +52,7 @@ async function problemOf(response: Response): Promise<Problem> {
   const body = (await response.json().catch(() => ({}))) as Record<string, unknown>;
   const word = (name: string) => (typeof body[name] === "string" ? (body[name] as string) : "");
   return new Problem(
-    word("message") || `the server answered ${response.status}`,
+    word("message") || `the server responded ${response.status}`,
     response.status,
     word("reason"),
     word("next_step") || (response.status === 401 ? "Run `muster dashboard` for a new link." : ""),
@@ -60,7 +60,7 @@ async function problemOf(response: Response): Promise<Problem> {
   );
 }
 
-/** A path of the API with its names escaped. */
+/** Builds a path of the API and escapes the names. */
 export function path(parts: TemplateStringsArray, ...names: string[]): string {
   return "/api/v1" + parts.map((part, index) => part + (index < names.length ? encodeURIComponent(names[index]!) : "")).join("");
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bytes, count, duration, percent, plural, range, skew } from "./format";
 
-test("100 % is said only when nothing is missing", () => {
+test("percent is 100 only if nothing is missing", () => {
   assert.equal(percent(99_999 / 100_000), "99.9 %");
   assert.equal(percent(1), "100 %");
   assert.equal(percent(0.5), "50 %");
@@ -19,7 +19,7 @@ test("durations have two units", () => {
   for (const [value, want] of cases) assert.equal(duration(value), want);
 });
 
-test("an estimate is a range as long as it is one", () => {
+test("an estimate with equal ends is shown as one value", () => {
   const minute = 60_000;
   assert.equal(range(4 * minute, 12 * minute, 0), "in 4 min to 12 min");
   assert.equal(range(4 * minute, 4 * minute + 5000, 0), "in about 4 min");
@@ -37,7 +37,7 @@ test("counts and sizes", () => {
   assert.equal(bytes(250 * 1024 * 1024), "250 MiB");
 });
 
-test("a clock that is off by less than a second is none of anybody's business", () => {
+test("a clock skew below a second is not shown", () => {
   assert.equal(skew(0.4), "");
   assert.equal(skew(-74.2), "1 min 14 s behind");
   assert.equal(skew(3), "3 s ahead");

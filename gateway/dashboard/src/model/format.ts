@@ -1,4 +1,4 @@
-// Numbers and times as people read them.
+// Formats numbers and times for display.
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
@@ -11,7 +11,7 @@ export function plural(value: number, word: string): string {
   return `${count(value)} ${word}${value === 1 ? "" : "s"}`;
 }
 
-/** Of a share of 0 to 1. Rounded down: 100 % is said only when nothing is missing. */
+/** Formats a share from 0 to 1. Rounds down: 100 % means that nothing is missing. */
 export function percent(share: number): string {
   const tenths = Math.floor(Math.min(Math.max(share, 0), 1) * 1000 + 1e-9) / 10;
   return `${Number.isInteger(tenths) ? tenths : tenths.toFixed(1)} %`;
@@ -28,7 +28,7 @@ export function bytes(value: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }
 
-/** Of seconds: the two largest units. */
+/** Formats seconds as the two largest units. */
 export function duration(total: number): string {
   const s = Math.max(0, Math.floor(total));
   const [d, h, min] = [Math.floor(s / 86400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
@@ -42,7 +42,7 @@ function both(large: string, small: number, unit: string): string {
   return small > 0 ? `${large} ${small} ${unit}` : large;
 }
 
-/** Of milliseconds since 1970: the time of the day, with the date unless it is the day of `now`. */
+/** Formats milliseconds since 1970 as the time of day, with the date unless it is the day of `now`. */
 export function clock(at: number, now: number): string {
   if (!at) return "";
   const date = new Date(at);
@@ -55,7 +55,7 @@ function two(value: number): string {
   return String(value).padStart(2, "0");
 }
 
-/** When something may be done, seen from `now`: "in 4 to 12 min", "any moment". From a minute on in whole minutes. */
+/** Formats a time range relative to `now`: "in 4 to 12 min", "any moment". Uses whole minutes from one minute on. */
 export function range(earliest: number, latest: number, now: number): string {
   const [from, to] = [(earliest - now) / 1000, (latest - now) / 1000];
   if (to <= 0) return "any moment";
@@ -68,7 +68,7 @@ function coarse(s: number): string {
   return duration(s < 60 ? Math.ceil(s) : Math.round(s / 60) * 60);
 }
 
-/** A clock that is off, in words; "" while it is not by more than a second. */
+/** Describes a clock skew; "" if it is less than a second. */
 export function skew(s: number): string {
   if (Math.abs(s) < 1) return "";
   return `${duration(Math.abs(s))} ${s > 0 ? "ahead" : "behind"}`;

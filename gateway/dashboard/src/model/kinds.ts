@@ -1,5 +1,5 @@
-// A pair is of one kind: its outcome, or, while it has none, what it is at. Everything that shows pairs
-// (grid, legend, tables, time line) takes words, order and shapes from this table.
+// The kind of a pair is its outcome, or the reason why it has none yet. The grid, the legend, the tables and
+// the timeline take words, order and shapes from this table.
 
 export type Kind =
   | "genuine"
@@ -15,35 +15,35 @@ export type Kind =
   | "network_lost"
   | "segment_lost"
   | "crashed"
-  | "unsaid";
+  | "unfinished";
 
 export interface KindFacts {
   kind: Kind;
   label: string;
   meaning: string;
-  /** Lags or failed: somebody should look. */
+  /** The pair failed or needs attention. */
   trouble: boolean;
-  /** Lower is worse; how stragglers are sorted at first. */
+  /** Lower is worse; the initial order of stragglers. */
   severity: number;
-  /** White lines on the cell's colour, in a box of 10 x 10; the second cue beside the colour. */
+  /** White lines on the cell's colour, in a box of 10 x 10, so that the kind does not depend on the colour alone. */
   glyph: string;
 }
 
 export const kinds: readonly KindFacts[] = [
-  facts("genuine", "Complete", "the plugin's own result is committed", false, 90, ""),
-  facts("error", "Error", "no result, and the reason is known", true, 10, "M5 2V5.6M5 7.4V8.2"),
-  facts("timed_out", "Timed out", "its time was over first; a result still replaces this until the run is sealed", true, 11, "M5 2.2V5.2H7.8"),
-  facts("not_started", "Not started", "nothing was heard of it yet", false, 80, ""),
-  facts("running", "Running", "at work; the cell fills with its progress", false, 81, ""),
-  facts("slow", "Slow", "progress counts up, slower than nine of ten others of its plugin", true, 7, "M2.5 3.5L5 6.5L7.5 3.5"),
-  facts("stuck", "Stuck", "heartbeats arrive, progress stands still", true, 5, "M3.7 2.5V7.5M6.3 2.5V7.5"),
-  facts("blocked", "Blocked", "waits for something that is not its own", true, 6, "M2.2 5H7.8"),
-  facts("backpressured", "Backpressured", "the fleet told it to wait", true, 8, "M2 3.4H8M2 6.6H8"),
-  facts("not_responding", "Not responding", "no heartbeats, but its machine acknowledges what is sent", true, 2, "M5 2.4A2.6 2.6 0 1 1 4.99 2.4"),
-  facts("network_lost", "Network lost", "no heartbeats, and nothing that is sent is acknowledged", true, 1, "M2.2 7.8L7.8 2.2"),
-  facts("segment_lost", "Segment lost", "many fell silent at once: the fault is likely between them and the service", true, 4, "M1.8 5.8L5.8 1.8M4.2 8.2L8.2 4.2"),
-  facts("crashed", "Crashed", "the connection closed without a goodbye, or the process started anew", true, 0, "M2.4 2.4L7.6 7.6M7.6 2.4L2.4 7.6"),
-  facts("unsaid", "Unfinished", "the service does not say what it is at", false, 82, "M4.9 5H5.1"),
+  facts("genuine", "Complete", "the plugin's result is committed", false, 90, ""),
+  facts("error", "Error", "an error is committed instead of a result", true, 10, "M5 2V5.6M5 7.4V8.2"),
+  facts("timed_out", "Timed out", "no result in time; a result still replaces this until the run is sealed", true, 11, "M5 2.2V5.2H7.8"),
+  facts("not_started", "Not started", "no heartbeat and no result yet", false, 80, ""),
+  facts("running", "Running", "in progress; the cell fills with it", false, 81, ""),
+  facts("slow", "Slow", "progresses more slowly than 90 % of the pairs of its plugin", true, 7, "M2.5 3.5L5 6.5L7.5 3.5"),
+  facts("stuck", "Stuck", "heartbeats arrive, but the progress does not advance", true, 5, "M3.7 2.5V7.5M6.3 2.5V7.5"),
+  facts("blocked", "Blocked", "waits for an external dependency", true, 6, "M2.2 5H7.8"),
+  facts("backpressured", "Backpressured", "the fleet asked it to wait", true, 8, "M2 3.4H8M2 6.6H8"),
+  facts("not_responding", "Not responding", "no heartbeats, but the machine acknowledges packets", true, 2, "M5 2.4A2.6 2.6 0 1 1 4.99 2.4"),
+  facts("network_lost", "Network lost", "no heartbeats, and packets are not acknowledged", true, 1, "M2.2 7.8L7.8 2.2"),
+  facts("segment_lost", "Segment lost", "many pairs became silent at the same time: the fault is likely between them and the service", true, 4, "M1.8 5.8L5.8 1.8M4.2 8.2L8.2 4.2"),
+  facts("crashed", "Crashed", "the connection closed unexpectedly, or the process restarted", true, 0, "M2.4 2.4L7.6 7.6M7.6 2.4L2.4 7.6"),
+  facts("unfinished", "Unfinished", "the service reports no reason", false, 82, "M4.9 5H5.1"),
 ];
 
 function facts(kind: Kind, label: string, meaning: string, trouble: boolean, severity: number, glyph: string): KindFacts {
@@ -52,7 +52,7 @@ function facts(kind: Kind, label: string, meaning: string, trouble: boolean, sev
 
 const indexes = new Map<Kind, number>(kinds.map((k, index) => [k.kind, index]));
 
-/** Position in `kinds`. */
+/** Returns the position in `kinds`. */
 export function indexOf(kind: Kind): number {
   return indexes.get(kind)!;
 }
@@ -75,9 +75,9 @@ const byReason = new Map<string, Kind>(Object.entries({
   REASON_TIMED_OUT: "timed_out",
 }));
 
-/** The kind that a reason stands for. */
+/** Returns the kind for a reason. */
 export function kindOfReason(reason: string | undefined): Kind {
-  return byReason.get(reason ?? "") ?? "unsaid";
+  return byReason.get(reason ?? "") ?? "unfinished";
 }
 
 export function kindOf(outcome: string | undefined, reason: string | undefined): Kind {
@@ -97,12 +97,12 @@ export function isFinal(kind: Kind): boolean {
   return kind === "genuine" || kind === "error" || kind === "timed_out";
 }
 
-/** The worst first. */
+/** Sorts by severity, the worst first. */
 export function bySeverity<T extends { kind: Kind }>(rows: readonly T[]): T[] {
   return [...rows].sort((a, b) => factsOf(a.kind).severity - factsOf(b.kind).severity);
 }
 
-/** Presence in words; `silent` means that heartbeats are missing, so that the age of the last one grows. */
+/** Describes a presence. `silent` means that heartbeats are missing, so the age of the last one grows. */
 export function presenceOf(presence: string): { word: string; label: string; silent: boolean; trouble: boolean } {
   switch (presence) {
     case "PRESENCE_ONLINE":

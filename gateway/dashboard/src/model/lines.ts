@@ -1,14 +1,14 @@
-// Splits a stream of bytes into lines of JSON.
+// Splits a byte stream into lines of JSON.
 
 const longest = 64 << 20; // characters of one line
 
-/** Reads to the end of the stream, or until `signal`. `take` gets each line's value; what is not JSON is an error. */
-export async function readLines(body: ReadableStream<Uint8Array>, take: (value: unknown) => void, signal?: AbortSignal): Promise<void> {
+/** Reads to the end of the stream, or until `signal`. Calls `receive` with each line's value; a line that is not JSON is an error. */
+export async function readLines(body: ReadableStream<Uint8Array>, receive: (value: unknown) => void, signal?: AbortSignal): Promise<void> {
   const reader = body.getReader();
   const stop = () => void reader.cancel().catch(() => undefined);
   signal?.addEventListener("abort", stop);
   const decoder = new TextDecoder();
-  let begun: string[] = []; // pieces of a line whose end has not come
+  let begun: string[] = []; // pieces of an incomplete line
   let length = 0;
   try {
     for (;;) {
@@ -17,7 +17,7 @@ export async function readLines(body: ReadableStream<Uint8Array>, take: (value: 
       let from = 0;
       for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", from)) {
         begun.push(text.slice(from, end));
-        deliver(begun.join(""), take);
+        deliver(begun.join(""), receive);
         begun = [];
         length = 0;
         from = end + 1;
@@ -28,7 +28,7 @@ export async function readLines(body: ReadableStream<Uint8Array>, take: (value: 
       }
       if (length > longest) throw new Error("a line of the stream is too long");
       if (done) {
-        if (!signal?.aborted) deliver(begun.join(""), take);
+        if (!signal?.aborted) deliver(begun.join(""), receive);
         return;
       }
     }
@@ -38,6 +38,6 @@ export async function readLines(body: ReadableStream<Uint8Array>, take: (value: 
   }
 }
 
-function deliver(line: string, take: (value: unknown) => void): void {
-  if (line.trim() !== "") take(JSON.parse(line));
+function deliver(line: string, receive: (value: unknown) => void): void {
+  if (line.trim() !== "") receive(JSON.parse(line));
 }

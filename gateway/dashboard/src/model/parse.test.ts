@@ -3,15 +3,15 @@ import { test } from "node:test";
 import { kindOf, kindOfReason } from "./kinds";
 import * as parse from "./parse";
 
-test("everything may be missing or null", () => {
+test("missing and null fields have defaults", () => {
   const p = parse.pair({}, 7);
-  assert.deepEqual([p.kind, p.size, p.updated, p.age, p.progress, p.fault, p.told], ["unsaid", 0, 0, -1, null, null, 7]);
+  assert.deepEqual([p.kind, p.size, p.updated, p.age, p.progress, p.fault, p.receivedAt], ["unfinished", 0, 0, -1, null, null, 7]);
   const s = parse.status({ plugins: null, counts: null, estimate: null, stragglers: null, doubt: "" }, 0);
   assert.deepEqual([s.state, s.plugins, s.counts.planned, s.estimate, s.stragglers], ["unknown", [], 0, null, []]);
   assert.deepEqual(parse.node({}, 0).events, []);
 });
 
-test("64-bit numbers are strings; what is no number is 0", () => {
+test("64-bit numbers are strings; an invalid number is 0", () => {
   assert.equal(parse.counts({ planned: "100000", errors: 3 }).planned, 100000);
   assert.equal(parse.number("x"), 0);
   assert.equal(parse.number(undefined), 0);
@@ -26,20 +26,20 @@ test("durations and times", () => {
   assert.equal(parse.time("never"), 0);
 });
 
-test("a pair is of the kind of its outcome, else of its reason", () => {
+test("the kind is the outcome's, or the reason's while it is pending", () => {
   assert.equal(kindOf("OUTCOME_TIMED_OUT", "REASON_TIMED_OUT"), "timed_out");
   assert.equal(kindOf("OUTCOME_GENUINE", "REASON_UNSPECIFIED"), "genuine");
   assert.equal(kindOf("OUTCOME_PENDING", "REASON_NETWORK_LOST"), "network_lost");
-  assert.equal(kindOf("OUTCOME_PENDING", "REASON_OF_A_LATER_VERSION"), "unsaid"); // not guessed
-  assert.equal(kindOfReason(undefined), "unsaid");
-  assert.equal(kindOfReason("constructor"), "unsaid");
+  assert.equal(kindOf("OUTCOME_PENDING", "REASON_OF_A_LATER_VERSION"), "unfinished"); // not guessed
+  assert.equal(kindOfReason(undefined), "unfinished");
+  assert.equal(kindOfReason("constructor"), "unfinished");
 });
 
 test("an estimate needs both ends", () => {
   assert.equal(parse.status({ estimate: { earliest: "2026-01-01T00:00:00Z", latest: null } }, 0).estimate, null);
 });
 
-test("control characters and turned text do not get through", () => {
+test("control and bidirectional characters are removed", () => {
   assert.equal(parse.text("a\u0000b\u001b[2Jc\u202egpj.exe"), "a\ufffdb\ufffd[2Jc\ufffdgpj.exe");
-  assert.equal(parse.text("two\nlines\tand <b>"), "two\nlines\tand <b>"); // markup is the framework's business
+  assert.equal(parse.text("two\nlines\tand <b>"), "two\nlines\tand <b>"); // the framework escapes markup
 });

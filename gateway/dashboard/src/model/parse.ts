@@ -1,4 +1,4 @@
-// From what the API sends to what the pages work with: numbers for times and counts, no missing fields.
+// Converts API messages for the pages: numbers for times and counts, no missing fields.
 import { kindOf, kindOfReason, type Kind } from "./kinds";
 import type {
   WireCounts,
@@ -57,10 +57,10 @@ export interface Pair {
   phase: string;
   detail: string;
   next: string;
-  /** Seconds since its last heartbeat when it was told; negative: there was none. */
+  /** Seconds since the last heartbeat when the message was received; negative: no heartbeat yet. */
   age: number;
-  /** When it was told, by the browser's clock. */
-  told: number;
+  /** When the message was received, by the browser's clock. */
+  receivedAt: number;
   fault: Fault | null;
 }
 
@@ -122,9 +122,9 @@ export interface Node {
   presence: string;
   since: number;
   lastHeartbeat: number;
-  /** Seconds; null: nothing is known. */
+  /** Seconds; null: unknown. */
   clockSkew: number | null;
-  doubleAgent: boolean;
+  duplicateAgent: boolean;
   pairs: Pair[];
   events: NodeEvent[];
 }
@@ -150,28 +150,27 @@ export function isEnded(state: RunState): boolean {
   return state === "complete" || state === "failed" || state === "cancelled";
 }
 
-/** A timestamp in milliseconds; 0 if it is absent or none. */
+/** Parses a timestamp to milliseconds; 0 if it is absent or invalid. */
 export function time(text: string | null | undefined): number {
   return (text && Date.parse(text)) || 0;
 }
 
-/** A duration in seconds; null if it is absent or none. */
+/** Parses a duration to seconds; null if it is absent or invalid. */
 export function seconds(text: string | null | undefined): number | null {
   const value = text?.endsWith("s") ? Number(text.slice(0, -1)) : NaN;
   return Number.isFinite(value) ? value : null;
 }
 
-/** A count: 64-bit numbers come as strings. */
+/** Parses a count: 64-bit numbers are strings. */
 export function number(value: string | number | undefined | null): number {
   const result = Number(value ?? 0);
   return Number.isFinite(result) ? result : 0;
 }
 
-// Control characters, and those that turn the direction of the text around, could make a message look like
-// something else.
+// Control and bidirectional characters could make a message look like something else.
 const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Text of others, made safe to look at; the framework's escaping makes it safe to show. */
+/** Removes unsafe characters from text of others; the framework escapes markup. */
 export function text(value: string | null | undefined): string {
   return value ? value.replace(unprintable, "\ufffd") : "";
 }
@@ -186,7 +185,7 @@ export function counts(wire: WireCounts | null | undefined): Counts {
   };
 }
 
-/** 0 to 1, of counts; a run without pairs is at 0. */
+/** Returns the share of outcomes, 0 to 1; 0 for a run without pairs. */
 export function share(c: Counts): number {
   return c.planned > 0 ? (c.genuine + c.errors + c.timedOut) / c.planned : 0;
 }
@@ -223,8 +222,8 @@ function fault(wire: WireFault | null | undefined): Fault | null {
   };
 }
 
-/** `told` is the browser's clock when the message came. */
-export function pair(wire: WirePair, told: number): Pair {
+/** Parses a pair; `receivedAt` is the browser's time at the receipt of the message. */
+export function pair(wire: WirePair, receivedAt: number): Pair {
   return {
     plugin: text(wire.plugin),
     node: text(wire.node),
@@ -239,7 +238,7 @@ export function pair(wire: WirePair, told: number): Pair {
     detail: text(wire.detail),
     next: text(wire.next),
     age: seconds(wire.heartbeatAge) ?? -1,
-    told,
+    receivedAt,
     fault: fault(wire.fault),
   };
 }
@@ -255,7 +254,7 @@ function plugin(wire: WirePlugin): PluginStatus {
   };
 }
 
-export function status(wire: WireStatus, told: number): Status {
+export function status(wire: WireStatus, receivedAt: number): Status {
   return {
     run: text(wire.run),
     state: stateOf(wire.state),
@@ -270,7 +269,7 @@ export function status(wire: WireStatus, told: number): Status {
     counts: counts(wire.counts),
     reasons: reasons(wire.reasons),
     estimate: estimate(wire.estimate),
-    stragglers: (wire.stragglers ?? []).map((p) => pair(p, told)),
+    stragglers: (wire.stragglers ?? []).map((p) => pair(p, receivedAt)),
     doubt: text(wire.doubt),
   };
 }
@@ -301,15 +300,15 @@ function event(wire: WireEvent): NodeEvent {
   };
 }
 
-export function node(wire: WireNode, told: number): Node {
+export function node(wire: WireNode, receivedAt: number): Node {
   return {
     node: text(wire.node),
     presence: wire.presence ?? "",
     since: time(wire.presenceSince),
     lastHeartbeat: time(wire.lastHeartbeat),
     clockSkew: seconds(wire.clockSkew),
-    doubleAgent: wire.doubleAgent ?? false,
-    pairs: (wire.pairs ?? []).map((p) => pair(p, told)),
+    duplicateAgent: wire.duplicateAgent ?? false,
+    pairs: (wire.pairs ?? []).map((p) => pair(p, receivedAt)),
     events: (wire.events ?? []).map(event),
   };
 }

@@ -13,7 +13,7 @@ function wire(node: string, reason: string, second: number, more: WirePair = {})
 
 const nodes = (rows: { node: string }[]) => rows.map((r) => r.node).join(" ");
 
-test("the worst first, of the same who is at it longest, then by name", () => {
+test("sort by reason: the worst first, then the longest, then by name", () => {
   const rows = [
     wire("n10", "SLOW", 1), wire("n9", "CRASHED", 9), wire("n2", "CRASHED", 3), wire("n1", "STUCK", 2), wire("n11", "SLOW", 1), wire("n3", "NETWORK_LOST", 0),
   ].map((w) => parsePair(w, 0));
@@ -21,17 +21,17 @@ test("the worst first, of the same who is at it longest, then by name", () => {
   assert.equal(nodes(sort(rows, "node", false)), "n1 n2 n3 n9 n10 n11");
   assert.equal(nodes(sort(rows, "node", true)), "n11 n10 n9 n3 n2 n1");
   assert.equal(nodes(sort(rows, "since", false)), "n3 n10 n11 n1 n2 n9");
-  assert.equal(rows[0]!.node, "n10"); // what was given is as it was
+  assert.equal(rows[0]!.node, "n10"); // the input is unchanged
 });
 
-test("by heartbeat: those who never sent one first", () => {
+test("sort by heartbeat: pairs without heartbeats first", () => {
   const rows = [wire("a", "STUCK", 1, { heartbeatAge: "3s" }), wire("b", "STUCK", 1), wire("c", "STUCK", 1, { heartbeatAge: "40s" })].map((w) => parsePair(w, 100_000));
   assert.equal(nodes(sort(rows, "heartbeat", false)), "b c a");
   assert.equal(lastBeat(rows[0]!), 97_000);
   assert.equal(lastBeat(rows[1]!), 0);
 });
 
-test("stragglers are those the service names, as they were last told", () => {
+test("stragglers are those of the service, in their newest state", () => {
   const m = new RunModel();
   const named = [wire("n1", "CRASHED", 5), wire("n2", "STUCK", 5), wire("n3", "STUCK", 5)];
   m.apply({ reset: true, cursor: "1", status: { stragglers: named }, pairs: [...named, wire("n4", "SLOW", 1)] }, 1000);
@@ -41,7 +41,7 @@ test("stragglers are those the service names, as they were last told", () => {
   assert.equal(stragglers(m)[1]!.kind, "network_lost");
 });
 
-test("failures and results", () => {
+test("failures and results are selected by outcome", () => {
   const m = new RunModel();
   const end = (node: string, outcome: string) => wire(node, "UNSPECIFIED", 0, { outcome: `OUTCOME_${outcome}` });
   m.apply({ reset: true, cursor: "1", pairs: [end("a", "GENUINE"), end("b", "ERROR"), end("c", "TIMED_OUT"), wire("d", "RUNNING", 1)] }, 0);
@@ -49,7 +49,7 @@ test("failures and results", () => {
   assert.equal(nodes(results(m)), "a");
 });
 
-test("a filter wants all of its words, wherever they stand", () => {
+test("a filter matches rows with all of its words in any column", () => {
   const rows = [wire("north-1", "STUCK", 1, { detail: "no progress" }), wire("north-2", "CRASHED", 1)].map((w) => parsePair(w, 0));
   assert.equal(nodes([...matching(rows, "NORTH progress")]), "north-1");
   assert.equal(nodes([...matching(rows, "crashed")]), "north-2");

@@ -5,18 +5,18 @@ import { keyOf, type RunModel } from "./run_model";
 
 export type Column = "reason" | "plugin" | "node" | "since" | "heartbeat" | "size";
 
-/** Those that need a look, as the service names them, each as it was last told. */
+/** Returns the stragglers that the service names, each in its newest state. */
 export function stragglers(model: RunModel): Pair[] {
   const rows: Pair[] = [];
-  for (const told of model.status?.stragglers ?? []) {
-    const newest = model.pairs.get(keyOf(told.plugin, told.node));
-    const pair = newest && newest.told > told.told ? newest : told;
+  for (const listed of model.status?.stragglers ?? []) {
+    const newest = model.pairs.get(keyOf(listed.plugin, listed.node));
+    const pair = newest && newest.receivedAt > listed.receivedAt ? newest : listed;
     if (!isFinal(pair.kind)) rows.push(pair);
   }
   return rows;
 }
 
-/** Those that ended without the plugin's own result. */
+/** Returns the pairs that ended without a genuine result. */
 export function failures(model: RunModel): Pair[] {
   const rows: Pair[] = [];
   for (const pair of model.pairs.values()) {
@@ -25,7 +25,7 @@ export function failures(model: RunModel): Pair[] {
   return rows;
 }
 
-/** Those whose result can be fetched. */
+/** Returns the pairs whose result can be downloaded. */
 export function results(model: RunModel): Pair[] {
   const rows: Pair[] = [];
   for (const pair of model.pairs.values()) {
@@ -34,7 +34,7 @@ export function results(model: RunModel): Pair[] {
   return rows;
 }
 
-/** A sorted copy. Equal rows stand by plugin and node, so that nothing jumps when it is drawn again. */
+/** Returns a sorted copy. Equal rows are ordered by plugin and node, so that a redraw does not move them. */
 export function sort(rows: readonly Pair[], by: Column, descending: boolean): Pair[] {
   const turn = descending ? -1 : 1;
   return [...rows].sort((a, b) => turn * compare(a, b, by) || text(a.plugin, b.plugin) || text(a.node, b.node));
@@ -42,7 +42,7 @@ export function sort(rows: readonly Pair[], by: Column, descending: boolean): Pa
 
 function compare(a: Pair, b: Pair, by: Column): number {
   switch (by) {
-    case "reason": // the worst first; of the same, who has been at it longest
+    case "reason": // the worst first, then the longest
       return factsOf(a.kind).severity - factsOf(b.kind).severity || begin(a) - begin(b);
     case "plugin":
       return text(a.plugin, b.plugin);
@@ -57,14 +57,14 @@ function compare(a: Pair, b: Pair, by: Column): number {
   }
 }
 
-/** When it got into its state. */
+/** Returns when the pair entered its state. */
 export function begin(pair: Pair): number {
   return isFinal(pair.kind) ? pair.updated || pair.since : pair.since || pair.updated;
 }
 
-/** By the browser's clock; 0: never. */
+/** Returns the time of the last heartbeat by the browser's clock; 0: never. */
 export function lastBeat(pair: Pair): number {
-  return pair.age < 0 ? 0 : pair.told - pair.age * 1000;
+  return pair.age < 0 ? 0 : pair.receivedAt - pair.age * 1000;
 }
 
 const names = new Intl.Collator("en", { numeric: true });
@@ -73,7 +73,7 @@ function text(a: string, b: string): number {
   return names.compare(a, b);
 }
 
-/** Rows that have all words in one of their texts. */
+/** Returns the rows that contain all words in any of their texts. */
 export function matching(rows: readonly Pair[], words: string): readonly Pair[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   if (wanted.length === 0) return rows;

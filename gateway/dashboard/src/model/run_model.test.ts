@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { indexOf } from "./kinds";
-import { nothing } from "./matrix";
+import { noPair } from "./matrix";
 import { keyOf, RunModel } from "./run_model";
 import type { WirePair, WireWatch } from "./wire";
 
@@ -17,7 +17,7 @@ function model(...messages: WireWatch[]): RunModel {
   return result;
 }
 
-test("a snapshot holds from its last message on, the one with a cursor", () => {
+test("a snapshot applies with its last message, which has a cursor", () => {
   const m = model({ reset: true, status: { run: "r" }, pairs: [pair("p", "n1")] });
   assert.equal(m.complete, false);
   assert.equal(m.pairs.size, 0);
@@ -41,7 +41,7 @@ test("a change replaces its pair in place", () => {
   assert.equal(m.matrix.tally[indexOf("running")], 1);
 });
 
-test("what held before a new snapshot is shown until that is whole, and nothing of it stays after", () => {
+test("the old pairs remain until a new snapshot is complete, and are then dropped", () => {
   const m = model({ cursor: "1", reset: true, pairs: [pair("p", "n1"), pair("p", "gone")] });
   m.apply({ reset: true, pairs: [pair("p", "n1", { outcome: "OUTCOME_ERROR" })] }, 0);
   assert.equal(m.pairs.size, 2);
@@ -52,24 +52,24 @@ test("what held before a new snapshot is shown until that is whole, and nothing 
   assert.equal(m.matrix.columnOf("gone"), undefined);
 });
 
-test("a message without a status keeps the one before", () => {
+test("a message without a status keeps the previous status", () => {
   const m = model({ cursor: "1", reset: true, status: { run: "r", state: "RUN_STATE_RUNNING" } }, { cursor: "2", status: null });
   assert.equal(m.status!.state, "running");
 });
 
-test("a pair of an unknown node makes room for it", () => {
+test("a pair of an unknown node extends the matrix", () => {
   const m = model({ cursor: "1", reset: true, pairs: [pair("p", "n1")] });
   m.apply({ cursor: "2", pairs: [pair("q", "n2")] }, 0);
   const { matrix } = m;
   assert.equal(matrix.kindAt(matrix.rowOf("q")!, matrix.columnOf("n2")!), indexOf("running"));
-  assert.equal(matrix.kindAt(matrix.rowOf("p")!, matrix.columnOf("n2")!), nothing);
+  assert.equal(matrix.kindAt(matrix.rowOf("p")!, matrix.columnOf("n2")!), noPair);
 });
 
-test("trouble that is over is remembered", () => {
+test("a state that needed attention is kept after it ended", () => {
   const m = model({ cursor: "1", reset: true, pairs: [pair("p", "n1", { reason: "REASON_CRASHED", reasonSince: at(5), detail: "closed" })] });
   m.apply({ cursor: "2", pairs: [pair("p", "n1", { reasonSince: at(9) })] }, 0);
   assert.deepEqual(
-    m.seen.map((s) => [s.kind, new Date(s.time).toISOString(), s.text]),
+    m.pastStates.map((s) => [s.kind, new Date(s.time).toISOString(), s.text]),
     [
       ["crashed", at(5), "closed"],
       ["running", at(9), "was: crashed"],
@@ -77,13 +77,13 @@ test("trouble that is over is remembered", () => {
   );
 });
 
-test("what is remembered has a limit", () => {
+test("the number of past states is limited", () => {
   const m = model({ cursor: "1", reset: true, pairs: [pair("p", "n1")] });
   for (let n = 0; n < 2000; n++) m.apply({ cursor: "x", pairs: [pair("p", "n1", { reason: n % 2 ? "REASON_RUNNING" : "REASON_STUCK" })] }, 0);
-  assert.ok(m.seen.length <= 500);
+  assert.ok(m.pastStates.length <= 500);
 });
 
-test("the server's clock is known from its status", () => {
+test("the clock offset comes from the status", () => {
   const m = new RunModel();
   m.apply({ cursor: "1", reset: true, status: { time: at(30) } }, Date.parse(at(20)));
   assert.equal(m.now(Date.parse(at(21))), Date.parse(at(31)));

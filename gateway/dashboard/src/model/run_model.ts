@@ -1,12 +1,12 @@
-// One run as the watch stream tells it: a snapshot, then changes that are put into the Map in place.
+// One run as received from the watch stream: a snapshot, then changes that are applied in place.
 import { Matrix } from "./matrix";
 import { isFinal, factsOf, type Kind } from "./kinds";
 import * as parse from "./parse";
 import type { Pair, Status } from "./parse";
 import type { WireWatch } from "./wire";
 
-/** Something that was seen to change, and that the newest state does not show any more. */
-export interface Seen {
+/** A past state of a pair that the newest state does not show. */
+export interface PastState {
   time: number;
   plugin: string;
   node: string;
@@ -14,45 +14,45 @@ export interface Seen {
   text: string;
 }
 
-const mostSeen = 500;
+const maxPastStates = 500;
 
 export function keyOf(plugin: string, node: string): string {
-  return `${plugin}/${node}`; // neither holds a slash
+  return `${plugin}/${node}`; // neither contains a slash
 }
 
 export class RunModel {
   status: Status | null = null;
   pairs = new Map<string, Pair>();
   matrix = new Matrix();
-  /** A snapshot has arrived to its end. */
+  /** True once a snapshot is complete. */
   complete = false;
-  /** Of the newest message that holds; where to go on after a lost connection. */
+  /** The cursor of the newest applied message, to resume from after a lost connection. */
   cursor = "";
-  seen: Seen[] = [];
-  /** Grows with every change. */
+  pastStates: PastState[] = [];
+  /** Increments with every change. */
   version = 0;
   /** The server's clock minus the browser's, in milliseconds. */
   clockOffset = 0;
 
-  // What a snapshot has brought so far. Until its end the pages go on showing what held before it.
+  // The pairs of an incomplete snapshot. The pages show the old pairs until it is complete.
   private arriving: Map<string, Pair> | null = null;
 
-  /** Pairs of a snapshot that is not at its end. */
+  /** The number of pairs of an incomplete snapshot. */
   get loading(): number {
     return this.arriving?.size ?? 0;
   }
 
-  /** The server's clock. */
+  /** Returns the time of the server's clock. */
   now(at: number = Date.now()): number {
     return at + this.clockOffset;
   }
 
-  /** Takes one message; `told` is when it came, by the browser's clock. */
-  apply(message: WireWatch, told: number): void {
+  /** Applies one message; `receivedAt` is the browser's time at its receipt. */
+  apply(message: WireWatch, receivedAt: number): void {
     this.version++;
     if (message.reset || (!this.complete && !this.arriving)) this.arriving = new Map();
-    if (message.status) this.setStatus(parse.status(message.status, told), told);
-    for (const wire of message.pairs ?? []) this.setPair(parse.pair(wire, told));
+    if (message.status) this.setStatus(parse.status(message.status, receivedAt), receivedAt);
+    for (const wire of message.pairs ?? []) this.setPair(parse.pair(wire, receivedAt));
     if (!message.cursor) return;
     this.cursor = message.cursor;
     if (this.arriving) {
@@ -63,15 +63,15 @@ export class RunModel {
     }
   }
 
-  /** Forgets the cursor: the next stream begins with a snapshot. */
+  /** Drops the cursor: the next stream begins with a snapshot. */
   restart(): void {
     this.cursor = "";
     this.arriving = null;
   }
 
-  setStatus(status: Status, told: number): void {
+  setStatus(status: Status, receivedAt: number): void {
     this.status = status;
-    if (status.time) this.clockOffset = status.time - told;
+    if (status.time) this.clockOffset = status.time - receivedAt;
   }
 
   private setPair(pair: Pair): void {
@@ -86,16 +86,17 @@ export class RunModel {
     this.matrix.set(pair);
   }
 
-  // Trouble that is over shows nowhere else, so it is remembered while the page is open.
+  // A state that needed attention is not visible anywhere else after it ended, so it is kept while the page is
+  // open.
   private notice(before: Pair, after: Pair): void {
     if (before.kind === after.kind || !factsOf(before.kind).trouble) return;
     const { plugin, node } = after;
     const since = before.since || before.updated;
-    if (since) this.seen.push({ time: since, plugin, node, kind: before.kind, text: before.error || before.detail });
+    if (since) this.pastStates.push({ time: since, plugin, node, kind: before.kind, text: before.error || before.detail });
     if (!factsOf(after.kind).trouble) {
-      const time = (isFinal(after.kind) ? after.updated : after.since) || this.now(after.told);
-      this.seen.push({ time, plugin, node, kind: after.kind, text: `was: ${factsOf(before.kind).label.toLowerCase()}` });
+      const time = (isFinal(after.kind) ? after.updated : after.since) || this.now(after.receivedAt);
+      this.pastStates.push({ time, plugin, node, kind: after.kind, text: `was: ${factsOf(before.kind).label.toLowerCase()}` });
     }
-    if (this.seen.length > mostSeen) this.seen.splice(0, this.seen.length - mostSeen);
+    if (this.pastStates.length > maxPastStates) this.pastStates.splice(0, this.pastStates.length - maxPastStates);
   }
 }

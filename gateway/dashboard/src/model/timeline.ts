@@ -1,15 +1,15 @@
-// What happened in a run: how results came in, and events. Only facts with a time of the server's clock.
+// The events of a run and the growth of its outcomes, from facts with a time of the server's clock.
 import { factsOf, isFinal, kinds, type Kind } from "./kinds";
 import { isEnded, type Pair } from "./parse";
 import type { RunModel } from "./run_model";
 
-export interface Happening {
+export interface TimelineEvent {
   time: number;
-  /** Of pairs; null: of the run as a whole. */
+  /** The kind of pairs; null: the run as a whole. */
   kind: Kind | null;
   title: string;
   text: string;
-  /** Of one pair; "" for more. */
+  /** The node of one pair; "" for several pairs. */
   node: string;
   plugin: string;
   future: boolean;
@@ -18,18 +18,18 @@ export interface Happening {
 export interface Growth {
   begin: number;
   end: number;
-  /** How many pairs had come to each end, at the end of each step from `begin` to `end`. */
+  /** Cumulative number of pairs by outcome, at the end of each step from `begin` to `end`. */
   genuine: number[];
   errors: number[];
   timedOut: number[];
   planned: number;
 }
 
-/** What lies closer together and is of one kind and plugin is one entry. */
+/** Milliseconds: events of one kind and plugin within this time are merged. */
 const together = 10_000;
 const namesShown = 3;
 
-/** The chart's numbers, in `steps` equal steps up to `now`, or to the end of a run that has ended. */
+/** Computes the chart's numbers in `steps` equal steps up to `now`, or to the end of an ended run. */
 export function growth(model: RunModel, steps: number, now: number): Growth | null {
   const { status } = model;
   if (!status?.created || !model.complete) return null;
@@ -53,17 +53,17 @@ function zeros(length: number): number[] {
   return new Array<number>(length).fill(0);
 }
 
-/** The newest first, at most `most`. */
-export function happenings(model: RunModel, now: number, most: number): Happening[] {
+/** Returns at most `most` events, the newest first. */
+export function timelineEvents(model: RunModel, now: number, most: number): TimelineEvent[] {
   const all = [...ofPairs(model), ...ofRun(model, now)];
   all.sort((a, b) => b.time - a.time);
   return all.slice(0, most);
 }
 
-function ofRun(model: RunModel, now: number): Happening[] {
+function ofRun(model: RunModel, now: number): TimelineEvent[] {
   const { status } = model;
   if (!status) return [];
-  const events: Happening[] = [];
+  const events: TimelineEvent[] = [];
   const add = (time: number, title: string, text = "") => {
     if (time) events.push({ time, kind: null, title, text, node: "", plugin: "", future: time > now });
   };
@@ -91,24 +91,24 @@ interface Entry {
   text: string;
 }
 
-function ofPairs(model: RunModel): Happening[] {
-  const entries: Entry[] = [...model.seen];
+function ofPairs(model: RunModel): TimelineEvent[] {
+  const entries: Entry[] = [...model.pastStates];
   for (const pair of model.pairs.values()) {
     if (!factsOf(pair.kind).trouble) continue;
     const time = isFinal(pair.kind) ? pair.updated || pair.since : pair.since;
-    if (time) entries.push({ time, kind: pair.kind, plugin: pair.plugin, node: pair.node, text: said(pair) });
+    if (time) entries.push({ time, kind: pair.kind, plugin: pair.plugin, node: pair.node, text: textOf(pair) });
   }
   entries.sort((a, b) => a.time - b.time);
-  return gather(entries);
+  return mergeEntries(entries);
 }
 
-function said(pair: Pair): string {
+function textOf(pair: Pair): string {
   return pair.error || pair.detail || pair.progress?.message || "";
 }
 
-function gather(entries: Entry[]): Happening[] {
-  const open = new Map<string, Entry[]>(); // by kind and plugin: those that are together so far
-  const result: Happening[] = [];
+function mergeEntries(entries: Entry[]): TimelineEvent[] {
+  const open = new Map<string, Entry[]>(); // by kind and plugin: the entries to merge
+  const result: TimelineEvent[] = [];
   for (const entry of entries) {
     const key = `${entry.kind}/${entry.plugin}`;
     const group = open.get(key);
@@ -116,14 +116,14 @@ function gather(entries: Entry[]): Happening[] {
       group.push(entry);
       continue;
     }
-    if (group) result.push(asOne(group));
+    if (group) result.push(merge(group));
     open.set(key, [entry]);
   }
-  for (const group of open.values()) result.push(asOne(group));
+  for (const group of open.values()) result.push(merge(group));
   return result;
 }
 
-function asOne(group: Entry[]): Happening {
+function merge(group: Entry[]): TimelineEvent {
   const { time, kind, plugin, node, text } = group[0]!;
   const { label } = kinds.find((k) => k.kind === kind)!;
   if (group.length === 1) return { time, kind, title: label, text, node, plugin, future: false };

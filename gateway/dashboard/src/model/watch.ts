@@ -1,4 +1,4 @@
-// Follows a run by the watch stream, through lost connections, and knows since when what it has is stale.
+// Follows a run by the watch stream, reconnects, and records since when the data is stale.
 import { get, getJSON, path, Problem, type Fetch } from "./api";
 import { readLines } from "./lines";
 import { isEnded, status as parseStatus } from "./parse";
@@ -8,20 +8,20 @@ import type { WireStatus, WireWatch } from "./wire";
 export type Link =
   | { state: "connecting" }
   | { state: "live" }
-  /** What is shown held at `heard`; `retryAt` is when the next attempt is made. Browser's clock. */
-  | { state: "stale"; heard: number; retryAt: number; problem: Problem }
-  /** The run has ended and all of it was told. */
+  /** The data is of `lastUpdate`; the next attempt is at `retryAt`. Both by the browser's clock. */
+  | { state: "stale"; lastUpdate: number; retryAt: number; problem: Problem }
+  /** The run has ended and all changes were received. */
   | { state: "ended" }
-  /** Trying again would not help. */
-  | { state: "refused"; heard: number; problem: Problem };
+  /** A retry would not help. */
+  | { state: "refused"; lastUpdate: number; problem: Problem };
 
-const patienceForNew = 4; // attempts
+const maxNotFoundAttempts = 4; // attempts
 
 export interface Options {
   fetch?: Fetch;
-  /** Milliseconds without a message after which the server is asked whether all is well. */
+  /** Milliseconds without a message after which the status is requested separately. */
   quiet?: number;
-  /** Milliseconds of the first and the longest wait between two attempts. */
+  /** Milliseconds of the shortest and the longest back-off. */
   firstWait?: number;
   longestWait?: number;
 }
@@ -35,10 +35,10 @@ export class Watcher {
   private readonly longestWait: number;
   private stopped = new AbortController();
   private attempts = 0;
-  private heard = 0;
-  private hurry: (() => void) | null = null;
+  private lastUpdate = 0;
+  private wake: (() => void) | null = null;
 
-  /** `changed` is called after each change of the model or the link: often, so it should do little. */
+  /** `changed` is called after each change of the model or the link. It is called often and must be cheap. */
   constructor(
     readonly run: string,
     readonly model: RunModel,
@@ -57,13 +57,13 @@ export class Watcher {
 
   stop(): void {
     this.stopped.abort();
-    this.hurry?.();
+    this.wake?.();
   }
 
-  /** Ends the wait for the next attempt. */
+  /** Retries without waiting for the next attempt. */
   retryNow(): void {
     this.attempts = 0;
-    this.hurry?.();
+    this.wake?.();
   }
 
   private async follow(): Promise<void> {
@@ -74,29 +74,30 @@ export class Watcher {
         this.set({ state: "ended" });
         return;
       }
-      if (this.isHopeless(problem)) {
-        this.set({ state: "refused", heard: this.heard, problem });
+      if (this.isPermanent(problem)) {
+        this.set({ state: "refused", lastUpdate: this.lastUpdate, problem });
         return;
       }
       if (problem.reason === "INVALID_CURSOR") this.model.restart();
       const wait = this.wait(problem);
-      this.set({ state: "stale", heard: this.heard, retryAt: Date.now() + wait, problem });
+      this.set({ state: "stale", lastUpdate: this.lastUpdate, retryAt: Date.now() + wait, problem });
       await this.pause(wait);
     }
   }
 
-  // One connection to its end: null when the run has ended and all was told, else why it broke.
+  // Runs one connection to its end. Returns null when the run has ended and all changes were received,
+  // otherwise the error.
   private async stream(): Promise<Problem | null> {
     const connection = new AbortController();
     const stop = () => connection.abort();
     this.stopped.signal.addEventListener("abort", stop);
-    const guard = setInterval(() => void this.ask(connection), this.quiet);
+    const guard = setInterval(() => void this.probe(connection), this.quiet);
     try {
       const cursor = this.model.cursor ? `?cursor=${encodeURIComponent(this.model.cursor)}` : "";
-      if (cursor) void this.ask(connection); // if nothing has changed, the stream says nothing
+      if (cursor) void this.probe(connection); // without changes, the stream sends nothing
       const response = await get(path`/runs/${this.run}/status:watch` + cursor, connection.signal, this.fetch);
       if (!response.body) throw new Problem("the answer is empty", 0, "UNREACHABLE", "");
-      await readLines(response.body, (line) => this.take(line), connection.signal);
+      await readLines(response.body, (line) => this.receive(line), connection.signal);
       const { status } = this.model;
       if (status && this.model.complete && isEnded(status.state)) return null;
       return new Problem("the connection ended", 0, "DISCONNECTED", "");
@@ -110,45 +111,45 @@ export class Watcher {
     }
   }
 
-  private take(line: unknown): void {
+  private receive(line: unknown): void {
     const { result, error } = line as { result?: WireWatch; error?: unknown };
     if (error) throw streamProblem(error);
     if (!result) return;
     this.model.apply(result, Date.now());
     this.attempts = 0;
-    this.well();
+    this.setLive();
   }
 
-  private well(): void {
-    this.heard = Date.now();
+  private setLive(): void {
+    this.lastUpdate = Date.now();
     this.set({ state: "live" });
   }
 
-  // The service gives a sign of life every few seconds, and a connection may die without one. So after some
-  // silence what is shown counts as stale, and the server is asked; if it does not answer, or knows more than
-  // the stream has told, a new stream is opened.
-  private async ask(connection: AbortController): Promise<void> {
-    if (Date.now() - this.heard < this.quiet) return;
+  // The service sends a message every few seconds, and a connection can fail silently. After some silence the
+  // data counts as stale and the status is requested. If that fails, or is newer than the stream, a new stream
+  // is opened.
+  private async probe(connection: AbortController): Promise<void> {
+    if (Date.now() - this.lastUpdate < this.quiet) return;
     if (this.link.state === "live") {
-      const problem = new Problem(`nothing was heard for ${Math.round(this.quiet / 1000)} s`, 0, "SILENT", "");
-      this.set({ state: "stale", heard: this.heard, retryAt: Date.now(), problem });
+      const problem = new Problem(`no message was received for ${Math.round(this.quiet / 1000)} s`, 0, "SILENT", "");
+      this.set({ state: "stale", lastUpdate: this.lastUpdate, retryAt: Date.now(), problem });
     }
     try {
       const wire = await getJSON<WireStatus>(path`/runs/${this.run}/status`, connection.signal, this.fetch);
       const answer = parseStatus(wire, Date.now());
       const { status } = this.model;
       if (connection.signal.aborted) return;
-      if (status && status.state === answer.state && status.counts.pending === answer.counts.pending) return this.well();
-      const heard = this.heard; // the stream may be about to tell it
-      setTimeout(() => this.heard === heard && connection.abort(), this.quiet / 5);
+      if (status && status.state === answer.state && status.counts.pending === answer.counts.pending) return this.setLive();
+      const lastUpdate = this.lastUpdate; // the stream may be about to deliver it
+      setTimeout(() => this.lastUpdate === lastUpdate && connection.abort(), this.quiet / 5);
     } catch {
       connection.abort();
     }
   }
 
-  private isHopeless({ status, reason }: Problem): boolean {
-    // The status service may hear of a new run a moment later than its creator.
-    if (status === 404) return this.model.complete || this.attempts >= patienceForNew;
+  private isPermanent({ status, reason }: Problem): boolean {
+    // The status service may learn of a new run a moment later than its creator.
+    if (status === 404) return this.model.complete || this.attempts >= maxNotFoundAttempts;
     return [400, 401, 403, 501].includes(status) && reason !== "INVALID_CURSOR";
   }
 
@@ -160,7 +161,7 @@ export class Watcher {
   private pause(milliseconds: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(done, milliseconds);
-      this.hurry = done;
+      this.wake = done;
       function done() {
         clearTimeout(timer);
         resolve();
@@ -175,11 +176,11 @@ export class Watcher {
 }
 
 
-// gRPC's codes, as HTTP would say them: an error in the middle of a stream has only the former.
+// Maps gRPC codes to HTTP statuses: an error within a stream has only the former.
 const statuses: Record<number, number> = { 3: 400, 5: 404, 7: 403, 12: 501, 14: 503, 16: 401 };
 
 function streamProblem(error: unknown): Problem {
   const { code, message, details } = error as { code?: number; message?: string; details?: Record<string, unknown>[] };
   const reason = details?.map((d) => d["reason"]).find((r) => typeof r === "string") as string | undefined;
-  return new Problem(message || "the stream was broken off", statuses[code ?? 0] ?? 500, reason ?? "", "");
+  return new Problem(message || "the stream was aborted", statuses[code ?? 0] ?? 500, reason ?? "", "");
 }

@@ -1,5 +1,5 @@
-// What the API sends: proto/muster/v1 in the JSON mapping of protobuf, as the gateway writes it. Any field
-// may be missing or null; 64-bit numbers are strings.
+// The messages of the API: proto/muster/v1 in protobuf's JSON mapping, as the gateway writes it. Any field may
+// be missing or null; 64-bit numbers are strings.
 
 export type Timestamp = string;
 export type Duration = string; // "42.5s"
@@ -117,7 +117,7 @@ export interface WireNode {
   presenceSince?: Timestamp | null;
   lastHeartbeat?: Timestamp | null;
   clockSkew?: Duration | null;
-  doubleAgent?: boolean;
+  duplicateAgent?: boolean;
   pairs?: WirePair[] | null;
   events?: WireEvent[] | null;
 }

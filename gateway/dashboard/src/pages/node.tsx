@@ -1,4 +1,4 @@
-// One node: presence, what it has to do, what happened to it.
+// One node: its presence, its pairs and its history.
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { getJSON, path } from "../model/api";
@@ -14,17 +14,17 @@ import { Card, Empty, KindBadge, PresenceBadge, runLink, Time } from "../parts/s
 import { PollBadge, PollNotice } from "../parts/stale";
 import { LastHeartbeat, twice } from "./nodes";
 
-const every = 2000; // milliseconds
+const pollInterval = 2000; // milliseconds
 
 export function NodePage({ name }: { name: string }): JSX.Element {
-  const { value, heard, problem } = usePoll(`node/${name}`, every, async (signal) =>
+  const { value, lastUpdate, problem } = usePoll(`node/${name}`, pollInterval, async (signal) =>
     parseNode(await getJSON<WireNode>(path`/nodes/${name}`, signal), Date.now()),
   );
   useSeconds();
   useEffect(() => {
     document.title = `${name} · Muster`;
   }, [name]);
-  const now = problem && heard ? heard : Date.now();
+  const now = problem && lastUpdate ? lastUpdate : Date.now();
   return (
     <>
       <header class="page-head">
@@ -34,10 +34,10 @@ export function NodePage({ name }: { name: string }): JSX.Element {
         <div class="page-title">
           <h1>{name}</h1>
           {value && <PresenceBadge presence={value.presence} />}
-          <PollBadge heard={heard} />
+          <PollBadge lastUpdate={lastUpdate} />
         </div>
       </header>
-      <PollNotice problem={problem} heard={heard} />
+      <PollNotice problem={problem} lastUpdate={lastUpdate} />
       {!value && !problem && <Empty>Waiting for what is known of {name}.</Empty>}
       {value && (
         <div class={problem ? "is-stale" : ""}>
@@ -75,7 +75,7 @@ function Presence({ node, now, live }: { node: Node; now: number; live: boolean 
           <dd>{node.clockSkew === null ? <span class="muted">unknown</span> : <ClockText node={node} />}</dd>
         </div>
       </dl>
-      {node.doubleAgent && <p class="bad-text">{twice}</p>}
+      {node.duplicateAgent && <p class="bad-text">{twice}</p>}
     </section>
   );
 }
@@ -88,7 +88,7 @@ function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }):
   const pairs = sort(node.pairs, "reason", false);
   return (
     <Card title="Pairs of unfinished runs" id="node-pairs" aside={<span class="muted">{plural(pairs.length, "pair")}</span>}>
-      {pairs.length === 0 && <Empty>No unfinished run has work for this node.</Empty>}
+      {pairs.length === 0 && <Empty>No unfinished run plans this node.</Empty>}
       {pairs.length > 0 && (
         <table class="rows">
           <thead>
@@ -96,7 +96,7 @@ function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }):
               <th scope="col">Plugin</th>
               <th scope="col">State</th>
               <th scope="col">Last heartbeat</th>
-              <th scope="col">Known, and what happens next</th>
+              <th scope="col">Detail and next step</th>
             </tr>
           </thead>
           <tbody>
@@ -109,7 +109,7 @@ function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }):
                 <td data-label="Last heartbeat">
                   {!isFinal(pair.kind) && <Heartbeat pair={pair} now={now} stale={!live} offset={0} />}
                 </td>
-                <td class="said" data-label="Known">
+                <td class="detail" data-label="Detail">
                   {pairLine(pair, now)}
                   {pair.next && <div class="next">Next: {pair.next}</div>}
                 </td>
@@ -125,8 +125,8 @@ function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }):
 function History({ events, now }: { events: NodeEvent[]; now: number }): JSX.Element {
   return (
     <Card title="History" id="history" aside={<span class="muted">newest first, 30 days</span>}>
-      {events.length === 0 && <Empty>Nothing was noted.</Empty>}
-      <ol class="happenings">
+      {events.length === 0 && <Empty>No events are recorded.</Empty>}
+      <ol class="events">
         {events.map((event, index) => (
           <li key={index}>
             <Time at={event.time} now={now} />
@@ -136,7 +136,7 @@ function History({ events, now }: { events: NodeEvent[]; now: number }): JSX.Ele
               {event.kind && factsOf(event.kind) && <KindBadge kind={event.kind} />}
               {event.plugin && <span class="muted"> {event.plugin}</span>}
               {event.run && <> <a class="mono" href={runLink(event.run)}>{event.run}</a></>}
-              {event.detail && <span class="said"> {event.detail}</span>}
+              {event.detail && <span class="detail"> {event.detail}</span>}
             </span>
           </li>
         ))}

@@ -1,4 +1,4 @@
-// All nodes that a run plans or that were heard of.
+// All nodes that are planned by a run or have sent heartbeats.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { getJSON } from "../model/api";
@@ -10,16 +10,16 @@ import { usePoll, useSeconds } from "../parts/hooks";
 import { Card, Empty, nodeLink, PresenceBadge, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
 
-export const twice = "Two processes beat with one identity";
+export const twice = "Two processes send heartbeats with one identity";
 
-const every = 5000; // milliseconds
+const pollInterval = 5000; // milliseconds
 const page = 200;
 const choices = ["", "ONLINE", "LATE", "SUSPECT", "LOST", "OFFLINE", "UNKNOWN"];
 
 export function NodesPage(): JSX.Element {
   const [presence, setPresence] = useState("");
   const [pages, setPages] = useState(1);
-  const { value, heard, problem } = usePoll(`nodes/${presence}/${pages}`, every, (signal) => load(presence, pages, signal));
+  const { value, lastUpdate, problem } = usePoll(`nodes/${presence}/${pages}`, pollInterval, (signal) => load(presence, pages, signal));
   const [last, setLast] = useState(value);
   useSeconds();
   useEffect(() => {
@@ -29,7 +29,7 @@ export function NodesPage(): JSX.Element {
     if (value) setLast(value);
   }, [value]);
   const shown = value ?? last;
-  const now = problem && heard ? heard : Date.now();
+  const now = problem && lastUpdate ? lastUpdate : Date.now();
   const choose = (next: string) => {
     setPresence(next);
     setPages(1);
@@ -39,10 +39,10 @@ export function NodesPage(): JSX.Element {
       <header class="page-head">
         <div class="page-title">
           <h1>Nodes</h1>
-          <PollBadge heard={heard} />
+          <PollBadge lastUpdate={lastUpdate} />
         </div>
       </header>
-      <PollNotice problem={problem} heard={heard} />
+      <PollNotice problem={problem} lastUpdate={lastUpdate} />
       <Card title="By name" id="nodes" aside={<OpenNode />}>
         <div class="choices" role="group" aria-label="Presence">
           {choices.map((choice) => (
@@ -51,15 +51,15 @@ export function NodesPage(): JSX.Element {
             </button>
           ))}
         </div>
-        {!shown && !problem && <Empty>Waiting for the nodes.</Empty>}
-        {shown?.nodes.length === 0 && <Empty>There is no such node.</Empty>}
+        {!shown && !problem && <Empty>Loading nodes.</Empty>}
+        {shown?.nodes.length === 0 && <Empty>No node matches.</Empty>}
         {shown && shown.nodes.length > 0 && <NodeTable nodes={shown.nodes} now={now} live={!problem} />}
         {shown?.more && (
           <div class="rows-foot">
             <button type="button" onClick={() => setPages(pages + 1)}>
               Show more
             </button>
-            <span class="muted">{count(shown.nodes.length)} are shown.</span>
+            <span class="muted">{count(shown.nodes.length)} shown.</span>
           </div>
         )}
       </Card>
@@ -134,7 +134,7 @@ function Remarks({ node }: { node: Node }): JSX.Element {
   const off = node.clockSkew === null ? "" : skew(node.clockSkew);
   return (
     <>
-      {node.doubleAgent && <div class="bad-text">{twice}</div>}
+      {node.duplicateAgent && <div class="bad-text">{twice}</div>}
       {off && <div>Clock {off}</div>}
     </>
   );

@@ -22,8 +22,8 @@ export function RunPage({ run }: { run: string }): JSX.Element {
   const { status } = model;
   const { link } = watcher;
   const stale = link.state === "stale" || link.state === "refused";
-  // The server's clock; it stands still while nothing is heard from the server.
-  const now = model.now(stale && link.heard ? link.heard : Date.now());
+  // The server's clock; it stops while no messages are received.
+  const now = model.now(stale && link.lastUpdate ? link.lastUpdate : Date.now());
   useEffect(() => {
     document.title = status ? `${percent(status.percent)} ${status.state.replace("_", "-")} · ${run} · Muster` : `${run} · Muster`;
   }, [run, status?.percent, status?.state]);
@@ -39,7 +39,7 @@ export function RunPage({ run }: { run: string }): JSX.Element {
           <Plugins status={status} now={now} />
           <PairTables model={model} now={now} stale={stale} />
           <GridCard model={model} now={now} stale={stale} />
-          <Card title="Time line" id="timeline">
+          <Card title="Timeline" id="timeline">
             <Timeline model={model} now={now} />
           </Card>
           <Downloads status={status} />
@@ -83,17 +83,17 @@ function Warnings({ status, now }: { status: Status; now: number }): JSX.Element
     <>
       {failed && (
         <Notice tone={status.state === "failed" ? "bad" : "info"} title={status.state === "failed" ? "The run failed" : "The run was cancelled"}>
-          {status.stateReason || "No reason was given."}
+          {status.stateReason || "No reason was reported."}
         </Notice>
       )}
       {status.doubt && (
-        <Notice tone="warn" title="The status service doubts its own sight">
-          {status.doubt} Meanwhile nobody is called lost.
+        <Notice tone="warn" title="The status service suspects its own network or machine">
+          {status.doubt} Until this ends, it reports no node as lost.
         </Notice>
       )}
       {old && (
-        <Notice tone="warn" title={`The aggregator was last heard at ${clock(status.feedTime, now)}`}>
-          Results that came after that are not in what is shown.
+        <Notice tone="warn" title={`No changes were received from the aggregator since ${clock(status.feedTime, now)}`}>
+          Later results are not shown.
         </Notice>
       )}
     </>
@@ -118,9 +118,9 @@ function Summary({ status, now }: { status: Status; now: number }): JSX.Element 
 
 function EstimateText({ estimate, ended, now }: { estimate: Estimate | null; ended: boolean; now: number }): JSX.Element | null {
   if (ended) return null;
-  if (!estimate) return <span class="muted">no estimate can be given yet</span>;
+  if (!estimate) return <span class="muted">no estimate yet</span>;
   return (
-    <span class="estimate-text" title="From how long finished pairs of the same plugin took">
+    <span class="estimate-text" title="Estimated from the durations of finished pairs of the same plugin">
       done {range(estimate.earliest, estimate.latest, now)}
       {estimate.latest > now && <span class="muted"> ({clock(estimate.earliest, now)} to {clock(estimate.latest, now)})</span>}
     </span>
@@ -158,7 +158,7 @@ function GridCard({ model, now, stale }: { model: RunModel; now: number; stale: 
   const size = `${count(matrix.plugins.length)} × ${count(matrix.nodes.length)}`;
   return (
     <Card title="Plugins × nodes" id="grid" aside={model.complete && <span class="muted">{size}</span>}>
-      {model.loading > 0 && !model.complete && <Empty>{count(model.loading)} pairs have arrived.</Empty>}
+      {model.loading > 0 && !model.complete && <Empty>{count(model.loading)} pairs received.</Empty>}
       {model.complete && matrix.nodes.length > 0 && <Grid model={model} now={now} stale={stale} />}
       {model.complete && matrix.nodes.length === 0 && <Empty>The run has no pairs.</Empty>}
     </Card>
@@ -175,16 +175,16 @@ function Downloads({ status }: { status: Status }): JSX.Element {
           <a class="button" href={path`/runs/${status.run}/archive/content`} download>
             Archive{archive && ` (${bytes(number(archive.size))})`}
           </a>{" "}
-          <span class="muted">{archive?.fileName} with everything that was gathered, and a manifest to check it by.</span>
+          <span class="muted">{archive?.fileName} contains all results, and a manifest to verify them.</span>
         </p>
       ) : (
-        <p class="muted">{archiveText(status)} Single results can be fetched as soon as they are committed: “Results” above, or a cell of the grid.</p>
+        <p class="muted">{archiveText(status)} You can download a result as soon as it is committed: see “Results” above, or select a cell of the grid.</p>
       )}
     </Card>
   );
 }
 
 function archiveText(status: Status): string {
-  if (status.state === "failed" || status.state === "cancelled") return `There is no archive, since the run ${status.state === "failed" ? "failed" : "was cancelled"}.`;
-  return "The archive is there when the run is complete.";
+  if (status.state === "failed" || status.state === "cancelled") return `There is no archive because the run ${status.state === "failed" ? "failed" : "was cancelled"}.`;
+  return "The archive is available when the run is complete.";
 }

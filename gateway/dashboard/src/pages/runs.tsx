@@ -15,13 +15,13 @@ interface Listed {
   status: Status | null;
 }
 
-const every = 3000; // milliseconds
+const pollInterval = 3000; // milliseconds
 const page = 50;
-const mostFollowed = 20; // runs whose stragglers are asked for
+const maxFollowed = 20; // runs whose stragglers are requested
 
 export function RunsPage(): JSX.Element {
   const [pages, setPages] = useState(1);
-  const { value, heard, problem } = usePoll(`runs/${pages}`, every, (signal) => load(pages, signal));
+  const { value, lastUpdate, problem } = usePoll(`runs/${pages}`, pollInterval, (signal) => load(pages, signal));
   const [last, setLast] = useState(value);
   useSeconds();
   useEffect(() => {
@@ -31,22 +31,22 @@ export function RunsPage(): JSX.Element {
     if (value) setLast(value);
   }, [value]);
   const shown = value ?? last;
-  const now = problem && heard ? heard : Date.now();
+  const now = problem && lastUpdate ? lastUpdate : Date.now();
   return (
     <>
       <header class="page-head">
         <div class="page-title">
           <h1>Runs</h1>
-          <PollBadge heard={heard} />
+          <PollBadge lastUpdate={lastUpdate} />
         </div>
       </header>
-      <PollNotice problem={problem} heard={heard} />
-      {!shown && !problem && <Empty>Waiting for the runs.</Empty>}
+      <PollNotice problem={problem} lastUpdate={lastUpdate} />
+      {!shown && !problem && <Empty>Loading runs.</Empty>}
       {shown && (
         <Card title="Newest first" id="runs">
           {shown.runs.length === 0 && (
             <Empty>
-              There is no run yet. Begin one: <code>muster run --plugin hostfacts --node NAME</code>
+              There is no run yet. Create one: <code>muster run --plugin hostfacts --node NAME</code>
             </Empty>
           )}
           <ul class="runs">
@@ -77,12 +77,12 @@ async function load(pages: number, signal: AbortSignal): Promise<{ runs: Listed[
     token = answer.nextPageToken ?? "";
     if (!token) break;
   }
-  const followed = runs.filter((run) => !isEnded(run.state)).slice(0, mostFollowed);
+  const followed = runs.filter((run) => !isEnded(run.state)).slice(0, maxFollowed);
   const statuses = new Map(await Promise.all(followed.map(async (run) => [run.id, await statusOf(run.id, signal)] as const)));
   return { runs: runs.map((run) => ({ run, status: statuses.get(run.id) ?? null })), more: token !== "" };
 }
 
-// A run is listed by the aggregator; the status service may not be there, or not know it yet.
+// The aggregator lists the runs; the status service may be unreachable, or not know a run yet.
 async function statusOf(run: string, signal: AbortSignal): Promise<Status | null> {
   try {
     return parseStatus(await getJSON<WireStatus>(path`/runs/${run}/status`, signal), Date.now());
@@ -110,7 +110,7 @@ function RunRow({ run, status, now }: Listed & { now: number }): JSX.Element {
           <span>{count(counts.planned - counts.pending)} of {count(counts.planned)}</span>
           {counts.errors > 0 && <span>{count(counts.errors)} with errors</span>}
           {counts.timedOut > 0 && <span>{count(counts.timedOut)} timed out</span>}
-          <Lagging run={run} status={status} />
+          <Stragglers run={run} status={status} />
           <span class="run-when">
             <Time at={run.created} now={now} />
             {isEnded(run.state) && run.ended > 0 && `, took ${duration((run.ended - run.created) / 1000)}`}
@@ -122,15 +122,15 @@ function RunRow({ run, status, now }: Listed & { now: number }): JSX.Element {
   );
 }
 
-function Lagging({ run, status }: Listed): JSX.Element | null {
+function Stragglers({ run, status }: Listed): JSX.Element | null {
   if (isEnded(run.state)) return null;
   if (!status) return <span>stragglers unknown</span>;
-  const lagging = bySeverity(status.reasons).filter((r) => factsOf(r.kind).trouble);
-  if (lagging.length === 0) return null;
+  const stragglers = bySeverity(status.reasons).filter((r) => factsOf(r.kind).trouble);
+  if (stragglers.length === 0) return null;
   return (
     <>
-      {lagging.map((r) => (
-        <span key={r.kind} class="lagging">
+      {stragglers.map((r) => (
+        <span key={r.kind} class="stragglers">
           <KindIcon kind={r.kind} /> {count(r.count)} {factsOf(r.kind).label.toLowerCase()}
         </span>
       ))}

@@ -1,10 +1,10 @@
-// What pages need of the browser: frames, clocks, polling, the address, the theme.
+// Hooks for frames, clocks, polling, the address and the theme.
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { getJSON, Problem } from "../model/api";
 import { RunModel } from "../model/run_model";
 import { Watcher } from "../model/watch";
 
-/** A function that draws the component again with the next frame, however often it is called before. */
+/** Returns a function that draws the component again with the next frame, once however often it is called before. */
 export function useFrame(): () => void {
   const [, draw] = useReducer((n: number) => n + 1, 0);
   const frame = useRef(0);
@@ -18,7 +18,7 @@ export function useFrame(): () => void {
   }).current;
 }
 
-/** Draws the component again each second, for ages that grow. */
+/** Draws the component again each second, because ages grow. */
 export function useSeconds(): void {
   const [, draw] = useReducer((n: number) => n + 1, 0);
   useEffect(() => {
@@ -27,7 +27,7 @@ export function useSeconds(): void {
   }, []);
 }
 
-/** Follows a run as long as the component is there. */
+/** Follows a run while the component is mounted. */
 export function useRun(run: string): { model: RunModel; watcher: Watcher } {
   const draw = useFrame();
   const held = useRef<{ run: string; model: RunModel; watcher: Watcher } | null>(null);
@@ -38,15 +38,15 @@ export function useRun(run: string): { model: RunModel; watcher: Watcher } {
   }
   const { model, watcher } = held.current;
   useEffect(() => {
-    const hurry = () => {
+    const wake = () => {
       if (document.visibilityState === "visible" && watcher.link.state === "stale") watcher.retryNow();
     };
     watcher.start();
-    window.addEventListener("online", hurry);
-    document.addEventListener("visibilitychange", hurry);
+    window.addEventListener("online", wake);
+    document.addEventListener("visibilitychange", wake);
     return () => {
-      window.removeEventListener("online", hurry);
-      document.removeEventListener("visibilitychange", hurry);
+      window.removeEventListener("online", wake);
+      document.removeEventListener("visibilitychange", wake);
       watcher.stop();
     };
   }, [watcher]);
@@ -55,18 +55,18 @@ export function useRun(run: string): { model: RunModel; watcher: Watcher } {
 
 export interface Polled<T> {
   value: T | null;
-  /** When `value` was told, by the browser's clock. */
-  heard: number;
-  /** Why the newest attempt brought nothing; null: it did. */
+  /** When `value` was received, by the browser's clock. */
+  lastUpdate: number;
+  /** The error of the newest attempt; null if it succeeded. */
   problem: Problem | null;
 }
 
-/** Asks again and again while the page is looked at. `what` names what is asked for: when it changes, the old value goes. */
-export function usePoll<T>(what: string, every: number, ask: (signal: AbortSignal) => Promise<T>): Polled<T> & { again: () => void } {
-  const [state, setState] = useState<Polled<T> & { what: string }>({ what, value: null, heard: 0, problem: null });
+/** Polls while the page is visible. `what` names the requested data: when it changes, the old value is dropped. */
+export function usePoll<T>(what: string, pollInterval: number, ask: (signal: AbortSignal) => Promise<T>): Polled<T> & { again: () => void } {
+  const [state, setState] = useState<Polled<T> & { what: string }>({ what, value: null, lastUpdate: 0, problem: null });
   const asking = useRef(ask);
   asking.current = ask;
-  const hurry = useRef(() => undefined as void);
+  const wake = useRef(() => undefined as void);
   useEffect(() => {
     const stop = new AbortController();
     let timer = 0;
@@ -77,29 +77,29 @@ export function usePoll<T>(what: string, every: number, ask: (signal: AbortSigna
       busy = true;
       try {
         const value = await asking.current(stop.signal);
-        if (!stop.signal.aborted) setState({ what, value, heard: Date.now(), problem: null });
+        if (!stop.signal.aborted) setState({ what, value, lastUpdate: Date.now(), problem: null });
       } catch (error) {
         const problem = error instanceof Problem ? error : new Problem(String(error), 0, "", "");
-        if (!stop.signal.aborted) setState((last) => ({ ...(last.what === what ? last : { what, value: null, heard: 0 }), problem }));
+        if (!stop.signal.aborted) setState((last) => ({ ...(last.what === what ? last : { what, value: null, lastUpdate: 0 }), problem }));
       }
       busy = false;
-      if (!stop.signal.aborted && document.visibilityState === "visible") timer = window.setTimeout(() => void round(), every);
+      if (!stop.signal.aborted && document.visibilityState === "visible") timer = window.setTimeout(() => void round(), pollInterval);
     };
-    const seen = () => document.visibilityState === "visible" && void round();
-    hurry.current = () => void round();
-    document.addEventListener("visibilitychange", seen);
+    const onVisible = () => document.visibilityState === "visible" && void round();
+    wake.current = () => void round();
+    document.addEventListener("visibilitychange", onVisible);
     void round();
     return () => {
       stop.abort();
       clearTimeout(timer);
-      document.removeEventListener("visibilitychange", seen);
+      document.removeEventListener("visibilitychange", onVisible);
     };
-  }, [what, every]);
-  const again = () => hurry.current();
-  return state.what === what ? { ...state, again } : { value: null, heard: 0, problem: null, again };
+  }, [what, pollInterval]);
+  const again = () => wake.current();
+  return state.what === what ? { ...state, again } : { value: null, lastUpdate: 0, problem: null, again };
 }
 
-/** Asks once. */
+/** Requests once. */
 export function useOnce<T>(path: string | null): T | null {
   const [state, setState] = useState<{ path: string; value: T } | null>(null);
   useEffect(() => {
@@ -107,14 +107,14 @@ export function useOnce<T>(path: string | null): T | null {
     const stop = new AbortController();
     getJSON<T>(path, stop.signal).then(
       (value) => setState({ path, value }),
-      () => undefined, // what it would add is left out
+      () => undefined, // the page works without it
     );
     return () => stop.abort();
   }, [path]);
   return state && state.path === path ? state.value : null;
 }
 
-/** The parts of the address behind "#/". */
+/** Returns the parts of the address after "#/". */
 export function useRoute(): string[] {
   const [route, setRoute] = useState(parts);
   useEffect(() => {
@@ -152,7 +152,7 @@ export function storedTheme(): Theme {
   }
 }
 
-/** Puts the theme on the document and remembers it. */
+/** Applies the theme to the document and stores it. */
 export function setTheme(theme: Theme): void {
   const dark = theme === "dark" || (theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
   document.documentElement.dataset["theme"] = dark ? "dark" : "light";
@@ -160,7 +160,7 @@ export function setTheme(theme: Theme): void {
     if (theme === "auto") localStorage.removeItem(themeKey);
     else localStorage.setItem(themeKey, theme);
   } catch {
-    // It holds for this page then.
+    // The theme applies to this page only.
   }
   window.dispatchEvent(new Event("themechange"));
 }

@@ -1,4 +1,4 @@
-// What is known of one pair, in a line or in full.
+// One pair, as a line or in full.
 import type { JSX } from "preact";
 import { path } from "../model/api";
 import { bytes, count, duration, percent } from "../model/format";
@@ -17,8 +17,8 @@ export function pairLine(pair: Pair, now: number): string {
   const since = begin(pair);
   if (pair.kind === "genuine") return `${label}, ${bytes(pair.size)}`;
   const lasting = since && !isFinal(pair.kind) && pair.kind !== "not_started" ? ` for ${duration((now - since) / 1000)}` : "";
-  const said = pair.error || pair.detail || progressLine(pair);
-  return said ? `${label}${lasting}: ${said}` : `${label}${lasting}`;
+  const text = pair.error || pair.detail || progressLine(pair);
+  return text ? `${label}${lasting}: ${text}` : `${label}${lasting}`;
 }
 
 export function progressLine(pair: Pair): string {
@@ -28,7 +28,7 @@ export function progressLine(pair: Pair): string {
   return [counted, progress.message].filter(Boolean).join(" · ");
 }
 
-/** How old the last heartbeat is. It grows only where heartbeats are known to be missing; else the time that was told is shown. */
+/** Shows the age of the last heartbeat if heartbeats are known to be missing, otherwise its time. */
 export function Heartbeat({ pair, now, stale, offset }: { pair: Pair; now: number; stale: boolean; offset: number }): JSX.Element {
   const at = lastBeat(pair);
   if (!at) return <span class="muted">none yet</span>;
@@ -40,12 +40,12 @@ export function Heartbeat({ pair, now, stale, offset }: { pair: Pair; now: numbe
 }
 
 const phases: Record<string, string> = {
-  PHASE_CHECKING: "checks before its work",
-  PHASE_WORKING: "works",
-  PHASE_WAITING: "waits for the plugin's done file",
-  PHASE_DELIVERING: "delivers",
-  PHASE_BLOCKED: "waits for something that is not its own",
-  PHASE_BACKPRESSURED: "was told to wait",
+  PHASE_CHECKING: "checking prerequisites",
+  PHASE_WORKING: "working",
+  PHASE_WAITING: "waiting for the plugin's done file",
+  PHASE_DELIVERING: "delivering",
+  PHASE_BLOCKED: "waiting for an external dependency",
+  PHASE_BACKPRESSURED: "waiting as the fleet asked",
 };
 
 export function PairDetails(props: { pair: Pair; run: string; now: number; stale: boolean; close: () => void }): JSX.Element {
@@ -65,17 +65,17 @@ export function PairDetails(props: { pair: Pair; run: string; now: number; stale
       </div>
       <dl>
         {since > 0 && <Fact name="Since"><Time at={since} now={now} /></Fact>}
-        {pair.detail && <Fact name="Known">{pair.detail}</Fact>}
+        {pair.detail && <Fact name="Detail">{pair.detail}</Fact>}
         {pair.error && <Fact name="Error">{pair.error}</Fact>}
-        {pair.next && <Fact name="What happens next">{pair.next}</Fact>}
+        {pair.next && <Fact name="Next step">{pair.next}</Fact>}
         {progress && <Fact name="Progress">{progressLine(pair) || "reported"}{progress.time > 0 && <> (<Time at={progress.time} now={now} />)</>}</Fact>}
         {progress && progress.failures.length > 0 && <Fact name="Failures"><Names names={progress.failures} /></Fact>}
         {progress && progress.errors.length > 0 && <Fact name="Errors reported"><Names names={progress.errors} /></Fact>}
         {!isFinal(pair.kind) && pair.age >= 0 && <Fact name="Last heartbeat"><Heartbeat pair={pair} now={now} stale={stale} offset={now - Date.now()} /></Fact>}
         {!isFinal(pair.kind) && <Fact name="Presence"><PresenceBadge presence={pair.presence} /></Fact>}
-        {!isFinal(pair.kind) && phases[pair.phase] && <Fact name="Its agent">{phases[pair.phase]}</Fact>}
+        {!isFinal(pair.kind) && phases[pair.phase] && <Fact name="Phase">{phases[pair.phase]}</Fact>}
         {fault && (fault.message || fault.check) && (
-          <Fact name="In its way">
+          <Fact name="Fault">
             {[fault.check, fault.address].filter(Boolean).join(" at ")}: {fault.message} {fault.nextStep && <em>{fault.nextStep}</em>}
           </Fact>
         )}

@@ -1,4 +1,4 @@
-// The pairs of a run as tables: those that need a look, those without a result, the results.
+// The pairs of a run as tables: stragglers, failures, results.
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { bytes, count, duration } from "../model/format";
@@ -16,11 +16,11 @@ const more = 100;
 
 export function PairTables({ model, now, stale }: { model: RunModel; now: number; stale: boolean }): JSX.Element {
   const [chosen, setTab] = useState<Tab | null>(null);
-  const lagging = (model.status?.reasons ?? []).filter((r) => factsOf(r.kind).trouble).reduce((sum, r) => sum + r.count, 0);
+  const stragglers = (model.status?.reasons ?? []).filter((r) => factsOf(r.kind).trouble).reduce((sum, r) => sum + r.count, 0);
   const counts = model.status?.counts;
   const listed = model.status?.stragglers.length ?? 0;
   const tabs: [Tab, string, number][] = [
-    ["stragglers", "Need a look", Math.max(lagging, listed)],
+    ["stragglers", "Stragglers", Math.max(stragglers, listed)],
     ["failures", "Without a result", (counts?.errors ?? 0) + (counts?.timedOut ?? 0)],
     ["results", "Results", counts?.genuine ?? 0],
   ];
@@ -55,13 +55,13 @@ export function PairTables({ model, now, stale }: { model: RunModel; now: number
         ))}
       </div>
       <div id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-        <Rows key={tab} tab={tab} model={model} now={now} stale={stale} all={Math.max(lagging, listed)} />
+        <Rows key={tab} tab={tab} model={model} now={now} stale={stale} all={Math.max(stragglers, listed)} />
       </div>
     </section>
   );
 }
 
-// What is worth a look: of a run that has ended, what is missing.
+// Returns the initial tab: for an ended run, the failures.
 function first({ status }: RunModel): Tab {
   if (!status || !isEnded(status.state) || status.stragglers.length > 0) return "stragglers";
   return status.counts.errors + status.counts.timedOut > 0 ? "failures" : "results";
@@ -69,9 +69,9 @@ function first({ status }: RunModel): Tab {
 
 const select: Record<Tab, (model: RunModel) => Pair[]> = { stragglers, failures, results };
 const empty: Record<Tab, string> = {
-  stragglers: "No pair lags.",
-  failures: "No pair has ended without its result.",
-  results: "No result is there yet.",
+  stragglers: "There are no stragglers.",
+  failures: "No pair has failed.",
+  results: "There are no results yet.",
 };
 
 function Rows(props: { tab: Tab; model: RunModel; now: number; stale: boolean; all: number }): JSX.Element {
@@ -81,10 +81,10 @@ function Rows(props: { tab: Tab; model: RunModel; now: number; stale: boolean; a
   );
   const [words, setWords] = useState("");
   const [shown, setShown] = useState(page);
-  // The few stragglers with every change; what goes over all pairs once a second.
+  // Stragglers are updated with every change; the tables of all pairs once a second.
   const moment = tab === "stragglers" ? model.version : Math.floor(now / 1000);
   const rows = useMemo(() => sort(select[tab](model), order.by, order.descending), [tab, model, order, moment, model.complete]);
-  if (rows.length === 0) return <Empty>{model.complete ? empty[tab] : "Waiting for the pairs."}</Empty>;
+  if (rows.length === 0) return <Empty>{model.complete ? empty[tab] : "Loading pairs."}</Empty>;
   const found = matching(rows, words);
   const visible = found.slice(0, shown);
   const head = (by: Column, label: string) => <Head by={by} label={label} order={order} setOrder={setOrder} />;
@@ -94,7 +94,7 @@ function Rows(props: { tab: Tab; model: RunModel; now: number; stale: boolean; a
         <input
           class="filter"
           type="search"
-          placeholder="Filter: node, plugin, words of the reason"
+          placeholder="Filter: node, plugin, reason"
           aria-label="Filter these pairs"
           value={words}
           onInput={(event) => setWords(event.currentTarget.value)}
@@ -108,10 +108,10 @@ function Rows(props: { tab: Tab; model: RunModel; now: number; stale: boolean; a
             {head("plugin", "Plugin")}
             {head("since", tab === "stragglers" ? "Since" : "When")}
             {tab === "stragglers" && head("heartbeat", "Last heartbeat")}
-            {tab === "stragglers" && <th scope="col">Known, and what happens next</th>}
-            {tab === "failures" && <th scope="col">Why</th>}
+            {tab === "stragglers" && <th scope="col">Detail and next step</th>}
+            {tab === "failures" && <th scope="col">Reason</th>}
             {tab === "results" && head("size", "Size")}
-            {tab === "results" && <th scope="col">Fetch</th>}
+            {tab === "results" && <th scope="col">Download</th>}
           </tr>
         </thead>
         <tbody>
@@ -126,7 +126,7 @@ function Rows(props: { tab: Tab; model: RunModel; now: number; stale: boolean; a
             Show more ({count(found.length - visible.length)})
           </button>
         )}
-        {words && found.length === 0 && <Empty>Nothing has all of these words.</Empty>}
+        {words && found.length === 0 && <Empty>No pair contains all of these words.</Empty>}
         {tab === "stragglers" && all > rows.length && (
           <span class="muted">The service lists the worst {count(rows.length)} of {count(all)}; the grid shows all.</span>
         )}
@@ -178,19 +178,19 @@ function Row({ tab, pair, model, now, stale }: { tab: Tab; pair: Pair; model: Ru
         </td>
       )}
       {tab === "stragglers" && (
-        <td class="said" data-label="Known">
-          <Said pair={pair} />
+        <td class="detail" data-label="Known">
+          <Detail pair={pair} />
         </td>
       )}
       {tab === "failures" && (
-        <td class="said" data-label="Why">
-          {pair.error || pair.detail || "no reason was given"}
+        <td class="detail" data-label="Reason">
+          {pair.error || pair.detail || "no reason was reported"}
           {pair.next && <div class="next">Next: {pair.next}</div>}
         </td>
       )}
       {tab === "results" && <td data-label="Size">{bytes(pair.size)}</td>}
       {tab === "results" && (
-        <td data-label="Fetch">
+        <td data-label="Download">
           <a href={resultPath(run, pair)} download aria-label={`Download the result of ${pair.plugin} on ${pair.node}`}>
             Download
           </a>
@@ -200,7 +200,7 @@ function Row({ tab, pair, model, now, stale }: { tab: Tab; pair: Pair; model: Ru
   );
 }
 
-function Said({ pair }: { pair: Pair }): JSX.Element {
+function Detail({ pair }: { pair: Pair }): JSX.Element {
   const progress = progressLine(pair);
   const { fault } = pair;
   return (

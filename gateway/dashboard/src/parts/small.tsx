@@ -1,4 +1,4 @@
-// Small things that several pages show.
+// Small components that several pages share.
 import type { ComponentChildren, JSX } from "preact";
 import { clock, count, percent } from "../model/format";
 import { bySeverity, factsOf, kinds, presenceOf, type Kind } from "../model/kinds";
@@ -16,10 +16,10 @@ function kindClass(kind: Kind): string {
   return `kind-${kind.replaceAll("_", "-")}`;
 }
 
-/** The cell of the grid, as a picture: colour and shape. */
+/** The cell of the grid as an icon: colour and shape. */
 export function KindIcon({ kind, size = 12 }: { kind: Kind; size?: number }): JSX.Element {
   const { glyph } = factsOf(kind);
-  const hollow = kind === "not_started" || kind === "unsaid";
+  const hollow = kind === "not_started" || kind === "unfinished";
   return (
     <svg class={`kind-icon ${kindClass(kind)}`} width={size} height={size} viewBox="0 0 10 10" aria-hidden="true">
       <rect class={hollow ? "hollow" : "filled"} x="0.5" y="0.5" width="9" height="9" rx="1.5" />
@@ -67,7 +67,7 @@ export function PresenceBadge({ presence }: { presence: string }): JSX.Element {
   );
 }
 
-/** A time of the day; the whole of it as a title. */
+/** A time of day, with the full time as the title. */
 export function Time({ at, now }: { at: number; now: number }): JSX.Element | null {
   if (!at) return null;
   const iso = new Date(at).toISOString();
@@ -78,7 +78,7 @@ export function Time({ at, now }: { at: number; now: number }): JSX.Element | nu
   );
 }
 
-/** How far the pairs are, by outcome. */
+/** The share of pairs by outcome. */
 export function Bar({ counts, label }: { counts: Counts; label: string }): JSX.Element {
   const done = share(counts);
   const part = (value: number, kind: Kind) =>
@@ -103,14 +103,14 @@ export function Bar({ counts, label }: { counts: Counts; label: string }): JSX.E
 }
 
 function words(c: Counts): string {
-  const said = [`${count(c.genuine)} complete`];
-  if (c.errors) said.push(`${count(c.errors)} with errors`);
-  if (c.timedOut) said.push(`${count(c.timedOut)} timed out`);
-  said.push(`${count(c.pending)} unfinished`);
-  return said.join(", ");
+  const parts = [`${count(c.genuine)} complete`];
+  if (c.errors) parts.push(`${count(c.errors)} with errors`);
+  if (c.timedOut) parts.push(`${count(c.timedOut)} timed out`);
+  parts.push(`${count(c.pending)} unfinished`);
+  return parts.join(", ");
 }
 
-/** Counts by outcome; those that are zero are left out, but for the first. */
+/** Counts by outcome, without zeros except for the first. */
 export function CountList({ counts }: { counts: Counts }): JSX.Element {
   const entry = (value: number, kind: Kind, label: string) =>
     (value > 0 || kind === "genuine") && (
@@ -170,7 +170,7 @@ export function Empty({ children }: { children: ComponentChildren }): JSX.Elemen
   return <p class="empty">{children}</p>;
 }
 
-/** Kinds that a legend shows for these counts: all that occur. */
+/** Returns the kinds with at least one pair. */
 export function occurring(tally: readonly number[]): { kind: Kind; index: number; count: number }[] {
   return kinds.map((k, index) => ({ kind: k.kind, index, count: tally[index] ?? 0 })).filter((k) => k.count > 0);
 }

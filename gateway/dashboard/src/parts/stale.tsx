@@ -1,4 +1,4 @@
-// Says whether what is shown is live, and if not, since when it is not.
+// Shows whether the data is live, and otherwise since when it is stale.
 import type { JSX } from "preact";
 import { clock, duration } from "../model/format";
 import type { Problem } from "../model/api";
@@ -24,43 +24,43 @@ export function LinkBadge({ link }: { link: Link }): JSX.Element {
 export function LinkNotice({ watcher }: { watcher: Watcher }): JSX.Element | null {
   const { link } = watcher;
   if (link.state === "refused") {
-    return <Refused problem={link.problem} heard={link.heard} />;
+    return <Refused problem={link.problem} lastUpdate={link.lastUpdate} />;
   }
   if (link.state !== "stale") return null;
   const wait = Math.ceil((link.retryAt - Date.now()) / 1000);
   const next = link.problem.nextStep ? ` ${link.problem.nextStep}` : "";
   return (
-    <Notice tone="warn" title={link.heard ? `Stale since ${clock(link.heard, Date.now())}` : "Nothing was heard yet"}>
+    <Notice tone="warn" title={link.lastUpdate ? `Stale since ${clock(link.lastUpdate, Date.now())}` : "No data received yet"}>
       {`${sentence(link.problem.message)}${next} `}
-      {wait > 0 ? `Trying again in ${duration(wait)}. ` : "Trying again now. "}
+      {wait > 0 ? `Retrying in ${duration(wait)}. ` : "Retrying now. "}
       <button class="plain" type="button" onClick={() => watcher.retryNow()}>
-        Try now
+        Retry now
       </button>
     </Notice>
   );
 }
 
-/** When what is shown was told. */
-export function PollBadge({ heard }: { heard: number }): JSX.Element | null {
-  return heard ? <span class="link">as of {clock(heard, Date.now())}</span> : null;
+/** When the data was received. */
+export function PollBadge({ lastUpdate }: { lastUpdate: number }): JSX.Element | null {
+  return lastUpdate ? <span class="link">as of {clock(lastUpdate, Date.now())}</span> : null;
 }
 
-/** For what is asked again and again: nothing while the newest answer is good. */
-export function PollNotice({ problem, heard }: { problem: Problem | null; heard: number }): JSX.Element | null {
+/** For polled data: empty while the newest response is good. */
+export function PollNotice({ problem, lastUpdate }: { problem: Problem | null; lastUpdate: number }): JSX.Element | null {
   if (!problem) return null;
-  if ([400, 401, 403, 404, 501].includes(problem.status)) return <Refused problem={problem} heard={heard} />;
+  if ([400, 401, 403, 404, 501].includes(problem.status)) return <Refused problem={problem} lastUpdate={lastUpdate} />;
   return (
-    <Notice tone="warn" title={heard ? `Stale since ${clock(heard, Date.now())}` : "Nothing was heard yet"}>
+    <Notice tone="warn" title={lastUpdate ? `Stale since ${clock(lastUpdate, Date.now())}` : "No data received yet"}>
       {sentence(problem.message)} {problem.nextStep}
     </Notice>
   );
 }
 
-function Refused({ problem, heard }: { problem: Problem; heard: number }): JSX.Element {
+function Refused({ problem, lastUpdate }: { problem: Problem; lastUpdate: number }): JSX.Element {
   return (
     <Notice tone="bad" title={sentence(problem.message)}>
       {problem.nextStep}
-      {heard > 0 && ` What is shown held at ${clock(heard, Date.now())}.`}
+      {lastUpdate > 0 && ` The data is of ${clock(lastUpdate, Date.now())}.`}
     </Notice>
   );
 }

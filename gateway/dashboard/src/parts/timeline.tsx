@@ -1,10 +1,10 @@
-// The time line of a run: how outcomes came in, as a chart, and what happened, as a list.
+// The timeline of a run: outcomes as a chart, and events as a list.
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { count, duration } from "../model/format";
 import { isEnded } from "../model/parse";
 import type { RunModel } from "../model/run_model";
-import { growth, happenings, type Growth } from "../model/timeline";
+import { growth, timelineEvents, type Growth } from "../model/timeline";
 import { Empty, KindIcon, nodeLink, Time } from "./small";
 
 const steps = 160;
@@ -15,17 +15,17 @@ const manyPairs = 20_000;
 
 export function Timeline({ model, now }: { model: RunModel; now: number }): JSX.Element {
   const [shown, setShown] = useState(page);
-  // What goes over all pairs is not done with every change: it takes a tenth of a second of 100,000.
+  // Work over all pairs is not repeated with every change: it takes a tenth of a second for 100,000 pairs.
   const moment = Math.floor(now / (model.pairs.size > manyPairs ? 5000 : 1000));
   const { lines, events } = useMemo(
-    () => ({ lines: growth(model, steps, now), events: happenings(model, now, most) }),
+    () => ({ lines: growth(model, steps, now), events: timelineEvents(model, now, most) }),
     [model, moment, model.complete],
   );
   return (
     <>
       {lines && <Chart lines={lines} model={model} now={now} />}
       {events.length === 0 && <Empty>Nothing has happened yet.</Empty>}
-      <ol class="happenings">
+      <ol class="events">
         {events.slice(0, shown).map((event, index) => (
           <li key={`${event.time}/${event.kind}/${event.plugin}/${event.node}/${index}`} class={event.future ? "future" : ""}>
             <Time at={event.time} now={now} />
@@ -35,7 +35,7 @@ export function Timeline({ model, now }: { model: RunModel; now: number }): JSX.
               {event.node && <> <a href={nodeLink(event.node)}>{event.node}</a></>}
               {event.plugin && <span class="muted"> {event.plugin}{event.text && ":"}</span>}
               {event.future && <span class="muted"> in {duration((event.time - now) / 1000)}</span>}
-              {event.text && <span class="said"> {event.text}</span>}
+              {event.text && <span class="detail"> {event.text}</span>}
             </span>
           </li>
         ))}
@@ -46,7 +46,7 @@ export function Timeline({ model, now }: { model: RunModel; now: number }): JSX.
             Show more ({count(events.length - shown)})
           </button>
         )}
-        <span class="muted">Trouble that is over is listed if it passed while this page was open; a node's own page has its history.</span>
+        <span class="muted">Problems that ended are listed only if they ended while this page was open. The page of a node shows its history.</span>
       </div>
     </>
   );
@@ -55,7 +55,7 @@ export function Timeline({ model, now }: { model: RunModel; now: number }): JSX.
 function Chart({ lines, model, now }: { lines: Growth; model: RunModel; now: number }): JSX.Element {
   const status = model.status!;
   const estimate = isEnded(status.state) ? null : status.estimate;
-  // The axis goes on to the end of the estimate; the deadline is often hours away and stands in the list.
+  // The axis extends to the end of the estimate; the deadline is often hours away and is in the list.
   const axisEnd = Math.max(lines.end, estimate?.latest ?? 0);
   const x = (time: number) => (width * (time - lines.begin)) / (axisEnd - lines.begin);
   const y = (value: number) => height - (height * value) / Math.max(1, lines.planned);
@@ -82,7 +82,7 @@ function Chart({ lines, model, now }: { lines: Growth; model: RunModel; now: num
       </svg>
       <figcaption>
         <Time at={lines.begin} now={now} />
-        <span>{count(lines.planned)} pairs from bottom to top{estimate && "; shaded: when the last may be through"}</span>
+        <span>{count(lines.planned)} pairs from bottom to top{estimate && "; shaded: estimated end"}</span>
         <Time at={axisEnd} now={now} />
       </figcaption>
     </figure>

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	extMusterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Suppress "imported and not used" errors
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_ArchiveService_GetArchive_0(ctx context.Context, marshaler runtime.Marshaler, client ArchiveServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_ArchiveService_GetArchive_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.ArchiveServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetArchiveRequest
+		protoReq extMusterv1.GetArchiveRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -56,9 +57,9 @@ func request_ArchiveService_GetArchive_0(ctx context.Context, marshaler runtime.
 	return msg, metadata, err
 }
 
-func local_request_ArchiveService_GetArchive_0(ctx context.Context, marshaler runtime.Marshaler, server ArchiveServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_ArchiveService_GetArchive_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.ArchiveServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetArchiveRequest
+		protoReq extMusterv1.GetArchiveRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -79,7 +80,7 @@ func local_request_ArchiveService_GetArchive_0(ctx context.Context, marshaler ru
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterArchiveServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterArchiveServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server ArchiveServiceServer) error {
+func RegisterArchiveServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMusterv1.ArchiveServiceServer) error {
 	mux.Handle(http.MethodGet, pattern_ArchiveService_GetArchive_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -131,15 +132,15 @@ func RegisterArchiveServiceHandlerFromEndpoint(ctx context.Context, mux *runtime
 // RegisterArchiveServiceHandler registers the http handlers for service ArchiveService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterArchiveServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterArchiveServiceHandlerClient(ctx, mux, NewArchiveServiceClient(conn))
+	return RegisterArchiveServiceHandlerClient(ctx, mux, extMusterv1.NewArchiveServiceClient(conn))
 }
 
 // RegisterArchiveServiceHandlerClient registers the http handlers for service ArchiveService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "ArchiveServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "ArchiveServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMusterv1.ArchiveServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMusterv1.ArchiveServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "ArchiveServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterArchiveServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client ArchiveServiceClient) error {
+// "extMusterv1.ArchiveServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterArchiveServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMusterv1.ArchiveServiceClient) error {
 	mux.Handle(http.MethodGet, pattern_ArchiveService_GetArchive_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	extMusterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Suppress "imported and not used" errors
@@ -37,9 +38,9 @@ var (
 
 var filter_AttachService_ListAttached_0 = &utilities.DoubleArray{Encoding: map[string]int{}, Base: []int(nil), Check: []int(nil)}
 
-func request_AttachService_ListAttached_0(ctx context.Context, marshaler runtime.Marshaler, client AttachServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_AttachService_ListAttached_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.AttachServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListAttachedRequest
+		protoReq extMusterv1.ListAttachedRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
@@ -55,9 +56,9 @@ func request_AttachService_ListAttached_0(ctx context.Context, marshaler runtime
 	return msg, metadata, err
 }
 
-func local_request_AttachService_ListAttached_0(ctx context.Context, marshaler runtime.Marshaler, server AttachServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_AttachService_ListAttached_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.AttachServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListAttachedRequest
+		protoReq extMusterv1.ListAttachedRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
@@ -75,7 +76,7 @@ func local_request_AttachService_ListAttached_0(ctx context.Context, marshaler r
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterAttachServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterAttachServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server AttachServiceServer) error {
+func RegisterAttachServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMusterv1.AttachServiceServer) error {
 	mux.Handle(http.MethodGet, pattern_AttachService_ListAttached_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -127,15 +128,15 @@ func RegisterAttachServiceHandlerFromEndpoint(ctx context.Context, mux *runtime.
 // RegisterAttachServiceHandler registers the http handlers for service AttachService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterAttachServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterAttachServiceHandlerClient(ctx, mux, NewAttachServiceClient(conn))
+	return RegisterAttachServiceHandlerClient(ctx, mux, extMusterv1.NewAttachServiceClient(conn))
 }
 
 // RegisterAttachServiceHandlerClient registers the http handlers for service AttachService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "AttachServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "AttachServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMusterv1.AttachServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMusterv1.AttachServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "AttachServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterAttachServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client AttachServiceClient) error {
+// "extMusterv1.AttachServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterAttachServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMusterv1.AttachServiceClient) error {
 	mux.Handle(http.MethodGet, pattern_AttachService_ListAttached_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

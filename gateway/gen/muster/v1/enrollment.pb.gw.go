@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	extMusterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Suppress "imported and not used" errors
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_EnrollmentService_CreateJoinToken_0(ctx context.Context, marshaler runtime.Marshaler, client EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_EnrollmentService_CreateJoinToken_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CreateJoinTokenRequest
+		protoReq extMusterv1.CreateJoinTokenRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_EnrollmentService_CreateJoinToken_0(ctx context.Context, marshaler 
 	return msg, metadata, err
 }
 
-func local_request_EnrollmentService_CreateJoinToken_0(ctx context.Context, marshaler runtime.Marshaler, server EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_EnrollmentService_CreateJoinToken_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CreateJoinTokenRequest
+		protoReq extMusterv1.CreateJoinTokenRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -62,9 +63,9 @@ func local_request_EnrollmentService_CreateJoinToken_0(ctx context.Context, mars
 	return msg, metadata, err
 }
 
-func request_EnrollmentService_ListJoinTokens_0(ctx context.Context, marshaler runtime.Marshaler, client EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_EnrollmentService_ListJoinTokens_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListJoinTokensRequest
+		protoReq extMusterv1.ListJoinTokensRequest
 		metadata runtime.ServerMetadata
 	)
 	if req.Body != nil {
@@ -74,18 +75,18 @@ func request_EnrollmentService_ListJoinTokens_0(ctx context.Context, marshaler r
 	return msg, metadata, err
 }
 
-func local_request_EnrollmentService_ListJoinTokens_0(ctx context.Context, marshaler runtime.Marshaler, server EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_EnrollmentService_ListJoinTokens_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListJoinTokensRequest
+		protoReq extMusterv1.ListJoinTokensRequest
 		metadata runtime.ServerMetadata
 	)
 	msg, err := server.ListJoinTokens(ctx, &protoReq)
 	return msg, metadata, err
 }
 
-func request_EnrollmentService_RevokeJoinToken_0(ctx context.Context, marshaler runtime.Marshaler, client EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_EnrollmentService_RevokeJoinToken_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq RevokeJoinTokenRequest
+		protoReq extMusterv1.RevokeJoinTokenRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -107,9 +108,9 @@ func request_EnrollmentService_RevokeJoinToken_0(ctx context.Context, marshaler 
 	return msg, metadata, err
 }
 
-func local_request_EnrollmentService_RevokeJoinToken_0(ctx context.Context, marshaler runtime.Marshaler, server EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_EnrollmentService_RevokeJoinToken_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq RevokeJoinTokenRequest
+		protoReq extMusterv1.RevokeJoinTokenRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -130,9 +131,9 @@ func local_request_EnrollmentService_RevokeJoinToken_0(ctx context.Context, mars
 
 var filter_EnrollmentService_ListEnrolledNodes_0 = &utilities.DoubleArray{Encoding: map[string]int{}, Base: []int(nil), Check: []int(nil)}
 
-func request_EnrollmentService_ListEnrolledNodes_0(ctx context.Context, marshaler runtime.Marshaler, client EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_EnrollmentService_ListEnrolledNodes_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListEnrolledNodesRequest
+		protoReq extMusterv1.ListEnrolledNodesRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
@@ -148,9 +149,9 @@ func request_EnrollmentService_ListEnrolledNodes_0(ctx context.Context, marshale
 	return msg, metadata, err
 }
 
-func local_request_EnrollmentService_ListEnrolledNodes_0(ctx context.Context, marshaler runtime.Marshaler, server EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_EnrollmentService_ListEnrolledNodes_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListEnrolledNodesRequest
+		protoReq extMusterv1.ListEnrolledNodesRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
@@ -163,9 +164,9 @@ func local_request_EnrollmentService_ListEnrolledNodes_0(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func request_EnrollmentService_GetEnrolledNode_0(ctx context.Context, marshaler runtime.Marshaler, client EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_EnrollmentService_GetEnrolledNode_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetEnrolledNodeRequest
+		protoReq extMusterv1.GetEnrolledNodeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -184,9 +185,9 @@ func request_EnrollmentService_GetEnrolledNode_0(ctx context.Context, marshaler 
 	return msg, metadata, err
 }
 
-func local_request_EnrollmentService_GetEnrolledNode_0(ctx context.Context, marshaler runtime.Marshaler, server EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_EnrollmentService_GetEnrolledNode_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetEnrolledNodeRequest
+		protoReq extMusterv1.GetEnrolledNodeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -202,9 +203,9 @@ func local_request_EnrollmentService_GetEnrolledNode_0(ctx context.Context, mars
 	return msg, metadata, err
 }
 
-func request_EnrollmentService_LabelNode_0(ctx context.Context, marshaler runtime.Marshaler, client EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_EnrollmentService_LabelNode_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq LabelNodeRequest
+		protoReq extMusterv1.LabelNodeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -226,9 +227,9 @@ func request_EnrollmentService_LabelNode_0(ctx context.Context, marshaler runtim
 	return msg, metadata, err
 }
 
-func local_request_EnrollmentService_LabelNode_0(ctx context.Context, marshaler runtime.Marshaler, server EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_EnrollmentService_LabelNode_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq LabelNodeRequest
+		protoReq extMusterv1.LabelNodeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -247,9 +248,9 @@ func local_request_EnrollmentService_LabelNode_0(ctx context.Context, marshaler 
 	return msg, metadata, err
 }
 
-func request_EnrollmentService_RevokeNode_0(ctx context.Context, marshaler runtime.Marshaler, client EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_EnrollmentService_RevokeNode_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq RevokeNodeRequest
+		protoReq extMusterv1.RevokeNodeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -271,9 +272,9 @@ func request_EnrollmentService_RevokeNode_0(ctx context.Context, marshaler runti
 	return msg, metadata, err
 }
 
-func local_request_EnrollmentService_RevokeNode_0(ctx context.Context, marshaler runtime.Marshaler, server EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_EnrollmentService_RevokeNode_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq RevokeNodeRequest
+		protoReq extMusterv1.RevokeNodeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -292,9 +293,9 @@ func local_request_EnrollmentService_RevokeNode_0(ctx context.Context, marshaler
 	return msg, metadata, err
 }
 
-func request_EnrollmentService_RemoveNode_0(ctx context.Context, marshaler runtime.Marshaler, client EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_EnrollmentService_RemoveNode_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.EnrollmentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq RemoveNodeRequest
+		protoReq extMusterv1.RemoveNodeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -313,9 +314,9 @@ func request_EnrollmentService_RemoveNode_0(ctx context.Context, marshaler runti
 	return msg, metadata, err
 }
 
-func local_request_EnrollmentService_RemoveNode_0(ctx context.Context, marshaler runtime.Marshaler, server EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_EnrollmentService_RemoveNode_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.EnrollmentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq RemoveNodeRequest
+		protoReq extMusterv1.RemoveNodeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -336,7 +337,7 @@ func local_request_EnrollmentService_RemoveNode_0(ctx context.Context, marshaler
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterEnrollmentServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterEnrollmentServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server EnrollmentServiceServer) error {
+func RegisterEnrollmentServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMusterv1.EnrollmentServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_EnrollmentService_CreateJoinToken_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -528,15 +529,15 @@ func RegisterEnrollmentServiceHandlerFromEndpoint(ctx context.Context, mux *runt
 // RegisterEnrollmentServiceHandler registers the http handlers for service EnrollmentService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterEnrollmentServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterEnrollmentServiceHandlerClient(ctx, mux, NewEnrollmentServiceClient(conn))
+	return RegisterEnrollmentServiceHandlerClient(ctx, mux, extMusterv1.NewEnrollmentServiceClient(conn))
 }
 
 // RegisterEnrollmentServiceHandlerClient registers the http handlers for service EnrollmentService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "EnrollmentServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "EnrollmentServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMusterv1.EnrollmentServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMusterv1.EnrollmentServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "EnrollmentServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterEnrollmentServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client EnrollmentServiceClient) error {
+// "extMusterv1.EnrollmentServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterEnrollmentServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMusterv1.EnrollmentServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_EnrollmentService_CreateJoinToken_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	extMusterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Suppress "imported and not used" errors
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_HeartbeatService_BeatOnce_0(ctx context.Context, marshaler runtime.Marshaler, client HeartbeatServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_HeartbeatService_SendHeartbeat_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.HeartbeatServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeatOnceRequest
+		protoReq extMusterv1.SendHeartbeatRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -71,13 +72,13 @@ func request_HeartbeatService_BeatOnce_0(ctx context.Context, marshaler runtime.
 	if req.Body != nil {
 		_, _ = io.Copy(io.Discard, req.Body)
 	}
-	msg, err := client.BeatOnce(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	msg, err := client.SendHeartbeat(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
 	return msg, metadata, err
 }
 
-func local_request_HeartbeatService_BeatOnce_0(ctx context.Context, marshaler runtime.Marshaler, server HeartbeatServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_HeartbeatService_SendHeartbeat_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.HeartbeatServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeatOnceRequest
+		protoReq extMusterv1.SendHeartbeatRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -108,7 +109,7 @@ func local_request_HeartbeatService_BeatOnce_0(ctx context.Context, marshaler ru
 	if err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "key.node", err)
 	}
-	msg, err := server.BeatOnce(ctx, &protoReq)
+	msg, err := server.SendHeartbeat(ctx, &protoReq)
 	return msg, metadata, err
 }
 
@@ -117,26 +118,26 @@ func local_request_HeartbeatService_BeatOnce_0(ctx context.Context, marshaler ru
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterHeartbeatServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterHeartbeatServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server HeartbeatServiceServer) error {
-	mux.Handle(http.MethodPost, pattern_HeartbeatService_BeatOnce_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+func RegisterHeartbeatServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMusterv1.HeartbeatServiceServer) error {
+	mux.Handle(http.MethodPost, pattern_HeartbeatService_SendHeartbeat_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
 		var stream runtime.ServerTransportStream
 		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
 		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/muster.v1.HeartbeatService/BeatOnce", runtime.WithHTTPPathPattern("/api/v1/runs/{key.run}/heartbeats/{key.plugin}/{key.node}"))
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/muster.v1.HeartbeatService/SendHeartbeat", runtime.WithHTTPPathPattern("/api/v1/runs/{key.run}/heartbeats/{key.plugin}/{key.node}"))
 		if err != nil {
 			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		resp, md, err := local_request_HeartbeatService_BeatOnce_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		resp, md, err := local_request_HeartbeatService_SendHeartbeat_0(annotatedContext, inboundMarshaler, server, req, pathParams)
 		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
 		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
 		if err != nil {
 			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		forward_HeartbeatService_BeatOnce_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+		forward_HeartbeatService_SendHeartbeat_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 
 	return nil
@@ -169,39 +170,39 @@ func RegisterHeartbeatServiceHandlerFromEndpoint(ctx context.Context, mux *runti
 // RegisterHeartbeatServiceHandler registers the http handlers for service HeartbeatService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterHeartbeatServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterHeartbeatServiceHandlerClient(ctx, mux, NewHeartbeatServiceClient(conn))
+	return RegisterHeartbeatServiceHandlerClient(ctx, mux, extMusterv1.NewHeartbeatServiceClient(conn))
 }
 
 // RegisterHeartbeatServiceHandlerClient registers the http handlers for service HeartbeatService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "HeartbeatServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "HeartbeatServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMusterv1.HeartbeatServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMusterv1.HeartbeatServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "HeartbeatServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterHeartbeatServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client HeartbeatServiceClient) error {
-	mux.Handle(http.MethodPost, pattern_HeartbeatService_BeatOnce_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+// "extMusterv1.HeartbeatServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterHeartbeatServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMusterv1.HeartbeatServiceClient) error {
+	mux.Handle(http.MethodPost, pattern_HeartbeatService_SendHeartbeat_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
 		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/muster.v1.HeartbeatService/BeatOnce", runtime.WithHTTPPathPattern("/api/v1/runs/{key.run}/heartbeats/{key.plugin}/{key.node}"))
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/muster.v1.HeartbeatService/SendHeartbeat", runtime.WithHTTPPathPattern("/api/v1/runs/{key.run}/heartbeats/{key.plugin}/{key.node}"))
 		if err != nil {
 			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		resp, md, err := request_HeartbeatService_BeatOnce_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		resp, md, err := request_HeartbeatService_SendHeartbeat_0(annotatedContext, inboundMarshaler, client, req, pathParams)
 		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
 		if err != nil {
 			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		forward_HeartbeatService_BeatOnce_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+		forward_HeartbeatService_SendHeartbeat_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 	return nil
 }
 
 var (
-	pattern_HeartbeatService_BeatOnce_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4, 1, 0, 4, 1, 5, 5, 1, 0, 4, 1, 5, 6}, []string{"api", "v1", "runs", "key.run", "heartbeats", "key.plugin", "key.node"}, ""))
+	pattern_HeartbeatService_SendHeartbeat_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4, 1, 0, 4, 1, 5, 5, 1, 0, 4, 1, 5, 6}, []string{"api", "v1", "runs", "key.run", "heartbeats", "key.plugin", "key.node"}, ""))
 )
 
 var (
-	forward_HeartbeatService_BeatOnce_0 = runtime.ForwardResponseMessage
+	forward_HeartbeatService_SendHeartbeat_0 = runtime.ForwardResponseMessage
 )

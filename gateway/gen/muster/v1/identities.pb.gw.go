@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	extMusterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Suppress "imported and not used" errors
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_IdentityService_RenewCertificate_0(ctx context.Context, marshaler runtime.Marshaler, client IdentityServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_IdentityService_RenewCertificate_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.IdentityServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq RenewCertificateRequest
+		protoReq extMusterv1.RenewCertificateRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_IdentityService_RenewCertificate_0(ctx context.Context, marshaler r
 	return msg, metadata, err
 }
 
-func local_request_IdentityService_RenewCertificate_0(ctx context.Context, marshaler runtime.Marshaler, server IdentityServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_IdentityService_RenewCertificate_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.IdentityServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq RenewCertificateRequest
+		protoReq extMusterv1.RenewCertificateRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -62,9 +63,9 @@ func local_request_IdentityService_RenewCertificate_0(ctx context.Context, marsh
 	return msg, metadata, err
 }
 
-func request_IdentityService_AddOperator_0(ctx context.Context, marshaler runtime.Marshaler, client IdentityServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_IdentityService_AddOperator_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.IdentityServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AddOperatorRequest
+		protoReq extMusterv1.AddOperatorRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -77,9 +78,9 @@ func request_IdentityService_AddOperator_0(ctx context.Context, marshaler runtim
 	return msg, metadata, err
 }
 
-func local_request_IdentityService_AddOperator_0(ctx context.Context, marshaler runtime.Marshaler, server IdentityServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_IdentityService_AddOperator_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.IdentityServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AddOperatorRequest
+		protoReq extMusterv1.AddOperatorRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -89,9 +90,9 @@ func local_request_IdentityService_AddOperator_0(ctx context.Context, marshaler 
 	return msg, metadata, err
 }
 
-func request_IdentityService_RevokeOperator_0(ctx context.Context, marshaler runtime.Marshaler, client IdentityServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_IdentityService_RevokeOperator_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.IdentityServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq RevokeOperatorRequest
+		protoReq extMusterv1.RevokeOperatorRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -113,9 +114,9 @@ func request_IdentityService_RevokeOperator_0(ctx context.Context, marshaler run
 	return msg, metadata, err
 }
 
-func local_request_IdentityService_RevokeOperator_0(ctx context.Context, marshaler runtime.Marshaler, server IdentityServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_IdentityService_RevokeOperator_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.IdentityServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq RevokeOperatorRequest
+		protoReq extMusterv1.RevokeOperatorRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -134,9 +135,9 @@ func local_request_IdentityService_RevokeOperator_0(ctx context.Context, marshal
 	return msg, metadata, err
 }
 
-func request_IdentityService_ListOperators_0(ctx context.Context, marshaler runtime.Marshaler, client IdentityServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_IdentityService_ListOperators_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.IdentityServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListOperatorsRequest
+		protoReq extMusterv1.ListOperatorsRequest
 		metadata runtime.ServerMetadata
 	)
 	if req.Body != nil {
@@ -146,18 +147,18 @@ func request_IdentityService_ListOperators_0(ctx context.Context, marshaler runt
 	return msg, metadata, err
 }
 
-func local_request_IdentityService_ListOperators_0(ctx context.Context, marshaler runtime.Marshaler, server IdentityServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_IdentityService_ListOperators_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.IdentityServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListOperatorsRequest
+		protoReq extMusterv1.ListOperatorsRequest
 		metadata runtime.ServerMetadata
 	)
 	msg, err := server.ListOperators(ctx, &protoReq)
 	return msg, metadata, err
 }
 
-func request_IdentityService_IssueCommandCertificate_0(ctx context.Context, marshaler runtime.Marshaler, client IdentityServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_IdentityService_IssueCommandCertificate_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.IdentityServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq IssueCommandCertificateRequest
+		protoReq extMusterv1.IssueCommandCertificateRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -170,9 +171,9 @@ func request_IdentityService_IssueCommandCertificate_0(ctx context.Context, mars
 	return msg, metadata, err
 }
 
-func local_request_IdentityService_IssueCommandCertificate_0(ctx context.Context, marshaler runtime.Marshaler, server IdentityServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_IdentityService_IssueCommandCertificate_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.IdentityServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq IssueCommandCertificateRequest
+		protoReq extMusterv1.IssueCommandCertificateRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -187,7 +188,7 @@ func local_request_IdentityService_IssueCommandCertificate_0(ctx context.Context
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterIdentityServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterIdentityServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server IdentityServiceServer) error {
+func RegisterIdentityServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMusterv1.IdentityServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_IdentityService_RenewCertificate_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -319,15 +320,15 @@ func RegisterIdentityServiceHandlerFromEndpoint(ctx context.Context, mux *runtim
 // RegisterIdentityServiceHandler registers the http handlers for service IdentityService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterIdentityServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterIdentityServiceHandlerClient(ctx, mux, NewIdentityServiceClient(conn))
+	return RegisterIdentityServiceHandlerClient(ctx, mux, extMusterv1.NewIdentityServiceClient(conn))
 }
 
 // RegisterIdentityServiceHandlerClient registers the http handlers for service IdentityService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "IdentityServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "IdentityServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMusterv1.IdentityServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMusterv1.IdentityServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "IdentityServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterIdentityServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client IdentityServiceClient) error {
+// "extMusterv1.IdentityServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterIdentityServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMusterv1.IdentityServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_IdentityService_RenewCertificate_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	extMusterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Suppress "imported and not used" errors
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_JobService_SubmitJob_0(ctx context.Context, marshaler runtime.Marshaler, client JobServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_JobService_SubmitJob_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.JobServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq SubmitJobRequest
+		protoReq extMusterv1.SubmitJobRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_JobService_SubmitJob_0(ctx context.Context, marshaler runtime.Marsh
 	return msg, metadata, err
 }
 
-func local_request_JobService_SubmitJob_0(ctx context.Context, marshaler runtime.Marshaler, server JobServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_JobService_SubmitJob_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.JobServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq SubmitJobRequest
+		protoReq extMusterv1.SubmitJobRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -62,9 +63,9 @@ func local_request_JobService_SubmitJob_0(ctx context.Context, marshaler runtime
 	return msg, metadata, err
 }
 
-func request_JobService_GetJob_0(ctx context.Context, marshaler runtime.Marshaler, client JobServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_JobService_GetJob_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.JobServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetJobRequest
+		protoReq extMusterv1.GetJobRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -83,9 +84,9 @@ func request_JobService_GetJob_0(ctx context.Context, marshaler runtime.Marshale
 	return msg, metadata, err
 }
 
-func local_request_JobService_GetJob_0(ctx context.Context, marshaler runtime.Marshaler, server JobServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_JobService_GetJob_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.JobServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetJobRequest
+		protoReq extMusterv1.GetJobRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -103,9 +104,9 @@ func local_request_JobService_GetJob_0(ctx context.Context, marshaler runtime.Ma
 
 var filter_JobService_ListJobs_0 = &utilities.DoubleArray{Encoding: map[string]int{}, Base: []int(nil), Check: []int(nil)}
 
-func request_JobService_ListJobs_0(ctx context.Context, marshaler runtime.Marshaler, client JobServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_JobService_ListJobs_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.JobServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListJobsRequest
+		protoReq extMusterv1.ListJobsRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
@@ -121,9 +122,9 @@ func request_JobService_ListJobs_0(ctx context.Context, marshaler runtime.Marsha
 	return msg, metadata, err
 }
 
-func local_request_JobService_ListJobs_0(ctx context.Context, marshaler runtime.Marshaler, server JobServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_JobService_ListJobs_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.JobServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListJobsRequest
+		protoReq extMusterv1.ListJobsRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
@@ -138,9 +139,9 @@ func local_request_JobService_ListJobs_0(ctx context.Context, marshaler runtime.
 
 var filter_JobService_WatchJob_0 = &utilities.DoubleArray{Encoding: map[string]int{"job": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
 
-func request_JobService_WatchJob_0(ctx context.Context, marshaler runtime.Marshaler, client JobServiceClient, req *http.Request, pathParams map[string]string) (JobService_WatchJobClient, runtime.ServerMetadata, error) {
+func request_JobService_WatchJob_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.JobServiceClient, req *http.Request, pathParams map[string]string) (extMusterv1.JobService_WatchJobClient, runtime.ServerMetadata, error) {
 	var (
-		protoReq WatchJobRequest
+		protoReq extMusterv1.WatchJobRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -173,9 +174,9 @@ func request_JobService_WatchJob_0(ctx context.Context, marshaler runtime.Marsha
 	return stream, metadata, nil
 }
 
-func request_JobService_CancelJob_0(ctx context.Context, marshaler runtime.Marshaler, client JobServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_JobService_CancelJob_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.JobServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CancelJobRequest
+		protoReq extMusterv1.CancelJobRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -194,9 +195,9 @@ func request_JobService_CancelJob_0(ctx context.Context, marshaler runtime.Marsh
 	return msg, metadata, err
 }
 
-func local_request_JobService_CancelJob_0(ctx context.Context, marshaler runtime.Marshaler, server JobServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_JobService_CancelJob_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.JobServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CancelJobRequest
+		protoReq extMusterv1.CancelJobRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -217,7 +218,7 @@ func local_request_JobService_CancelJob_0(ctx context.Context, marshaler runtime
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterJobServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterJobServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server JobServiceServer) error {
+func RegisterJobServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMusterv1.JobServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_JobService_SubmitJob_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -336,15 +337,15 @@ func RegisterJobServiceHandlerFromEndpoint(ctx context.Context, mux *runtime.Ser
 // RegisterJobServiceHandler registers the http handlers for service JobService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterJobServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterJobServiceHandlerClient(ctx, mux, NewJobServiceClient(conn))
+	return RegisterJobServiceHandlerClient(ctx, mux, extMusterv1.NewJobServiceClient(conn))
 }
 
 // RegisterJobServiceHandlerClient registers the http handlers for service JobService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "JobServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "JobServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMusterv1.JobServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMusterv1.JobServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "JobServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterJobServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client JobServiceClient) error {
+// "extMusterv1.JobServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterJobServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMusterv1.JobServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_JobService_SubmitJob_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	extMusterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Suppress "imported and not used" errors
@@ -37,9 +38,9 @@ var (
 
 var filter_ResultService_GetResult_0 = &utilities.DoubleArray{Encoding: map[string]int{"key": 0, "run": 1, "plugin": 2, "node": 3}, Base: []int{1, 1, 1, 2, 3, 0, 0, 0}, Check: []int{0, 1, 2, 2, 2, 3, 4, 5}}
 
-func request_ResultService_GetResult_0(ctx context.Context, marshaler runtime.Marshaler, client ResultServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_ResultService_GetResult_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.ResultServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetResultRequest
+		protoReq extMusterv1.GetResultRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -80,9 +81,9 @@ func request_ResultService_GetResult_0(ctx context.Context, marshaler runtime.Ma
 	return msg, metadata, err
 }
 
-func local_request_ResultService_GetResult_0(ctx context.Context, marshaler runtime.Marshaler, server ResultServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_ResultService_GetResult_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.ResultServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetResultRequest
+		protoReq extMusterv1.GetResultRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -122,9 +123,9 @@ func local_request_ResultService_GetResult_0(ctx context.Context, marshaler runt
 
 var filter_ResultService_ListResults_0 = &utilities.DoubleArray{Encoding: map[string]int{"run": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
 
-func request_ResultService_ListResults_0(ctx context.Context, marshaler runtime.Marshaler, client ResultServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_ResultService_ListResults_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.ResultServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListResultsRequest
+		protoReq extMusterv1.ListResultsRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -149,9 +150,9 @@ func request_ResultService_ListResults_0(ctx context.Context, marshaler runtime.
 	return msg, metadata, err
 }
 
-func local_request_ResultService_ListResults_0(ctx context.Context, marshaler runtime.Marshaler, server ResultServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_ResultService_ListResults_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.ResultServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListResultsRequest
+		protoReq extMusterv1.ListResultsRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -178,7 +179,7 @@ func local_request_ResultService_ListResults_0(ctx context.Context, marshaler ru
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterResultServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterResultServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server ResultServiceServer) error {
+func RegisterResultServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMusterv1.ResultServiceServer) error {
 	mux.Handle(http.MethodGet, pattern_ResultService_GetResult_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -250,15 +251,15 @@ func RegisterResultServiceHandlerFromEndpoint(ctx context.Context, mux *runtime.
 // RegisterResultServiceHandler registers the http handlers for service ResultService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterResultServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterResultServiceHandlerClient(ctx, mux, NewResultServiceClient(conn))
+	return RegisterResultServiceHandlerClient(ctx, mux, extMusterv1.NewResultServiceClient(conn))
 }
 
 // RegisterResultServiceHandlerClient registers the http handlers for service ResultService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "ResultServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "ResultServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMusterv1.ResultServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMusterv1.ResultServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "ResultServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterResultServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client ResultServiceClient) error {
+// "extMusterv1.ResultServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterResultServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMusterv1.ResultServiceClient) error {
 	mux.Handle(http.MethodGet, pattern_ResultService_GetResult_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

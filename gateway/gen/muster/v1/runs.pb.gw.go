@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	extMusterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Suppress "imported and not used" errors
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_RunService_CreateRun_0(ctx context.Context, marshaler runtime.Marshaler, client RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_RunService_CreateRun_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CreateRunRequest
+		protoReq extMusterv1.CreateRunRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_RunService_CreateRun_0(ctx context.Context, marshaler runtime.Marsh
 	return msg, metadata, err
 }
 
-func local_request_RunService_CreateRun_0(ctx context.Context, marshaler runtime.Marshaler, server RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_RunService_CreateRun_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CreateRunRequest
+		protoReq extMusterv1.CreateRunRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -62,9 +63,9 @@ func local_request_RunService_CreateRun_0(ctx context.Context, marshaler runtime
 	return msg, metadata, err
 }
 
-func request_RunService_GetRun_0(ctx context.Context, marshaler runtime.Marshaler, client RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_RunService_GetRun_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetRunRequest
+		protoReq extMusterv1.GetRunRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -83,9 +84,9 @@ func request_RunService_GetRun_0(ctx context.Context, marshaler runtime.Marshale
 	return msg, metadata, err
 }
 
-func local_request_RunService_GetRun_0(ctx context.Context, marshaler runtime.Marshaler, server RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_RunService_GetRun_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetRunRequest
+		protoReq extMusterv1.GetRunRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -103,9 +104,9 @@ func local_request_RunService_GetRun_0(ctx context.Context, marshaler runtime.Ma
 
 var filter_RunService_ListRuns_0 = &utilities.DoubleArray{Encoding: map[string]int{}, Base: []int(nil), Check: []int(nil)}
 
-func request_RunService_ListRuns_0(ctx context.Context, marshaler runtime.Marshaler, client RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_RunService_ListRuns_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListRunsRequest
+		protoReq extMusterv1.ListRunsRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
@@ -121,9 +122,9 @@ func request_RunService_ListRuns_0(ctx context.Context, marshaler runtime.Marsha
 	return msg, metadata, err
 }
 
-func local_request_RunService_ListRuns_0(ctx context.Context, marshaler runtime.Marshaler, server RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_RunService_ListRuns_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListRunsRequest
+		protoReq extMusterv1.ListRunsRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
@@ -136,9 +137,9 @@ func local_request_RunService_ListRuns_0(ctx context.Context, marshaler runtime.
 	return msg, metadata, err
 }
 
-func request_RunService_WatchRun_0(ctx context.Context, marshaler runtime.Marshaler, client RunServiceClient, req *http.Request, pathParams map[string]string) (RunService_WatchRunClient, runtime.ServerMetadata, error) {
+func request_RunService_WatchRun_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.RunServiceClient, req *http.Request, pathParams map[string]string) (extMusterv1.RunService_WatchRunClient, runtime.ServerMetadata, error) {
 	var (
-		protoReq WatchRunRequest
+		protoReq extMusterv1.WatchRunRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -165,9 +166,9 @@ func request_RunService_WatchRun_0(ctx context.Context, marshaler runtime.Marsha
 	return stream, metadata, nil
 }
 
-func request_RunService_CancelRun_0(ctx context.Context, marshaler runtime.Marshaler, client RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_RunService_CancelRun_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CancelRunRequest
+		protoReq extMusterv1.CancelRunRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -189,9 +190,9 @@ func request_RunService_CancelRun_0(ctx context.Context, marshaler runtime.Marsh
 	return msg, metadata, err
 }
 
-func local_request_RunService_CancelRun_0(ctx context.Context, marshaler runtime.Marshaler, server RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_RunService_CancelRun_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CancelRunRequest
+		protoReq extMusterv1.CancelRunRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -210,9 +211,9 @@ func local_request_RunService_CancelRun_0(ctx context.Context, marshaler runtime
 	return msg, metadata, err
 }
 
-func request_RunService_DeleteRun_0(ctx context.Context, marshaler runtime.Marshaler, client RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_RunService_DeleteRun_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DeleteRunRequest
+		protoReq extMusterv1.DeleteRunRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -231,9 +232,9 @@ func request_RunService_DeleteRun_0(ctx context.Context, marshaler runtime.Marsh
 	return msg, metadata, err
 }
 
-func local_request_RunService_DeleteRun_0(ctx context.Context, marshaler runtime.Marshaler, server RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_RunService_DeleteRun_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DeleteRunRequest
+		protoReq extMusterv1.DeleteRunRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -249,9 +250,9 @@ func local_request_RunService_DeleteRun_0(ctx context.Context, marshaler runtime
 	return msg, metadata, err
 }
 
-func request_RunService_IssueCredential_0(ctx context.Context, marshaler runtime.Marshaler, client RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_RunService_IssueCredential_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq IssueCredentialRequest
+		protoReq extMusterv1.IssueCredentialRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -273,9 +274,9 @@ func request_RunService_IssueCredential_0(ctx context.Context, marshaler runtime
 	return msg, metadata, err
 }
 
-func local_request_RunService_IssueCredential_0(ctx context.Context, marshaler runtime.Marshaler, server RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_RunService_IssueCredential_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq IssueCredentialRequest
+		protoReq extMusterv1.IssueCredentialRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -294,9 +295,9 @@ func local_request_RunService_IssueCredential_0(ctx context.Context, marshaler r
 	return msg, metadata, err
 }
 
-func request_RunService_IssueViewerCredential_0(ctx context.Context, marshaler runtime.Marshaler, client RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_RunService_IssueViewerCredential_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq IssueViewerCredentialRequest
+		protoReq extMusterv1.IssueViewerCredentialRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -318,9 +319,9 @@ func request_RunService_IssueViewerCredential_0(ctx context.Context, marshaler r
 	return msg, metadata, err
 }
 
-func local_request_RunService_IssueViewerCredential_0(ctx context.Context, marshaler runtime.Marshaler, server RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_RunService_IssueViewerCredential_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq IssueViewerCredentialRequest
+		protoReq extMusterv1.IssueViewerCredentialRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -339,9 +340,9 @@ func local_request_RunService_IssueViewerCredential_0(ctx context.Context, marsh
 	return msg, metadata, err
 }
 
-func request_RunService_SetStatusListener_0(ctx context.Context, marshaler runtime.Marshaler, client RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_RunService_SetStatusListener_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.RunServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq SetStatusListenerRequest
+		protoReq extMusterv1.SetStatusListenerRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -363,9 +364,9 @@ func request_RunService_SetStatusListener_0(ctx context.Context, marshaler runti
 	return msg, metadata, err
 }
 
-func local_request_RunService_SetStatusListener_0(ctx context.Context, marshaler runtime.Marshaler, server RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_RunService_SetStatusListener_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.RunServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq SetStatusListenerRequest
+		protoReq extMusterv1.SetStatusListenerRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -389,7 +390,7 @@ func local_request_RunService_SetStatusListener_0(ctx context.Context, marshaler
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterRunServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterRunServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server RunServiceServer) error {
+func RegisterRunServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMusterv1.RunServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_RunService_CreateRun_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -588,15 +589,15 @@ func RegisterRunServiceHandlerFromEndpoint(ctx context.Context, mux *runtime.Ser
 // RegisterRunServiceHandler registers the http handlers for service RunService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterRunServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterRunServiceHandlerClient(ctx, mux, NewRunServiceClient(conn))
+	return RegisterRunServiceHandlerClient(ctx, mux, extMusterv1.NewRunServiceClient(conn))
 }
 
 // RegisterRunServiceHandlerClient registers the http handlers for service RunService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "RunServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "RunServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMusterv1.RunServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMusterv1.RunServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "RunServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterRunServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client RunServiceClient) error {
+// "extMusterv1.RunServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterRunServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMusterv1.RunServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_RunService_CreateRun_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

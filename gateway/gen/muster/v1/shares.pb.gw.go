@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	extMusterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Suppress "imported and not used" errors
@@ -37,9 +38,9 @@ var (
 
 var filter_ShareService_GetShare_0 = &utilities.DoubleArray{Encoding: map[string]int{"key": 0, "source": 1, "target": 2, "id": 3}, Base: []int{1, 1, 1, 2, 3, 0, 0, 0}, Check: []int{0, 1, 2, 2, 2, 3, 4, 5}}
 
-func request_ShareService_GetShare_0(ctx context.Context, marshaler runtime.Marshaler, client ShareServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_ShareService_GetShare_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.ShareServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetShareRequest
+		protoReq extMusterv1.GetShareRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -80,9 +81,9 @@ func request_ShareService_GetShare_0(ctx context.Context, marshaler runtime.Mars
 	return msg, metadata, err
 }
 
-func local_request_ShareService_GetShare_0(ctx context.Context, marshaler runtime.Marshaler, server ShareServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_ShareService_GetShare_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.ShareServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetShareRequest
+		protoReq extMusterv1.GetShareRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -122,9 +123,9 @@ func local_request_ShareService_GetShare_0(ctx context.Context, marshaler runtim
 
 var filter_ShareService_ListShares_0 = &utilities.DoubleArray{Encoding: map[string]int{}, Base: []int(nil), Check: []int(nil)}
 
-func request_ShareService_ListShares_0(ctx context.Context, marshaler runtime.Marshaler, client ShareServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_ShareService_ListShares_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.ShareServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListSharesRequest
+		protoReq extMusterv1.ListSharesRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
@@ -140,9 +141,9 @@ func request_ShareService_ListShares_0(ctx context.Context, marshaler runtime.Ma
 	return msg, metadata, err
 }
 
-func local_request_ShareService_ListShares_0(ctx context.Context, marshaler runtime.Marshaler, server ShareServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_ShareService_ListShares_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.ShareServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListSharesRequest
+		protoReq extMusterv1.ListSharesRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
@@ -157,9 +158,9 @@ func local_request_ShareService_ListShares_0(ctx context.Context, marshaler runt
 
 var filter_ShareService_RemoveShare_0 = &utilities.DoubleArray{Encoding: map[string]int{"key": 0, "source": 1, "target": 2, "id": 3}, Base: []int{1, 1, 1, 2, 3, 0, 0, 0}, Check: []int{0, 1, 2, 2, 2, 3, 4, 5}}
 
-func request_ShareService_RemoveShare_0(ctx context.Context, marshaler runtime.Marshaler, client ShareServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_ShareService_RemoveShare_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.ShareServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq RemoveShareRequest
+		protoReq extMusterv1.RemoveShareRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -200,9 +201,9 @@ func request_ShareService_RemoveShare_0(ctx context.Context, marshaler runtime.M
 	return msg, metadata, err
 }
 
-func local_request_ShareService_RemoveShare_0(ctx context.Context, marshaler runtime.Marshaler, server ShareServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_ShareService_RemoveShare_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.ShareServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq RemoveShareRequest
+		protoReq extMusterv1.RemoveShareRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -245,7 +246,7 @@ func local_request_ShareService_RemoveShare_0(ctx context.Context, marshaler run
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterShareServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterShareServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server ShareServiceServer) error {
+func RegisterShareServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMusterv1.ShareServiceServer) error {
 	mux.Handle(http.MethodGet, pattern_ShareService_GetShare_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -337,15 +338,15 @@ func RegisterShareServiceHandlerFromEndpoint(ctx context.Context, mux *runtime.S
 // RegisterShareServiceHandler registers the http handlers for service ShareService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterShareServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterShareServiceHandlerClient(ctx, mux, NewShareServiceClient(conn))
+	return RegisterShareServiceHandlerClient(ctx, mux, extMusterv1.NewShareServiceClient(conn))
 }
 
 // RegisterShareServiceHandlerClient registers the http handlers for service ShareService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "ShareServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "ShareServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMusterv1.ShareServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMusterv1.ShareServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "ShareServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterShareServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client ShareServiceClient) error {
+// "extMusterv1.ShareServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterShareServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMusterv1.ShareServiceClient) error {
 	mux.Handle(http.MethodGet, pattern_ShareService_GetShare_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	extMusterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 // Suppress "imported and not used" errors
@@ -37,9 +38,9 @@ var (
 
 var filter_StatusService_GetStatus_0 = &utilities.DoubleArray{Encoding: map[string]int{"run": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
 
-func request_StatusService_GetStatus_0(ctx context.Context, marshaler runtime.Marshaler, client StatusServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_StatusService_GetStatus_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.StatusServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetStatusRequest
+		protoReq extMusterv1.GetStatusRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -64,9 +65,9 @@ func request_StatusService_GetStatus_0(ctx context.Context, marshaler runtime.Ma
 	return msg, metadata, err
 }
 
-func local_request_StatusService_GetStatus_0(ctx context.Context, marshaler runtime.Marshaler, server StatusServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_StatusService_GetStatus_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.StatusServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetStatusRequest
+		protoReq extMusterv1.GetStatusRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -90,9 +91,9 @@ func local_request_StatusService_GetStatus_0(ctx context.Context, marshaler runt
 
 var filter_StatusService_WatchStatus_0 = &utilities.DoubleArray{Encoding: map[string]int{"run": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
 
-func request_StatusService_WatchStatus_0(ctx context.Context, marshaler runtime.Marshaler, client StatusServiceClient, req *http.Request, pathParams map[string]string) (StatusService_WatchStatusClient, runtime.ServerMetadata, error) {
+func request_StatusService_WatchStatus_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.StatusServiceClient, req *http.Request, pathParams map[string]string) (extMusterv1.StatusService_WatchStatusClient, runtime.ServerMetadata, error) {
 	var (
-		protoReq WatchStatusRequest
+		protoReq extMusterv1.WatchStatusRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -125,9 +126,9 @@ func request_StatusService_WatchStatus_0(ctx context.Context, marshaler runtime.
 	return stream, metadata, nil
 }
 
-func request_StatusService_ReportProgress_0(ctx context.Context, marshaler runtime.Marshaler, client StatusServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_StatusService_ReportProgress_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.StatusServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ReportProgressRequest
+		protoReq extMusterv1.ReportProgressRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -165,9 +166,9 @@ func request_StatusService_ReportProgress_0(ctx context.Context, marshaler runti
 	return msg, metadata, err
 }
 
-func local_request_StatusService_ReportProgress_0(ctx context.Context, marshaler runtime.Marshaler, server StatusServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_StatusService_ReportProgress_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.StatusServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ReportProgressRequest
+		protoReq extMusterv1.ReportProgressRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -204,9 +205,9 @@ func local_request_StatusService_ReportProgress_0(ctx context.Context, marshaler
 
 var filter_StatusService_ListNodes_0 = &utilities.DoubleArray{Encoding: map[string]int{}, Base: []int(nil), Check: []int(nil)}
 
-func request_StatusService_ListNodes_0(ctx context.Context, marshaler runtime.Marshaler, client StatusServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_StatusService_ListNodes_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.StatusServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListNodesRequest
+		protoReq extMusterv1.ListNodesRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
@@ -222,9 +223,9 @@ func request_StatusService_ListNodes_0(ctx context.Context, marshaler runtime.Ma
 	return msg, metadata, err
 }
 
-func local_request_StatusService_ListNodes_0(ctx context.Context, marshaler runtime.Marshaler, server StatusServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_StatusService_ListNodes_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.StatusServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ListNodesRequest
+		protoReq extMusterv1.ListNodesRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := req.ParseForm(); err != nil {
@@ -237,9 +238,9 @@ func local_request_StatusService_ListNodes_0(ctx context.Context, marshaler runt
 	return msg, metadata, err
 }
 
-func request_StatusService_GetNode_0(ctx context.Context, marshaler runtime.Marshaler, client StatusServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_StatusService_GetNode_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.StatusServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetNodeRequest
+		protoReq extMusterv1.GetNodeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -258,9 +259,9 @@ func request_StatusService_GetNode_0(ctx context.Context, marshaler runtime.Mars
 	return msg, metadata, err
 }
 
-func local_request_StatusService_GetNode_0(ctx context.Context, marshaler runtime.Marshaler, server StatusServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_StatusService_GetNode_0(ctx context.Context, marshaler runtime.Marshaler, server extMusterv1.StatusServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetNodeRequest
+		protoReq extMusterv1.GetNodeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -281,7 +282,7 @@ func local_request_StatusService_GetNode_0(ctx context.Context, marshaler runtim
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterStatusServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterStatusServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server StatusServiceServer) error {
+func RegisterStatusServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMusterv1.StatusServiceServer) error {
 	mux.Handle(http.MethodGet, pattern_StatusService_GetStatus_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -400,15 +401,15 @@ func RegisterStatusServiceHandlerFromEndpoint(ctx context.Context, mux *runtime.
 // RegisterStatusServiceHandler registers the http handlers for service StatusService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterStatusServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterStatusServiceHandlerClient(ctx, mux, NewStatusServiceClient(conn))
+	return RegisterStatusServiceHandlerClient(ctx, mux, extMusterv1.NewStatusServiceClient(conn))
 }
 
 // RegisterStatusServiceHandlerClient registers the http handlers for service StatusService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "StatusServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "StatusServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMusterv1.StatusServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMusterv1.StatusServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "StatusServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterStatusServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client StatusServiceClient) error {
+// "extMusterv1.StatusServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterStatusServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMusterv1.StatusServiceClient) error {
 	mux.Handle(http.MethodGet, pattern_StatusService_GetStatus_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

@@ -1,5 +1,5 @@
-// Package channel dials services of the fleet. It is the machinery of package muster, for programs of
-// the fleet that call the API by its generated stubs.
+// Package channel connects to services of the fleet. Package muster uses it, and so do programs of the fleet
+// that call the API with its generated stubs.
 package channel
 
 import (
@@ -16,8 +16,8 @@ import (
 	"muster.example/services/client/go/peer"
 )
 
-// Dial makes a connection to the first of some targets "host:port" that answers and is the service of
-// that role. It comes about when it is needed, and again whenever it breaks.
+// Dial creates a connection to the first target "host:port" that answers and has the role. It connects when
+// it is needed, and reconnects when the connection breaks.
 func Dial(role string, targets []string, roots func() *x509.CertPool, certificate func() (*tls.Certificate, error),
 	more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	list := manual.NewBuilderWithScheme("muster")
@@ -29,7 +29,7 @@ func Dial(role string, targets []string, roots func() *x509.CertPool, certificat
 	return grpc.NewClient("muster:///"+role, append(more,
 		grpc.WithResolvers(list),
 		grpc.WithTransportCredentials(credentials.NewTLS(peer.ClientTLS(role, roots, certificate))),
-		grpc.WithDisableRetry(), // callers know what is safe to repeat
+		grpc.WithDisableRetry(), // callers know which calls are safe to repeat
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newTextCodec())),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.5, MaxDelay: 3 * time.Second},

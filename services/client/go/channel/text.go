@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// textCodec sends messages whose text is UTF-8, whatever a client, a file or a program put into them:
-// U+FFFD stands for what is not. Without it the call would fail with INTERNAL.
+// textCodec encodes messages with valid UTF-8: it replaces invalid bytes in texts by U+FFFD. Without it, a call
+// with an invalid text fails with INTERNAL.
 type textCodec struct{ encoding.CodecV2 }
 
 func newTextCodec() encoding.CodecV2 { return textCodec{encoding.GetCodecV2("proto")} }
@@ -19,7 +19,7 @@ func newTextCodec() encoding.CodecV2 { return textCodec{encoding.GetCodecV2("pro
 func (c textCodec) Marshal(message any) (mem.BufferSlice, error) {
 	bytes, err := c.CodecV2.Marshal(message)
 	if typed, ok := message.(proto.Message); ok && err != nil {
-		clean := proto.Clone(typed) // the caller's stays as it is
+		clean := proto.Clone(typed) // the caller's message is unchanged
 		cleanText(clean.ProtoReflect())
 		return c.CodecV2.Marshal(clean)
 	}

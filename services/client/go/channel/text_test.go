@@ -7,12 +7,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
 const bad = "caf\xe9"
 
-// fill puts bad text into every string of a message, down to a depth at which all types were seen.
+// fill sets every string of a message to an invalid text, down to a depth that reaches all types.
 func fill(message protoreflect.Message, depth int) {
 	fields := message.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -34,7 +34,7 @@ func fill(message protoreflect.Message, depth int) {
 	}
 }
 
-func TestEveryStringOfEveryMessageIsCleanedWhenItIsSent(t *testing.T) {
+func TestEveryStringOfEveryMessageIsCleanedOnSend(t *testing.T) {
 	codec, types := newTextCodec(), 0
 	protoregistry.GlobalTypes.RangeMessages(func(kind protoreflect.MessageType) bool {
 		if kind.Descriptor().FullName().Parent() != "muster.v1" {
@@ -49,11 +49,11 @@ func TestEveryStringOfEveryMessageIsCleanedWhenItIsSent(t *testing.T) {
 		return true
 	})
 	if types < 100 {
-		t.Errorf("only %d types of messages were found", types)
+		t.Errorf("found only %d types of messages", types)
 	}
 }
 
-func TestTextThatIsNotUTF8IsReplacedAndNothingElse(t *testing.T) {
+func TestInvalidUTF8IsReplacedAndNothingElse(t *testing.T) {
 	sent := &musterv1.SubmitResultRequest{Body: []byte(bad),
 		Description: &musterv1.ResultDescription{Attempt: 3, FileName: bad, MediaType: "text/plain"}}
 	buffers, err := newTextCodec().Marshal(sent)

@@ -1,10 +1,9 @@
-// Example is a whole plugin in Go: it counts the files of a folder, says how far it is, and delivers
-// what it found.
+// Example is a complete plugin in Go: it counts the files of a folder, reports its progress, and delivers the count.
 //
 //	muster credentials export RUN --plugin count --node n1 --format json >node.json
 //	example --config node.json /etc
 //
-// In a module of your own:
+// In another module:
 //
 //	go mod edit -require muster.example@v0.0.0 -replace muster.example=PATH-OF-MUSTER
 //	go mod tidy && go mod vendor
@@ -27,7 +26,7 @@ import (
 )
 
 func main() {
-	path := flag.String("config", "", "what muster credentials export printed; without it the environment says all")
+	path := flag.String("config", "", "the output of muster credentials export; without it, the environment has the configuration")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -47,13 +46,13 @@ func run(ctx context.Context, path, folder string) error {
 		return err
 	}
 	defer client.Close()
-	client.StartHeartbeats(nil) // that nobody hears of them is no reason to stop, either
-	// Progress is advice: that it cannot be reported is no reason to stop.
+	client.StartHeartbeats(nil) // failures of heartbeats are ignored, too
+	// Progress is optional: a failed report does not stop the work.
 	if err := client.ReportProgress(ctx, muster.Key{}, muster.Progress{Message: "counting", Total: 1}); err != nil {
 		fmt.Fprintln(os.Stderr, "example: progress:", err)
 	}
 	found, err := count(folder)
-	if err != nil { // an error is a result, too: the fleet has to know why there is no other
+	if err != nil { // an error result, so that the fleet has the reason
 		_, submitErr := client.SubmitError(ctx, muster.Key{}, err.Error())
 		return errors.Join(err, submitErr)
 	}

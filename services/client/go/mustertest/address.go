@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReserveAddress gives a loopback address for listeners that come and go during a test. The socket that keeps it
-// is bound and does not listen: a client is refused while nobody listens there, and no other program is given
-// the port.
+// ReserveAddress returns a loopback address for listeners that start and stop during a test. The socket that
+// reserves it is bound but does not listen: clients are refused while no server listens, and no other program
+// gets the port.
 func ReserveAddress(t testing.TB) string {
 	t.Helper()
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -17,7 +17,8 @@ func ReserveAddress(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Close(socket) })
-	// With this on both sides, as package net sets it, a listener may bind to a port that another socket has.
+	// With this option on both sides, as package net sets it, a listener may bind to a port that another
+	// socket has.
 	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		t.Fatal(err)
 	}

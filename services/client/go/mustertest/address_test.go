@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAReservedAddressIsForListenersThatAskForIt(t *testing.T) {
+func TestReservedAddressAcceptsOneListener(t *testing.T) {
 	address := ReserveAddress(t)
 	for range 3 {
 		listener, err := net.Listen("tcp", address)
@@ -19,24 +19,24 @@ func TestAReservedAddressIsForListenersThatAskForIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := net.Listen("tcp", address); !errors.Is(err, syscall.EADDRINUSE) {
-			t.Errorf("two listen at once: %v", err)
+			t.Errorf("two servers listen at the same time: %v", err)
 		}
 		conn.Close()
 		listener.Close()
 		if _, err := net.Dial("tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("nobody listens, and a client gets %v", err)
+			t.Errorf("no server listens, and a client gets %v", err)
 		}
 	}
 }
 
-// A server that is stopped before it came to accept gives its address free as well.
-func TestAnAggregatorStopsAndStartsAtItsAddress(t *testing.T) {
+// A server that is stopped before its first Accept releases its address, too.
+func TestAggregatorRestartsAtItsAddress(t *testing.T) {
 	aggregator := NewAggregator(t, NewFleet())
 	address := aggregator.Start()
 	for range 100 {
 		aggregator.Stop()
 		if again := aggregator.Start(); again != address {
-			t.Fatalf("at %s, it was %s", again, address)
+			t.Fatalf("restarted at %s instead of %s", again, address)
 		}
 	}
 }

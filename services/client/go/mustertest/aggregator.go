@@ -18,11 +18,12 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
-// Aggregator is a peer in memory that keeps to the comments of the API, as far as the gateway and the
-// client use it. Its own address stays when it is stopped and started. Fields are set before Start.
+// Aggregator is an in-memory peer that implements the API as far as the gateway and the client use it. It
+// keeps its address when it is restarted. Fields are set before Start.
 type Aggregator struct {
 	musterv1.UnimplementedResultServiceServer
 	musterv1.UnimplementedArchiveServiceServer
@@ -36,25 +37,25 @@ type Aggregator struct {
 	Fleet            *Fleet
 	Commands         *CommandAuthority
 	ChunkMax, Window int64
-	// CutOff: how many finished uploads it holds, as a relay without a way up; then it commits.
-	CutOff int
-	// Forget: bytes are hashed and not kept.
+	// SpoolCount is how many finished uploads it spools like a disconnected relay before it commits.
+	SpoolCount int
+	// Forget: bytes are hashed but not stored.
 	Forget bool
-	// NoHeartbeats: as a service that is older than they are. JudgeBeat may refuse one.
-	NoHeartbeats bool
-	JudgeBeat    func(*musterv1.BeatRequest) error
-	// Interval is what beats are answered with.
+	// NoHeartbeats: behave as a service without heartbeats. JudgeBeat may refuse a heartbeat.
+	NoHeartbeats   bool
+	CheckHeartbeat func(*musterv1.StreamHeartbeatsRequest) error
+	// Interval is sent in answers to heartbeats.
 	Interval time.Duration
-	// LegacyHost is the pattern of the host names of runs, with {run} in it; empty: they have none.
+	// LegacyHost is the pattern of the host names of runs, with {run} in it; empty: no host names.
 	LegacyHost string
-	// PageSize is the most pairs that GetStatus gives at a time; 0: as many as asked for.
+	// PageSize is the maximum of pairs in a response of GetStatus; 0: as many as requested.
 	PageSize int
 
 	t    testing.TB
 	addr string
 
 	mu            sync.Mutex
-	stops         []func() // of what serves
+	stops         []func() // of the servers
 	onChunk       func(key Key, chunk *musterv1.UploadRequest_Chunk) error
 	changed       *sync.Cond
 	runs          map[string]*runState
@@ -66,20 +67,20 @@ type Aggregator struct {
 	Reports       []*musterv1.ReportProgressRequest
 	Faults        []string // of listeners that the gateway could not open
 	Archives      map[string][]byte
-	Damage        bool // ReadArchive and ReadResult give bytes that do not match their CRC
+	Damage        bool // ReadArchive and ReadResult send bytes that do not match their CRC
 	Renewals      int
 	Opened        map[Key]int // calls of OpenUpload
-	beats         []*musterv1.BeatRequest
-	streams       map[musterv1.HeartbeatService_BeatServer]context.CancelFunc
+	beats         []*musterv1.StreamHeartbeatsRequest
+	streams       map[musterv1.HeartbeatService_StreamHeartbeatsServer]context.CancelFunc
 	statuses      map[string]*shownRun
-	newest        string // of those
-	version       int64  // of the newest change of one
+	newest        string // of shown
+	version       int64  // of the newest change of a status
 	asked         int
 	watchers      int
 	statusFaults  []string
 }
 
-// Key names a pair.
+// Key identifies a pair.
 type Key struct{ Run, Plugin, Node string }
 
 // Committed is a result.
@@ -94,10 +95,10 @@ type Committed struct {
 type runState struct {
 	run      *Run
 	proto    *musterv1.Run
-	host     string // of its listener; empty: it has a port of its own
+	host     string // of its listener; empty: it has its own port
 	nodes    map[string]bool
 	refusal  *status.Status // of deliveries
-	signing  chan struct{}  // closed when its listener may be signed for; nil: at once
+	signing  chan struct{}  // closed when its listener may be signed for; nil: immediately
 	port     int32
 	reported chan struct{}
 	status   *statusListener
@@ -113,11 +114,11 @@ type upload struct {
 	request *musterv1.OpenUploadRequest
 }
 
-// NewAggregator makes one that is not started.
+// NewAggregator creates an aggregator that is not started.
 func NewAggregator(t testing.TB, fleet *Fleet) *Aggregator {
 	a := &Aggregator{
 		Fleet: fleet, Commands: NewCommandAuthority(), ChunkMax: 1 << 20, Window: 4 << 20, t: t, runs: map[string]*runState{}, uploads: map[Key]*upload{},
-		Interval: time.Hour, streams: map[musterv1.HeartbeatService_BeatServer]context.CancelFunc{},
+		Interval: time.Hour, streams: map[musterv1.HeartbeatService_StreamHeartbeatsServer]context.CancelFunc{},
 		Results: map[Key]*Committed{}, Archives: map[string][]byte{}, Opened: map[Key]int{}, addr: ReserveAddress(t),
 		statuses: map[string]*shownRun{},
 	}
@@ -126,17 +127,17 @@ func NewAggregator(t testing.TB, fleet *Fleet) *Aggregator {
 	return a
 }
 
-// Start serves, at the same address as before.
+// Start starts the server, at the same address as before.
 func (a *Aggregator) Start() string { return a.serve("aggregator", a.addr) }
 
-// OnChunk sets what sees each chunk first: it may refuse it, or stop the server.
+// OnChunk sets a function that gets each chunk first: it may refuse it, or stop the server.
 func (a *Aggregator) OnChunk(see func(key Key, chunk *musterv1.UploadRequest_Chunk) error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.onChunk = see
 }
 
-// StartStatus serves the same at another address, as the status service.
+// StartStatus serves the same API at another address, as the status service.
 func (a *Aggregator) StartStatus() string { return a.serve("status", "127.0.0.1:0") }
 
 func (a *Aggregator) serve(role, address string) string {
@@ -173,7 +174,7 @@ func (a *Aggregator) serve(role, address string) string {
 	return listener.Addr().String()
 }
 
-// Stop ends everything at once, as a crash would.
+// Stop ends everything immediately, as a crash would.
 func (a *Aggregator) Stop() {
 	a.mu.Lock()
 	stops := a.stops
@@ -184,7 +185,7 @@ func (a *Aggregator) Stop() {
 	}
 }
 
-// AddRun plans plugins, each for each node, and tells the feed.
+// AddRun adds a run that plans each plugin for each node, and a change to the feed.
 func (a *Aggregator) AddRun(id string, plugins, nodes []string) *Run {
 	run := a.Fleet.NewRun(id)
 	state := &runState{run: run, proto: &musterv1.Run{Id: id, State: musterv1.RunState_RUN_STATE_PLANNED},
@@ -199,7 +200,7 @@ func (a *Aggregator) AddRun(id string, plugins, nodes []string) *Run {
 	defer a.mu.Unlock()
 	state.host = strings.ReplaceAll(a.LegacyHost, "{run}", id)
 	a.runs[id] = state
-	a.tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
+	a.addEvent(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
 	return run
 }
 
@@ -207,31 +208,31 @@ func (a *Aggregator) AddRun(id string, plugins, nodes []string) *Run {
 func (a *Aggregator) Tell(event *musterv1.FollowChangesResponse) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.tell(event)
+	a.addEvent(event)
 }
 
-func (a *Aggregator) tell(event *musterv1.FollowChangesResponse) {
+func (a *Aggregator) addEvent(event *musterv1.FollowChangesResponse) {
 	cursor := int64(len(a.events) + 1)
 	event.Cursor = &cursor
 	a.events = append(a.events, event)
 	a.changed.Broadcast()
 }
 
-// Refuse answers deliveries of a run with an error from now on.
+// Refuse makes deliveries of a run fail with an error.
 func (a *Aggregator) Refuse(run string, code codes.Code, reason string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.runs[run].refusal = fault(code, reason, "run "+run)
 }
 
-// Admit takes deliveries of a run again.
+// Admit accepts deliveries of a run again.
 func (a *Aggregator) Admit(run string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.runs[run].refusal = nil
 }
 
-// HoldSigning makes certificates for a run's listener wait for the function that it gives.
+// HoldSigning delays certificates for a run's listener until the returned function is called.
 func (a *Aggregator) HoldSigning(run string) (release func()) {
 	hold := make(chan struct{})
 	a.mu.Lock()
@@ -240,7 +241,7 @@ func (a *Aggregator) HoldSigning(run string) (release func()) {
 	return func() { close(hold) }
 }
 
-// Port waits until the gateway reported a run's listener, and gives its port.
+// Port waits until the gateway has reported a run's listener, and returns its port.
 func (a *Aggregator) Port(run string) int32 {
 	a.mu.Lock()
 	reported := a.runs[run].reported
@@ -255,14 +256,14 @@ func (a *Aggregator) Port(run string) int32 {
 	return a.runs[run].port
 }
 
-// Get gives what is committed, nil if nothing is.
+// Get returns the committed result, or nil.
 func (a *Aggregator) Get(key Key) *Committed {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.Results[key]
 }
 
-// Count tells how often an upload was opened.
+// Count returns how often an upload was opened.
 func (a *Aggregator) Count(key Key) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -279,11 +280,11 @@ func fault(code codes.Code, reason, message string) *status.Status {
 
 func keyOf(k *musterv1.ResultKey) Key { return Key{k.GetRun(), k.GetPlugin(), k.GetNode()} }
 
-// admit checks a delivery as the real one does.
+// admit checks a delivery as the real aggregator does.
 func (a *Aggregator) admit(key Key) error {
 	state := a.runs[key.Run]
 	if state == nil {
-		return fault(codes.NotFound, "RUN_NOT_FOUND", "no run "+key.Run).Err()
+		return fault(codes.NotFound, reasons.RunNotFound, "no run "+key.Run).Err()
 	}
 	if state.refusal != nil {
 		return state.refusal.Err()
@@ -293,12 +294,12 @@ func (a *Aggregator) admit(key Key) error {
 			return nil
 		}
 	}
-	return fault(codes.PermissionDenied, "PAIR_NOT_PLANNED", fmt.Sprintf("not planned: %v", key)).Err()
+	return fault(codes.PermissionDenied, reasons.PairNotPlanned, fmt.Sprintf("not planned: %v", key)).Err()
 }
 
 func (a *Aggregator) commit(key Key, c *Committed) (*musterv1.Result, error) {
 	if old := a.Results[key]; old != nil && string(old.SHA256) != string(c.SHA256) {
-		return nil, fault(codes.AlreadyExists, "RESULT_CONFLICT", "another result is there").Err()
+		return nil, fault(codes.AlreadyExists, reasons.ResultConflict, "another result is committed").Err()
 	} else if old == nil {
 		a.Results[key] = c
 	}
@@ -322,5 +323,5 @@ func expired(c *x509.Certificate) {
 	c.NotBefore, c.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
 }
 
-// Expired makes a leaf whose time is over.
+// Expired creates an expired leaf.
 func (a *Authority) Expired(uri string) tls.Certificate { return a.Leaf(uri, expired) }

@@ -1,5 +1,5 @@
-// Package mustertest holds what tests of the Go parts share: certificates as a fleet issues them, and a
-// small aggregator in memory. For tests only.
+// Package mustertest is the shared code of tests of the Go parts: certificates as a fleet issues them, and an
+// in-memory aggregator. For tests only.
 package mustertest
 
 import (
@@ -27,15 +27,15 @@ const Domain = "fleet-01234567.muster"
 type Authority struct {
 	Certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	above       []*Authority // what leads to the root, without the root
+	issuers     []*Authority // the chain to the root, without the root
 }
 
-// Fleet is a root with an intermediate.
+// Fleet is a root CA with an intermediate CA.
 type Fleet struct {
 	Root, Intermediate *Authority
 }
 
-// Run is a run's authority: one key, two certificates.
+// Run is a run CA: one key, two certificates.
 type Run struct {
 	ID                 string
 	SelfSigned, Signed *Authority
@@ -50,7 +50,7 @@ func must[T any](value T, err error) T {
 
 func newKey() *ecdsa.PrivateKey { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) }
 
-// issue signs a template by a parent, or by itself without one.
+// issue signs a template by a parent, or self-signs it.
 func issue(template *x509.Certificate, key *ecdsa.PrivateKey, parent *Authority) *x509.Certificate {
 	template.SerialNumber = must(rand.Int(rand.Reader, big.NewInt(1<<62)))
 	if template.NotBefore.IsZero() {
@@ -73,25 +73,25 @@ func authority(name string, key *ecdsa.PrivateKey, parent *Authority, host strin
 	}
 	a := &Authority{Certificate: issue(template, key, parent), key: key}
 	if parent != nil {
-		a.above = append([]*Authority{a}, parent.above...)
+		a.issuers = append([]*Authority{a}, parent.issuers...)
 	}
 	return a
 }
 
-// NewFleet makes a new root and intermediate.
+// NewFleet creates a new root CA and intermediate CA.
 func NewFleet() *Fleet {
 	root := authority("fleet root", newKey(), nil, "")
 	return &Fleet{Root: root, Intermediate: authority("fleet intermediate", newKey(), root, "")}
 }
 
-// NewRun makes a run's authority.
+// NewRun creates a run CA.
 func (f *Fleet) NewRun(id string) *Run {
 	key := newKey()
 	return &Run{ID: id, SelfSigned: authority("run "+id, key, nil, ""),
 		Signed: authority("run "+id, key, f.Intermediate, id+"."+Domain)}
 }
 
-// Leaf makes a certificate with one URI for client and server, with its chain.
+// Leaf creates a certificate with one URI for client and server, with its chain.
 func (a *Authority) Leaf(uri string, change ...func(*x509.Certificate)) tls.Certificate {
 	key := newKey()
 	return a.certify(uri, key, change...)
@@ -100,7 +100,7 @@ func (a *Authority) Leaf(uri string, change ...func(*x509.Certificate)) tls.Cert
 func (a *Authority) certify(uri string, key *ecdsa.PrivateKey, change ...func(*x509.Certificate)) tls.Certificate {
 	leaf := issue(leafTemplate(uri, change...), key, a)
 	chain := [][]byte{leaf.Raw}
-	for _, above := range a.above {
+	for _, above := range a.issuers {
 		chain = append(chain, above.Certificate.Raw)
 	}
 	return tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}
@@ -119,11 +119,11 @@ func leafTemplate(uri string, change ...func(*x509.Certificate)) *x509.Certifica
 	return template
 }
 
-// SignRequest signs a PKCS#10 request in PEM for one URI; the chain is in PEM too.
+// SignRequest signs a PKCS#10 request in PEM for one URI; the chain is in PEM, too.
 func (a *Authority) SignRequest(csrPEM, uri string, change ...func(*x509.Certificate)) (chain string, err error) {
 	block, _ := pem.Decode([]byte(csrPEM))
 	if block == nil {
-		return "", errors.New("no request for a certificate")
+		return "", errors.New("not a certificate request")
 	}
 	csr, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *Authority) SignRequest(csrPEM, uri string, change ...func(*x509.Certifi
 		return "", err
 	}
 	text := toPEM(der)
-	for _, above := range a.above {
+	for _, above := range a.issuers {
 		text += above.PEM()
 	}
 	return text, nil
@@ -149,17 +149,17 @@ func toPEM(der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// PEM is the authority's certificate.
+// PEM returns the CA's certificate.
 func (a *Authority) PEM() string { return toPEM(a.Certificate.Raw) }
 
-// Pool trusts this authority alone.
+// Pool returns a pool of this CA only.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.Certificate)
 	return pool
 }
 
-// PEM gives a certificate's chain and its key (SEC1).
+// PEM returns a certificate's chain and its key (SEC1).
 func PEM(c tls.Certificate) (chain, key string) {
 	for _, der := range c.Certificate {
 		chain += toPEM(der)
@@ -184,10 +184,10 @@ func (f *Fleet) Folder(t testing.TB, c tls.Certificate) string {
 	return folder
 }
 
-// Service makes the certificate of a service.
+// Service creates the certificate of a service.
 func (f *Fleet) Service(role, name string) tls.Certificate {
 	return f.Intermediate.Leaf("spiffe://" + Domain + "/service/" + role + "/" + name)
 }
 
-// URI of a party of the run; the path is "plugin/P/node/N" and the like.
+// URI returns an identity of the run; the path is "plugin/P/node/N" and the like.
 func (r *Run) URI(path string) string { return "spiffe://" + r.ID + "." + Domain + "/" + path }

@@ -14,21 +14,22 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
 const gatewayURI = "spiffe://" + Domain + "/service/gateway/g1"
 
-// CommandAuthority signs certificates for commands of the gateway g1.
+// CommandAuthority issues signing certificates for the gateway g1.
 type CommandAuthority struct {
 	*Authority
-	// Life is that of the certificates.
+	// Life is the validity of the certificates.
 	Life time.Duration
 
 	issued int
 }
 
-// NewCommandAuthority makes one.
+// NewCommandAuthority creates a command authority.
 func NewCommandAuthority() *CommandAuthority {
 	return &CommandAuthority{authority("commands", newKey(), nil, ""), 24 * time.Hour, 0}
 }
@@ -37,11 +38,11 @@ func NewCommandAuthority() *CommandAuthority {
 func (c *CommandAuthority) Issue(publicKeyPEM string) (chain string, expires time.Time, err error) {
 	block, _ := pem.Decode([]byte(publicKeyPEM))
 	if block == nil || block.Type != "PUBLIC KEY" {
-		return "", time.Time{}, errors.New("no public key")
+		return "", time.Time{}, errors.New("not a public key")
 	}
 	public, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if _, fits := public.(ed25519.PublicKey); err != nil || !fits {
-		return "", time.Time{}, errors.Join(err, errors.New("no key of Ed25519"))
+		return "", time.Time{}, errors.Join(err, errors.New("not an Ed25519 key"))
 	}
 	now := time.Now()
 	template := &x509.Certificate{
@@ -56,7 +57,8 @@ func (c *CommandAuthority) Issue(publicKeyPEM string) (chain string, expires tim
 	return toPEM(der), template.NotAfter, nil
 }
 
-// Check verifies a command as a node does that pinned this authority, and gives it with its signer's URI.
+// Check verifies a command as a node does that has pinned this authority, and returns it with its signer's
+// URI.
 func (c *CommandAuthority) Check(signed *musterv1.SignedCommand) (*musterv1.Command, string, error) {
 	block, _ := pem.Decode([]byte(signed.GetCertificateChainPem()))
 	if block == nil {
@@ -71,7 +73,7 @@ func (c *CommandAuthority) Check(signed *musterv1.SignedCommand) (*musterv1.Comm
 	}
 	key, fits := leaf.PublicKey.(ed25519.PublicKey)
 	if !fits || !ed25519.Verify(key, append([]byte("muster-command-v1\n"), signed.Command...), signed.Signature) {
-		return nil, "", errors.New("the signature does not hold")
+		return nil, "", errors.New("the signature is invalid")
 	}
 	command := &musterv1.Command{}
 	if err := proto.Unmarshal(signed.Command, command); err != nil {
@@ -84,15 +86,15 @@ func (c *CommandAuthority) Check(signed *musterv1.SignedCommand) (*musterv1.Comm
 func (a *Aggregator) IssueCommandCertificate(ctx context.Context, r *musterv1.IssueCommandCertificateRequest) (*musterv1.CommandCertificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	chain, _, err := a.Commands.Issue(r.PublicKeyPem)
 	if err != nil {
-		return nil, fault(codes.InvalidArgument, "INVALID_KEY", err.Error()).Err()
+		return nil, fault(codes.InvalidArgument, reasons.InvalidKey, err.Error()).Err()
 	}
 	return &musterv1.CommandCertificate{Uri: gatewayURI, CertificateChainPem: chain, CommandCaPem: a.Commands.PEM()}, nil
 }
 
-// CommandCertificates tells how many were issued.
+// CommandCertificates returns how many were issued.
 func (a *Aggregator) CommandCertificates() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,27 +7,27 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// Beats are all that were heard.
-func (a *Aggregator) Beats() []*musterv1.BeatRequest {
+// ReceivedHeartbeats returns all received heartbeats.
+func (a *Aggregator) ReceivedHeartbeats() []*musterv1.StreamHeartbeatsRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.beats)
 }
 
-// Probe asks every stream for a beat.
+// Probe requests a heartbeat on every stream.
 func (a *Aggregator) Probe() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for stream := range a.streams {
-		_ = stream.Send(&musterv1.BeatResponse{Probe: true}) // a stream that is over needs none
+		_ = stream.Send(&musterv1.StreamHeartbeatsResponse{Probe: true}) // an ended stream is ignored
 	}
 }
 
-// CutBeats ends every stream, as a restart would.
-func (a *Aggregator) CutBeats() {
+// CloseHeartbeats ends every stream, as a restart would.
+func (a *Aggregator) CloseHeartbeats() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, cut := range a.streams {
@@ -35,8 +35,8 @@ func (a *Aggregator) CutBeats() {
 	}
 }
 
-// Beat implements the API.
-func (a *Aggregator) Beat(stream musterv1.HeartbeatService_BeatServer) error {
+// StreamHeartbeats implements the API.
+func (a *Aggregator) StreamHeartbeats(stream musterv1.HeartbeatService_StreamHeartbeatsServer) error {
 	ctx, cut := context.WithCancel(stream.Context())
 	defer cut()
 	a.mu.Lock()
@@ -48,7 +48,7 @@ func (a *Aggregator) Beat(stream musterv1.HeartbeatService_BeatServer) error {
 		delete(a.streams, stream)
 	}()
 	ended := make(chan error, 1)
-	go func() { ended <- a.hear(stream) }()
+	go func() { ended <- a.receiveHeartbeats(stream) }()
 	select {
 	case err := <-ended:
 		return err
@@ -57,7 +57,7 @@ func (a *Aggregator) Beat(stream musterv1.HeartbeatService_BeatServer) error {
 	}
 }
 
-func (a *Aggregator) hear(stream musterv1.HeartbeatService_BeatServer) error {
+func (a *Aggregator) receiveHeartbeats(stream musterv1.HeartbeatService_StreamHeartbeatsServer) error {
 	for {
 		beat, err := stream.Recv()
 		if err != nil {
@@ -66,13 +66,13 @@ func (a *Aggregator) hear(stream musterv1.HeartbeatService_BeatServer) error {
 		a.mu.Lock()
 		a.beats = append(a.beats, beat)
 		a.mu.Unlock()
-		if a.JudgeBeat != nil {
-			if err := a.JudgeBeat(beat); err != nil {
+		if a.CheckHeartbeat != nil {
+			if err := a.CheckHeartbeat(beat); err != nil {
 				return err
 			}
 		}
 		a.mu.Lock()
-		err = stream.Send(&musterv1.BeatResponse{
+		err = stream.Send(&musterv1.StreamHeartbeatsResponse{
 			Sequence: beat.Sequence, Interval: durationpb.New(a.Interval), Time: timestamppb.Now(),
 		})
 		a.mu.Unlock()

@@ -18,11 +18,12 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
-// Relay is the relay at the centre in memory, as far as the gateway uses it: nodes are functions of the test.
-// Its address stays when it is stopped and started.
+// Relay is an in-memory root relay, as far as the gateway uses it: nodes are functions of the test. It keeps
+// its address when it is restarted.
 type Relay struct {
 	musterv1.UnimplementedJobServiceServer
 	musterv1.UnimplementedAttachServiceServer
@@ -41,7 +42,7 @@ type Relay struct {
 	breaks  int // of watches, before the next record
 }
 
-// Node runs a command; what it emits has job, node and sequence filled in. It ends with the outcome.
+// Node runs a command; emit sets job, node and sequence of a record. It returns the outcome.
 type Node func(ctx context.Context, command *musterv1.Command, emit func(*musterv1.JobRecord)) *musterv1.JobRecord_Final
 
 // relayJob is a job with its records.
@@ -55,7 +56,7 @@ type relayJob struct {
 	state   musterv1.JobState
 }
 
-// NewRelay makes one that is not started.
+// NewRelay creates a relay that is not started.
 func NewRelay(t testing.TB, fleet *Fleet) *Relay {
 	r := &Relay{fleet: fleet, t: t, addr: ReserveAddress(t), nodes: map[string]Node{}, jobs: map[string]*relayJob{}}
 	r.changed = sync.NewCond(&r.mu)
@@ -63,7 +64,7 @@ func NewRelay(t testing.TB, fleet *Fleet) *Relay {
 	return r
 }
 
-// Start serves, and gives the address.
+// Start starts the server, and returns the address.
 func (r *Relay) Start() string {
 	listener, err := net.Listen("tcp", r.addr)
 	if err != nil {
@@ -90,7 +91,7 @@ func (r *Relay) Start() string {
 	return listener.Addr().String()
 }
 
-// Stop ends everything at once; jobs go on.
+// Stop ends everything immediately; jobs continue.
 func (r *Relay) Stop() {
 	r.mu.Lock()
 	stop := r.stop
@@ -101,8 +102,8 @@ func (r *Relay) Stop() {
 	}
 }
 
-// Hang puts a node below the relay; nil takes it away.
-func (r *Relay) Hang(name string, node Node) {
+// AddNode attaches a node; nil detaches it.
+func (r *Relay) AddNode(name string, node Node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.nodes, name)
@@ -111,21 +112,21 @@ func (r *Relay) Hang(name string, node Node) {
 	}
 }
 
-// BreakWatch ends the next watch of a job before it gives another record.
+// BreakWatch ends the next watch of a job before its next record.
 func (r *Relay) BreakWatch() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.breaks++
 }
 
-// Callers are the forwarded identities of all calls; "[]" is who spoke for itself.
+// Callers returns the forwarded identities of all calls; "[]" is a call without one.
 func (r *Relay) Callers() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.callers)
 }
 
-// Signed are the commands that were submitted.
+// Signed returns the submitted commands.
 func (r *Relay) Signed() (all []*musterv1.SignedCommand) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,8 +136,8 @@ func (r *Relay) Signed() (all []*musterv1.SignedCommand) {
 	return all
 }
 
-// heard notes who calls. The lock is held.
-func (r *Relay) heard(ctx context.Context) {
+// recordCall records the caller. The lock is held.
+func (r *Relay) recordCall(ctx context.Context) {
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	r.callers = append(r.callers, fmt.Sprint(incoming.Get("muster-forwarded-identity")))
 }
@@ -145,7 +146,7 @@ func (r *Relay) heard(ctx context.Context) {
 func (r *Relay) ListAttached(ctx context.Context, request *musterv1.ListAttachedRequest) (*musterv1.ListAttachedResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	var names []string
 	for name := range r.nodes {
 		names = append(names, name)
@@ -165,15 +166,15 @@ func (r *Relay) ListAttached(ctx context.Context, request *musterv1.ListAttached
 	return answer, nil
 }
 
-// SubmitJob implements the API; whether the signature holds is for the test to say.
+// SubmitJob implements the API; the test checks the signature.
 func (r *Relay) SubmitJob(ctx context.Context, request *musterv1.SubmitJobRequest) (*musterv1.Job, error) {
 	command := &musterv1.Command{}
 	if err := proto.Unmarshal(request.Command.GetCommand(), command); err != nil || len(command.Job) != 32 {
-		return nil, fault(codes.InvalidArgument, "INVALID_COMMAND", "no command").Err()
+		return nil, fault(codes.InvalidArgument, reasons.InvalidCommand, "no command").Err()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	if r.jobs[command.Job] != nil {
 		return r.describe(r.jobs[command.Job]), nil
 	}
@@ -185,7 +186,7 @@ func (r *Relay) SubmitJob(ctx context.Context, request *musterv1.SubmitJobReques
 		node := r.nodes[name]
 		if node == nil {
 			node = func(context.Context, *musterv1.Command, func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
-				return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_UNREACHABLE, Detail: "it is away"}
+				return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_UNREACHABLE, Detail: "the node is disconnected"}
 			}
 		}
 		go r.run(running, job, name, node)
@@ -193,7 +194,7 @@ func (r *Relay) SubmitJob(ctx context.Context, request *musterv1.SubmitJobReques
 	return r.describe(job), nil
 }
 
-// run has a node run the command.
+// run runs the command on a node.
 func (r *Relay) run(ctx context.Context, job *relayJob, name string, node Node) {
 	sequence := int64(0)
 	add := func(record *musterv1.JobRecord) {
@@ -217,7 +218,7 @@ func (r *Relay) run(ctx context.Context, job *relayJob, name string, node Node) 
 	r.changed.Broadcast()
 }
 
-// describe gives a job. The lock is held.
+// describe returns a job. The lock is held.
 func (r *Relay) describe(job *relayJob) *musterv1.Job {
 	return &musterv1.Job{Job: job.command.Job, State: job.state, Action: job.command.Action, Argv: job.command.Argv,
 		Classes: job.command.Classes, Targets: int64(len(job.nodes))}
@@ -227,14 +228,14 @@ func (r *Relay) find(id string) (*relayJob, error) {
 	if job := r.jobs[id]; job != nil {
 		return job, nil
 	}
-	return nil, fault(codes.NotFound, "JOB_NOT_FOUND", "no job "+id).Err()
+	return nil, fault(codes.NotFound, reasons.JobNotFound, "no job "+id).Err()
 }
 
 // GetJob implements the API.
 func (r *Relay) GetJob(ctx context.Context, request *musterv1.GetJobRequest) (*musterv1.Job, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	job, err := r.find(request.Job)
 	if err != nil {
 		return nil, err
@@ -246,7 +247,7 @@ func (r *Relay) GetJob(ctx context.Context, request *musterv1.GetJobRequest) (*m
 func (r *Relay) ListJobs(ctx context.Context, _ *musterv1.ListJobsRequest) (*musterv1.ListJobsResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	answer := &musterv1.ListJobsResponse{}
 	for _, job := range r.jobs {
 		answer.Jobs = append(answer.Jobs, r.describe(job))
@@ -259,7 +260,7 @@ func (r *Relay) ListJobs(ctx context.Context, _ *musterv1.ListJobsRequest) (*mus
 func (r *Relay) CancelJob(ctx context.Context, request *musterv1.CancelJobRequest) (*musterv1.Job, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	job, err := r.find(request.Job)
 	if err != nil {
 		return nil, err
@@ -271,7 +272,7 @@ func (r *Relay) CancelJob(ctx context.Context, request *musterv1.CancelJobReques
 	return r.describe(job), nil
 }
 
-// WatchJob implements the API, a record at a time.
+// WatchJob implements the API, one record at a time.
 func (r *Relay) WatchJob(request *musterv1.WatchJobRequest, stream grpc.ServerStreamingServer[musterv1.WatchJobResponse]) error {
 	stop := context.AfterFunc(stream.Context(), r.changed.Broadcast)
 	defer stop()
@@ -291,7 +292,7 @@ func (r *Relay) WatchJob(request *musterv1.WatchJobRequest, stream grpc.ServerSt
 		}
 		if r.breaks > 0 {
 			r.breaks--
-			return fault(codes.Unavailable, "RESTARTED", "the relay restarts").Err()
+			return fault(codes.Unavailable, "RESTARTED", "the relay is restarting").Err()
 		}
 		answer := &musterv1.WatchJobResponse{Records: job.records[next : next+1], Position: next + 1, Job: r.describe(job)}
 		next++
@@ -305,7 +306,7 @@ func (r *Relay) WatchJob(request *musterv1.WatchJobRequest, stream grpc.ServerSt
 	return stream.Context().Err()
 }
 
-// Job gives the state of a job.
+// Job returns the state of a job.
 func (r *Relay) Job(id string) (state musterv1.JobState, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,13 +17,14 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// heard notes what a call says of itself. The lock is held.
-func (a *Aggregator) heard(ctx context.Context) {
+// recordCall records the identity and the metadata of a call. The lock is held.
+func (a *Aggregator) recordCall(ctx context.Context) {
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	a.Callers = append(a.Callers, fmt.Sprint(incoming.Get("muster-forwarded-identity")))
 	a.MetadataNames = append(a.MetadataNames, slices.Collect(maps.Keys(incoming)))
@@ -33,17 +34,17 @@ func (a *Aggregator) heard(ctx context.Context) {
 func (a *Aggregator) SubmitResult(ctx context.Context, r *musterv1.SubmitResultRequest) (*musterv1.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	key := keyOf(r.Description.Key)
-	if a.CutOff > 0 {
-		return nil, fault(codes.Unavailable, "RELAY_CUT_OFF", "no way up").Err()
+	if a.SpoolCount > 0 {
+		return nil, fault(codes.Unavailable, reasons.RelayCutOff, "disconnected").Err()
 	}
 	if err := a.admit(key); err != nil {
 		return nil, err
 	}
 	digest := sha256.Sum256(r.Body)
 	if crc32.Checksum(r.Body, castagnoli) != r.Crc32C || (len(r.Sha256) > 0 && string(r.Sha256) != string(digest[:])) {
-		return nil, fault(codes.DataLoss, "CRC_MISMATCH", "damaged").Err()
+		return nil, fault(codes.DataLoss, reasons.CrcMismatch, "damaged").Err()
 	}
 	return a.commit(key, &Committed{r.Body, int64(len(r.Body)), digest[:], r.Description, r.Signature})
 }
@@ -52,7 +53,7 @@ func (a *Aggregator) SubmitResult(ctx context.Context, r *musterv1.SubmitResultR
 func (a *Aggregator) OpenUpload(ctx context.Context, r *musterv1.OpenUploadRequest) (*musterv1.OpenUploadResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	key := keyOf(r.Description.Key)
 	a.Opened[key]++
 	if err := a.admit(key); err != nil {
@@ -60,13 +61,13 @@ func (a *Aggregator) OpenUpload(ctx context.Context, r *musterv1.OpenUploadReque
 	}
 	if old := a.Results[key]; old != nil {
 		if (r.Size != nil && *r.Size != old.Size) || (len(r.Sha256) > 0 && string(r.Sha256) != string(old.SHA256)) {
-			return nil, fault(codes.AlreadyExists, "RESULT_CONFLICT", "another result is there").Err()
+			return nil, fault(codes.AlreadyExists, reasons.ResultConflict, "another result is committed").Err()
 		}
 		return &musterv1.OpenUploadResponse{Committed: a.result(key)}, nil
 	}
 	u := a.uploads[key]
 	if u != nil && u.attempt > r.Description.Attempt {
-		return nil, fault(codes.Aborted, "TAKEN_OVER", "a later attempt is there").Err()
+		return nil, fault(codes.Aborted, reasons.TakenOver, "a later attempt exists").Err()
 	}
 	if u == nil || u.attempt < r.Description.Attempt {
 		u = newUpload(fmt.Sprintf("%032x", len(a.uploads)+len(a.Callers)), r)
@@ -95,7 +96,7 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 	}
 	key, u, epoch := a.find(first.GetStart())
 	if u == nil {
-		return fault(codes.NotFound, "UPLOAD_NOT_FOUND", "no such upload").Err()
+		return fault(codes.NotFound, reasons.UploadNotFound, "no such upload").Err()
 	}
 	for {
 		message, err := stream.Recv()
@@ -110,10 +111,10 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 			defer a.mu.Unlock()
 			digest := u.digest.Sum(nil)
 			if u.size != finish.Size || string(digest) != string(finish.Sha256) {
-				return fault(codes.DataLoss, "SIZE_MISMATCH", fmt.Sprintf("%d of %d bytes", u.size, finish.Size)).Err()
+				return fault(codes.DataLoss, reasons.SizeMismatch, fmt.Sprintf("%d of %d bytes", u.size, finish.Size)).Err()
 			}
-			if a.CutOff > 0 {
-				a.CutOff--
+			if a.SpoolCount > 0 {
+				a.SpoolCount--
 				spooled := &musterv1.Spooled{Relay: "r1", ExpireTime: timestamppb.Now()}
 				return stream.Send(&musterv1.UploadResponse{Message: &musterv1.UploadResponse_Spooled{Spooled: spooled}})
 			}
@@ -124,7 +125,7 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 			delete(a.uploads, key)
 			return stream.Send(&musterv1.UploadResponse{Message: &musterv1.UploadResponse_Committed{Committed: result}})
 		}
-		ack, err := a.take(key, u, epoch, message.GetChunk())
+		ack, err := a.writeChunk(key, u, epoch, message.GetChunk())
 		if err != nil {
 			return err
 		}
@@ -135,7 +136,7 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 	}
 }
 
-func (a *Aggregator) take(key Key, u *upload, epoch int64, chunk *musterv1.UploadRequest_Chunk) (int64, error) {
+func (a *Aggregator) writeChunk(key Key, u *upload, epoch int64, chunk *musterv1.UploadRequest_Chunk) (int64, error) {
 	a.mu.Lock()
 	onChunk := a.onChunk
 	a.mu.Unlock()
@@ -148,13 +149,13 @@ func (a *Aggregator) take(key Key, u *upload, epoch int64, chunk *musterv1.Uploa
 	defer a.mu.Unlock()
 	switch {
 	case u.epoch != epoch:
-		return 0, fault(codes.Aborted, "TAKEN_OVER", "another stream").Err()
+		return 0, fault(codes.Aborted, reasons.TakenOver, "another stream").Err()
 	case chunk.Offset > u.size:
-		return 0, fault(codes.OutOfRange, "OFFSET_TOO_HIGH", fmt.Sprint("expected ", u.size)).Err()
+		return 0, fault(codes.OutOfRange, reasons.OffsetTooHigh, fmt.Sprint("expected ", u.size)).Err()
 	case chunk.RawSize != int64(len(chunk.Data)) || chunk.RawSize > a.ChunkMax || chunk.RawSize == 0:
-		return 0, fault(codes.InvalidArgument, "CHUNK_TOO_LARGE", fmt.Sprint(chunk.RawSize)).Err()
+		return 0, fault(codes.InvalidArgument, reasons.ChunkTooLarge, fmt.Sprint(chunk.RawSize)).Err()
 	case crc32.Checksum(chunk.Data, castagnoli) != chunk.Crc32C:
-		return 0, fault(codes.DataLoss, "CRC_MISMATCH", "chunk").Err()
+		return 0, fault(codes.DataLoss, reasons.CrcMismatch, "chunk").Err()
 	case chunk.Offset < u.size:
 		return u.size, nil
 	}
@@ -170,7 +171,7 @@ func (a *Aggregator) take(key Key, u *upload, epoch int64, chunk *musterv1.Uploa
 func (a *Aggregator) GetResult(ctx context.Context, r *musterv1.GetResultRequest) (*musterv1.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	if a.Results[keyOf(r.Key)] == nil {
 		return &musterv1.Result{Key: r.Key, Outcome: musterv1.Outcome_OUTCOME_PENDING}, nil
 	}
@@ -186,10 +187,10 @@ func (a *Aggregator) ReadResult(r *musterv1.ReadResultRequest, stream grpc.Serve
 func (a *Aggregator) GetArchive(ctx context.Context, r *musterv1.GetArchiveRequest) (*musterv1.Archive, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	content, ok := a.Archives[r.Run]
 	if !ok {
-		return nil, fault(codes.FailedPrecondition, "ARCHIVE_NOT_READY", "not complete").Err()
+		return nil, fault(codes.FailedPrecondition, reasons.ArchiveNotReady, "not complete").Err()
 	}
 	digest := sha256.Sum256(content)
 	return &musterv1.Archive{Run: r.Run, FileName: r.Run + ".tar.gz", Size: int64(len(content)), Sha256: digest[:]}, nil
@@ -219,10 +220,10 @@ func (a *Aggregator) read(content []byte, offset int64, stream grpc.ServerStream
 func (a *Aggregator) SignListenerCertificate(ctx context.Context, r *musterv1.SignListenerCertificateRequest) (*musterv1.SignListenerCertificateResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	state := a.runs[r.Run]
 	if state == nil {
-		return nil, fault(codes.NotFound, "RUN_NOT_FOUND", "no run").Err()
+		return nil, fault(codes.NotFound, reasons.RunNotFound, "no run").Err()
 	}
 	if state.signing != nil {
 		a.mu.Unlock()
@@ -248,7 +249,7 @@ func (a *Aggregator) ReportListener(_ context.Context, r *musterv1.ReportListene
 	defer a.mu.Unlock()
 	state := a.runs[r.Run]
 	if r.Open && state.port != 0 && state.port != r.Port {
-		return nil, fault(codes.FailedPrecondition, "PORT_IS_FIXED", "another port").Err()
+		return nil, fault(codes.FailedPrecondition, reasons.PortIsFixed, "another port").Err()
 	}
 	if !r.Open {
 		a.Faults = append(a.Faults, r.Fault)
@@ -301,7 +302,7 @@ func (a *Aggregator) FollowChanges(r *musterv1.FollowChangesRequest, stream grpc
 	return stream.Context().Err()
 }
 
-// Reported are all reports of progress so far.
+// Reported returns all progress reports so far.
 func (a *Aggregator) Reported() []*musterv1.ReportProgressRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -312,12 +313,12 @@ func (a *Aggregator) Reported() []*musterv1.ReportProgressRequest {
 func (a *Aggregator) ReportProgress(ctx context.Context, r *musterv1.ReportProgressRequest) (*musterv1.ReportProgressResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	if err := a.admit(keyOf(r.Key)); err != nil {
 		return nil, err
 	}
 	if r.Completed < 0 {
-		return nil, fault(codes.InvalidArgument, "INVALID_PROGRESS", "negative").Err()
+		return nil, fault(codes.InvalidArgument, reasons.InvalidProgress, "negative").Err()
 	}
 	a.Reports = append(a.Reports, r)
 	return &musterv1.ReportProgressResponse{}, nil
@@ -337,7 +338,7 @@ func (a *Aggregator) RenewCertificate(_ context.Context, r *musterv1.RenewCertif
 func (a *Aggregator) ListRuns(ctx context.Context, _ *musterv1.ListRunsRequest) (*musterv1.ListRunsResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	answer := &musterv1.ListRunsResponse{}
 	for _, state := range a.runs {
 		answer.Runs = append(answer.Runs, state.proto)

@@ -7,23 +7,24 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
-// Share puts a shared file at the relay that it names.
+// Share adds a shared file to the relay that it names.
 func (r *Relay) Share(share *musterv1.Share) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shares = append(r.shares, share)
 }
 
-// findShare gives the place of a shared file. The lock is held.
+// findShare returns the index of a shared file. The lock is held.
 func (r *Relay) findShare(key *musterv1.ShareKey, relay string) (int, error) {
 	at := slices.IndexFunc(r.shares, func(s *musterv1.Share) bool {
 		return proto.Equal(s.File.Key, key) && (relay == "" || s.Relay == relay)
 	})
 	if at < 0 {
-		return 0, fault(codes.NotFound, "SHARE_NOT_FOUND", "there is no shared file "+key.GetId()).Err()
+		return 0, fault(codes.NotFound, reasons.ShareNotFound, "no shared file "+key.GetId()).Err()
 	}
 	return at, nil
 }
@@ -32,7 +33,7 @@ func (r *Relay) findShare(key *musterv1.ShareKey, relay string) (int, error) {
 func (r *Relay) ListShares(ctx context.Context, request *musterv1.ListSharesRequest) (*musterv1.ListSharesResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	relay := request.Relay
 	if relay == "" {
 		relay = "root"
@@ -52,7 +53,7 @@ func (r *Relay) ListShares(ctx context.Context, request *musterv1.ListSharesRequ
 func (r *Relay) GetShare(ctx context.Context, request *musterv1.GetShareRequest) (*musterv1.Share, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	at, err := r.findShare(request.Key, request.Relay)
 	if err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func (r *Relay) GetShare(ctx context.Context, request *musterv1.GetShareRequest)
 func (r *Relay) RemoveShare(ctx context.Context, request *musterv1.RemoveShareRequest) (*musterv1.RemoveShareResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard(ctx)
+	r.recordCall(ctx)
 	at, err := r.findShare(request.Key, request.Relay)
 	if err != nil {
 		return nil, err

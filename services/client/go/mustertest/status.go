@@ -11,17 +11,18 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	musterv1 "muster.example/gateway/gen/muster/v1"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/peer"
+	"muster.example/services/client/go/reasons"
 )
 
-// shownRun is what the status service says of a run.
+// shownRun is a run of the status service.
 type shownRun struct {
 	status  *musterv1.RunStatus // with all pairs
 	version int64
 }
 
-// SetStatus says how far a run is; `status` has all its pairs. The run that was named last is the newest.
+// SetStatus sets the status of a run; `status` has all its pairs. The last one set is the newest run.
 func (a *Aggregator) SetStatus(status *musterv1.RunStatus) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -31,21 +32,21 @@ func (a *Aggregator) SetStatus(status *musterv1.RunStatus) {
 	a.changed.Broadcast()
 }
 
-// Asked tells how often GetStatus was called.
+// Asked returns how often GetStatus was called.
 func (a *Aggregator) Asked() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.asked
 }
 
-// Watchers tells how many watch.
+// Watchers returns the number of active watches.
 func (a *Aggregator) Watchers() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.watchers
 }
 
-// find gives a run that the caller may see. The lock is held.
+// findStatus returns a run that the caller may see. The lock is held.
 func (a *Aggregator) findStatus(ctx context.Context, run string) (*shownRun, error) {
 	if run == "" {
 		run = a.newest
@@ -54,12 +55,12 @@ func (a *Aggregator) findStatus(ctx context.Context, run string) (*shownRun, err
 	for _, uri := range incoming.Get("muster-forwarded-identity") {
 		id, err := peer.Parse(uri)
 		if err != nil || id.Kind != peer.User && (id.Kind != peer.Viewer || id.Run != run) {
-			return nil, fault(codes.PermissionDenied, "NOT_YOURS", uri+" may not see run "+run).Err()
+			return nil, fault(codes.PermissionDenied, reasons.NotYours, uri+" may not see run "+run).Err()
 		}
 	}
 	shown := a.statuses[run]
 	if shown == nil {
-		return nil, fault(codes.NotFound, "RUN_NOT_FOUND", "no run "+run).Err()
+		return nil, fault(codes.NotFound, reasons.RunNotFound, "no run "+run).Err()
 	}
 	return shown, nil
 }
@@ -68,7 +69,7 @@ func (a *Aggregator) findStatus(ctx context.Context, run string) (*shownRun, err
 func (a *Aggregator) GetStatus(ctx context.Context, r *musterv1.GetStatusRequest) (*musterv1.RunStatus, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	a.asked++
 	shown, err := a.findStatus(ctx, r.Run)
 	if err != nil {
@@ -95,7 +96,7 @@ func (a *Aggregator) GetStatus(ctx context.Context, r *musterv1.GetStatusRequest
 	return answer, nil
 }
 
-// WatchStatus implements the API, without pairs: it tells of each change.
+// WatchStatus implements the API, without pairs: it reports each change.
 func (a *Aggregator) WatchStatus(r *musterv1.WatchStatusRequest, stream grpc.ServerStreamingServer[musterv1.WatchStatusResponse]) error {
 	stop := context.AfterFunc(stream.Context(), a.changed.Broadcast)
 	defer stop()
@@ -103,18 +104,18 @@ func (a *Aggregator) WatchStatus(r *musterv1.WatchStatusRequest, stream grpc.Ser
 	defer a.mu.Unlock()
 	a.watchers++
 	defer func() { a.watchers-- }()
-	for told := int64(0); stream.Context().Err() == nil; {
+	for sentVersion := int64(0); stream.Context().Err() == nil; {
 		shown, err := a.findStatus(stream.Context(), r.Run)
 		if err != nil {
 			return err
 		}
-		if shown.version == told {
+		if shown.version == sentVersion {
 			a.changed.Wait()
 			continue
 		}
 		cursor := strconv.FormatInt(shown.version, 10)
-		message := &musterv1.WatchStatusResponse{Cursor: cursor, Reset_: told == 0, Status: &musterv1.RunStatus{State: shown.status.State}}
-		told = shown.version
+		message := &musterv1.WatchStatusResponse{Cursor: cursor, Reset_: sentVersion == 0, Status: &musterv1.RunStatus{State: shown.status.State}}
+		sentVersion = shown.version
 		a.mu.Unlock()
 		err = stream.Send(message)
 		a.mu.Lock()
@@ -125,42 +126,42 @@ func (a *Aggregator) WatchStatus(r *musterv1.WatchStatusRequest, stream grpc.Ser
 	return stream.Context().Err()
 }
 
-// BeatOnce implements the API.
-func (a *Aggregator) BeatOnce(ctx context.Context, r *musterv1.BeatOnceRequest) (*musterv1.BeatOnceResponse, error) {
+// SendHeartbeat implements the API.
+func (a *Aggregator) SendHeartbeat(ctx context.Context, r *musterv1.SendHeartbeatRequest) (*musterv1.SendHeartbeatResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard(ctx)
+	a.recordCall(ctx)
 	if err := a.admit(keyOf(r.Key)); err != nil {
 		return nil, err
 	}
-	return &musterv1.BeatOnceResponse{Interval: durationpb.New(a.Interval)}, nil
+	return &musterv1.SendHeartbeatResponse{Interval: durationpb.New(a.Interval)}, nil
 }
 
-// statusListener is what was brought for a run, and what the gateway reported.
+// statusListener is the given configuration of a run's status listener, and what the gateway reported.
 type statusListener struct {
 	given *musterv1.GetStatusListenerResponse
 	port  int32
 }
 
-// BringStatusListener gives a run a status listener of its own, and tells the feed.
-func (a *Aggregator) BringStatusListener(run string, given *musterv1.GetStatusListenerResponse) {
+// AddStatusListener gives a run its own status listener, and adds a change to the feed.
+func (a *Aggregator) AddStatusListener(run string, given *musterv1.GetStatusListenerResponse) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	state := a.runs[run]
 	state.status = &statusListener{given: given}
 	state.proto = proto.CloneOf(state.proto)
 	state.proto.StatusListener = &musterv1.StatusListener{}
-	a.tell(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
+	a.addEvent(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
 }
 
-// StatusPort is that of a run's own status listener; 0 before it is open.
+// StatusPort returns the port of a run's own status listener; 0 before it is open.
 func (a *Aggregator) StatusPort(run string) int32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.runs[run].status.port
 }
 
-// StatusFaults are those of status listeners that the gateway could not open.
+// StatusFaults returns the faults of status listeners that the gateway could not open.
 func (a *Aggregator) StatusFaults() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -173,7 +174,7 @@ func (a *Aggregator) GetStatusListener(_ context.Context, r *musterv1.GetStatusL
 	defer a.mu.Unlock()
 	state := a.runs[r.Run]
 	if state == nil || state.status == nil {
-		return nil, fault(codes.NotFound, "NO_STATUS_LISTENER", "none").Err()
+		return nil, fault(codes.NotFound, reasons.NoStatusListener, "none").Err()
 	}
 	given := proto.CloneOf(state.status.given)
 	given.Port = state.status.port
@@ -190,7 +191,7 @@ func (a *Aggregator) ReportStatusListener(_ context.Context, r *musterv1.ReportS
 		return state.proto, nil
 	}
 	if state.status.port != 0 && state.status.port != r.Port {
-		return nil, fault(codes.FailedPrecondition, "PORT_IS_FIXED", "another port").Err()
+		return nil, fault(codes.FailedPrecondition, reasons.PortIsFixed, "another port").Err()
 	}
 	state.status.port = r.Port
 	return state.proto, nil

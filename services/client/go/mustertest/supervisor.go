@@ -19,7 +19,7 @@ type supervisorRequest struct {
 	Release string `json:"release"`
 }
 
-// supervisor keeps sockets as the real one does.
+// supervisor holds sockets as the real one does.
 type supervisor struct {
 	t    testing.TB
 	path string
@@ -27,8 +27,9 @@ type supervisor struct {
 	held map[string]*net.TCPListener
 }
 
-// StartSupervisor keeps listening sockets over restarts of a gateway, by the protocol of listen.Sockets, as
-// `muster up` does: without it another program may get a port in between. It gives the path to ask at.
+// StartSupervisor holds listening sockets over restarts of a gateway, by the protocol of listen.Sockets, as
+// `muster up` does: without it another program could get a port in between. It returns the path of its
+// socket.
 func StartSupervisor(t testing.TB) string {
 	t.Helper()
 	s := &supervisor{t: t, path: filepath.Join(t.TempDir(), "s.sock"), held: map[string]*net.TCPListener{}}

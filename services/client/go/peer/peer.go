@@ -1,5 +1,5 @@
-// Package peer knows who is called what: the one URI in a certificate of the fleet, and how to check
-// that a server is the service one wants to talk to.
+// Package peer parses identities, the one URI in a certificate of the fleet, and verifies that a server is
+// the expected service.
 package peer
 
 import (
@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// Kind says what sort of party a certificate names.
+// Kind is the kind of an identity.
 type Kind int
 
-// The kinds of DESIGN, "Names in certificates".
+// The kinds of identities.
 const (
 	Service    Kind = iota + 1 // spiffe://<fleet>/service/ROLE/NAME
 	User                       // spiffe://<fleet>/user/U
 	Node                       // spiffe://<fleet>/node/N
 	AnyNode                    // spiffe://<run>.<fleet>/plugin/P: delivers for any planned node of P
 	PluginNode                 // spiffe://<run>.<fleet>/plugin/P/node/N
-	Listener                   // spiffe://<run>.<fleet>/listener: a run's listener for old clients
+	Listener                   // spiffe://<run>.<fleet>/listener: a run's listener for legacy clients
 	Viewer                     // spiffe://<run>.<fleet>/viewer: may see the status of the run
 )
 
-// Identity is a parsed URI. Only Parse makes one, so every field has been checked.
+// Identity is a parsed URI. Only Parse creates one, so every field is valid.
 type Identity struct {
 	URI   string
 	Kind  Kind
@@ -44,16 +44,16 @@ var (
 	runPattern  = regexp.MustCompile(`^[0-9a-f]{16}$`)
 )
 
-// ValidName tells whether a text may name a plugin, a node, a user or a service.
+// ValidName reports whether a text may name a plugin, a node, a user or a service.
 func ValidName(name string) bool { return namePattern.MatchString(name) }
 
-// ValidRun tells whether a text may be a run's id.
+// ValidRun reports whether a text may be a run's id.
 func ValidRun(run string) bool { return runPattern.MatchString(run) }
 
-// Parse takes a URI apart. It is strict: one way to write each name, nothing else.
+// Parse parses a URI. It is strict: each identity has exactly one spelling.
 func Parse(uri string) (Identity, error) {
 	refuse := func() (Identity, error) {
-		return Identity{}, fmt.Errorf("%q is not the name of a party of a fleet", uri)
+		return Identity{}, fmt.Errorf("%q is not an identity of a fleet", uri)
 	}
 	rest, ok := strings.CutPrefix(uri, "spiffe://")
 	if !ok {
@@ -99,8 +99,7 @@ func Parse(uri string) (Identity, error) {
 	return id, nil
 }
 
-// FromCertificate gives the one party that a certificate names. Whether the certificate is to be
-// trusted is another question: verify it first.
+// FromCertificate returns the identity in a certificate. It does not verify the certificate: verify it first.
 func FromCertificate(certificate *x509.Certificate) (Identity, error) {
 	if len(certificate.URIs) != 1 {
 		return Identity{}, fmt.Errorf("the certificate has %d URIs instead of one", len(certificate.URIs))
@@ -108,7 +107,7 @@ func FromCertificate(certificate *x509.Certificate) (Identity, error) {
 	return Parse(text(certificate.URIs[0]))
 }
 
-// text does not escape or unescape: what Parse then accepts is written in one way only.
+// text does not escape or unescape: Parse accepts one spelling only.
 func text(uri *url.URL) string {
 	if uri.Opaque != "" || uri.RawPath != "" {
 		return ""
@@ -116,7 +115,7 @@ func text(uri *url.URL) string {
 	return uri.String()
 }
 
-// DeliversFor tells whether a party may deliver the result of a pair of a run.
+// DeliversFor checks whether an identity may deliver the result of a pair of a run.
 func (id Identity) DeliversFor(run, plugin, node string) error {
 	switch id.Kind {
 	case PluginNode:
@@ -132,5 +131,5 @@ func (id Identity) DeliversFor(run, plugin, node string) error {
 			return nil
 		}
 	}
-	return errors.New("the certificate names " + id.URI)
+	return errors.New("the certificate is for " + id.URI)
 }

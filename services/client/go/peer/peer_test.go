@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestParse(t *testing.T) {
+func TestParseAcceptsExactlyOneSpelling(t *testing.T) {
 	const run = "00000000000000aa"
 	for uri, want := range map[string]Identity{
 		"spiffe://f.muster/service/gateway/g1":               {Kind: Service, Fleet: "f.muster", Role: "gateway", Name: "g1"},
@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestDeliversFor(t *testing.T) {
+func TestDeliversForRequiresMatchingPair(t *testing.T) {
 	const run, other = "00000000000000aa", "00000000000000bb"
 	for uri, fits := range map[string]bool{
 		"spiffe://" + run + ".f.muster/plugin/p/node/n1":   true,

@@ -7,17 +7,17 @@ import (
 	"fmt"
 )
 
-// ClientTLS makes the settings for dialling a service of the fleet: TLS 1.3, the server's chain up to
-// one of the roots, and the role that its URI names. Host names play no part, so a service may move.
-// `roots` and `certificate` are asked for at each handshake, so that both may change.
+// ClientTLS returns the settings for connections to a service of the fleet: TLS 1.3, the server's chain to
+// one of the roots, and the role in its URI. Host names are not verified, so a service may move. `roots` and
+// `certificate` are called at each handshake, so that both may change.
 func ClientTLS(role string, roots func() *x509.CertPool, certificate func() (*tls.Certificate, error)) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		ServerName: "0.0.0.0", // an address: then no server name is sent, which would mean nothing
+		ServerName: "0.0.0.0", // an address: no server name is sent, because it would have no meaning
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return certificate()
 		},
-		// Not skipped: VerifyConnection does all of it, but for the host name.
+		// Not skipped: VerifyConnection verifies everything except the host name.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			own, err := certificate()
@@ -35,7 +35,7 @@ func ClientTLS(role string, roots func() *x509.CertPool, certificate func() (*tl
 
 func verifyServer(state tls.ConnectionState, roots *x509.CertPool, fleet, role string) error {
 	if len(state.PeerCertificates) == 0 {
-		return errors.New("the server showed no certificate")
+		return errors.New("the server has no certificate")
 	}
 	intermediates := x509.NewCertPool()
 	for _, certificate := range state.PeerCertificates[1:] {
@@ -54,7 +54,7 @@ func verifyServer(state tls.ConnectionState, roots *x509.CertPool, fleet, role s
 		return err
 	}
 	if id.Kind != Service || id.Role != role || id.Fleet != fleet {
-		return fmt.Errorf("the server is %s, wanted is a %s of %s", id.URI, role, fleet)
+		return fmt.Errorf("the server is %s, not an instance of %s of %s", id.URI, role, fleet)
 	}
 	return nil
 }

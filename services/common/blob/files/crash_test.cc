@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/simulated_disk.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/blob/files/files_blob_store.h"
 
@@ -34,12 +35,11 @@ const std::string& Data() {
 
 // Delivers the whole upload, going on from where the store is; stops at the first failure.
 absl::Status Deliver(SimulatedDisk& disk, Told& told, size_t chunk = 700) {
-  auto store = OpenFilesBlobStore({.root = "/m/blobs", .sync_every = 1500}, disk);
-  if (!store.ok()) return store.status();
-  auto blob = (*store)->Resume("up");
+  ASSIGN_OR_RETURN(auto store, OpenFilesBlobStore({.root = "/m/blobs", .sync_every = 1500}, disk));
+  auto blob = store->Resume("up");
   if (absl::IsNotFound(blob.status())) {
-    if ((*store)->Size(kName).ok()) return absl::OkStatus();  // published just before the crash
-    blob = (*store)->Stage("up", static_cast<int64_t>(Data().size()));
+    if (store->Size(kName).ok()) return absl::OkStatus();  // published just before the crash
+    blob = store->Stage("up", static_cast<int64_t>(Data().size()));
     told = {.staged = true};
   }
   if (!blob.ok()) return blob.status();
@@ -50,7 +50,7 @@ absl::Status Deliver(SimulatedDisk& disk, Told& told, size_t chunk = 700) {
     told.durable = std::max(told.durable, (*blob)->durable());
     if (!added.ok()) return added;
   }
-  if (absl::Status done = (*blob)->Publish(kName); !done.ok()) return done;
+  RETURN_IF_ERROR((*blob)->Publish(kName));
   told.published = true;
   return absl::OkStatus();
 }

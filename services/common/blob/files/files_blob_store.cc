@@ -1,7 +1,6 @@
 #include "services/common/blob/files/files_blob_store.h"
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
@@ -11,9 +10,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "services/common/base/crc32c.h"
-#include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/blob/files/staged_file.h"
+#include "services/common/errors/store.h"
 
 namespace muster {
 namespace {
@@ -50,55 +51,50 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
 
   absl::Status Start() {
     for (const std::string& folder : {options_.root, StagedFolder(), BlobsFolder()}) {
-      if (absl::Status made = MakeFolders(ops_, folder); !made.ok()) return made;
+      RETURN_IF_ERROR(MakeFolders(ops_, folder));
       // One that a process made before it was lost may not be durable yet.
-      if (absl::Status kept = ops_.SyncFolder(ParentFolder(folder)); !kept.ok()) return kept;
+      RETURN_IF_ERROR(ops_.SyncFolder(ParentFolder(folder)));
     }
-    auto lock = ops_.Open(options_.root + "/lock", OpenMode::kReadWriteOrCreate);
-    if (!lock.ok()) return lock.status();
-    lock_ = *std::move(lock);
-    if (absl::Status locked = lock_->Lock(); !locked.ok()) return locked;
+    ASSIGN_OR_RETURN(lock_, ops_.Open(options_.root + "/lock", OpenMode::kReadWriteOrCreate));
+    RETURN_IF_ERROR(lock_->Lock());
     return SweepLogs();
   }
 
   absl::StatusOr<std::unique_ptr<StagedBlob>> Stage(std::string_view id,
                                                     int64_t expected_size) override {
-    if (absl::Status good = CheckId(id); !good.ok()) return good;
+    RETURN_IF_ERROR(CheckId(id));
     return StagedFile::Create(*this, id, expected_size);
   }
 
   absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) override {
-    if (absl::Status good = CheckId(id); !good.ok()) return good;
+    RETURN_IF_ERROR(CheckId(id));
     return StagedFile::Resume(*this, id);
   }
 
   absl::Status DiscardStaged(std::string_view id) override {
-    if (absl::Status good = CheckId(id); !good.ok()) return good;
+    RETURN_IF_ERROR(CheckId(id));
     return StagedFile::Remove(*this, id);
   }
 
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(std::string_view name, int64_t offset) override {
-    if (absl::Status good = CheckName(name); !good.ok()) return good;
-    auto file = ops_.Open(PathOf(name), OpenMode::kRead);
-    if (!file.ok()) return file.status();
-    auto size = (*file)->Size();
-    if (!size.ok()) return size.status();
-    if (offset < 0 || offset > *size) {
+    RETURN_IF_ERROR(CheckName(name));
+    ASSIGN_OR_RETURN(auto file, ops_.Open(PathOf(name), OpenMode::kRead));
+    ASSIGN_OR_RETURN(auto size, file->Size());
+    if (offset < 0 || offset > size) {
       return absl::OutOfRangeError(
-          absl::StrCat("offset ", offset, " lies outside blob ", ToAbsl(name), " of ", *size));
+          absl::StrCat("offset ", offset, " lies outside blob ", ToAbsl(name), " of ", size));
     }
-    return MakeFileSource(*std::move(file), offset, *size);
+    return MakeFileSource(std::move(file), offset, size);
   }
 
   absl::StatusOr<int64_t> Size(std::string_view name) override {
-    if (absl::Status good = CheckName(name); !good.ok()) return good;
-    auto info = ops_.Stat(PathOf(name));
-    if (!info.ok()) return info.status();
-    return info->size;
+    RETURN_IF_ERROR(CheckName(name));
+    ASSIGN_OR_RETURN(auto info, ops_.Stat(PathOf(name)));
+    return info.size;
   }
 
   absl::Status Remove(std::string_view name) override {
-    if (absl::Status good = CheckName(name); !good.ok()) return good;
+    RETURN_IF_ERROR(CheckName(name));
     absl::Status removed = ops_.Remove(PathOf(name));
     return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
   }
@@ -108,10 +104,10 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
       return absl::InvalidArgumentError("a prefix ends with '/'");
     }
     prefix.remove_suffix(1);
-    if (absl::Status good = CheckName(prefix); !good.ok()) return good;
+    RETURN_IF_ERROR(CheckName(prefix));
     const std::string folder = absl::StrCat(BlobsFolder(), "/", ToAbsl(prefix));
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       std::erase_if(known_, [&](const std::string& known) {
         return known == folder || absl::StartsWith(known, folder + "/");
       });
@@ -120,20 +116,18 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   }
 
   absl::StatusOr<std::vector<std::string>> ListStaged() override {
-    auto entries = ops_.List(StagedFolder());
-    if (!entries.ok()) return entries.status();
+    ASSIGN_OR_RETURN(auto entries, ops_.List(StagedFolder()));
     std::vector<std::string> ids;
-    for (const FolderEntry& entry : *entries) {
+    for (const FolderEntry& entry : entries) {
       if (CheckId(entry.name).ok()) ids.push_back(entry.name);
     }
     return ids;
   }
 
   absl::StatusOr<int64_t> Available() override {
-    auto space = ops_.Space(options_.root);
-    if (!space.ok()) return space.status();
-    return std::max<int64_t>(
-        0, space->available - std::min(options_.reserve_bytes, space->total / 20));
+    ASSIGN_OR_RETURN(auto space, ops_.Space(options_.root));
+    return std::max<int64_t>(0,
+                             space.available - std::min(options_.reserve_bytes, space.total / 20));
   }
 
  private:
@@ -151,22 +145,15 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   }
 
   absl::Status CheckSpace(int64_t more) override {
-    auto available = Available();
-    if (!available.ok()) return available.status();
-    if (more <= *available) return absl::OkStatus();
-    return WithRetryAfter(
-        MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
-                  absl::StrCat("The disk has no room for ", more, " bytes more: ", *available,
-                               " are free for results."),
-                  "Free space on the aggregator's disk, or delete old runs; what was accepted "
-                  "before is kept."),
-        absl::Seconds(30));
+    ASSIGN_OR_RETURN(auto available, Available());
+    if (more <= available) return absl::OkStatus();
+    return errors::DiskHasNoRoom(more, available);
   }
 
   absl::StatusOr<std::string> PrepareFolders(std::string_view name) override {
-    if (absl::Status good = CheckName(name); !good.ok()) return good;
+    RETURN_IF_ERROR(CheckName(name));
     std::string path = PathOf(name);
-    if (absl::Status made = MakeDurable(ParentFolder(path)); !made.ok()) return made;
+    RETURN_IF_ERROR(MakeDurable(ParentFolder(path)));
     return path;
   }
 
@@ -175,15 +162,15 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   absl::Status MakeDurable(const std::string& folder) {
     if (folder == BlobsFolder()) return absl::OkStatus();
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (known_.contains(folder)) return absl::OkStatus();
     }
-    if (absl::Status above = MakeDurable(ParentFolder(folder)); !above.ok()) return above;
+    RETURN_IF_ERROR(MakeDurable(ParentFolder(folder)));
     if (absl::Status made = ops_.MakeFolder(folder); !made.ok() && !absl::IsAlreadyExists(made)) {
       return made;
     }
-    if (absl::Status kept = ops_.SyncFolder(ParentFolder(folder)); !kept.ok()) return kept;
-    std::lock_guard lock(mutex_);
+    RETURN_IF_ERROR(ops_.SyncFolder(ParentFolder(folder)));
+    MutexLock lock(mutex_);
     if (known_.size() >= kMaxKnownFolders) known_.clear();
     known_.insert(folder);
     return absl::OkStatus();
@@ -191,10 +178,9 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
 
   // Logs whose file was published or discarded just before a crash.
   absl::Status SweepLogs() {
-    auto entries = ops_.List(StagedFolder());
-    if (!entries.ok()) return entries.status();
+    ASSIGN_OR_RETURN(auto entries, ops_.List(StagedFolder()));
     std::set<std::string> names;
-    for (const FolderEntry& entry : *entries) names.insert(entry.name);
+    for (const FolderEntry& entry : entries) names.insert(entry.name);
     for (const std::string& name : names) {
       if (!absl::EndsWith(name, ".log") || names.contains(name.substr(0, name.size() - 4))) {
         continue;
@@ -208,8 +194,8 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   const FilesBlobStoreOptions options_;
   FileOps& ops_;
   std::unique_ptr<File> lock_;
-  std::mutex mutex_;
-  std::set<std::string> known_;  // folders that are durable, guarded by mutex_
+  Mutex mutex_;
+  std::set<std::string> known_ ABSL_GUARDED_BY(mutex_);  // folders that are durable
 };
 
 }  // namespace
@@ -217,7 +203,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
 absl::StatusOr<std::unique_ptr<BlobStore>> OpenFilesBlobStore(FilesBlobStoreOptions options,
                                                               FileOps& ops) {
   auto store = std::make_unique<FilesBlobStore>(std::move(options), ops);
-  if (absl::Status started = store->Start(); !started.ok()) return started;
+  RETURN_IF_ERROR(store->Start());
   return store;
 }
 

@@ -5,8 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/crc32c.h"
-#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/store.h"
 
 namespace muster {
 namespace {
@@ -54,9 +55,7 @@ absl::StatusOr<std::unique_ptr<StagedBlob>> StagedFile::Create(StagedFileHost& h
                                                                std::string_view id,
                                                                int64_t expected_size) {
   std::unique_ptr<StagedFile> staged(new StagedFile(host, id));
-  auto data = host.ops().Create(DataPath(host, id));
-  if (!data.ok()) return data.status();
-  staged->data_ = *std::move(data);
+  ASSIGN_OR_RETURN(staged->data_, host.ops().Create(DataPath(host, id)));
   if (absl::Status begun = staged->Begin(expected_size); !begun.ok()) {
     Remove(host, id).IgnoreError();  // what is left over goes with the next sweep
     return begun;
@@ -65,13 +64,11 @@ absl::StatusOr<std::unique_ptr<StagedBlob>> StagedFile::Create(StagedFileHost& h
 }
 
 absl::Status StagedFile::Begin(int64_t expected_size) {
-  auto log = host_.ops().Open(LogPath(host_, id_), OpenMode::kReadWriteOrCreate);
-  if (!log.ok()) return log.status();
-  log_ = *std::move(log);
-  if (absl::Status emptied = log_->Truncate(0); !emptied.ok()) return emptied;
+  ASSIGN_OR_RETURN(log_, host_.ops().Open(LogPath(host_, id_), OpenMode::kReadWriteOrCreate));
+  RETURN_IF_ERROR(log_->Truncate(0));
   if (expected_size > 0) {
-    if (absl::Status space = host_.CheckSpace(expected_size); !space.ok()) return space;
-    if (absl::Status kept = data_->Reserve(expected_size); !kept.ok()) return kept;
+    RETURN_IF_ERROR(host_.CheckSpace(expected_size));
+    RETURN_IF_ERROR(data_->Reserve(expected_size));
     reserved_ = expected_size;
   }
   return absl::OkStatus();
@@ -80,20 +77,15 @@ absl::Status StagedFile::Begin(int64_t expected_size) {
 absl::StatusOr<std::unique_ptr<StagedBlob>> StagedFile::Resume(StagedFileHost& host,
                                                                std::string_view id) {
   std::unique_ptr<StagedFile> staged(new StagedFile(host, id));
-  auto info = host.ops().Stat(DataPath(host, id));
-  if (!info.ok()) return info.status();
-  if (info->links > 1) {
+  ASSIGN_OR_RETURN(auto info, host.ops().Stat(DataPath(host, id)));
+  if (info.links > 1) {
     // Published, but the crash that followed brought the old name back: these bytes are not ours.
-    if (absl::Status removed = Remove(host, id); !removed.ok()) return removed;
+    RETURN_IF_ERROR(Remove(host, id));
     return absl::NotFoundError(absl::StrCat("staged blob ", ToAbsl(id), " was published"));
   }
-  auto data = host.ops().Open(DataPath(host, id), OpenMode::kReadWrite);
-  if (!data.ok()) return data.status();
-  staged->data_ = *std::move(data);
-  auto log = host.ops().Open(LogPath(host, id), OpenMode::kReadWriteOrCreate);
-  if (!log.ok()) return log.status();
-  staged->log_ = *std::move(log);
-  if (absl::Status recovered = staged->Recover(); !recovered.ok()) return recovered;
+  ASSIGN_OR_RETURN(staged->data_, host.ops().Open(DataPath(host, id), OpenMode::kReadWrite));
+  ASSIGN_OR_RETURN(staged->log_, host.ops().Open(LogPath(host, id), OpenMode::kReadWriteOrCreate));
+  RETURN_IF_ERROR(staged->Recover());
   return staged;
 }
 
@@ -101,34 +93,30 @@ absl::StatusOr<std::unique_ptr<StagedBlob>> StagedFile::Resume(StagedFileHost& h
 // is synced: an earlier sync may have failed, and the kernel then calls the lost pages clean.
 absl::Status StagedFile::Recover() {
   std::string stored(kMaxChunkLogSize, '\0');
-  auto log_size = log_->ReadAt({stored.data(), stored.size()}, 0);
-  if (!log_size.ok()) return log_size.status();
-  stored.resize(*log_size);
+  ASSIGN_OR_RETURN(auto log_size, log_->ReadAt({stored.data(), stored.size()}, 0));
+  stored.resize(log_size);
   const ChunkLogContent log = DecodeChunkLog(stored);
-  auto size = data_->Size();
-  if (!size.ok()) return size.status();
+  ASSIGN_OR_RETURN(auto size, data_->Size());
 
-  if (log.mark.offset > *size) {
+  if (log.mark.offset > size) {
     // What was durable is gone: the disk was damaged. Nothing of it can be vouched for.
-    if (absl::Status emptied = log_->Truncate(0); !emptied.ok()) return emptied;
+    RETURN_IF_ERROR(log_->Truncate(0));
   } else if (log.mark.offset > 0) {
-    const absl::Status again =
-        log_->WriteAt(EncodeChunkRecord(log.mark), kMarkPlaces[log.mark_place]);
-    if (!again.ok()) return again;
+    RETURN_IF_ERROR(log_->WriteAt(EncodeChunkRecord(log.mark), kMarkPlaces[log.mark_place]));
     if (absl::Status synced = log_->SyncData(); !synced.ok()) return Break(synced);
     written_ = log.mark.offset;
     crc32c_ = log.mark.crc32c;
     mark_place_ = log.mark_place;
   }
   for (const ChunkRecord& range : log.ranges) {
-    if (range.offset != written_ || range.offset + range.length > *size) break;
+    if (range.offset != written_ || range.offset + range.length > size) break;
     bool holds = false;
-    if (absl::Status read = RecoverRange(range, holds); !read.ok()) return read;
+    RETURN_IF_ERROR(RecoverRange(range, holds));
     if (!holds) break;
     written_ += range.length;
   }
-  if (*size > written_) {
-    if (absl::Status cut = data_->Truncate(written_); !cut.ok()) return cut;
+  if (size > written_) {
+    RETURN_IF_ERROR(data_->Truncate(written_));
   }
   return SyncNow();
 }
@@ -139,13 +127,11 @@ absl::Status StagedFile::RecoverRange(const ChunkRecord& range, bool& holds) {
   uint32_t whole = crc32c_;
   for (int64_t done = 0; done < range.length; done += static_cast<int64_t>(piece.size())) {
     piece.resize(static_cast<size_t>(std::min(kPiece, range.length - done)));
-    auto got = data_->ReadAt({piece.data(), piece.size()}, range.offset + done);
-    if (!got.ok()) return got.status();
-    if (*got < piece.size()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(auto got, data_->ReadAt({piece.data(), piece.size()}, range.offset + done));
+    if (got < piece.size()) return absl::OkStatus();
     crc = ExtendCrc32c(crc, piece);
     whole = ExtendCrc32c(whole, piece);
-    absl::Status again = data_->WriteAt(piece, range.offset + done);
-    if (!again.ok()) return again;
+    RETURN_IF_ERROR(data_->WriteAt(piece, range.offset + done));
   }
   holds = crc == range.crc32c;
   if (holds) crc32c_ = whole;
@@ -163,17 +149,14 @@ absl::Status StagedFile::Usable() const {
 // After this nothing more is written here; a resume finds out what holds.
 absl::Status StagedFile::Break(const absl::Status& cause) {
   broken_ = true;
-  return MakeError(
-      absl::StatusCode::kInternal, "SYNC_FAILED",
-      absl::StrCat("staged blob ", id_, " could not be made durable: ", cause.message()),
-      "Check the disk and the kernel's log; the sender may resume.");
+  return errors::SyncFailed(id_, ToStd(cause.message()));
 }
 
 absl::Status StagedFile::Append(std::string_view data, uint32_t crc32c) {
-  if (absl::Status usable = Usable(); !usable.ok()) return usable;
+  RETURN_IF_ERROR(Usable());
   if (data.empty()) return absl::OkStatus();
   if (ranges_ == kMaxRanges) {
-    if (absl::Status synced = SyncNow(); !synced.ok()) return synced;
+    RETURN_IF_ERROR(SyncNow());
   }
   if (absl::Status done = Write(data, crc32c); !done.ok()) {
     // A full disk took part of it at most; the same place is written again by the next call.
@@ -195,18 +178,18 @@ absl::Status StagedFile::Write(std::string_view data, uint32_t crc32c) {
   const int64_t end = written_ + static_cast<int64_t>(data.size());
   if (end > reserved_) {
     const int64_t reserve = std::max(end, written_ + kReserveStep);
-    if (absl::Status space = host_.CheckSpace(end - written_); !space.ok()) return space;
+    RETURN_IF_ERROR(host_.CheckSpace(end - written_));
     // With less than a step left, what is there is still given out.
     if (data_->Reserve(reserve).ok()) reserved_ = reserve;
   }
-  if (absl::Status done = data_->WriteAt(data, written_); !done.ok()) return done;
+  RETURN_IF_ERROR(data_->WriteAt(data, written_));
   const ChunkRecord range = {ChunkRecord::Kind::kRange, static_cast<uint32_t>(data.size()),
                              written_, crc32c};
   return log_->WriteAt(EncodeChunkRecord(range), kRangesBegin + ranges_ * kChunkRecordSize);
 }
 
 absl::Status StagedFile::Sync() {
-  if (absl::Status usable = Usable(); !usable.ok()) return usable;
+  RETURN_IF_ERROR(Usable());
   if (names_durable_ && durable_ == written_) return absl::OkStatus();
   return SyncNow();
 }
@@ -233,7 +216,7 @@ absl::Status StagedFile::SyncNow() {
 }
 
 absl::StatusOr<std::unique_ptr<ByteSource>> StagedFile::Read(int64_t offset) {
-  if (absl::Status usable = Usable(); !usable.ok()) return usable;
+  RETURN_IF_ERROR(Usable());
   if (offset < 0 || offset > written_) {
     return absl::OutOfRangeError(absl::StrCat("offset ", offset, " lies beyond ", written_));
   }
@@ -243,22 +226,17 @@ absl::StatusOr<std::unique_ptr<ByteSource>> StagedFile::Read(int64_t offset) {
 // ---- Publish and discard ----
 
 absl::Status StagedFile::Publish(std::string_view name) {
-  if (absl::Status usable = Usable(); !usable.ok()) return usable;
-  auto path = host_.PrepareFolders(name);
-  if (!path.ok()) return path.status();
-  if (absl::Status sealed = Seal(); !sealed.ok()) return sealed;
-  absl::Status moved = MoveTo(*path);
+  RETURN_IF_ERROR(Usable());
+  ASSIGN_OR_RETURN(auto path, host_.PrepareFolders(name));
+  RETURN_IF_ERROR(Seal());
+  absl::Status moved = MoveTo(path);
   if (absl::IsAlreadyExists(moved)) {
-    auto there = host_.ops().Stat(*path);
-    if (!there.ok()) return there.status();
-    if (there->size != written_) {
-      return MakeError(absl::StatusCode::kAlreadyExists, "BLOB_EXISTS",
-                       absl::StrCat("blob ", ToAbsl(name), " is there with ", there->size,
-                                    " bytes instead of ", written_, "."),
-                       "");
+    ASSIGN_OR_RETURN(auto there, host_.ops().Stat(path));
+    if (there.size != written_) {
+      return errors::BlobExists(name, there.size, written_);
     }
     // Published before, perhaps just before a crash: its name may not be durable yet.
-    moved = host_.ops().SyncFolder(ParentFolder(*path));
+    moved = host_.ops().SyncFolder(ParentFolder(path));
     if (!moved.ok()) return Break(moved);
   }
   if (!moved.ok()) return moved;
@@ -271,7 +249,7 @@ absl::Status StagedFile::Publish(std::string_view name) {
 // Every byte durable, and nothing reserved beyond them.
 absl::Status StagedFile::Seal() {
   if (reserved_ > written_) {
-    if (absl::Status cut = data_->Truncate(written_); !cut.ok()) return cut;
+    RETURN_IF_ERROR(data_->Truncate(written_));
     reserved_ = written_;
   }
   if (absl::Status synced = data_->SyncData(); !synced.ok()) return Break(synced);
@@ -280,7 +258,7 @@ absl::Status StagedFile::Seal() {
 
 absl::Status StagedFile::MoveTo(const std::string& path) {
   const std::string from = DataPath(host_, id_);
-  if (absl::Status moved = host_.ops().RenameNoReplace(from, path); !moved.ok()) return moved;
+  RETURN_IF_ERROR(host_.ops().RenameNoReplace(from, path));
   absl::Status synced = host_.ops().SyncFolder(ParentFolder(path));
   if (synced.ok()) return synced;
   // The name may be lost with the power, so nobody may rely on it: take it back for a resume.

@@ -6,15 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
 #include "services/common/store/contract/store_harness.h"
 
 namespace muster {
@@ -144,25 +143,26 @@ TEST_P(ChangeFeedContract, OldChangesAreDroppedInTheEnd) {
 }
 
 TEST_P(ChangeFeedContract, SubscribersHearOfEveryCommit) {
-  std::mutex mutex;
-  std::condition_variable heard;
+  Mutex mutex;  // of `last`
+  CondVar heard;
   int64_t last = 0;
   auto subscription = harness_->feed().Subscribe([&](int64_t now) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     EXPECT_GT(now, last);
     last = now;
-    heard.notify_all();
+    heard.NotifyAll();
   });
   Write(10);
   {
-    std::unique_lock lock(mutex);
-    ASSERT_TRUE(heard.wait_for(lock, std::chrono::seconds(30), [&] { return last == 10; }));
+    MutexLock lock(mutex);
+    ASSERT_TRUE(heard.WaitFor(mutex, absl::Seconds(30),
+                              [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return last == 10; }));
   }
   Apply(AppendAudit{});  // no change: nobody is woken
   EXPECT_EQ(harness_->feed().Read(0, 100)->size(), 10u);
   subscription.reset();
   Write(3, "y");
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   EXPECT_EQ(last, 10);
 }
 

@@ -3,6 +3,7 @@
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_IDENTITY_CONTRACT_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_IDENTITY_CONTRACT_H_
 
+#include "services/common/base/error.h"
 #include "services/common/store/contract/state_store_fixture.h"
 
 namespace muster {

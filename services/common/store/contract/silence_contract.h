@@ -91,7 +91,7 @@ TEST_P(StateStoreContract, ARunThatFailsFastFailsAtItsDeadlineToo) {
 TEST_P(StateStoreContract, OnlyARunThatNobodyCameToEndsForThat) {
   Plan(2);
   Apply(MakeRun("bbbbbbbbbbbbbbbb", {{"facts", "n1"}}));
-  const auto nobody_came = [](std::string_view run) {
+  const auto start_grace_expired = [](std::string_view run) {
     return EndRun{.run = std::string(run),
                   .state = RunState::kFailed,
                   .reason = "nobody came",
@@ -99,15 +99,15 @@ TEST_P(StateStoreContract, OnlyARunThatNobodyCameToEndsForThat) {
                   .only_planned = true};
   };
   Commit(Genuine(KeyOf("n1"), "x"));
-  const auto kept = Apply(nobody_came(kRun));
+  const auto kept = Apply(start_grace_expired(kRun));
   EXPECT_TRUE(kept.found);
   EXPECT_FALSE(kept.changed);
   EXPECT_EQ(kept.state, RunState::kRunning);
   EXPECT_EQ(Run().run.reason, "");
-  EXPECT_TRUE(Apply(nobody_came("bbbbbbbbbbbbbbbb")).changed);
+  EXPECT_TRUE(Apply(start_grace_expired("bbbbbbbbbbbbbbbb")).changed);
   EXPECT_EQ(Run("bbbbbbbbbbbbbbbb").run.state, RunState::kFailed);
   EXPECT_EQ(Run("bbbbbbbbbbbbbbbb").run.reason, "nobody came");
-  EXPECT_FALSE(Apply(nobody_came("bbbbbbbbbbbbbbbb")).changed);
+  EXPECT_FALSE(Apply(start_grace_expired("bbbbbbbbbbbbbbbb")).changed);
 }
 
 TEST_P(StateStoreContract, AStatusListenerIsSetOnceAndGoesWithTheAuthority) {

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "services/common/base/error.h"
 #include "services/common/store/contract/store_harness.h"
 
 namespace muster {

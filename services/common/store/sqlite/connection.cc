@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/store.h"
 
 namespace muster::sqlite {
 
@@ -13,21 +13,16 @@ absl::Status SqliteError(int code, std::string_view path, std::string_view messa
                                         sqlite3_errstr(code), ", code ", code, ")");
   switch (code & 0xff) {
     case SQLITE_FULL:  // clients read this one: no path
-      return MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
-                       "the state store has no room: its disk is full, or its size limited",
-                       "Free space on the service's disk; nothing was lost, try again then.");
+      return errors::StoreFull();
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return MakeError(absl::StatusCode::kDataLoss, "STORE_CORRUPT", text,
-                       "Stop the service, keep a copy of the file, and restore a backup.");
+      return errors::StoreCorrupt(text);
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
-      return MakeError(absl::StatusCode::kPermissionDenied, "STORE_NOT_ACCESSIBLE", text,
-                       "Check owner and mode of the file and its folder.");
+      return errors::StoreNotAccessible(text);
     default:
-      return MakeError(absl::StatusCode::kInternal, "STORE_ERROR", text,
-                       "Check the disk and the kernel's log.");
+      return errors::StoreError(text);
   }
 }
 

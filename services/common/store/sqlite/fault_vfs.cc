@@ -3,19 +3,20 @@
 #include <sqlite3.h>
 
 #include <cstdlib>
-#include <mutex>
 #include <new>
+
+#include "services/common/base/mutex.h"
 
 namespace muster::sqlite {
 namespace {
 
 struct State {
-  std::mutex mutex;
-  Fault fault = Fault::kFullDisk;
-  int left = 0;  // calls until it fails; 0: never
-  bool for_good = false;
-  bool sync_failed = false;
-  int syncs_after_failure = 0;
+  Mutex mutex;
+  Fault fault ABSL_GUARDED_BY(mutex) = Fault::kFullDisk;
+  int left ABSL_GUARDED_BY(mutex) = 0;  // calls until it fails; 0: never
+  bool for_good ABSL_GUARDED_BY(mutex) = false;
+  bool sync_failed ABSL_GUARDED_BY(mutex) = false;
+  int syncs_after_failure ABSL_GUARDED_BY(mutex) = 0;
 };
 
 State& Shared() {
@@ -23,7 +24,7 @@ State& Shared() {
   return state;
 }
 
-bool Due(State& state) {
+bool Due(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   if (state.left == 0 || --state.left > 0) return false;
   if (state.for_good) state.left = 1;
   return true;
@@ -40,7 +41,7 @@ sqlite3_file* Real(sqlite3_file* file) { return reinterpret_cast<FaultFile*>(fil
 int Write(sqlite3_file* file, const void* data, int size, sqlite3_int64 offset) {
   {
     State& state = Shared();
-    std::lock_guard lock(state.mutex);
+    MutexLock lock(state.mutex);
     if (state.fault != Fault::kSyncError && Due(state)) {
       return state.fault == Fault::kFullDisk ? SQLITE_FULL : SQLITE_IOERR_WRITE;
     }
@@ -51,7 +52,7 @@ int Write(sqlite3_file* file, const void* data, int size, sqlite3_int64 offset) 
 int Sync(sqlite3_file* file, int flags) {
   {
     State& state = Shared();
-    std::lock_guard lock(state.mutex);
+    MutexLock lock(state.mutex);
     if (state.sync_failed) ++state.syncs_after_failure;
     if (state.fault == Fault::kSyncError && Due(state)) {
       state.sync_failed = true;
@@ -130,7 +131,7 @@ FaultVfs::~FaultVfs() {
 
 void FaultVfs::FailAt(Fault fault, int n, bool for_good) {
   State& state = Shared();
-  std::lock_guard lock(state.mutex);
+  MutexLock lock(state.mutex);
   state.fault = fault;
   state.left = n;
   state.for_good = for_good;
@@ -138,7 +139,7 @@ void FaultVfs::FailAt(Fault fault, int n, bool for_good) {
 
 void FaultVfs::Clear() {
   State& state = Shared();
-  std::lock_guard lock(state.mutex);
+  MutexLock lock(state.mutex);
   state.left = 0;
   state.sync_failed = false;
   state.syncs_after_failure = 0;
@@ -146,7 +147,7 @@ void FaultVfs::Clear() {
 
 int FaultVfs::syncs_after_failure() const {
   State& state = Shared();
-  std::lock_guard lock(state.mutex);
+  MutexLock lock(state.mutex);
   return state.syncs_after_failure;
 }
 

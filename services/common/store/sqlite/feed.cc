@@ -4,8 +4,8 @@
 #include <charconv>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/error.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
+#include "services/common/errors/store.h"
 
 namespace muster::sqlite {
 
@@ -114,9 +114,7 @@ absl::StatusOr<std::vector<ChangeRecord>> ReadChanges(Connection& db, int64_t af
   const int64_t last = LastChange(db);
   if (db.failed()) return db.TakeStatus();
   if (after < 0 || after > last) {
-    return MakeError(absl::StatusCode::kOutOfRange, "CURSOR_UNKNOWN",
-                     absl::StrCat("The change feed ends at ", last, ", before cursor ", after, "."),
-                     "Take a snapshot and follow from its cursor.");
+    return errors::CursorUnknown(last, after);
   }
   std::vector<ChangeRecord> changes;
   Rows rows = db.Query(
@@ -138,10 +136,7 @@ absl::StatusOr<std::vector<ChangeRecord>> ReadChanges(Connection& db, int64_t af
     changes.push_back(std::move(change));
   }
   if (!changes.empty() && changes.front().sequence != after + 1) {
-    return MakeError(absl::StatusCode::kOutOfRange, "CURSOR_COMPACTED",
-                     absl::StrCat("The change feed begins at ", changes.front().sequence,
-                                  ", after cursor ", after, "."),
-                     "Take a snapshot and follow from its cursor.");
+    return errors::CursorCompacted(changes.front().sequence, after);
   }
   return changes;
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::sqlite {
 namespace {
@@ -22,7 +23,7 @@ absl::Status Verdict(Connection& db, const std::string& path, const char* pragma
     Rows rows = db.Query(pragma);
     if (rows.Next()) verdict = rows.Text();
   }
-  if (absl::Status failure = db.TakeStatus(); !failure.ok()) return failure;
+  RETURN_IF_ERROR(db.TakeStatus());
   return verdict == "ok" ? absl::OkStatus() : SqliteError(SQLITE_CORRUPT, path, verdict);
 }
 
@@ -66,24 +67,22 @@ void BackgroundCheck::Run() {
 
 // One table at a time, so that no read transaction holds up the log's writing back for longer.
 absl::Status BackgroundCheck::Check() {
-  auto db = Connection::Open(path_, Connection::Access::kReadOnly);
-  if (!db.ok()) return db.status();
+  ASSIGN_OR_RETURN(auto db, Connection::Open(path_, Connection::Access::kReadOnly));
   sqlite3_progress_handler(
-      (*db)->handle(), kStepsBetweenLooks,
+      db->handle(), kStepsBetweenLooks,
       [](void* stop) { return static_cast<std::atomic<bool>*>(stop)->load() ? 1 : 0; }, &stop_);
-  (*db)->Execute("PRAGMA query_only = 1; PRAGMA cache_size = -4096; PRAGMA busy_timeout = 5000;");
+  db->Execute("PRAGMA query_only = 1; PRAGMA cache_size = -4096; PRAGMA busy_timeout = 5000;");
   std::vector<std::string> tables;
   {
-    Rows rows = (*db)->Query("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name");
+    Rows rows = db->Query("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name");
     while (rows.Next()) tables.push_back(rows.Text());
   }
-  if (absl::Status failure = (*db)->TakeStatus(); !failure.ok()) return failure;
+  RETURN_IF_ERROR(db->TakeStatus());
   std::vector<std::string> pragmas;  // prepared statements are known by their texts' addresses
   pragmas.reserve(tables.size());
   for (const std::string& table : tables) {
     pragmas.push_back(absl::StrCat("PRAGMA quick_check('", table, "')"));
-    const absl::Status sound = Verdict(**db, path_, pragmas.back().c_str());
-    if (!sound.ok()) return sound;
+    RETURN_IF_ERROR(Verdict(*db, path_, pragmas.back().c_str()));
   }
   return absl::OkStatus();
 }

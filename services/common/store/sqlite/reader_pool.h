@@ -2,15 +2,14 @@
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_READER_POOL_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_READER_POOL_H_
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/common/base/mutex.h"
 #include "services/common/store/sqlite/connection.h"
 
 namespace muster::sqlite {
@@ -54,12 +53,12 @@ class ReaderPool {
     std::unique_ptr<Connection> db_;
   };
 
-  std::unique_ptr<Connection> Take();
-  void Return(std::unique_ptr<Connection> db);
+  std::unique_ptr<Connection> Take() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Return(std::unique_ptr<Connection> db) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable returned_;
-  std::vector<std::unique_ptr<Connection>> free_;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar returned_;
+  std::vector<std::unique_ptr<Connection>> free_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::sqlite

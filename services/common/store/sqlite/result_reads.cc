@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/common/store/sqlite/results.h"
 
 namespace muster::sqlite {

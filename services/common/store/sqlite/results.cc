@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/store/sqlite/runs.h"
 #include "services/common/store/sqlite/uploads.h"
 
@@ -228,7 +229,7 @@ CommitResult::Result Commit(WriteContext& context, const CommitResult& command) 
 }  // namespace
 
 absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const CommitResult& command) {
-  if (absl::Status good = CheckCommit(command.result); !good.ok()) return good;
+  RETURN_IF_ERROR(CheckCommit(command.result));
   CommitResult::Result outcome = Commit(context, command);
   outcome.blob_unused =
       outcome.verdict != Verdict::kCommitted && IsBlobUnused(context.db, command, outcome.head);

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "services/common/base/strings.h"
-#include "services/common/errors.h"
+#include "services/common/errors/runs.h"
 #include "services/common/store/sqlite/runs.h"
 
 namespace muster::sqlite {

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "services/common/base/error.h"
 
 namespace muster::sqlite {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/errors/store.h"
 
 namespace muster::sqlite {
 namespace {
@@ -274,11 +275,7 @@ absl::Status Migrate(Connection& db, std::span<const char* const> steps) {
   int64_t version = ReadVersion(db);
   if (db.failed()) return db.TakeStatus();
   if (version > current) {
-    return MakeError(
-        absl::StatusCode::kFailedPrecondition, "STORE_TOO_NEW",
-        absl::StrCat("The state store has schema version ", version,
-                     "; this program knows versions up to ", current, "."),
-        "Run the Muster version that wrote it or a later one, or restore a backup from before.");
+    return errors::StoreTooNew(version, current);
   }
   for (; version < current; ++version) {
     db.Execute("BEGIN IMMEDIATE");

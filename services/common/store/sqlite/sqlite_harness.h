@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "services/common/base/file_ops.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/store/contract/store_harness.h"
 #include "services/common/store/sqlite/sqlite_store.h"
 
@@ -36,9 +37,7 @@ class SqliteHarness final : public StoreHarness {
 
   absl::Status Open() override {
     store_.reset();
-    auto opened = OpenSqliteStore(options_);
-    if (!opened.ok()) return opened.status();
-    store_ = *std::move(opened);
+    ASSIGN_OR_RETURN(store_, OpenSqliteStore(options_));
     return absl::OkStatus();
   }
   void Close() { store_.reset(); }

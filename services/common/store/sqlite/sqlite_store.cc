@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/store.h"
 #include "services/common/store/sqlite/connection.h"
 #include "services/common/store/sqlite/identities.h"
 #include "services/common/store/sqlite/integrity.h"
@@ -151,12 +153,8 @@ absl::StatusOr<std::unique_ptr<File>> LockStore(const std::string& path) {
   char text[32] = {};
   if (absl::IsFailedPrecondition(locked)) {
     const auto read = (*file)->ReadAt({text, sizeof(text) - 1}, 0);
-    return MakeError(
-        absl::StatusCode::kFailedPrecondition, "STORE_IN_USE",
-        absl::StrCat("The state store ", path, " is in use by another process",
-                     read.ok() && *read > 0 ? absl::StrCat(" (", text, ")") : "", "."),
-        "Stop that process first, for example with 'muster down', or give this one a store of its "
-        "own.");
+    return errors::StoreInUse(
+        path, read.ok() && *read > 0 ? absl::StrCat(" (", text, ")") : std::string());
   }
   if (!locked.ok()) return locked;
   // For the message above; nobody relies on it.
@@ -188,12 +186,9 @@ absl::Status Configure(Connection& db, const SqliteStoreOptions& options) {
   if (options.max_file_bytes > 0) {
     db.Execute(absl::StrCat("PRAGMA max_page_count = ", options.max_file_bytes / 4096).c_str());
   }
-  if (absl::Status failure = db.TakeStatus(); !failure.ok()) return failure;
+  RETURN_IF_ERROR(db.TakeStatus());
   if (wal) return absl::OkStatus();
-  return MakeError(
-      absl::StatusCode::kFailedPrecondition, "STORE_NOT_ACCESSIBLE",
-      absl::StrCat("The file system of ", options.path, " cannot keep a write-ahead log."),
-      "Keep the state store on a local disk.");
+  return errors::StoreNeedsLocalDisk(options.path);
 }
 
 absl::StatusOr<bool> WasStoppedCleanly(Connection& db) {
@@ -215,16 +210,14 @@ absl::StatusOr<bool> WasStoppedCleanly(Connection& db) {
 // would be lost with the power.
 absl::StatusOr<bool> RecoverAfterCrash(Connection& db, const SqliteStoreOptions& options) {
   const std::string& path = options.path;
-  const auto clean = WasStoppedCleanly(db);
-  if (!clean.ok()) return clean.status();
+  ASSIGN_OR_RETURN(const auto clean, WasStoppedCleanly(db));
   const bool suspect = sqlite::IsSuspect(path);
-  if (*clean && !suspect) return false;
-  const auto info = PosixFileOps().Stat(path);
-  if (!info.ok()) return info.status();
-  const bool later = !suspect && info->size > options.checked_at_start;
+  if (clean && !suspect) return false;
+  ASSIGN_OR_RETURN(const auto info, PosixFileOps().Stat(path));
+  const bool later = !suspect && info.size > options.checked_at_start;
   if (!later) {
-    if (absl::Status sound = sqlite::CheckDatabase(db, path); !sound.ok()) return sound;
-    if (absl::Status cleared = sqlite::SetSuspect(path, false); !cleared.ok()) return cleared;
+    RETURN_IF_ERROR(sqlite::CheckDatabase(db, path));
+    RETURN_IF_ERROR(sqlite::SetSuspect(path, false));
   }
   const int code =
       sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
@@ -238,30 +231,25 @@ absl::StatusOr<std::unique_ptr<Connection>> OpenForWriting(const SqliteStoreOpti
   auto opened = Connection::Open(options.path, Connection::Access::kReadWrite);
   if (!opened.ok()) return opened.status();
   Connection& db = **opened;
-  if (absl::Status ready = Configure(db, options); !ready.ok()) return ready;
-  const auto later = RecoverAfterCrash(db, options);
-  if (!later.ok()) return later.status();
-  check_later = *later;
+  RETURN_IF_ERROR(Configure(db, options));
+  ASSIGN_OR_RETURN(check_later, RecoverAfterCrash(db, options));
   if (absl::Status current = sqlite::Migrate(db, sqlite::SchemaSteps()); !current.ok()) {
     return Annotate(current, options.path);
   }
   db.Execute("UPDATE marks SET value = 'no' WHERE name = 'clean'");
-  if (absl::Status marked = db.TakeStatus(); !marked.ok()) return marked;
+  RETURN_IF_ERROR(db.TakeStatus());
   return opened;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SqliteStore>> OpenSqliteStore(SqliteStoreOptions options) {
-  auto lock = LockStore(options.path);
-  if (!lock.ok()) return lock.status();
-  if (absl::Status made = MakeFile(options.path); !made.ok()) return made;
+  ASSIGN_OR_RETURN(auto lock, LockStore(options.path));
+  RETURN_IF_ERROR(MakeFile(options.path));
   bool check_later = false;
-  auto db = OpenForWriting(options, check_later);
-  if (!db.ok()) return db.status();
-  auto readers = ReaderPool::Open(options.path, std::max(1, options.readers));
-  if (!readers.ok()) return readers.status();
-  return std::make_unique<Store>(*std::move(lock), *std::move(db), *std::move(readers), options,
+  ASSIGN_OR_RETURN(auto db, OpenForWriting(options, check_later));
+  ASSIGN_OR_RETURN(auto readers, ReaderPool::Open(options.path, std::max(1, options.readers)));
+  return std::make_unique<Store>(std::move(lock), std::move(db), std::move(readers), options,
                                  check_later);
 }
 

@@ -12,10 +12,10 @@ class Subscribers::Handle final : public ChangeFeed::Subscription {
 
   ~Handle() override {
     {
-      std::lock_guard lock(slot_->mutex);
+      MutexLock lock(slot_->mutex);
       slot_->on_change = nullptr;
     }
-    std::lock_guard lock(subscribers_.mutex_);
+    MutexLock lock(subscribers_.mutex_);
     std::erase(subscribers_.slots_, slot_);
   }
 
@@ -27,8 +27,11 @@ class Subscribers::Handle final : public ChangeFeed::Subscription {
 std::unique_ptr<ChangeFeed::Subscription> Subscribers::Add(
     std::function<void(int64_t last)> on_change) {
   auto slot = std::make_shared<Slot>();
-  slot->on_change = std::move(on_change);
-  std::lock_guard lock(mutex_);
+  {
+    MutexLock lock(slot->mutex);
+    slot->on_change = std::move(on_change);
+  }
+  MutexLock lock(mutex_);
   slots_.push_back(slot);
   return std::make_unique<Handle>(*this, std::move(slot));
 }
@@ -36,11 +39,11 @@ std::unique_ptr<ChangeFeed::Subscription> Subscribers::Add(
 void Subscribers::Notify(int64_t last) {
   std::vector<std::shared_ptr<Slot>> slots;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     slots = slots_;
   }
   for (const auto& slot : slots) {
-    std::lock_guard lock(slot->mutex);
+    MutexLock lock(slot->mutex);
     if (slot->on_change) slot->on_change(last);
   }
 }

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "services/common/base/mutex.h"
 #include "services/common/store/change_feed.h"
 
 namespace muster::sqlite {
@@ -21,13 +21,13 @@ class Subscribers {
  private:
   // Its mutex is held during a call, so that a subscription's end waits for one under way.
   struct Slot {
-    std::mutex mutex;
-    std::function<void(int64_t last)> on_change;  // empty: ended
+    Mutex mutex;
+    std::function<void(int64_t last)> on_change ABSL_GUARDED_BY(mutex);  // empty: ended
   };
   class Handle;
 
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<Slot>> slots_;
+  Mutex mutex_;
+  std::vector<std::shared_ptr<Slot>> slots_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::sqlite

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/store.h"
 #include "services/common/store/sqlite/identities.h"
 #include "services/common/store/sqlite/nodes.h"
 #include "services/common/store/sqlite/results.h"
@@ -74,10 +76,10 @@ Writer::Writer(std::unique_ptr<Connection> db, const SqliteStoreOptions& options
 
 Writer::~Writer() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     closing_ = true;
   }
-  work_.notify_one();
+  work_.NotifyOne();
   thread_.join();
 }
 
@@ -85,36 +87,32 @@ void Writer::Enqueue(Command command, Done done) {
   const size_t bytes = BytesOf(command);
   absl::Status refused;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!fatal_.ok()) {
       refused = fatal_;
     } else if (queue_.size() >= options_.max_queue ||
                (!queue_.empty() && queued_bytes_ + bytes > options_.max_queue_bytes)) {
       ++stats_.refused;
-      refused =
-          WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "STORE_BUSY",
-                                   "The state store has more changes waiting than it may hold.",
-                                   "Try again after the time given."),
-                         absl::Seconds(1));
+      refused = errors::StoreBusy();
     } else {
       queued_bytes_ += bytes;
       queue_.push_back({std::move(command), bytes, std::move(done)});
     }
   }
   if (!refused.ok()) return done(refused);
-  work_.notify_one();
+  work_.NotifyOne();
 }
 
 void Writer::Condemn(const absl::Status& cause) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     condemned_ = cause;
   }
-  work_.notify_one();
+  work_.NotifyOne();
 }
 
 SqliteStoreStats Writer::stats() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   SqliteStoreStats stats = stats_;
   stats.queued = queue_.size();
   return stats;
@@ -140,12 +138,12 @@ void Writer::Loop() {
 
 // Takes what waits; nothing if there is only housekeeping to do. False: the end.
 bool Writer::TakeBatch(std::vector<Item>& batch) {
-  std::unique_lock lock(mutex_);
-  const auto ready = [this] {
+  MutexLock lock(mutex_);
+  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return closing_ || !queue_.empty() || (fatal_.ok() && !condemned_.ok());
   };
   const bool housekeeping = fatal_.ok() && (more_to_prune_ || checkpoint_due_);
-  if (!housekeeping && creations_.empty()) work_.wait(lock, ready);
+  while (!housekeeping && creations_.empty() && !ready()) work_.Wait(mutex_);
   while (!queue_.empty() && batch.size() < kMaxBatch) {
     queued_bytes_ -= queue_.front().bytes;
     batch.push_back(std::move(queue_.front()));
@@ -164,7 +162,7 @@ void Writer::SetAsidePlans(std::vector<Item>& batch) {
     if (!is_large(item)) continue;
     creations_.push_back({PlanSteps(std::get<CreateRun>(std::move(item.command))), item.bytes,
                           std::exchange(item.done, nullptr)});
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     queued_bytes_ += item.bytes;
   }
   std::erase_if(batch, [](const Item& item) { return item.done == nullptr; });
@@ -192,7 +190,7 @@ void Writer::AdvancePlan() {
   more_to_prune_ = true;  // what is there of one that was not created
   const int64_t last = context_.last_change();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     queued_bytes_ -= bytes;
     ++stats_.batches;
     ++(answer->ok() ? stats_.commands : stats_.failed);
@@ -218,7 +216,7 @@ void Writer::CommitBatch(std::vector<Item>& batch) {
   uint64_t failed = 0;
   for (const Outcome& outcome : outcomes) failed += outcome.ok() ? 0 : 1;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++stats_.batches;
     stats_.failed += failed;
     stats_.commands += outcomes.size() - failed;
@@ -278,9 +276,8 @@ Writer::Outcome Writer::Apply(const Command& command) {
   }
   Outcome outcome = std::visit(
       [this](const auto& c) -> Outcome {
-        auto result = Execute(context_, c);
-        if (!result.ok()) return result.status();
-        return CommandResult(*std::move(result));
+        ASSIGN_OR_RETURN(auto result, Execute(context_, c));
+        return CommandResult(std::move(result));
       },
       command);
   if (db_->failed()) outcome = Failure();
@@ -288,13 +285,13 @@ Writer::Outcome Writer::Apply(const Command& command) {
 }
 
 absl::Status Writer::Condemned() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return condemned_;
 }
 
 absl::Status Writer::Begin() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!fatal_.ok()) return fatal_;
   }
   db_->Execute("BEGIN IMMEDIATE");
@@ -328,11 +325,9 @@ absl::Status Writer::Failure() {
 
 void Writer::Stop(const absl::Status& cause) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!fatal_.ok()) return;
-    fatal_ = MakeError(absl::StatusCode::kUnavailable, "STORE_FAILED",
-                       std::string("The state store stopped: ") + std::string(cause.message()),
-                       "Check the disk, then restart the service: it recovers what was answered.");
+    fatal_ = errors::StoreFailed(ToStd(cause.message()));
   }
   // SQLite would write the log back when the connection closes, and believe a sync that comes after
   // a failed one. The next start does it from what the disk has.
@@ -344,7 +339,7 @@ void Writer::Stop(const absl::Status& cause) {
 
 void Writer::Maintain(bool idle) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!fatal_.ok()) return;
   }
   if (!idle && prune_again_) more_to_prune_ = true;
@@ -384,7 +379,7 @@ void Writer::Checkpoint(int mode) {
   int done = 0;
   const int code = sqlite3_wal_checkpoint_v2(db_->handle(), nullptr, mode, &pages, &done);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++stats_.checkpoints;
   }
   // Everything is back in the database file: the next commit begins the WAL anew. If readers still

@@ -3,19 +3,18 @@
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_WRITER_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/common/base/mutex.h"
 #include "services/common/store/commands.h"
 #include "services/common/store/sqlite/connection.h"
 #include "services/common/store/sqlite/feed.h"
@@ -63,22 +62,22 @@ class Writer {
   using Outcome = absl::StatusOr<CommandResult>;
 
   void Loop();
-  bool TakeBatch(std::vector<Item>& batch);
-  void CommitBatch(std::vector<Item>& batch);
-  void SetAsidePlans(std::vector<Item>& batch);
-  void AdvancePlan();
+  bool TakeBatch(std::vector<Item>& batch) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CommitBatch(std::vector<Item>& batch) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetAsidePlans(std::vector<Item>& batch) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AdvancePlan() ABSL_LOCKS_EXCLUDED(mutex_);
   bool TryTogether(const std::vector<Item>& batch, std::vector<Outcome>& outcomes);
   void OneByOne(const std::vector<Item>& batch, std::vector<Outcome>& outcomes);
   Outcome Apply(const Command& command);
-  absl::Status Condemned() const;
-  absl::Status Begin();
+  absl::Status Condemned() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Begin() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Commit();
   void Rollback();
   absl::Status Failure();
-  void Stop(const absl::Status& cause);
-  void Maintain(bool idle);
+  void Stop(const absl::Status& cause) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Maintain(bool idle) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prune();
-  void Checkpoint(int mode);
+  void Checkpoint(int mode) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SqliteStoreOptions options_;
   Subscribers& subscribers_;
@@ -94,14 +93,14 @@ class Writer {
 
   std::atomic<int64_t> committed_change_{0};
   std::atomic<bool> stay_unclean_ = false;
-  mutable std::mutex mutex_;
-  std::condition_variable work_;
-  std::deque<Item> queue_;  // this and all below: guarded by mutex_
-  size_t queued_bytes_ = 0;
-  bool closing_ = false;
-  absl::Status fatal_;
-  absl::Status condemned_;
-  SqliteStoreStats stats_;
+  mutable Mutex mutex_;
+  CondVar work_;
+  std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status fatal_ ABSL_GUARDED_BY(mutex_);
+  absl::Status condemned_ ABSL_GUARDED_BY(mutex_);
+  SqliteStoreStats stats_ ABSL_GUARDED_BY(mutex_);
 
   std::thread thread_;  // last: starts when all else is there
 };

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/base/status_macros.h"
 #include "services/status/heartbeats/registry.h"
 
 // A registry whose time a test passes, and whose kernel says what the test wants.
@@ -76,12 +77,11 @@ class RegistryFixture : public ::testing::Test {
     stream.line = std::make_shared<Line>();
     TcpPeer peer;
     peer.port = static_cast<uint16_t>(node + 1);
-    auto seat = registry_->Open(
-        {absl::StrCat("spiffe://f/node/n", node), absl::StrCat("n", node), instance, "b", uptime},
-        stream.line, peer);
-    if (!seat.ok()) return seat.status();
-    stream.seat = *seat;
-    stream.sender = seat->sender();
+    ASSIGN_OR_RETURN(auto seat, registry_->Open({absl::StrCat("spiffe://f/node/n", node),
+                                                 absl::StrCat("n", node), instance, "b", uptime},
+                                                stream.line, peer));
+    stream.seat = seat;
+    stream.sender = seat.sender();
     return stream;
   }
 

@@ -1,0 +1,114 @@
+#include "cli/commands/agent_commands.h"
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "cli/exit_code.h"
+#include "services/agent/agent.h"
+#include "services/agent/agent_config.h"
+#include "services/agent/attach/run_attached.h"
+#include "services/agent/submit.h"
+#include "services/common/base/status_macros.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr char kExitCodes[] =
+    "Exit codes: 0 committed, 2 invalid configuration, 10 delivered as an error result,\n"
+    "11 refused, 12 a different result is committed, 13 the run is sealed or cancelled,\n"
+    "14 too late, 15 interrupted.";
+
+void AddConfigOption(CLI::App& command, std::string& file) {
+  command
+      .add_option("-c,--config", file,
+                  "The file from `muster credentials export`; the environment overrides it "
+                  "(default: only the environment)")
+      ->type_name(kFileValue);
+}
+
+void AddAttach(CommandLine& line, CLI::App& agent) {
+  CLI::App& command = AddCommand(
+      agent,
+      {.name = "attach",
+       .summary = "Run the agent of a node, attached to a relay",
+       .details =
+           "Collects results for runs, and runs signed commands that policy.yaml in the folder\n"
+           "admits. It opens only outbound connections, also through the proxy in https_proxy.\n"
+           "deploy/systemd has a unit for it.",
+       .example = "muster agent attach\n"
+                  "muster agent attach --dir /srv/node-1"});
+  const auto options = std::make_shared<AttachOptions>();
+  command
+      .add_option("--dir,--folder", options->folder,
+                  "The folder from `muster node join` (default: $MUSTER_HOME/node, for root "
+                  "/var/lib/muster-node)")
+      ->type_name(kFolderValue);
+  command
+      .add_option("--parallel", options->parallel,
+                  "The maximum number of commands that run at the same time (default: 16)")
+      ->check(CLI::Range(1, 256))
+      ->type_name("N");
+  SetAction(line, command, [options](Console&) -> absl::StatusOr<int> {
+    if (options->folder.empty()) options->folder = DefaultNodeFolder(::getenv);
+    RETURN_IF_ERROR(RunAttached(*options));
+    return kExitOk;
+  });
+}
+
+void AddAgent(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "agent",
+       .summary = "On a node: collect or wait for one result, and deliver it",
+       .details =
+           std::string(
+               "The result is kept until it is committed, also over restarts of this program.\n") +
+           kExitCodes,
+       .example = "muster agent --config node.json"});
+  const auto options = std::make_shared<AgentOptions>();
+  AddConfigOption(command, options->config_path);
+  SetAction(line, command, [options](Console&) { return RunAgent(*options); });
+  AddAttach(line, command);
+}
+
+void AddSubmit(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "submit",
+       .summary = "On a node: deliver a file, for plugins that are shell scripts",
+       .details = kExitCodes,
+       .example =
+           "muster submit facts.json --config node.json\n"
+           "journalctl -o json | muster submit - --config node.json --file-name journal.json\n"
+           "muster submit --error \"journal not found\" --config node.json"});
+  const auto options = std::make_shared<SubmitOptions>();
+  command.add_option("FILE", options->file, "The file, or - for stdin")->type_name("");
+  command.add_option("--error", options->error_text, "An error result instead of a file")
+      ->type_name("TEXT");
+  command
+      .add_option("--media-type", options->media_type,
+                  "The media type, such as application/json (default: from the file name)")
+      ->type_name("TYPE");
+  command
+      .add_option("--file-name", options->file_name,
+                  "The name of the result's file (default: the name of FILE)")
+      ->type_name("NAME");
+  AddConfigOption(command, options->config_path);
+  SetAction(line, command, [options](Console&) -> absl::StatusOr<int> {
+    if (options->file.empty() == options->error_text.empty()) {
+      return UsageError("exactly one of FILE and --error is required",
+                        "See the example in `muster submit --help`.");
+    }
+    return RunSubmit(*options);
+  });
+}
+
+}  // namespace
+
+void AddAgentCommands(CommandLine& line) {
+  AddAgent(line);
+  AddSubmit(line);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,74 @@
+#include "cli/commands/command.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace muster::cli {
+namespace {
+
+std::string Indent(const std::string& text) {
+  std::string out;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) absl::StrAppend(&out, "  ", line, "\n");
+  return out;
+}
+
+std::string FullName(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent == nullptr ? command.get_name()
+                           : absl::StrCat(FullName(*parent), " ", command.get_name());
+}
+
+}  // namespace
+
+CLI::App& AddCommand(CLI::App& parent, const CommandText& text) {
+  CLI::App& command = *parent.add_subcommand(text.name, text.summary);
+  std::string footer;
+  if (!text.details.empty()) absl::StrAppend(&footer, text.details, "\n\n");
+  absl::StrAppend(&footer, "Example:\n", Indent(text.example));
+  footer.pop_back();
+  command.footer(footer);
+  return command;
+}
+
+void SetAction(CommandLine& line, CLI::App& command, Action action) {
+  command.callback([&line, &command, action = std::move(action)] {
+    // CLI11 also calls it when a subcommand was named, after that one.
+    if (!command.get_subcommands().empty()) return;
+    line.command = FullName(command);
+    line.action = action;
+  });
+}
+
+void AddJsonOption(CommandLine& line, CLI::App& command) {
+  command.add_flag("--json", line.json, "Print JSON: times in RFC 3339, sizes in bytes");
+}
+
+void AddContextOption(CommandLine& line, CLI::App& command) {
+  command
+      .add_option("--context", line.context_file,
+                  "The operator's context file: identity and fleet (default: $MUSTER_CONTEXT, then "
+                  "$MUSTER_HOME/context.json)")
+      ->type_name(kFileValue);
+}
+
+void AllowOnly(CLI::Option& option, const std::string& choices) {
+  const std::vector<std::string> words = absl::StrSplit(choices, '|');
+  option.type_name(choices);
+  option.check([words, choices](const std::string& value) {
+    for (const std::string& word : words) {
+      if (value == word) return std::string();
+    }
+    return absl::StrCat("\"", value, "\" is not one of ", choices);
+  });
+}
+
+void AllowRange(CLI::Option& option, int min, int max) {
+  option.check([min, max](const std::string& value) {
+    int number = 0;
+    if (absl::SimpleAtoi(value, &number) && min <= number && number <= max) return std::string();
+    return absl::StrCat("\"", value, "\" is not a whole number from ", min, " to ", max);
+  });
+}
+
+}  // namespace muster::cli

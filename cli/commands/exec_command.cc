@@ -1,0 +1,231 @@
+#include "cli/commands/exec_command.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/commands/labels.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/output/format.h"
+#include "cli/output/job_output.h"
+#include "cli/output/job_view.h"
+#include "cli/rpc/client.h"
+#include "cli/rpc/job_client.h"
+#include "cli/rpc/session.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/identity/signed_command.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kPage = 1'000;
+constexpr absl::Duration kDefaultDeadline = absl::Seconds(60);
+constexpr absl::Duration kDefaultTtl = absl::Seconds(10);
+// With --parallel, the time until the last node starts is unknown.
+constexpr absl::Duration kParallelWindow = absl::Hours(12);
+
+struct ExecArguments {
+  bool all = false;
+  std::vector<std::string> nodes;
+  std::vector<std::string> labels;
+  std::string deadline;
+  std::string ttl;
+  int parallel = 0;
+  std::vector<std::string> classes;
+  std::vector<std::string> environment;
+  bool detach = false;
+  bool keep = false;
+  bool discard = false;
+  std::vector<std::string> command;
+};
+
+absl::StatusOr<absl::Duration> DurationOr(const std::string& text, absl::Duration fallback) {
+  return text.empty() ? absl::StatusOr<absl::Duration>(fallback) : DurationArgument(text);
+}
+
+absl::Status AddEnvironment(const std::vector<std::string>& texts, v1::Command* command) {
+  std::map<std::string, std::string> sorted;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return UsageError(absl::StrCat("\"", text, "\" is not a variable"),
+                        "Write NAME=value, such as --env LANG=C.");
+    }
+    sorted[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  for (const auto& [name, value] : sorted) {
+    v1::Command::Variable& variable = *command->add_environment();
+    variable.set_name(name);
+    variable.set_value(value);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Command> MakeCommand(const ExecArguments& arguments, absl::Duration ttl,
+                                        absl::Duration deadline) {
+  v1::Command command;
+  command.set_action(std::string(kExecAction));
+  for (const std::string& argument : arguments.command) command.add_argv(argument);
+  for (const std::string& name : arguments.classes) command.add_classes(name);
+  RETURN_IF_ERROR(AddEnvironment(arguments.environment, &command));
+  const absl::Time now = absl::Now();
+  ToProto(now, command.mutable_not_before());
+  ToProto(now + (arguments.parallel > 0 ? kParallelWindow : std::max(ttl, deadline)),
+          command.mutable_not_after());
+  ToProto(deadline, command.mutable_time_limit());
+  command.set_discard_output(arguments.discard);
+  command.mutable_targets()->set_all(arguments.all);
+  return command;
+}
+
+absl::StatusOr<std::vector<std::string>> LabelledNodes(const OperatorContext& context,
+                                                       const std::vector<std::string>& labels) {
+  v1::ListEnrolledNodesRequest request;
+  RETURN_IF_ERROR(AddLabels(labels, request.mutable_labels()));
+  request.set_page_size(kPage);
+  Client client(context);
+  std::vector<std::string> nodes;
+  do {
+    ASSIGN_OR_RETURN(const auto page, client.ListEnrolledNodes(request));
+    for (const v1::EnrolledNode& node : page.nodes()) {
+      if (!node.revoked() && !node.is_relay()) nodes.push_back(node.name());
+    }
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  if (nodes.empty()) {
+    return UsageError("no node has these labels",
+                      "List the nodes and their labels with `muster nodes`.");
+  }
+  return nodes;
+}
+
+absl::StatusOr<v1::Job> Submit(JobClient& client, const OperatorContext& context,
+                               const ExecArguments& arguments) {
+  const auto deadline = DurationOr(arguments.deadline, kDefaultDeadline);
+  if (!deadline.ok()) return WithSubject(deadline.status(), "--deadline");
+  const auto ttl = DurationOr(arguments.ttl, kDefaultTtl);
+  if (!ttl.ok()) return WithSubject(ttl.status(), "--ttl");
+  ASSIGN_OR_RETURN(auto command, MakeCommand(arguments, *ttl, *deadline));
+  std::vector<std::string> nodes = arguments.nodes;
+  if (!arguments.labels.empty()) {
+    ASSIGN_OR_RETURN(nodes, LabelledNodes(context, arguments.labels));
+  }
+  v1::SubmitJobRequest request;
+  request.set_parallel(arguments.parallel);
+  ToProto(*ttl, request.mutable_wait());
+  return client.Submit(std::move(command), std::move(nodes), std::move(request));
+}
+
+absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
+                         const ExecArguments& arguments) {
+  const int kinds = static_cast<int>(arguments.all) + static_cast<int>(!arguments.nodes.empty()) +
+                    static_cast<int>(!arguments.labels.empty());
+  if (kinds != 1) {
+    return UsageError("exactly one of --all, --node and --label is required",
+                      "See the example in `muster exec --help`.");
+  }
+  CatchInterrupts();
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  if (context.relay_targets.empty()) {
+    return UsageError(
+        "the context file names no relay",
+        "Create a new context on the machine of the services: muster up, or muster operator add.");
+  }
+  JobClient client(context);
+  ASSIGN_OR_RETURN(const auto job, Submit(client, context, arguments));
+  if (arguments.detach) {
+    console.out << (line.json ? Dump(ToJson(job)) : absl::StrCat(job.job(), "\n"));
+    return kExitOk;
+  }
+  JobOutput output(console, line.json);
+  v1::WatchJobRequest request;
+  request.set_job(job.job());
+  const auto end = client.Watch(request, [&](const v1::WatchJobResponse& response) {
+    output.HandleResponse(response);
+    return true;
+  });
+  if (Interrupted()) {
+    PrintMessage(console, absl::StrCat("\nThe job is still running. Follow it: muster job logs -f ",
+                                       job.job(), "\nCancel it: muster job cancel ", job.job()));
+    return kExitInterrupted;
+  }
+  if (!end.ok()) return end.status();
+  return output.Finish(*end);
+}
+
+void AddTargetOptions(CLI::App& command, ExecArguments& arguments) {
+  command.add_flag("--all", arguments.all,
+                   "Every node that is attached, or was attached in the last week");
+  command.add_option("--node", arguments.nodes, "Node names, separated by commas")
+      ->type_name("NAME,...")
+      ->delimiter(',');
+  command.add_option("--label", arguments.labels, "Enrolled nodes with all given labels")
+      ->type_name("KEY=VALUE");
+}
+
+void AddExecutionOptions(CLI::App& command, ExecArguments& arguments) {
+  command
+      .add_option("--deadline", arguments.deadline,
+                  "The time limit of the command on each node (default: 60s)")
+      ->type_name("DURATION");
+  command
+      .add_option("--ttl", arguments.ttl,
+                  "How long the job waits for unreachable nodes (default: 10s)")
+      ->type_name("DURATION");
+  CLI::Option* parallel = command.add_option(
+      "--parallel", arguments.parallel, "The maximum number of nodes that run it at the same time");
+  parallel->type_name("N");
+  AllowRange(*parallel, 1, 1'000'000);
+  command
+      .add_option("--class", arguments.classes,
+                  "Rudder classes of the command, separated by commas")
+      ->type_name("NAME,...")
+      ->delimiter(',');
+  command
+      .add_option("--env", arguments.environment,
+                  "An environment variable; the node's policy must admit it")
+      ->type_name("NAME=VALUE");
+  command.add_flag("--detach", arguments.detach, "Print the job id and do not wait");
+  CLI::Option* keep = command.add_flag("--keep", arguments.keep, "Store the output (the default)");
+  command.add_flag("--discard", arguments.discard, "Do not store the output")->excludes(keep);
+}
+
+}  // namespace
+
+void AddExecCommand(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "exec",
+       .summary = "Run a command on many nodes, and print its output",
+       .details =
+           "The command is signed with your identity. The policy of each node decides whether it "
+           "runs.\n"
+           "No shell interprets it.\n"
+           "The options end at `--` or at the program: all words after the program are its "
+           "arguments.\n"
+           "The job continues if this program is interrupted; `muster job` shows and cancels it.\n"
+           "The exit code is 9 if the command failed on a node.",
+       .example =
+           "muster exec --all -- /usr/bin/uptime\n"
+           "muster exec --label rack=b1 --deadline 5m --parallel 10 -- /usr/sbin/fstrim -v /"});
+  command.positionals_at_end();  // do not parse the program's options
+  const auto arguments = std::make_shared<ExecArguments>();
+  AddTargetOptions(command, *arguments);
+  AddExecutionOptions(command, *arguments);
+  command
+      .add_option("COMMAND", arguments->command,
+                  "The absolute path of the program, and its arguments")
+      ->required()
+      ->type_name("");
+  AddJsonOption(line, command);
+  AddContextOption(line, command);
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return Exec(console, line, *arguments); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,179 @@
+#include "cli/commands/job_commands.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/output/format.h"
+#include "cli/output/job_output.h"
+#include "cli/output/job_view.h"
+#include "cli/output/table.h"
+#include "cli/rpc/job_client.h"
+#include "cli/rpc/session.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster::cli {
+namespace {
+
+struct JobArguments {
+  std::string job;
+  int limit = 20;
+  bool follow = false;
+  int64_t position = 0;
+  std::vector<std::string> nodes;
+};
+
+std::string FormatTime(const google::protobuf::Timestamp& time) {
+  return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
+}
+
+absl::StatusOr<std::unique_ptr<JobClient>> OpenJobs(const CommandLine& line) {
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  return std::make_unique<JobClient>(context);
+}
+
+absl::StatusOr<int> List(Console& console, const CommandLine& line, const JobArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
+  v1::ListJobsRequest request;
+  request.set_page_size(arguments.limit);
+  ASSIGN_OR_RETURN(const auto list, client->List(request));
+  if (line.json) {
+    Json json = Json::array();
+    for (const v1::Job& job : list.jobs()) json.push_back(ToJson(job));
+    console.out << Dump(json);
+    return kExitOk;
+  }
+  Table table({{"JOB"}, {"STATE"}, {"SUBMITTED"}, {"NODES"}, {"COMMAND"}});
+  for (const v1::Job& job : list.jobs()) {
+    table.AddRow({job.job(), StateWord(job.state()), FormatTime(job.submit_time()),
+                  absl::StrCat(job.succeeded(), "/", job.targets()), QuotedCommand(job)});
+  }
+  console.out << table.Render(console.width);
+  return kExitOk;
+}
+
+absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
+  ASSIGN_OR_RETURN(const auto job, client->Get(arguments.job));
+  if (line.json) {
+    console.out << Dump(ToJson(job));
+    return kExitOk;
+  }
+  Table table({{"JOB"}, {job.job()}});
+  table.AddRow({"command", QuotedCommand(job)});
+  table.AddRow({"state", StateWord(job.state())});
+  table.AddRow({"nodes", SummaryLine(job)});
+  table.AddRow(
+      {"submitted", absl::StrCat(FormatTime(job.submit_time()), " by ", job.submitted_by())});
+  table.AddRow(job.has_end_time()
+                   ? std::vector<std::string>{"finished", FormatTime(job.end_time())}
+                   : std::vector<std::string>{"deadline", FormatTime(job.deadline())});
+  table.AddRow(
+      {"output", absl::StrCat(HumanSize(job.output_bytes()),
+                              job.cut_bytes() == 0
+                                  ? ""
+                                  : absl::StrCat(", ", HumanSize(job.cut_bytes()), " omitted"))});
+  for (const v1::JobOutcomeCount& entry : job.outcomes()) {
+    table.AddRow({OutcomeWord(entry.outcome()), std::to_string(entry.count())});
+  }
+  console.out << table.Render(console.width);
+  return kExitOk;
+}
+
+absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArguments& arguments) {
+  CatchInterrupts();
+  ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
+  v1::WatchJobRequest request;
+  request.set_job(arguments.job);
+  request.set_position(arguments.position);
+  for (const std::string& node : arguments.nodes) request.add_nodes(node);
+  JobOutput output(console, line.json);
+  // Without -f, stop at the first response with records: it has caught up.
+  const auto end = client->Watch(request, [&](const v1::WatchJobResponse& response) {
+    output.HandleResponse(response);
+    return arguments.follow || response.records_size() > 0;
+  });
+  if (Interrupted()) return kExitInterrupted;
+  if (!end.ok()) return end.status();
+  return end->state() == v1::JOB_STATE_RUNNING ? kExitOk : output.Finish(*end);
+}
+
+absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
+                           const JobArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
+  ASSIGN_OR_RETURN(const auto job, client->Cancel(arguments.job));
+  if (line.json) console.out << Dump(ToJson(job));
+  PrintMessage(console, absl::StrCat("Job ", job.job(), ": ", SummaryLine(job), "."));
+  return kExitOk;
+}
+
+CLI::App& AddJobCommand(CommandLine& line, CLI::App& group, const CommandText& text,
+                        const std::shared_ptr<JobArguments>& arguments,
+                        absl::StatusOr<int> (*handler)(Console&, const CommandLine&,
+                                                       const JobArguments&)) {
+  CLI::App& command = AddCommand(group, text);
+  if (text.name != "list") {
+    command.add_option("JOB", arguments->job, "The job id, from muster job list")
+        ->required()
+        ->type_name("");
+  }
+  AddJsonOption(line, command);
+  AddContextOption(line, command);
+  SetAction(line, command, [&line, arguments, handler](Console& console) {
+    return handler(console, line, *arguments);
+  });
+  return command;
+}
+
+}  // namespace
+
+void AddJobCommands(CommandLine& line) {
+  CLI::App& group = AddCommand(line.app, {.name = "job",
+                                          .summary = "List, show, follow and cancel jobs",
+                                          .example = "muster job list"});
+  group.require_subcommand(1);
+  const auto arguments = std::make_shared<JobArguments>();
+  CLI::App& list = AddJobCommand(
+      line, group,
+      {.name = "list", .summary = "List the newest jobs", .example = "muster job list"}, arguments,
+      List);
+  CLI::Option* limit =
+      list.add_option("--limit", arguments->limit, "The maximum number of jobs (default: 20)");
+  limit->type_name("N");
+  AllowRange(*limit, 1, 1'000);
+  AddJobCommand(line, group,
+                {.name = "show",
+                 .summary = "Show the progress and the outcomes of a job",
+                 .example = "muster job show 0123456789abcdef0123456789abcdef"},
+                arguments, Show);
+  CLI::App& logs = AddJobCommand(
+      line, group,
+      {.name = "logs",
+       .summary = "Print the output of a job, and the reasons of failures",
+       .details = "The exit code is 9 if the job has ended and the command failed on a node.",
+       .example = "muster job logs -f 0123456789abcdef0123456789abcdef"},
+      arguments, Logs);
+  logs.add_flag("-f,--follow", arguments->follow, "Follow the output until the job has ended");
+  logs.add_option("--node", arguments->nodes, "Only these nodes, separated by commas")
+      ->type_name("NAME,...")
+      ->delimiter(',');
+  logs.add_option("--position", arguments->position,
+                  "Start after the record with this position (default: the first record)")
+      ->type_name("N");
+  AddJobCommand(line, group,
+                {.name = "cancel",
+                 .summary = "Cancel a job on all nodes",
+                 .details = "Nodes that have not started the command do not start it. Running "
+                            "commands receive SIGTERM,\n"
+                            "and SIGKILL 5 s later.",
+                 .example = "muster job cancel 0123456789abcdef0123456789abcdef"},
+                arguments, Cancel);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,350 @@
+#include "cli/commands/node_commands.h"
+
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "cli/commands/labels.h"
+#include "cli/commands/token_file.h"
+#include "cli/exit_code.h"
+#include "cli/output/format.h"
+#include "cli/output/json_view.h"
+#include "cli/output/status_json.h"
+#include "cli/output/table.h"
+#include "cli/rpc/attached.h"
+#include "cli/rpc/session.h"
+#include "services/agent/agent_config.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/joining/join_fleet.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kPage = 1'000;
+
+struct NodeArguments {
+  std::string node;
+  std::vector<std::string> labels;
+  std::vector<std::string> remove;
+  std::string reason;
+};
+
+struct JoinArguments {
+  std::string token_file;
+  std::string node;
+  std::string folder;
+};
+
+std::string FormatTime(const google::protobuf::Timestamp& time) {
+  return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
+}
+
+// Returns the presence by node, or nothing if the status service does not answer.
+std::optional<std::map<std::string, v1::Node>> FetchPresences(Client& client) {
+  std::map<std::string, v1::Node> nodes;
+  v1::ListNodesRequest request;
+  request.set_page_size(kPage);
+  do {
+    const auto page = client.ListNodes(request);
+    if (!page.ok()) return std::nullopt;
+    for (const v1::Node& node : page->nodes()) nodes[node.node()] = node;
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  return nodes;
+}
+
+absl::StatusOr<std::vector<v1::EnrolledNode>> FetchNodes(Client& client,
+                                                         v1::ListEnrolledNodesRequest request) {
+  std::vector<v1::EnrolledNode> nodes;
+  request.set_page_size(kPage);
+  do {
+    ASSIGN_OR_RETURN(auto page, client.ListEnrolledNodes(request));
+    nodes.insert(nodes.end(), std::make_move_iterator(page.mutable_nodes()->begin()),
+                 std::make_move_iterator(page.mutable_nodes()->end()));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return nodes;
+}
+
+std::string KindOf(const v1::EnrolledNode& node) { return node.is_relay() ? "relay" : "node"; }
+
+// Returns the configured parents. The root relay is always the last one.
+std::string ParentsOf(const v1::EnrolledNode& node) {
+  return node.parents().empty() ? "root" : absl::StrJoin(node.parents(), ", ");
+}
+
+// Returns the presence as a word.
+std::string PresenceOf(const v1::EnrolledNode& node,
+                       const std::optional<std::map<std::string, v1::Node>>& presences) {
+  if (node.revoked()) return "revoked";
+  if (node.is_relay()) return "-";  // relays send no heartbeats
+  if (!presences) return "?";
+  const auto found = presences->find(node.name());
+  return found == presences->end() ? "never seen" : PresenceWord(found->second.presence());
+}
+
+// Returns the relay to which the node is attached, or "-" for none.
+std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached) {
+  if (!attached) return "?";
+  const auto found = attached->find(node.name());
+  return found == attached->end() || !found->second.attached() ? "-" : found->second.relay();
+}
+
+absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
+                              const NodeArguments& arguments) {
+  v1::ListEnrolledNodesRequest request;
+  RETURN_IF_ERROR(AddLabels(arguments.labels, request.mutable_labels()));
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  Client client(context);
+  ASSIGN_OR_RETURN(const auto nodes, FetchNodes(client, std::move(request)));
+  const auto presences = FetchPresences(client);
+  const auto attached = FetchAttached(context);
+  if (line.json) {
+    Json json = Json::array();
+    for (const v1::EnrolledNode& node : nodes) {
+      json.push_back(ToJson(node));
+      json.back()["presence"] = PresenceOf(node, presences);
+      if (!attached) continue;
+      const std::string relay = RelayOf(node, attached);
+      json.back()["attached"] = relay != "-";
+      json.back()["relay"] = relay == "-" ? "" : relay;
+    }
+    console.out << Dump(json);
+    return kExitOk;
+  }
+  Table table({{"NODE"},
+               {"KIND"},
+               {"PRESENCE"},
+               {"ATTACHED TO"},
+               {"JOINED"},
+               {"CERTIFICATE EXPIRES"},
+               {"PARENTS"},
+               {"LABELS"}});
+  for (const v1::EnrolledNode& node : nodes) {
+    table.AddRow({node.name(), KindOf(node), PresenceOf(node, presences), RelayOf(node, attached),
+                  FormatTime(node.join_time()), FormatTime(node.expire_time()), ParentsOf(node),
+                  LabelText(node.labels())});
+  }
+  console.out << table.Render(console.width);
+  if (!presences) {
+    PrintMessage(console, "The status service does not answer: the presence is unknown.");
+  }
+  if (!attached) {
+    PrintMessage(console, "The root relay does not answer: the attachments are unknown.");
+  }
+  return kExitOk;
+}
+
+absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
+                             const NodeArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto node, client->GetEnrolledNode(arguments.node));
+  const auto presence = client->GetNode(arguments.node);
+  if (line.json) {
+    Json json = ToJson(node);
+    if (presence.ok()) json["presence"] = PresenceWord(presence->presence());
+    console.out << Dump(json);
+    return kExitOk;
+  }
+  Table table({{"NODE"}, {node.name()}});
+  table.AddRow({"kind", KindOf(node)});
+  table.AddRow({"identity", node.uri()});
+  table.AddRow({"labels", LabelText(node.labels())});
+  table.AddRow(
+      {"joined", absl::StrCat(FormatTime(node.join_time()), ", token ", node.join_token())});
+  table.AddRow({"certificate expires", FormatTime(node.expire_time())});
+  table.AddRow({"parents", ParentsOf(node)});
+  if (node.is_relay()) {
+    table.AddRow({"addresses", absl::StrJoin(node.relay_targets(), ", ")});
+    if (!node.join_targets().empty()) {
+      table.AddRow({"join addresses", absl::StrJoin(node.join_targets(), ", ")});
+    }
+  }
+  if (node.revoked()) {
+    table.AddRow(
+        {"revoked", absl::StrCat(FormatTime(node.revoke_time()), " by ", node.revoked_by(),
+                                 node.revoke_reason().empty() ? "" : ": ", node.revoke_reason())});
+  }
+  if (presence.ok()) {
+    table.AddRow({"presence", absl::StrCat(PresenceWord(presence->presence()), " since ",
+                                           FormatTime(presence->presence_since()))});
+    for (const v1::NodeEvent& event : presence->events()) {
+      table.AddRow({FormatTime(event.time()), event.detail()});
+    }
+  }
+  console.out << table.Render(console.width);
+  return kExitOk;
+}
+
+absl::StatusOr<int> LabelNode(Console& console, const CommandLine& line,
+                              const NodeArguments& arguments) {
+  v1::LabelNodeRequest request;
+  request.set_node(arguments.node);
+  RETURN_IF_ERROR(AddLabels(arguments.labels, request.mutable_set()));
+  request.mutable_remove()->Assign(arguments.remove.begin(), arguments.remove.end());
+  if (request.set().empty() && request.remove().empty()) {
+    return UsageError("a label to set or remove is required",
+                      "Set a label, such as: muster node label n1 rack=b1.");
+  }
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto node, client->LabelNode(request));
+  if (line.json) console.out << Dump(ToJson(node));
+  PrintMessage(console, absl::StrCat("Node ", node.name(), " now has the labels ",
+                                     LabelText(node.labels()), "."));
+  return kExitOk;
+}
+
+absl::StatusOr<int> RevokeNode(Console& console, const CommandLine& line,
+                               const NodeArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  v1::RevokeNodeRequest request;
+  request.set_node(arguments.node);
+  request.set_reason(arguments.reason);
+  ASSIGN_OR_RETURN(const auto node, client->RevokeNode(request));
+  if (line.json) console.out << Dump(ToJson(node));
+  PrintMessage(console,
+               absl::StrCat("Node ", node.name(),
+                            " is revoked. Its name stays reserved until the node is removed."));
+  return kExitOk;
+}
+
+absl::StatusOr<int> RemoveNode(Console& console, const CommandLine& line,
+                               const NodeArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  RETURN_IF_ERROR(client->RemoveNode(arguments.node));
+  PrintMessage(console,
+               absl::StrCat("Node ", arguments.node,
+                            " is removed from the fleet. A machine can join with its name."));
+  return kExitOk;
+}
+
+absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto token, ReadTokenFile(arguments.token_file));
+  const std::string node = !arguments.node.empty() ? arguments.node : token.node;
+  if (node.empty()) {
+    return UsageError("the token is for any node: --node is required",
+                      "Name the node, such as --node $(hostname).");
+  }
+  const std::string folder =
+      arguments.folder.empty() ? DefaultNodeFolder(::getenv) : arguments.folder;
+  const auto joined = JoinFleet(token, node, folder);
+  if (!joined.ok()) return MarkJoinError(joined.status(), "node " + node);
+  PrintMessage(
+      console,
+      absl::StrCat("This machine is node ", joined->name, " of fleet ", token.fleet,
+                   ".\nIts identity is in ", folder, ", valid until ",
+                   HumanTime(joined->certificate_ends, absl::Now(), absl::LocalTimeZone()), "."));
+  return kExitOk;
+}
+
+void AddJoin(CommandLine& line, CLI::App& group) {
+  CLI::App& command =
+      AddCommand(group, {.name = "join",
+                         .summary = "Join this machine to the fleet as a node",
+                         .details = "The node's key is generated here and never sent. If the "
+                                    "answer was lost, repeat the same\n"
+                                    "command before the token expires.",
+                         .example = "muster node join --token-file n1.token\n"
+                                    "ssh n1 muster node join --token-file - < n1.token"});
+  const auto arguments = std::make_shared<JoinArguments>();
+  command.add_option("--token-file", arguments->token_file, "The token file, or - for stdin")
+      ->required()
+      ->type_name(kFileValue);
+  command
+      .add_option("--node", arguments->node,
+                  "The name of the node (default: the name in the token)")
+      ->type_name("NAME");
+  command
+      .add_option(
+          "--dir,--folder", arguments->folder,
+          "The folder of the identity (default: $MUSTER_HOME/node, for root /var/lib/muster-node)")
+      ->type_name(kFolderValue);
+  SetAction(line, command, [arguments](Console& console) { return Join(console, *arguments); });
+}
+
+using NodeAction = absl::StatusOr<int> (*)(Console&, const CommandLine&, const NodeArguments&);
+
+// Adds a command about one node.
+CLI::App& AddNodeCommand(CommandLine& line, CLI::App& group, const CommandText& text,
+                         const std::shared_ptr<NodeArguments>& arguments, NodeAction action) {
+  CLI::App& command = AddCommand(group, text);
+  command.add_option("NODE", arguments->node, "The node's name")->required()->type_name("");
+  AddContextOption(line, command);
+  SetAction(line, command, [&line, arguments, action](Console& console) {
+    return action(console, line, *arguments);
+  });
+  return command;
+}
+
+void AddLabel(CommandLine& line, CLI::App& group) {
+  const auto arguments = std::make_shared<NodeArguments>();
+  CLI::App& command = AddNodeCommand(line, group,
+                                     {.name = "label",
+                                      .summary = "Set and remove labels of a node",
+                                      .example = "muster node label n1 rack=b1 --remove zone"},
+                                     arguments, LabelNode);
+  command.add_option("LABEL", arguments->labels, "A label to set, as key=value")->type_name("");
+  command.add_option("--remove", arguments->remove, "The key of a label to remove")
+      ->type_name("KEY");
+  AddJsonOption(line, command);
+}
+
+void AddRevoke(CommandLine& line, CLI::App& group) {
+  const auto arguments = std::make_shared<NodeArguments>();
+  CLI::App& command =
+      AddNodeCommand(line, group,
+                     {.name = "revoke",
+                      .summary = "Revoke a node",
+                      .details = "All services refuse the node, and its streams end within "
+                                 "seconds. It stays in the list\n"
+                                 "until it is removed.",
+                      .example = "muster node revoke n1 --reason \"disk was stolen\""},
+                     arguments, RevokeNode);
+  command.add_option("--reason", arguments->reason, "The reason, stored with the node")
+      ->type_name("TEXT");
+  AddJsonOption(line, command);
+}
+
+}  // namespace
+
+void AddNodeCommands(CommandLine& line) {
+  const auto listed = std::make_shared<NodeArguments>();
+  CLI::App& list = AddCommand(line.app, {.name = "nodes",
+                                         .summary = "List the nodes of the fleet",
+                                         .example = "muster nodes\nmuster nodes --label rack=b1"});
+  list.add_option("--label", listed->labels, "Only nodes with this label")->type_name("KEY=VALUE");
+  AddJsonOption(line, list);
+  AddContextOption(line, list);
+  SetAction(line, list,
+            [&line, listed](Console& console) { return ListNodes(console, line, *listed); });
+
+  CLI::App& group = AddCommand(
+      line.app, {.name = "node",
+                 .summary = "Join this machine as a node; show, label, revoke and remove nodes",
+                 .example = "muster node join --token-file n1.token"});
+  group.require_subcommand(1);
+  AddJoin(line, group);
+  CLI::App& show = AddNodeCommand(
+      line, group,
+      {.name = "show", .summary = "Show a node and its events", .example = "muster node show n1"},
+      std::make_shared<NodeArguments>(), ShowNode);
+  AddJsonOption(line, show);
+  AddLabel(line, group);
+  AddRevoke(line, group);
+  AddNodeCommand(line, group,
+                 {.name = "remove",
+                  .summary = "Remove a node from the fleet",
+                  .details = "The node is revoked, and its name can be used again.",
+                  .example = "muster node remove n1"},
+                 std::make_shared<NodeArguments>(), RemoveNode);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,192 @@
+#include "cli/commands/results_commands.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/output/format.h"
+#include "cli/output/json_view.h"
+#include "cli/output/results_report.h"
+#include "cli/output/run_view.h"
+#include "cli/output/table.h"
+#include "cli/rpc/run_reference.h"
+#include "cli/rpc/session.h"
+#include "services/common/archive/archive_reader.h"
+#include "services/common/archive/results_yaml.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kPage = 1000;
+
+struct ResultsArguments {
+  std::string run;
+  std::string plugin;
+  std::string node;
+  std::string mode;
+};
+
+class StreamSink : public ByteSink {
+ public:
+  explicit StreamSink(std::ostream& stream) : stream_(stream) {}
+
+  absl::Status Write(std::string_view data) override {
+    stream_.write(data.data(), static_cast<std::streamsize>(data.size()));
+    return stream_.good() ? absl::OkStatus()
+                          : absl::UnavailableError("cannot write to standard output");
+  }
+
+ private:
+  std::ostream& stream_;
+};
+
+std::string Detail(const v1::Result& result) {
+  if (!result.error().empty()) return result.error();
+  return result.delivery().node_unproven() ? absl::StrCat(result.file_name(), " (node unproven)")
+                                           : result.file_name();
+}
+
+// Lists the pairs of a run without an archive, page by page.
+absl::StatusOr<int> ListPairs(Console& console, Client& client, const v1::Run& run,
+                              const ResultsArguments& arguments, bool json) {
+  v1::ListResultsRequest request;
+  request.set_run(run.id());
+  request.set_plugin(arguments.plugin);
+  request.set_node(arguments.node);
+  request.set_page_size(kPage);
+  using Align = Table::Align;
+  Table table({{"PLUGIN"}, {"NODE"}, {"OUTCOME"}, {"SIZE", Align::kRight}, {"AT"}, {"DETAIL"}});
+  Json list = Json::array();
+  do {
+    ASSIGN_OR_RETURN(const auto page, client.ListResults(request));
+    for (const v1::Result& result : page.results()) {
+      if (json) {
+        list.push_back(ToJson(result));
+        continue;
+      }
+      const bool pending = result.outcome() == v1::OUTCOME_PENDING;
+      table.AddRow({result.key().plugin(), result.key().node(), OutcomeWord(result.outcome()),
+                    pending ? "-" : HumanSize(result.size()),
+                    HumanTime(FromProto(result.commit_time()), absl::Now(), absl::LocalTimeZone()),
+                    Detail(result)});
+    }
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  console.out
+      << (json ? Dump({{"run", run.id()}, {"state", StateWord(run.state())}, {"results", list}})
+               : table.Render(console.width));
+  return kExitOk;
+}
+
+// Prints the tree of each plugin in the requested mode.
+class TreePrinter {
+ public:
+  TreePrinter(Console& console, const ResultsArguments& arguments, bool json)
+      : console_(console), arguments_(arguments), json_(json) {}
+
+  absl::Status Print(const std::string& plugin, const ResultItem& tree) {
+    const ResultItem* shown = &tree;
+    if (!arguments_.node.empty()) {
+      shown = FindItem(tree, arguments_.node);
+      if (shown == nullptr) return absl::OkStatus();  // the plugin has no results of that node
+    }
+    found_ = true;
+    if (arguments_.mode == "detailed") {
+      WriteDetails(console_.out, plugin, *shown);
+    } else if (arguments_.mode == "dump") {
+      StreamSink sink(console_.out);
+      console_.out << "---\n";
+      return WriteResultsYaml(*shown, sink);
+    } else if (json_) {
+      reports_.push_back(ReportJson(plugin, arguments_.node, *shown));
+    } else {
+      console_.out << (first_ ? "" : "\n") << ReportText(plugin, arguments_.node, *shown);
+      first_ = false;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish(const std::string& run) {
+    if (!found_) {
+      return errors::NodeNotInArchive(arguments_.node);
+    }
+    if (json_ && arguments_.mode == "report") {
+      console_.out << Dump({{"run", run}, {"plugins", reports_}});
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  Console& console_;
+  const ResultsArguments& arguments_;
+  const bool json_;
+  bool found_ = false;
+  bool first_ = true;
+  Json reports_ = Json::array();
+};
+
+absl::StatusOr<int> ShowArchive(Console& console, Client& client, const v1::Run& run,
+                                const ResultsArguments& arguments, bool json) {
+  const std::unique_ptr<ByteSource> archive = client.ReadArchive(run.id(), 0);
+  TreePrinter printer(console, arguments, json);
+  absl::Status shown = ReadResultTrees(*archive, arguments.plugin,
+                                       [&](const std::string& plugin, const ResultItem& tree) {
+                                         return printer.Print(plugin, tree);
+                                       });
+  if (Interrupted()) return kExitInterrupted;
+  if (shown.ok()) shown = printer.Finish(run.id());
+  if (!shown.ok()) return WithSubject(shown, absl::StrCat("the archive of run ", run.id()));
+  return kExitOk;
+}
+
+absl::StatusOr<int> ShowResults(Console& console, const CommandLine& line,
+                                ResultsArguments arguments) {
+  CatchInterrupts();
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto id, ResolveRun(*client, arguments.run));
+  ASSIGN_OR_RETURN(const auto run, client->GetRun(id));
+  if (run.state() == v1::RUN_STATE_COMPLETE) {
+    if (arguments.mode.empty()) arguments.mode = "report";
+    return ShowArchive(console, *client, run, arguments, line.json);
+  }
+  PrintMessage(console,
+               absl::StrCat("Run ", id, " is ", SummaryLine(ViewOf(run)),
+                            IsFinal(run.state()) ? ". It has no archive. Its results:"
+                                                 : ". It has no archive yet. Results so far:"));
+  return ListPairs(console, *client, run, arguments, line.json);
+}
+
+}  // namespace
+
+void AddResultsCommands(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "results",
+       .summary = "Show the results of a run",
+       .details =
+           "For a complete run, reads the archive. Modes: report (counts and the names of failed\n"
+           "items), detailed (a line of JSON for each item), dump (the tree in YAML).\n"
+           "For any other run, lists the results so far.",
+       .example = "muster results\nmuster results 3f2a --plugin e2e --mode detailed | jq .name"});
+  const auto arguments = std::make_shared<ResultsArguments>();
+  command
+      .add_option("RUN", arguments->run,
+                  "The id of the run, or a unique prefix of it (default: the newest run)")
+      ->type_name("");
+  command.add_option("-p,--plugin", arguments->plugin, "Only this plugin")->type_name("NAME");
+  command.add_option("-n,--node", arguments->node, "Only this node")->type_name("NAME");
+  AllowOnly(*command.add_option("-m,--mode", arguments->mode, "The output mode (default: report)"),
+            "report|detailed|dump");
+  AddJsonOption(line, command);
+  AddContextOption(line, command);
+  SetAction(line, command, [&line, arguments](Console& console) {
+    return ShowResults(console, line, *arguments);
+  });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,279 @@
+#include <sys/random.h>
+
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/commands/run_commands.h"
+#include "cli/commands/secret_output.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/output/follow.h"
+#include "cli/output/format.h"
+#include "cli/output/json_view.h"
+#include "cli/rpc/session.h"
+#include "cli/rpc/status_source.h"
+#include "cli/rpc/viewer.h"
+#include "cli/supervisor/home.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kMaxDefinition = size_t{1} << 20;
+
+struct RunArguments {
+  std::vector<std::string> plugins;
+  std::vector<std::string> files;
+  std::vector<std::string> nodes;
+  std::string timeout;
+  std::string start_grace;
+  std::string lost_after;
+  std::string title;
+  std::string credentials;
+  StatusListenerFiles status_listener;
+  bool fail_fast = false;
+  bool wait = false;
+};
+
+// Returns an id with which the aggregator recognises a repeated request.
+std::string RequestId() {
+  char bytes[16] = {};
+  if (::getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) return "";
+  return Hex({bytes, sizeof(bytes)});
+}
+
+absl::StatusOr<std::string> ReadDefinition(const std::string& file) {
+  if (file != "-") return ReadFileBounded(file, kMaxDefinition);
+  std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  if (text.size() <= kMaxDefinition) return text;
+  return errors::DefinitionTooLarge(kMaxDefinition);
+}
+
+// Sets the field if the option was given. "0" disables the limit.
+absl::Status SetDuration(const char* option, const std::string& text, auto mutable_field) {
+  if (text.empty()) return absl::OkStatus();
+  if (text == "0") {
+    mutable_field()->set_seconds(0);
+    return absl::OkStatus();
+  }
+  const auto duration = DurationArgument(text);
+  if (!duration.ok()) {
+    return UsageError(absl::StrCat(option, ": ", std::string(duration.status().message())),
+                      NextStepOf(duration.status()));
+  }
+  mutable_field()->set_seconds(absl::ToInt64Seconds(*duration));
+  return absl::OkStatus();
+}
+
+absl::Status SetDurations(const RunArguments& arguments, v1::CreateRunRequest& request) {
+  absl::Status status =
+      SetDuration("--timeout", arguments.timeout, [&] { return request.mutable_timeout(); });
+  status.Update(SetDuration("--start-grace", arguments.start_grace,
+                            [&] { return request.mutable_start_grace(); }));
+  status.Update(SetDuration("--lost-after", arguments.lost_after,
+                            [&] { return request.mutable_lost_after(); }));
+  return status;
+}
+
+absl::StatusOr<v1::CreateRunRequest> MakeRequest(const RunArguments& arguments) {
+  v1::CreateRunRequest request;
+  request.set_request_id(RequestId());
+  request.set_title(arguments.title);
+  request.set_fail_fast(arguments.fail_fast);
+  for (const std::string& plugin : arguments.plugins) request.add_plugins(plugin);
+  for (const std::string& file : arguments.files) {
+    absl::StatusOr<std::string> definition = ReadDefinition(file);
+    if (!definition.ok()) {
+      return WithSubject(definition.status(), absl::StrCat("plugin file ", file));
+    }
+    request.add_plugins(*std::move(definition));
+  }
+  if (request.plugins().empty()) {
+    return UsageError("a plugin is required",
+                      "Name a built-in plugin with --plugin (hostfacts, systemd-logs), or a "
+                      "definition with -f FILE.");
+  }
+  for (const std::string& node : arguments.nodes) request.add_nodes(node);
+  RETURN_IF_ERROR(SetDurations(arguments, request));
+  return request;
+}
+
+void PrintPlan(Console& console, const v1::Run& run) {
+  PrintMessage(
+      console,
+      absl::StrCat("Run ", run.id(), " is planned: ", run.counts().planned(),
+                   run.counts().planned() == 1 ? " result, deadline " : " results, deadline ",
+                   HumanTime(FromProto(run.deadline()), absl::Now(), absl::LocalTimeZone()), "."));
+  for (const v1::Plugin& plugin : run.plugins()) {
+    if (!plugin.has_image()) continue;
+    PrintMessage(
+        console,
+        absl::StrCat("Plugin ", plugin.name(),
+                     " names a container image. Agents do not start images: a sidecar of its "
+                     "container must\n"
+                     "deliver the result. Export credentials for it: muster credentials export ",
+                     run.id(), " --plugin ", plugin.name(),
+                     plugin.once() ? " --node global" : " --any-node", " --format kubernetes"));
+  }
+}
+
+// Returns the run from the aggregator, with the details of the status service if it answers. The
+// exit code must not depend on the status service, which may lag behind.
+absl::StatusOr<RunView> FetchRun(Client& client, StatusSource& source, const std::string& run) {
+  ASSIGN_OR_RETURN(const v1::Run authoritative, client.GetRun(run));
+  RunView view = ViewOf(authoritative);
+  absl::StatusOr<RunView> details = source.Fetch();
+  if (!details.ok()) return view;
+  details->status.set_state(view.status.state());
+  details->status.set_state_reason(view.status.state_reason());
+  *details->status.mutable_counts() = view.status.counts();
+  return details;
+}
+
+absl::StatusOr<int> Wait(Console& console, const std::shared_ptr<Client>& client,
+                         const std::string& run) {
+  const auto source = OperatorStatusSource(client, run);
+  const absl::StatusOr<RunView> end =
+      Follow([&] { return FetchRun(*client, *source, run); },
+             {.stream = console.err, .is_terminal = console.err_is_terminal});
+  if (Interrupted()) {
+    PrintMessage(console, absl::StrCat("The run is still running. Follow it with: muster status ",
+                                       run, " --watch"));
+    return kExitInterrupted;
+  }
+  if (!end.ok()) return end.status();
+  PrintMessage(console, absl::StrCat("Run ", run, " is ", SummaryLine(*end), "."));
+  if (end->status.state() == v1::RUN_STATE_COMPLETE) {
+    PrintMessage(console, absl::StrCat("Download its archive: muster retrieve ", run));
+  }
+  return OutcomeExitCode(end->status.state(), end->status.counts());
+}
+
+// Writes the credentials file of the run, to stdout for "-".
+absl::Status WriteRunCredentials(Console& console, Client& client, const RunArguments& arguments,
+                                 const std::string& run) {
+  ASSIGN_OR_RETURN(const auto credentials, IssueViewer(client, run));
+  if (!arguments.credentials.empty()) {
+    return WriteSecretOutput(console, arguments.credentials, CredentialsJson(credentials).view());
+  }
+  ASSIGN_OR_RETURN(const auto home, supervisor::HomeFromEnvironment());
+  return WriteCredentials(home, run, credentials);
+}
+
+// Sets up the status listener and the credentials file. The run exists already: the caller must
+// report its id with an error.
+absl::Status SetUpStatusAccess(Console& console, Client& client, const RunArguments& arguments,
+                               std::optional<v1::SetStatusListenerRequest> listener,
+                               const std::string& run) {
+  if (listener) {
+    listener->set_run(run);
+    RETURN_IF_ERROR(client.SetStatusListener(*listener));
+  }
+  return WriteRunCredentials(console, client, arguments, run);
+}
+
+absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
+                             const RunArguments& arguments) {
+  const bool prints_credentials = arguments.credentials == "-";
+  if (prints_credentials && line.json) {
+    return UsageError("--json and --credentials - both write to stdout", "Use one of them.");
+  }
+  ASSIGN_OR_RETURN(const auto request, MakeRequest(arguments));
+  std::optional<v1::SetStatusListenerRequest> listener;
+  if (arguments.status_listener.any()) {
+    ASSIGN_OR_RETURN(listener, ReadStatusListener(arguments.status_listener));
+  }
+  if (arguments.wait) CatchInterrupts();
+  ASSIGN_OR_RETURN(auto connected, Connect(line.context_file));
+  const std::shared_ptr<Client> client = std::move(connected);
+  ASSIGN_OR_RETURN(const auto run, client->CreateRun(request));
+  if (!prints_credentials) {
+    console.out << (line.json ? Dump(ToJson(run)) : run.id() + "\n") << std::flush;
+  }
+  PrintPlan(console, run);
+  const absl::Status accessible =
+      SetUpStatusAccess(console, *client, arguments, std::move(listener), run.id());
+  if (!accessible.ok()) {
+    return WithSubject(accessible, absl::StrCat("run ", run.id(), ", which is still running"));
+  }
+  if (!arguments.wait) return kExitOk;
+  return Wait(console, client, run.id());
+}
+
+}  // namespace
+
+void AddRunCommand(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "run",
+       .summary = "Create a run, with a plan of expected results",
+       .details =
+           "Prints the run id. A plugin that runs once is planned for the node \"global\", any "
+           "other\n"
+           "plugin for each --node. With --wait the exit code is 0 if every result is genuine,\n"
+           "3 if some are errors, 6 if some are timed out, 4 if the run failed, 5 if it was\n"
+           "cancelled. Writes a credentials file to $MUSTER_HOME/credentials, with which\n"
+           "`muster status` can read the status of this run on any machine.",
+       .example = "muster run --plugin hostfacts --plugin systemd-logs --node n1 --node n2\n"
+                  "muster run -f plugin.yaml --node n1 --timeout 30m --wait"});
+  const auto arguments = std::make_shared<RunArguments>();
+  const auto add_list = [&](const char* names, std::vector<std::string>& list, const char* help) {
+    return command.add_option(names, list, help)->allow_extra_args(false);
+  };
+  add_list("-p,--plugin", arguments->plugins, "A built-in plugin: hostfacts, systemd-logs")
+      ->type_name("NAME")
+      ->delimiter(',');
+  add_list("-f,--file", arguments->files,
+           "A plugin definition in YAML, in Sonobuoy's format; - for stdin")
+      ->type_name(kFileValue);
+  add_list("-n,--node", arguments->nodes, "A node from which results are expected")
+      ->type_name("NAME")
+      ->delimiter(',');
+  command.add_option("--timeout", arguments->timeout, "The time until the deadline (default: 6h)")
+      ->type_name("DURATION");
+  command
+      .add_option("--start-grace", arguments->start_grace,
+                  "The run fails if no agent reports within this time; 0: no limit (default: 5m if "
+                  "agents run every plugin)")
+      ->type_name("DURATION");
+  command
+      .add_option("--lost-after", arguments->lost_after,
+                  "A pair is timed out after this time without heartbeats (default: 3m)")
+      ->type_name("DURATION");
+  command.add_flag("--fail-fast", arguments->fail_fast,
+                   "The run fails at the first pair that is timed out");
+  command
+      .add_option("--credentials", arguments->credentials,
+                  "The path of the credentials file; - prints only the credentials")
+      ->type_name(kFileValue);
+  command
+      .add_option("--status-client-ca", arguments->status_listener.client_ca,
+                  "Open a status listener for this run, for clients of this CA (PEM)")
+      ->type_name(kFileValue);
+  command
+      .add_option("--status-cert", arguments->status_listener.certificate,
+                  "The certificate of the status listener (PEM)")
+      ->type_name(kFileValue);
+  command
+      .add_option("--status-key", arguments->status_listener.key,
+                  "The key of that certificate (PEM, mode 0600)")
+      ->type_name(kFileValue);
+  command.add_option("--title", arguments->title, "A title for the run")->type_name("TEXT");
+  command.add_flag("--wait", arguments->wait,
+                   "Wait until the run is complete, failed or cancelled");
+  AddJsonOption(line, command);
+  AddContextOption(line, command);
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return StartRun(console, line, *arguments); });
+}
+
+}  // namespace muster::cli

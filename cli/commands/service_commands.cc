@@ -1,0 +1,176 @@
+#include "cli/commands/service_commands.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cli/exit_code.h"
+#include "cli/output/format.h"
+#include "cli/output/json_view.h"
+#include "cli/output/table.h"
+#include "cli/supervisor/home.h"
+#include "cli/supervisor/installation.h"
+#include "cli/supervisor/supervisor.h"
+#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+
+namespace muster::cli {
+namespace {
+
+struct UpArguments {
+  std::vector<std::string> advertise;
+  std::string bind;
+  int port = -1;
+  int aggregator_port = -1;
+  int status_port = -1;
+  int gateway_port = -1;
+  std::string legacy_ports;
+  std::optional<std::string> legacy_host;
+  int legacy_port = -1;
+  std::string timeout;
+};
+
+absl::StatusOr<supervisor::UpOptions> MakeOptions(const UpArguments& arguments) {
+  supervisor::UpOptions options;
+  supervisor::AddressOptions& addresses = options.addresses;
+  addresses.advertise = arguments.advertise;
+  addresses.bind = arguments.bind;
+  addresses.legacy_ports = arguments.legacy_ports;
+  addresses.legacy_host = arguments.legacy_host;
+  if (arguments.legacy_port >= 0) addresses.legacy_port = arguments.legacy_port;
+  if (arguments.port >= 0) addresses.port = arguments.port;
+  const auto set = [&addresses](const char* service, int port) {
+    if (port >= 0) addresses.service_port[service] = port;
+  };
+  set("aggregator", arguments.aggregator_port);
+  set("status", arguments.status_port);
+  set("gateway", arguments.gateway_port);
+  if (arguments.timeout.empty()) return options;
+  const auto limit = DurationArgument(arguments.timeout);
+  if (!limit.ok()) {
+    return UsageError(absl::StrCat("--timeout: ", std::string(limit.status().message())),
+                      NextStepOf(limit.status()));
+  }
+  options.limit = *limit;
+  return options;
+}
+
+void PrintAddresses(Console& console, const supervisor::Addresses& addresses, bool json) {
+  if (json) {
+    console.out << Dump(Json(addresses));
+    return;
+  }
+  Table table({{"SERVICE"}, {"ADDRESS"}});
+  for (const char* service : {"aggregator", "status", "gateway"}) {
+    const auto found = addresses.find(service);
+    if (found == addresses.end()) continue;
+    const bool https = found->first == "gateway";
+    table.AddRow({service, absl::StrCat(https ? "https://" : "", found->second)});
+  }
+  console.out << table.Render(console.width);
+}
+
+absl::StatusOr<int> Up(Console& console, const CommandLine& line, const UpArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto options, MakeOptions(arguments));
+  ASSIGN_OR_RETURN(const auto home, supervisor::HomeFromEnvironment());
+  const auto addresses =
+      supervisor::Up(home, options, [&](const std::string& text) { PrintMessage(console, text); });
+  if (!addresses.ok()) return WithSubject(addresses.status(), absl::StrCat("home ", home.path()));
+  PrintAddresses(console, *addresses, line.json);
+  PrintMessage(console, absl::StrCat("All services are ready. State and logs: ", home.path()));
+  return kExitOk;
+}
+
+absl::StatusOr<int> Down(Console& console) {
+  ASSIGN_OR_RETURN(const auto home, supervisor::HomeFromEnvironment());
+  const auto stopped =
+      supervisor::Down(home, [&](const std::string& text) { PrintMessage(console, text); });
+  if (!stopped.ok()) return WithSubject(stopped.status(), absl::StrCat("home ", home.path()));
+  PrintMessage(console, *stopped ? "All services are stopped."
+                                 : absl::StrCat("No services are running in ", home.path(), "."));
+  return kExitOk;
+}
+
+absl::StatusOr<int> Supervise() {
+  ASSIGN_OR_RETURN(const auto home, supervisor::HomeFromEnvironment());
+  RETURN_IF_ERROR(supervisor::MakeHomeFolders(home));
+  ASSIGN_OR_RETURN(auto options, supervisor::MakeSupervisorOptions(home));
+  RETURN_IF_ERROR(supervisor::Supervisor(std::move(options)).Run());
+  return kExitOk;
+}
+
+void AddUp(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "up",
+       .summary = "Start the services on this machine",
+       .details =
+           "Creates missing identities and configuration files of the fleet in $MUSTER_HOME\n"
+           "(default ~/.muster), starts the services, and returns when they are ready. Omitted\n"
+           "options keep their configured values. The supervisor restarts a service that exits,\n"
+           "until `muster down`.",
+       .example = "muster up\nmuster up --advertise muster.example.com,10.0.0.5"});
+  const auto arguments = std::make_shared<UpArguments>();
+  command
+      .add_option(
+          "--advertise", arguments->advertise,
+          "A name or address at which nodes and clients reach this machine (default: 127.0.0.1)")
+      ->type_name("HOST")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      .add_option("--bind", arguments->bind,
+                  "The local address to listen on (default: 127.0.0.1, or 0.0.0.0 with "
+                  "--advertise)")
+      ->type_name("ADDRESS");
+  const auto add_port = [&command](const char* name, int& port, const char* help) {
+    AllowRange(*command.add_option(name, port, help)->type_name("PORT"), 0, 65535);
+  };
+  add_port("--port", arguments->port,
+           "The first of the ports: aggregator, status (+1), gateway (+3), legacy clients (+9, and "
+           "+10 to +509); 0: any free ports (default: 7440)");
+  add_port("--aggregator-port", arguments->aggregator_port, "The port of the aggregator");
+  add_port("--status-port", arguments->status_port, "The port of the status service");
+  add_port("--gateway-port", arguments->gateway_port, "The port of the gateway");
+  command
+      .add_option(
+          "--legacy-ports", arguments->legacy_ports,
+          "Ports of the runs' listeners for legacy clients; 0: any free ports (default: 7450-7949)")
+      ->type_name("FIRST-LAST");
+  command
+      .add_option("--legacy-host", arguments->legacy_host,
+                  "Give each new run a host name for legacy clients on one shared port, such as "
+                  "{run}.collect.example.org; \"\": a separate port for each run")
+      ->type_name("PATTERN");
+  add_port("--legacy-port", arguments->legacy_port,
+           "The shared port; 0: any free port (default: 7449)");
+  command
+      .add_option("--timeout", arguments->timeout,
+                  "The limit for the services to become ready (default: 60s)")
+      ->type_name("DURATION");
+  AddJsonOption(line, command);
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return Up(console, line, *arguments); });
+}
+
+}  // namespace
+
+void AddServiceCommands(CommandLine& line) {
+  AddUp(line);
+  CLI::App& down = AddCommand(
+      line.app, {.name = "down",
+                 .summary = "Stop the services on this machine",
+                 .details = "Uploads in progress are resumed after the next `muster up`.",
+                 .example = "muster down"});
+  SetAction(line, down, [](Console& console) { return Down(console); });
+  CLI::App& supervise =
+      AddCommand(line.app, {.name = "supervise",
+                            .summary = "Keep the services running (what `muster up` starts)",
+                            .example = "muster supervise"});
+  supervise.group("");
+  SetAction(line, supervise, [](Console&) { return Supervise(); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,342 @@
+#include "cli/commands/share_commands.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/commands/fleet_list.h"
+#include "cli/commands/fleet_shares.h"
+#include "cli/commands/share_view.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/output/format.h"
+#include "cli/output/json_view.h"
+#include "cli/output/table.h"
+#include "cli/rpc/session.h"
+#include "cli/rpc/share_client.h"
+#include "services/agent/agent_config.h"
+#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/identity/share_signature.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr absl::Duration kPause = absl::Milliseconds(250);
+
+struct ShareArguments {
+  std::string file;
+  std::string target;
+  std::string source;
+  std::string id;
+  std::string ttl;
+  std::string wait;
+  std::string output;
+  std::string folder;
+  // For operators.
+  std::string relay;
+  bool all = false;
+};
+
+void IgnoreProgress(int64_t, int64_t) {}
+
+absl::StatusOr<std::unique_ptr<ShareClient>> OpenClient(const ShareArguments& arguments) {
+  return ShareClient::Open(arguments.folder.empty() ? DefaultNodeFolder(::getenv)
+                                                    : arguments.folder);
+}
+
+// Returns true for requests that only operators make: they name both nodes, a relay, or --all.
+bool IsOperatorRequest(const ShareArguments& arguments) {
+  return arguments.all || !arguments.relay.empty() ||
+         (!arguments.source.empty() && !arguments.target.empty());
+}
+
+absl::StatusOr<std::unique_ptr<FleetShares>> OpenFleet(const CommandLine& line) {
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  return std::make_unique<FleetShares>(context);
+}
+
+// Returns the key of the named file. `self` is the node of the folder: the source or the target of
+// the file. It is empty for operators.
+absl::StatusOr<v1::ShareKey> KeyOf(const std::string& self, const ShareArguments& arguments) {
+  const bool from = !arguments.source.empty();
+  const bool to = !arguments.target.empty();
+  if (self.empty() ? !from || !to : from == to) {
+    return UsageError("--from or --to is required; operators must give both",
+                      "Use --from NODE for a file that was shared with this node, --to NODE for a "
+                      "file that this node shared.");
+  }
+  v1::ShareKey key;
+  key.set_source(from ? arguments.source : self);
+  key.set_target(to ? arguments.target : self);
+  key.set_id(arguments.id);
+  RETURN_IF_ERROR(ValidateShareKey(key));
+  return key;
+}
+
+absl::StatusOr<absl::Duration> DurationOption(const std::string& option, const std::string& text,
+                                              absl::Duration fallback) {
+  if (text.empty()) return fallback;
+  const auto duration = DurationArgument(text);
+  if (duration.ok()) return duration;
+  return UsageError(absl::StrCat(option, ": ", std::string(duration.status().message())),
+                    NextStepOf(duration.status()));
+}
+
+// Returns true if the error may disappear when a relay returns or the agent attaches again.
+bool IsRetryable(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         ReasonOf(status) == "NOT_ATTACHED";
+}
+
+// Uploads the file to the relay. Retries, and resumes the upload, until `until`.
+absl::StatusOr<v1::Share> UploadWithRetry(Console& console, ShareClient& client,
+                                          const ShareArguments& arguments, absl::Duration ttl,
+                                          absl::Time until) {
+  const std::string id = arguments.id.empty()
+                             ? std::filesystem::path(arguments.file).filename().string()
+                             : arguments.id;
+  auto share = client.Share(arguments.file, arguments.target, id, ttl, IgnoreProgress);
+  if (share.ok() || !IsRetryable(share.status()) || Interrupted()) return share;
+  PrintMessage(console, absl::StrCat("Retrying for up to ", HumanDuration(until - absl::Now()),
+                                     ": ", std::string(share.status().message())));
+  while (!share.ok() && IsRetryable(share.status()) && absl::Now() < until &&
+         SleepUnlessInterrupted(kPause)) {
+    share = client.Share(arguments.file, arguments.target, id, ttl, IgnoreProgress);
+  }
+  return share;
+}
+
+// Waits until the file is delivered, or can no longer be delivered, or until `until`.
+absl::StatusOr<v1::Share> WaitForDelivery(ShareClient& client, v1::Share share, absl::Time until) {
+  const v1::ShareKey key = share.file().key();
+  while (share.state() == v1::SHARE_STATE_IN_TRANSIT && absl::Now() < until &&
+         SleepUnlessInterrupted(kPause)) {
+    auto now = client.Get(key);
+    if (now.ok()) {
+      share = *std::move(now);
+    } else if (!IsRetryable(now.status())) {
+      return now.status();
+    }
+  }
+  return share;
+}
+
+absl::StatusOr<int> ShareFile(Console& console, const CommandLine& line,
+                              const ShareArguments& arguments) {
+  CatchInterrupts();
+  ASSIGN_OR_RETURN(const auto ttl,
+                   DurationOption("--ttl", arguments.ttl, absl::InfiniteDuration()));
+  ASSIGN_OR_RETURN(const auto wait, DurationOption("--wait", arguments.wait, absl::Seconds(10)));
+  ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
+  const absl::Time until = absl::Now() + wait;
+  const auto share = UploadWithRetry(console, *client, arguments, ttl, until);
+  if (Interrupted()) return kExitInterrupted;
+  if (!share.ok()) return share.status();
+  ASSIGN_OR_RETURN(const auto end, WaitForDelivery(*client, *share, until));
+  return ReportOutcome(console, line, end);
+}
+
+absl::StatusOr<int> List(Console& console, const CommandLine& line,
+                         const ShareArguments& arguments) {
+  if (IsOperatorRequest(arguments)) {
+    const auto fleet = OpenFleet(line);
+    return fleet.ok() ? ListFleetShares(console, line, **fleet, arguments.relay) : fleet.status();
+  }
+  ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
+  ASSIGN_OR_RETURN(const auto shares, client->List());
+  if (line.json) {
+    Json json = Json::array();
+    for (const v1::Share& share : shares) json.push_back(ToJson(share));
+    console.out << Dump(json);
+    return kExitOk;
+  }
+  Table table({{"FROM"}, {"FOR"}, {"ID"}, {"SIZE", Table::Align::kRight}, {"EXPIRES"}, {"STATE"}});
+  for (const v1::Share& share : shares) {
+    const v1::SharedFile& file = share.file();
+    table.AddRow({file.key().source(), file.key().target(), file.key().id(), HumanSize(file.size()),
+                  Expiry(file), StateWord(share.state())});
+  }
+  console.out << table.Render(console.width);
+  return kExitOk;
+}
+
+absl::StatusOr<int> Get(Console& console, const CommandLine&, const ShareArguments& arguments) {
+  CatchInterrupts();
+  ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
+  ASSIGN_OR_RETURN(const auto key, KeyOf(client->node(), arguments));
+  const absl::Status fetched = client->Fetch(key, arguments.output, IgnoreProgress);
+  if (Interrupted()) return kExitInterrupted;
+  if (!fetched.ok()) return fetched;
+  PrintMessage(console,
+               absl::StrCat("The file of ", key.source(), " is saved as ", arguments.output, "."));
+  return kExitOk;
+}
+
+absl::StatusOr<int> Remove(Console& console, const CommandLine& line,
+                           const ShareArguments& arguments) {
+  absl::Status removed;
+  if (IsOperatorRequest(arguments)) {
+    ASSIGN_OR_RETURN(const auto key, KeyOf("", arguments));
+    const auto fleet = OpenFleet(line);
+    removed = fleet.ok() ? (*fleet)->Remove(key, arguments.relay) : fleet.status();
+  } else {
+    ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
+    const auto key = KeyOf(client->node(), arguments);
+    removed = key.ok() ? client->Remove(*key) : key.status();
+  }
+  if (!removed.ok()) return removed;
+  PrintMessage(console, absl::StrCat(arguments.id, " is removed."));
+  return kExitOk;
+}
+
+absl::StatusOr<v1::Share> GetShare(const CommandLine& line, const ShareArguments& arguments) {
+  if (IsOperatorRequest(arguments)) {
+    ASSIGN_OR_RETURN(const auto key, KeyOf("", arguments));
+    ASSIGN_OR_RETURN(const auto fleet, OpenFleet(line));
+    return fleet->Get(key, arguments.relay);
+  }
+  ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
+  ASSIGN_OR_RETURN(const auto key, KeyOf(client->node(), arguments));
+  return client->Get(key);
+}
+
+absl::StatusOr<int> Outcome(Console& console, const CommandLine& line,
+                            const ShareArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto share, GetShare(line, arguments));
+  return ReportOutcome(console, line, share);
+}
+
+using Handler = absl::StatusOr<int> (*)(Console&, const CommandLine&, const ShareArguments&);
+
+CLI::App& AddCommandWithArguments(CommandLine& line, CLI::App& parent, const CommandText& text,
+                                  const std::shared_ptr<ShareArguments>& arguments,
+                                  Handler handler) {
+  CLI::App& command = AddCommand(parent, text);
+  command
+      .add_option("--dir", arguments->folder,
+                  "The folder from `muster node join` (default: $MUSTER_HOME/node, for root "
+                  "/var/lib/muster-node)")
+      ->type_name(kFolderValue);
+  SetAction(line, command, [&line, arguments, handler](Console& console) {
+    return handler(console, line, *arguments);
+  });
+  return command;
+}
+
+void AddKeyOptions(CLI::App& command, ShareArguments& arguments, bool both) {
+  command.add_option("--from", arguments.source, "The node that shared the file")
+      ->type_name("NODE");
+  if (both) {
+    command.add_option("--to", arguments.target, "The node with which it was shared")
+        ->type_name("NODE");
+  }
+  command.add_option("--id", arguments.id, "The id of the file")->required()->type_name("ID");
+}
+
+// Adds the options for operators.
+void AddOperatorOptions(CommandLine& line, CLI::App& command, ShareArguments& arguments) {
+  command
+      .add_option("--relay", arguments.relay,
+                  "For operators: the relay to ask (default: the relays of both nodes)")
+      ->type_name("RELAY");
+  AddContextOption(line, command);
+}
+
+void AddShare(CommandLine& line, const std::shared_ptr<ShareArguments>& arguments) {
+  CLI::App& command = AddCommandWithArguments(
+      line, line.app,
+      {.name = "share",
+       .summary = "On a node: share a file with another node",
+       .details =
+           "The file is signed here and sent through the relays to the relay of the other node.\n"
+           "Bytes that a relay already has are not sent again. While a relay is unreachable, the "
+           "relay before it stores\n"
+           "the file, and the exit code is 0: `muster shared outcome` shows the outcome.",
+       .example = "muster share report.csv --to n2\n"
+                  "muster share report.csv --to n2 --id today.csv --ttl 24h"},
+      arguments, ShareFile);
+  command.add_option("FILE", arguments->file, "The file")->required()->type_name(kFileValue);
+  command.add_option("--to", arguments->target, "The node that may read the file")
+      ->required()
+      ->type_name("NODE");
+  command.add_option("--id", arguments->id, "The id of the shared file (default: the file name)")
+      ->type_name("ID");
+  command
+      .add_option("--ttl", arguments->ttl,
+                  "The time until the file expires (default: it does not expire)")
+      ->type_name("DURATION");
+  command
+      .add_option("--wait", arguments->wait,
+                  "How long to wait for the delivery and for an unreachable relay (default: 10s)")
+      ->type_name("DURATION");
+  AddJsonOption(line, command);
+}
+
+}  // namespace
+
+void AddShareCommands(CommandLine& line) {
+  const auto arguments = std::make_shared<ShareArguments>();
+  AddShare(line, arguments);
+  CLI::App& group = AddCommand(line.app, {.name = "shared",
+                                          .summary = "List, get and remove shared files",
+                                          .example = "muster shared list"});
+  group.require_subcommand(1);
+  CLI::App& list =
+      AddCommandWithArguments(line, group,
+                              {.name = "list",
+                               .summary = "List the files shared with this node and by it",
+                               .details = "With --all or --relay, for operators: the files at "
+                                          "each relay, their times, and the used quota.",
+                               .example = "muster shared list\n"
+                                          "muster shared list --all"},
+                              arguments, List);
+  list.add_flag("--all", arguments->all, "For operators: the files at every relay");
+  list.add_option("--relay", arguments->relay, "For operators: the files at this relay")
+      ->type_name("RELAY");
+  AddContextOption(line, list);
+  AddJsonOption(line, list);
+  CLI::App& get = AddCommandWithArguments(
+      line, group,
+      {.name = "get",
+       .summary = "Get a file that another node shared with this node",
+       .details = "The file appears only when it is complete and its signature is "
+                  "verified. A partial download in\n"
+                  "PATH.part is resumed.",
+       .example = "muster shared get --from n1 --id report.csv -o report.csv"},
+      arguments, Get);
+  AddKeyOptions(get, *arguments, /*both=*/false);
+  get.add_option("-o,--output", arguments->output, "The file to write")
+      ->required()
+      ->type_name(kFileValue);
+  CLI::App& remove = AddCommandWithArguments(
+      line, group,
+      {.name = "remove",
+       .summary = "Remove a shared file from the relays",
+       .details = "On a node, give --from or --to. Operators give both; the audit "
+                  "log records the removal.",
+       .example = "muster shared remove --from n1 --id report.csv\n"
+                  "muster shared remove --to n2 --id report.csv\n"
+                  "muster shared remove --from n1 --to n2 --id report.csv"},
+      arguments, Remove);
+  AddKeyOptions(remove, *arguments, /*both=*/true);
+  AddOperatorOptions(line, remove, *arguments);
+  CLI::App& outcome = AddCommandWithArguments(
+      line, group,
+      {.name = "outcome",
+       .summary = "Show the state of a shared file",
+       .details = "The exit code is 0 if the file is delivered or in transit, and 1 if it was "
+                  "refused, has\n"
+                  "expired or was removed. On a node, give --from or --to. Operators give both.",
+       .example = "muster shared outcome --to n2 --id report.csv"},
+      arguments, Outcome);
+  AddKeyOptions(outcome, *arguments, /*both=*/true);
+  AddOperatorOptions(line, outcome, *arguments);
+  AddJsonOption(line, outcome);
+}
+
+}  // namespace muster::cli

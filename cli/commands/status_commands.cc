@@ -1,0 +1,167 @@
+#include "cli/commands/status_commands.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/output/follow.h"
+#include "cli/output/format.h"
+#include "cli/output/status_json.h"
+#include "cli/rpc/credentials_file.h"
+#include "cli/rpc/status_source.h"
+#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+
+namespace muster::cli {
+namespace {
+
+struct StatusArguments {
+  StatusQuery query;
+  std::string max_age;
+  bool watch = false;
+  std::string until = "complete";
+};
+
+std::string JsonLine(const RunView& view) {
+  v1::RunStatus status = view.status;
+  status.clear_feed_time();  // these change without a change of the run
+  status.clear_time();
+  std::string line = Dump(StatusJson(status));
+  line.pop_back();
+  return line;
+}
+
+absl::StatusOr<std::unique_ptr<StatusSource>> Open(const CommandLine& line,
+                                                   const StatusArguments& arguments) {
+  StatusQuery query = arguments.query;
+  query.context_file = line.context_file;
+  query.max_age = kMaxCredentialsAge;
+  if (!arguments.max_age.empty()) {
+    const auto age = DurationArgument(arguments.max_age);
+    if (!age.ok()) {
+      return UsageError(absl::StrCat("--max-age: ", std::string(age.status().message())),
+                        NextStepOf(age.status()));
+    }
+    query.max_age = *age;
+  }
+  return OpenStatusSource(query);
+}
+
+int RunExitCode(const RunView& view) {
+  return IsFinal(view.status.state()) ? OutcomeExitCode(view.status.state(), view.status.counts())
+                                      : kExitRunUnfinished;
+}
+
+absl::StatusOr<RunView> FollowToEnd(StatusSource& source, std::ostream& stream, bool is_terminal,
+                                    bool json) {
+  FollowOutput output{.stream = stream, .is_terminal = is_terminal && !json};
+  if (json) output.line = JsonLine;
+  return Follow([&source] { return source.Fetch(); }, output);
+}
+
+absl::StatusOr<int> ShowStatus(Console& console, const CommandLine& line,
+                               const StatusArguments& arguments) {
+  if (arguments.watch) CatchInterrupts();
+  ASSIGN_OR_RETURN(const auto source, Open(line, arguments));
+  if (arguments.watch) {
+    const auto end = FollowToEnd(*source, console.out, console.out_is_terminal, line.json);
+    if (Interrupted()) return kExitInterrupted;
+    if (!end.ok()) return end.status();
+    return RunExitCode(*end);
+  }
+  if (line.json) {
+    ASSIGN_OR_RETURN(const auto json, source->FetchAll());
+    const std::string text = Dump(json);
+    console.out << text;
+    ASSIGN_OR_RETURN(const auto status, ParseStatusJson(text));
+    return RunExitCode(ViewOf(status));
+  }
+  ASSIGN_OR_RETURN(const auto view, source->Fetch());
+  console.out << Render(view, absl::Now(), absl::LocalTimeZone(), console.width);
+  return RunExitCode(view);
+}
+
+absl::StatusOr<int> Wait(Console& console, const CommandLine& line,
+                         const StatusArguments& arguments) {
+  CatchInterrupts();
+  ASSIGN_OR_RETURN(const auto source, Open(line, arguments));
+  const auto end = FollowToEnd(*source, console.err, console.err_is_terminal, false);
+  if (Interrupted()) return kExitInterrupted;
+  if (!end.ok()) return end.status();
+  PrintMessage(console, absl::StrCat("Run ", end->status.run(), " is ", SummaryLine(*end), "."));
+  if (arguments.until == "complete") return RunExitCode(*end);
+  return end->status.state() == v1::RUN_STATE_FAILED ? kExitOk : kExitOtherState;
+}
+
+void AddQueryOptions(CommandLine& line, CLI::App& command, StatusArguments& arguments) {
+  command
+      .add_option("RUN", arguments.query.run,
+                  "The id of the run, or a unique prefix of it (default: the newest run)")
+      ->type_name("");
+  command
+      .add_option("--credentials", arguments.query.credentials_file,
+                  "The credentials file from `muster run` (default: found as described below)")
+      ->type_name(kFileValue);
+  command
+      .add_option("--max-age", arguments.max_age,
+                  "The maximum age of the credentials file (default: 24h)")
+      ->type_name("DURATION");
+  AddContextOption(line, command);
+}
+
+void AddStatusCommand(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "status",
+       .summary = "Show the progress of a run and the reasons for delays",
+       .details =
+           "Uses the credentials file --credentials, else $MUSTER_CREDENTIALS, else the file that\n"
+           "`muster run` wrote for this run (or the newest), else /tmp/sonobuoy.json. Without a "
+           "file,\n"
+           "or with --context, asks the services as an operator.\n"
+           "With --watch, follows the run until it is complete, failed or cancelled: in place on "
+           "a\n"
+           "terminal, else with a line for each change.\n"
+           "Exit codes: 0 every result is genuine, 3 some are errors, 6 some are timed out, 4 "
+           "failed,\n"
+           "5 cancelled, 7 still running, 78 no answer.",
+       .example = "muster status\nmuster status 3f2a --watch\n"
+                  "muster status --json | jq '.plugins[] | select(.status == \"failed\")'"});
+  const auto arguments = std::make_shared<StatusArguments>();
+  AddQueryOptions(line, command, *arguments);
+  command.add_flag("-w,--watch", arguments->watch,
+                   "Follow the run until it is complete, failed or cancelled");
+  AddJsonOption(line, command);
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return ShowStatus(console, line, *arguments); });
+}
+
+void AddWaitCommand(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "wait",
+       .summary = "Wait until a run is complete, failed or cancelled",
+       .details =
+           "Prints the output of `muster status --watch` on stderr, with the same exit codes.\n"
+           "With --until failed, the exit code is 0 if the run failed, else 8.",
+       .example = "muster wait\nmuster wait 3f2a --until failed"});
+  const auto arguments = std::make_shared<StatusArguments>();
+  AddQueryOptions(line, command, *arguments);
+  AllowOnly(*command.add_option("--until", arguments->until,
+                                "The expected final state (default: complete)"),
+            "complete|failed");
+  SetAction(line, command,
+            [&line, arguments](Console& console) { return Wait(console, line, *arguments); });
+}
+
+}  // namespace
+
+void AddStatusCommands(CommandLine& line) {
+  AddStatusCommand(line);
+  AddWaitCommand(line);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,39 @@
+#include "cli/commands/token_file.h"
+
+#include <iostream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cli/exit_code.h"
+#include "services/common/base/secret_file.h"
+
+namespace muster::cli {
+namespace {
+
+// Returns true if a service answered, or could not be reached.
+bool IsServiceError(const absl::Status& status) {
+  return absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status) ||
+         absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
+         absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+absl::StatusOr<JoinToken> ReadTokenFile(const std::string& file) {
+  if (file == "-") {
+    std::string text(std::istreambuf_iterator<char>(std::cin), {});
+    return ParseJoinToken(Secret(std::move(text)).view());
+  }
+  auto text = ReadSecretFile(file);
+  if (!text.ok()) return WithSubject(text.status(), absl::StrCat("token file ", file));
+  auto token = ParseJoinToken(Secret(*std::move(text)).view());
+  if (!token.ok()) return WithSubject(token.status(), absl::StrCat("token file ", file));
+  return token;
+}
+
+absl::Status MarkJoinError(const absl::Status& failure, const std::string& subject) {
+  return IsServiceError(failure) ? FromService(failure, subject) : failure;
+}
+
+}  // namespace muster::cli

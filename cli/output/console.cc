@@ -1,0 +1,79 @@
+#include "cli/output/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "cli/exit_code.h"
+#include "cli/output/format.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster::cli {
+namespace {
+
+// Returns a next step for a status without one, such as a failed connection.
+std::string_view DefaultNextStep(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+      return "Check that the services are running (`muster up` on their machine) and that the "
+             "address in the context file is correct.";
+    case absl::StatusCode::kDeadlineExceeded:
+      return "Try again. If it fails again, check the logs of the services.";
+    case absl::StatusCode::kUnauthenticated:
+      return "The certificate may have expired or been revoked: ask another operator for `muster "
+             "operator add`.";
+    case absl::StatusCode::kUnimplemented:
+      return "The service is older than this program: upgrade it.";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+ScreenSize CurrentScreenSize() {
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct winsize size = {};
+    if (::isatty(fd) == 1 && ::ioctl(fd, TIOCGWINSZ, &size) == 0) {
+      return {.width = size.ws_col, .height = size.ws_row};
+    }
+  }
+  return {};
+}
+
+Console SystemConsole() {
+  return {.out = std::cout,
+          .err = std::cerr,
+          .out_is_terminal = ::isatty(STDOUT_FILENO) == 1,
+          .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
+          .width = CurrentScreenSize().width};
+}
+
+void PrintError(Console& console, const absl::Status& status, std::string_view command) {
+  // Usage errors are self-explanatory; any other reason is listed in docs/errors.md.
+  const std::string reason = ExitCodeOf(status) == kExitUsage ? "" : ReasonOf(status);
+  const std::string message = Printable(ToStd(status.message()));
+  console.err << "error: " << (message.empty() ? absl::StatusCodeToString(status.code()) : message)
+              << (reason.empty() ? "" : absl::StrCat(" (", reason, ")")) << "\n";
+  const std::string subject = SubjectOf(status);
+  console.err << "   on: " << (subject.empty() ? std::string(command) : Printable(subject)) << "\n";
+  const std::string next_step = NextStepOf(status);
+  const std::string_view next = next_step.empty() ? DefaultNextStep(status) : next_step;
+  if (!next.empty()) console.err << " next: " << Printable(next) << "\n";
+}
+
+void PrintMessage(Console& console, std::string_view message) { console.err << message << "\n"; }
+
+absl::Status FinishOutput(Console& console) {
+  errno = 0;
+  console.out.flush();
+  if (console.out.good()) return absl::OkStatus();
+  return ErrnoError(errno == 0 ? EIO : errno, "write", "standard output");
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,47 @@
+// The two streams of the program: data goes to stdout, messages for people to stderr.
+#ifndef MUSTER_CLI_OUTPUT_CONSOLE_H_
+#define MUSTER_CLI_OUTPUT_CONSOLE_H_
+
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace muster::cli {
+
+// Columns and lines of a terminal; 0 without a terminal: then nothing is truncated.
+struct ScreenSize {
+  int width = 0;
+  int height = 0;
+};
+
+// Not thread-safe.
+struct Console {
+  std::ostream& out;
+  std::ostream& err;
+  bool out_is_terminal = false;
+  bool err_is_terminal = false;
+  int width = 0;  // of the terminal; 0 without one
+};
+
+// Returns the current size of the program's terminal.
+ScreenSize CurrentScreenSize();
+
+// Returns a console with std::cout and std::cerr.
+Console SystemConsole();
+
+// Prints an error in three lines on stderr: the error, its subject, the next step. Omits a line
+// without content.
+void PrintError(Console& console, const absl::Status& status, std::string_view command);
+
+// Prints one line on stderr.
+void PrintMessage(Console& console, std::string_view message);
+
+// Flushes stdout. Returns an error if a part of the data was not written (a full disk, a closed
+// pipe).
+absl::Status FinishOutput(Console& console);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_OUTPUT_CONSOLE_H_

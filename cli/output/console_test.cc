@@ -1,0 +1,55 @@
+#include "cli/output/console.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cli/exit_code.h"
+#include "services/common/base/error.h"
+
+namespace muster::cli {
+namespace {
+
+std::string PrintedError(const absl::Status& status) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Console console{.out = out, .err = err};
+  PrintError(console, status, "muster cancel");
+  EXPECT_EQ(out.str(), "");
+  return err.str();
+}
+
+TEST(PrintErrorTest, ErrorWithReasonPrintsSubjectAndNextStep) {
+  EXPECT_EQ(PrintedError(FromService(MakeError(absl::StatusCode::kNotFound, "RUN_NOT_FOUND",
+                                               "there is no run 3f2a", "`muster runs` lists them."),
+                                     "run 3f2a at host:7440")),
+            "error: there is no run 3f2a (RUN_NOT_FOUND)\n"
+            "   on: run 3f2a at host:7440\n"
+            " next: `muster runs` lists them.\n");
+}
+
+TEST(PrintErrorTest, StatusWithoutDetailsPrintsDefaults) {
+  EXPECT_EQ(PrintedError(absl::UnavailableError("connection refused")),
+            "error: connection refused\n"
+            "   on: muster cancel\n"
+            " next: Check that the services are running (`muster up` on their machine) and that "
+            "the address in the context file is correct.\n");
+  EXPECT_EQ(PrintedError(absl::InternalError("")), "error: INTERNAL\n   on: muster cancel\n");
+}
+
+TEST(PrintErrorTest, ControlCharactersAreReplaced) {
+  EXPECT_EQ(PrintedError(absl::InternalError("a\x1b[2Jb")),
+            "error: a?[2Jb\n   on: muster cancel\n");
+}
+
+TEST(FinishOutputTest, FailedStreamIsAnError) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Console console{.out = out, .err = err};
+  EXPECT_TRUE(FinishOutput(console).ok());
+  out.setstate(std::ios::badbit);
+  EXPECT_FALSE(FinishOutput(console).ok());
+}
+
+}  // namespace
+}  // namespace muster::cli

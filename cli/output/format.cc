@@ -1,0 +1,96 @@
+#include "cli/output/format.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "services/common/base/strings.h"
+#include "services/common/base/text_values.h"
+#include "services/common/base/utf8.h"
+#include "services/common/errors/cli.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr std::array<const char*, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+
+}  // namespace
+
+std::string HumanSize(int64_t bytes) {
+  if (bytes < 1024) return absl::StrCat(std::max<int64_t>(bytes, 0), " B");
+  size_t unit = 0;
+  int64_t whole = bytes;  // in the unit before `unit`
+  while (whole >= 1024 * 1024 && unit + 1 < kUnits.size()) {
+    whole /= 1024;
+    ++unit;
+  }
+  const int64_t tenths = whole * 10 / 1024;
+  if (tenths >= 100 || tenths % 10 == 0) return absl::StrCat(tenths / 10, " ", kUnits[unit]);
+  return absl::StrFormat("%d.%d %s", tenths / 10, tenths % 10, kUnits[unit]);
+}
+
+std::string HumanDuration(absl::Duration duration) {
+  if (duration == absl::InfiniteDuration()) return "forever";
+  const int64_t seconds = std::max<int64_t>(absl::ToInt64Seconds(duration), 0);
+  if (seconds < 60) return absl::StrCat(seconds, "s");
+  if (seconds < 3600) return absl::StrFormat("%dm %02ds", seconds / 60, seconds % 60);
+  if (seconds < 86400) return absl::StrFormat("%dh %02dm", seconds / 3600, seconds / 60 % 60);
+  return absl::StrFormat("%dd %02dh", seconds / 86400, seconds / 3600 % 24);
+}
+
+std::string HumanTime(absl::Time time, absl::Time now, absl::TimeZone zone) {
+  if (time == absl::UnixEpoch() || time == absl::InfinitePast()) return "-";
+  const bool today = absl::ToCivilDay(time, zone) == absl::ToCivilDay(now, zone);
+  return absl::FormatTime(today ? "%H:%M:%S" : "%Y-%m-%d %H:%M", time, zone);
+}
+
+std::string Rfc3339(absl::Time time) {
+  if (time == absl::UnixEpoch() || time == absl::InfinitePast()) return "";
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E*SZ", time, absl::UTCTimeZone());
+}
+
+int Percent(int64_t done, int64_t total) {
+  if (total <= 0) return 0;
+  return static_cast<int>(std::clamp<int64_t>(done, 0, total) * 100 / total);
+}
+
+std::string Hex(std::string_view bytes) { return absl::BytesToHexString(ToAbsl(bytes)); }
+
+std::string Printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = PrintableLength(text);
+    if (length > 0) {
+      out.append(text.substr(0, length));
+    } else {
+      out.push_back(text.front() == '\n' || text.front() == '\t' ? ' ' : '?');
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out;
+}
+
+int DisplayWidth(std::string_view text) {
+  return static_cast<int>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string Clip(std::string_view text, int width) {
+  if (DisplayWidth(text) <= width) return std::string(text);
+  const int keep = std::max(width - 3, 0);
+  size_t end = 0;
+  for (int columns = 0; end < text.size(); ++end) {
+    if ((text[end] & 0xC0) != 0x80 && ++columns > keep) break;
+  }
+  return absl::StrCat(ToAbsl(text.substr(0, end)), std::string(std::min(width, 3), '.'));
+}
+
+absl::StatusOr<absl::Duration> DurationArgument(std::string_view text) {
+  const std::optional<absl::Duration> duration = ParseDuration(text);
+  if (duration && *duration > absl::ZeroDuration()) return *duration;
+  return errors::InvalidDuration(Printable(text));
+}
+
+}  // namespace muster::cli

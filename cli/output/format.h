@@ -1,0 +1,50 @@
+// Formats of values, for people and for programs.
+#ifndef MUSTER_CLI_OUTPUT_FORMAT_H_
+#define MUSTER_CLI_OUTPUT_FORMAT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace muster::cli {
+
+// Returns "512 B", "1.5 KiB", "20 MiB": at most three digits, powers of 1024, rounded down.
+std::string HumanSize(int64_t bytes);
+
+// Returns "0s", "42s", "3m 05s", "2h 10m", "3d 04h": the two largest units, rounded down. A
+// negative duration counts as zero; an infinite one is "forever".
+std::string HumanDuration(absl::Duration duration);
+
+// Returns "14:03:59" on the day of `now`, "2026-11-21 14:03" on other days, "-" for a time that is
+// not set.
+std::string HumanTime(absl::Time time, absl::Time now, absl::TimeZone zone);
+
+// Returns "2026-11-21T13:03:59.25Z", or an empty text for a time that is not set (the epoch).
+std::string Rfc3339(absl::Time time);
+
+// Returns whole percent, rounded down: 100 only if all is done.
+int Percent(int64_t done, int64_t total);
+
+// Returns lower-case hexadecimal.
+std::string Hex(std::string_view bytes);
+
+// Replaces every terminal control character in `text` by '?', and newlines and tabs by spaces. Use
+// it for all text of other machines: names of nodes, messages of plugins.
+std::string Printable(std::string_view text);
+
+// Returns the columns of a terminal that `text` occupies (characters, not bytes).
+int DisplayWidth(std::string_view text);
+
+// Returns at most `width` columns of `text`. A truncated text ends with "...".
+std::string Clip(std::string_view text, int width);
+
+// Parses "30m", "1h30m", "90s". Returns INVALID_ARGUMENT for other texts and for values that are
+// not positive.
+absl::StatusOr<absl::Duration> DurationArgument(std::string_view text);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_OUTPUT_FORMAT_H_

@@ -1,0 +1,77 @@
+#include "cli/output/format.h"
+
+#include <gtest/gtest.h>
+
+#include "services/common/base/error.h"
+
+namespace muster::cli {
+namespace {
+
+TEST(HumanSizeTest, SizeHasThreeDigitsAndIsRoundedDown) {
+  EXPECT_EQ(HumanSize(0), "0 B");
+  EXPECT_EQ(HumanSize(1023), "1023 B");
+  EXPECT_EQ(HumanSize(1024), "1 KiB");
+  EXPECT_EQ(HumanSize(1536), "1.5 KiB");
+  EXPECT_EQ(HumanSize(20 << 20), "20 MiB");
+  EXPECT_EQ(HumanSize((int64_t{1} << 30) - 1), "1023 MiB");
+  EXPECT_EQ(HumanSize(int64_t{5} << 40), "5 TiB");
+  EXPECT_EQ(HumanSize(INT64_MAX), "7.9 EiB");
+}
+
+TEST(HumanDurationTest, DurationHasItsTwoLargestUnits) {
+  EXPECT_EQ(HumanDuration(absl::Seconds(-5)), "0s");
+  EXPECT_EQ(HumanDuration(absl::Seconds(59.9)), "59s");
+  EXPECT_EQ(HumanDuration(absl::Seconds(185)), "3m 05s");
+  EXPECT_EQ(HumanDuration(absl::Minutes(130)), "2h 10m");
+  EXPECT_EQ(HumanDuration(absl::Hours(76)), "3d 04h");
+  EXPECT_EQ(HumanDuration(absl::InfiniteDuration()), "forever");
+}
+
+TEST(HumanTimeTest, TimeOfAnotherDayHasItsDate) {
+  const absl::TimeZone utc = absl::UTCTimeZone();
+  const absl::Time now = absl::FromCivil(absl::CivilSecond(2026, 11, 21, 14, 30, 0), utc);
+  EXPECT_EQ(HumanTime(now - absl::Minutes(1), now, utc), "14:29:00");
+  EXPECT_EQ(HumanTime(now - absl::Hours(24), now, utc), "2026-11-20 14:30");
+  EXPECT_EQ(HumanTime(absl::UnixEpoch(), now, utc), "-");
+}
+
+TEST(Rfc3339Test, TimeIsInUtcWithAFraction) {
+  const absl::Time time =
+      absl::FromCivil(absl::CivilSecond(2026, 11, 21, 14, 30, 0), absl::UTCTimeZone());
+  EXPECT_EQ(Rfc3339(time), "2026-11-21T14:30:00Z");
+  EXPECT_EQ(Rfc3339(time + absl::Milliseconds(250)), "2026-11-21T14:30:00.25Z");
+  EXPECT_EQ(Rfc3339(absl::UnixEpoch()), "");
+}
+
+TEST(PercentTest, IncompletePartIsBelow100) {
+  EXPECT_EQ(Percent(0, 0), 0);
+  EXPECT_EQ(Percent(99999, 100000), 99);
+  EXPECT_EQ(Percent(100000, 100000), 100);
+}
+
+TEST(PrintableTest, ControlCharactersAreReplaced) {
+  EXPECT_EQ(Printable("na\x1b[31mme"), "na?[31mme");
+  EXPECT_EQ(Printable("two\nlines"), "two lines");
+  EXPECT_EQ(Printable("Knoten-\xc3\xa4"), "Knoten-\xc3\xa4");
+  EXPECT_EQ(Printable("\xff"), "?");
+}
+
+TEST(ClipTest, LongTextIsCutBetweenCharacters) {
+  EXPECT_EQ(Clip("hostfacts", 9), "hostfacts");
+  EXPECT_EQ(Clip("hostfacts", 8), "hostf...");
+  EXPECT_EQ(Clip("\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x9f\xc3\xa4", 4), "\xc3\xa4...");
+  EXPECT_EQ(Clip("abc", 2), "..");
+}
+
+TEST(DurationArgumentTest, NumberWithoutUnitFails) {
+  EXPECT_EQ(DurationArgument("90s").value(), absl::Seconds(90));
+  EXPECT_EQ(DurationArgument("1h30m").value(), absl::Minutes(90));
+  for (const char* text : {"", "30", "m", "3x", "0s", "-3m", "3 m"}) {
+    const absl::Status status = DurationArgument(text).status();
+    EXPECT_EQ(ReasonOf(status), "INVALID_DURATION") << text;
+    EXPECT_FALSE(NextStepOf(status).empty()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,113 @@
+#include "cli/output/job_output.h"
+
+#include <ostream>
+
+#include "absl/strings/str_cat.h"
+#include "cli/exit_code.h"
+#include "cli/output/format.h"
+#include "cli/output/job_view.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kFailuresShown = 20;
+
+}  // namespace
+
+JobOutput::JobOutput(Console& console, bool json)
+    : console_(console),
+      json_(json),
+      lines_([this](const std::string& node, v1::JobStream stream, std::string_view line) {
+        PrintLine(node, stream, line);
+      }) {}
+
+// Prints output unchanged for programs, and without control characters on a terminal.
+void JobOutput::PrintLine(const std::string& node, v1::JobStream stream, std::string_view line) {
+  HideSummary();
+  std::ostream& to = stream == v1::JOB_STREAM_STDERR ? console_.err : console_.out;
+  const bool terminal =
+      stream == v1::JOB_STREAM_STDERR ? console_.err_is_terminal : console_.out_is_terminal;
+  to << node << ": " << (terminal ? Printable(line) : std::string(line)) << "\n";
+}
+
+void JobOutput::HandleRecord(const v1::JobRecord& record) {
+  if (record.has_final()) {
+    const std::string failure = FailureText(record.final());
+    if (!failure.empty()) {
+      ++failed_;
+      if (failures_.size() < kFailuresShown) failures_[record.node()] = failure;
+    }
+  }
+  if (json_) {
+    console_.out << Dump(ToJson(record));
+    return;
+  }
+  switch (record.record_case()) {
+    case v1::JobRecord::kOutput:
+      PrintCut(record.node());
+      lines_.Add(record.node(), record.output());
+      break;
+    case v1::JobRecord::kCut:
+      lines_.Finish(record.node());
+      cut_[record.node()] += record.cut().bytes();
+      break;
+    case v1::JobRecord::kFinal:
+      PrintCut(record.node());
+      lines_.Finish(record.node());
+      break;
+    case v1::JobRecord::kBranch:
+      HideSummary();
+      PrintMessage(console_, record.branch().detail());
+      break;
+    default:
+      break;
+  }
+}
+
+void JobOutput::PrintCut(const std::string& node) {
+  const auto cut = cut_.find(node);
+  if (cut == cut_.end()) return;
+  const int64_t bytes = cut->second;
+  cut_.erase(cut);
+  if (bytes == 0) return;
+  HideSummary();
+  PrintMessage(console_, absl::StrCat(node, ": [", HumanSize(bytes), " of output omitted]"));
+}
+
+void JobOutput::HandleResponse(const v1::WatchJobResponse& response) {
+  for (const v1::JobRecord& record : response.records()) HandleRecord(record);
+  console_.out.flush();
+  if (response.has_job()) job_ = response.job();
+  if (!json_) ShowSummary(job_);
+}
+
+void JobOutput::ShowSummary(const v1::Job& job) {
+  if (!console_.err_is_terminal) return;
+  console_.err << "\r\x1b[K" << Clip(SummaryLine(job), console_.width > 0 ? console_.width - 1 : 79)
+               << std::flush;
+  summary_shown_ = true;
+}
+
+void JobOutput::HideSummary() {
+  if (!summary_shown_) return;
+  console_.err << "\r\x1b[K" << std::flush;
+  summary_shown_ = false;
+}
+
+int JobOutput::Finish(const v1::Job& job) {
+  HideSummary();
+  console_.out.flush();
+  if (!json_) {
+    for (const auto& [node, failure] : failures_) {
+      PrintMessage(console_, absl::StrCat(node, " failed: ", failure));
+    }
+    if (failed_ > failures_.size()) {
+      PrintMessage(console_, absl::StrCat("... and ", failed_ - failures_.size(), " more"));
+    }
+    PrintMessage(console_, absl::StrCat(SummaryLine(job), ". Job ", job.job(), ", ",
+                                        StateWord(job.state()), "."));
+  }
+  return job.succeeded() == job.targets() ? kExitOk : kExitJobFailed;
+}
+
+}  // namespace muster::cli

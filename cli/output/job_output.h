@@ -1,0 +1,47 @@
+// Shows the output and the progress of a job.
+#ifndef MUSTER_CLI_OUTPUT_JOB_OUTPUT_H_
+#define MUSTER_CLI_OUTPUT_JOB_OUTPUT_H_
+
+#include <map>
+#include <string>
+
+#include "cli/output/console.h"
+#include "cli/output/node_lines.h"
+#include "muster/v1/jobs.pb.h"
+
+namespace muster::cli {
+
+// Prints the lines of the nodes to stdout as "<node>: line", or each record as JSON. On a terminal,
+// a last line shows the progress of the job. At the end, prints the failed nodes and the reasons.
+// Not thread-safe.
+class JobOutput {
+ public:
+  JobOutput(Console& console, bool json);
+
+  void HandleResponse(const v1::WatchJobResponse& response);
+
+  // Prints the failures and a summary. Returns the exit code: 0 if the command succeeded on every
+  // node.
+  int Finish(const v1::Job& job);
+
+ private:
+  void HandleRecord(const v1::JobRecord& record);
+  // Prints how much output of the node was omitted since its last line.
+  void PrintCut(const std::string& node);
+  void PrintLine(const std::string& node, v1::JobStream stream, std::string_view line);
+  void ShowSummary(const v1::Job& job);
+  void HideSummary();
+
+  Console& console_;
+  const bool json_;
+  NodeLines lines_;
+  std::map<std::string, std::string> failures_;  // at most 20
+  size_t failed_ = 0;
+  std::map<std::string, int64_t> cut_;  // omitted bytes not yet printed, by node
+  v1::Job job_;
+  bool summary_shown_ = false;
+};
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_OUTPUT_JOB_OUTPUT_H_

@@ -1,0 +1,159 @@
+#include "cli/output/job_view.h"
+
+#include <csignal>
+#include <cstring>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/output/format.h"
+#include "services/common/base/utf8.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster::cli {
+namespace {
+
+// Returns an enum name without its prefix: "timed-out" for "JOB_OUTCOME_TIMED_OUT".
+std::string Word(std::string name, size_t prefix) {
+  name = absl::AsciiStrToLower(name.substr(prefix));
+  for (char& c : name) {
+    if (c == '_') c = '-';
+  }
+  return name;
+}
+
+Json FinalJson(const v1::JobRecord::Final& final) {
+  Json json = {{"outcome", OutcomeWord(final.outcome())}};
+  json["exit_code"] = final.outcome() == v1::JOB_OUTCOME_EXITED && final.signal() == 0
+                          ? Json(final.exit_code())
+                          : Json(nullptr);
+  if (final.signal() != 0) json["signal"] = final.signal();
+  json["duration_ms"] = absl::ToInt64Milliseconds(FromProto(final.duration()));
+  json["stdout_bytes"] = final.stdout_bytes();
+  json["stderr_bytes"] = final.stderr_bytes();
+  if (!final.reason().empty()) json["reason"] = final.reason();
+  if (!final.detail().empty()) json["detail"] = final.detail();
+  return json;
+}
+
+// Quotes `text` for a shell if necessary.
+std::string Quote(const std::string& text) {
+  const bool plain = !text.empty() && text.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_@%+=:,./-") == std::string::npos;
+  if (plain) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
+std::string OutcomeWord(v1::JobOutcome outcome) {
+  return Word(v1::JobOutcome_Name(outcome), std::strlen("JOB_OUTCOME_"));
+}
+
+std::string StateWord(v1::JobState state) {
+  return Word(v1::JobState_Name(state), std::strlen("JOB_STATE_"));
+}
+
+Json ToJson(const v1::Job& job) {
+  Json argv = Json::array();
+  for (const std::string& argument : job.argv()) argv.push_back(argument);
+  Json classes = Json::array();
+  for (const std::string& name : job.classes()) classes.push_back(name);
+  Json outcomes = Json::object();
+  for (const v1::JobOutcomeCount& entry : job.outcomes()) {
+    outcomes[OutcomeWord(entry.outcome())] = entry.count();
+  }
+  return {{"job", job.job()},
+          {"state", StateWord(job.state())},
+          {"submitted_by", job.submitted_by()},
+          {"submit_time", Rfc3339(FromProto(job.submit_time()))},
+          {"end_time", Rfc3339(FromProto(job.end_time()))},
+          {"deadline", Rfc3339(FromProto(job.deadline()))},
+          {"action", job.action()},
+          {"argv", argv},
+          {"classes", classes},
+          {"discard_output", job.discard_output()},
+          {"targets", job.targets()},
+          {"running", job.running()},
+          {"outcomes", outcomes},
+          {"succeeded", job.succeeded()},
+          {"output_bytes", job.output_bytes()},
+          {"cut_bytes", job.cut_bytes()}};
+}
+
+Json ToJson(const v1::JobRecord& record) {
+  Json json = {{"job", record.job()}};
+  if (!record.node().empty()) json["node"] = record.node();
+  json["sequence"] = record.sequence();
+  json["time"] = Rfc3339(FromProto(record.time()));
+  switch (record.record_case()) {
+    case v1::JobRecord::kStarted:
+      json["event"] = "started";
+      break;
+    case v1::JobRecord::kOutput:
+      json["event"] = record.output().stream() == v1::JOB_STREAM_STDERR ? "stderr" : "stdout";
+      if (IsUtf8(record.output().data())) {
+        json["data"] = record.output().data();
+      } else {
+        json["data_base64"] = absl::Base64Escape(record.output().data());
+      }
+      break;
+    case v1::JobRecord::kCut:
+      json["event"] = "cut";
+      json["bytes"] = record.cut().bytes();
+      break;
+    case v1::JobRecord::kFinal:
+      json["event"] = "final";
+      json.update(FinalJson(record.final()));
+      break;
+    case v1::JobRecord::kBranch:
+      json["event"] = record.branch().lost() ? "branch-lost" : "branch-back";
+      json["relay"] = record.branch().relay();
+      json["waiting"] = record.branch().waiting();
+      json["detail"] = record.branch().detail();
+      break;
+    default:
+      break;
+  }
+  return json;
+}
+
+std::string SummaryLine(const v1::Job& job) {
+  int64_t done = 0;
+  for (const v1::JobOutcomeCount& entry : job.outcomes()) done += entry.count();
+  const int64_t failed = done - job.succeeded();
+  std::string line = absl::StrCat(done, " of ", job.targets(), " nodes done");
+  if (failed > 0) absl::StrAppend(&line, " (", failed, " failed)");
+  const int64_t waiting = job.targets() - done - job.running();
+  if (job.running() > 0) absl::StrAppend(&line, ", ", job.running(), " running");
+  if (waiting > 0) absl::StrAppend(&line, ", ", waiting, " waiting");
+  return line;
+}
+
+std::string FailureText(const v1::JobRecord::Final& final) {
+  if (final.outcome() == v1::JOB_OUTCOME_EXITED) {
+    if (final.signal() != 0) {
+      const char* name = ::sigabbrev_np(final.signal());
+      return absl::StrCat("killed by signal ",
+                          name == nullptr ? "" : absl::StrCat("SIG", name, " "), "(",
+                          final.signal(), ")");
+    }
+    return final.exit_code() == 0 ? "" : absl::StrCat("exit code ", final.exit_code());
+  }
+  std::string text = OutcomeWord(final.outcome());
+  if (!final.reason().empty()) absl::StrAppend(&text, ": ", final.reason());
+  if (!final.detail().empty()) absl::StrAppend(&text, ": ", final.detail());
+  return text;
+}
+
+std::string QuotedCommand(const v1::Job& job) {
+  return absl::StrJoin(job.argv(), " ", [](std::string* out, const std::string& argument) {
+    out->append(Quote(argument));
+  });
+}
+
+}  // namespace muster::cli

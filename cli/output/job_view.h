@@ -1,0 +1,34 @@
+// Jobs and their records, for people and for programs.
+#ifndef MUSTER_CLI_OUTPUT_JOB_VIEW_H_
+#define MUSTER_CLI_OUTPUT_JOB_VIEW_H_
+
+#include <string>
+
+#include "cli/output/json_view.h"
+#include "muster/v1/jobs.pb.h"
+
+namespace muster::cli {
+
+// Returns "exited", "unknown", "unreachable", "refused", ...
+std::string OutcomeWord(v1::JobOutcome outcome);
+// Returns "running", "ended", "cancelled".
+std::string StateWord(v1::JobState state);
+
+// Return JSON with the field names of jobs.proto. Output is text if it is UTF-8, else base64 in
+// `data_base64`.
+Json ToJson(const v1::Job& job);
+Json ToJson(const v1::JobRecord& record);
+
+// Returns "12 of 20 nodes done (1 failed), 6 running, 2 waiting".
+std::string SummaryLine(const v1::Job& job);
+
+// Returns "exit code 2", "refused: POLICY_REFUSED: ...", or an empty text if the command exited
+// with 0.
+std::string FailureText(const v1::JobRecord::Final& final);
+
+// Returns the arguments quoted for a shell.
+std::string QuotedCommand(const v1::Job& job);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_OUTPUT_JOB_VIEW_H_

@@ -1,0 +1,188 @@
+#include "cli/output/json_view.h"
+
+#include <map>
+
+#include "cli/output/format.h"
+
+namespace muster::cli {
+namespace {
+
+std::string TimeText(const google::protobuf::Timestamp& time) { return Rfc3339(FromProto(time)); }
+
+template <typename List>
+Json TextList(const List& list) {
+  Json json = Json::array();
+  for (const auto& text : list) json.push_back(text);
+  return json;
+}
+
+}  // namespace
+
+std::string StateWord(v1::RunState state) {
+  switch (state) {
+    case v1::RUN_STATE_PLANNED:
+      return "planned";
+    case v1::RUN_STATE_RUNNING:
+      return "running";
+    case v1::RUN_STATE_POST_PROCESSING:
+      return "post-processing";
+    case v1::RUN_STATE_COMPLETE:
+      return "complete";
+    case v1::RUN_STATE_FAILED:
+      return "failed";
+    case v1::RUN_STATE_CANCELLED:
+      return "cancelled";
+    default:
+      return "unknown";  // a state of a newer service
+  }
+}
+
+bool IsFinal(v1::RunState state) {
+  return state == v1::RUN_STATE_COMPLETE || state == v1::RUN_STATE_FAILED ||
+         state == v1::RUN_STATE_CANCELLED;
+}
+
+std::string OutcomeWord(v1::Outcome outcome) {
+  switch (outcome) {
+    case v1::OUTCOME_PENDING:
+      return "pending";
+    case v1::OUTCOME_GENUINE:
+      return "genuine";
+    case v1::OUTCOME_ERROR:
+      return "error";
+    case v1::OUTCOME_TIMED_OUT:
+      return "timed-out";
+    default:
+      return "unknown";
+  }
+}
+
+Json ToJson(const v1::ResultCounts& counts) {
+  return {{"planned", counts.planned()},
+          {"pending", counts.pending()},
+          {"genuine", counts.genuine()},
+          {"errors", counts.errors()},
+          {"timed_out", counts.timed_out()}};
+}
+
+Json ToJson(const v1::Run& run) {
+  Json plugins = Json::array();
+  for (const v1::Plugin& plugin : run.plugins()) {
+    plugins.push_back(
+        {{"name", plugin.name()}, {"once", plugin.once()}, {"has_image", plugin.has_image()}});
+  }
+  const v1::LegacyListener& listener = run.legacy_listener();
+  return {{"id", run.id()},
+          {"title", run.title()},
+          {"state", StateWord(run.state())},
+          {"state_reason", run.state_reason()},
+          {"create_time", TimeText(run.create_time())},
+          {"deadline", TimeText(run.deadline())},
+          {"end_time", TimeText(run.end_time())},
+          {"created_by", run.created_by()},
+          {"plugins", plugins},
+          {"counts", ToJson(run.counts())},
+          {"legacy_listener",
+           {{"urls", TextList(listener.urls())},
+            {"open", listener.open()},
+            {"fault", listener.fault()}}}};
+}
+
+Json ToJson(const v1::Result& result) {
+  return {{"plugin", result.key().plugin()},
+          {"node", result.key().node()},
+          {"outcome", OutcomeWord(result.outcome())},
+          {"generation", result.generation()},
+          {"size", result.size()},
+          {"sha256", Hex(result.sha256())},
+          {"media_type", result.media_type()},
+          {"file_name", result.file_name()},
+          {"error", result.error()},
+          {"commit_time", TimeText(result.commit_time())},
+          {"partial_size", result.partial_size()},
+          {"delivered_by", result.delivery().uri()},
+          {"node_unproven", result.delivery().node_unproven()}};
+}
+
+Json ToJson(const v1::PairStatus& pair) {
+  Json json = {{"plugin", pair.plugin()},
+               {"node", pair.node()},
+               {"outcome", OutcomeWord(pair.outcome())},
+               {"error", pair.error()},
+               {"size", pair.size()},
+               {"update_time", TimeText(pair.update_time())}};
+  if (pair.has_progress()) {
+    const v1::Progress& progress = pair.progress();
+    json["progress"] = {
+        {"message", progress.message()},         {"total", progress.total()},
+        {"completed", progress.completed()},     {"failures", TextList(progress.failures())},
+        {"errors", TextList(progress.errors())}, {"time", TimeText(progress.time())}};
+  }
+  return json;
+}
+
+Json ToJson(const v1::RunStatus& status) {
+  Json plugins = Json::array();
+  for (const v1::PluginStatus& plugin : status.plugins()) {
+    plugins.push_back({{"plugin", plugin.plugin()}, {"counts", ToJson(plugin.counts())}});
+  }
+  Json pairs = Json::array();
+  for (const v1::PairStatus& pair : status.pairs()) pairs.push_back(ToJson(pair));
+  return {{"run", status.run()},
+          {"state", StateWord(status.state())},
+          {"state_reason", status.state_reason()},
+          {"percent_complete", status.percent_complete()},
+          {"create_time", TimeText(status.create_time())},
+          {"deadline", TimeText(status.deadline())},
+          {"feed_time", TimeText(status.feed_time())},
+          {"plugins", plugins},
+          {"pairs", pairs}};
+}
+
+Json ToJson(const v1::Operator& person) {
+  return {{"name", person.name()},
+          {"uri", person.uri()},
+          {"revoked", person.revoked()},
+          {"issue_time", TimeText(person.issue_time())},
+          {"expire_time", TimeText(person.expire_time())}};
+}
+
+Json ToJson(const v1::JoinToken& token) {
+  return {
+      {"id", token.id()},
+      {"node", token.node()},
+      {"count", token.count()},
+      {"labels", std::map<std::string, std::string>(token.labels().begin(), token.labels().end())},
+      {"created_by", token.created_by()},
+      {"create_time", TimeText(token.create_time())},
+      {"expire_time", TimeText(token.expire_time())},
+      {"revoked", token.revoked()},
+      {"joined", std::vector<std::string>(token.joined().begin(), token.joined().end())},
+      {"joined_count", token.joined_count()},
+      {"relay", token.relay()},
+      {"parents", TextList(token.parents())}};
+}
+
+Json ToJson(const v1::EnrolledNode& node) {
+  return {
+      {"name", node.name()},
+      {"uri", node.uri()},
+      {"labels", std::map<std::string, std::string>(node.labels().begin(), node.labels().end())},
+      {"join_time", TimeText(node.join_time())},
+      {"join_token", node.join_token()},
+      {"expire_time", TimeText(node.expire_time())},
+      {"revoked", node.revoked()},
+      {"revoke_time", TimeText(node.revoke_time())},
+      {"revoke_reason", node.revoke_reason()},
+      {"revoked_by", node.revoked_by()},
+      {"kind", node.is_relay() ? "relay" : "node"},
+      {"relay_targets", TextList(node.relay_targets())},
+      {"join_targets", TextList(node.join_targets())},
+      {"parents", TextList(node.parents())}};
+}
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,44 @@
+// Messages of the API as the JSON of --json: field names as in proto/muster/v1, states as
+// lower-case words, times in RFC 3339 ("" if not set), sizes in bytes, digests in hex.
+#ifndef MUSTER_CLI_OUTPUT_JSON_VIEW_H_
+#define MUSTER_CLI_OUTPUT_JSON_VIEW_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "muster/v1/archives.pb.h"
+#include "muster/v1/enrollment.pb.h"
+#include "muster/v1/identities.pb.h"
+#include "muster/v1/results.pb.h"
+#include "muster/v1/runs.pb.h"
+#include "muster/v1/status.pb.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster::cli {
+
+using Json = nlohmann::ordered_json;
+
+// Returns "planned", "running", "post-processing", "complete", "failed", "cancelled".
+std::string StateWord(v1::RunState state);
+
+// Returns true if the state is final: complete, failed or cancelled.
+bool IsFinal(v1::RunState state);
+
+// Returns "pending", "genuine", "error", "timed-out".
+std::string OutcomeWord(v1::Outcome outcome);
+
+Json ToJson(const v1::ResultCounts& counts);
+Json ToJson(const v1::Run& run);
+Json ToJson(const v1::Result& result);
+Json ToJson(const v1::PairStatus& pair);
+Json ToJson(const v1::RunStatus& status);
+Json ToJson(const v1::Operator& person);
+Json ToJson(const v1::JoinToken& token);
+Json ToJson(const v1::EnrolledNode& node);
+
+// Returns one line for stdout. Replaces bytes that are not UTF-8, so that it never fails.
+std::string Dump(const Json& json);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_OUTPUT_JSON_VIEW_H_

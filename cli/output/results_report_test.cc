@@ -1,0 +1,61 @@
+#include "cli/output/results_report.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace muster::cli {
+namespace {
+
+ResultItem Leaf(const std::string& name, std::string_view status) {
+  return {.name = name, .status = std::string(status)};
+}
+
+ResultItem Example() {
+  ResultItem node{.name = "n1", .meta = {{kMetaType, std::string(kTypeNode)}}};
+  node.items = {Leaf("boots", kPassed), Leaf("[It] sings", kFailed), Leaf("swims", kSkipped),
+                Leaf("runs", kTimeout)};
+  ResultItem root{.name = "e2e", .meta = {{kMetaType, std::string(kTypeSummary)}}};
+  root.items = {node};
+  RollUp(root);
+  return root;
+}
+
+TEST(ResultsReportTest, TextHasCountsAndFailedItems) {
+  EXPECT_EQ(ReportText("e2e", "", Example()),
+            "Plugin: e2e\nStatus: failed\nTotal: 4\nPassed: 1\nFailed: 2\nSkipped: 1\n"
+            "\nFailed:\n  sings\n  runs\n");
+  const ResultItem passed = Leaf("all", kPassed);
+  EXPECT_EQ(ReportText("e2e", "n1", passed),
+            "Plugin: e2e\nNode: n1\nStatus: passed\nTotal: 1\nPassed: 1\nFailed: 0\nSkipped: 0\n");
+  ResultItem own{.name = "e2e"};
+  own.items = {Leaf("a", "blue"), Leaf("b", kPassed)};
+  RollUp(own);
+  EXPECT_EQ(ReportText("e2e", "", own),
+            "Plugin: e2e\nStatus: blue: 1, passed: 1\nTotal: 2\nPassed: 1\nFailed: 0\nSkipped: 0\n"
+            "blue: 1\n");
+}
+
+TEST(ResultsReportTest, JsonHasCountsAndFailedItems) {
+  EXPECT_EQ(ReportJson("e2e", "n1", Example()).dump(),
+            R"({"plugin":"e2e","node":"n1","status":"failed","total":4,"passed":1,"failed":2,)"
+            R"("skipped":1,"counts":{"failed":1,"passed":1,"skipped":1,"timeout":1},)"
+            R"("failed_names":["sings","runs"],"failed_not_listed":0})");
+}
+
+TEST(ResultsReportTest, DetailsHaveOneLinePerLeaf) {
+  std::ostringstream out;
+  WriteDetails(out, "e2e", Example());
+  EXPECT_EQ(out.str(),
+            R"({"plugin":"e2e","node":"n1","name":"boots","status":"passed","meta":{}})"
+            "\n"
+            R"({"plugin":"e2e","node":"n1","name":"[It] sings","status":"failed","meta":{}})"
+            "\n"
+            R"({"plugin":"e2e","node":"n1","name":"swims","status":"skipped","meta":{}})"
+            "\n"
+            R"({"plugin":"e2e","node":"n1","name":"runs","status":"timeout","meta":{}})"
+            "\n");
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,219 @@
+#include "cli/output/run_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "cli/exit_code.h"
+#include "cli/output/format.h"
+#include "cli/output/json_view.h"
+#include "cli/output/progress_bar.h"
+#include "cli/output/status_json.h"
+#include "cli/output/table.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kBarWidth = 20;
+
+int64_t DoneCount(const v1::ResultCounts& counts) { return counts.planned() - counts.pending(); }
+
+std::string DeadlineText(const v1::RunStatus& status, absl::Time now, absl::TimeZone zone) {
+  if (!status.has_deadline() || IsFinal(status.state())) return "";
+  const absl::Time deadline = FromProto(status.deadline());
+  const std::string at = HumanTime(deadline, now, zone);
+  if (deadline <= now) return absl::StrCat("; the deadline passed at ", at);
+  return absl::StrCat("; deadline in ", HumanDuration(deadline - now), " (", at, ")");
+}
+
+// Returns the estimated time of the pending results, as a range.
+std::string EstimateText(const v1::RunStatus& status, absl::Time now, absl::TimeZone zone) {
+  if (!status.has_estimate() || IsFinal(status.state())) return "";
+  const absl::Time latest = FromProto(status.estimate().latest());
+  if (latest <= now) return "";
+  const absl::Time earliest = std::max(now, FromProto(status.estimate().earliest()));
+  return absl::StrCat("Estimate: done in ", HumanDuration(earliest - now), " to ",
+                      HumanDuration(latest - now), " (", HumanTime(earliest, now, zone), " to ",
+                      HumanTime(latest, now, zone), "), from the durations so far\n");
+}
+
+// Returns "2 running, 1 stuck": the reasons of the pending results.
+std::string ReasonsText(const v1::PluginStatus& plugin) {
+  return absl::StrJoin(plugin.reasons(), ", ", [](std::string* out, const v1::ReasonCount& reason) {
+    absl::StrAppend(out, reason.count(), " ",
+                    absl::StrReplaceAll(ReasonWord(reason.reason()), {{"-", " "}}));
+  });
+}
+
+std::string PluginTable(const v1::RunStatus& status) {
+  using Align = Table::Align;
+  Table table({{"PLUGIN"},
+               {"RESULTS"},
+               {"OK", Align::kRight},
+               {"ERRORS", Align::kRight},
+               {"TIMED OUT", Align::kRight},
+               {"PENDING", Align::kRight},
+               {"REASONS"}});
+  for (const v1::PluginStatus& plugin : status.plugins()) {
+    const v1::ResultCounts& counts = plugin.counts();
+    table.AddRow({plugin.plugin(),
+                  absl::StrFormat("%s %3d%%", Bar(DoneCount(counts), counts.planned(), kBarWidth),
+                                  Percent(DoneCount(counts), counts.planned())),
+                  absl::StrCat(counts.genuine()), absl::StrCat(counts.errors()),
+                  absl::StrCat(counts.timed_out()), absl::StrCat(counts.pending()),
+                  ReasonsText(plugin)});
+  }
+  return table.Render();
+}
+
+// Returns the reason, duration and next event of each straggler. On a terminal the next event has
+// its own line, so that it is not truncated.
+std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time now, int width) {
+  Table table({{"PLUGIN"}, {"NODE"}, {"REASON"}, {"SINCE"}, {"HEARTBEAT"}, {"DETAIL"}});
+  for (const v1::PairStatus& pair : pairs) {
+    const std::string message =
+        pair.has_fault() ? pair.fault().message() : pair.progress().message();
+    std::string more = pair.detail();
+    if (!message.empty()) absl::StrAppend(&more, more.empty() ? "" : "; ", "message: ", message);
+    const bool own_line = width > 0 && !more.empty() && !pair.next().empty();
+    if (!own_line && !pair.next().empty()) {
+      absl::StrAppend(&more, more.empty() ? "" : "; ", pair.next());
+    }
+    table.AddRow(
+        {pair.plugin(), pair.node(), absl::StrReplaceAll(ReasonWord(pair.reason()), {{"-", " "}}),
+         pair.has_reason_since() ? HumanDuration(now - FromProto(pair.reason_since())) : "-",
+         pair.has_heartbeat_age()
+             ? absl::StrCat(HumanDuration(absl::Seconds(pair.heartbeat_age().seconds())), " ago")
+             : "none",
+         more});
+    if (own_line) table.AddRow({"", "", "", "", "", pair.next()});
+  }
+  return table.Render(width);
+}
+
+std::string FailureTable(const std::vector<v1::PairStatus>& pairs, int width) {
+  Table table({{"PLUGIN"}, {"NODE"}, {"ERROR"}});
+  for (const v1::PairStatus& pair : pairs) {
+    const std::string error = pair.error().empty() ? OutcomeWord(pair.outcome()) : pair.error();
+    table.AddRow({pair.plugin(), pair.node(), error});
+  }
+  return table.Render(width);
+}
+
+std::string ActiveTable(const std::vector<v1::PairStatus>& pairs, int width) {
+  Table table({{"PLUGIN"}, {"NODE"}, {"DONE", Table::Align::kRight}, {"MESSAGE"}});
+  for (const v1::PairStatus& pair : pairs) {
+    const v1::Progress& progress = pair.progress();
+    const std::string done = progress.total() > 0
+                                 ? absl::StrCat(progress.completed(), "/", progress.total())
+                                 : absl::StrCat(progress.completed());
+    table.AddRow({pair.plugin(), pair.node(), done, progress.message()});
+  }
+  return table.Render(width);
+}
+
+// Returns the number of pending results that need attention.
+int64_t LaggingCount(const v1::RunStatus& status) {
+  int64_t lagging = 0;
+  for (const v1::ReasonCount& reason : status.reasons()) {
+    if (reason.reason() != v1::REASON_RUNNING && reason.reason() != v1::REASON_NOT_STARTED) {
+      lagging += reason.count();
+    }
+  }
+  return lagging;
+}
+
+// Returns "... and 12 more" for a truncated list.
+std::string MoreText(int64_t all, size_t shown) {
+  const int64_t left = all - static_cast<int64_t>(shown);
+  return left > 0 ? absl::StrCat("... and ", left, " more\n") : "";
+}
+
+}  // namespace
+
+RunView ViewOf(v1::RunStatus status) {
+  RunView view;
+  for (v1::PairStatus& pair : *status.mutable_pairs()) {
+    std::vector<v1::PairStatus>& list = pair.outcome() != v1::OUTCOME_PENDING ? view.failed
+                                        : pair.reason() == v1::REASON_RUNNING ? view.active
+                                                                              : view.stragglers;
+    list.push_back(std::move(pair));
+  }
+  status.clear_pairs();
+  status.clear_stragglers();
+  view.status = std::move(status);
+  return view;
+}
+
+RunView ViewOf(const v1::Run& run) {
+  RunView view;
+  view.status.set_run(run.id());
+  view.status.set_state(run.state());
+  view.status.set_state_reason(run.state_reason());
+  *view.status.mutable_create_time() = run.create_time();
+  *view.status.mutable_deadline() = run.deadline();
+  *view.status.mutable_counts() = run.counts();
+  return view;
+}
+
+std::string CountsText(const v1::ResultCounts& counts) {
+  std::string text = absl::StrCat(DoneCount(counts), " of ", counts.planned(),
+                                  counts.planned() == 1 ? " result" : " results");
+  if (counts.errors() > 0) {
+    absl::StrAppend(&text, ", ", counts.errors(), counts.errors() == 1 ? " error" : " errors");
+  }
+  if (counts.timed_out() > 0) absl::StrAppend(&text, ", ", counts.timed_out(), " timed out");
+  return text;
+}
+
+std::string SummaryLine(const RunView& view) {
+  std::string line =
+      absl::StrCat(StateWord(view.status.state()), ": ", CountsText(view.status.counts()));
+  const std::string reason = Printable(view.status.state_reason());
+  if (!reason.empty()) absl::StrAppend(&line, " (", reason, ")");
+  if (!view.note.empty()) absl::StrAppend(&line, "; ", view.note);
+  return line;
+}
+
+std::string Render(const RunView& view, absl::Time now, absl::TimeZone zone, int width) {
+  const v1::RunStatus& status = view.status;
+  std::string text = absl::StrCat("Run ", status.run(), "  ", StateWord(status.state()));
+  const std::string reason = Printable(status.state_reason());
+  if (!reason.empty()) absl::StrAppend(&text, ": ", reason);
+  absl::StrAppend(&text, "\n", CountsText(status.counts()), DeadlineText(status, now, zone), "\n",
+                  EstimateText(status, now, zone));
+  if (!status.doubt().empty()) absl::StrAppend(&text, Printable(status.doubt()), "\n");
+  if (!view.note.empty()) absl::StrAppend(&text, view.note, "\n");
+  if (!status.plugins().empty()) absl::StrAppend(&text, "\n", PluginTable(status));
+  if (!view.stragglers.empty()) {
+    absl::StrAppend(&text, "\n", StragglerTable(view.stragglers, now, width),
+                    MoreText(LaggingCount(status), view.stragglers.size()));
+  }
+  if (!view.failed.empty()) {
+    absl::StrAppend(
+        &text, "\n", FailureTable(view.failed, width),
+        MoreText(status.counts().errors() + status.counts().timed_out(), view.failed.size()));
+  }
+  if (!view.active.empty()) absl::StrAppend(&text, "\n", ActiveTable(view.active, width));
+  return text;
+}
+
+int OutcomeExitCode(v1::RunState state, const v1::ResultCounts& counts) {
+  switch (state) {
+    case v1::RUN_STATE_COMPLETE:
+      return counts.timed_out() > 0 ? kExitRunTimedOut
+             : counts.errors() > 0  ? kExitRunErrors
+                                    : kExitOk;
+    case v1::RUN_STATE_FAILED:
+      return kExitRunFailed;
+    case v1::RUN_STATE_CANCELLED:
+      return kExitRunCancelled;
+    default:
+      return kExitOk;
+  }
+}
+
+}  // namespace muster::cli

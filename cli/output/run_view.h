@@ -1,0 +1,44 @@
+// The status of a run, for people.
+#ifndef MUSTER_CLI_OUTPUT_RUN_VIEW_H_
+#define MUSTER_CLI_OUTPUT_RUN_VIEW_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/v1/runs.pb.h"
+#include "muster/v1/status.pb.h"
+
+namespace muster::cli {
+
+// The content of one view of a run.
+struct RunView {
+  v1::RunStatus status;                    // without pairs
+  std::vector<v1::PairStatus> stragglers;  // pending, need attention
+  std::vector<v1::PairStatus> failed;      // an error or timed out
+  std::vector<v1::PairStatus> active;      // pending, with progress
+  std::string note;                        // a line for the user; may be empty
+};
+
+// Makes a view of an answer of the status service with the pairs to show.
+RunView ViewOf(v1::RunStatus status);
+
+// Makes a view of the aggregator's run. It is up to date, but has no plugins.
+RunView ViewOf(const v1::Run& run);
+
+// Returns "5 of 8 results, 1 error, 2 timed out".
+std::string CountsText(const v1::ResultCounts& counts);
+
+// Returns one line for a log: "running: 5 of 8 results, 1 error".
+std::string SummaryLine(const RunView& view);
+
+// Returns the run, a row with a bar for each plugin, errors and progress. Lines end with a newline.
+std::string Render(const RunView& view, absl::Time now, absl::TimeZone zone, int width);
+
+// Returns the exit code for the state and the counts of a run (exit_code.h); 0 while it is not
+// final.
+int OutcomeExitCode(v1::RunState state, const v1::ResultCounts& counts);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_OUTPUT_RUN_VIEW_H_

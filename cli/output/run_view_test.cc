@@ -1,0 +1,159 @@
+#include "cli/output/run_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/exit_code.h"
+
+namespace muster::cli {
+namespace {
+
+const absl::TimeZone kUtc = absl::UTCTimeZone();
+const absl::Time kNow = absl::FromCivil(absl::CivilSecond(2026, 11, 21, 14, 0, 0), kUtc);
+
+v1::ResultCounts Counts(int genuine, int errors, int timed_out, int pending) {
+  v1::ResultCounts counts;
+  counts.set_planned(genuine + errors + timed_out + pending);
+  counts.set_genuine(genuine);
+  counts.set_errors(errors);
+  counts.set_timed_out(timed_out);
+  counts.set_pending(pending);
+  return counts;
+}
+
+void AddReason(v1::Reason reason, v1::PluginStatus& plugin) {
+  v1::ReasonCount* count = plugin.add_reasons();
+  count->set_reason(reason);
+  count->set_count(1);
+}
+
+RunView Example() {
+  v1::RunStatus status;
+  status.set_run("3f2a0123456789ab");
+  status.set_state(v1::RUN_STATE_RUNNING);
+  status.mutable_deadline()->set_seconds(absl::ToUnixSeconds(kNow + absl::Seconds(725)));
+  *status.mutable_counts() = Counts(4, 2, 1, 2);
+  v1::PluginStatus* facts = status.add_plugins();
+  facts->set_plugin("hostfacts");
+  *facts->mutable_counts() = Counts(3, 0, 0, 2);
+  AddReason(v1::REASON_RUNNING, *facts);
+  AddReason(v1::REASON_NOT_RESPONDING, *facts);
+  *status.mutable_reasons() = facts->reasons();
+  v1::PluginStatus* logs = status.add_plugins();
+  logs->set_plugin("systemd-logs");
+  *logs->mutable_counts() = Counts(1, 2, 1, 0);
+  v1::PairStatus pair;
+  pair.set_plugin("systemd-logs");
+  pair.set_node("n2");
+  pair.set_outcome(v1::OUTCOME_ERROR);
+  pair.set_error(
+      "journal not found\n"
+      "on this machine\x1b[2J");
+  *status.add_pairs() = pair;
+  v1::PairStatus& straggler = *status.add_pairs();
+  straggler.set_plugin("hostfacts");
+  straggler.set_node("n5");
+  straggler.set_outcome(v1::OUTCOME_PENDING);
+  straggler.set_reason(v1::REASON_NOT_RESPONDING);
+  straggler.mutable_reason_since()->set_seconds(absl::ToUnixSeconds(kNow - absl::Seconds(25)));
+  straggler.mutable_heartbeat_age()->set_seconds(42);
+  straggler.set_detail("its machine acknowledges");
+  straggler.set_next("becomes timed out at 14:02:18");
+  straggler.mutable_progress()->set_message("disks\x1b[2J");
+  v1::PairStatus& active = *status.add_pairs();
+  active.set_plugin("hostfacts");
+  active.set_node("n4");
+  active.set_outcome(v1::OUTCOME_PENDING);
+  active.set_reason(v1::REASON_RUNNING);
+  active.mutable_progress()->set_total(10);
+  active.mutable_progress()->set_completed(3);
+  active.mutable_progress()->set_message("mounts");
+  return ViewOf(status);
+}
+
+TEST(RunViewTest, RunningRunShowsPluginsErrorsAndProgress) {
+  EXPECT_EQ(Render(Example(), kNow, kUtc, 0),
+            "Run 3f2a0123456789ab  running\n"
+            "7 of 9 results, 2 errors, 1 timed out; deadline in 12m 05s (14:12:05)\n"
+            "\n"
+            "PLUGIN        RESULTS                      OK  ERRORS  TIMED OUT  PENDING  REASONS\n"
+            "hostfacts     [############--------]  60%   3       0          0        2  1 running, "
+            "1 not responding\n"
+            "systemd-logs  [####################] 100%   1       2          1        0\n"
+            "\n"
+            "PLUGIN     NODE  REASON          SINCE  HEARTBEAT  DETAIL\n"
+            "hostfacts  n5    not responding  25s    42s ago    its machine acknowledges; message: "
+            "disks?[2J; becomes timed out at 14:02:18\n"
+            "\n"
+            "PLUGIN        NODE  ERROR\n"
+            "systemd-logs  n2    journal not found on this machine?[2J\n"
+            "... and 2 more\n"
+            "\n"
+            "PLUGIN     NODE  DONE  MESSAGE\n"
+            "hostfacts  n4    3/10  mounts\n");
+}
+
+TEST(RunViewTest, NextEventOnATerminalIsNotTruncated) {
+  EXPECT_THAT(
+      Render(Example(), kNow, kUtc, 84),
+      ::testing::HasSubstr(
+          "\nhostfacts  n5    not responding  25s    42s ago    its machine acknowledges; mess..."
+          "\n                                                   becomes timed out at 14:02:18\n"));
+}
+
+TEST(RunViewTest, CancelledRunShowsItsReasonAndNoDeadline) {
+  v1::Run run;
+  run.set_id("3f2a0123456789ab");
+  run.set_state(v1::RUN_STATE_CANCELLED);
+  run.set_state_reason("wrong nodes");
+  run.mutable_deadline()->set_seconds(absl::ToUnixSeconds(kNow));
+  *run.mutable_counts() = Counts(1, 0, 0, 0);
+  EXPECT_EQ(Render(ViewOf(run), kNow, kUtc, 0),
+            "Run 3f2a0123456789ab  cancelled: wrong nodes\n"
+            "1 of 1 result\n");
+}
+
+TEST(RunViewTest, EstimateIsARangeAndOmittedOnceItIsPast) {
+  RunView view = Example();
+  const auto set = [&](absl::Duration earliest, absl::Duration latest) {
+    v1::Estimate& estimate = *view.status.mutable_estimate();
+    estimate.mutable_earliest()->set_seconds(absl::ToUnixSeconds(kNow + earliest));
+    estimate.mutable_latest()->set_seconds(absl::ToUnixSeconds(kNow + latest));
+    return Render(view, kNow, kUtc, 0);
+  };
+  EXPECT_THAT(set(absl::Minutes(3), absl::Minutes(8)),
+              ::testing::HasSubstr("Estimate: done in 3m 00s to 8m 00s (14:03:00 to 14:08:00), "
+                                   "from the durations so far\n"));
+  EXPECT_THAT(set(-absl::Minutes(1), absl::Minutes(2)), ::testing::HasSubstr("in 0s to 2m 00s"));
+  EXPECT_THAT(set(-absl::Minutes(2), -absl::Minutes(1)),
+              ::testing::Not(::testing::HasSubstr("Estimate")));
+}
+
+TEST(RunViewTest, DoubtOfTheStatusServiceIsShown) {
+  RunView view = Example();
+  view.status.set_doubt("heartbeats of a third of all senders stopped");
+  EXPECT_THAT(Render(view, kNow, kUtc, 0),
+              ::testing::HasSubstr("a third of all senders stopped\n"));
+}
+
+TEST(RunViewTest, SummaryOfAMultilineReasonIsOneLine) {
+  RunView view = Example();
+  EXPECT_EQ(SummaryLine(view), "running: 7 of 9 results, 2 errors, 1 timed out");
+  view.status.set_state(v1::RUN_STATE_FAILED);
+  view.status.set_state_reason("disk\nfull");
+  view.note = "the status service is unreachable";
+  EXPECT_EQ(SummaryLine(view),
+            "failed: 7 of 9 results, 2 errors, 1 timed out (disk full); the status service is "
+            "unreachable");
+}
+
+TEST(OutcomeExitCodeTest, EachFinalStateHasItsOwnCode) {
+  EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_COMPLETE, Counts(2, 0, 0, 0)), 0);
+  EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_COMPLETE, Counts(1, 1, 0, 0)), kExitRunErrors);
+  EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_COMPLETE, Counts(0, 1, 1, 0)), kExitRunTimedOut);
+  EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_FAILED, Counts(0, 0, 0, 2)), kExitRunFailed);
+  EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_CANCELLED, Counts(2, 0, 0, 0)), kExitRunCancelled);
+}
+
+}  // namespace
+}  // namespace muster::cli

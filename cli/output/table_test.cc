@@ -1,0 +1,36 @@
+#include "cli/output/table.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::cli {
+namespace {
+
+Table Example() {
+  Table table({{"PLUGIN"}, {"SIZE", Table::Align::kRight}, {"ERROR"}});
+  table.AddRow({"hostfacts", "1.5 KiB"});
+  table.AddRow({"logs", "20 MiB", "the journal was not found"});
+  return table;
+}
+
+TEST(TableTest, ColumnIsAsWideAsItsWidestCell) {
+  EXPECT_EQ(Example().Render(),
+            "PLUGIN        SIZE  ERROR\n"
+            "hostfacts  1.5 KiB\n"
+            "logs        20 MiB  the journal was not found\n");
+}
+
+TEST(TableTest, LastColumnIsCutToTheTerminal) {
+  EXPECT_EQ(Example().Render(30),
+            "PLUGIN        SIZE  ERROR\n"
+            "hostfacts  1.5 KiB\n"
+            "logs        20 MiB  the jou...\n");
+}
+
+TEST(TableTest, ControlCharactersInCellsAreReplaced) {
+  Table table({{"NODE"}});
+  table.AddRow({"a\x1b[2Jb\nc"});
+  EXPECT_EQ(table.Render(), "NODE\na?[2Jb c\n");
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,22 @@
+// The relay to which each node and relay is attached.
+#ifndef MUSTER_CLI_RPC_ATTACHED_H_
+#define MUSTER_CLI_RPC_ATTACHED_H_
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "muster/v1/attachment.pb.h"
+#include "services/common/identity/context.h"
+
+namespace muster::cli {
+
+using AttachedMap = std::map<std::string, v1::ListAttachedResponse::Child>;
+
+// Returns by name the nodes and relays that are attached, or were attached in the last week.
+// Returns nothing if the root relay does not answer.
+std::optional<AttachedMap> FetchAttached(const OperatorContext& context);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_RPC_ATTACHED_H_

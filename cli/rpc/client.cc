@@ -1,0 +1,336 @@
+#include "cli/rpc/client.h"
+
+#include <grpcpp/client_context.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "muster/v1/archives.grpc.pb.h"
+#include "muster/v1/enrollment.grpc.pb.h"
+#include "muster/v1/identities.grpc.pb.h"
+#include "muster/v1/results.grpc.pb.h"
+#include "muster/v1/runs.grpc.pb.h"
+#include "muster/v1/status.grpc.pb.h"
+#include "services/common/base/crc32c.h"
+#include "services/common/errors/results.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/status.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr absl::Duration kCallLimit = absl::Seconds(20);
+constexpr absl::Duration kIssueLimit = absl::Seconds(45);  // it waits up to 30 s for a listener
+constexpr absl::Duration kRetryFor = absl::Seconds(2);
+constexpr absl::Duration kRetryPause = absl::Milliseconds(250);
+constexpr absl::Duration kStreamRetryLimit = absl::Minutes(2);
+
+std::chrono::system_clock::time_point Deadline(absl::Duration limit) {
+  return absl::ToChronoTime(absl::Now() + limit);
+}
+
+// Returns true if the call may be retried: the service is unreachable, and the first attempt is
+// recent.
+bool ShouldRetry(const absl::Status& status, absl::Time started) {
+  return status.code() == absl::StatusCode::kUnavailable && absl::Now() - started < kRetryFor;
+}
+
+template <typename Stub, typename Request, typename Response>
+absl::StatusOr<Response> Call(
+    Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+    const Request& request, const std::string& subject, absl::Duration limit = kCallLimit) {
+  const absl::Time started = absl::Now();
+  while (true) {
+    grpc::ClientContext context;
+    context.set_deadline(Deadline(limit));
+    const InterruptHook hook([&context] { context.TryCancel(); });
+    Response response;
+    const absl::Status status = FromGrpc((stub.*method)(&context, request, &response));
+    if (status.ok()) return response;
+    if (!ShouldRetry(status, started)) return FromService(status, subject);
+    if (!SleepUnlessInterrupted(kRetryPause)) return FromService(status, subject);
+  }
+}
+
+// Reads an archive from the aggregator. Not thread-safe.
+class ArchiveSource : public ByteSource {
+ public:
+  ArchiveSource(v1::ArchiveService::Stub& stub, std::string run, int64_t offset,
+                std::string subject)
+      : stub_(stub),
+        run_(std::move(run)),
+        subject_(std::move(subject)),
+        offset_(offset),
+        last_data_time_(absl::Now()) {}
+
+  ~ArchiveSource() override { CloseStream(); }
+
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
+    while (position_ == chunk_.data().size()) {
+      if (ended_) return 0;
+      const absl::Status next = NextChunk();
+      if (!next.ok()) return FromService(next, subject_);
+    }
+    const size_t count = std::min(buffer.size(), chunk_.data().size() - position_);
+    std::memcpy(buffer.data(), chunk_.data().data() + position_, count);
+    position_ += count;
+    return count;
+  }
+
+ private:
+  absl::Status NextChunk() {
+    if (!reader_) Open();
+    position_ = 0;
+    if (reader_->Read(&chunk_)) {
+      last_data_time_ = absl::Now();
+      if (chunk_.offset() != offset_) return errors::OffsetTooHigh(chunk_.offset(), offset_);
+      if (Crc32c(chunk_.data()) != chunk_.crc32c()) return errors::CrcMismatch("a chunk");
+      offset_ += static_cast<int64_t>(chunk_.data().size());
+      return absl::OkStatus();
+    }
+    chunk_.Clear();
+    absl::Status end = FromGrpc(reader_->Finish());
+    CloseStream();
+    ended_ = end.ok();
+    if (end.code() != absl::StatusCode::kUnavailable) return end;
+    if (absl::Now() - last_data_time_ > kStreamRetryLimit) return end;
+    return SleepUnlessInterrupted(kRetryPause) ? absl::OkStatus() : end;
+  }
+
+  void Open() {
+    context_ = std::make_unique<grpc::ClientContext>();
+    hook_ = std::make_unique<InterruptHook>([context = context_.get()] { context->TryCancel(); });
+    v1::ReadArchiveRequest request;
+    request.set_run(run_);
+    request.set_offset(offset_);
+    reader_ = stub_.ReadArchive(context_.get(), request);
+  }
+
+  void CloseStream() {
+    hook_.reset();
+    if (context_) context_->TryCancel();
+    reader_.reset();
+    context_.reset();
+  }
+
+  v1::ArchiveService::Stub& stub_;
+  const std::string run_;
+  const std::string subject_;
+  int64_t offset_;  // of the next chunk
+  absl::Time last_data_time_;
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<InterruptHook> hook_;
+  std::unique_ptr<grpc::ClientReader<v1::FileChunk>> reader_;
+  v1::FileChunk chunk_;
+  size_t position_ = 0;  // in chunk_, of the next byte to return
+  bool ended_ = false;
+};
+
+// Returns all targets if gRPC accepts a list (addresses, not names), else the first.
+std::string Target(const std::vector<std::string>& targets) {
+  const auto is_ipv4 = [](const std::string& target) {
+    return target.find_first_not_of("0123456789.:") == std::string::npos;
+  };
+  if (std::ranges::all_of(targets, is_ipv4)) return absl::StrJoin(targets, ",");
+  return targets.front();
+}
+
+}  // namespace
+
+struct Client::Stubs {
+  explicit Stubs(const OperatorContext& context)
+      : aggregator_target(Target(context.aggregator_targets)),
+        status_target(Target(context.status_targets)) {
+    const ChannelIdentity identity{
+        .fleet = context.fleet,
+        .fleet_ca_pem = context.fleet_ca_pem,
+        .certificate_chain_pem = context.certificate_chain_pem,
+        .private_key_pem = std::string(context.private_key_pem.view()),
+    };
+    const auto aggregator = MakeChannel(
+        aggregator_target, MakeChannelCredentials(identity, {ServiceRole::kAggregator}));
+    const auto status =
+        MakeChannel(status_target, MakeChannelCredentials(identity, {ServiceRole::kStatus}));
+    runs = v1::RunService::NewStub(aggregator);
+    results = v1::ResultService::NewStub(aggregator);
+    archives = v1::ArchiveService::NewStub(aggregator);
+    identities = v1::IdentityService::NewStub(aggregator);
+    enrollment = v1::EnrollmentService::NewStub(aggregator);
+    statuses = v1::StatusService::NewStub(status);
+  }
+
+  std::string Subject(const std::string& what) const {
+    return absl::StrCat(what, ", at the aggregator ", aggregator_target);
+  }
+  std::string RunSubject(const std::string& run) const {
+    return Subject(absl::StrCat("run ", run));
+  }
+  std::string NodeSubject(const std::string& node) const {
+    return Subject(absl::StrCat("node ", node));
+  }
+
+  const std::string aggregator_target;
+  const std::string status_target;
+  std::unique_ptr<v1::RunService::Stub> runs;
+  std::unique_ptr<v1::ResultService::Stub> results;
+  std::unique_ptr<v1::ArchiveService::Stub> archives;
+  std::unique_ptr<v1::IdentityService::Stub> identities;
+  std::unique_ptr<v1::EnrollmentService::Stub> enrollment;
+  std::unique_ptr<v1::StatusService::Stub> statuses;
+};
+
+Client::Client(const OperatorContext& context) : stubs_(std::make_unique<Stubs>(context)) {}
+Client::~Client() = default;
+
+absl::StatusOr<v1::Run> Client::CreateRun(const v1::CreateRunRequest& request) {
+  return Call(*stubs_->runs, &v1::RunService::Stub::CreateRun, request,
+              stubs_->Subject("a new run"));
+}
+
+absl::StatusOr<v1::Run> Client::GetRun(const std::string& run) {
+  v1::GetRunRequest request;
+  request.set_run(run);
+  return Call(*stubs_->runs, &v1::RunService::Stub::GetRun, request, stubs_->RunSubject(run));
+}
+
+absl::StatusOr<v1::ListRunsResponse> Client::ListRuns(const v1::ListRunsRequest& request) {
+  return Call(*stubs_->runs, &v1::RunService::Stub::ListRuns, request,
+              stubs_->Subject("the list of runs"));
+}
+
+absl::StatusOr<v1::Run> Client::CancelRun(const v1::CancelRunRequest& request) {
+  return Call(*stubs_->runs, &v1::RunService::Stub::CancelRun, request,
+              stubs_->RunSubject(request.run()));
+}
+
+absl::Status Client::DeleteRun(const std::string& run) {
+  v1::DeleteRunRequest request;
+  request.set_run(run);
+  return Call(*stubs_->runs, &v1::RunService::Stub::DeleteRun, request, stubs_->RunSubject(run))
+      .status();
+}
+
+absl::StatusOr<v1::Credential> Client::IssueCredential(const v1::IssueCredentialRequest& request) {
+  return Call(*stubs_->runs, &v1::RunService::Stub::IssueCredential, request,
+              stubs_->RunSubject(request.run()), kIssueLimit);
+}
+
+absl::StatusOr<v1::ViewerCredential> Client::IssueViewerCredential(
+    const v1::IssueViewerCredentialRequest& request) {
+  return Call(*stubs_->runs, &v1::RunService::Stub::IssueViewerCredential, request,
+              stubs_->RunSubject(request.run()), kIssueLimit);
+}
+
+absl::StatusOr<v1::Run> Client::SetStatusListener(const v1::SetStatusListenerRequest& request) {
+  return Call(*stubs_->runs, &v1::RunService::Stub::SetStatusListener, request,
+              stubs_->RunSubject(request.run()));
+}
+
+absl::StatusOr<v1::ListResultsResponse> Client::ListResults(const v1::ListResultsRequest& request) {
+  return Call(*stubs_->results, &v1::ResultService::Stub::ListResults, request,
+              stubs_->RunSubject(request.run()));
+}
+
+absl::StatusOr<v1::Archive> Client::GetArchive(const std::string& run) {
+  v1::GetArchiveRequest request;
+  request.set_run(run);
+  return Call(*stubs_->archives, &v1::ArchiveService::Stub::GetArchive, request,
+              stubs_->RunSubject(run));
+}
+
+std::unique_ptr<ByteSource> Client::ReadArchive(const std::string& run, int64_t offset) {
+  return std::make_unique<ArchiveSource>(*stubs_->archives, run, offset, stubs_->RunSubject(run));
+}
+
+absl::StatusOr<v1::RunStatus> Client::GetStatus(const v1::GetStatusRequest& request) {
+  return Call(*stubs_->statuses, &v1::StatusService::Stub::GetStatus, request,
+              absl::StrCat(request.run().empty() ? "the newest run" : "run ", request.run(),
+                           ", at the status service ", stubs_->status_target));
+}
+
+absl::StatusOr<v1::IssuedCertificate> Client::AddOperator(const v1::AddOperatorRequest& request) {
+  return Call(*stubs_->identities, &v1::IdentityService::Stub::AddOperator, request,
+              stubs_->Subject(absl::StrCat("operator ", request.name())));
+}
+
+absl::StatusOr<v1::Operator> Client::RevokeOperator(const v1::RevokeOperatorRequest& request) {
+  return Call(*stubs_->identities, &v1::IdentityService::Stub::RevokeOperator, request,
+              stubs_->Subject(absl::StrCat("operator ", request.name())));
+}
+
+absl::StatusOr<v1::ListOperatorsResponse> Client::ListOperators() {
+  return Call(*stubs_->identities, &v1::IdentityService::Stub::ListOperators,
+              v1::ListOperatorsRequest(), stubs_->Subject("the list of operators"));
+}
+
+absl::StatusOr<v1::CreateJoinTokenResponse> Client::CreateJoinToken(
+    const v1::CreateJoinTokenRequest& request) {
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::CreateJoinToken, request,
+              stubs_->Subject("a new join token"));
+}
+
+absl::StatusOr<v1::ListJoinTokensResponse> Client::ListJoinTokens() {
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::ListJoinTokens,
+              v1::ListJoinTokensRequest(), stubs_->Subject("the list of join tokens"));
+}
+
+absl::StatusOr<v1::JoinToken> Client::RevokeJoinToken(const std::string& id) {
+  v1::RevokeJoinTokenRequest request;
+  request.set_id(id);
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::RevokeJoinToken, request,
+              stubs_->Subject(absl::StrCat("join token ", id)));
+}
+
+absl::StatusOr<v1::ListEnrolledNodesResponse> Client::ListEnrolledNodes(
+    const v1::ListEnrolledNodesRequest& request) {
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::ListEnrolledNodes, request,
+              stubs_->Subject("the list of nodes"));
+}
+
+absl::StatusOr<v1::EnrolledNode> Client::GetEnrolledNode(const std::string& node) {
+  v1::GetEnrolledNodeRequest request;
+  request.set_node(node);
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::GetEnrolledNode, request,
+              stubs_->NodeSubject(node));
+}
+
+absl::StatusOr<v1::EnrolledNode> Client::LabelNode(const v1::LabelNodeRequest& request) {
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::LabelNode, request,
+              stubs_->NodeSubject(request.node()));
+}
+
+absl::StatusOr<v1::EnrolledNode> Client::RevokeNode(const v1::RevokeNodeRequest& request) {
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::RevokeNode, request,
+              stubs_->NodeSubject(request.node()));
+}
+
+absl::Status Client::RemoveNode(const std::string& node) {
+  v1::RemoveNodeRequest request;
+  request.set_node(node);
+  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::RemoveNode, request,
+              stubs_->NodeSubject(node))
+      .status();
+}
+
+absl::StatusOr<v1::Node> Client::GetNode(const std::string& node) {
+  v1::GetNodeRequest request;
+  request.set_node(node);
+  return Call(*stubs_->statuses, &v1::StatusService::Stub::GetNode, request,
+              absl::StrCat("node ", node, ", at the status service ", stubs_->status_target));
+}
+
+absl::StatusOr<v1::ListNodesResponse> Client::ListNodes(const v1::ListNodesRequest& request) {
+  return Call(*stubs_->statuses, &v1::StatusService::Stub::ListNodes, request,
+              absl::StrCat("the nodes, at the status service ", stubs_->status_target));
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,119 @@
+#include "cli/rpc/download.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kBuffer = size_t{1} << 20;
+
+class FileSource : public ByteSource {
+ public:
+  explicit FileSource(File& file) : file_(file) {}
+
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
+    absl::StatusOr<size_t> count = file_.ReadAt(buffer, offset_);
+    if (count.ok()) offset_ += static_cast<int64_t>(*count);
+    return count;
+  }
+
+ private:
+  File& file_;
+  int64_t offset_ = 0;
+};
+
+absl::Status ForEachPiece(ByteSource& source,
+                          const std::function<absl::Status(std::string_view)>& use) {
+  std::vector<char> buffer(kBuffer);
+  while (true) {
+    ASSIGN_OR_RETURN(const size_t count, source.Read(buffer));
+    if (count == 0) return absl::OkStatus();
+    RETURN_IF_ERROR(use({buffer.data(), count}));
+  }
+}
+
+absl::Status Hash(File& file, Sha256& hash) {
+  FileSource source(file);
+  return ForEachPiece(source, [&hash](std::string_view piece) {
+    hash.Update(piece);
+    return absl::OkStatus();
+  });
+}
+
+bool IsComplete(FileOps& ops, const Download& download) {
+  const auto file = ops.Open(download.path, OpenMode::kRead);
+  if (!file.ok()) return false;
+  const auto size = (*file)->Size();
+  if (!size.ok() || *size != download.size) return false;
+  Sha256 hash;
+  return Hash(**file, hash).ok() && DigestBytes(hash.Finish()) == download.sha256;
+}
+
+// Appends the missing bytes to the partial file and checks the complete file. Sets `*resumed` if
+// the partial file was not empty.
+absl::Status CompletePart(File& part, const Download& download, bool* resumed) {
+  absl::StatusOr<int64_t> size = part.Size();
+  if (!size.ok()) return size.status();
+  if (*size > download.size) {
+    RETURN_IF_ERROR(part.Truncate(0));
+    size = 0;
+  }
+  *resumed = *size > 0;
+  Sha256 hash;
+  RETURN_IF_ERROR(Hash(part, hash));
+  int64_t done = *size;
+  download.on_progress(done);
+  const std::unique_ptr<ByteSource> source = download.open(done);
+  RETURN_IF_ERROR(ForEachPiece(*source, [&](std::string_view piece) {
+    if (done + static_cast<int64_t>(piece.size()) > download.size) {
+      return errors::DownloadSizeMismatch(done + static_cast<int64_t>(piece.size()), download.size);
+    }
+    hash.Update(piece);
+    RETURN_IF_ERROR(part.WriteAt(piece, done));
+    done += static_cast<int64_t>(piece.size());
+    download.on_progress(done);
+    return absl::OkStatus();
+  }));
+  if (done != download.size) return errors::DownloadSizeMismatch(done, download.size);
+  if (DigestBytes(hash.Finish()) != download.sha256) {
+    return errors::DownloadDigestMismatch();
+  }
+  return part.SyncData();
+}
+
+}  // namespace
+
+absl::Status Fetch(const Download& download) {
+  FileOps& ops = PosixFileOps();
+  if (IsComplete(ops, download)) {
+    download.on_progress(download.size);
+    return absl::OkStatus();
+  }
+  const std::string part_path = download.path + ".part";
+  ASSIGN_OR_RETURN(const auto part, ops.Open(part_path, OpenMode::kReadWriteOrCreate));
+  RETURN_IF_ERROR(part->Lock());
+
+  bool resumed = false;
+  absl::Status done = CompletePart(*part, download, &resumed);
+  if (done.code() == absl::StatusCode::kDataLoss) {
+    // Discard wrong bytes. If the download was resumed, the wrong bytes may be those of an earlier
+    // attempt: fetch the file again.
+    RETURN_IF_ERROR(part->Truncate(0));
+    if (resumed) done = CompletePart(*part, download, &resumed);
+  }
+  if (!done.ok()) return done;
+  RETURN_IF_ERROR(ops.Rename(part_path, download.path));
+  return ops.SyncFolder(ParentFolder(download.path));
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,34 @@
+// A download that is resumable and checked, and that gets its final name only when it is complete.
+#ifndef MUSTER_CLI_RPC_DOWNLOAD_H_
+#define MUSTER_CLI_RPC_DOWNLOAD_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "services/common/base/io.h"
+
+namespace muster::cli {
+
+struct Download {
+  std::string path;    // of the complete file; the partial file is PATH.part
+  int64_t size = 0;    // bytes
+  std::string sha256;  // 32 bytes
+  // Returns the bytes from `offset` to the end.
+  std::function<std::unique_ptr<ByteSource>(int64_t offset)> open;
+  // Called with the number of bytes present, from the size of the partial file to `size`.
+  std::function<void(int64_t done)> on_progress;
+};
+
+// Downloads the file. Resumes a partial download in PATH.part. If the complete file has a wrong
+// size or digest, fetches it once more from the beginning. Replaces an existing PATH atomically, or
+// keeps it if its content is the same. Returns DATA_LOSS (DIGEST_MISMATCH, SIZE_MISMATCH),
+// FAILED_PRECONDITION (FILE_LOCKED) if another program downloads to the same path, or the errors of
+// the source. After these the partial file is kept.
+absl::Status Fetch(const Download& download);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_RPC_DOWNLOAD_H_

@@ -1,0 +1,116 @@
+#include "cli/rpc/download.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "cli/supervisor/test_folder.h"
+#include "services/common/base/error.h"
+#include "services/common/base/sha256.h"
+
+namespace muster::cli {
+namespace {
+
+// Returns `content` from an offset on, and fails after `break_after` bytes.
+class BreakingSource : public ByteSource {
+ public:
+  BreakingSource(std::string content, size_t break_after)
+      : content_(std::move(content)), left_(break_after) {}
+
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
+    if (content_.empty()) return 0;
+    if (left_ == 0) return absl::UnavailableError("stream closed");
+    const size_t count = std::min({buffer.size(), content_.size(), left_, size_t{7}});
+    std::memcpy(buffer.data(), content_.data(), count);
+    content_.erase(0, count);
+    left_ -= count;
+    return count;
+  }
+
+ private:
+  std::string content_;
+  size_t left_;
+};
+
+class DownloadTest : public ::testing::Test {
+ protected:
+  Download Get(const std::string& content, size_t break_after = SIZE_MAX) {
+    return {.path = folder_ / "a.tar.gz",
+            .size = static_cast<int64_t>(content_.size()),
+            .sha256 = DigestBytes(Sha256::Of(content_)),
+            .open =
+                [=, this](int64_t offset) {
+                  opened_.push_back(offset);
+                  return std::make_unique<BreakingSource>(
+                      content.substr(static_cast<size_t>(offset)), break_after);
+                },
+            .on_progress = [this](int64_t done) { progress_ = done; }};
+  }
+
+  std::string Content(const std::string& name) {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / name).rdbuf();
+    return text.str();
+  }
+
+  bool Exists(const std::string& name) { return std::filesystem::exists(folder_ / name); }
+
+  const std::string content_ = std::string(100, 'x') + "the end";
+  const supervisor::TestFolder folder_;
+  std::vector<int64_t> opened_;
+  int64_t progress_ = 0;
+};
+
+TEST_F(DownloadTest, UninterruptedDownloadWritesTheFile) {
+  ASSERT_TRUE(Fetch(Get(content_)).ok());
+  EXPECT_EQ(Content("a.tar.gz"), content_);
+  EXPECT_EQ(progress_, 107);
+  EXPECT_FALSE(Exists("a.tar.gz.part"));
+}
+
+TEST_F(DownloadTest, BrokenDownloadIsResumed) {
+  EXPECT_EQ(Fetch(Get(content_, 35)).code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(Exists("a.tar.gz"));
+  EXPECT_TRUE(Exists("a.tar.gz.part"));
+  ASSERT_TRUE(Fetch(Get(content_)).ok());
+  EXPECT_EQ(opened_, (std::vector<int64_t>{0, 35}));
+  EXPECT_EQ(Content("a.tar.gz"), content_);
+}
+
+TEST_F(DownloadTest, PartOfAnotherFileIsFetchedAgain) {
+  std::ofstream(folder_ / "a.tar.gz.part") << "not its beginning";
+  ASSERT_TRUE(Fetch(Get(content_)).ok());
+  EXPECT_EQ(opened_, (std::vector<int64_t>{17, 0}));
+  EXPECT_EQ(Content("a.tar.gz"), content_);
+
+  std::filesystem::remove(folder_ / "a.tar.gz");
+  std::ofstream(folder_ / "a.tar.gz.part") << std::string(1000, 'y');
+  ASSERT_TRUE(Fetch(Get(content_)).ok());
+  EXPECT_EQ(Content("a.tar.gz"), content_);
+}
+
+TEST_F(DownloadTest, WrongContentKeepsTheOldFile) {
+  std::ofstream(folder_ / "a.tar.gz") << "the old one";
+  std::string wrong = content_;
+  wrong[50] = 'y';
+  EXPECT_EQ(ReasonOf(Fetch(Get(wrong))), "DIGEST_MISMATCH");
+  EXPECT_EQ(ReasonOf(Fetch(Get(content_ + "more"))), "SIZE_MISMATCH");
+  EXPECT_EQ(ReasonOf(Fetch(Get(content_.substr(0, 50)))), "SIZE_MISMATCH");
+  EXPECT_EQ(Content("a.tar.gz"), "the old one");
+  EXPECT_EQ(Content("a.tar.gz.part"), "");
+}
+
+TEST_F(DownloadTest, ExistingFileIsNotFetched) {
+  std::ofstream(folder_ / "a.tar.gz") << content_;
+  ASSERT_TRUE(Fetch(Get(content_)).ok());
+  EXPECT_TRUE(opened_.empty());
+  EXPECT_EQ(progress_, 107);
+}
+
+}  // namespace
+}  // namespace muster::cli

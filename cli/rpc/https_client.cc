@@ -1,0 +1,128 @@
+#include "cli/rpc/https_client.h"
+
+#include <curl/curl.h>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cli/exit_code.h"
+#include "services/common/base/error.h"
+#include "services/common/errors/cli.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr long kConnectSeconds = 10;
+constexpr long kTotalSeconds = 20;
+constexpr size_t kMaxAnswerSize = size_t{256} << 20;
+
+size_t AppendBody(char* data, size_t size, size_t count, void* user) {
+  std::string& body = static_cast<HttpsAnswer*>(user)->body;
+  if (body.size() + size * count > kMaxAnswerSize) return 0;
+  body.append(data, size * count);
+  return size * count;
+}
+
+size_t StoreEtag(char* data, size_t size, size_t count, void* user) {
+  constexpr absl::string_view kName = "etag:";
+  const absl::string_view line(data, size * count);
+  if (absl::StartsWithIgnoreCase(line, kName)) {
+    static_cast<HttpsAnswer*>(user)->etag =
+        std::string(absl::StripAsciiWhitespace(line.substr(kName.size())));
+  }
+  return size * count;
+}
+
+void SetBlob(CURL* curl, CURLoption option, std::string_view pem) {
+  curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_COPY};
+  curl_easy_setopt(curl, option, &blob);
+}
+
+absl::StatusCode CodeOf(long http) {
+  switch (http) {
+    case 401:
+      return absl::StatusCode::kUnauthenticated;
+    case 403:
+      return absl::StatusCode::kPermissionDenied;
+    case 404:
+      return absl::StatusCode::kNotFound;
+    case 429:
+      return absl::StatusCode::kResourceExhausted;
+    default:
+      return http >= 500 ? absl::StatusCode::kUnavailable : absl::StatusCode::kInvalidArgument;
+  }
+}
+
+// Returns the error that the server describes in its answer.
+absl::Status ErrorFromAnswer(long http, const std::string& body) {
+  const auto json = nlohmann::json::parse(body, nullptr, false);
+  const auto field = [&](const char* name) -> std::string {
+    const auto it = json.find(name);
+    return it != json.end() && it->is_string() ? it->get<std::string>() : "";
+  };
+  const std::string reason = field("reason");
+  const std::string message = field("message");
+  return MakeError(CodeOf(http), reason.empty() ? "HTTP_REFUSED" : reason,
+                   message.empty() ? absl::StrCat("HTTP status ", http) : message,
+                   field("next_step"));
+}
+
+}  // namespace
+
+HttpsClient::HttpsClient(std::string_view ca_pem, std::string_view certificate_pem,
+                         std::string_view key_pem)
+    : curl_([] {
+        static const CURLcode set_up = curl_global_init(CURL_GLOBAL_DEFAULT);
+        (void)set_up;
+        return curl_easy_init();
+      }()) {
+  curl_easy_setopt(curl_, CURLOPT_PROTOCOLS_STR, "https");
+  curl_easy_setopt(curl_, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl_, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  curl_easy_setopt(curl_, CURLOPT_TIMEOUT, kTotalSeconds);
+  curl_easy_setopt(curl_, CURLOPT_ACCEPT_ENCODING, "");
+  curl_easy_setopt(curl_, CURLOPT_SSLCERTTYPE, "PEM");
+  curl_easy_setopt(curl_, CURLOPT_SSLKEYTYPE, "PEM");
+  SetBlob(curl_, CURLOPT_CAINFO_BLOB, ca_pem);
+  SetBlob(curl_, CURLOPT_SSLCERT_BLOB, certificate_pem);
+  SetBlob(curl_, CURLOPT_SSLKEY_BLOB, key_pem);
+  curl_easy_setopt(curl_, CURLOPT_WRITEFUNCTION, AppendBody);
+  curl_easy_setopt(curl_, CURLOPT_HEADERFUNCTION, StoreEtag);
+}
+
+HttpsClient::~HttpsClient() { curl_easy_cleanup(curl_); }
+
+absl::StatusOr<HttpsAnswer> HttpsClient::Get(const std::string& url, const std::string& etag) {
+  curl_easy_setopt(curl_, CURLOPT_HTTPGET, 1L);
+  return Perform(url, etag.empty() ? "" : absl::StrCat("If-None-Match: ", etag));
+}
+
+absl::StatusOr<HttpsAnswer> HttpsClient::Post(const std::string& url) {
+  curl_easy_setopt(curl_, CURLOPT_POSTFIELDS, "{}");
+  return Perform(url, "Content-Type: application/json");
+}
+
+absl::StatusOr<HttpsAnswer> HttpsClient::Perform(const std::string& url,
+                                                 const std::string& header) {
+  curl_slist* const headers = header.empty() ? nullptr : curl_slist_append(nullptr, header.c_str());
+  HttpsAnswer answer;
+  curl_easy_setopt(curl_, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl_, CURLOPT_HTTPHEADER, headers);
+  curl_easy_setopt(curl_, CURLOPT_WRITEDATA, &answer);
+  curl_easy_setopt(curl_, CURLOPT_HEADERDATA, &answer);
+  const CURLcode code = curl_easy_perform(curl_);
+  curl_easy_setopt(curl_, CURLOPT_HTTPHEADER, nullptr);
+  curl_slist_free_all(headers);
+  if (code != CURLE_OK) {
+    return FromService(errors::GatewayUnreachable(curl_easy_strerror(code)), url);
+  }
+  long http = 0;
+  curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &http);
+  answer.unchanged = http == 304;
+  if (http != 200 && http != 304) return FromService(ErrorFromAnswer(http, answer.body), url);
+  return answer;
+}
+
+}  // namespace muster::cli

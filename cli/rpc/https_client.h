@@ -1,0 +1,45 @@
+// A client for HTTPS requests to the gateway, with a client certificate.
+#ifndef MUSTER_CLI_RPC_HTTPS_CLIENT_H_
+#define MUSTER_CLI_RPC_HTTPS_CLIENT_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace muster::cli {
+
+struct HttpsAnswer {
+  bool unchanged = false;  // 304: the content still has the ETag of the request
+  std::string body;
+  std::string etag;
+};
+
+// A client that reuses its connection. Not thread-safe.
+class HttpsClient {
+ public:
+  // Takes PEM: the CA of the server, the client's chain and its key.
+  HttpsClient(std::string_view ca_pem, std::string_view certificate_pem, std::string_view key_pem);
+  ~HttpsClient();
+
+  HttpsClient(const HttpsClient&) = delete;
+  HttpsClient& operator=(const HttpsClient&) = delete;
+
+  // Sends a GET request, limited to 20 s and 256 MiB. With an `etag` the answer may be `unchanged`.
+  // Returns UNAVAILABLE (GATEWAY_UNREACHABLE) if the connection or the TLS handshake fails. For any
+  // other answer than 200 it returns an error with the reason in the answer. Errors are marked with
+  // FromService.
+  absl::StatusOr<HttpsAnswer> Get(const std::string& url, const std::string& etag = "");
+
+  // Sends a POST request with an empty JSON object as the body.
+  absl::StatusOr<HttpsAnswer> Post(const std::string& url);
+
+ private:
+  absl::StatusOr<HttpsAnswer> Perform(const std::string& url, const std::string& header);
+
+  void* const curl_;  // CURL
+};
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_RPC_HTTPS_CLIENT_H_

@@ -1,0 +1,154 @@
+#include "cli/rpc/job_client.h"
+
+#include <grpcpp/client_context.h>
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "muster/v1/attachment.grpc.pb.h"
+#include "muster/v1/identities.grpc.pb.h"
+#include "muster/v1/jobs.grpc.pb.h"
+#include "services/common/base/random_id.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/identity/signed_command.h"
+#include "services/common/identity/signing_key.h"
+#include "services/common/identity/target_set.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/status.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr std::chrono::seconds kCallLimit(20);
+constexpr absl::Duration kRetryLimit = absl::Minutes(2);
+constexpr absl::Duration kPause = absl::Milliseconds(500);
+constexpr size_t kIdBytes = 16;
+
+std::string RandomBytes() { return absl::HexStringToBytes(RandomHex(kIdBytes)); }
+
+template <typename Stub, typename Request, typename Response>
+absl::StatusOr<Response> Call(Stub& stub,
+                              grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                           Response*),
+                              const Request& request, const std::string& subject) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
+  const InterruptHook hook([&context] { context.TryCancel(); });
+  Response response;
+  const absl::Status status = FromGrpc((stub.*method)(&context, request, &response));
+  if (!status.ok()) return FromService(status, subject);
+  return response;
+}
+
+}  // namespace
+
+struct JobClient::Stubs {
+  std::unique_ptr<v1::JobService::Stub> jobs;
+  std::unique_ptr<v1::AttachService::Stub> attachment;
+  std::unique_ptr<v1::IdentityService::Stub> identities;
+  std::string relay;       // for messages
+  std::string aggregator;  // likewise
+};
+
+JobClient::JobClient(const OperatorContext& context)
+    : fleet_(context.fleet), stubs_(std::make_unique<Stubs>()) {
+  const ChannelIdentity identity = {context.fleet, context.fleet_ca_pem,
+                                    context.certificate_chain_pem,
+                                    std::string(context.private_key_pem.view())};
+  stubs_->relay = absl::StrJoin(context.relay_targets, ",");
+  stubs_->aggregator = absl::StrJoin(context.aggregator_targets, ",");
+  const auto relay =
+      MakeChannel(stubs_->relay, MakeChannelCredentials(identity, {ServiceRole::kRelay}));
+  stubs_->jobs = v1::JobService::NewStub(relay);
+  stubs_->attachment = v1::AttachService::NewStub(relay);
+  stubs_->identities = v1::IdentityService::NewStub(MakeChannel(
+      stubs_->aggregator, MakeChannelCredentials(identity, {ServiceRole::kAggregator})));
+  stubs_->relay = absl::StrCat("the relay at ", stubs_->relay);
+  stubs_->aggregator = absl::StrCat("the aggregator at ", stubs_->aggregator);
+}
+
+JobClient::~JobClient() = default;
+
+absl::StatusOr<v1::Job> JobClient::Submit(v1::Command command, std::vector<std::string> nodes,
+                                          v1::SubmitJobRequest request) {
+  ASSIGN_OR_RETURN(const auto key, SigningKey::Generate());
+  ASSIGN_OR_RETURN(const auto public_pem, key.public_key().ToPem());
+  v1::IssueCommandCertificateRequest issue;
+  issue.set_public_key_pem(public_pem);
+  ASSIGN_OR_RETURN(const auto certificate,
+                   Call(*stubs_->identities, &v1::IdentityService::Stub::IssueCommandCertificate,
+                        issue, stubs_->aggregator));
+  command.set_fleet(fleet_);
+  command.set_job(RandomHex(kIdBytes));
+  command.set_nonce(RandomBytes());
+  if (!command.targets().all()) {
+    const TargetSet targets(std::move(nodes));
+    command.mutable_targets()->set_nodes_sha256(targets.root());
+    command.mutable_targets()->set_count(static_cast<int64_t>(targets.size()));
+    for (const std::string& node : targets.names()) request.add_nodes(node);
+  }
+  ASSIGN_OR_RETURN(auto signed_command,
+                   SignCommand(command, key, certificate.certificate_chain_pem()));
+  *request.mutable_command() = std::move(signed_command);
+  return Call(*stubs_->jobs, &v1::JobService::Stub::SubmitJob, request, stubs_->relay);
+}
+
+absl::StatusOr<v1::Job> JobClient::Get(const std::string& job) {
+  v1::GetJobRequest request;
+  request.set_job(job);
+  return Call(*stubs_->jobs, &v1::JobService::Stub::GetJob, request,
+              absl::StrCat("job ", job, " at ", stubs_->relay));
+}
+
+absl::StatusOr<v1::ListJobsResponse> JobClient::List(const v1::ListJobsRequest& request) {
+  return Call(*stubs_->jobs, &v1::JobService::Stub::ListJobs, request, stubs_->relay);
+}
+
+absl::StatusOr<v1::Job> JobClient::Cancel(const std::string& job) {
+  v1::CancelJobRequest request;
+  request.set_job(job);
+  return Call(*stubs_->jobs, &v1::JobService::Stub::CancelJob, request,
+              absl::StrCat("job ", job, " at ", stubs_->relay));
+}
+
+absl::StatusOr<v1::ListAttachedResponse> JobClient::ListAttached(
+    const v1::ListAttachedRequest& request) {
+  return Call(*stubs_->attachment, &v1::AttachService::Stub::ListAttached, request, stubs_->relay);
+}
+
+absl::StatusOr<v1::Job> JobClient::Watch(
+    v1::WatchJobRequest request,
+    const std::function<bool(const v1::WatchJobResponse&)>& on_response) {
+  const std::string subject = absl::StrCat("job ", request.job(), " at ", stubs_->relay);
+  v1::Job job;
+  absl::Time last_response = absl::Now();
+  while (true) {
+    grpc::ClientContext context;
+    const InterruptHook hook([&context] { context.TryCancel(); });
+    const auto stream = stubs_->jobs->WatchJob(&context, request);
+    v1::WatchJobResponse response;
+    bool done = false;
+    while (!done && stream->Read(&response)) {
+      request.set_position(response.position());
+      if (response.has_job()) job = response.job();
+      done = !on_response(response);
+      last_response = absl::Now();  // the callback may have blocked on its output
+    }
+    if (done) context.TryCancel();
+    const absl::Status status = FromGrpc(stream->Finish());
+    if (status.ok() || done) return job;
+    if (Interrupted()) return absl::CancelledError("interrupted");
+    // The relay cancels a stream whose reader does not read for a minute: retry then too.
+    const bool lost = absl::IsUnavailable(status) || absl::IsCancelled(status);
+    const bool retryable = lost && absl::Now() - last_response < kRetryLimit;
+    if (!retryable || !SleepUnlessInterrupted(kPause)) return FromService(status, subject);
+  }
+}
+
+}  // namespace muster::cli

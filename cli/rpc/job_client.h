@@ -1,0 +1,51 @@
+// Blocking calls to the root relay: jobs, and the attached nodes.
+#ifndef MUSTER_CLI_RPC_JOB_CLIENT_H_
+#define MUSTER_CLI_RPC_JOB_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/v1/attachment.pb.h"
+#include "muster/v1/jobs.pb.h"
+#include "services/common/identity/context.h"
+
+namespace muster::cli {
+
+// A client of the root relay with the identity of an operator. Every call except Watch has a
+// deadline. Errors are marked with FromService (exit_code.h). Not thread-safe.
+class JobClient {
+ public:
+  explicit JobClient(const OperatorContext& context);
+  ~JobClient();
+
+  // Signs the command with a new key, whose signing certificate the aggregator issues, and submits
+  // it. Sets the fleet, job and nonce of the command.
+  absl::StatusOr<v1::Job> Submit(v1::Command command, std::vector<std::string> nodes,
+                                 v1::SubmitJobRequest request);
+  absl::StatusOr<v1::Job> Get(const std::string& job);
+  absl::StatusOr<v1::ListJobsResponse> List(const v1::ListJobsRequest& request);
+  absl::StatusOr<v1::Job> Cancel(const std::string& job);
+
+  // Calls `on_response` with every response until the job has ended or `on_response` returns false.
+  // Resumes a broken stream until two minutes have passed without a response. Returns the last
+  // state of the job, or CANCELLED when the user interrupts (interrupt.h).
+  absl::StatusOr<v1::Job> Watch(
+      v1::WatchJobRequest request,
+      const std::function<bool(const v1::WatchJobResponse&)>& on_response);
+
+  absl::StatusOr<v1::ListAttachedResponse> ListAttached(const v1::ListAttachedRequest& request);
+
+ private:
+  struct Stubs;
+  const std::string fleet_;
+  std::unique_ptr<Stubs> stubs_;
+};
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_RPC_JOB_CLIENT_H_

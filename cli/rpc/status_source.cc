@@ -1,0 +1,139 @@
+#include "cli/rpc/status_source.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "cli/output/status_json.h"
+#include "cli/rpc/credentials_file.h"
+#include "cli/rpc/run_reference.h"
+#include "cli/rpc/session.h"
+#include "cli/rpc/status_endpoint.h"
+#include "cli/supervisor/home.h"
+#include "services/common/base/status_macros.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kPage = 10'000;
+constexpr int kPairsShown = 10;  // of each outcome
+
+class EndpointSource final : public StatusSource {
+ public:
+  explicit EndpointSource(const StatusCredentials& credentials) : endpoint_(credentials) {}
+
+  absl::StatusOr<RunView> Fetch() override {
+    ASSIGN_OR_RETURN(auto json, endpoint_.GetIfChanged());
+    if (!json) return last_;
+    ASSIGN_OR_RETURN(auto status, ParseStatusJson(*json));
+    last_ = ViewOf(std::move(status));
+    return last_;
+  }
+
+  absl::StatusOr<Json> FetchAll() override {
+    ASSIGN_OR_RETURN(const auto body, endpoint_.Get());
+    Json json = Json::parse(body, nullptr, false);
+    if (json.is_object()) return json;
+    return ParseStatusJson(body).status();
+  }
+
+ private:
+  StatusEndpoint endpoint_;
+  RunView last_;
+};
+
+class OperatorSource final : public StatusSource {
+ public:
+  OperatorSource(std::shared_ptr<Client> client, std::string run)
+      : client_(std::move(client)), run_(std::move(run)) {}
+
+  absl::StatusOr<RunView> Fetch() override {
+    v1::GetStatusRequest request;
+    request.set_run(run_);
+    ASSIGN_OR_RETURN(v1::RunStatus status, GetStatus(request));
+    *status.mutable_pairs() = status.stragglers();
+    request.set_run(run_);
+    request.set_page_size(kPairsShown);
+    for (const auto& [outcome, count] :
+         {std::pair{v1::OUTCOME_ERROR, status.counts().errors()},
+          std::pair{v1::OUTCOME_TIMED_OUT, status.counts().timed_out()}}) {
+      request.set_outcome(outcome);
+      if (count == 0) continue;
+      RETURN_IF_ERROR(AddPairs(request, status));
+    }
+    request.set_outcome(v1::OUTCOME_UNSPECIFIED);
+    request.add_reasons(v1::REASON_RUNNING);
+    RETURN_IF_ERROR(AddPairs(request, status));
+    return ViewOf(std::move(status));
+  }
+
+  absl::StatusOr<Json> FetchAll() override {
+    v1::GetStatusRequest request;
+    request.set_run(run_);
+    request.set_page_size(kPage);
+    ASSIGN_OR_RETURN(v1::RunStatus page, GetStatus(request));
+    Json json = StatusJson(page);
+    request.set_run(run_);
+    while (!page.next_page_token().empty()) {
+      request.set_page_token(page.next_page_token());
+      ASSIGN_OR_RETURN(page, client_->GetStatus(request));
+      for (const v1::PairStatus& pair : page.pairs()) json["plugins"].push_back(StatusJson(pair));
+    }
+    return json;
+  }
+
+ private:
+  absl::StatusOr<v1::RunStatus> GetStatus(const v1::GetStatusRequest& request) {
+    auto status = client_->GetStatus(request);
+    if (!status.ok()) return run_.empty() ? RunNotFoundToNoRuns(status.status()) : status.status();
+    run_ = status->run();  // later calls ask for the same run
+    return status;
+  }
+
+  // Appends the pairs that `request` selects. Skips running pairs without progress.
+  absl::Status AddPairs(const v1::GetStatusRequest& request, v1::RunStatus& status) {
+    ASSIGN_OR_RETURN(const auto page, client_->GetStatus(request));
+    for (const v1::PairStatus& pair : page.pairs()) {
+      if (pair.outcome() != v1::OUTCOME_PENDING || pair.has_progress()) *status.add_pairs() = pair;
+    }
+    return absl::OkStatus();
+  }
+
+  const std::shared_ptr<Client> client_;
+  std::string run_;
+};
+
+// Returns the credentials file to use, or nothing.
+std::optional<std::string> ChooseFile(const StatusQuery& query) {
+  if (!query.credentials_file.empty()) return query.credentials_file;
+  if (!query.context_file.empty()) return std::nullopt;
+  const auto home = supervisor::HomeFromEnvironment();
+  return home.ok() ? FindCredentials(*home, query.run) : std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuery& query) {
+  if (const auto file = ChooseFile(query)) {
+    auto credentials = ReadCredentials(*file, absl::Now(), query.max_age);
+    if (!credentials.ok()) {
+      return WithSubject(credentials.status(), absl::StrCat("credentials file ", *file));
+    }
+    return std::make_unique<EndpointSource>(*credentials);
+  }
+  ASSIGN_OR_RETURN(auto client, Connect(query.context_file));
+  std::string run;
+  if (!query.run.empty()) {  // else the status service returns the newest run
+    ASSIGN_OR_RETURN(run, ResolveRun(*client, query.run));
+  }
+  return OperatorStatusSource(std::move(client), std::move(run));
+}
+
+std::unique_ptr<StatusSource> OperatorStatusSource(std::shared_ptr<Client> client,
+                                                   std::string run) {
+  return std::make_unique<OperatorSource>(std::move(client), std::move(run));
+}
+
+}  // namespace muster::cli

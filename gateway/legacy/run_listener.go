@@ -1,0 +1,245 @@
+package legacy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"muster.example/gateway/fleet"
+	"muster.example/gateway/listen"
+	"muster.example/gateway/runs"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go"
+	"muster.example/services/client/go/reasons"
+)
+
+// Reasons for which a listener closes.
+var (
+	errWiped      = errors.New("the run CA was wiped")
+	errRestarting = errors.New("the gateway is stopping")
+)
+
+const plainHTTPHelp = "This port speaks HTTPS only: use https:// and the client certificate of the run " +
+	"(muster credentials export)."
+
+// runListener is the listener of one run, from its first certificate until the run CA is wiped.
+type runListener struct {
+	run     string
+	m       *Manager
+	log     *slog.Logger
+	ctx     context.Context
+	stop    context.CancelCauseFunc
+	plugins atomic.Pointer[map[string]bool]
+	end     *time.Timer
+
+	certificate atomic.Pointer[tls.Certificate]
+	listening   atomic.Bool
+	refusals    refusalLog
+}
+
+func newRunListener(m *Manager, run string) *runListener {
+	d := &runListener{run: run, m: m, log: m.log.With("run", run)}
+	d.ctx, d.stop = context.WithCancelCause(context.Background())
+	d.end = time.AfterFunc(time.Hour, func() { d.stop(errWiped) })
+	d.refusals = refusalLog{metrics: m.metrics, log: d.log}
+	return d
+}
+
+// update sets the current state of the run. The manager's lock is held.
+func (d *runListener) update(run *musterv1.Run) {
+	plugins := make(map[string]bool, len(run.Plugins))
+	for _, plugin := range run.Plugins {
+		plugins[plugin.Name] = true
+	}
+	d.plugins.Store(&plugins)
+	d.end.Reset(time.Until(runs.AuthorityEnd(run)))
+}
+
+func (d *runListener) planned(plugin string) bool { return (*d.plugins.Load())[plugin] }
+
+// maintain opens the listener repeatedly until it is stopped.
+func (d *runListener) maintain() {
+	defer d.m.forget(d)
+	defer d.end.Stop()
+	for failures := 0; d.ctx.Err() == nil; failures++ {
+		started := time.Now()
+		err := d.open()
+		if d.ctx.Err() != nil {
+			break
+		}
+		if answer := muster.AsError(err); answer.Reason == reasons.RunNotFound || answer.Reason == reasons.RunEnded {
+			d.log.Info("listener of the run not opened", "error", err)
+			d.stop(errWiped)
+			break
+		}
+		if time.Since(started) > time.Minute {
+			failures = 0
+		}
+		d.m.metrics.RunListenerFaults.Inc()
+		d.log.Warn("listener of the run closed, it will be reopened", "error", err)
+		d.report(0, err.Error())
+		select {
+		case <-time.After(listen.RetryDelay(failures)):
+		case <-d.ctx.Done():
+		}
+	}
+	if errors.Is(context.Cause(d.ctx), errWiped) {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := d.m.sockets.Release(ctx, d.name()); err != nil {
+			d.log.Warn("the supervisor did not release the socket", "error", err)
+		}
+	}
+}
+
+// name returns the socket's name for the supervisor.
+func (d *runListener) name() string { return "legacy/" + d.run }
+
+// open serves until the listener is stopped; its error says why it could not.
+func (d *runListener) open() error {
+	signed, renew, err := d.sign()
+	if err != nil {
+		return err
+	}
+	clients := x509.NewCertPool()
+	if !clients.AppendCertsFromPEM([]byte(signed.RunCaPem)) {
+		return errors.New("the aggregator sent no run CA")
+	}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs:  clients, // only this run CA: another run's leaf fails in the handshake
+		// Old workers offer no ALPN; other clients get HTTP/1.1, which is faster for bulk data.
+		NextProtos: []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return d.certificate.Load(), nil
+		},
+		// A resumed session would not be verified against the run CA again.
+		SessionTicketsDisabled: true,
+	}
+	listener, err := d.listen(signed, config)
+	if err != nil {
+		return err
+	}
+	d.listening.Store(true)
+	defer d.listening.Store(false)
+	return d.serve(listener, renew)
+}
+
+// listen opens the run's own port, or registers the run's name on the shared port.
+func (d *runListener) listen(signed *musterv1.SignListenerCertificateResponse, config *tls.Config) (net.Listener, error) {
+	if signed.ServerName != "" {
+		shared, err := d.m.ports.at(d.ctx, int(signed.Port))
+		if err != nil {
+			return nil, err
+		}
+		return shared.Listen(signed.ServerName, config, d.refusals.refused)
+	}
+	settings := &d.m.settings
+	socket, err := d.m.sockets.ListenPort(d.ctx, d.name(), settings.Host, int(signed.Port), settings.FirstPort, settings.LastPort)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen for the run: %w", err)
+	}
+	return listen.TLS(socket, config, d.m.options(d.refusals.refused)), nil
+}
+
+// serve answers requests until the listener fails or is stopped, and renews the certificate.
+func (d *runListener) serve(listener net.Listener, renew time.Time) error {
+	port := listener.Addr().(*net.TCPAddr).Port
+	server := listen.NewServer(&handler{
+		run: d.run, planned: d.planned, deliver: d.m.deliver, beats: d.m.beats, revoked: d.m.revoked, metrics: d.m.metrics,
+		log: d.log, hold: d.m.settings.Hold, limit: d.m.settings.MaxResultBytes, living: d.m.living,
+	}, nil, d.log)
+	server.Protocols = new(http.Protocols)
+	server.Protocols.SetHTTP1(true)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	d.m.metrics.RunListeners.Inc()
+	defer d.m.metrics.RunListeners.Dec()
+
+	d.log.Info("listener of the run open", "port", port)
+	err := d.watch(served, port, renew)
+	if d.ctx.Err() == nil {
+		server.Close()
+		return err
+	}
+	// Active requests may end, until Manager.Close has waited long enough.
+	if server.Shutdown(d.m.living) != nil {
+		server.Close()
+	}
+	return context.Cause(d.ctx)
+}
+
+// watch reports the listener to the aggregator, renews its certificate, and waits until it has to close. It remains open
+// while the aggregator is unreachable: legacy clients wait for their answers.
+func (d *runListener) watch(served <-chan error, port int, renew time.Time) error {
+	reported, next := false, time.Now()
+	for failures := 0; ; {
+		timer := time.NewTimer(time.Until(next))
+		select {
+		case <-d.ctx.Done():
+			timer.Stop()
+			return context.Cause(d.ctx)
+		case err := <-served:
+			timer.Stop()
+			return err
+		case <-timer.C:
+		}
+		var err error
+		if !reported {
+			err = d.report(port, "")
+			reported, next = err == nil, renew
+		} else {
+			_, next, err = d.sign()
+		}
+		if err == nil {
+			failures = 0
+			continue
+		}
+		if answer := muster.AsError(err); !answer.Retryable() {
+			return err
+		}
+		d.log.Warn("cannot report the run's listener to the aggregator", "error", err)
+		next = time.Now().Add(listen.RetryDelay(failures))
+		failures++
+	}
+}
+
+// sign requests a certificate of the run CA, and returns it with the time of its renewal.
+func (d *runListener) sign() (*musterv1.SignListenerCertificateResponse, time.Time, error) {
+	key, csr, err := fleet.NewKey()
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, 30*time.Second)
+	defer cancel()
+	signed, err := d.m.listeners.SignListenerCertificate(ctx,
+		&musterv1.SignListenerCertificateRequest{Run: d.run, CsrPem: string(csr)})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	pair, err := tls.X509KeyPair([]byte(signed.CertificatePem), key)
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("the aggregator signed no certificate for the listener: %w", err)
+	}
+	d.certificate.Store(&pair)
+	left := time.Until(pair.Leaf.NotAfter)
+	return signed, time.Now().Add(max(left/2, time.Minute)), nil
+}
+
+// report reports the port of the listener, or why it is not open, to the aggregator.
+func (d *runListener) report(port int, fault string) error {
+	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
+	defer cancel()
+	_, err := d.m.listeners.ReportListener(ctx, &musterv1.ReportListenerRequest{
+		Run: d.run, Port: int32(port), Open: fault == "", Fault: fault[:min(len(fault), 1024)],
+	})
+	return err
+}

@@ -1,0 +1,176 @@
+#include "services/agent/jobs/record_outbox.h"
+
+#include <string_view>
+
+#include "absl/time/clock.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/jobs.h"
+#include "services/common/jobs/job_record.h"
+#include "services/common/rpc/message_text.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster {
+namespace {
+
+// Twice the 1 GiB that a rule may allow (node_policy.h): small records have as much around them.
+constexpr JournalOptions kOptions = {.max_record = kMaxJobRecord,
+                                     .max_size = (int64_t{2} << 30) + (int64_t{64} << 20)};
+
+int64_t OutputOf(const v1::JobRecord& record) {
+  return static_cast<int64_t>(record.output().data().size());
+}
+
+absl::Status Parse(std::string_view bytes, const std::string& job, v1::JobRecord* record) {
+  if (ParseCleaned(bytes, record)) {
+    return absl::OkStatus();
+  }
+  return errors::JobRecordsDamaged(job);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RecordOutbox>> RecordOutbox::Create(FileOps& ops,
+                                                                   const std::string& path,
+                                                                   std::string job,
+                                                                   std::string node) {
+  ASSIGN_OR_RETURN(auto journal, Journal::Create(ops, path, kOptions));
+  std::unique_ptr<RecordOutbox> outbox(new RecordOutbox(std::move(job), std::move(node)));
+  {
+    MutexLock lock(outbox->mutex_);
+    outbox->journal_ = std::move(journal);
+  }
+  return outbox;
+}
+
+absl::StatusOr<std::unique_ptr<RecordOutbox>> RecordOutbox::Open(FileOps& ops,
+                                                                 const std::string& path,
+                                                                 std::string job,
+                                                                 std::string node) {
+  std::unique_ptr<RecordOutbox> outbox(new RecordOutbox(std::move(job), std::move(node)));
+  {
+    MutexLock lock(outbox->mutex_);
+    v1::JobRecord record;
+    ASSIGN_OR_RETURN(outbox->journal_,
+                     Journal::Open(ops, path,
+                                   [&](std::string_view bytes, int64_t)
+                                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(outbox->mutex_) {
+                                         absl::Status status = Parse(bytes, outbox->job_, &record);
+                                         if (status.ok()) outbox->Count(record);
+                                         return status;
+                                       }));
+  }
+  return outbox;
+}
+
+absl::StatusOr<std::unique_ptr<RecordOutbox>> RecordOutbox::Salvage(FileOps& ops,
+                                                                    const std::string& path,
+                                                                    std::string job,
+                                                                    std::string node) {
+  const std::string damaged = path + ".damaged";
+  const absl::Status moved = ops.Rename(path, damaged);
+  if (!moved.ok() && !absl::IsNotFound(moved)) return moved;
+  auto outbox = Create(ops, path, std::move(job), std::move(node));
+  if (!outbox.ok()) return outbox.status();
+  const auto info = ops.Stat(damaged);
+  auto reader = JournalReader::Open(ops, damaged);
+  if (!info.ok() || !reader.ok()) return outbox;
+  for (;;) {
+    std::string_view bytes;
+    v1::JobRecord record;
+    const auto found = (*reader)->Next(info->size, &bytes);
+    if (!found.ok() || !*found || !Parse(bytes, damaged, &record).ok()) break;
+    RETURN_IF_ERROR((*outbox)->Append(std::move(record)));
+  }
+  RETURN_IF_ERROR((*outbox)->Sync());
+  return outbox;
+}
+
+void RecordOutbox::Count(const v1::JobRecord& record) {
+  ++sequence_;
+  if (record.has_final()) final_sequence_ = sequence_;
+}
+
+absl::Status RecordOutbox::Append(v1::JobRecord record) {
+  if (!record.has_time()) ToProto(absl::Now(), record.mutable_time());
+  MutexLock lock(mutex_);
+  record.set_job(job_);
+  record.set_node(node_);
+  record.set_sequence(sequence_ + 1);
+  RETURN_IF_ERROR(ValidateJobRecord(record));
+  record.clear_job();
+  record.clear_node();
+  record.clear_sequence();
+  RETURN_IF_ERROR(journal_->Append(record.SerializeAsString()));
+  Count(record);
+  return absl::OkStatus();
+}
+
+absl::Status RecordOutbox::Sync() {
+  MutexLock lock(mutex_);
+  return journal_->Sync();
+}
+
+absl::StatusOr<bool> RecordOutbox::Take(size_t max_bytes, v1::JobRecords* out) {
+  MutexLock lock(mutex_);
+  bool added = false;
+  JournalReader reader = journal_->ReadFrom(send_position_);
+  while (sent_.size() < kMaxUnacknowledgedRecords) {
+    std::string_view stored;
+    ASSIGN_OR_RETURN(const auto found, reader.Next(journal_->end(), &stored));
+    if (!found) break;
+    v1::JobRecord record;
+    RETURN_IF_ERROR(Parse(stored, job_, &record));
+    record.set_job(job_);
+    record.set_node(node_);
+    record.set_sequence(send_sequence_);
+    const int64_t output = OutputOf(record);
+    const bool fits_window = unacknowledged_output_ + output <= kMaxUnacknowledgedOutput;
+    const size_t bytes = record.ByteSizeLong() + 8;
+    if (!fits_window || out->ByteSizeLong() + bytes > max_bytes) break;
+    // What the root has seen must not be lost here, or a later record would take its sequence.
+    if (reader.position() > journal_->durable_end()) {
+      RETURN_IF_ERROR(journal_->Sync());
+    }
+    *out->add_records() = std::move(record);
+    sent_.push_back({send_sequence_++, output, reader.position()});
+    unacknowledged_output_ += output;
+    send_position_ = reader.position();
+    added = true;
+  }
+  return added;
+}
+
+void RecordOutbox::Acknowledge(int64_t sequence) {
+  MutexLock lock(mutex_);
+  while (!sent_.empty() && sent_.front().sequence <= sequence) {
+    acknowledged_ = sent_.front().sequence;
+    acknowledged_end_ = sent_.front().end;
+    unacknowledged_output_ -= sent_.front().output;
+    sent_.pop_front();
+  }
+}
+
+void RecordOutbox::Rewind() {
+  MutexLock lock(mutex_);
+  sent_.clear();
+  unacknowledged_output_ = 0;
+  send_position_ = acknowledged_end_;
+  send_sequence_ = acknowledged_ + 1;
+}
+
+bool RecordOutbox::has_final() const {
+  MutexLock lock(mutex_);
+  return final_sequence_ != 0;
+}
+
+bool RecordOutbox::final_acknowledged() const {
+  MutexLock lock(mutex_);
+  return final_sequence_ != 0 && acknowledged_ >= final_sequence_;
+}
+
+int64_t RecordOutbox::size() const {
+  MutexLock lock(mutex_);
+  return journal_->end();
+}
+
+}  // namespace muster

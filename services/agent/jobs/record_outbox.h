@@ -1,0 +1,88 @@
+// The records of one job of this node, on disk until the root has stored them.
+#ifndef MUSTER_SERVICES_AGENT_JOBS_RECORD_OUTBOX_H_
+#define MUSTER_SERVICES_AGENT_JOBS_RECORD_OUTBOX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/v1/jobs.pb.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/mutex.h"
+#include "services/common/journal/journal.h"
+
+namespace muster {
+
+// Of output on its way without an acknowledgement: 64 KiB, and so many records.
+inline constexpr int64_t kMaxUnacknowledgedOutput = int64_t{64} << 10;
+inline constexpr size_t kMaxUnacknowledgedRecords = 256;
+
+// A journal of JobRecords, without job and node; the sequence of a record is its place in the
+// journal. Thread-safe: one thread appends while another sends.
+class RecordOutbox {
+ public:
+  // Creates the journal. ALREADY_EXISTS.
+  static absl::StatusOr<std::unique_ptr<RecordOutbox>> Create(FileOps& ops, const std::string& path,
+                                                              std::string job, std::string node);
+  // Opens it. NOT_FOUND, DATA_LOSS (JOURNAL_DAMAGED).
+  static absl::StatusOr<std::unique_ptr<RecordOutbox>> Open(FileOps& ops, const std::string& path,
+                                                            std::string job, std::string node);
+  // Sets a damaged journal aside, as PATH.damaged, and creates one with the records before the
+  // damage.
+  static absl::StatusOr<std::unique_ptr<RecordOutbox>> Salvage(FileOps& ops,
+                                                               const std::string& path,
+                                                               std::string job, std::string node);
+
+  // Gives the record its sequence, and its time if it has none. Not durable before Take handed it
+  // out or Sync returned. INVALID_ARGUMENT (INVALID_JOB_RECORD). After a failure (a full disk) the
+  // outbox is as before.
+  absl::Status Append(v1::JobRecord record);
+  absl::Status Sync();
+
+  // Adds the next records that may be sent to `out`, durable, as long as `out` holds at most
+  // `max_bytes`. True if it added any.
+  absl::StatusOr<bool> Take(size_t max_bytes, v1::JobRecords* out);
+
+  // The root has stored all up to this sequence.
+  void Acknowledge(int64_t sequence);
+
+  // What was sent and not acknowledged may be lost: it is sent again.
+  void Rewind();
+
+  bool has_final() const;
+  bool final_acknowledged() const;
+  int64_t size() const;  // bytes of the file
+
+ private:
+  struct Sent {
+    int64_t sequence;
+    int64_t output;  // bytes
+    int64_t end;     // in the journal
+  };
+
+  RecordOutbox(std::string job, std::string node) : job_(std::move(job)), node_(std::move(node)) {}
+  void Count(const v1::JobRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string job_;
+  const std::string node_;
+  mutable Mutex mutex_;
+  std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
+  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;        // of the last record
+  int64_t final_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: there is none
+  int64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;    // sequence
+  int64_t acknowledged_end_ ABSL_GUARDED_BY(mutex_) = Journal::begin();
+  int64_t send_position_ ABSL_GUARDED_BY(mutex_) = Journal::begin();  // of the next record to send
+  int64_t send_sequence_ ABSL_GUARDED_BY(mutex_) = 1;
+  int64_t unacknowledged_output_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Not acknowledged, at most kMaxUnacknowledgedRecords.
+  std::deque<Sent> sent_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_JOBS_RECORD_OUTBOX_H_

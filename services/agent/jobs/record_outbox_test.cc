@@ -1,0 +1,163 @@
+#include "services/agent/jobs/record_outbox.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/common/jobs/job_record.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kRoom = size_t{256} << 10;
+
+v1::JobRecord Output(const std::string& text) {
+  v1::JobRecord record;
+  record.mutable_output()->set_stream(v1::JOB_STREAM_STDOUT);
+  record.mutable_output()->set_data(text);
+  return record;
+}
+
+v1::JobRecord Final() {
+  v1::JobRecord record;
+  record.mutable_final()->set_outcome(v1::JOB_OUTCOME_EXITED);
+  return record;
+}
+
+class RecordOutboxTest : public ::testing::Test {
+ protected:
+  RecordOutboxTest() {
+    for (const char* suffix : {"", ".damaged"}) std::filesystem::remove(path_ + suffix);
+    log_ = RecordOutbox::Create(PosixFileOps(), path_, "j1", "n1").value();
+  }
+
+  void Open() {
+    log_.reset();
+    log_ = RecordOutbox::Open(PosixFileOps(), path_, "j1", "n1").value();
+  }
+
+  void Append(const v1::JobRecord& record) { ASSERT_TRUE(log_->Append(record).ok()); }
+
+  // The outputs that are handed out, one after another.
+  std::string Taken(size_t room = kRoom) {
+    v1::JobRecords records;
+    EXPECT_TRUE(log_->Take(room, &records).ok());
+    std::string text;
+    for (const v1::JobRecord& record : records.records()) {
+      EXPECT_EQ(record.job(), "j1");
+      EXPECT_EQ(record.node(), "n1");
+      EXPECT_GT(record.time().seconds(), 1'600'000'000);
+      last_ = record.sequence();
+      text += record.has_final() ? "." : record.output().data();
+    }
+    return text;
+  }
+
+  const std::string path_ = ::testing::TempDir() + "/records";
+  std::unique_ptr<RecordOutbox> log_;
+  int64_t last_ = 0;
+};
+
+TEST_F(RecordOutboxTest, RecordWithTextThatIsNotUtf8IsReadAgainAfterARestart) {
+  v1::JobRecord record = Final();
+  record.mutable_final()->set_detail("caf\xe9");
+  Append(Output("a"));
+  Append(record);
+  Open();
+  EXPECT_EQ(Taken(), "a.");
+}
+
+TEST_F(RecordOutboxTest, HandsOutInOrderAndAgainAfterARewind) {
+  for (const char* text : {"a", "b", "c"}) Append(Output(text));
+  EXPECT_EQ(Taken(), "abc");
+  EXPECT_EQ(last_, 3);
+  EXPECT_EQ(Taken(), "");
+  log_->Acknowledge(1);
+  Append(Output("d"));
+  EXPECT_EQ(Taken(), "d");
+  log_->Rewind();
+  EXPECT_EQ(Taken(), "bcd");
+  EXPECT_EQ(last_, 4);
+  log_->Acknowledge(100);  // more than there is
+  Append(Final());
+  EXPECT_EQ(Taken(), ".");
+  EXPECT_TRUE(log_->has_final());
+  EXPECT_FALSE(log_->final_acknowledged());
+  log_->Acknowledge(5);
+  EXPECT_TRUE(log_->final_acknowledged());
+}
+
+TEST_F(RecordOutboxTest, At64KiBItWaitsForAnAcknowledgement) {
+  for (int i = 0; i < 5; ++i) Append(Output(std::string(20 * 1024, 'x')));
+  EXPECT_EQ(Taken().size(), 60 * 1024);
+  EXPECT_EQ(Taken(), "");
+  log_->Acknowledge(2);
+  EXPECT_EQ(Taken().size(), 40 * 1024);
+  log_->Acknowledge(5);
+  for (size_t i = 0; i < kMaxUnacknowledgedRecords + 1; ++i) Append(Output("y"));
+  EXPECT_EQ(Taken().size(), kMaxUnacknowledgedRecords);
+}
+
+TEST_F(RecordOutboxTest, KeepsToTheRoomInAMessage) {
+  for (int i = 0; i < 3; ++i) Append(Output(std::string(10 * 1024, 'x')));
+  EXPECT_EQ(Taken(25 * 1024).size(), 20 * 1024);
+  EXPECT_EQ(Taken(25 * 1024).size(), 10 * 1024);
+}
+
+TEST_F(RecordOutboxTest, AnotherLifeGoesOnWhereThisOneEnded) {
+  for (const char* text : {"a", "b"}) Append(Output(text));
+  EXPECT_EQ(Taken(), "ab");
+  Open();
+  EXPECT_FALSE(log_->has_final());
+  Append(Final());
+  EXPECT_EQ(Taken(), "ab.");
+  EXPECT_EQ(last_, 3);
+  Open();
+  EXPECT_TRUE(log_->has_final());
+}
+
+TEST_F(RecordOutboxTest, TornRecordIsCutOff) {
+  Append(Output("whole"));
+  const int64_t whole = log_->size();
+  Append(Output("torn"));
+  std::filesystem::resize_file(path_, static_cast<uintmax_t>(log_->size() - 1));
+  Open();
+  EXPECT_EQ(log_->size(), whole);
+  Append(Output("!"));
+  EXPECT_EQ(Taken(), "whole!");
+}
+
+TEST_F(RecordOutboxTest, MalformedRecordIsRefused) {
+  v1::JobRecord record = Output(std::string(kMaxJobOutput + 1, 'x'));
+  EXPECT_EQ(ReasonOf(log_->Append(record)), "INVALID_JOB_RECORD");
+  record = Final();
+  record.mutable_final()->set_reason("no reason");
+  EXPECT_EQ(ReasonOf(log_->Append(record)), "INVALID_JOB_RECORD");
+  Append(Output("good"));
+  Open();
+  EXPECT_EQ(Taken(), "good");
+}
+
+TEST_F(RecordOutboxTest, SalvageKeepsTheRecordsBeforeTheDamage) {
+  Append(Output("first"));
+  const int64_t first = log_->size();
+  ASSERT_TRUE(log_->Sync().ok());
+  Append(Output("second"));
+  ASSERT_TRUE(log_->Sync().ok());
+  Append(Output("third"));
+  std::fstream(path_, std::ios::in | std::ios::out).seekp(first + 20).put('#');
+  log_.reset();
+  const auto opened = RecordOutbox::Open(PosixFileOps(), path_, "j1", "n1");
+  EXPECT_EQ(ReasonOf(opened.status()), "JOURNAL_DAMAGED");
+  log_ = RecordOutbox::Salvage(PosixFileOps(), path_, "j1", "n1").value();
+  EXPECT_EQ(Taken(), "first");
+  EXPECT_TRUE(std::filesystem::exists(path_ + ".damaged"));
+  Open();
+  Append(Final());
+  EXPECT_EQ(Taken(), "first.");
+}
+
+}  // namespace
+}  // namespace muster

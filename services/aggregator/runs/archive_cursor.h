@@ -1,0 +1,37 @@
+// A run's results as the archive wants them: one at a time, in order, from the store.
+#ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_ARCHIVE_CURSOR_H_
+#define MUSTER_SERVICES_AGGREGATOR_RUNS_ARCHIVE_CURSOR_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "services/common/archive/archived_result.h"
+#include "services/common/blob/blob_store.h"
+#include "services/common/store/state_store.h"
+
+namespace muster {
+
+// Not thread-safe. Holds one page of rows, without bodies.
+class ArchiveCursor : public ResultCursor {
+ public:
+  ArchiveCursor(StateStore& store, BlobStore& blobs, std::string run);
+
+  absl::StatusOr<bool> Next(ArchivedResult& result) override;
+  absl::StatusOr<std::unique_ptr<ByteSource>> Open() override;
+  absl::StatusOr<std::unique_ptr<ByteSource>> OpenPartial() override;
+
+ private:
+  absl::Status NextPage();
+
+  StateStore& store_;
+  BlobStore& blobs_;
+  ResultFilter filter_;
+  Page<ResultRecord> page_;
+  size_t position_ = 0;  // of the next row in page_
+  bool begun_ = false;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGGREGATOR_RUNS_ARCHIVE_CURSOR_H_

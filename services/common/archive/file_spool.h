@@ -1,0 +1,41 @@
+// A file as a place to put bytes aside and read them again.
+#ifndef MUSTER_SERVICES_COMMON_ARCHIVE_FILE_SPOOL_H_
+#define MUSTER_SERVICES_COMMON_ARCHIVE_FILE_SPOOL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/io.h"
+
+namespace muster {
+
+// Write first, then read; never synced, for it need not survive anything. Not thread-safe.
+class FileSpool : public ByteSink, public ByteSource {
+ public:
+  // `file` is empty and open for reading and writing.
+  explicit FileSpool(std::unique_ptr<File> file) : file_(std::move(file)) {}
+
+  absl::Status Write(std::string_view data) override;
+  // Bytes written, those that wait in memory included.
+  int64_t size() const { return written_ + static_cast<int64_t>(pending_.size()); }
+
+  // From the first byte on; call Flush before.
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override;
+  absl::Status Flush();
+
+ private:
+  std::unique_ptr<File> file_;
+  std::string pending_;
+  int64_t written_ = 0;
+  int64_t read_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_ARCHIVE_FILE_SPOOL_H_

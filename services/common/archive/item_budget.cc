@@ -1,0 +1,76 @@
+#include "services/common/archive/item_budget.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/strings.h"
+
+namespace muster {
+namespace {
+
+int64_t FootprintOf(const nlohmann::ordered_json& value) {
+  int64_t bytes = 64;
+  if (value.is_string()) bytes += static_cast<int64_t>(value.get_ref<const std::string&>().size());
+  if (value.is_structured()) {
+    for (const auto& [key, child] : value.items()) {
+      bytes += static_cast<int64_t>(key.size()) + FootprintOf(child);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+int64_t FootprintOf(const ResultItem& item) {
+  size_t bytes = sizeof(ResultItem) + item.name.size() + item.status.size();
+  for (const auto& [key, value] : item.meta) bytes += 128 + key.size() + value.size();
+  return static_cast<int64_t>(bytes) + (item.details.is_null() ? 0 : FootprintOf(item.details));
+}
+
+bool ItemBudget::Take(int64_t bytes) {
+  if (bytes > left_) return false;
+  left_ -= bytes;
+  return true;
+}
+
+void BoundedItems::Add(ResultItem item) {
+  if (budget_.Take(FootprintOf(item))) {
+    items_.push_back(std::move(item));
+  } else {
+    Omit(CountLeaves(item));
+  }
+}
+
+void BoundedItems::Omit(const StatusCounts& counts) {
+  for (const auto& [status, number] : counts) {
+    // A plugin may invent a status for each of its leaves: those share one count.
+    constexpr size_t kMaxStatuses = 100;
+    const bool known = omitted_.size() < kMaxStatuses || omitted_.contains(status);
+    omitted_[known ? status : std::string(kUnknown)] += number;
+  }
+}
+
+std::vector<ResultItem> BoundedItems::Take() {
+  std::vector<ResultItem> items = std::move(items_);
+  items_.clear();
+  if (omitted_.empty()) return items;
+  ResultItem note;
+  int64_t number = 0;
+  note.meta[kMetaType] = std::string(kTypeOmitted);
+  for (const auto& [status, count] : omitted_) {
+    note.meta[absl::StrCat(ToAbsl(kMetaOmittedPrefix), status)] = absl::StrCat(count);
+    number += count;
+  }
+  note.name = absl::StrCat(number, " more left out of this over-long tree: see the files");
+  omitted_.clear();
+  items.push_back(std::move(note));
+  return items;
+}
+
+std::string CutText(std::string_view text, size_t max) {
+  if (text.size() <= max) return std::string(text);
+  return absl::StrCat(ToAbsl(text.substr(0, max)), " [", text.size() - max,
+                      " more bytes: see the file]");
+}
+
+}  // namespace muster

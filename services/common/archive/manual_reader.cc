@@ -1,0 +1,53 @@
+#include "services/common/archive/manual_reader.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/archive/results_yaml.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxFile = size_t{16} << 20;
+
+// The same items, as far as the budget goes.
+std::vector<ResultItem> Bounded(std::vector<ResultItem> items, ItemBudget& budget) {
+  BoundedItems bounded(budget);
+  for (ResultItem& item : items) {
+    item.items = Bounded(std::move(item.items), budget);
+    bounded.Add(std::move(item));
+  }
+  return bounded.Take();
+}
+
+}  // namespace
+
+ManualReader::ManualReader(std::string_view file, ItemBudget& budget)
+    : file_(file), budget_(budget) {}
+
+void ManualReader::Write(std::string_view data) {
+  too_long_ |= text_.size() + data.size() > kMaxFile;
+  if (too_long_) {
+    text_ = std::string();
+  } else {
+    text_.append(data);
+  }
+}
+
+ResultItem ManualReader::Finish() {
+  if (too_long_) {
+    return UnknownFileItem(file_, absl::StrCat("longer than ", kMaxFile, " bytes"));
+  }
+  absl::StatusOr<ResultItem> given = ParseResultsYaml(text_);
+  text_ = std::string();
+  if (!given.ok()) {
+    return UnknownFileItem(
+        file_, absl::StrCat("cannot be read as manual results: ", given.status().message()));
+  }
+  ResultItem item = FileItem(file_, given->status);
+  item.details = std::move(given->details);
+  item.items = Bounded(std::move(given->items), budget_);
+  return item;
+}
+
+}  // namespace muster

@@ -1,0 +1,166 @@
+#include "services/common/archive/result_item.h"
+
+#include <charconv>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "services/common/base/strings.h"
+
+namespace muster {
+namespace {
+
+bool IsFailure(std::string_view status) { return status == kFailed || status == kTimeout; }
+
+bool IsStandard(std::string_view status) {
+  return IsFailure(status) || status == kPassed || status == kSkipped || status == kUnknown ||
+         status.empty();
+}
+
+bool IsOmittedNote(const ResultItem& item) {
+  const auto type = item.meta.find(kMetaType);
+  return type != item.meta.end() && type->second == kTypeOmitted;
+}
+
+std::optional<int64_t> ToInt(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// A plugin may itself have counted: "blue: 2, red: 1" stands for three leaves.
+void CountStatus(std::string_view status, StatusCounts& counts) {
+  if (IsStandard(status)) {
+    ++counts[std::string(status.empty() ? kUnknown : status)];
+    return;
+  }
+  for (const absl::string_view part : absl::StrSplit(ToAbsl(status), ", ")) {
+    const std::pair<absl::string_view, absl::string_view> named =
+        absl::StrSplit(part, absl::MaxSplits(": ", 1));
+    const std::optional<int64_t> number = ToInt(ToStd(named.second));
+    if (number.has_value()) {
+      counts[std::string(named.first)] += *number;
+    } else {
+      ++counts[std::string(part)];
+    }
+  }
+}
+
+void AddLeaves(const ResultItem& item, StatusCounts& counts) {
+  if (!item.items.empty()) {
+    for (const ResultItem& child : item.items) AddLeaves(child, counts);
+    return;
+  }
+  if (!IsOmittedNote(item)) {
+    CountStatus(item.status, counts);
+    return;
+  }
+  for (const auto& [key, value] : item.meta) {
+    if (key.starts_with(kMetaOmittedPrefix)) {
+      counts[key.substr(kMetaOmittedPrefix.size())] += ToInt(value).value_or(0);
+    }
+  }
+}
+
+std::string StatusOf(const StatusCounts& counts, bool custom) {
+  if (counts.empty()) return std::string(kUnknown);
+  if (custom) {
+    return absl::StrJoin(counts, ", ", absl::PairFormatter(": "));
+  }
+  bool unknown = false;
+  for (const auto& [status, number] : counts) {
+    if (number == 0) continue;
+    if (IsFailure(status)) return std::string(kFailed);
+    unknown |= status == kUnknown;
+  }
+  return std::string(unknown ? kUnknown : kPassed);
+}
+
+StatusCounts RollUpBranch(ResultItem& item, bool custom) {
+  if (item.items.empty()) {
+    if (item.status.empty()) item.status = std::string(kUnknown);
+    StatusCounts counts = CountLeaves(item);
+    if (IsOmittedNote(item)) item.status = StatusOf(counts, custom);
+    return counts;
+  }
+  StatusCounts counts;
+  for (ResultItem& child : item.items) {
+    for (const auto& [status, number] : RollUpBranch(child, custom)) counts[status] += number;
+  }
+  item.status = StatusOf(counts, custom);
+  return counts;
+}
+
+void ListFailures(const ResultItem& item, size_t max_failed, ResultSummary& summary) {
+  for (const ResultItem& child : item.items) ListFailures(child, max_failed, summary);
+  if (!item.items.empty()) return;
+  if (IsOmittedNote(item)) {
+    const StatusCounts counts = CountLeaves(item);
+    for (const auto& [status, number] : counts) {
+      if (IsFailure(status)) summary.failed_not_listed += number;
+    }
+  } else if (IsFailure(item.status)) {
+    if (summary.failed.size() >= max_failed) {
+      ++summary.failed_not_listed;
+    } else {
+      absl::string_view name = item.name;
+      if (absl::ConsumePrefix(&name, "[It]")) name = absl::StripLeadingAsciiWhitespace(name);
+      summary.failed.emplace_back(name);
+    }
+  }
+}
+
+}  // namespace
+
+StatusCounts CountLeaves(const ResultItem& item) {
+  StatusCounts counts;
+  AddLeaves(item, counts);
+  return counts;
+}
+
+void RollUp(ResultItem& root) {
+  bool custom = false;
+  for (const auto& [status, number] : CountLeaves(root)) custom |= !IsStandard(status);
+  RollUpBranch(root, custom && !root.items.empty());
+}
+
+int64_t ResultSummary::total() const {
+  int64_t sum = 0;
+  for (const auto& [status, number] : counts) sum += number;
+  return sum;
+}
+
+int64_t ResultSummary::count(std::string_view status) const {
+  const auto found = counts.find(std::string(status));
+  return found == counts.end() ? 0 : found->second;
+}
+
+ResultSummary Summarize(const ResultItem& root, size_t max_failed) {
+  ResultSummary summary{.name = root.name, .status = root.status, .counts = CountLeaves(root)};
+  ListFailures(root, max_failed, summary);
+  return summary;
+}
+
+void VisitLeaves(
+    const ResultItem& root,
+    const std::function<void(const std::string& above, const ResultItem& leaf)>& visit) {
+  const auto walk = [&visit](const auto& self, const std::string& above, const ResultItem& item) {
+    if (item.items.empty()) return visit(above, item);
+    const std::string path = absl::StrCat(above, above.empty() ? "" : "|", item.name);
+    for (const ResultItem& child : item.items) self(self, path, child);
+  };
+  walk(walk, "", root);
+}
+
+const ResultItem* FindItem(const ResultItem& root, std::string_view name) {
+  if (root.name == name) return &root;
+  for (const ResultItem& child : root.items) {
+    if (const ResultItem* found = FindItem(child, name); found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace muster

@@ -1,0 +1,215 @@
+// Generated from cli.yaml by services/common/errors/generate: change that file.
+// clang-format off
+#include "services/common/errors/cli.h"
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster::errors {
+
+absl::Status Usage(std::string_view message, std::string_view next_step) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "USAGE",
+                   message,
+                   next_step);
+}
+
+absl::Status NoGateway() {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NO_GATEWAY",
+                   "the context names no gateway",
+                   "Create a new context with: muster operator add.");
+}
+
+absl::Status InvalidGatewayAnswer() {
+  return MakeError(absl::StatusCode::kInternal, "INVALID_ANSWER",
+                   "the gateway's answer contains no link",
+                   "Check that the gateway and this program have the same version.");
+}
+
+absl::Status GatewayUnreachable(std::string_view cause) {
+  return MakeError(absl::StatusCode::kUnavailable, "GATEWAY_UNREACHABLE",
+                   cause,
+                   "Check that the services are running and that this machine can reach the address.");
+}
+
+absl::Status DownloadDigestMismatch() {
+  return MakeError(absl::StatusCode::kDataLoss, "DIGEST_MISMATCH",
+                   "the SHA-256 of the received file is not the expected one",
+                   "Try again: the download starts from the beginning. If it fails again, the archive on the server is damaged.");
+}
+
+absl::Status DownloadSizeMismatch(int64_t received, int64_t expected) {
+  return MakeError(absl::StatusCode::kDataLoss, "SIZE_MISMATCH",
+                   absl::StrCat("received ", received, " bytes, expected ", expected),
+                   "Try again: the download starts from the beginning. If it fails again, the archive on the server is damaged.");
+}
+
+absl::Status InvalidDuration(std::string_view text) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DURATION",
+                   absl::StrCat("\"", ToAbsl(text), "\" is not a duration"),
+                   "Write a positive number and a unit (s, m or h), such as 90s, 30m or 1h30m.");
+}
+
+absl::Status NodeNotInArchive(std::string_view node) {
+  return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_IN_ARCHIVE",
+                   absl::StrCat("the archive has no results of node ", ToAbsl(node)),
+                   "List its content with `muster results --json` without --node.");
+}
+
+absl::Status DefinitionTooLarge(int64_t limit) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "FILE_TOO_LARGE",
+                   absl::StrCat("standard input has more than ", limit, " bytes"),
+                   "Check the input: a plugin definition is a short YAML file.");
+}
+
+absl::Status NoRuns() {
+  return MakeError(absl::StatusCode::kNotFound, "NO_RUNS",
+                   "there are no runs",
+                   "Start one: muster run --plugin hostfacts --node NODE.");
+}
+
+absl::Status NoRunBeginsWith(std::string_view text) {
+  return MakeError(absl::StatusCode::kNotFound, "RUN_NOT_FOUND",
+                   absl::StrCat("no run begins with ", ToAbsl(text)),
+                   "List the runs with `muster runs`.");
+}
+
+absl::Status InvalidCredentials(std::string_view cause) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CREDENTIALS",
+                   cause,
+                   "Use the unchanged file that `muster run` wrote, or start a new run.");
+}
+
+absl::Status CredentialsTooOld(std::string_view fault, std::string_view limit) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "CREDENTIALS_TOO_OLD",
+                   absl::StrCat("the credentials file ", ToAbsl(fault), ", the limit is ", ToAbsl(limit)),
+                   "Name a newer run, raise the limit with --max-age, or use an operator's context: --context FILE.");
+}
+
+absl::Status CredentialsExpired(std::string_view end) {
+  return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
+                   absl::StrCat("the certificate expired at ", ToAbsl(end)),
+                   "A run's credentials expire a day after its deadline. Use an operator's context to see the run: --context FILE.");
+}
+
+absl::Status CredentialsFolderExposed(std::string_view folder) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "SECRET_FILE_EXPOSED",
+                   absl::StrCat(ToAbsl(folder), " is not a folder of this user"),
+                   "Remove it, and check for a planted link.");
+}
+
+absl::Status CredentialsNotFound() {
+  return MakeError(absl::StatusCode::kNotFound, "CREDENTIALS_NOT_FOUND",
+                   "the credentials file does not exist",
+                   "Use the file that `muster run` writes for each run.");
+}
+
+absl::Status InvalidStatus(std::string_view cause) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_STATUS",
+                   absl::StrCat("the answer is not the status of a run: ", ToAbsl(cause)),
+                   "Check that the address in the credentials file is a Muster status listener.");
+}
+
+absl::Status NoFreePort(int64_t first, int64_t last) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "NO_FREE_PORT",
+                   absl::StrCat("no free port between ", first, " and ", last),
+                   "Choose the ports with --port.");
+}
+
+absl::Status InvalidPortRange(std::string_view text) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PORT_RANGE",
+                   absl::StrCat("\"", ToAbsl(text), "\" is not a range of ports"),
+                   "Write FIRST-LAST, such as 7450-7949, or 0 for any free ports.");
+}
+
+absl::Status InvalidHostPattern(std::string_view text, std::string_view rule) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_HOST_PATTERN",
+                   absl::StrCat("\"", ToAbsl(text), "\" is not a host name pattern for runs"),
+                   absl::StrCat("Write ", ToAbsl(rule), ", and resolve all these names to this machine."));
+}
+
+absl::Status PathTooLong(int64_t limit, std::string_view path) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "PATH_TOO_LONG",
+                   absl::StrCat("the path of a socket may have at most ", limit, " characters: ", ToAbsl(path)),
+                   "Set MUSTER_HOME to a folder with a shorter path.");
+}
+
+absl::Status NoSupervisor(std::string_view path) {
+  return MakeError(absl::StatusCode::kUnavailable, "NO_SUPERVISOR",
+                   absl::StrCat("no supervisor answers at ", ToAbsl(path)),
+                   "Start it with `muster up`.");
+}
+
+absl::Status NoHome() {
+  return MakeError(absl::StatusCode::kNotFound, "NO_HOME",
+                   "neither MUSTER_HOME nor HOME is set",
+                   "Set MUSTER_HOME to a folder that only you can access.");
+}
+
+absl::Status ServiceFailed(std::string_view service, std::string_view cause, std::string_view log) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "SERVICE_FAILED",
+                   absl::StrCat(ToAbsl(service), " does not become ready: ", ToAbsl(cause)),
+                   absl::StrCat("See its log: ", ToAbsl(log)));
+}
+
+absl::Status HomeBusy(std::string_view home) {
+  return MakeError(absl::StatusCode::kUnavailable, "HOME_BUSY",
+                   absl::StrCat("another `muster up` or `muster down` is running in ", ToAbsl(home)),
+                   "Wait until it is done, or stop it.");
+}
+
+absl::Status InstanceAlreadyRunning(std::string_view path) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_RUNNING",
+                   absl::StrCat("another process holds ", ToAbsl(path)),
+                   "Stop it with `muster down`.");
+}
+
+absl::Status InvalidListenAddress(std::string_view address, std::string_view cause) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_ADDRESS",
+                   absl::StrCat(ToAbsl(address), ": ", ToAbsl(cause)),
+                   "Use an IPv4 or IPv6 address and a port, such as 0.0.0.0:7450.");
+}
+
+absl::Status AddressInUse(std::string_view address) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "ADDRESS_IN_USE",
+                   absl::StrCat("another program listens on ", ToAbsl(address)),
+                   "Choose another port, or stop that program.");
+}
+
+absl::Status NameTaken(std::string_view name, std::string_view address) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NAME_TAKEN",
+                   absl::StrCat(ToAbsl(name), " already listens on ", ToAbsl(address)),
+                   "Release it first.");
+}
+
+absl::Status TooManySockets(int64_t limit) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_SOCKETS",
+                   absl::StrCat("the limit of ", limit, " listening sockets is reached"),
+                   "Release the sockets of finished runs.");
+}
+
+absl::Status InvalidServiceConfig(std::string_view file, std::string_view cause) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONFIG",
+                   absl::StrCat(ToAbsl(file), ": ", ToAbsl(cause)),
+                   "Correct the file, or remove it: `muster up` creates a new one.");
+}
+
+absl::Status ProgramFailed(std::string_view program, std::string_view how, std::string_view output) {
+  return MakeError(absl::StatusCode::kInternal, "PROGRAM_FAILED",
+                   absl::StrCat(ToAbsl(program), " --print-config: ", ToAbsl(how), ": ", ToAbsl(output)),
+                   "Reinstall Muster: the program may be damaged.");
+}
+
+absl::Status ProgramMissing(std::string_view path) {
+  return MakeError(absl::StatusCode::kNotFound, "PROGRAM_MISSING",
+                   absl::StrCat("program ", ToAbsl(path), " not found"),
+                   "Install it in the folder of `muster`, or set MUSTER_LIBEXEC to its folder.");
+}
+
+absl::Status InvalidSupervisorRequest(std::string_view fault) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST",
+                   fault,
+                   "");
+}
+
+}  // namespace muster::errors

@@ -1,0 +1,85 @@
+// Generated from cli.yaml by services/common/errors/generate: change that file.
+// clang-format off
+#ifndef MUSTER_SERVICES_COMMON_ERRORS_CLI_H_
+#define MUSTER_SERVICES_COMMON_ERRORS_CLI_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+// The command line and the supervisor.
+namespace muster::errors {
+
+// INVALID_ARGUMENT, USAGE.
+absl::Status Usage(std::string_view message, std::string_view next_step);
+// FAILED_PRECONDITION, NO_GATEWAY.
+absl::Status NoGateway();
+// INTERNAL, INVALID_ANSWER.
+absl::Status InvalidGatewayAnswer();
+// UNAVAILABLE, GATEWAY_UNREACHABLE.
+absl::Status GatewayUnreachable(std::string_view cause);
+// DATA_LOSS, DIGEST_MISMATCH.
+absl::Status DownloadDigestMismatch();
+// DATA_LOSS, SIZE_MISMATCH.
+absl::Status DownloadSizeMismatch(int64_t received, int64_t expected);
+// INVALID_ARGUMENT, INVALID_DURATION.
+absl::Status InvalidDuration(std::string_view text);
+// NOT_FOUND, NODE_NOT_IN_ARCHIVE.
+absl::Status NodeNotInArchive(std::string_view node);
+// RESOURCE_EXHAUSTED, FILE_TOO_LARGE.
+absl::Status DefinitionTooLarge(int64_t limit);
+// NOT_FOUND, NO_RUNS.
+absl::Status NoRuns();
+// NOT_FOUND, RUN_NOT_FOUND.
+absl::Status NoRunBeginsWith(std::string_view text);
+// INVALID_ARGUMENT, INVALID_CREDENTIALS.
+absl::Status InvalidCredentials(std::string_view cause);
+// FAILED_PRECONDITION, CREDENTIALS_TOO_OLD.
+absl::Status CredentialsTooOld(std::string_view fault, std::string_view limit);
+// UNAUTHENTICATED, CERTIFICATE_EXPIRED.
+absl::Status CredentialsExpired(std::string_view end);
+// FAILED_PRECONDITION, SECRET_FILE_EXPOSED.
+absl::Status CredentialsFolderExposed(std::string_view folder);
+// NOT_FOUND, CREDENTIALS_NOT_FOUND.
+absl::Status CredentialsNotFound();
+// INVALID_ARGUMENT, INVALID_STATUS.
+absl::Status InvalidStatus(std::string_view cause);
+// RESOURCE_EXHAUSTED, NO_FREE_PORT.
+absl::Status NoFreePort(int64_t first, int64_t last);
+// INVALID_ARGUMENT, INVALID_PORT_RANGE.
+absl::Status InvalidPortRange(std::string_view text);
+// INVALID_ARGUMENT, INVALID_HOST_PATTERN.
+absl::Status InvalidHostPattern(std::string_view text, std::string_view rule);
+// INVALID_ARGUMENT, PATH_TOO_LONG.
+absl::Status PathTooLong(int64_t limit, std::string_view path);
+// UNAVAILABLE, NO_SUPERVISOR.
+absl::Status NoSupervisor(std::string_view path);
+// NOT_FOUND, NO_HOME.
+absl::Status NoHome();
+// FAILED_PRECONDITION, SERVICE_FAILED.
+absl::Status ServiceFailed(std::string_view service, std::string_view cause, std::string_view log);
+// UNAVAILABLE, HOME_BUSY.
+absl::Status HomeBusy(std::string_view home);
+// FAILED_PRECONDITION, ALREADY_RUNNING.
+absl::Status InstanceAlreadyRunning(std::string_view path);
+// INVALID_ARGUMENT, INVALID_ADDRESS.
+absl::Status InvalidListenAddress(std::string_view address, std::string_view cause);
+// FAILED_PRECONDITION, ADDRESS_IN_USE.
+absl::Status AddressInUse(std::string_view address);
+// FAILED_PRECONDITION, NAME_TAKEN.
+absl::Status NameTaken(std::string_view name, std::string_view address);
+// RESOURCE_EXHAUSTED, TOO_MANY_SOCKETS.
+absl::Status TooManySockets(int64_t limit);
+// INVALID_ARGUMENT, INVALID_CONFIG.
+absl::Status InvalidServiceConfig(std::string_view file, std::string_view cause);
+// INTERNAL, PROGRAM_FAILED.
+absl::Status ProgramFailed(std::string_view program, std::string_view how, std::string_view output);
+// NOT_FOUND, PROGRAM_MISSING.
+absl::Status ProgramMissing(std::string_view path);
+// INVALID_ARGUMENT, INVALID_REQUEST.
+absl::Status InvalidSupervisorRequest(std::string_view fault);
+
+}  // namespace muster::errors
+
+#endif  // MUSTER_SERVICES_COMMON_ERRORS_CLI_H_

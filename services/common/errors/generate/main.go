@@ -1,0 +1,61 @@
+// Generate writes what comes from the table of errors (services/common/errors/*.yaml): the C++ constructors, the
+// constructors and constants for Go, and docs/errors.md. All of it is checked in; a test fails when it is stale.
+//
+//	go run ./services/common/errors/generate   # from the root
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	if err := run("."); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(root string) error {
+	sheets, err := readTable(root)
+	if err != nil {
+		return err
+	}
+	files, err := generate(sheets)
+	if err != nil {
+		return err
+	}
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generate returns the text of each generated file by its path.
+func generate(sheets []*sheet) (map[string]string, error) {
+	files := map[string]string{"docs/errors.md": page(sheets)}
+	text, err := goReasons(sheets)
+	if err != nil {
+		return nil, err
+	}
+	files["services/client/go/reasons/reasons.go"] = text
+	for _, s := range sheets {
+		if s.Cpp {
+			files[folder+"/"+s.name+".h"] = cppHeader(s)
+			files[folder+"/"+s.name+".cc"] = cppSource(s)
+		}
+		if s.Go != nil {
+			if files[s.Go.File], err = goSource(s); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return files, nil
+}

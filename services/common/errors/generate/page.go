@@ -1,0 +1,55 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const heading = `# Errors
+
+Every error states what failed, with its value, and the next step. Programs read the reason, which is stable. It is
+in ` + "`muster.v1.ErrorDetail`" + ` (proto/muster/v1/errors.proto) over gRPC, in the field ` + "`reason`" + ` over
+REST, and in ` + "`--json`" + ` and the logs of the command line. Names in braces stand for values.
+
+` + "`go run ./services/common/errors/generate`" + ` writes this page from the table in services/common/errors/, and a
+test fails when it is stale.
+`
+
+// page is docs/errors.md.
+func page(sheets []*sheet) string {
+	var out strings.Builder
+	out.WriteString(heading)
+	sheets = slices.Clone(sheets)
+	slices.SortStableFunc(sheets, func(a, b *sheet) int { return cmp.Compare(a.Title, b.Title) })
+	for _, s := range sheets {
+		fmt.Fprintf(&out, "\n## %s\n\n| reason | code | what failed | next step |\n|---|---|---|---|\n", s.Title)
+		rows := slices.Clone(s.Errors)
+		slices.SortStableFunc(rows, func(a, b *entry) int { return cmp.Compare(a.Reason, b.Reason) })
+		for _, e := range rows {
+			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", e.Reason, e.Code, e.shown(e.Message), e.shown(e.Next))
+		}
+	}
+	out.WriteString("\n## Reasons of outcomes\n\nRecords and reports carry these; no call returns them as an error.\n\n" +
+		"| reason | meaning |\n|---|---|\n")
+	for _, s := range sheets {
+		for _, o := range s.Outcomes {
+			fmt.Fprintf(&out, "| `%s` | %s |\n", o.Reason, o.Meaning)
+		}
+	}
+	return out.String()
+}
+
+// shown is a template without the signs around its optional fields.
+func (e *entry) shown(template string) string {
+	var out strings.Builder
+	for _, p := range e.mustPieces(template) {
+		if p.field == nil {
+			out.WriteString(p.text)
+		} else {
+			out.WriteString(p.before + "{" + strings.ReplaceAll(p.field.name, "_", " ") + "}" + p.after)
+		}
+	}
+	return strings.ReplaceAll(out.String(), "|", `\|`)
+}

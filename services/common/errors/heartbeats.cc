@@ -1,0 +1,74 @@
+// Generated from heartbeats.yaml by services/common/errors/generate: change that file.
+// clang-format off
+#include "services/common/errors/heartbeats.h"
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster::errors {
+
+absl::Status InvalidProgress(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PROGRESS",
+                   absl::StrCat("invalid progress: ", ToAbsl(why)),
+                   "Send counts from 0 to 10^12.");
+}
+
+absl::Status StatusNotReady() {
+  return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "STATUS_NOT_READY",
+                   "the status service has not caught up with the aggregator yet",
+                   "Try again in a moment."),
+                        absl::Seconds(1));
+}
+
+absl::Status StatusStopping() {
+  return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "STATUS_STOPPING",
+                   "the status service stops or restarts",
+                   "Connect again."),
+                        absl::Seconds(1));
+}
+
+absl::Status InvalidStatusRequest() {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST",
+                   "the request cannot be parsed",
+                   "Send what proto/muster/v1/status.proto describes.");
+}
+
+absl::Status InvalidHeartbeat(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_HEARTBEAT",
+                   absl::StrCat("invalid heartbeat: ", ToAbsl(why)),
+                   "Send what HeartbeatService describes, as the client libraries do.");
+}
+
+absl::Status NoFirstHeartbeat(absl::Duration within) {
+  return MakeError(absl::StatusCode::kDeadlineExceeded, "NO_FIRST_HEARTBEAT",
+                   absl::StrCat("no heartbeat was received within ", absl::FormatDuration(within), " of the begin of the stream"),
+                   "Send the first heartbeat when the stream begins.");
+}
+
+absl::Status DuplicateAgent(std::string_view node) {
+  return MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT",
+                   absl::StrCat("a newer process sends heartbeats for node \"", ToAbsl(node), "\" with this identity"),
+                   "Stop one of the two agents; if this machine was copied, give the copy its own identity.");
+}
+
+absl::Status TooManySenders(int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_SENDERS",
+                   absl::StrCat("the status service already has ", limit, " senders of heartbeats"),
+                   "Raise heartbeats.max_senders in the configuration of the status service."),
+                        absl::Seconds(60));
+}
+
+absl::Status InvalidCursor() {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CURSOR",
+                   "invalid cursor",
+                   "Start again without a cursor.");
+}
+
+absl::Status NodeNotFound(std::string_view node) {
+  return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
+                   absl::StrCat("node \"", ToAbsl(node), "\" not found in any plan or heartbeat"),
+                   "List the nodes: GET /api/v1/nodes, or StatusService.ListNodes.");
+}
+
+}  // namespace muster::errors

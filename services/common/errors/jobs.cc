@@ -1,0 +1,157 @@
+// Generated from jobs.yaml by services/common/errors/generate: change that file.
+// clang-format off
+#include "services/common/errors/jobs.h"
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster::errors {
+
+absl::Status JobNotFound(std::string_view job) {
+  return MakeError(absl::StatusCode::kNotFound, "JOB_NOT_FOUND",
+                   absl::StrCat("job \"", ToAbsl(job), "\" not found"),
+                   "List the jobs: muster job list.");
+}
+
+absl::Status JobExists(std::string_view job) {
+  return MakeError(absl::StatusCode::kAlreadyExists, "JOB_EXISTS",
+                   absl::StrCat("job ", ToAbsl(job), " exists with another command or other targets"),
+                   "Use a new id for a new command.");
+}
+
+absl::Status TooManyJobs(int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
+                   absl::StrCat(limit, " jobs are already running"),
+                   "Wait until some have ended, or cancel them: muster job list."),
+                        absl::Seconds(10));
+}
+
+absl::Status InvalidJobCommand(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND",
+                   absl::StrCat("invalid command: ", ToAbsl(why)),
+                   "Send what jobs.proto describes, as muster exec does.");
+}
+
+absl::Status CommandRefused(std::string_view why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
+                   absl::StrCat("the command is not accepted: ", ToAbsl(why)),
+                   "Sign it yourself, with a valid certificate of IssueCommandCertificate.");
+}
+
+absl::Status CommandOfOtherJob() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
+                   "the command was sent as another job than the signed one",
+                   "Send it as it was signed.");
+}
+
+absl::Status InvalidPosition(int64_t position) {
+  return MakeError(absl::StatusCode::kOutOfRange, "INVALID_POSITION",
+                   absl::StrCat("no record of the job begins at ", position),
+                   "Use a position that WatchJob gave, or 0.");
+}
+
+absl::Status NotTheRoot(std::string_view relay) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_THE_ROOT",
+                   absl::StrCat("relay \"", ToAbsl(relay), "\" is not the root relay"),
+                   "Call the root relay: relay_targets in the context of the operator.");
+}
+
+absl::Status NoCommandAuthority() {
+  return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "NO_COMMAND_AUTHORITY",
+                   "the relay has not received the command authority from the aggregator yet",
+                   "Try again in a moment."),
+                        absl::Seconds(1));
+}
+
+absl::Status JobDamaged(std::string_view path) {
+  return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED",
+                   absl::StrCat(ToAbsl(path), " is damaged"),
+                   "Move its folder away once nobody needs it; the job is left out.");
+}
+
+absl::Status JobOfNodeDamaged(std::string_view path) {
+  return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED",
+                   absl::StrCat(ToAbsl(path), " is damaged"),
+                   "Remove its folder once nobody needs it; the job is not run again.");
+}
+
+absl::Status JobUnfinished(std::string_view path) {
+  return MakeError(absl::StatusCode::kNotFound, "JOB_UNFINISHED",
+                   absl::StrCat("the creation of job ", ToAbsl(path), " was interrupted"),
+                   "");
+}
+
+absl::Status TargetRefused(std::string_view node, std::string_view why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "TARGET_REFUSED",
+                   absl::StrCat("the command is not for node ", ToAbsl(node), ": ", ToAbsl(why)),
+                   "Sign it for this node.");
+}
+
+absl::Status RevocationsDamaged() {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REVOCATIONS",
+                   "the list of revoked signers is damaged",
+                   "Remove the file: the fleet sends it again.");
+}
+
+absl::Status SignerOfCommandRevoked(std::string_view signer) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "OPERATOR_REVOKED",
+                   absl::StrCat(ToAbsl(signer), ", who signed the command, was revoked"),
+                   "Have an operator of the fleet sign it.");
+}
+
+absl::Status PolicyUnusable(std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "POLICY_UNUSABLE",
+                   why,
+                   "Correct the file; docs/agent.md describes it. Until then nothing runs.");
+}
+
+absl::Status InvalidPolicy(std::string_view mistakes) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "POLICY_UNUSABLE",
+                   mistakes,
+                   "Correct the file; docs/agent.md describes it. Until then nothing runs.");
+}
+
+absl::Status PolicyRefused(std::string_view why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
+                   why,
+                   "Add a rule to that file to allow it.");
+}
+
+absl::Status PolicyNamesUser(std::string_view user) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
+                   absl::StrCat("the rule for this plugin's command names user ", ToAbsl(user), "; plugins run as the user of the agent"),
+                   "Write a rule for collect without user.");
+}
+
+absl::Status UserNotPossible(std::string_view user) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "USER_NOT_POSSIBLE",
+                   absl::StrCat("cannot run a command as ", ToAbsl(user), ": the agent does not run as root"),
+                   "Run the agent as root, or leave user out of the rule.");
+}
+
+absl::Status JobFolderDamaged(std::string_view folder) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "JOB_FOLDER_DAMAGED",
+                   absl::StrCat(ToAbsl(folder), " holds no whole command"),
+                   "Ignore it; a command that was not stored was not run.");
+}
+
+absl::Status ProcessMarkDamaged() {
+  return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED",
+                   "a file of a job does not name its process",
+                   "Check the disk of this node.");
+}
+
+absl::Status JobRecordsDamaged(std::string_view job) {
+  return MakeError(absl::StatusCode::kDataLoss, "JOURNAL_DAMAGED",
+                   absl::StrCat("the records of job ", ToAbsl(job), " cannot be read from the disk"),
+                   "Check the disk of this node.");
+}
+
+absl::Status InvalidJobRecord(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_JOB_RECORD",
+                   absl::StrCat("invalid record of a job: ", ToAbsl(why)),
+                   "Update the sender, or find the other program that sends with its identity.");
+}
+
+}  // namespace muster::errors

@@ -1,0 +1,191 @@
+// Generated from joining.yaml by services/common/errors/generate: change that file.
+// clang-format off
+#include "services/common/errors/joining.h"
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster::errors {
+
+absl::Status OperatorNotFound(std::string_view name) {
+  return MakeError(absl::StatusCode::kNotFound, "OPERATOR_NOT_FOUND",
+                   absl::StrCat("operator \"", ToAbsl(name), "\" not found"),
+                   "List the operators: muster operator list.");
+}
+
+absl::Status OperatorRevoked(std::string_view name) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "OPERATOR_REVOKED",
+                   absl::StrCat("operator \"", ToAbsl(name), "\" was revoked; the name cannot be used again"),
+                   "Choose another name.");
+}
+
+absl::Status LastOperator() {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "LAST_OPERATOR",
+                   "cannot remove the last operator: nobody could administer the fleet",
+                   "Add another operator first: muster operator add NAME.");
+}
+
+absl::Status InvalidToken(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_TOKEN",
+                   absl::StrCat("invalid join token: ", ToAbsl(why)),
+                   "Create tokens with: muster token create.");
+}
+
+absl::Status InvalidTokenFile(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_TOKEN_FILE",
+                   absl::StrCat("invalid join token: ", ToAbsl(why)),
+                   "Use the file as \"muster token create\" wrote it, or have a new one made.");
+}
+
+absl::Status TokenExists(std::string_view id) {
+  return MakeError(absl::StatusCode::kAlreadyExists, "TOKEN_EXISTS",
+                   absl::StrCat("join token ", ToAbsl(id), " already exists"),
+                   "Choose 32 random hex digits.");
+}
+
+absl::Status TooManyTokens(int64_t limit) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_TOKENS",
+                   absl::StrCat("the aggregator already keeps ", limit, " join tokens"),
+                   "Create one token for several nodes (--count), or wait: a token is deleted a week after it expires.");
+}
+
+absl::Status TokenNotFound(std::string_view id) {
+  return MakeError(absl::StatusCode::kNotFound, "TOKEN_NOT_FOUND",
+                   absl::StrCat("join token \"", ToAbsl(id), "\" not found"),
+                   "List the tokens: muster token list.");
+}
+
+absl::Status InvalidLabel(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_LABEL",
+                   absl::StrCat("invalid label: ", ToAbsl(why)),
+                   "Write key=value with [A-Za-z0-9._/-] on both sides, 1 to 253 characters in the key and at most as many in the value, and at most 64 labels for a node.");
+}
+
+absl::Status NodeNotEnrolled(std::string_view node) {
+  return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_ENROLLED",
+                   absl::StrCat("node \"", ToAbsl(node), "\" is not enrolled"),
+                   "List the nodes: muster nodes; create a token for a new one: muster token create.");
+}
+
+absl::Status NodeRevoked(std::string_view node) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "NODE_REVOKED",
+                   absl::StrCat("node \"", ToAbsl(node), "\" was revoked"),
+                   "Ask an operator to remove the node (muster node remove) and to create a new token.");
+}
+
+absl::Status TokenRefused() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_REFUSED",
+                   "the join token is unknown to this fleet, or the request was not signed with its key",
+                   "Ask an operator for a new token: muster token create.");
+}
+
+absl::Status TokenExpired() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_EXPIRED",
+                   "the join token has expired",
+                   "Ask an operator for a new token: muster token create --ttl 15m.");
+}
+
+absl::Status TokenUsed() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_USED",
+                   "the join token was used up by other keys than this one",
+                   "Ask an operator for a new token. If nobody else should have had this one, report it: muster token list shows who joined with it.");
+}
+
+absl::Status TokenOfOtherNode() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_OF_OTHER_NODE",
+                   "the join token, or the earlier enrolment of this key, is for another name",
+                   "Join with the name in the token, or ask for a token for this name.");
+}
+
+absl::Status NodeEnrolled(std::string_view node) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "NODE_ENROLLED",
+                   absl::StrCat("node \"", ToAbsl(node), "\" is already enrolled"),
+                   "Choose another name, or ask for a token for this one: muster token create --node NAME.");
+}
+
+absl::Status TokenIsRelays() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_OF_OTHER_KIND",
+                   "the join token is for a relay",
+                   "Join with it as a relay: muster relay join.");
+}
+
+absl::Status TokenIsNodes() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_OF_OTHER_KIND",
+                   "the join token is for a node",
+                   "Join with it as a node (muster node join), or create a token for a relay: muster token create --relay NAME.");
+}
+
+absl::Status RelayNotFound(std::string_view relay) {
+  return MakeError(absl::StatusCode::kNotFound, "RELAY_NOT_FOUND",
+                   absl::StrCat("relay \"", ToAbsl(relay), "\" has not joined, or was revoked"),
+                   "List the relays: muster nodes; create a token for a new one: muster token create --relay NAME.");
+}
+
+absl::Status RelayBelowItself(std::string_view relay, std::string_view parent) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "RELAY_LOOP",
+                   absl::StrCat("relay \"", ToAbsl(parent), "\" is a descendant of \"", ToAbsl(relay), "\" and cannot be its parent"),
+                   "Choose parents that lead to the root without this relay: muster nodes.");
+}
+
+absl::Status InvalidTarget(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_TARGET",
+                   absl::StrCat("invalid address of a relay: ", ToAbsl(why)),
+                   "Give 1 to 16 addresses, host:port each.");
+}
+
+absl::Status ReturnRefused(std::string_view why) {
+  return MakeError(absl::StatusCode::kUnauthenticated, "RETURN_REFUSED",
+                   absl::StrCat("the expired certificate is not accepted: ", ToAbsl(why)),
+                   "Join again with a new token: muster token create --node NAME.");
+}
+
+absl::Status ReturnTooLate() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "RETURN_TOO_LATE",
+                   "the certificate expired more than a week ago",
+                   "Join again with a new token: muster token create --node NAME.");
+}
+
+absl::Status NoJoinTarget(std::string_view folder) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NO_JOIN_TARGET",
+                   absl::StrCat(ToAbsl(folder), " names no address for the renewal of its certificate"),
+                   "Name the fleet's join addresses in its join_targets.");
+}
+
+absl::Status JoinAnswerUnusable(std::string_view why) {
+  return MakeError(absl::StatusCode::kUnauthenticated, "JOIN_ANSWER_UNUSABLE",
+                   absl::StrCat("invalid answer of the fleet: ", ToAbsl(why)),
+                   "Join again; if it fails again, ask an operator for a new token.");
+}
+
+absl::Status AlreadyJoined(std::string_view folder) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_JOINED",
+                   absl::StrCat(ToAbsl(folder), " already holds an identity"),
+                   "Remove that folder to join anew, or name another.");
+}
+
+absl::Status InvalidMemberFile(std::string_view path, std::string_view fault) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "INVALID_MEMBER_FILE",
+                   absl::StrCat(ToAbsl(path), ": ", ToAbsl(fault)),
+                   "Restore it, or remove the folder and join anew.");
+}
+
+absl::Status NoMemberFile(std::string_view folder) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
+                   absl::StrCat(ToAbsl(folder), " holds neither node.json nor relay.json"),
+                   "Join the fleet first: muster node join, or muster relay join.");
+}
+
+absl::Status NotANodeFolder(std::string_view folder, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
+                   absl::StrCat(ToAbsl(folder), " ", ToAbsl(why)),
+                   "Join the fleet with a new token and an empty folder: muster node join --token-file FILE.");
+}
+
+absl::Status NoRelayIdentity(std::string_view folder) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NO_RELAY_IDENTITY",
+                   absl::StrCat(ToAbsl(folder), " holds the identity of a node, not of a relay"),
+                   "Join as a relay: muster token create --relay NAME, then muster relay join.");
+}
+
+}  // namespace muster::errors

@@ -1,0 +1,192 @@
+// Generated from results.yaml by services/common/errors/generate: change that file.
+// clang-format off
+#include "services/common/errors/results.h"
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster::errors {
+
+absl::Status ResultConflict(std::string_view plugin, std::string_view node) {
+  return MakeError(absl::StatusCode::kAlreadyExists, "RESULT_CONFLICT",
+                   absl::StrCat("another result of plugin \"", ToAbsl(plugin), "\" from node \"", ToAbsl(node), "\" is committed; this one was not stored"),
+                   "Keep the first result, which counts. The audit log names both senders.");
+}
+
+absl::Status ResultNotThere(std::string_view plugin, std::string_view node) {
+  return MakeError(absl::StatusCode::kNotFound, "RESULT_NOT_THERE",
+                   absl::StrCat("plugin \"", ToAbsl(plugin), "\" has no result from node \"", ToAbsl(node), "\" yet"),
+                   "Wait for it: muster status --watch.");
+}
+
+absl::Status ResultReplaced(int64_t asked, int64_t current) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "RESULT_REPLACED",
+                   absl::StrCat("generation ", asked, " was replaced by generation ", current),
+                   "Read again from the beginning.");
+}
+
+absl::Status UploadNotFound(std::string_view upload) {
+  return MakeError(absl::StatusCode::kNotFound, "UPLOAD_NOT_FOUND",
+                   absl::StrCat("upload \"", ToAbsl(upload), "\" not found"),
+                   "Open the upload again and continue at the offset in the answer.");
+}
+
+absl::Status StaleAttempt(int64_t attempt) {
+  return MakeError(absl::StatusCode::kAborted, "TAKEN_OVER",
+                   absl::StrCat("a later attempt than ", attempt, " delivers this result"),
+                   "Stop this sender.");
+}
+
+absl::Status TakenOver(std::string_view upload) {
+  return MakeError(absl::StatusCode::kAborted, "TAKEN_OVER",
+                   absl::StrCat("another stream has taken over upload ", ToAbsl(upload)),
+                   "Stop this sender, or open the upload again if it is the only one.");
+}
+
+absl::Status UploadCompleting(std::string_view upload) {
+  return MakeError(absl::StatusCode::kUnavailable, "UPLOAD_COMPLETING",
+                   absl::StrCat("another stream is completing upload ", ToAbsl(upload)),
+                   "Open the upload again; the answer says whether its result is committed.");
+}
+
+absl::Status TooManyUploads(int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_UPLOADS",
+                   absl::StrCat("more than ", limit, " uploads are open"),
+                   "Try again later."),
+                        absl::Seconds(5));
+}
+
+absl::Status UploadStalled() {
+  return MakeError(absl::StatusCode::kDeadlineExceeded, "UPLOAD_STALLED",
+                   "the upload was slower than 1 KiB/s for 60 s",
+                   "Open the upload again and continue at the offset in the answer.");
+}
+
+absl::Status OffsetTooHigh(int64_t offset, int64_t expected) {
+  return MakeError(absl::StatusCode::kOutOfRange, "OFFSET_TOO_HIGH",
+                   absl::StrCat("offset ", offset, " is beyond ", expected),
+                   absl::StrCat("Continue at byte ", expected, "."));
+}
+
+absl::Status InvalidOffset(int64_t offset) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_OFFSET",
+                   absl::StrCat("invalid offset ", offset),
+                   "Count raw bytes from 0.");
+}
+
+absl::Status ChunkTooLarge(int64_t size, int64_t limit) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "CHUNK_TOO_LARGE",
+                   absl::StrCat("the chunk has ", size, " raw bytes, more than ", limit),
+                   "Keep to chunk_max in the answer of OpenUpload.");
+}
+
+absl::Status InvalidChunk(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CHUNK",
+                   absl::StrCat("invalid chunk: ", ToAbsl(why)),
+                   "Send what UploadRequest describes: start, chunks in order, finish.");
+}
+
+absl::Status CrcMismatch(std::string_view of) {
+  return MakeError(absl::StatusCode::kDataLoss, "CRC_MISMATCH",
+                   absl::StrCat("the CRC32C of the ", ToAbsl(of), " does not match its bytes"),
+                   "Open the upload again and continue at the offset in the answer; if it happens again, check the memory and the network of the sender.");
+}
+
+absl::Status DigestMismatch() {
+  return MakeError(absl::StatusCode::kDataLoss, "DIGEST_MISMATCH",
+                   "the SHA-256 of the received bytes is not the announced one",
+                   "Start the delivery again with a new attempt.");
+}
+
+absl::Status SizeMismatch(int64_t said, int64_t received) {
+  return MakeError(absl::StatusCode::kDataLoss, "SIZE_MISMATCH",
+                   absl::StrCat(received, " bytes were received, ", said, " were announced"),
+                   "Open the upload again and continue at the offset in the answer.");
+}
+
+absl::Status TooLargeForSubmit(int64_t size, int64_t limit) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "TOO_LARGE_FOR_SUBMIT",
+                   absl::StrCat(size, " bytes are too large for SubmitResult, which takes at most ", limit),
+                   "Use OpenUpload and Upload.");
+}
+
+absl::Status InvalidSignature(std::string_view why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "INVALID_SIGNATURE",
+                   absl::StrCat("the signature of the result is not accepted: ", ToAbsl(why)),
+                   "Sign with the key of the delivering node, over the text that the API states.");
+}
+
+absl::Status SignatureUnverified(std::string_view why) {
+  return MakeError(absl::StatusCode::kUnauthenticated, "INVALID_SIGNATURE",
+                   absl::StrCat("the signature of the result is not accepted: ", ToAbsl(why)),
+                   "Sign with the key of the delivering node, over the text that the API states.");
+}
+
+absl::Status SignatureRequired(std::string_view node) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "SIGNATURE_REQUIRED",
+                   absl::StrCat("a relay delivered a result of node \"", ToAbsl(node), "\" without a signature"),
+                   "Sign results that are delivered through relays, as the client library does.");
+}
+
+absl::Status ProofTooOld() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "PROOF_TOO_OLD",
+                   "a relay received this result more than 8 days ago, or in the future",
+                   "Compare the clocks of relay and aggregator; older results are not accepted.");
+}
+
+absl::Status SignerRevoked() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "REVOKED",
+                   "the node that signed this result was revoked",
+                   "Let the node join again.");
+}
+
+absl::Status ArchiveNotReady(std::string_view run) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "ARCHIVE_NOT_READY",
+                   absl::StrCat("run ", ToAbsl(run), " is not complete yet"),
+                   "Wait for it: muster status --watch.");
+}
+
+absl::Status NoArchive(std::string_view run) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NO_ARCHIVE",
+                   absl::StrCat("run ", ToAbsl(run), " ended without an archive"),
+                   "Read the single results that were committed: muster results.");
+}
+
+absl::Status PluginNotInArchive(std::string_view plugin) {
+  return MakeError(absl::StatusCode::kNotFound, "PLUGIN_NOT_IN_ARCHIVE",
+                   absl::StrCat("plugin \"", ToAbsl(plugin), "\" not found in the archive"),
+                   "List the plugins of the run: muster status RUN.");
+}
+
+absl::Status NoPluginInArchive() {
+  return MakeError(absl::StatusCode::kNotFound, "PLUGIN_NOT_IN_ARCHIVE",
+                   "the archive holds no plugin",
+                   "List the plugins of the run: muster status RUN.");
+}
+
+absl::Status FileNotInArchive(std::string_view path) {
+  return MakeError(absl::StatusCode::kNotFound, "FILE_NOT_IN_ARCHIVE",
+                   absl::StrCat("file ", ToAbsl(path), " not found in the archive"),
+                   "List the files of the archive: tar tzf ARCHIVE.");
+}
+
+absl::Status TarGzMalformed(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "TAR_GZ_MALFORMED",
+                   why,
+                   "");
+}
+
+absl::Status ArchiveSizeMismatch(std::string_view path, int64_t announced, std::string_view found) {
+  return MakeError(absl::StatusCode::kDataLoss, "ARCHIVE_SIZE_MISMATCH",
+                   absl::StrCat(ToAbsl(path), ": ", announced, " bytes were announced, ", ToAbsl(found)),
+                   "Check the stored bytes of this result, and the disk.");
+}
+
+absl::Status ArchiveWriteFailed(std::string_view what, std::string_view why) {
+  return MakeError(absl::StatusCode::kInternal, "ARCHIVE_WRITE_FAILED",
+                   absl::StrCat("cannot ", ToAbsl(what), ": ", ToAbsl(why)),
+                   "Read the log of the service.");
+}
+
+}  // namespace muster::errors

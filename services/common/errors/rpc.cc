@@ -1,0 +1,53 @@
+// Generated from rpc.yaml by services/common/errors/generate: change that file.
+// clang-format off
+#include "services/common/errors/rpc.h"
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster::errors {
+
+absl::Status NoCertificate() {
+  return MakeError(absl::StatusCode::kUnauthenticated, "NO_CERTIFICATE",
+                   "the connection has no verified certificate",
+                   "Connect over TLS with a client certificate of this fleet.");
+}
+
+absl::Status ConnectionCertificateExpired() {
+  return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
+                   "the certificate of this connection has expired",
+                   "Renew the certificate and connect again.");
+}
+
+absl::Status IdentityNotForwardable(std::string_view key, std::string_view why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "IDENTITY_NOT_FORWARDABLE",
+                   absl::StrCat("invalid metadata ", ToAbsl(key), ": ", ToAbsl(why)),
+                   "Name the identity of a client as a gateway, or that of a node as a relay together with its live attach statement; each once.");
+}
+
+absl::Status CallerRevoked() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "REVOKED",
+                   "this identity was revoked",
+                   "Ask an operator for a new credential.");
+}
+
+absl::Status ListenFailed(std::string_view address) {
+  return MakeError(absl::StatusCode::kInternal, "LISTEN_FAILED",
+                   absl::StrCat("cannot listen on ", ToAbsl(address)),
+                   "Check that no other program uses the port and that the address is one of this machine.");
+}
+
+absl::Status NotAuthorizedByHandler(std::string_view method) {
+  return MakeError(absl::StatusCode::kInternal, "NOT_AUTHORIZED_BY_HANDLER",
+                   absl::StrCat("the handler of ", ToAbsl(method), " did not authorise the call"),
+                   "Report it: this is a defect of the service.");
+}
+
+absl::Status Unreachable(std::string_view why) {
+  return MakeError(absl::StatusCode::kUnavailable, "UNREACHABLE",
+                   why,
+                   "Check that the service runs and that the address is right; read the log of the service if it does, since an expired, revoked or foreign certificate has the same effect here.");
+}
+
+}  // namespace muster::errors

@@ -1,0 +1,30 @@
+// Generated from rpc.yaml by services/common/errors/generate: change that file.
+// clang-format off
+#ifndef MUSTER_SERVICES_COMMON_ERRORS_RPC_H_
+#define MUSTER_SERVICES_COMMON_ERRORS_RPC_H_
+
+#include <string_view>
+
+#include "absl/status/status.h"
+
+// Connections.
+namespace muster::errors {
+
+// UNAUTHENTICATED, NO_CERTIFICATE.
+absl::Status NoCertificate();
+// UNAUTHENTICATED, CERTIFICATE_EXPIRED.
+absl::Status ConnectionCertificateExpired();
+// PERMISSION_DENIED, IDENTITY_NOT_FORWARDABLE.
+absl::Status IdentityNotForwardable(std::string_view key, std::string_view why);
+// PERMISSION_DENIED, REVOKED.
+absl::Status CallerRevoked();
+// INTERNAL, LISTEN_FAILED.
+absl::Status ListenFailed(std::string_view address);
+// INTERNAL, NOT_AUTHORIZED_BY_HANDLER.
+absl::Status NotAuthorizedByHandler(std::string_view method);
+// UNAVAILABLE, UNREACHABLE.
+absl::Status Unreachable(std::string_view why);
+
+}  // namespace muster::errors
+
+#endif  // MUSTER_SERVICES_COMMON_ERRORS_RPC_H_

@@ -1,0 +1,41 @@
+// Generated from system.yaml by services/common/errors/generate: change that file.
+// clang-format off
+#include "services/common/errors/system.h"
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+
+namespace muster::errors {
+
+absl::Status NoSpaceLeft(std::string_view what, std::string_view subject, std::string_view why) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
+                   absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", ToAbsl(why)),
+                   "Free space on that file system, then try again.");
+}
+
+absl::Status FileNotFound(std::string_view what, std::string_view subject, std::string_view why) {
+  return MakeError(absl::StatusCode::kNotFound, "FILE_NOT_FOUND",
+                   absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", ToAbsl(why)),
+                   "Check the path.");
+}
+
+absl::Status FileNotAccessible(std::string_view what, std::string_view subject, std::string_view why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "FILE_NOT_ACCESSIBLE",
+                   absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", ToAbsl(why)),
+                   "Check owner and mode of the file and its folders.");
+}
+
+absl::Status FileExists(std::string_view what, std::string_view subject, std::string_view why) {
+  return MakeError(absl::StatusCode::kAlreadyExists, "FILE_EXISTS",
+                   absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", ToAbsl(why)),
+                   "Choose another name.");
+}
+
+absl::Status IoError(std::string_view what, std::string_view subject, std::string_view why) {
+  return MakeError(absl::StatusCode::kInternal, "IO_ERROR",
+                   absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", ToAbsl(why)),
+                   "Check the disk and the kernel's log.");
+}
+
+}  // namespace muster::errors

@@ -1,0 +1,91 @@
+#include "services/common/jobs/job_record.h"
+
+#include <cstdint>
+#include <string_view>
+
+#include "services/common/base/names.h"
+#include "services/common/errors/jobs.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxJobId = 64;
+constexpr size_t kMaxReason = 63;
+constexpr size_t kMaxDetail = 4 * 1024;            // 1024 characters
+constexpr int64_t kMaxNumber = int64_t{1} << 50;   // of records, bytes
+constexpr int64_t kMaxSeconds = 315'576'000'000;   // what a Duration may hold
+constexpr int64_t kFirstSecond = -62'135'596'800;  // what a Timestamp may hold
+constexpr int64_t kLastSecond = 253'402'300'799;
+
+absl::Status Invalid(std::string_view why) { return errors::InvalidJobRecord(why); }
+
+bool IsTime(const google::protobuf::Timestamp& time) {
+  return time.seconds() >= kFirstSecond && time.seconds() <= kLastSecond && time.nanos() >= 0 &&
+         time.nanos() < 1'000'000'000;
+}
+
+bool IsCount(int64_t count) { return count >= 0 && count <= kMaxNumber; }
+
+bool IsReason(std::string_view reason) {
+  return reason.size() <= kMaxReason &&
+         reason.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == reason.npos;
+}
+
+absl::Status ValidateFinal(const v1::JobRecord::Final& final) {
+  if (final.outcome() == v1::JOB_OUTCOME_UNSPECIFIED || !v1::JobOutcome_IsValid(final.outcome())) {
+    return Invalid("the outcome is none of JobOutcome");
+  }
+  if (!IsCount(final.stdout_bytes()) || !IsCount(final.stderr_bytes())) {
+    return Invalid("the number of bytes printed is out of range");
+  }
+  const auto& duration = final.duration();
+  if (duration.seconds() < 0 || duration.seconds() > kMaxSeconds || duration.nanos() < 0 ||
+      duration.nanos() >= 1'000'000'000) {
+    return Invalid("the duration is out of range");
+  }
+  if (!IsReason(final.reason())) return Invalid("the reason is no UPPER_SNAKE_CASE word");
+  if (final.detail().size() > kMaxDetail) return Invalid("the detail exceeds 4096 bytes");
+  return absl::OkStatus();
+}
+
+absl::Status ValidateContent(const v1::JobRecord& record) {
+  switch (record.record_case()) {
+    case v1::JobRecord::kStarted:
+      if (!IsTime(record.started().time())) return Invalid("the time of its start is no time");
+      return absl::OkStatus();
+    case v1::JobRecord::kOutput:
+      if (record.output().stream() != v1::JOB_STREAM_STDOUT &&
+          record.output().stream() != v1::JOB_STREAM_STDERR) {
+        return Invalid("the output is of no known stream");
+      }
+      if (record.output().data().size() > kMaxJobOutput) return Invalid("output exceeds 32 KiB");
+      return absl::OkStatus();
+    case v1::JobRecord::kCut:
+      if (!IsCount(record.cut().bytes())) return Invalid("the number of cut bytes is out of range");
+      return absl::OkStatus();
+    case v1::JobRecord::kFinal:
+      return ValidateFinal(record.final());
+    case v1::JobRecord::kBranch:
+      return Invalid("only the root reports branches");
+    case v1::JobRecord::RECORD_NOT_SET:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateJobRecord(const v1::JobRecord& record) {
+  if (record.ByteSizeLong() > kMaxJobRecord) return Invalid("it exceeds 48 KiB");
+  if (record.job().size() > kMaxJobId || !ValidateName("job", record.job()).ok()) {
+    return Invalid("the job's id is no id");
+  }
+  if (!ValidateName("node", record.node()).ok()) return Invalid("the node's name is no name");
+  if (record.sequence() < 1 || record.sequence() > kMaxNumber) {
+    return Invalid("the sequence is out of range");
+  }
+  if (record.has_time() && !IsTime(record.time())) return Invalid("its time is no time");
+  return ValidateContent(record);
+}
+
+}  // namespace muster

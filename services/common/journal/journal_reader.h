@@ -1,0 +1,67 @@
+// Reads the records of a journal (journal.h), from any of its positions.
+#ifndef MUSTER_SERVICES_COMMON_JOURNAL_JOURNAL_READER_H_
+#define MUSTER_SERVICES_COMMON_JOURNAL_JOURNAL_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/journal/frame.h"
+
+namespace muster {
+
+// Not thread-safe. Holds at most 64 KiB or one record in memory, and nothing once it reached `end`.
+class JournalReader {
+ public:
+  // Opens a journal to read it while another object, or none, writes it. NOT_FOUND
+  // (JOURNAL_UNFINISHED) if its creation was cut off; DATA_LOSS (JOURNAL_DAMAGED).
+  static absl::StatusOr<std::unique_ptr<JournalReader>> Open(FileOps& ops, const std::string& path);
+
+  // Reads from `position` on, which the caller knows to be the begin of a record or the end.
+  JournalReader(std::shared_ptr<File> file, std::string path, const JournalHeader& header,
+                int64_t position);
+
+  // Moves to `position`, where 0 is the first record. OUT_OF_RANGE (JOURNAL_POSITION) unless a
+  // record begins there or it is `end`.
+  absl::Status Seek(int64_t position, int64_t end);
+
+  // Reads the next record that lies before `end`, a position that the writer reported. `record` is
+  // valid until the next call. Returns false at `end`. DATA_LOSS (JOURNAL_DAMAGED) if no whole,
+  // undamaged record lies there; the position stays.
+  absl::StatusOr<bool> Next(int64_t end, std::string_view* record);
+
+  // The position after the last record that was read.
+  int64_t position() const { return position_; }
+
+  // The position up to which the journal was synced when the last record was written.
+  int64_t synced() const { return synced_; }
+
+  const JournalHeader& header() const { return header_; }
+
+ private:
+  // Returns at least `size` bytes from the position on, or what there is before `end`.
+  absl::StatusOr<std::string_view> Fill(size_t size, int64_t end);
+
+  const std::shared_ptr<File> file_;
+  const std::string path_;
+  const JournalHeader header_;
+  int64_t position_;
+  int64_t synced_ = 0;
+  std::string buffer_;  // what the file holds from buffer_at_ on
+  int64_t buffer_at_ = 0;
+};
+
+// Reads the header of a journal. NOT_FOUND (JOURNAL_UNFINISHED), DATA_LOSS (JOURNAL_DAMAGED).
+absl::StatusOr<JournalHeader> ReadJournalHeader(File& file, const std::string& path);
+
+// DATA_LOSS (JOURNAL_DAMAGED): the journal holds something else than what was synced at `position`.
+absl::Status JournalDamaged(const std::string& path, int64_t position);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_JOURNAL_JOURNAL_READER_H_

@@ -1,0 +1,28 @@
+// Where the blobs of a run lie. All below one prefix, so that deleting a run is one call.
+#ifndef MUSTER_SERVICES_COMMON_UPLOAD_BLOB_NAMES_H_
+#define MUSTER_SERVICES_COMMON_UPLOAD_BLOB_NAMES_H_
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+
+inline std::string RunBlobPrefix(const std::string& run) { return absl::StrCat("runs/", run, "/"); }
+
+// The bytes of a result, by its upload; fanned out, since a run may have 100,000.
+inline std::string ResultBlobName(const std::string& run, const std::string& upload) {
+  return absl::StrCat(RunBlobPrefix(run), "results/", upload.substr(0, 2), "/", upload);
+}
+
+inline std::string PartialBlobName(const std::string& run, const std::string& upload) {
+  return absl::StrCat(RunBlobPrefix(run), "partial/", upload);
+}
+
+inline std::string ArchiveBlobName(const std::string& run, const std::string& build) {
+  return absl::StrCat(RunBlobPrefix(run), "archive/", build);
+}
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_UPLOAD_BLOB_NAMES_H_

@@ -1,0 +1,185 @@
+// One upload: from the first byte to the commit.
+//
+// This is where a chunk is verified, written and hashed (Append), and where a result becomes one
+// (Complete): bytes durable, then the row in one transaction, then the answer.
+#ifndef MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_SESSION_H_
+#define MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_SESSION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/mutex.h"
+#include "services/common/base/sha256.h"
+#include "services/common/blob/blob_store.h"
+#include "services/common/identity/policy.h"
+#include "services/common/store/records.h"
+#include "services/common/upload/result_sink.h"
+
+namespace muster {
+
+// A piece of an upload as it came off the wire.
+struct UploadChunk {
+  int64_t offset = 0;
+  int64_t raw_size = 0;
+  uint32_t crc32c = 0;  // of the raw bytes
+  bool zstd = false;    // `data` is one zstd frame
+  std::string data;
+};
+
+// What is safe of an upload.
+struct UploadAck {
+  int64_t written = 0;
+  int64_t durable = 0;
+};
+
+// What the sender says at the end.
+struct UploadFinish {
+  int64_t size = 0;
+  uint32_t crc32c = 0;
+  std::string sha256;  // 32 bytes, or empty
+  std::string signature;
+  std::string signer_chain_pem;
+};
+
+// Who opens an upload, or carries its stream. A plain value.
+struct UploadPeer {
+  Identity identity;
+  std::optional<Identity> via;  // the gateway or relay that forwards for it
+  bool operator==(const UploadPeer&) const = default;
+};
+
+inline UploadPeer PeerOf(const Caller& caller) { return {caller.identity, caller.via}; }
+
+// Names one attachment of a stream to an UploadSession: only the calls of the stream that is
+// attached now have an effect. A plain value; the default one names no attachment.
+class UploadAttachment {
+ public:
+  UploadAttachment() = default;
+  bool operator==(const UploadAttachment&) const = default;
+
+ private:
+  friend class UploadSession;
+  explicit UploadAttachment(uint64_t number) : number_(number) {}
+
+  uint64_t number_ = 0;
+};
+
+// At most one stream is attached at a time, and at most one completion is in progress. Thread-safe
+// where it says so; all else runs on the session's strand, one call at a time.
+class UploadSession : public std::enable_shared_from_this<UploadSession> {
+ public:
+  using Committed = absl::AnyInvocable<void(absl::StatusOr<ResultRecord>)>;
+
+  UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& sink, Executor& executor,
+                const Clock& clock);
+
+  const std::string& id() const { return id_; }
+  const ResultKey& key() const { return key_; }
+
+  // The strand for everything below. Thread-safe.
+  Strand& strand() { return strand_; }
+
+  // Takes what a later open said: its epoch rises, and a stream that was attached before is told so
+  // (its `on_detached` runs, once). Opens the staged bytes, or makes them. Returns the offset. A
+  // completion in progress does not prevent this: the sink refuses the lower epoch. From here on
+  // streams of `opener` alone may attach. `signed_at`: as in VerifiedResult.
+  absl::StatusOr<int64_t> Reopen(const UploadRecord& upload, const UploadPeer& opener,
+                                 std::optional<absl::Time> signed_at = std::nullopt);
+
+  // Attaches a stream of `peer` with the epoch of its open. The stream that was attached before is
+  // detached with TAKEN_OVER: its `on_detached` runs, once, and its later calls fail. NOT_FOUND
+  // (UPLOAD_NOT_FOUND) if another opened the upload; ABORTED (TAKEN_OVER) if a later open exists;
+  // UNAVAILABLE (UPLOAD_COMPLETING) while a completion is in progress. `on_detached` must not
+  // block.
+  absl::StatusOr<UploadAttachment> Attach(int64_t epoch, const UploadPeer& peer,
+                                          std::function<void(absl::Status)> on_detached);
+
+  // The stream has ended: files are closed until the next attach. Ignored for a stream that was
+  // taken over.
+  void Detach(const UploadAttachment& attachment);
+
+  // Verifies and stores one chunk. ABORTED (TAKEN_OVER) unless the stream is attached.
+  absl::StatusOr<UploadAck> Append(const UploadAttachment& attachment, UploadChunk chunk);
+
+  // Verifies the whole and its signature, makes it durable, commits it. `committed` runs once, on
+  // any thread. ABORTED (TAKEN_OVER) unless the stream is attached; UNAVAILABLE (UPLOAD_COMPLETING)
+  // while a completion is in progress.
+  void Complete(const UploadAttachment& attachment, const UploadFinish& finish,
+                Committed committed);
+
+  // Ends the attached stream with `why`, and the upload with it.
+  void Discard(const absl::Status& why);
+
+  // The upload is over: what is staged is removed, later calls are UPLOAD_NOT_FOUND.
+  void Close();
+
+  // Publishes what is there under `name`, as the partial data of a pair that timed out; returns its
+  // size, 0 if there was nothing. Ends the upload.
+  absl::StatusOr<int64_t> KeepPartial(const std::string& name);
+
+  // The time since the stream last brought 64 KiB; zero while no stream is attached. Thread-safe.
+  absl::Duration StalledFor() const;
+
+  // Ends the attached stream with UPLOAD_STALLED if it has been stalled for longer than `limit`;
+  // the upload stays open. Thread-safe.
+  void EndStalledStream(absl::Duration limit);
+
+  // Whether a stream is attached. Thread-safe.
+  bool attached() const;
+
+ private:
+  absl::Status CheckAttached(const UploadAttachment& attachment) const;
+  bool completing() const;
+  void Release(const absl::Status& why);
+  void CompletionFailed(const UploadAttachment& attachment);
+  absl::Duration StalledForLocked() const;
+  absl::Status OpenStaged();
+  absl::Status HashAgain();
+  absl::StatusOr<std::string> RawBytes(UploadChunk chunk) const;
+  absl::Status CheckOverlap(const UploadChunk& chunk, const std::string& raw) const;
+  absl::Status VerifyWhole(const UploadFinish& finish, int64_t size,
+                           const std::string& sha256) const;
+  absl::StatusOr<std::string> Head(int64_t limit);
+  absl::Status StoreBytes(ResultRecord* result);
+  void NoteProgress(int64_t bytes);
+
+  const std::string id_;
+  const ResultKey key_;
+  BlobStore& blobs_;
+  ResultSink& sink_;
+  const Clock& clock_;
+  Strand strand_;
+
+  UploadRecord upload_;
+  std::optional<UploadPeer> opener_;  // of the last Reopen
+  std::optional<absl::Time> signed_at_;
+  std::unique_ptr<StagedBlob> staged_;
+  std::optional<int64_t> published_;  // size, if a crash came between publishing and committing
+  Sha256 sha256_;
+  int64_t hashed_ = 0;  // bytes that sha256_ has seen
+  bool ended_ = false;
+  uint64_t attachments_ = 0;
+  int64_t since_progress_ = 0;
+
+  mutable Mutex stream_mutex_;
+  // The last attachment, until its Detach: the open files are its own.
+  UploadAttachment current_ ABSL_GUARDED_BY(stream_mutex_);
+  bool attached_ ABSL_GUARDED_BY(stream_mutex_) = false;  // its stream has not been ended
+  std::function<void(absl::Status)> on_detached_ ABSL_GUARDED_BY(stream_mutex_);
+  absl::Duration progress_at_ ABSL_GUARDED_BY(stream_mutex_);  // monotonic
+  // Whose completion is in progress, or has succeeded.
+  UploadAttachment completing_ ABSL_GUARDED_BY(stream_mutex_);
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_SESSION_H_

@@ -1,0 +1,204 @@
+// Files that nodes of different branches share, over real relays with real TLS.
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/common/blob/blob_test_util.h"
+#include "services/relay/testing/share_rig.h"
+
+namespace muster {
+namespace {
+
+using testing::ShareFleet;
+using testing::TestNode;
+using testing::TestRelay;
+
+// A root, two relays below it, and one below one of these.
+class BranchesTest : public ::testing::Test {
+ protected:
+  BranchesTest()
+      : root_(fleet_, "root", nullptr),
+        east_(fleet_, "east", &root_),
+        west_(fleet_, "west", &root_),
+        far_(fleet_, "far", &west_),
+        n1_(fleet_, "n1"),
+        n2_(fleet_, "n2"),
+        alice_(fleet_, "alice") {
+    n1_.Attach(east_);
+    n2_.Attach(far_);
+  }
+
+  // What lies in the folder of a relay for shared files, in bytes of content.
+  int64_t BytesAt(const TestRelay& relay) const {
+    int64_t bytes = 0;
+    const std::string folder = relay.config.state_folder + "/shares/blobs/blobs";
+    std::error_code none;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, none)) {
+      if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+    }
+    return bytes;
+  }
+
+  ShareFleet fleet_;
+  TestRelay root_;
+  TestRelay east_;
+  TestRelay west_;
+  TestRelay far_;
+  TestNode n1_;
+  TestNode n2_;
+  testing::TestOperator alice_;
+};
+
+TEST_F(BranchesTest, AFileGoesOverTheRootToTheRelayOfItsTarget) {
+  const std::string body = Pattern(2'500'000);
+  const auto shared = n1_.Share("n2", "f", body);
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  // The source learns of it where it left it.
+  ASSERT_TRUE(n1_.Await("n1", "n2", "f", "delivered at far"));
+  EXPECT_EQ(n2_.Read("n1", "f"), body);
+  // Who passed it on has let go of it.
+  EXPECT_EQ(BytesAt(east_), 0);
+  EXPECT_EQ(BytesAt(root_), 0);
+  EXPECT_EQ(BytesAt(west_), 0);
+  EXPECT_EQ(BytesAt(far_), 2'500'000);
+  // Nothing is sent that is there, however far that is.
+  const auto again = n1_.Relay().Send(n1_.File("n2", "f", body), false,
+                                      [](int64_t) -> absl::StatusOr<std::unique_ptr<ByteSource>> {
+                                        return absl::InternalError("it was asked for");
+                                      });
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->share.relay(), "far");
+  // And its removal finds it.
+  ASSERT_TRUE(n1_.Relay().Remove(n1_.File("n2", "f", body).key()).ok());
+  ASSERT_TRUE(n2_.Await("n1", "n2", "f", "removed"));
+  EXPECT_TRUE(n1_.Await("n1", "n2", "f", "removed"));
+  EXPECT_EQ(BytesAt(far_), 0);
+}
+
+TEST_F(BranchesTest, WaitsAtEachRelayThatCannotReachTheNext) {
+  const std::string body = Pattern(1'000'000);
+  // By then the root has heard of the target.
+  ASSERT_TRUE(n1_.Share("n2", "first", "abc").ok());
+  ASSERT_TRUE(n1_.Await("n1", "n2", "first", "delivered at far"));
+  far_.Stop();
+  west_.Stop();
+  root_.Stop();
+  ASSERT_TRUE(n1_.Share("n2", "f", body).ok());
+  EXPECT_EQ(n1_.Outcome("n1", "n2", "f"), "on the way at east");
+  // The relay that took it is lost and comes back, too.
+  east_.Stop();
+  east_.Start();
+  EXPECT_EQ(BytesAt(east_), 1'000'000);
+  root_.Start();
+  n1_.Attach(east_);
+  ASSERT_TRUE(n1_.Await("n1", "n2", "f", "on the way at root"));
+  west_.Start();
+  root_.Stop();
+  root_.Start();
+  far_.Start();
+  n2_.Attach(far_);
+  ASSERT_TRUE(n1_.Await("n1", "n2", "f", "delivered at far"));
+  EXPECT_EQ(n2_.Read("n1", "f"), body);
+}
+
+TEST_F(BranchesTest, FollowsATargetThatMoved) {
+  ASSERT_TRUE(n1_.Share("n2", "f", "abc").ok());
+  ASSERT_TRUE(n1_.Await("n1", "n2", "f", "delivered at far"));
+  n2_.Attach(west_);
+  ASSERT_TRUE(n2_.Await("n1", "n2", "f", "delivered at west"));
+  EXPECT_EQ(n2_.Read("n1", "f"), "abc");
+}
+
+TEST_F(BranchesTest, ARefusalFurtherDownComesBackToTheSource) {
+  far_.Stop();
+  far_.config.shares.max_size = 100;
+  far_.Start();
+  n2_.Attach(far_);
+  ASSERT_TRUE(n1_.Share("n2", "f", std::string(101, 'x')).ok());
+  EXPECT_TRUE(n1_.Await("n1", "n2", "f", "refused at far: SHARE_TOO_LARGE"));
+}
+
+TEST_F(BranchesTest, ARefusalAtTheRootComesBackToTheSource) {
+  ASSERT_TRUE(n1_.Share("nobody", "f", "abc").ok());
+  EXPECT_TRUE(n1_.Await("n1", "nobody", "f", "refused at "));
+  EXPECT_TRUE(absl::StrContains(n1_.Outcome("n1", "nobody", "f"), "TARGET_UNKNOWN"));
+}
+
+// The far relay is killed before it has written down who hangs there: the file waits there, and is
+// not sent up and down for ever.
+TEST_F(BranchesTest, AFileStaysWhereTheParentKnowsItsTarget) {
+  ASSERT_TRUE(n1_.Share("n2", "first", "abc").ok());
+  ASSERT_TRUE(n1_.Await("n1", "n2", "first", "delivered at far"));
+  n2_.Detach();
+  far_.Stop();
+  std::filesystem::remove(far_.config.state_folder + "/known-nodes");
+  ASSERT_TRUE(n1_.Share("n2", "f", "abc").ok());
+  far_.Start();
+  EXPECT_TRUE(n1_.Await("n1", "n2", "f", "delivered at far"));
+  EXPECT_EQ(BytesAt(west_), 0);
+  n2_.Attach(far_);
+  EXPECT_EQ(n2_.Read("n1", "f"), "abc");
+}
+
+TEST_F(BranchesTest, WhatADiskBrokeIsRefusedAfterSomeTries) {
+  ASSERT_TRUE(n1_.Share("n2", "first", "abc").ok());
+  ASSERT_TRUE(n1_.Await("n1", "n2", "first", "delivered at far"));
+  west_.Stop();
+  ASSERT_TRUE(n1_.Share("n2", "f", "abcdef").ok());
+  ASSERT_TRUE(n1_.Await("n1", "n2", "f", "on the way at root"));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root_.config.state_folder +
+                                                                         "/shares/blobs/blobs")) {
+    if (entry.is_regular_file()) std::ofstream(entry.path()) << "abcdeX";
+  }
+  west_.Start();
+  EXPECT_TRUE(n1_.Await("n1", "n2", "f", "refused at west: DIGEST_MISMATCH"));
+}
+
+TEST_F(BranchesTest, AnOperatorAsksAnyRelayAtTheRoot) {
+  TestNode n3(fleet_, "n3");
+  n3.Attach(far_);
+  // It never leaves its branch.
+  ASSERT_TRUE(n3.Share("n2", "f", "abc").ok());
+  ASSERT_TRUE(n3.Await("n3", "n2", "f", "delivered at far"));
+  ShareTransfer root = alice_.At(root_);
+  // By then the root has heard of who hangs in the branch.
+  ASSERT_TRUE(n1_.Share("n2", "first", "abc").ok());
+  ASSERT_TRUE(n1_.Await("n1", "n2", "first", "delivered at far"));
+  v1::ListSharesRequest list;
+  const auto here = root.List(list);
+  ASSERT_TRUE(here.ok()) << here.status();
+  EXPECT_EQ(here->shares_size(), 0);
+  EXPECT_EQ(here->usage().relay(), "root");
+  list.set_relay("far");
+  const auto there = root.List(list);
+  ASSERT_TRUE(there.ok()) << there.status();
+  ASSERT_EQ(there->shares_size(), 2);
+  EXPECT_EQ(there->shares(1).relay(), "far");
+  EXPECT_EQ(there->usage().relay(), "far");
+  EXPECT_EQ(there->usage().bytes(), 6);
+  EXPECT_EQ(there->usage().quota(), far_.config.shares.quota);
+  const v1::ShareKey key = there->shares(1).file().key();
+  EXPECT_EQ(root.Get(key, "far")->state(), v1::SHARE_STATE_DELIVERED);
+  EXPECT_EQ(root.Get(key)->relay(), "far");
+  EXPECT_EQ(ReasonOf(root.Get(key, "west").status()), "SHARE_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(root.Get(key, "nowhere").status()), "RELAY_NOT_FOUND");
+  list.set_page_token("x");
+  EXPECT_EQ(ReasonOf(root.List(list).status()), "INVALID_PAGE_TOKEN");
+  // Without an audit log nothing is removed.
+  EXPECT_EQ(ReasonOf(root.Remove(key)), "NOT_RECORDED");
+  EXPECT_EQ(n2_.Read("n3", "f"), "abc");
+  // Elsewhere operators see what is there, and no more.
+  EXPECT_EQ(alice_.At(west_).List({})->usage().relay(), "west");
+  EXPECT_EQ(ReasonOf(alice_.At(west_).Get(key, "far").status()), "NOT_THE_ROOT");
+  EXPECT_EQ(ReasonOf(alice_.At(far_).Remove(key)), "NOT_THE_ROOT");
+  west_.Stop();
+  EXPECT_EQ(ReasonOf(root.Get(key).status()), "RELAY_NOT_REACHED");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,377 @@
+#include "services/relay/files/share_service.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/runs.h"
+#include "services/common/errors/shares.h"
+#include "services/common/identity/share_signature.h"
+#include "services/common/rpc/limits.h"
+#include "services/relay/files/share_call.h"
+#include "services/relay/files/share_errors.h"
+#include "services/relay/files/share_place.h"
+#include "services/relay/files/share_reader.h"
+#include "services/relay/files/share_upload_reactor.h"
+
+namespace muster {
+namespace {
+
+constexpr std::chrono::seconds kAnswerWithin(10);
+constexpr absl::Duration kSignedWithin = absl::Hours(1);
+
+const std::string* NodeOf(const Caller& caller) {
+  const auto* node = std::get_if<NodeIdentity>(&caller.identity.name);
+  return node == nullptr ? nullptr : &node->name;
+}
+
+const std::string* RelayOf(const Caller& caller) {
+  const auto* service = std::get_if<ServiceIdentity>(&caller.identity.name);
+  return service != nullptr && service->role == ServiceRole::kRelay ? &service->name : nullptr;
+}
+
+// One call to the parent, without a thread that waits; `done` is called on a thread of gRPC.
+template <typename Request, typename Response>
+void AskAbove(const std::shared_ptr<grpc::Channel>& channel,
+              LaterMethod<v1::ShareService, Request, Response> method, Request request,
+              std::function<void(absl::Status, Response)> done) {
+  CallLater<v1::ShareService, Request, Response>(channel, method, std::move(request), kAnswerWithin,
+                                                 std::move(done));
+}
+
+bool IsOperator(const Caller& caller) {
+  return NodeOf(caller) == nullptr && RelayOf(caller) == nullptr;
+}
+
+// AnyInvocable can only be moved; what gRPC calls has to be copied.
+std::shared_ptr<Finish> Shared(Finish finish) {
+  return std::make_shared<Finish>(std::move(finish));
+}
+
+// Whether what was passed on serves as well as sending it again would.
+bool Covers(const v1::Share& there, const v1::SharedFile& file) {
+  return there.file().sha256() == file.sha256() && there.file().size() == file.size() &&
+         (there.state() == v1::SHARE_STATE_IN_TRANSIT ||
+          there.state() == v1::SHARE_STATE_DELIVERED) &&
+         ExpiryOf(there.file()) >= ExpiryOf(file);
+}
+
+}  // namespace
+
+absl::Status ShareService::IsChild(const Call& call) const {
+  const std::string* relay = RelayOf(call.caller());
+  if (relay != nullptr && parts_.tree.Via(*relay) == *relay) return absl::OkStatus();
+  return errors::NoLiveStatement(relay == nullptr ? "the caller" : *relay, parts_.tree.name());
+}
+
+// Whether the caller may leave this file here.
+absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request,
+                                 bool* keep) const {
+  RETURN_IF_ERROR(call.Authorize(Resource::Own()));
+  const v1::SharedFile& file = request.file();
+  RETURN_IF_ERROR(ValidateSharedFile(file));
+  const v1::ShareKey& key = file.key();
+  const absl::Time now = parts_.clock.Now();
+  if (const std::string* node = NodeOf(call.caller())) {
+    if (*node != key.source()) return errors::ShareNotYours(*node, key);
+    if (parts_.tree.Via(*node) != *node) return errors::NoLiveStatement(*node, parts_.tree.name());
+    if (absl::FromUnixSeconds(file.sign_time().seconds()) < now - kSignedWithin) {
+      return errors::SignedTooLongAgo();
+    }
+  } else {
+    RETURN_IF_ERROR(IsChild(call));
+    const std::string* relay = RelayOf(call.caller());
+    const auto place = PlaceOf(parts_.tree, key.target());
+    *keep = request.only_if_elsewhere() && (place.kind == SharePlace::Kind::kUnknown ||
+                                            IsBelow(parts_.tree, *relay, key.target()));
+    if (*keep) return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(VerifySharedFile(file, parts_.fleet, parts_.roots(), now));
+  if (parts_.is_revoked(key.source())) return errors::IdentityRevoked(key.source());
+  const bool unknown = PlaceOf(parts_.tree, key.target()).kind == SharePlace::Kind::kUnknown;
+  return parts_.is_root && settled_() && unknown ? errors::TargetUnknown(key.target())
+                                                 : absl::OkStatus();
+}
+
+absl::Status ShareService::Begin(const std::string& opener, const v1::SharedFile& file,
+                                 v1::OpenShareResponse* response) {
+  ASSIGN_OR_RETURN(auto opened, parts_.store.OpenUpload(file, /*from_parent=*/false, opener));
+  if (opened.there) {
+    *response->mutable_existing() = std::move(opened.there->share);
+    changed_();
+    return absl::OkStatus();
+  }
+  response->set_upload_id(opened.upload->id());
+  response->set_epoch(opened.epoch);
+  response->set_offset(opened.offset);
+  response->set_chunk_max(kChunkMaxLarge);
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* context,
+                                                  const v1::OpenShareRequest* request,
+                                                  v1::OpenShareResponse* response) {
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/OpenShare",
+                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+                       bool keep = false;
+                       const absl::Status admitted = Admit(*call, *request, &keep);
+                       if (!admitted.ok()) return finish(admitted);
+                       response->set_retain(keep);
+                       if (keep) return finish(absl::OkStatus());
+                       const std::string opener = OpenerOf(call->caller().identity);
+                       const std::string& target = request->file().key().target();
+                       if (!parts_.is_root || parts_.tree.Find(target)) {
+                         return Open(opener, request->file(), response, std::move(finish));
+                       }
+                       // Right after its start the root may not know who is there; the register
+                       // knows who never was.
+                       helpers_.centre.CheckJoined(
+                           target,
+                           [=, this, done = Shared(std::move(finish))](const absl::Status& joined) {
+                             const bool queued = joined.ok() && disk_.executor->Post([=, this] {
+                               Open(opener, request->file(), response, std::move(*done));
+                             });
+                             if (!queued) (*done)(joined.ok() ? errors::Overloaded() : joined);
+                           });
+                     });
+}
+
+void ShareService::Open(const std::string& opener, const v1::SharedFile& file,
+                        v1::OpenShareResponse* response, Finish finish) {
+  const auto known = parts_.store.Find(file.key());
+  const auto above = parts_.parent();
+  if (above == nullptr || !known || known->stage != ShareStage::kPassedUp ||
+      !Covers(known->share, file)) {
+    return finish(Begin(opener, file, response));
+  }
+  // It was passed on up: whether it is still there, they know.
+  v1::GetShareRequest ask;
+  *ask.mutable_key() = file.key();
+  AskAbove<v1::GetShareRequest, v1::Share>(
+      above, &v1::ShareService::Stub::async::GetShare, std::move(ask),
+      [=, this, file = &file, done = Shared(std::move(finish))](const absl::Status& status,
+                                                                v1::Share share) {
+        if (status.ok() && Covers(share, *file)) {
+          *response->mutable_existing() = std::move(share);
+          return (*done)(absl::OkStatus());
+        }
+        const bool queued =
+            disk_.executor->Post([=, this] { (*done)(Begin(opener, *file, response)); });
+        if (!queued) (*done)(errors::Overloaded());
+      });
+}
+
+grpc::ServerReadReactor<v1::UploadShareRequest>* ShareService::UploadShare(
+    grpc::CallbackServerContext* context, v1::Share* response) {
+  return ShareUploadReactor::Start(disk_, context, parts_.store, changed_, response);
+}
+
+absl::Status ShareService::Concerns(Call& call, const v1::ShareKey& key) const {
+  const std::string* node = NodeOf(call.caller());
+  const std::string* relay = RelayOf(call.caller());
+  const bool is_operator = IsOperator(call.caller());
+  RETURN_IF_ERROR(call.Authorize(is_operator ? Resource::Fleet() : Resource::Own()));
+  RETURN_IF_ERROR(ValidateShareKey(key));
+  if (is_operator) return absl::OkStatus();
+  if (node != nullptr) {
+    return *node == key.source() || *node == key.target() ? absl::OkStatus()
+                                                          : errors::ShareNotYours(*node, key);
+  }
+  return IsBelow(parts_.tree, *relay, key.source()) || IsBelow(parts_.tree, *relay, key.target())
+             ? absl::OkStatus()
+             : errors::ShareNotYours(*relay, key);
+}
+
+grpc::ServerUnaryReactor* ShareService::GetShare(grpc::CallbackServerContext* context,
+                                                 const v1::GetShareRequest* request,
+                                                 v1::Share* response) {
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/GetShare",
+                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+                       const absl::Status concerns = Concerns(*call, request->key());
+                       if (!concerns.ok()) return finish(concerns);
+                       if (!IsOperator(call->caller())) {
+                         return Get(*request, response, std::move(finish));
+                       }
+                       helpers_.office.Get(*request, [=, done = Shared(std::move(finish))](
+                                                         absl::StatusOr<v1::Share> share) {
+                         if (share.ok()) *response = *std::move(share);
+                         (*done)(share.status());
+                       });
+                     });
+}
+
+void ShareService::Get(const v1::GetShareRequest& request, v1::Share* response,
+                       Finish finish) const {
+  auto known = helpers_.desk.Get(request.key());
+  if (!known) return finish(errors::ShareNotFound(request.key()));
+  *response = std::move(known->share);
+  const auto above = parts_.parent();
+  if (above == nullptr || !known->passed_up) return finish(absl::OkStatus());
+  // Without an answer from above: what was known here last.
+  v1::GetShareRequest ask;
+  *ask.mutable_key() = request.key();
+  AskAbove<v1::GetShareRequest, v1::Share>(
+      above, &v1::ShareService::Stub::async::GetShare, std::move(ask),
+      [response, done = Shared(std::move(finish))](const absl::Status& status, v1::Share share) {
+        if (status.ok() && share.file().sha256() == response->file().sha256()) {
+          *response = std::move(share);
+        }
+        (*done)(absl::OkStatus());
+      });
+}
+
+grpc::ServerWriteReactor<v1::FileChunk>* ShareService::ReadShare(
+    grpc::CallbackServerContext* context, const v1::ReadShareRequest* request) {
+  return StreamReactor<v1::FileChunk>::Start(
+      disk_, context, "/muster.v1.ShareService/ReadShare",
+      [this, request = *request](Call& call, const std::function<void()>&)
+          -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FileChunk>>> {
+        RETURN_IF_ERROR(Concerns(call, request.key()));
+        // Its source knows what it shared; a relay reads for the target alone.
+        const std::string* node = NodeOf(call.caller());
+        const std::string* relay = RelayOf(call.caller());
+        if ((node != nullptr && *node != request.key().target()) ||
+            (relay != nullptr && !IsBelow(parts_.tree, *relay, request.key().target()))) {
+          return errors::ShareNotYours(node != nullptr ? *node : *relay, request.key());
+        }
+        const auto found = parts_.store.Find(request.key());
+        if (!found || found->stage != ShareStage::kHeld) {
+          return errors::ShareNotFound(request.key());
+        }
+        if (!request.sha256().empty() && request.sha256() != found->share.file().sha256()) {
+          return errors::ShareReplaced(request.key());
+        }
+        ASSIGN_OR_RETURN(auto source, parts_.store.Read(*found, request.offset()));
+        return std::make_unique<ShareReader>(std::move(source), request.offset());
+      });
+}
+
+grpc::ServerUnaryReactor* ShareService::ListShares(grpc::CallbackServerContext* context,
+                                                   const v1::ListSharesRequest* request,
+                                                   v1::ListSharesResponse* response) {
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/ListShares",
+                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+                       const std::string* node = NodeOf(call->caller());
+                       const absl::Status allowed =
+                           call->Authorize(node == nullptr ? Resource::Fleet() : Resource::Own());
+                       if (!allowed.ok()) return finish(allowed);
+                       const auto told = [response, done = Shared(std::move(finish))](
+                                             absl::StatusOr<v1::ListSharesResponse> list) {
+                         if (list.ok()) *response = *std::move(list);
+                         (*done)(list.status());
+                       };
+                       if (node != nullptr) return told(helpers_.desk.List(*request, node));
+                       helpers_.office.List(*request, told);
+                     });
+}
+
+grpc::ServerUnaryReactor* ShareService::RemoveShare(grpc::CallbackServerContext* context,
+                                                    const v1::RemoveShareRequest* request,
+                                                    v1::RemoveShareResponse*) {
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/RemoveShare",
+                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+                       const absl::Status concerns = Concerns(*call, request->key());
+                       if (!concerns.ok()) return finish(concerns);
+                       if (!IsOperator(call->caller())) return Remove(*request, std::move(finish));
+                       helpers_.office.Remove(*request, ToUri(call->caller().identity).value_or(""),
+                                              [done = Shared(std::move(finish))](
+                                                  const absl::Status& status) { (*done)(status); });
+                     });
+}
+
+void ShareService::Remove(const v1::RemoveShareRequest& request, Finish finish) const {
+  bool ask_above = false;
+  const absl::Status status = helpers_.desk.Remove(request.key(), &ask_above);
+  if (!status.ok() || !ask_above) return finish(status);
+  const auto above = parts_.parent();
+  if (above == nullptr) return finish(errors::RelayCutOff());
+  v1::RemoveShareRequest ask;
+  *ask.mutable_key() = request.key();
+  AskAbove<v1::RemoveShareRequest, v1::RemoveShareResponse>(
+      above, &v1::ShareService::Stub::async::RemoveShare, std::move(ask),
+      [done = Shared(std::move(finish))](const absl::Status& answer,
+                                         const v1::RemoveShareResponse&) {
+        const bool reached = !absl::IsUnavailable(answer) && !absl::IsDeadlineExceeded(answer);
+        (*done)(reached ? answer : errors::RelayCutOff());
+      });
+}
+
+grpc::ServerUnaryReactor* ShareService::ReportShare(grpc::CallbackServerContext* context,
+                                                    const v1::ReportShareRequest* request,
+                                                    v1::ReportShareResponse*) {
+  return Answer(disk_, context, "/muster.v1.ShareService/ReportShare",
+                [=, this](Call& call) { return Report(call, *request); });
+}
+
+// What does not fit what is known here is old news, and no error: the child would tell it for ever.
+absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& request) {
+  RETURN_IF_ERROR(call.Authorize(Resource::Own()));
+  const v1::ShareKey& key = request.share().file().key();
+  RETURN_IF_ERROR(ValidateShareKey(key));
+  RETURN_IF_ERROR(IsChild(call));
+  const std::string* relay = RelayOf(call.caller());
+  const auto found = parts_.store.Find(key);
+  if (!found || found->stage == ShareStage::kEnded) return absl::OkStatus();
+  const std::string& sha256 = request.share().file().sha256();
+  const bool removed = request.share().state() == v1::SHARE_STATE_REMOVED;
+  if (sha256 != found->share.file().sha256() && !(removed && found->removing)) {
+    return absl::OkStatus();
+  }
+  const bool was_below = found->stage == ShareStage::kPassedDown && found->child == *relay;
+  const bool offered =
+      found->stage == ShareStage::kHeld && IsBelow(parts_.tree, *relay, key.target());
+  if (!was_below && !offered) return absl::OkStatus();
+  ShareRecord is = *found;
+  const bool there = request.share().state() == v1::SHARE_STATE_IN_TRANSIT ||
+                     request.share().state() == v1::SHARE_STATE_DELIVERED;
+  // Of what was signed before: the child fetches, or has fetched, what is offered now.
+  if (offered &&
+      request.share().file().sign_time().seconds() < found->share.file().sign_time().seconds()) {
+    return absl::OkStatus();
+  }
+  if (there && is.removing) return absl::OkStatus();
+  is.stage = there ? ShareStage::kPassedDown : ShareStage::kEnded;
+  is.child = *relay;
+  is.removing = false;
+  is.share.set_state(request.share().state());
+  is.share.set_reason(request.share().reason());
+  is.share.set_relay(request.share().relay());
+  is.share.mutable_change_time()->set_seconds(absl::ToUnixSeconds(parts_.clock.Now()));
+  is.unreported = is.from_parent;
+  const absl::Status updated = parts_.store.Update(*found, std::move(is));
+  changed_();
+  // Changed meanwhile: the child tells it again.
+  return absl::IsAborted(updated) ? absl::UnavailableError("it changed just now") : updated;
+}
+
+// Each relay on the way checks that who answers hangs below the one that passes it on.
+grpc::ServerUnaryReactor* ShareService::AnswerShareQuery(grpc::CallbackServerContext* context,
+                                                         const v1::AnswerShareQueryRequest* request,
+                                                         v1::AnswerShareQueryResponse*) {
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/AnswerShareQuery",
+                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+                       absl::Status status = call->Authorize(Resource::Own());
+                       if (status.ok()) status = IsChild(*call);
+                       if (!status.ok()) return finish(status);
+                       const std::string& child = *RelayOf(call->caller());
+                       if (parts_.tree.Via(request->relay()) != child) {
+                         return finish(errors::NoLiveStatement(request->relay(), child));
+                       }
+                       if (parts_.is_root) {
+                         helpers_.queries.Take(*request);
+                         return finish(absl::OkStatus());
+                       }
+                       const auto above = parts_.parent();
+                       if (above == nullptr) return finish(errors::RelayCutOff());
+                       AskAbove<v1::AnswerShareQueryRequest, v1::AnswerShareQueryResponse>(
+                           above, &v1::ShareService::Stub::async::AnswerShareQuery, *request,
+                           [done = Shared(std::move(finish))](const absl::Status& answer,
+                                                              const v1::AnswerShareQueryResponse&) {
+                             (*done)(answer);
+                           });
+                     });
+}
+
+}  // namespace muster

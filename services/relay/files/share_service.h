@@ -1,0 +1,89 @@
+// muster.v1.ShareService, as every relay serves it.
+#ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_SERVICE_H_
+#define MUSTER_SERVICES_RELAY_FILES_SHARE_SERVICE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "muster/v1/shares.grpc.pb.h"
+#include "services/common/rpc/call.h"
+#include "services/relay/files/share_centre.h"
+#include "services/relay/files/share_desk.h"
+#include "services/relay/files/share_office.h"
+#include "services/relay/files/share_parts.h"
+#include "services/relay/files/share_queries.h"
+
+namespace muster {
+
+// Thread-safe.
+class ShareService : public v1::ShareService::CallbackService {
+ public:
+  // What else a relay has for shared files; all of it outlives the service.
+  struct Helpers {
+    const ShareDesk& desk;
+    ShareQueries& queries;
+    const ShareCentre& centre;
+    const ShareOffice& office;
+  };
+
+  // `disk` reads and writes. `changed` is called whenever there may be something to pass on;
+  // `settled` says whether a target that the root does not know is unknown for good.
+  ShareService(const RpcRuntime& disk, ShareParts parts, const Helpers& helpers,
+               std::function<void()> changed, std::function<bool()> settled)
+      : disk_(disk),
+        parts_(std::move(parts)),
+        helpers_(helpers),
+        changed_(std::move(changed)),
+        settled_(std::move(settled)) {}
+
+  grpc::ServerUnaryReactor* OpenShare(grpc::CallbackServerContext* context,
+                                      const v1::OpenShareRequest* request,
+                                      v1::OpenShareResponse* response) override;
+  grpc::ServerReadReactor<v1::UploadShareRequest>* UploadShare(grpc::CallbackServerContext* context,
+                                                               v1::Share* response) override;
+  grpc::ServerUnaryReactor* GetShare(grpc::CallbackServerContext* context,
+                                     const v1::GetShareRequest* request,
+                                     v1::Share* response) override;
+  grpc::ServerWriteReactor<v1::FileChunk>* ReadShare(grpc::CallbackServerContext* context,
+                                                     const v1::ReadShareRequest* request) override;
+  grpc::ServerUnaryReactor* ListShares(grpc::CallbackServerContext* context,
+                                       const v1::ListSharesRequest* request,
+                                       v1::ListSharesResponse* response) override;
+  grpc::ServerUnaryReactor* RemoveShare(grpc::CallbackServerContext* context,
+                                        const v1::RemoveShareRequest* request,
+                                        v1::RemoveShareResponse* response) override;
+  grpc::ServerUnaryReactor* ReportShare(grpc::CallbackServerContext* context,
+                                        const v1::ReportShareRequest* request,
+                                        v1::ReportShareResponse* response) override;
+  grpc::ServerUnaryReactor* AnswerShareQuery(grpc::CallbackServerContext* context,
+                                             const v1::AnswerShareQueryRequest* request,
+                                             v1::AnswerShareQueryResponse* response) override;
+
+ private:
+  absl::Status Admit(Call& call, const v1::OpenShareRequest& request, bool* keep) const;
+  // Begins the upload unless it is there, which may be known above only.
+  void Open(const std::string& opener, const v1::SharedFile& file, v1::OpenShareResponse* response,
+            Finish finish);
+  absl::Status Begin(const std::string& opener, const v1::SharedFile& file,
+                     v1::OpenShareResponse* response);
+  void Get(const v1::GetShareRequest& request, v1::Share* response, Finish finish) const;
+  void Remove(const v1::RemoveShareRequest& request, Finish finish) const;
+  absl::Status Report(Call& call, const v1::ReportShareRequest& request);
+  // Whether the caller is a relay that hangs directly below this one.
+  absl::Status IsChild(const Call& call) const;
+  // Whether the caller is a party of the file: its source or target, an operator, or a relay by
+  // which one of these is reached.
+  absl::Status Concerns(Call& call, const v1::ShareKey& key) const;
+
+  const RpcRuntime disk_;
+  const ShareParts parts_;
+  const Helpers helpers_;
+  const std::function<void()> changed_;
+  const std::function<bool()> settled_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_FILES_SHARE_SERVICE_H_

@@ -1,0 +1,124 @@
+#include "services/relay/proxy/forwarding.h"
+
+#include <utility>
+
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
+#include "services/relay/proxy/heartbeats/beat_up.h"
+#include "services/relay/proxy/heartbeats/heartbeat_forward.h"
+#include "services/relay/proxy/join_forward.h"
+#include "services/relay/proxy/result_forward.h"
+#include "services/relay/proxy/run_forward.h"
+#include "services/relay/proxy/spool_drain.h"
+#include "services/relay/proxy/status_forward.h"
+
+namespace muster {
+namespace {
+
+// A relay carries thousands of nodes over one connection of 1,024 streams: long uploads leave half
+// of them to short calls, and one node cannot take more than a part of either.
+constexpr Admission::Limits kCalls = {
+    .calls = 2000, .calls_of_one = 64, .bytes = int64_t{64} << 20};
+constexpr Admission::Limits kUploads = {.calls = 500, .calls_of_one = 8, .bytes = 1};
+
+// What uploads may read ahead, together.
+constexpr int64_t kAhead = int64_t{64} << 20;
+
+constexpr absl::Duration kDrain = absl::Seconds(10);
+
+class Assembly : public Forwarding {
+ public:
+  explicit Assembly(const Parts& parts)
+      : parts_(parts),
+        disk_({"spool", 2, 4096}),
+        calls_(kCalls),
+        uploads_(kUploads),
+        ahead_(kAhead),
+        forward_{parts.way, parts.runtime, calls_},
+        runs_(forward_),
+        status_(forward_),
+        join_(parts.way, parts.runtime, parts.clock, parts.metrics),
+        hub_(
+            parts.relay,
+            [&way = parts.way](const Caller& caller) { return way.StatementFor(caller); },
+            parts.clock, parts.metrics),
+        heartbeats_(forward_, hub_, ahead_, parts.clock) {}
+
+  ~Assembly() override {
+    beats_up_.reset();
+    drain_.reset();
+    disk_.Drain(kDrain).IgnoreError();
+  }
+
+  absl::Status Begin(const ForwardingConfig& config) {
+    beats_up_ = std::make_unique<BeatUp>(hub_, parts_.way);
+    if (config.spool) {
+      SpoolOptions options;
+      options.folder = parts_.spool_folder;
+      options.quota_bytes = static_cast<int64_t>(config.spool_bytes);
+      options.max_entries = config.spool_entries;
+      options.ttl = config.spool_ttl;
+      options.relay = parts_.relay;
+      options.fleet = parts_.fleet;
+      options.fleet_ca_pem = parts_.fleet_ca_pem;
+      ASSIGN_OR_RETURN(spool_, Spool::Open(options, disk_, parts_.clock, parts_.metrics));
+      drain_ = std::make_unique<SpoolDrain>(*spool_, parts_.way);
+    }
+    results_ = std::make_unique<ResultForward>(forward_, uploads_, ahead_, spool_.get());
+    parts_.metrics.AddSampledGauge("muster_relay_uploads",
+                                   "Uploads that pass through this relay now.",
+                                   [this] { return static_cast<double>(uploads_.calls()); });
+    parts_.metrics.AddSampledCounter(
+        "muster_relay_overloaded_total",
+        "Calls that were not passed on because too many were under way.",
+        [this] { return static_cast<double>(calls_.refused() + uploads_.refused()); });
+    return absl::OkStatus();
+  }
+
+  std::vector<grpc::Service*> services() override {
+    return {results_.get(), &runs_, &status_, &heartbeats_, &join_};
+  }
+  grpc::Service* join_service() override { return &join_; }
+  void EndStreams() override { hub_.EndAll(errors::RelayStopping()); }
+
+ private:
+  const Parts parts_;
+  Executor disk_;
+  std::unique_ptr<Spool> spool_;
+  Admission calls_;
+  Admission uploads_;
+  AheadBudget ahead_;
+  const ForwardParts forward_;
+  RunForward runs_;
+  StatusForward status_;
+  JoinForward join_;
+  BeatHub hub_;
+  HeartbeatForward heartbeats_;
+  std::unique_ptr<BeatUp> beats_up_;
+  std::unique_ptr<ResultForward> results_;
+  std::unique_ptr<SpoolDrain> drain_;
+};
+
+}  // namespace
+
+void BindForwarding(ForwardingConfig* config, Config* file) {
+  file->Bool("spool.enabled", &config->spool,
+             "Whether results are taken while there is no way to the centre.");
+  file->ByteSize("spool.max_bytes", &config->spool_bytes,
+                 "How much the spool may hold; of one node a quarter of it.", uint64_t{1} << 20,
+                 uint64_t{1} << 50);
+  file->Int("spool.max_results", &config->spool_entries,
+            "How many results it may hold; of one node a quarter.", 1, 1'000'000);
+  file->Duration("spool.ttl", &config->spool_ttl,
+                 "After this long a result that could not be delivered becomes an error.",
+                 absl::Minutes(1), absl::Hours(7 * 24));
+}
+
+absl::StatusOr<std::unique_ptr<Forwarding>> Forwarding::Start(const ForwardingConfig& config,
+                                                              const Parts& parts) {
+  auto assembly = std::make_unique<Assembly>(parts);
+  RETURN_IF_ERROR(assembly->Begin(config));
+  return assembly;
+}
+
+}  // namespace muster

@@ -1,0 +1,46 @@
+// muster.v1.HeartbeatService at a relay: streams of heartbeats end here and go up together.
+#ifndef MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_FORWARD_H_
+#define MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_FORWARD_H_
+
+#include <list>
+#include <memory>
+
+#include "muster/v1/heartbeats.grpc.pb.h"
+#include "services/common/base/mutex.h"
+#include "services/relay/proxy/heartbeats/beat_hub.h"
+#include "services/relay/proxy/upload_upward.h"
+#include "services/relay/proxy/upward_call.h"
+
+namespace muster {
+
+// With RelayHeartbeats in the form that leaves its messages as they are on the wire: it is passed
+// on.
+using HeartbeatServiceBase = v1::HeartbeatService::WithCallbackMethod_StreamHeartbeats<
+    v1::HeartbeatService::WithCallbackMethod_SendHeartbeat<
+        v1::HeartbeatService::WithRawCallbackMethod_RelayHeartbeats<
+            v1::HeartbeatService::Service>>>;
+
+// Thread-safe.
+class HeartbeatForward : public HeartbeatServiceBase {
+ public:
+  HeartbeatForward(const ForwardParts& parts, BeatHub& hub, AheadBudget& ahead, const Clock& clock)
+      : parts_(parts), hub_(hub), ahead_(ahead), clock_(clock) {}
+
+  grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
+  StreamHeartbeats(grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* SendHeartbeat(grpc::CallbackServerContext* context,
+                                          const v1::SendHeartbeatRequest* request,
+                                          v1::SendHeartbeatResponse* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* RelayHeartbeats(
+      grpc::CallbackServerContext* context) override;
+
+ private:
+  const ForwardParts parts_;
+  BeatHub& hub_;
+  AheadBudget& ahead_;
+  const Clock& clock_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_FORWARD_H_

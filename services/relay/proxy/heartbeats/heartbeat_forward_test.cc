@@ -1,0 +1,152 @@
+// Heartbeats through a relay, to a real status service beside a real aggregator.
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/relay/testing/relay_rig.h"
+#include "testing/fixtures/beat_stream.h"
+#include "testing/fixtures/test_status.h"
+
+namespace muster {
+namespace {
+
+using testing::BeatStream;
+using ::testing::HasSubstr;
+using testing::PairOf;
+using testing::RelayRig;
+using testing::TestFleet;
+using testing::TestIdentity;
+using testing::TestStatus;
+
+class HeartbeatForwardTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    run_ = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
+    // Seconds in the place of minutes.
+    status_.Stop();
+    status_.config.heartbeats.interval = absl::Milliseconds(500);
+    status_.config.heartbeats.grace = absl::Seconds(1);
+    status_.config.heartbeats.lost_after = absl::Seconds(3);
+    status_.Start();
+    relay_.way().Attach("n1", node_);
+    relay_.Start();
+    ConnectUp();
+  }
+
+  void ConnectUp() { relay_.ConnectUp(status_.Connect(relay_.identity())); }
+
+  v1::StreamHeartbeatsRequest First(BeatStream& stream, const std::string& message) {
+    v1::StreamHeartbeatsRequest beat = stream.First();
+    v1::Activity& activity = *beat.add_activities();
+    activity.mutable_key()->set_run(run_);
+    activity.mutable_key()->set_plugin("hostfacts");
+    activity.mutable_key()->set_node("n1");
+    activity.set_phase(v1::PHASE_WORKING);
+    activity.set_message(message);
+    return beat;
+  }
+
+  v1::RunStatus Await(const std::function<bool(const v1::PairStatus&)>& fits) {
+    return status_.Await(run_,
+                         [&](const v1::RunStatus& status) { return fits(PairOf(status, "n1")); });
+  }
+
+  TestFleet fleet_;
+  TestStatus status_{fleet_};
+  std::string run_;
+  const TestIdentity node_ = fleet_.Issue(NodeIdentity{"n1"});
+  RelayRig relay_{fleet_};
+};
+
+TEST_F(HeartbeatForwardTest, WhatANodeSaysIsShownAsIfItHadSaidItThere) {
+  BeatStream stream(relay_.Connect(node_));
+  const v1::StreamHeartbeatsResponse answer = stream.Send(First(stream, "at it"));
+  EXPECT_EQ(answer.sequence(), 1);
+  v1::RunStatus status = Await([](const auto& pair) { return pair.detail() == "at it"; });
+  EXPECT_EQ(PairOf(status, "n1").presence(), v1::PRESENCE_ONLINE);
+  EXPECT_EQ(PairOf(status, "n1").reason(), v1::REASON_RUNNING);
+  v1::StreamHeartbeatsRequest news = stream.Next();
+  news.mutable_activities()->CopyFrom(First(stream, "nearly done").activities());
+  news.set_sequence(7);
+  EXPECT_EQ(stream.Send(news).sequence(), 7);
+  Await([](const auto& pair) { return pair.detail() == "nearly done"; });
+  v1::StreamHeartbeatsRequest bye = stream.Next();
+  bye.set_sequence(8);
+  bye.set_goodbye(true);
+  EXPECT_TRUE(stream.SendAndEnd(bye).ok());
+  status = Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_OFFLINE; });
+  EXPECT_EQ(PairOf(status, "n1").presence(), v1::PRESENCE_OFFLINE);
+}
+
+TEST_F(HeartbeatForwardTest, OneWhoBeatsOnAndSaysNothingNewIsNotMissed) {
+  BeatStream stream(relay_.Connect(node_));
+  stream.Send(First(stream, "at it"));
+  Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_ONLINE; });
+  // Longer than it takes to be lost.
+  const absl::Time end = absl::Now() + absl::Seconds(5);
+  while (absl::Now() < end) {
+    stream.Send(stream.Next());
+    EXPECT_EQ(PairOf(*status_.Get(run_), "n1").presence(), v1::PRESENCE_ONLINE);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+}
+
+TEST_F(HeartbeatForwardTest, OneWhoFallsSilentIsAskedAndThenLostAndTheTextNamesTheRelay) {
+  BeatStream stream(relay_.Connect(node_));
+  stream.Send(First(stream, "at it"));
+  // It is asked through the relay.
+  EXPECT_TRUE(stream.Read().probe());
+  const v1::RunStatus status =
+      Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_LOST; });
+  EXPECT_EQ(PairOf(status, "n1").presence(), v1::PRESENCE_LOST);
+  EXPECT_THAT(PairOf(status, "n1").detail(), HasSubstr("it comes by relay r1"));
+}
+
+TEST_F(HeartbeatForwardTest, WhatIsRefusedAboveEndsThatStreamAlone) {
+  relay_.way().Attach("n2", fleet_.Issue(NodeIdentity{"n2"}));
+  BeatStream good(relay_.Connect(node_));
+  good.Send(First(good, "at it"));
+  BeatStream bad(relay_.Connect(fleet_.Issue(NodeIdentity{"n2"})));
+  v1::StreamHeartbeatsRequest beat = bad.First();
+  v1::Activity& activity = *beat.add_activities();
+  activity.mutable_key()->set_run(run_);
+  activity.mutable_key()->set_plugin("nothing");
+  activity.set_phase(v1::PHASE_WORKING);
+  EXPECT_EQ(ReasonOf(bad.SendAndEnd(beat)), "PAIR_NOT_PLANNED");
+  EXPECT_EQ(good.Send(good.Next()).sequence(), 2);
+  BeatStream other(relay_.Connect(fleet_.Issue(NodeIdentity{"n3"})));
+  EXPECT_EQ(ReasonOf(other.SendAndEnd(other.First())), "NOT_ATTACHED");
+}
+
+TEST_F(HeartbeatForwardTest, WhileTheRelayIsCutOffNobodyBelowItIsLost) {
+  BeatStream stream(relay_.Connect(node_));
+  stream.Send(First(stream, "at it"));
+  Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_ONLINE; });
+  relay_.way().Cut();
+  // It beats on: the relay answers.
+  EXPECT_EQ(stream.Send(stream.Next()).sequence(), 2);
+  v1::RunStatus status =
+      Await([](const auto& pair) { return pair.reason() == v1::REASON_SEGMENT_LOST; });
+  EXPECT_THAT(PairOf(status, "n1").detail(), HasSubstr("relay r1"));
+  EXPECT_THAT(status.doubt(), HasSubstr("relay r1 is not connected"));
+  // Longer than it takes to be lost.
+  const absl::Time end = absl::Now() + absl::Seconds(5);
+  while (absl::Now() < end) {
+    EXPECT_EQ(PairOf(*status_.Get(run_), "n1").presence(), v1::PRESENCE_UNKNOWN);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  ConnectUp();
+  stream.Send(stream.Next());
+  status = Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_ONLINE; });
+  EXPECT_EQ(PairOf(status, "n1").presence(), v1::PRESENCE_ONLINE);
+  EXPECT_EQ(status.doubt(), "");
+}
+
+}  // namespace
+}  // namespace muster

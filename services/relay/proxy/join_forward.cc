@@ -1,0 +1,100 @@
+#include "services/relay/proxy/join_forward.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/runs.h"
+#include "services/common/rpc/status.h"
+
+namespace muster {
+namespace {
+
+// A rack that is switched on joins within seconds; who floods gets no further than this.
+constexpr double kBurst = 200;
+constexpr double kPerSecond = 50;
+
+constexpr int64_t kCalls = 64;
+constexpr int64_t kBytesOfOne = 64 * 1024;
+
+}  // namespace
+
+bool TokenBucket::Take() {
+  MutexLock lock(mutex_);
+  const absl::Duration now = clock_.MonotonicNow();
+  if (seen_ > absl::ZeroDuration()) {
+    left_ = std::min(burst_, left_ + absl::ToDoubleSeconds(now - seen_) * per_second_);
+  }
+  seen_ = now;
+  if (left_ < 1) return false;
+  left_ -= 1;
+  return true;
+}
+
+JoinForward::JoinForward(WayUp& way, const RpcRuntime& runtime, const Clock& clock,
+                         Metrics& metrics)
+    : way_(way),
+      runtime_(runtime),
+      rate_(kBurst, kPerSecond, clock),
+      calls_({kCalls, kCalls, kCalls * kBytesOfOne}),
+      forwarded_(metrics.AddCounter("muster_relay_joins_total",
+                                    "Requests to join or return that were passed on.")),
+      refused_(metrics.AddCounter("muster_relay_joins_refused_total",
+                                  "Those that were not: too many at once, or too large.")) {}
+
+absl::StatusOr<std::shared_ptr<UpwardCall>> JoinForward::Admit(grpc::CallbackServerContext* context,
+                                                               int64_t bytes) {
+  if (bytes > kBytesOfOne || !rate_.Take()) return errors::Overloaded();
+  ASSIGN_OR_RETURN(auto ticket, calls_.Enter("", bytes));
+  auto up = std::make_shared<UpwardCall>();
+  up->channel = way_.Joining();
+  if (up->channel == nullptr) return errors::RelayCutOff();
+  up->ticket = std::move(ticket);
+  up->context = grpc::ClientContext::FromCallbackServerContext(*context);
+  return up;
+}
+
+template <typename Request>
+grpc::ServerUnaryReactor* JoinForward::Forward(grpc::CallbackServerContext* context,
+                                               std::string_view method, const Request* request,
+                                               v1::NodeCertificate* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  // On the listener for verified peers: relays alone.
+  std::shared_ptr<Call> call;
+  if (context->auth_context()->IsPeerAuthenticated()) {
+    call = std::make_shared<Call>(runtime_, context, method);
+    const absl::Status allowed = call->Authorize(Resource::Fleet());
+    if (!allowed.ok()) {
+      reactor->Finish(call->Final(allowed));
+      return reactor;
+    }
+  }
+  auto up = Admit(context, static_cast<int64_t>(request->ByteSizeLong()));
+  if (!up.ok()) {
+    refused_.Add();
+    reactor->Finish(call != nullptr ? call->Final(up.status()) : ToGrpc(up.status()));
+    return reactor;
+  }
+  forwarded_.Add();
+  CallUpward(*std::move(up), method, request, response,
+             [reactor, call](const absl::Status& status) {
+               reactor->Finish(call != nullptr ? call->Final(status) : ToGrpc(status));
+             });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JoinForward::Join(grpc::CallbackServerContext* context,
+                                            const v1::JoinRequest* request,
+                                            v1::NodeCertificate* response) {
+  return Forward(context, "/muster.v1.JoinService/Join", request, response);
+}
+
+grpc::ServerUnaryReactor* JoinForward::Rejoin(grpc::CallbackServerContext* context,
+                                              const v1::RejoinRequest* request,
+                                              v1::NodeCertificate* response) {
+  return Forward(context, "/muster.v1.JoinService/Rejoin", request, response);
+}
+
+}  // namespace muster

@@ -1,0 +1,63 @@
+// muster.v1.JoinService at a relay: for machines without an identity, on the open listener, and for
+// child relays that pass on what came to theirs.
+#ifndef MUSTER_SERVICES_RELAY_PROXY_JOIN_FORWARD_H_
+#define MUSTER_SERVICES_RELAY_PROXY_JOIN_FORWARD_H_
+
+#include <string_view>
+
+#include "muster/v1/join.grpc.pb.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
+#include "services/relay/proxy/upward_call.h"
+
+namespace muster {
+
+// So many at once and, in the long run, per second. Thread-safe.
+class TokenBucket {
+ public:
+  TokenBucket(double burst, double per_second, const Clock& clock)
+      : burst_(burst), per_second_(per_second), clock_(clock), left_(burst) {}
+
+  bool Take();
+
+ private:
+  const double burst_;
+  const double per_second_;
+  const Clock& clock_;
+  Mutex mutex_;
+  double left_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration seen_ ABSL_GUARDED_BY(mutex_);  // monotonic
+};
+
+// What it forwards proves itself above; here only its rate and size are bounded, since anybody may
+// call. Thread-safe.
+class JoinForward : public v1::JoinService::CallbackService {
+ public:
+  JoinForward(WayUp& way, const RpcRuntime& runtime, const Clock& clock, Metrics& metrics);
+
+  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
+                                 const v1::JoinRequest* request,
+                                 v1::NodeCertificate* response) override;
+  grpc::ServerUnaryReactor* Rejoin(grpc::CallbackServerContext* context,
+                                   const v1::RejoinRequest* request,
+                                   v1::NodeCertificate* response) override;
+
+ private:
+  template <typename Request>
+  grpc::ServerUnaryReactor* Forward(grpc::CallbackServerContext* context, std::string_view method,
+                                    const Request* request, v1::NodeCertificate* response);
+  absl::StatusOr<std::shared_ptr<UpwardCall>> Admit(grpc::CallbackServerContext* context,
+                                                    int64_t bytes);
+
+  WayUp& way_;
+  const RpcRuntime runtime_;
+  TokenBucket rate_;
+  Admission calls_;
+  Counter forwarded_;
+  Counter refused_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_PROXY_JOIN_FORWARD_H_

@@ -1,0 +1,177 @@
+#include "services/relay/proxy/result_forward.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "services/common/base/error.h"
+#include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
+#include "services/common/rpc/limits.h"
+#include "services/relay/proxy/upload_below.h"
+#include "services/relay/proxy/upload_into_spool.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kOpenUpload = "/muster.v1.ResultService/OpenUpload";
+constexpr char kUpload[] = "/muster.v1.ResultService/Upload";
+
+// The first message names an upload and an epoch.
+constexpr size_t kMaxStart = 4096;
+
+// A chunk, and what is around it: also a finish with its chain of certificates.
+constexpr size_t kMaxMessage = kChunkMaxLarge + 64 * 1024;
+
+constexpr int64_t kSubmitMax = 64 * 1024;
+constexpr size_t kMaxOpen = 64 * 1024;
+
+Resource PairOf(const v1::ResultKey& key) {
+  return Resource::Pair(key.run(), key.plugin(), key.node());
+}
+
+// Which upload an id means is known to who opened it: whoever that is decides again.
+Resource OwnPair(const Caller& caller) {
+  const auto* node = std::get_if<NodeIdentity>(&caller.identity.name);
+  return Resource::Pair("", "", node == nullptr ? "" : node->name);
+}
+
+// Names become part of paths and keys.
+absl::Status CheckNames(const v1::OpenUploadRequest& request) {
+  const v1::ResultKey& key = request.description().key();
+  if (request.ByteSizeLong() > kMaxOpen) return errors::TextTooLong("the request", kMaxOpen);
+  if (!IsRunId(key.run())) return errors::InvalidRunId(absl::CHexEscape(key.run().substr(0, 64)));
+  if (request.has_size() && request.size() < 0) return errors::InvalidOffset(request.size());
+  RETURN_IF_ERROR(ValidateName("plugin", key.plugin()));
+  return ValidateName("node", key.node());
+}
+
+// Nobody above takes it now.
+bool IsAway(const absl::Status& status) {
+  return absl::IsUnavailable(status) || ReasonOf(status) == "SPOOL_FULL";
+}
+
+}  // namespace
+
+// One OpenUpload: upward first, then into the spool if nobody is there. Kept by its callbacks.
+class ResultForward::Opening : public std::enable_shared_from_this<Opening> {
+ public:
+  Opening(ResultForward& service, std::shared_ptr<Call> call, const v1::OpenUploadRequest* request,
+          v1::OpenUploadResponse* response, Finish finish)
+      : service_(service),
+        call_(std::move(call)),
+        request_(request),
+        response_(response),
+        finish_(std::move(finish)) {}
+
+  void Begin(grpc::CallbackServerContext* context) {
+    const v1::ResultDescription& description = request_->description();
+    if (auto allowed = call_->Authorize(PairOf(description.key())); !allowed.ok()) {
+      return finish_(allowed);
+    }
+    if (auto named = CheckNames(*request_); !named.ok()) return finish_(named);
+    WayUp& way = service_.parts_.way;
+    spool_ = RoleOf(call_->caller().identity) == Role::kNode ? service_.spool_ : nullptr;
+    if (spool_ != nullptr && (!way.connected() || spool_->Holds(description))) return IntoSpool();
+    auto up = BeginUpward(way, &WayUp::Results, service_.parts_.calls, *call_, context,
+                          static_cast<int64_t>(request_->ByteSizeLong()));
+    if (!up.ok()) return Answered(up.status());
+    CallUpward(*std::move(up), kOpenUpload, request_, response_,
+               [self = shared_from_this()](const absl::Status& status) { self->Answered(status); });
+  }
+
+ private:
+  void Answered(const absl::Status& status) {
+    if (spool_ == nullptr) return finish_(status);
+    if (IsAway(status)) return IntoSpool();
+    if (status.ok()) spool_->DropOpen(request_->description());
+    finish_(status);
+  }
+
+  void IntoSpool() {
+    const auto statement = service_.parts_.way.StatementFor(call_->caller());
+    if (!statement.ok()) return finish_(statement.status());
+    spool_->OpenUpload(*request_, PeerOf(call_->caller()),
+                       [self = shared_from_this()](auto opened) {
+                         if (opened.ok()) *self->response_ = *std::move(opened);
+                         self->finish_(opened.status());
+                       });
+  }
+
+  ResultForward& service_;
+  const std::shared_ptr<Call> call_;
+  const v1::OpenUploadRequest* const request_;
+  v1::OpenUploadResponse* const response_;
+  Finish finish_;
+  Spool* spool_ = nullptr;  // null: this caller's uploads are not taken
+};
+
+grpc::ServerUnaryReactor* ResultForward::OpenUpload(grpc::CallbackServerContext* context,
+                                                    const v1::OpenUploadRequest* request,
+                                                    v1::OpenUploadResponse* response) {
+  return AnswerHere(
+      parts_.runtime, context, kOpenUpload,
+      [this, context, request, response](const std::shared_ptr<Call>& call, Finish finish) {
+        std::make_shared<Opening>(*this, call, request, response, std::move(finish))
+            ->Begin(context);
+      });
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ResultForward::Upload(
+    grpc::CallbackServerContext* context) {
+  return UploadBelow::Start(
+      parts_.runtime, context, kUpload, kMaxMessage,
+      [this](Call& call, const grpc::ByteBuffer& message, const std::shared_ptr<UploadBelow>& below)
+          -> absl::StatusOr<std::shared_ptr<UploadSink>> {
+        v1::UploadRequest first;
+        if (message.Length() > kMaxStart || !Parse(message, &first) || !first.has_start()) {
+          return errors::InvalidChunk("the first message is no start");
+        }
+        const v1::UploadRequest::Start& start = first.start();
+        const Resource own = OwnPair(call.caller());
+        RETURN_IF_ERROR(call.Authorize(own));
+        if (spool_ != nullptr && spool_->Has(start.upload_id())) {
+          return UploadIntoSpool::Start(below, *spool_, start, PeerOf(call.caller()), own.node);
+        }
+        ASSIGN_OR_RETURN(
+            auto up, BeginUpward(parts_.way, &WayUp::Results, uploads_, call, below->context(), 0));
+        return UploadUpward::Start(below, std::move(up), kUpload, ahead_);
+      });
+}
+
+grpc::ServerUnaryReactor* ResultForward::SubmitResult(grpc::CallbackServerContext* context,
+                                                      const v1::SubmitResultRequest* request,
+                                                      v1::Result* response) {
+  constexpr std::string_view kMethod = "/muster.v1.ResultService/SubmitResult";
+  if (const auto size = static_cast<int64_t>(request->body().size()); size > kSubmitMax) {
+    return AnswerHere(parts_.runtime, context, kMethod,
+                      [size](const std::shared_ptr<Call>&, Finish finish) {
+                        finish(errors::TooLargeForSubmit(size, kSubmitMax));
+                      });
+  }
+  return ForwardUnary(parts_, &WayUp::Results, context, kMethod,
+                      PairOf(request->description().key()), request, response);
+}
+
+grpc::ServerUnaryReactor* ResultForward::GetResult(grpc::CallbackServerContext* context,
+                                                   const v1::GetResultRequest* request,
+                                                   v1::Result* response) {
+  return ForwardUnary(parts_, &WayUp::Results, context, "/muster.v1.ResultService/GetResult",
+                      PairOf(request->key()), request, response);
+}
+
+grpc::ServerUnaryReactor* ResultForward::ListResults(grpc::CallbackServerContext* context,
+                                                     const v1::ListResultsRequest*,
+                                                     v1::ListResultsResponse*) {
+  return RefuseUnary(parts_.runtime, context, "/muster.v1.ResultService/ListResults");
+}
+
+grpc::ServerWriteReactor<v1::FileChunk>* ResultForward::ReadResult(
+    grpc::CallbackServerContext* context, const v1::ReadResultRequest*) {
+  return RefusedStream<v1::FileChunk>::Start(parts_.runtime, context,
+                                             "/muster.v1.ResultService/ReadResult");
+}
+
+}  // namespace muster

@@ -1,0 +1,60 @@
+// muster.v1.ResultService at a relay: deliveries go up, or into the spool while there is no way up.
+#ifndef MUSTER_SERVICES_RELAY_PROXY_RESULT_FORWARD_H_
+#define MUSTER_SERVICES_RELAY_PROXY_RESULT_FORWARD_H_
+
+#include <memory>
+
+#include "muster/v1/results.grpc.pb.h"
+#include "services/relay/proxy/upload_upward.h"
+#include "services/relay/proxy/upward_call.h"
+#include "services/relay/spool/spool.h"
+
+namespace muster {
+
+// With Upload in the form that leaves its messages as they are on the wire.
+using ResultServiceBase = v1::ResultService::WithCallbackMethod_OpenUpload<
+    v1::ResultService::WithRawCallbackMethod_Upload<
+        v1::ResultService::WithCallbackMethod_SubmitResult<
+            v1::ResultService::WithCallbackMethod_GetResult<
+                v1::ResultService::WithCallbackMethod_ListResults<
+                    v1::ResultService::WithCallbackMethod_ReadResult<
+                        v1::ResultService::Service>>>>>>;
+
+// Thread-safe.
+class ResultForward : public ResultServiceBase {
+ public:
+  // `uploads` admits streams; `spool` may be null: then there is none.
+  ResultForward(const ForwardParts& parts, Admission& uploads, AheadBudget& ahead, Spool* spool)
+      : parts_(parts), uploads_(uploads), ahead_(ahead), spool_(spool) {}
+
+  grpc::ServerUnaryReactor* OpenUpload(grpc::CallbackServerContext* context,
+                                       const v1::OpenUploadRequest* request,
+                                       v1::OpenUploadResponse* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Upload(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* SubmitResult(grpc::CallbackServerContext* context,
+                                         const v1::SubmitResultRequest* request,
+                                         v1::Result* response) override;
+  grpc::ServerUnaryReactor* GetResult(grpc::CallbackServerContext* context,
+                                      const v1::GetResultRequest* request,
+                                      v1::Result* response) override;
+
+  // RELAY_DOES_NOT_SERVE.
+  grpc::ServerUnaryReactor* ListResults(grpc::CallbackServerContext* context,
+                                        const v1::ListResultsRequest*,
+                                        v1::ListResultsResponse*) override;
+  grpc::ServerWriteReactor<v1::FileChunk>* ReadResult(grpc::CallbackServerContext* context,
+                                                      const v1::ReadResultRequest*) override;
+
+ private:
+  class Opening;
+
+  const ForwardParts parts_;
+  Admission& uploads_;
+  AheadBudget& ahead_;
+  Spool* const spool_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_PROXY_RESULT_FORWARD_H_

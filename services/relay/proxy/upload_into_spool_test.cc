@@ -1,0 +1,99 @@
+// Upload streams into the spool of a relay that is cut off, over real mutual TLS.
+#include "services/relay/proxy/upload_into_spool.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/blob/blob_test_util.h"
+#include "services/common/identity/attach_statement.h"
+#include "services/common/rpc/forwarding.h"
+#include "services/relay/testing/relay_rig.h"
+#include "testing/fixtures/test_fleet.h"
+#include "testing/fixtures/test_upload.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::OpenTestUpload;
+using testing::RelayRig;
+using testing::SignTestResult;
+using testing::TestFleet;
+using testing::TestIdentity;
+using testing::TestMetadata;
+using testing::TestUploadStream;
+
+constexpr char kRun[] = "0123456789abcdef";
+constexpr char kPlugin[] = "hostfacts";
+
+class UploadIntoSpoolTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    relay_.way().Attach("n1", node_);
+    relay_.Start();
+  }
+
+  v1::OpenUploadResponse Open(const std::shared_ptr<grpc::Channel>& channel,
+                              const TestMetadata& metadata = {}) {
+    const auto opened = OpenTestUpload(channel, kRun, kPlugin, "n1", metadata);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    return opened.value_or(v1::OpenUploadResponse());
+  }
+
+  // Delivers what is left of the body on `stream`, which has `offset` of it.
+  absl::Status Deliver(TestUploadStream& stream, int64_t offset) {
+    stream.SendChunk(offset, body_.substr(static_cast<size_t>(offset)));
+    stream.SendFinish(body_, SignTestResult(node_, kRun, kPlugin, "n1", body_));
+    ASSIGN_OR_RETURN(const auto last, stream.End());
+    return last.has_spooled() ? absl::OkStatus() : absl::UnknownError("not spooled");
+  }
+
+  TestFleet fleet_;
+  const TestIdentity node_ = fleet_.Issue(NodeIdentity{"n1"});
+  RelayRig relay_{fleet_};
+  const std::string body_ = Pattern(200'000);
+};
+
+TEST_F(UploadIntoSpoolTest, SecondStreamOfTheSameEpochTakesOver) {
+  const auto channel = relay_.Connect(node_);
+  const v1::OpenUploadResponse opened = Open(channel);
+  TestUploadStream first(channel, opened);
+  first.SendChunk(0, body_.substr(0, 100'000));
+  ASSERT_TRUE(first.AwaitWritten(100'000));
+  TestUploadStream second(channel, opened);
+  EXPECT_EQ(ReasonOf(first.End().status()), "TAKEN_OVER");
+  // The end of the first stream is seen by the session somewhere among these chunks.
+  for (int64_t at = 100'000; at < 150'000; at += 1'000) {
+    second.SendChunk(at, body_.substr(static_cast<size_t>(at), 1'000));
+    ASSERT_TRUE(second.AwaitWritten(at + 1'000));
+  }
+  EXPECT_EQ(Deliver(second, 150'000), absl::OkStatus());
+  EXPECT_THAT(relay_.metrics().Text(), HasSubstr("muster_relay_spool_taken_total 1\n"));
+}
+
+TEST_F(UploadIntoSpoolTest, StreamOfAnotherCallerIsRefused) {
+  const auto channel = relay_.Connect(node_);
+  const v1::OpenUploadResponse opened = Open(channel);
+  // A relay downstream that holds the node's statement as well.
+  const auto node_uri = absl::StrCat("spiffe://", fleet_.name(), "/node/n1");
+  const auto statement =
+      SignAttachStatement(*PrivateKey::FromPem(node_.key_pem), node_.chain_pem, node_uri,
+                          absl::StrCat("spiffe://", fleet_.name(), "/service/relay/r2"),
+                          std::string(32, 'k'), absl::Now() + absl::Minutes(30));
+  const TestMetadata forwarded = {{kForwardedIdentity, node_uri},
+                                  {kAttachStatement, statement->SerializeAsString()}};
+  TestUploadStream stranger(
+      relay_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"})), opened, forwarded);
+  EXPECT_EQ(ReasonOf(Deliver(stranger, 0)), "UPLOAD_NOT_FOUND");
+  TestUploadStream own(channel, opened);
+  EXPECT_EQ(Deliver(own, 0), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace muster

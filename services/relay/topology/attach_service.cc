@@ -1,0 +1,56 @@
+#include "services/relay/topology/attach_service.h"
+
+#include <string>
+
+#include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster {
+namespace {
+
+constexpr int kMaxPage = 1'000;
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* AttachService::Attach(
+    grpc::CallbackServerContext* context) {
+  return AttachReactor::Start(runtime_, context, parts_);
+}
+
+grpc::ServerUnaryReactor* AttachService::ListAttached(grpc::CallbackServerContext* context,
+                                                      const v1::ListAttachedRequest* request,
+                                                      v1::ListAttachedResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.AttachService/ListAttached",
+                [=, this](Call& call) { return List(call, *request, response); });
+}
+
+// The token is the last name of the page before.
+absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& request,
+                                 v1::ListAttachedResponse* response) const {
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  if (request.page_size() < 0 || request.page_size() > kMaxPage) {
+    return errors::InvalidPageSize(kMaxPage);
+  }
+  if (!request.page_token().empty() && !ValidateName("page_token", request.page_token()).ok()) {
+    return errors::InvalidPageToken();
+  }
+  const auto limit = static_cast<size_t>(request.page_size() > 0 ? request.page_size() : kMaxPage);
+  const auto entries =
+      parts_.tree.List(request.page_token(), limit + 1, request.relay(), request.attached_only());
+  for (size_t i = 0; i < std::min(limit, entries.size()); ++i) {
+    const TreeEntry& entry = entries[i];
+    v1::ListAttachedResponse::Child& child = *response->add_children();
+    child.set_name(entry.name);
+    child.set_is_relay(entry.is_relay);
+    child.set_relay(entry.relay);
+    child.set_attached(entry.attached);
+    ToProto(entry.since, child.mutable_change_time());
+    if (entry.is_relay) child.set_descendants(parts_.tree.AttachedBelow(entry.name));
+  }
+  if (entries.size() > limit) response->set_next_page_token(entries[limit - 1].name);
+  return absl::OkStatus();
+}
+
+}  // namespace muster

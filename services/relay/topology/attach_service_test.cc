@@ -1,0 +1,381 @@
+// Streams of children that behave badly, over real TLS.
+#include "services/relay/topology/attach_service.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
+#include "services/common/identity/key.h"
+#include "services/common/rpc/caller.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/common/rpc/rpc_metrics.h"
+#include "services/common/rpc/server.h"
+#include "services/common/rpc/status.h"
+#include "services/relay/testing/share_rig.h"
+#include "services/relay/trust.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::kShareFleet;
+using testing::ShareFleet;
+
+bool Await(const std::function<bool()>& holds) {
+  const absl::Time end = absl::Now() + absl::Seconds(60);
+  while (!holds()) {
+    if (absl::Now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+std::string UriOf(const FleetName& name) {
+  return std::visit([](const auto& one) { return ToUri({kShareFleet, one}).value(); }, name);
+}
+
+// Keeps what children bring, and asks for more when told.
+class KeptRecords : public RecordSink {
+ public:
+  void Take(v1::JobRecords records, Taken taken) override {
+    MutexLock lock(mutex_);
+    ++messages_[records.records(0).node()];
+    waiting_.push_back(std::move(taken));
+  }
+  int messages(const std::string& node) {
+    MutexLock lock(mutex_);
+    return messages_[node];
+  }
+  void AskForMore() {
+    std::vector<Taken> waiting;
+    {
+      MutexLock lock(mutex_);
+      waiting.swap(waiting_);
+    }
+    for (Taken& taken : waiting) taken();
+  }
+
+ private:
+  Mutex mutex_;
+  std::map<std::string, int> messages_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Taken> waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
+class AttachServiceTest : public ::testing::Test {
+ protected:
+  AttachServiceTest() : tls_(fleet_.WriteIdentity(Relay("root"), "root/tls")) {
+    tree_.Listen([this](const std::vector<std::string>& names) { courier_.Came(names); }, {});
+    RpcServerOptions options;
+    options.listen = "127.0.0.1:0";
+    options.health_listen = "127.0.0.1:0";
+    options.certificate_folder = tls_;
+    server_ =
+        RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, {&service_}).value();
+  }
+  ~AttachServiceTest() override {
+    for (const auto& child : tree_.Children()) child->End(absl::UnavailableError("over"));
+    server_.reset();
+    records_.AskForMore();
+  }
+
+  static ServiceIdentity Relay(const std::string& name) { return {ServiceRole::kRelay, name}; }
+  static std::vector<Certificate> Roots(const ShareFleet& fleet) {
+    return {Certificate::FromPem(fleet.root_pem()).value()};
+  }
+
+  RelaySelf Self() const {
+    const Certificate own =
+        Certificate::FromPem(ReadSmallFile(PosixFileOps(), tls_ + "/cert.pem", 65'536).value())
+            .value();
+    return {own.Uri().value(), own.Key()->Sha256().value()};
+  }
+
+  AttachParts Parts() {
+    return {tree_,
+            courier_,
+            records_,
+            SystemClock(),
+            absl::Minutes(5),
+            [this] { return Self(); },
+            [this](const v1::AttachStatement& statement) { return trust_.Verify(statement); },
+            [] { return true; },
+            [this](ChildLink& child, int64_t known) { return trust_.TellSigners(child, known); },
+            [this](ChildLink& child, const v1::AttachRequest::Hello& hello) {
+              trust_.Tell(child, hello);
+            },
+            [](const std::string&, const v1::CollectionEnded&) {}};
+  }
+
+  bool IsAttached(const std::string& name) const { return tree_.Route(name) != nullptr; }
+
+  const ShareFleet fleet_;
+  const std::string tls_;
+  Tree tree_{{"root", true, 100}, SystemClock()};
+  LiveCalls live_;
+  Courier courier_{tree_, SystemClock()};
+  Trust trust_{kShareFleet, [this] { return Roots(fleet_); }, tree_, live_, SystemClock()};
+  KeptRecords records_;
+  Metrics metrics_;
+  RpcMetrics rpc_metrics_{metrics_};
+  Executor executor_{{"request", 2, 1024}};
+  CallerResolver callers_{kShareFleet, SystemClock(), [this] { return Roots(fleet_); }};
+  AttachService service_{{&callers_, &executor_, &live_, &rpc_metrics_}, Parts()};
+  std::unique_ptr<RpcServer> server_;
+
+  // A child that says and reads what the test tells it to.
+  class Child {
+   public:
+    Child(const AttachServiceTest& test, const FleetName& name)
+        : uri_(UriOf(name)), credential_(test.fleet_.Issue(name)) {
+      const ChannelIdentity identity = {kShareFleet, test.fleet_.root_pem(), credential_.chain_pem,
+                                        credential_.key_pem};
+      stub_ = v1::AttachService::NewStub(
+          MakeChannel(absl::StrCat("127.0.0.1:", test.server_->port()),
+                      MakeChannelCredentials(identity, {ServiceRole::kRelay}), true));
+      context_.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(2));
+      stream_ = stub_->Attach(&context_);
+      greeting_ = Read().greeting();
+    }
+    ~Child() {
+      context_.TryCancel();
+      if (stream_ != nullptr) stream_->Finish();
+    }
+
+    v1::AttachRequest Hello() const {
+      v1::AttachRequest message;
+      v1::AttachRequest::Hello& hello = *message.mutable_hello();
+      *hello.mutable_statement() = Statement(uri_, greeting_.relay(), greeting_.key_sha256());
+      hello.set_instance_id("1");
+      return message;
+    }
+    v1::AttachStatement Statement(const std::string& child, const std::string& relay,
+                                  const std::string& key_sha256) const {
+      return SignAttachStatement(*PrivateKey::FromPem(credential_.key_pem), credential_.chain_pem,
+                                 child, relay, key_sha256, absl::Now() + absl::Minutes(30))
+          .value();
+    }
+
+    bool Write(const v1::AttachRequest& message) { return stream_->Write(message); }
+    // The next message; one without content if the stream has ended.
+    v1::AttachResponse Read() {
+      v1::AttachResponse message;
+      if (!stream_->Read(&message)) message.Clear();
+      return message;
+    }
+    // Why the stream ends.
+    absl::Status End() {
+      v1::AttachResponse message;
+      while (stream_->Read(&message)) {
+      }
+      const absl::Status end = FromGrpc(stream_->Finish());
+      stream_.reset();
+      return end;
+    }
+    const v1::AttachResponse::Greeting& greeting() const { return greeting_; }
+
+   private:
+    const std::string uri_;
+    const ShareFleet::Credential credential_;
+    std::unique_ptr<v1::AttachService::Stub> stub_;
+    grpc::ClientContext context_;
+    std::unique_ptr<grpc::ClientReaderWriter<v1::AttachRequest, v1::AttachResponse>> stream_;
+    v1::AttachResponse::Greeting greeting_;
+  };
+
+  // What the relay says of a child whose messages are these.
+  std::string Refusal(const FleetName& name,
+                      const std::function<void(const Child&, v1::AttachRequest*)>& change) {
+    Child child(*this, name);
+    v1::AttachRequest hello = child.Hello();
+    change(child, &hello);
+    child.Write(hello);
+    return ReasonOf(child.End());
+  }
+};
+
+v1::AttachResponse Numbered(int number) {
+  v1::AttachResponse message;
+  message.mutable_command()->set_job(absl::StrCat(number));
+  message.mutable_command()->mutable_command()->set_command(std::string(64 << 10, 'x'));
+  return message;
+}
+
+v1::AttachRequest RecordOf(const std::string& node, int64_t sequence, size_t bytes) {
+  v1::AttachRequest message;
+  v1::JobRecord& record = *message.mutable_records()->add_records();
+  record.set_job("j");
+  record.set_node(node);
+  record.set_sequence(sequence);
+  record.mutable_output()->set_stream(v1::JOB_STREAM_STDOUT);
+  record.mutable_output()->set_data(std::string(bytes, 'x'));
+  return message;
+}
+
+// About 200 KiB.
+v1::AttachRequest ManyRecords(const std::string& node, int64_t number) {
+  v1::AttachRequest message;
+  for (int64_t i = 1; i <= 7; ++i) {
+    const v1::AttachRequest one = RecordOf(node, 7 * number + i, 28 << 10);
+    *message.mutable_records()->add_records() = one.records().records(0);
+  }
+  return message;
+}
+
+TEST_F(AttachServiceTest, AChildThatNeverReadsLosesItsStreamAndHoldsUpNobody) {
+  Child deaf(*this, NodeIdentity{"deaf"});
+  Child other(*this, NodeIdentity{"n2"});
+  deaf.Write(deaf.Hello());
+  other.Write(other.Hello());
+  ASSERT_TRUE(Await([&] { return IsAttached("deaf") && IsAttached("n2"); }));
+  const auto to_deaf = tree_.Route("deaf");
+  ASSERT_TRUE(other.Read().has_welcome());
+  for (int i = 0; i < 200; ++i) {
+    to_deaf->Send(Numbered(i));
+    tree_.Route("n2")->Send(Numbered(i));
+    ASSERT_EQ(other.Read().command().job(), absl::StrCat(i));
+  }
+  ASSERT_TRUE(Await([&] { return !IsAttached("deaf"); }));
+  EXPECT_TRUE(IsAttached("n2"));
+  EXPECT_THAT(metrics_.Text(), HasSubstr("muster_rpc_calls_total{code=\"RESOURCE_EXHAUSTED\","
+                                         "method=\"/muster.v1.AttachService/Attach\"} 1\n"));
+  EXPECT_FALSE(deaf.End().ok());
+  // It may come again.
+  Child again(*this, NodeIdentity{"deaf"});
+  again.Write(again.Hello());
+  EXPECT_TRUE(again.Read().has_welcome());
+}
+
+TEST_F(AttachServiceTest, AFloodOfRecordsStaysWhereItComesFrom) {
+  Child flood(*this, NodeIdentity{"n1"});
+  Child other(*this, NodeIdentity{"n2"});
+  for (Child* child : {&flood, &other}) {
+    child->Write(child->Hello());
+    ASSERT_TRUE(child->Read().has_welcome());
+  }
+  std::jthread writer([&] {
+    for (int64_t i = 1; i <= 20 && flood.Write(ManyRecords("n1", i)); ++i) {
+    }
+  });
+  ASSERT_TRUE(Await([&] { return records_.messages("n1") == 1; }));
+  // What another child brings is taken meanwhile; of the first, nothing before it is asked for.
+  ASSERT_TRUE(other.Write(RecordOf("n2", 1, 10)));
+  ASSERT_TRUE(Await([&] { return records_.messages("n2") == 1; }));
+  EXPECT_EQ(records_.messages("n1"), 1);
+  records_.AskForMore();
+  ASSERT_TRUE(Await([&] { return records_.messages("n1") == 2; }));
+  EXPECT_TRUE(Await([&] {
+    records_.AskForMore();
+    return records_.messages("n1") == 20;
+  }));
+}
+
+TEST_F(AttachServiceTest, WhoMaySignNoMoreIsToldBeforeACommandThatWaits) {
+  v1::CommandRevocations list;
+  list.set_version(7);
+  list.add_revoked(UriOf(UserIdentity{"mallory"}));
+  trust_.Take(list);
+  v1::JobCommand command;
+  command.set_job("j1");
+  command.add_targets()->set_node("n1");
+  ToProto(absl::Minutes(1), command.mutable_begin_within());
+  ToProto(absl::Minutes(1), command.mutable_end_within());
+  courier_.Take(command);
+  Child child(*this, NodeIdentity{"n1"});
+  child.Write(child.Hello());
+  EXPECT_TRUE(child.Read().has_welcome());
+  EXPECT_EQ(child.Read().revocations().version(), 7);
+  EXPECT_EQ(child.Read().command().job(), "j1");
+  // Who has the list is not told it again.
+  Child knows(*this, NodeIdentity{"n1"});
+  v1::AttachRequest hello = knows.Hello();
+  hello.mutable_hello()->set_revocations_version(7);
+  knows.Write(hello);
+  EXPECT_TRUE(knows.Read().has_welcome());
+  EXPECT_EQ(knows.Read().command().job(), "j1");
+}
+
+TEST_F(AttachServiceTest, OnlyAStatementOfTheCallersOwnForThisRelayAttaches) {
+  using Request = v1::AttachRequest;
+  const NodeIdentity n1{"n1"};
+  EXPECT_EQ(Refusal(n1,
+                    [](const Child&, Request* r) {
+                      r->clear_hello();
+                      r->mutable_beat();
+                    }),
+            "INVALID_ATTACHMENT");
+  EXPECT_EQ(Refusal(n1, [](const Child&, Request* r) { r->mutable_hello()->clear_statement(); }),
+            "STATEMENT_REFUSED");
+  EXPECT_EQ(Refusal(n1,
+                    [](const Child&, Request* r) {
+                      (*r->mutable_hello()->mutable_statement()->mutable_signature())[8] ^= 1;
+                    }),
+            "STATEMENT_REFUSED");
+  EXPECT_EQ(Refusal(n1,
+                    [&](const Child& child, Request* r) {
+                      *r->mutable_hello()->mutable_statement() = child.Statement(
+                          UriOf(n1), UriOf(Relay("r9")), child.greeting().key_sha256());
+                    }),
+            "STATEMENT_REFUSED");
+  EXPECT_EQ(Refusal(n1,
+                    [&](const Child& child, Request* r) {
+                      *r->mutable_hello()->mutable_statement() = child.Statement(
+                          UriOf(n1), child.greeting().relay(), std::string(32, 'k'));
+                    }),
+            "STATEMENT_REFUSED");
+  // Another node's, which is good.
+  EXPECT_EQ(
+      Refusal(n1, [&](const Child&, Request* r) { *r = Child(*this, NodeIdentity{"n2"}).Hello(); }),
+      "STATEMENT_REFUSED");
+  EXPECT_EQ(Refusal(n1, [](const Child&, Request* r) { r->mutable_hello()->set_is_relay(true); }),
+            "INVALID_ATTACHMENT");
+  EXPECT_EQ(Refusal(n1, [](const Child&, Request* r) { r->mutable_hello()->clear_instance_id(); }),
+            "INVALID_ATTACHMENT");
+  EXPECT_FALSE(IsAttached("n1"));
+}
+
+TEST_F(AttachServiceTest, RecordThatIsMalformedOrTooLargeEndsTheStream) {
+  for (const v1::AttachRequest& bad : {RecordOf("n1", 0, 1), RecordOf("n1", 1, 100 << 10)}) {
+    Child child(*this, NodeIdentity{"n1"});
+    child.Write(child.Hello());
+    ASSERT_TRUE(child.Read().has_welcome());
+    child.Write(bad);
+    EXPECT_EQ(ReasonOf(child.End()), "INVALID_JOB_RECORD");
+  }
+  EXPECT_EQ(records_.messages("n1"), 0);
+}
+
+TEST_F(AttachServiceTest, ANodeSpeaksOfItselfAlone) {
+  for (const v1::AttachRequest& bad : {RecordOf("n2", 1, 1), RecordOf("n1", 1, 400 << 10), [] {
+                                         v1::AttachRequest below;
+                                         below.mutable_topology()->set_complete(true);
+                                         return below;
+                                       }()}) {
+    Child child(*this, NodeIdentity{"n1"});
+    child.Write(child.Hello());
+    ASSERT_TRUE(child.Read().has_welcome());
+    child.Write(bad);
+    EXPECT_EQ(ReasonOf(child.End()), "INVALID_ATTACHMENT");
+  }
+  EXPECT_EQ(records_.messages("n1") + records_.messages("n2"), 0);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,45 @@
+package boundaries
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestNoIncludeCrossesABoundary(t *testing.T) {
+	found, err := Check("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, crossing := range found {
+		t.Error(crossing)
+	}
+}
+
+func TestIncludeOfAnotherServiceIsFound(t *testing.T) {
+	root := t.TempDir()
+	for folder := range mayInclude {
+		if err := os.MkdirAll(filepath.Join(root, folder, "runs"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{
+		"services/relay/runs/a.h":        "#include \"services/aggregator/runs/runs.h\"\n",
+		"services/relay/runs/b.cc":       "#include <grpcpp/channel.h>\n",
+		"services/relay/runs/c.cc":       "#include \"testing/fixtures/test_fleet.h\"\n",
+		"services/relay/runs/c_test.cc":  "#include \"testing/fixtures/test_fleet.h\"\n#include <grpcpp/channel.h>\n",
+		"services/agent/runs/d.cc":       "#include \"services/client/client.h\"\n#include \"services/common/base/clock.h\"\n",
+		"services/common/runs/client.cc": "#include \"services/client/client.h\"\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := Check(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 4 {
+		t.Errorf("found %q", found)
+	}
+}
