@@ -141,7 +141,7 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   bool completing() const;
   void Release(const absl::Status& why);
   void CompletionFailed(const UploadAttachment& attachment);
-  absl::Duration StalledForLocked() const;
+  absl::Duration StalledForLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(stream_mutex_);
   absl::Status OpenStaged();
   absl::Status HashAgain();
   absl::StatusOr<std::string> RawBytes(UploadChunk chunk) const;
