@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -74,14 +75,23 @@ func (s *Sockets) Listen(ctx context.Context, name, address string) (net.Listene
 	return net.FileListener(file)
 }
 
-// ListenPort opens a socket at a host: at `port`, or if that is 0 at the first free one from `first` to `last` (0 to 0
-// is any). The error is that of the last port it tried.
+// Linux assigns ports from 32768 on to programs that ask for any port, and to outgoing connections. A listener that keeps
+// its port over restarts uses one below: the kernel cannot give it to another program while the gateway does not listen.
+const (
+	firstKeptPort = 20000
+	keptPorts     = 12000
+	keptPortTries = 100
+)
+
+// ListenPort opens a socket at a host: at `port`, or if that is 0 at the first free one from `first` to `last`, or if
+// these are 0 too at any free port outside the range from which the kernel assigns ports. The error is that of the last
+// port it tried.
 func (s *Sockets) ListenPort(ctx context.Context, name, host string, port, first, last int) (net.Listener, error) {
 	if port != 0 {
 		first, last = port, port
 	}
 	failure := fmt.Errorf("no port from %d to %d", first, last)
-	for try := first; try <= last; try++ {
+	for try := range candidatePorts(first, last) {
 		socket, err := s.Listen(ctx, name, net.JoinHostPort(host, strconv.Itoa(try)))
 		if err == nil || ctx.Err() != nil {
 			return socket, err
@@ -89,6 +99,22 @@ func (s *Sockets) ListenPort(ctx context.Context, name, host string, port, first
 		failure = err
 	}
 	return nil, failure
+}
+
+// candidatePorts returns the ports to try, in this order.
+func candidatePorts(first, last int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if first == 0 && last == 0 {
+			for range keptPortTries {
+				if !yield(firstKeptPort + rand.IntN(keptPorts)) {
+					return
+				}
+			}
+			return
+		}
+		for port := first; port <= last && yield(port); port++ {
+		}
+	}
 }
 
 const firstRetry, longestRetry = 200 * time.Millisecond, 5 * time.Second
