@@ -50,4 +50,23 @@ absl::Status Unreachable(std::string_view why) {
                    "Check that the service runs and that the address is right; read the log of the service if it does, since an expired, revoked or foreign certificate has the same effect here.");
 }
 
+absl::Status NoFirstMessage(absl::Duration within) {
+  return MakeError(absl::StatusCode::kDeadlineExceeded, "NO_FIRST_MESSAGE",
+                   absl::StrCat("no message was received within ", absl::FormatDuration(within), " of the begin of the stream"),
+                   "Send the first message when the stream begins.");
+}
+
+absl::Status TooManyStreams(std::string_view method, int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_STREAMS",
+                   absl::StrCat("the service already has ", limit, " open streams of ", ToAbsl(method)),
+                   "Try again later."),
+                        absl::Seconds(10));
+}
+
+absl::Status TooManyStreamsOfCaller(std::string_view method, int64_t limit) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_STREAMS_OF_CALLER",
+                   absl::StrCat("this identity already has ", limit, " open streams of ", ToAbsl(method)),
+                   "End streams that are not needed; give each program an identity of its own.");
+}
+
 }  // namespace muster::errors

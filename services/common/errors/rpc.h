@@ -3,9 +3,11 @@
 #ifndef MUSTER_SERVICES_COMMON_ERRORS_RPC_H_
 #define MUSTER_SERVICES_COMMON_ERRORS_RPC_H_
 
+#include <cstdint>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 // Connections.
 namespace muster::errors {
@@ -24,6 +26,12 @@ absl::Status ListenFailed(std::string_view address);
 absl::Status NotAuthorizedByHandler(std::string_view method);
 // UNAVAILABLE, UNREACHABLE.
 absl::Status Unreachable(std::string_view why);
+// DEADLINE_EXCEEDED, NO_FIRST_MESSAGE.
+absl::Status NoFirstMessage(absl::Duration within);
+// RESOURCE_EXHAUSTED, TOO_MANY_STREAMS.
+absl::Status TooManyStreams(std::string_view method, int64_t limit);
+// RESOURCE_EXHAUSTED, TOO_MANY_STREAMS_OF_CALLER.
+absl::Status TooManyStreamsOfCaller(std::string_view method, int64_t limit);
 
 }  // namespace muster::errors
 

@@ -29,13 +29,22 @@ absl::Status Call::Authorize(const Resource& resource) {
 }
 
 grpc::Status Call::Final(const absl::Status& status) {
+  const grpc::Status final = FinalOfStream(status);
+  Leave();
+  return final;
+}
+
+grpc::Status Call::FinalOfStream(const absl::Status& status) {
   absl::Status answer = status;
   if (answer.ok() && !asked_) {
     answer = errors::NotAuthorizedByHandler(method_);
   }
   runtime_.metrics->Count(method_, answer.code(), SystemClock().MonotonicNow() - began_);
-  live_.reset();
   return ToGrpc(answer);
+}
+
+void Call::ContextGone() {
+  if (live_ != nullptr) runtime_.live->ForgetContext(*live_);
 }
 
 grpc::ServerUnaryReactor* AnswerHere(

@@ -25,7 +25,9 @@
 namespace muster {
 
 class CallerResolver;
+class OpenStreams;
 class RpcMetrics;
+class TimerService;
 
 // What the handlers of a server share. The pointers outlive every call.
 struct RpcRuntime {
@@ -33,6 +35,10 @@ struct RpcRuntime {
   Executor* executor = nullptr;  // where handlers run: they may wait for the disk
   LiveCalls* live = nullptr;
   RpcMetrics* metrics = nullptr;
+  // Of streams alone; null: no first message is waited for, and streams are not counted. The timers
+  // are for streams only, so that no number of streams takes a timer from other work.
+  TimerService* stream_timers = nullptr;
+  OpenStreams* streams = nullptr;
 };
 
 // Thread-safe. `method` is the full name, "/muster.v1.RunService/GetRun".
@@ -55,8 +61,14 @@ class Call {
   void EndWrite() { live_->EndWrite(); }
 
   // What goes to the client for `status`: the status itself, or an error if nobody authorised what
-  // it did. Counts the call.
+  // it did. Counts the call. It can be cancelled no more.
   grpc::Status Final(const absl::Status& status);
+
+  // The same for a stream, whose last message may be on its way with the status: it can still be
+  // cancelled until ContextGone, and is waited for until Leave.
+  grpc::Status FinalOfStream(const absl::Status& status);
+  void ContextGone();
+  void Leave() { live_.reset(); }
 
  private:
   const RpcRuntime runtime_;

@@ -18,11 +18,16 @@ LiveCalls::Handle LiveCalls::Add(std::shared_ptr<const Caller> caller,
           }};
 }
 
+void LiveCalls::ForgetContext(Entry& entry) {
+  MutexLock lock(mutex_);
+  entry.context_ = nullptr;
+}
+
 int LiveCalls::CancelWhere(const std::function<bool(const Entry&)>& condition) {
   int cancelled = 0;
   MutexLock lock(mutex_);
   for (const Entry* entry : entries_) {
-    if (!condition(*entry)) continue;
+    if (entry->context_ == nullptr || !condition(*entry)) continue;
     entry->context_->TryCancel();
     ++cancelled;
   }

@@ -35,14 +35,17 @@ class LiveCalls {
    private:
     friend class LiveCalls;
     const std::shared_ptr<const Caller> caller_;
-    grpc::CallbackServerContext* const context_;
+    grpc::CallbackServerContext* context_;    // guarded by the mutex of LiveCalls; null: gone
     std::atomic<int64_t> writing_since_ = 0;  // monotonic nanoseconds; 0: nothing is
   };
 
-  // Removes the call when the last copy is gone. The context must outlive it.
+  // Removes the call when the last copy is gone. The context must outlive it, or be forgotten.
   using Handle = std::shared_ptr<Entry>;
 
   Handle Add(std::shared_ptr<const Caller> caller, grpc::CallbackServerContext* context);
+
+  // The context of a call goes: the call is not cancelled any more, but AwaitNone waits for it.
+  void ForgetContext(Entry& entry);
 
   // Cancels every call whose caller `is_revoked`; returns how many.
   int CancelIf(const std::function<bool(const Caller&)>& is_revoked);

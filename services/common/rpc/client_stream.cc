@@ -1,0 +1,32 @@
+#include "services/common/rpc/client_stream.h"
+
+namespace muster {
+
+void StreamRelease::Set() {
+  MutexLock lock(mutex_);
+  set_ = true;
+  changed_.NotifyAll();
+}
+
+void StreamRelease::Wait() {
+  MutexLock lock(mutex_);
+  while (!set_) changed_.Wait(mutex_);
+}
+
+bool StreamRelease::WaitFor(absl::Duration limit) {
+  MutexLock lock(mutex_);
+  return changed_.WaitFor(mutex_, limit,
+                          [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return set_; });
+}
+
+ClientStreamBase::ClientStreamBase(const ClientStreamRuntime& runtime, const StreamOptions& options,
+                                   std::unique_ptr<grpc::ClientContext> context)
+    : ClientStreamCore(options, runtime.timers),
+      executor_(runtime.executor),
+      context_(std::move(context)) {}
+
+void ClientStreamBase::CancelCall() { context_->TryCancel(); }
+
+bool ClientStreamBase::Post(Executor::Task task) { return executor_->Post(std::move(task)); }
+
+}  // namespace muster

@@ -1,0 +1,77 @@
+#include "services/common/rpc/client_stream_core.h"
+
+#include <utility>
+
+namespace muster {
+
+void ClientStreamCore::HalfClose() {
+  Todo todo;
+  {
+    MutexLock lock(mutex_);
+    half_close_ = sends_closed_ = true;
+    todo = Advance();
+  }
+  Do(std::move(todo));
+}
+
+void ClientStreamCore::Cancel(const absl::Status& why) {
+  Todo todo;
+  {
+    MutexLock lock(mutex_);
+    if (why_ || done_) return;
+    if (reads_closed_) {
+      DropCallbacks();  // the server has ended it: its status is on the way
+    } else {
+      Fail(why);
+    }
+    todo = Advance();
+  }
+  Do(std::move(todo));
+}
+
+void ClientStreamCore::HandleDone(const absl::Status& status) {
+  {
+    MutexLock lock(mutex_);
+    // An error of the server says more than this side's reason to cancel.
+    const bool told = !status.ok() && !absl::IsCancelled(status);
+    const bool ours = why_ && !told;
+    end_ = ours ? *why_ : status;
+    by_ = ours ? EndedBy::kThisSide : EndedBy::kPeer;
+    Close();
+  }
+  StreamCore::HandleDone();
+}
+
+void ClientStreamCore::Close() {
+  DropQueue();
+  ended_ = sends_closed_ = writes_closed_ = true;
+  writable_due_ = false;
+}
+
+void ClientStreamCore::Fail(const absl::Status& why) {
+  why_ = why;
+  Close();
+  DropCallbacks();
+  CancelCall();
+}
+
+bool ClientStreamCore::Settle() {
+  if (half_close_ && !half_closing_ && !writes_closed_ && queue_.empty()) {
+    half_closing_ = true;
+    StartHalfClosing();
+  }
+  return ended_;
+}
+
+void ClientStreamCore::CallEnd() {
+  absl::Status status;
+  EndedBy by = EndedBy::kPeer;
+  {
+    MutexLock lock(mutex_);
+    status = end_;
+    by = by_;
+  }
+  CallEnded(status, by);
+}
+
+}  // namespace muster

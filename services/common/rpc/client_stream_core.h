@@ -1,0 +1,54 @@
+// The state of one stream at the client, without gRPC: see client_stream.h.
+#ifndef MUSTER_SERVICES_COMMON_RPC_CLIENT_STREAM_CORE_H_
+#define MUSTER_SERVICES_COMMON_RPC_CLIENT_STREAM_CORE_H_
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "services/common/rpc/stream_core.h"
+
+namespace muster {
+
+// A StreamCore that the server ends with a status. Thread-safe.
+//
+// The end is noticed by a read that fails: a handler that stops reading notices the end only when
+// it reads again, or cancels. A write that fails stops the writes alone, as messages of the server
+// may still arrive before its status.
+class ClientStreamCore : public StreamCore {
+ public:
+  // Sends what is queued, and nothing after it.
+  void HalfClose();
+
+  // Ends the call at once; no callback but CallEnd is called any more. The stream's status is
+  // `why`, unless the server has ended the call with an error before.
+  void Cancel(const absl::Status& why);
+
+ protected:
+  using StreamCore::StreamCore;
+
+  // The call is over.
+  void HandleDone(const absl::Status& status);
+
+  virtual void StartHalfClosing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  virtual void CallEnded(const absl::Status& status, EndedBy by) = 0;
+
+ private:
+  // Starts nothing more.
+  void Close() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // StreamCore.
+  void CallEnd() override;
+  void Fail(const absl::Status& why) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReadsEnded() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { Close(); }
+  void WriteFailed() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
+  void LastQueued() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { half_close_ = true; }
+  bool Settle() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::optional<absl::Status> why_ ABSL_GUARDED_BY(mutex_);  // of this side
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);                 // once done_
+  EndedBy by_ ABSL_GUARDED_BY(mutex_) = EndedBy::kPeer;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_RPC_CLIENT_STREAM_CORE_H_

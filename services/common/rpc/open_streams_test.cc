@@ -1,0 +1,57 @@
+#include "services/common/rpc/open_streams.h"
+
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+
+namespace muster {
+namespace {
+
+constexpr char kBeat[] = "/muster.v1.HeartbeatService/StreamHeartbeats";
+constexpr char kUpload[] = "/muster.v1.ResultService/Upload";
+
+class OpenStreamsTest : public ::testing::Test {
+ protected:
+  Metrics metrics_;
+  OpenStreams streams_{metrics_};
+};
+
+TEST_F(OpenStreamsTest, TicketCountsUntilItIsGone) {
+  {
+    auto ticket = streams_.Enter(kBeat, "a", {});
+    ASSERT_TRUE(ticket.ok());
+    EXPECT_EQ(streams_.Count(kBeat), 1);
+    const OpenStreams::Ticket moved = *std::move(ticket);
+    EXPECT_EQ(streams_.Count(kBeat), 1);
+    EXPECT_EQ(streams_.Count(kUpload), 0);
+    EXPECT_NE(
+        metrics_.Text().find("muster_rpc_open_streams{method=\"" + std::string(kBeat) + "\"} 1"),
+        std::string::npos);
+  }
+  EXPECT_EQ(streams_.Count(kBeat), 0);
+}
+
+TEST_F(OpenStreamsTest, CallerAtItsLimitIsRefusedAndOthersAreNot) {
+  const StreamLimits limits{.of_caller = 1};
+  auto first = streams_.Enter(kBeat, "a", limits);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(ReasonOf(streams_.Enter(kBeat, "a", limits).status()), "TOO_MANY_STREAMS_OF_CALLER");
+  EXPECT_TRUE(streams_.Enter(kBeat, "b", limits).ok());
+  EXPECT_TRUE(streams_.Enter(kUpload, "a", limits).ok());
+  EXPECT_EQ(streams_.Count(kBeat), 1);
+  *first = OpenStreams::Ticket();
+  EXPECT_TRUE(streams_.Enter(kBeat, "a", limits).ok());
+}
+
+TEST_F(OpenStreamsTest, MethodAtItsLimitRefusesEveryCaller) {
+  const StreamLimits limits{.in_all = 2};
+  const auto first = streams_.Enter(kBeat, "a", limits);
+  const auto second = streams_.Enter(kBeat, "b", limits);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(ReasonOf(streams_.Enter(kBeat, "c", limits).status()), "TOO_MANY_STREAMS");
+  EXPECT_TRUE(streams_.Enter(kUpload, "c", limits).ok());
+}
+
+}  // namespace
+}  // namespace muster
