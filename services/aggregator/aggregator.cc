@@ -43,6 +43,8 @@
 #include "services/common/identity/certificate_files.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
+#include "services/common/rpc/limits.h"
+#include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
 #include "services/common/store/sqlite/sqlite_store.h"
 
@@ -129,7 +131,8 @@ class Assembly : public Aggregator {
                                                OwnUri())),
         sealer_(*f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_,
                 [this](const std::string& run) { lifecycle_->ReviewAfter(run, kSealRetry); }),
-        runtime_{&callers_, &requests_, &live_, &rpc_metrics_},
+        runtime_{&callers_,     &requests_,           &live_,
+                 &rpc_metrics_, stream_timers_.get(), &open_streams_},
         run_service_(runtime_, runs_, *f_.authorities, listener_waits_, status_listeners_, changes_,
                      *f_.store, addresses_),
         result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_, proofs_),
@@ -174,6 +177,8 @@ class Assembly : public Aggregator {
   std::unique_ptr<TimerService> timers_;
   Executor requests_;
   Executor disk_;
+  const std::unique_ptr<TimerService> stream_timers_ = MakeTimerService(kMaxStreamTimers);
+  OpenStreams open_streams_{metrics_};
   RpcMetrics rpc_metrics_;
   CallerResolver callers_;
   LiveCalls live_;

@@ -35,7 +35,7 @@ grpc::ServerUnaryReactor* ArchiveService::GetArchive(grpc::CallbackServerContext
 
 grpc::ServerWriteReactor<v1::FileChunk>* ArchiveService::ReadArchive(
     grpc::CallbackServerContext* context, const v1::ReadArchiveRequest* request) {
-  return StreamReactor<v1::FileChunk>::Start(
+  return StartSourceStream<v1::FileChunk>(
       runtime_, context, "/muster.v1.ArchiveService/ReadArchive",
       [this, request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<FileChunkSource>> {

@@ -11,7 +11,7 @@ namespace muster {
 
 grpc::ServerWriteReactor<v1::FollowChangesResponse>* ChangeService::FollowChanges(
     grpc::CallbackServerContext* context, const v1::FollowChangesRequest* request) {
-  return StreamReactor<v1::FollowChangesResponse>::Start(
+  return StartSourceStream<v1::FollowChangesResponse>(
       runtime_, context, "/muster.v1.ChangeService/FollowChanges",
       [this, request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FollowChangesResponse>>> {

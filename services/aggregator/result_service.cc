@@ -199,7 +199,7 @@ grpc::ServerUnaryReactor* ResultService::ListResults(grpc::CallbackServerContext
 
 grpc::ServerWriteReactor<v1::FileChunk>* ResultService::ReadResult(
     grpc::CallbackServerContext* context, const v1::ReadResultRequest* request) {
-  return StreamReactor<v1::FileChunk>::Start(
+  return StartSourceStream<v1::FileChunk>(
       runtime_, context, "/muster.v1.ResultService/ReadResult",
       [this, request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FileChunk>>> {

@@ -101,7 +101,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
-  return StreamReactor<v1::WatchJobResponse>::Start(
+  return StartSourceStream<v1::WatchJobResponse>(
       streams_, context, "/muster.v1.JobService/WatchJob",
       [this, request = *request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::WatchJobResponse>>> {

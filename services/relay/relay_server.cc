@@ -18,8 +18,11 @@
 #include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/timers.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/rpc/channel.h"
+#include "services/common/rpc/limits.h"
+#include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/relay/files/shares.h"
@@ -74,7 +77,9 @@ class Assembly : public RelayServer {
   int join_port() const override { return server_->open_port(); }
 
  private:
-  RpcRuntime Runtime(Executor& executor) { return {&callers_, &executor, &live_, &rpc_metrics_}; }
+  RpcRuntime Runtime(Executor& executor) {
+    return {&callers_, &executor, &live_, &rpc_metrics_, stream_timers_.get(), &open_streams_};
+  }
   bool is_root() const { return !self_->joined() && parents_.empty(); }
   std::shared_ptr<grpc::Channel> ChannelTo(const std::vector<std::string>& targets,
                                            ServiceRole role) const;
@@ -98,6 +103,8 @@ class Assembly : public RelayServer {
   Metrics metrics_;
   Executor requests_;
   Executor streams_;
+  const std::unique_ptr<TimerService> stream_timers_ = MakeTimerService(kMaxStreamTimers);
+  OpenStreams open_streams_{metrics_};
   RpcMetrics rpc_metrics_;
   CallerResolver callers_;
   LiveCalls live_;

@@ -16,6 +16,8 @@
 #include "services/common/identity/certificate_files.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
+#include "services/common/rpc/limits.h"
+#include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
@@ -67,7 +69,9 @@ class Assembly : public StatusServer {
   int port() const override { return server_->port(); }
 
  private:
-  RpcRuntime Runtime(Executor& executor) { return {&callers_, &executor, &live_, &rpc_metrics_}; }
+  RpcRuntime Runtime(Executor& executor) {
+    return {&callers_, &executor, &live_, &rpc_metrics_, stream_timers_.get(), &open_streams_};
+  }
   Board::Options BoardOptions();
   void AddGauges();
   absl::Status Remember();
@@ -84,6 +88,8 @@ class Assembly : public StatusServer {
   std::unique_ptr<TimerService> timers_;
   Executor requests_;
   Executor streams_;
+  const std::unique_ptr<TimerService> stream_timers_ = MakeTimerService(kMaxStreamTimers);
+  OpenStreams open_streams_{metrics_};
   RpcMetrics rpc_metrics_;
   CallerResolver callers_;
   LiveCalls live_;

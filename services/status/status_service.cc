@@ -105,7 +105,7 @@ grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* 
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StatusService::WatchStatus(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
-  return StreamReactor<grpc::ByteBuffer>::Start(
+  return StartSourceStream<grpc::ByteBuffer>(
       watching_, context, "/muster.v1.StatusService/WatchStatus",
       [this, request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<grpc::ByteBuffer>>> {

@@ -45,7 +45,7 @@ class VerdictSource : public StreamSource<v1::Verdict> {
 
 grpc::ServerWriteReactor<v1::Verdict>* VerdictService::FollowVerdicts(
     grpc::CallbackServerContext* context, const v1::FollowVerdictsRequest*) {
-  return StreamReactor<v1::Verdict>::Start(
+  return StartSourceStream<v1::Verdict>(
       runtime_, context, "/muster.v1.VerdictService/FollowVerdicts",
       [this](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::Verdict>>> {

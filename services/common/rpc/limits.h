@@ -29,6 +29,10 @@ inline constexpr int kHandshakeTimeoutMs = 10'000;
 // Streams of one connection. A gateway or a relay carries many deliveries over one.
 inline constexpr int kMaxStreamsPerConnection = 1024;
 
+// Streams of a process that wait for their first message, each for some seconds. A stream takes far
+// more memory than its timer.
+inline constexpr int kMaxStreamTimers = 1'000'000;
+
 // How often replaced certificate files are looked for.
 inline constexpr unsigned kCertificateRefreshSeconds = 1;
 

@@ -224,7 +224,7 @@ void ShareService::Get(const v1::GetShareRequest& request, v1::Share* response,
 
 grpc::ServerWriteReactor<v1::FileChunk>* ShareService::ReadShare(
     grpc::CallbackServerContext* context, const v1::ReadShareRequest* request) {
-  return StreamReactor<v1::FileChunk>::Start(
+  return StartSourceStream<v1::FileChunk>(
       disk_, context, "/muster.v1.ShareService/ReadShare",
       [this, request = *request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FileChunk>>> {

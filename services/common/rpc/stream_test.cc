@@ -1,0 +1,131 @@
+// Streams from sources, over real mutual TLS.
+#include "services/common/rpc/stream.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/common/rpc/status.h"
+#include "services/common/rpc/testing/stream_fixture.h"
+
+namespace muster {
+namespace {
+
+using testing::Mailbox;
+using testing::StreamServer;
+using Message = v1::FollowChangesResponse;
+using NextMessage = std::function<absl::StatusOr<Pull>(Message*)>;
+
+class Source : public StreamSource<Message> {
+ public:
+  explicit Source(NextMessage next) : next_(std::move(next)) {}
+  absl::StatusOr<Pull> Next(Message* message) override { return next_(message); }
+
+ private:
+  const NextMessage next_;
+};
+
+class StreamTest : public ::testing::Test {
+ protected:
+  StreamTest() {
+    server_.follow_changes = [this](grpc::CallbackServerContext* context, auto) {
+      return StartSourceStream<Message>(
+          server_.runtime(), context, "/muster.v1.ChangeService/FollowChanges",
+          [this](Call& call, std::function<void()> wake)
+              -> absl::StatusOr<std::unique_ptr<StreamSource<Message>>> {
+            if (auto s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
+            wakes_.Put(std::move(wake));
+            if (!refuse_.ok()) return refuse_;
+            return std::make_unique<Source>(next_);
+          });
+    };
+  }
+
+  void Follow() {
+    stub_ = v1::ChangeService::NewStub(server_.ConnectStatus());
+    reader_ = stub_->FollowChanges(&context_, {});
+  }
+  // The cursor of the next message, -1 at the end.
+  int64_t Read() {
+    Message message;
+    return reader_->Read(&message) ? message.cursor() : -1;
+  }
+  absl::Status End() { return FromGrpc(reader_->Finish()); }
+
+  NextMessage next_;
+  absl::Status refuse_;
+  Mailbox<std::function<void()>> wakes_;
+  StreamServer server_;
+  std::unique_ptr<v1::ChangeService::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<Message>> reader_;
+};
+
+TEST_F(StreamTest, SourceIsAskedUntilItsEnd) {
+  next_ = [n = 0](Message* message) mutable -> absl::StatusOr<Pull> {
+    if (n == 3) return Pull::kEnd;
+    message->set_cursor(n++);
+    return Pull::kMessage;
+  };
+  Follow();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Read(), i);
+  EXPECT_EQ(Read(), -1);
+  EXPECT_TRUE(End().ok());
+}
+
+TEST_F(StreamTest, WaitingSourceIsAskedAgainWhenWoken) {
+  Mailbox<int64_t> ready;
+  Mailbox<int> asked;
+  next_ = [&](Message* message) -> absl::StatusOr<Pull> {
+    asked.Put(1);
+    if (ready.size() == 0) return Pull::kWait;
+    message->set_cursor(*ready.Take());
+    return Pull::kMessage;
+  };
+  Follow();
+  const auto wake = *wakes_.Take();
+  for (int i = 0; i < 50; ++i) {
+    ready.Put(i);
+    wake();
+    EXPECT_EQ(Read(), i);
+  }
+  context_.TryCancel();
+  EXPECT_EQ(Read(), -1);
+  server_.Stop();
+  const size_t before = asked.size();
+  wake();  // harmless after the end
+  EXPECT_EQ(asked.size(), before);
+}
+
+TEST_F(StreamTest, SourceGetsItsLastMessageBack) {
+  next_ = [](Message* message) -> absl::StatusOr<Pull> {
+    if (message->cursor() == 5) return Pull::kEnd;
+    message->set_cursor(message->cursor() + 1);
+    return Pull::kMessage;
+  };
+  Follow();
+  for (int i = 1; i <= 5; ++i) EXPECT_EQ(Read(), i);
+  EXPECT_EQ(Read(), -1);
+  EXPECT_TRUE(End().ok());
+}
+
+TEST_F(StreamTest, ErrorOfASourceEndsTheStream) {
+  next_ = [](Message*) { return absl::DataLossError("unreadable"); };
+  Follow();
+  EXPECT_EQ(Read(), -1);
+  EXPECT_EQ(End(), absl::DataLossError("unreadable"));
+}
+
+TEST_F(StreamTest, RefusedCallHasNoSource) {
+  refuse_ = absl::NotFoundError("no such run");
+  Follow();
+  EXPECT_EQ(Read(), -1);
+  EXPECT_EQ(End(), absl::NotFoundError("no such run"));
+}
+
+}  // namespace
+}  // namespace muster
