@@ -8,16 +8,18 @@ namespace muster {
 
 grpc::ServerBidiReactor<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>*
 HeartbeatService::RelayHeartbeats(grpc::CallbackServerContext* context) {
-  const std::shared_ptr<RelayBeatReactor> reactor =
-      RelayBeatReactor::Start(runtime_, context, parts_);
+  const auto handler = std::make_shared<RelayBeatHandler>(runtime_, parts_);
+  auto* reactor = StartServerStream<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>(
+      runtime_, context, "/muster.v1.HeartbeatService/RelayHeartbeats", RelayBeatHandler::Options(),
+      handler);
   MutexLock lock(mutex_);
   std::erase_if(relays_, [](const auto& relay) { return relay.expired(); });
-  relays_.push_back(reactor);
-  return reactor.get();
+  relays_.push_back(handler);
+  return reactor;
 }
 
 void HeartbeatService::EndRelays(const absl::Status& why) {
-  std::vector<std::weak_ptr<RelayBeatReactor>> relays;
+  std::vector<std::weak_ptr<RelayBeatHandler>> relays;
   {
     MutexLock lock(mutex_);
     relays = relays_;

@@ -9,8 +9,8 @@
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "services/common/base/mutex.h"
 #include "services/common/rpc/call.h"
-#include "services/status/beat_reactor.h"
-#include "services/status/relay_beat_reactor.h"
+#include "services/status/beat_handler.h"
+#include "services/status/relay_beat_handler.h"
 
 namespace muster {
 
@@ -22,7 +22,7 @@ class HeartbeatService : public v1::HeartbeatService::CallbackService {
 
   grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
   StreamHeartbeats(grpc::CallbackServerContext* context) override {
-    return BeatReactor::Start(runtime_, context, parts_);
+    return BeatHandler::Start(runtime_, context, parts_);
   }
 
   grpc::ServerBidiReactor<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>* RelayHeartbeats(
@@ -42,7 +42,7 @@ class HeartbeatService : public v1::HeartbeatService::CallbackService {
   const RpcRuntime runtime_;
   const BeatParts parts_;
   Mutex mutex_;
-  std::vector<std::weak_ptr<RelayBeatReactor>> relays_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<RelayBeatHandler>> relays_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster
