@@ -14,7 +14,7 @@
 #include "services/relay/files/share_errors.h"
 #include "services/relay/files/share_place.h"
 #include "services/relay/files/share_reader.h"
-#include "services/relay/files/share_upload_reactor.h"
+#include "services/relay/files/share_upload_handler.h"
 
 namespace muster {
 namespace {
@@ -165,7 +165,7 @@ void ShareService::Open(const std::string& opener, const v1::SharedFile& file,
 
 grpc::ServerReadReactor<v1::UploadShareRequest>* ShareService::UploadShare(
     grpc::CallbackServerContext* context, v1::Share* response) {
-  return ShareUploadReactor::Start(disk_, context, parts_.store, changed_, response);
+  return ShareUploadHandler::Start(disk_, context, parts_.store, changed_, response);
 }
 
 absl::Status ShareService::Concerns(Call& call, const v1::ShareKey& key) const {
