@@ -1,18 +1,17 @@
 #include "services/client/heartbeat_stream.h"
 
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/channel.h>
 
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "muster/v1/heartbeats.grpc.pb.h"
+#include "muster/v1/heartbeats.pb.h"
 #include "services/client/clean_text.h"
 #include "services/client/progress_message.h"
 #include "services/client/status_channels.h"
-#include "services/common/base/mutex.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/secret_file.h"
-#include "services/common/rpc/status.h"
+#include "services/common/rpc/client_stream.h"
 
 namespace muster::client {
 namespace {
@@ -60,95 +59,78 @@ void ToMessage(const Activity& activity, const BeatKey& key, v1::Activity* messa
   if (activity.fault) ToMessage(*activity.fault, message->mutable_fault());
 }
 
-class HeartbeatStream final
-    : public BeatConnection,
-      private grpc::ClientBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse> {
+using BeatStream = ClientStream<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>;
+
+// Hands what comes on a stream to an inbox.
+class BeatReader final : public BeatStream::Handler {
  public:
-  HeartbeatStream(std::shared_ptr<grpc::Channel> channel, BeatKey key, BeatInbox& inbox)
-      : stub_(v1::HeartbeatService::NewStub(std::move(channel))),
-        key_(std::move(key)),
-        inbox_(inbox) {
-    request_.set_node(key_.node);
-    request_.set_instance_id(InstanceId());
-    request_.set_boot_id(BootId());
-    stub_->async()->StreamHeartbeats(&context_, this);
-    StartRead(&response_);
-    StartCall();
+  explicit BeatReader(BeatInbox& inbox) : inbox_(inbox) {}
+
+  void OnStart(const std::shared_ptr<BeatStream>& stream) override {
+    stream_ = stream;
+    stream->ReadNext();
   }
 
+  void OnMessage(v1::StreamHeartbeatsResponse response) override {
+    BeatAnswer answer;
+    answer.sequence = response.sequence();
+    answer.probe = response.probe();
+    if (response.has_interval()) answer.interval = ToDuration(response.interval());
+    if (response.has_time()) answer.time = absl::UnixEpoch() + ToDuration(response.time());
+    inbox_.Answered(answer);
+    stream_->ReadNext();
+  }
+
+  void OnWritable() override { inbox_.Writable(); }
+  void OnEnd(const absl::Status& status, EndedBy) override { inbox_.Ended(status); }
+
+ private:
+  BeatInbox& inbox_;
+  std::shared_ptr<BeatStream> stream_;
+};
+
+class HeartbeatStream final : public BeatConnection {
+ public:
+  HeartbeatStream(const std::shared_ptr<grpc::Channel>& channel, BeatKey key, BeatInbox& inbox)
+      : key_(std::move(key)),
+        stream_(BeatStream::Start(channel, "/muster.v1.HeartbeatService/StreamHeartbeats",
+                                  Options(), std::make_shared<BeatReader>(inbox))) {}
+
   ~HeartbeatStream() override {
-    MutexLock lock(mutex_);
-    if (goodbye_) {
-      ended_.WaitFor(mutex_, kGoodbyeLimit,
-                     [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; });
-    }
-    if (!done_) context_.TryCancel();
-    while (!done_) ended_.Wait(mutex_);
+    if (goodbye_) stream_.AwaitEnd(kGoodbyeLimit);
   }
 
   void Send(const Beat& beat) override {
-    MutexLock lock(mutex_);
-    if (reads_ended_) return;  // nothing may be started: the end is on its way to the inbox
-    if (std::exchange(named_, true)) {  // who beats is said once
-      request_.clear_node();
-      request_.clear_instance_id();
-      request_.clear_boot_id();
+    v1::StreamHeartbeatsRequest request;
+    if (!std::exchange(named_, true)) {  // the sender is named once
+      request.set_node(key_.node);
+      request.set_instance_id(InstanceId());
+      request.set_boot_id(BootId());
     }
-    request_.set_sequence(beat.sequence);
-    ToMessage(beat.uptime, request_.mutable_uptime());
-    ToMessage(beat.time - absl::UnixEpoch(), request_.mutable_time());
-    request_.clear_activities();
-    if (beat.news) ToMessage(*beat.news, key_, request_.add_activities());
-    request_.set_goodbye(beat.goodbye);
-    goodbye_ = beat.goodbye;
-    // Under the lock: reads_ended_ is not set, so the read under way keeps this object alive.
+    request.set_sequence(beat.sequence);
+    ToMessage(beat.uptime, request.mutable_uptime());
+    ToMessage(beat.time - absl::UnixEpoch(), request.mutable_time());
+    if (beat.news) ToMessage(*beat.news, key_, request.add_activities());
+    request.set_goodbye(beat.goodbye);
     if (beat.goodbye) {
-      StartWriteLast(&request_, grpc::WriteOptions());
+      goodbye_ = true;
+      stream_->SendLast(std::move(request));
     } else {
-      StartWrite(&request_);
+      stream_->Send(std::move(request));
     }
   }
 
  private:
-  void OnReadDone(bool ok) override {
-    if (!ok) {
-      MutexLock lock(mutex_);
-      reads_ended_ = true;
-      return;
-    }
-    BeatAnswer answer;
-    answer.sequence = response_.sequence();
-    answer.probe = response_.probe();
-    if (response_.has_interval()) answer.interval = ToDuration(response_.interval());
-    if (response_.has_time()) answer.time = absl::UnixEpoch() + ToDuration(response_.time());
-    inbox_.Answered(answer);
-    response_.Clear();
-    StartRead(&response_);
+  static StreamOptions Options() {
+    StreamOptions options;
+    options.notify_when_sent = true;
+    return options;
   }
 
-  void OnWriteDone(bool ok) override {
-    if (ok) inbox_.Writable();  // a failed write ends the stream
-  }
-
-  void OnDone(const grpc::Status& status) override {
-    inbox_.Ended(FromGrpc(status));
-    MutexLock lock(mutex_);
-    done_ = true;
-    ended_.NotifyAll();
-  }
-
-  const std::unique_ptr<v1::HeartbeatService::Stub> stub_;
   const BeatKey key_;
-  BeatInbox& inbox_;
-  grpc::ClientContext context_;
-  v1::StreamHeartbeatsRequest request_;    // of the write under way
-  v1::StreamHeartbeatsResponse response_;  // of the read under way
-  Mutex mutex_;
-  CondVar ended_;
-  bool named_ ABSL_GUARDED_BY(mutex_) = false;
-  bool goodbye_ ABSL_GUARDED_BY(mutex_) = false;
-  bool reads_ended_ ABSL_GUARDED_BY(mutex_) = false;
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  bool named_ = false;
+  bool goodbye_ = false;
+  const StreamOwner<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse> stream_;
 };
 
 }  // namespace
