@@ -9,7 +9,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/mutex.h"
-#include "services/common/rpc/status.h"
+#include "services/common/rpc/client_stream.h"
 
 namespace muster {
 namespace {
@@ -19,65 +19,57 @@ constexpr absl::Duration kLongestBackOff = absl::Seconds(10);
 // The aggregator says that it lives every 5 s.
 constexpr absl::Duration kSilence = absl::Seconds(15);
 
-// A stream that one thread reads, as with a blocking call. But that would make the thread one of
-// those that poll for gRPC: it would wake for heartbeats, which it can only hand on.
-class FeedReader : public grpc::ClientReadReactor<v1::FollowChangesResponse> {
+using FeedStream = ClientStream<v1::FollowChangesRequest, v1::FollowChangesResponse>;
+
+// Hands the messages of a stream to one thread that waits for them. A blocking call would make that
+// thread one of those that poll for gRPC: it would wake for heartbeats, which it can only hand on.
+class FeedReader final : public FeedStream::Handler {
  public:
-  // `context` and `request` outlive it.
-  FeedReader(v1::ChangeService::Stub& stub, grpc::ClientContext* context,
-             const v1::FollowChangesRequest* request) {
-    stub.async()->FollowChanges(context, request, this);
-    // Reads are begun by the thread that waits for them, not in OnReadDone: without a hold gRPC
-    // might be done with the call before the next one, and that one would never end.
-    AddHold();
-    StartRead(&arriving_);
-    StartCall();
+  explicit FeedReader(v1::FollowChangesRequest request) : request_(std::move(request)) {}
+
+  void OnStart(const std::shared_ptr<FeedStream>& stream) override {
+    stream->ReadNext();
+    stream->SendLast(request_);
   }
 
-  // Waits for the next event; false when there will be none: then Finish has to be called.
-  bool Read(v1::FollowChangesResponse* event) {
-    {
-      MutexLock lock(mutex_);
-      while (!read_.has_value()) changed_.Wait(mutex_);
-      if (!*std::exchange(read_, std::nullopt)) return false;
-    }
-    event->Swap(&arriving_);
-    StartRead(&arriving_);
-    return true;
-  }
-
-  grpc::Status Finish() {
-    RemoveHold();
+  void OnMessage(v1::FollowChangesResponse message) override {
     MutexLock lock(mutex_);
-    while (!end_.has_value()) changed_.Wait(mutex_);
-    return *end_;
-  }
-
-  void OnReadDone(bool ok) override {
-    MutexLock lock(mutex_);
-    read_ = ok;
+    message_ = std::move(message);
     changed_.NotifyAll();
   }
 
-  void OnDone(const grpc::Status& status) override {
+  void OnEnd(const absl::Status& status, EndedBy) override {
     MutexLock lock(mutex_);
     end_ = status;
     changed_.NotifyAll();
   }
 
+  // Waits for the message that was asked for; nothing at the end.
+  std::optional<v1::FollowChangesResponse> Await() {
+    MutexLock lock(mutex_);
+    while (!message_ && !end_) changed_.Wait(mutex_);
+    return std::exchange(message_, std::nullopt);
+  }
+
+  // After the end.
+  absl::Status status() const {
+    MutexLock lock(mutex_);
+    return *end_;
+  }
+
  private:
-  v1::FollowChangesResponse arriving_;
-  Mutex mutex_;
+  const v1::FollowChangesRequest request_;
+  mutable Mutex mutex_;
   CondVar changed_;
-  std::optional<bool> read_ ABSL_GUARDED_BY(mutex_);  // how the newest read ended, once
-  std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::FollowChangesResponse> message_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
 FeedFollower::FeedFollower(std::shared_ptr<grpc::Channel> channel,
                            std::function<void(const v1::FollowChangesResponse&)> take)
-    : stub_(v1::ChangeService::NewStub(std::move(channel))),
+    : channel_(std::move(channel)),
       take_(std::move(take)),
       begun_(SystemClock().MonotonicNow()),
       thread_([this](const std::stop_token& stop) { Run(stop); }) {}
@@ -108,19 +100,21 @@ void FeedFollower::Run(const std::stop_token& stop) {
 }
 
 void FeedFollower::FollowOnce(const std::stop_token& stop) {
-  grpc::ClientContext context;
-  const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
   v1::FollowChangesRequest request;
   if (cursor_) request.set_cursor(*cursor_);
   request.set_batch_pairs(true);
-  FeedReader stream(*stub_, &context, &request);
-  v1::FollowChangesResponse event;
-  while (stream.Read(&event)) {
+  const auto reader = std::make_shared<FeedReader>(std::move(request));
+  const StreamOwner<v1::FollowChangesRequest, v1::FollowChangesResponse> stream(
+      FeedStream::Start(channel_, "/muster.v1.ChangeService/FollowChanges", {}, reader));
+  const std::stop_callback cancel(
+      stop, [&stream] { stream->Cancel(absl::CancelledError("the service stops")); });
+  while (const auto event = reader->Await()) {
+    stream->ReadNext();
     heard_at_ = absl::ToInt64Nanoseconds(SystemClock().MonotonicNow());
-    take_(event);
-    if (event.has_cursor()) cursor_ = event.cursor();
+    take_(*event);
+    if (event->has_cursor()) cursor_ = event->cursor();
   }
-  const absl::Status status = FromGrpc(stream.Finish());
+  const absl::Status status = reader->status();
   if (stop.stop_requested()) return;
   if (ReasonOf(status) == "CURSOR_UNKNOWN") cursor_.reset();
   Log(LogLevel::kWarning, "the change feed is interrupted", {{"error", status}});

@@ -3,7 +3,6 @@
 #define MUSTER_SERVICES_COMMON_SERVICE_FEED_FOLLOWER_H_
 
 #include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
 
 #include <atomic>
 #include <cstdint>
@@ -14,8 +13,7 @@
 #include <thread>
 
 #include "absl/time/time.h"
-#include "muster/v1/changes.grpc.pb.h"
-#include "services/common/base/mutex.h"
+#include "muster/v1/changes.pb.h"
 
 namespace muster {
 
@@ -40,7 +38,7 @@ class FeedFollower {
   void Run(const std::stop_token& stop);
   void FollowOnce(const std::stop_token& stop);
 
-  const std::unique_ptr<v1::ChangeService::Stub> stub_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::function<void(const v1::FollowChangesResponse&)> take_;
   std::optional<int64_t> cursor_;      // the thread's own
   const absl::Duration begun_;         // monotonic
