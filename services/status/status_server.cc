@@ -38,6 +38,8 @@ constexpr absl::Duration kRenewalCheck = absl::Seconds(30);
 constexpr absl::Duration kTick = absl::Seconds(1);
 // A crash forgets so much of what plugins said.
 constexpr int kTicksBetweenProgress = 10;
+// A client that receives no message for so long is cancelled.
+constexpr absl::Duration kStuckReader = absl::Seconds(60);
 
 class Assembly : public StatusServer {
  public:
@@ -245,7 +247,10 @@ void Assembly::ScheduleTick() {
     const bool queued = requests_.Post([this] {
       board_.Tick();
       figures_.Show(board_.MakeTally());
-      if (++ticks_ % kTicksBetweenProgress == 0) KeepProgress();
+      if (++ticks_ % kTicksBetweenProgress == 0) {
+        KeepProgress();
+        live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
+      }
       if (!stopping_) ScheduleTick();
     });
     if (!queued && !stopping_) ScheduleTick();
